@@ -1,0 +1,2 @@
+//! The `bezant` command.
+fn main() {}

@@ -1,0 +1,237 @@
+//! A principal's keys: its own secret, everybody's public keys, the pairwise MAC keys derived from them, and the
+//! count of every operation done with them.
+
+use super::{Certificate, MacKey, PublicKey, SecretKey, Signable, Signature, Signed, Suite, Tag};
+use crate::cluster::{Cluster, IdentityId};
+use crate::digest::{Digest, Domain};
+use crate::machine::Principal;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::cell::Cell;
+
+/// The public keys that a cluster admits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PublicKeys {
+    /// One per replica, by number.
+    pub replicas: Vec<PublicKey>,
+    /// The identities that may send requests.
+    pub identities: BTreeMap<IdentityId, PublicKey>,
+}
+
+/// How many cryptographic operations a principal has done. The papers' cost formulas are tests on these.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// MACs computed to send.
+    pub macs_made: Cell<u64>,
+    /// MACs computed to check.
+    pub macs_checked: Cell<u64>,
+    /// Signatures made.
+    pub signatures_made: Cell<u64>,
+    /// Signatures checked, alone or in a batch.
+    pub signatures_checked: Cell<u64>,
+}
+
+fn bump(counter: &Cell<u64>) {
+    counter.set(counter.get() + 1);
+}
+
+/// Both directions between this principal and another.
+#[derive(Clone, Debug)]
+struct Pair {
+    send: MacKey,
+    receive: MacKey,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Keyring {
+    suite: &'static dyn Suite,
+    me: Principal,
+    secret: SecretKey,
+    cluster: Digest,
+    keys: PublicKeys,
+    /// `None` at our own place.
+    replicas: Vec<Option<Pair>>,
+    identities: BTreeMap<IdentityId, Pair>,
+    counters: Counters,
+}
+
+/// The party that a MAC key belongs to: all sessions of an identity share one key, their statements name the session.
+fn party(principal: Principal) -> [u8; 5] {
+    let mut bytes = [0; 5];
+    match principal {
+        Principal::Replica(id) => bytes[1] = id.0,
+        Principal::Client(id) => {
+            bytes[0] = 1;
+            bytes[1..].copy_from_slice(&id.identity.0.to_le_bytes());
+        }
+    }
+    bytes
+}
+
+impl Keyring {
+    /// Derives every pairwise key. `None` if a public key is not a proper point, or not that of `secret` at `me`.
+    pub fn new(
+        suite: &'static dyn Suite,
+        cluster: &Cluster,
+        me: Principal,
+        secret: SecretKey,
+        keys: PublicKeys,
+    ) -> Option<Self> {
+        let mine = match me {
+            Principal::Replica(id) => keys.replicas.get(id.0 as usize),
+            Principal::Client(id) => keys.identities.get(&id.identity),
+        };
+        if mine != Some(&suite.public(&secret)) || keys.replicas.len() != cluster.n {
+            return None;
+        }
+        let digest = cluster.digest();
+        let pair = |other: Principal, public: &PublicKey| {
+            let shared = suite.agree(&secret, public)?;
+            let direction = |from: Principal, to: Principal| {
+                let mut context = Vec::with_capacity(42);
+                context.extend_from_slice(&digest.0);
+                context.extend_from_slice(&party(from));
+                context.extend_from_slice(&party(to));
+                MacKey::derive(&shared, &context)
+            };
+            Some(Pair { send: direction(me, other), receive: direction(other, me) })
+        };
+        let mut replicas = Vec::with_capacity(cluster.n);
+        for (id, public) in cluster.replicas().zip(&keys.replicas) {
+            let other = Principal::Replica(id);
+            replicas.push(if other == me { None } else { Some(pair(other, public)?) });
+        }
+        let mut identities = BTreeMap::new();
+        if let Principal::Replica(_) = me {
+            for (id, public) in &keys.identities {
+                let other = Principal::Client(crate::cluster::ClientId { identity: *id, session: 0 });
+                identities.insert(*id, pair(other, public)?);
+            }
+        }
+        Some(Self { suite, me, secret, cluster: digest, keys, replicas, identities, counters: Counters::default() })
+    }
+
+    /// Whose keys these are.
+    pub const fn me(&self) -> Principal {
+        self.me
+    }
+
+    /// The digest of the cluster's parameters.
+    pub const fn cluster(&self) -> Digest {
+        self.cluster
+    }
+
+    /// The public keys.
+    pub const fn keys(&self) -> &PublicKeys {
+        &self.keys
+    }
+
+    /// The operations done so far.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn pair(&self, other: Principal) -> Option<&Pair> {
+        match other {
+            Principal::Replica(id) => self.replicas.get(id.0 as usize)?.as_ref(),
+            Principal::Client(id) => self.identities.get(&id.identity),
+        }
+    }
+
+    /// The MAC over a statement for one receiver. An unknown receiver gets a tag that nobody accepts.
+    pub fn tag(&self, to: Principal, statement: &[u8]) -> Tag {
+        bump(&self.counters.macs_made);
+        self.pair(to).map_or(Tag::from_bytes([0; 16]), |pair| pair.send.tag(statement))
+    }
+
+    /// Whether `from` made this MAC over this statement for us.
+    #[must_use]
+    pub fn check(&self, from: Principal, statement: &[u8], tag: &Tag) -> bool {
+        bump(&self.counters.macs_checked);
+        self.pair(from).is_some_and(|pair| pair.receive.verify(statement, tag))
+    }
+
+    fn statement(&self, kind: u8, signer: Principal, body: &[u8]) -> Digest {
+        Digest::of_parts(Domain::Signature, &[&[kind], &self.cluster.0, &party(signer), body])
+    }
+
+    /// Signs bytes of one kind as this principal.
+    pub fn sign_bytes(&self, kind: u8, body: &[u8]) -> Signature {
+        bump(&self.counters.signatures_made);
+        self.suite.sign(&self.secret, &self.statement(kind, self.me, body).0)
+    }
+
+    fn public(&self, signer: Principal) -> Option<&PublicKey> {
+        match signer {
+            Principal::Replica(id) => self.keys.replicas.get(id.0 as usize),
+            Principal::Client(id) => self.keys.identities.get(&id.identity),
+        }
+    }
+
+    /// Whether `signer` signed these bytes of this kind.
+    #[must_use]
+    pub fn check_bytes(&self, kind: u8, signer: Principal, body: &[u8], signature: &Signature) -> bool {
+        bump(&self.counters.signatures_checked);
+        let statement = self.statement(kind, signer, body);
+        self.public(signer).is_some_and(|public| self.suite.verify(public, &statement.0, signature))
+    }
+
+    /// Which of these signatures of one kind are valid: as a batch first, one by one if the batch fails.
+    #[must_use]
+    pub fn check_batch(&self, kind: u8, items: &[(Principal, &[u8], Signature)]) -> Vec<bool> {
+        let statements: Vec<Digest> =
+            items.iter().map(|(signer, body, _)| self.statement(kind, *signer, body)).collect();
+        let known: Option<Vec<_>> = items
+            .iter()
+            .zip(&statements)
+            .map(|((signer, _, signature), s)| Some((*self.public(*signer)?, s.0.as_slice(), *signature)))
+            .collect();
+        if items.len() > 1
+            && let Some(known) = known
+            && self.suite.verify_batch(&known)
+        {
+            self.counters.signatures_checked.set(self.counters.signatures_checked.get() + items.len() as u64);
+            return alloc::vec![true; items.len()];
+        }
+        items.iter().map(|(signer, body, signature)| self.check_bytes(kind, *signer, body, signature)).collect()
+    }
+
+    /// Signs a statement as this replica.
+    ///
+    /// # Panics
+    /// If these are a client's keys.
+    pub fn sign<T: Signable>(&self, value: T) -> Signed<T> {
+        let Principal::Replica(signer) = self.me else { panic!("only replicas sign protocol statements") };
+        let signature = self.sign_bytes(T::KIND, &value.to_bytes());
+        Signed { value, signer, signature }
+    }
+
+    /// Whether the signature of a statement is valid.
+    #[must_use]
+    pub fn check_signed<T: Signable>(&self, signed: &Signed<T>) -> bool {
+        self.check_bytes(T::KIND, Principal::Replica(signed.signer), &signed.value.to_bytes(), &signed.signature)
+    }
+
+    /// Whether at least `threshold` distinct replicas validly signed the certificate's value, and nobody else is in it.
+    #[must_use]
+    pub fn check_certificate<T: Signable>(&self, certificate: &Certificate<T>, threshold: usize) -> bool {
+        let distinct = certificate.signatures.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        if !distinct || certificate.signatures.len() < threshold {
+            return false;
+        }
+        let body = certificate.value.to_bytes();
+        let items: Vec<_> = certificate
+            .signatures
+            .iter()
+            .map(|(signer, signature)| (Principal::Replica(*signer), body.as_slice(), *signature))
+            .collect();
+        self.check_batch(T::KIND, &items).into_iter().all(|valid| valid)
+    }
+
+    /// A secret, reproducible seed for the random value that a primary proposes with a batch (F29: nobody can check
+    /// that it was not chosen; it is unpredictable to clients, no more).
+    pub fn seed(&self, position: &[u8]) -> Digest {
+        Digest::of_parts(Domain::Seed, &[&self.secret.0, &self.cluster.0, position])
+    }
+}

@@ -1,0 +1,58 @@
+//! State as numbered pages under a Merkle root: checkpoints, rollback, and transfer to a replica that fell behind.
+//!
+//! * [`Tree`] is one immutable version of all pages: a radix tree with 64-way nodes, shared between versions, every
+//!   node with its digest. A checkpoint is a cheap clone of it.
+//! * [`transfer`] fetches a version from the others, node by node, checking every answer against the digest it must
+//!   have, and keeps what it already has.
+//! * [`Checkpoint`] is what replicas sign: 2f+1 equal ones make it stable, and prove it to anybody.
+
+mod pages;
+pub mod transfer;
+
+pub use pages::{LEVELS, NODE_CHILDREN, NodeId, Tree};
+pub use transfer::TransferMessage;
+
+use crate::auth::Certificate;
+use crate::cluster::{InstanceId, Sequence};
+use crate::digest::Digest;
+use crate::wire_struct;
+use alloc::vec::Vec;
+
+/// CHECKPOINT(i, n, d): after batch n the state's Merkle root is d. The root covers the service, the client table,
+/// the agreed time and the history digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Checkpoint {
+    /// The instance that executed it (S9 of notes/abstract.md).
+    pub instance: InstanceId,
+    /// n.
+    pub sequence: Sequence,
+    /// d.
+    pub root: Digest,
+}
+wire_struct!(Checkpoint { instance, sequence, root });
+
+/// A stable version of the state, to be written to disk.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The proof that 2f+1 replicas had this state. Without signatures only for the state before the first batch.
+    pub certificate: Certificate<Checkpoint>,
+    /// The pages.
+    pub tree: Tree,
+}
+
+impl Snapshot {
+    /// The batch after which this was the state.
+    pub const fn sequence(&self) -> Sequence {
+        self.certificate.value.sequence
+    }
+
+    /// Whether the pages have the root that the certificate names.
+    pub fn is_consistent(&self) -> bool {
+        self.tree.root() == self.certificate.value.root
+    }
+}
+
+/// A certificate for the state before the first batch: everybody computes it, nobody needs to sign it.
+pub const fn genesis(instance: InstanceId, root: Digest) -> Certificate<Checkpoint> {
+    Certificate { value: Checkpoint { instance, sequence: Sequence(0), root }, signatures: Vec::new() }
+}

@@ -1,0 +1,1 @@
+//! The replicated client table: exactly once.

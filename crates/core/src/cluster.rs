@@ -1,0 +1,362 @@
+//! Identifiers, the arithmetic of n and f, and every bound that keeps memory finite.
+//!
+//! Thresholds are named once, here. *Quorum* is a protocol in this project; sets of replicas are `weak` (f+1, at
+//! least one correct), `strong` (two of them share a correct replica) and `all`.
+
+use crate::digest::{Digest, Domain};
+use crate::machine::Duration;
+use crate::wire::{Reader, Wire, WireError};
+use alloc::vec::Vec;
+use core::fmt;
+
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident($inner:ty), $show:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub $inner);
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($show, "{}"), self.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(self, f)
+            }
+        }
+
+        impl Wire for $name {
+            fn encode(&self, out: &mut Vec<u8>) {
+                self.0.encode(out);
+            }
+            fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+                Ok(Self(Wire::decode(reader)?))
+            }
+        }
+    };
+}
+
+number!(
+    /// A replica, 0 to n−1.
+    ReplicaId(u8), "r"
+);
+number!(
+    /// A view of PBFT: its primary is `view mod n`.
+    View(u64), "v"
+);
+number!(
+    /// A position in the agreed sequence of batches. The first batch has sequence number 1.
+    Sequence(u64), "s"
+);
+number!(
+    /// An instance of an abortable protocol within the composition. The first one is 1 (design.md section 1).
+    InstanceId(u64), "i"
+);
+number!(
+    /// A client's own request number. It grows; the library uses microseconds since the Unix epoch.
+    Timestamp(u64), "t"
+);
+number!(
+    /// An identity: the owner of a public key that the cluster admits.
+    IdentityId(u32), "c"
+);
+
+impl Sequence {
+    /// The position after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl View {
+    /// The view after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// A logical client: one session of an identity, with one request outstanding at a time.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId {
+    /// Whose key speaks for it.
+    pub identity: IdentityId,
+    /// Which of the identity's sessions.
+    pub session: u32,
+}
+
+impl fmt::Debug for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.identity, self.session)
+    }
+}
+
+impl fmt::Display for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+impl Wire for ClientId {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.identity.encode(out);
+        self.session.encode(out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self { identity: Wire::decode(reader)?, session: Wire::decode(reader)? })
+    }
+}
+
+/// How clients authenticate their requests to the replicas (issue vocabulary: `--auth`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ClientAuth {
+    /// A vector of MACs, one per replica, as published. A client whose vector is only partly valid can cost a view
+    /// (F20): for benchmarks and for comparison.
+    Mac,
+    /// MACs and a signature. The primary checks the signature before it orders; a backup accepts its MAC, failing
+    /// that the signature, failing that f+1 PREPAREs of others. The default.
+    #[default]
+    Hybrid,
+    /// A signature alone, checked by every replica.
+    Signature,
+}
+
+/// The sizes and limits of a cluster. The same at every replica: its digest is part of the handshake and of every
+/// MAC key and signature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// A name that the operator chose plus random bytes: two clusters never share it.
+    pub id: [u8; 16],
+    /// Replicas.
+    pub n: usize,
+    /// Replicas that may be faulty; n ≥ 3f + 1.
+    pub f: usize,
+    /// How clients authenticate.
+    pub client_auth: ClientAuth,
+    /// The bounds.
+    pub limits: Limits,
+}
+
+/// Named bounds and time-outs. Every collection that a peer can make grow is bounded by one of these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Batches between two checkpoints (PBFT's K).
+    pub checkpoint_interval: u64,
+    /// Most requests in a batch.
+    pub batch_requests_max: usize,
+    /// Most bytes of operations in a batch (a single request may exceed it alone).
+    pub batch_bytes_max: usize,
+    /// Batches that the primary keeps in flight before it waits and lets the next batch grow (congestion window).
+    pub batches_in_flight_max: u64,
+    /// Most bytes of one operation and of one result.
+    pub operation_bytes_max: usize,
+    /// Operations larger than this travel from the client to every replica; only their digest is ordered (F22).
+    pub inline_bytes_max: usize,
+    /// Requests waiting to be ordered, over all clients.
+    pub pending_requests_max: usize,
+    /// Bytes of operations waiting to be ordered, over all clients.
+    pub pending_bytes_max: usize,
+    /// Read-only requests waiting for a state without tentative changes.
+    pub pending_reads_max: usize,
+    /// Sessions of one identity in the replicated client table.
+    pub sessions_per_identity_max: usize,
+    /// How long a backup waits for its oldest pending request before it asks for a new view.
+    pub view_timeout: Duration,
+    /// The most that `view_timeout` grows to by doubling; it falls back as soon as there is progress.
+    pub view_timeout_max: Duration,
+    /// How often a replica that makes no progress says what it has and lacks.
+    pub status_interval: Duration,
+    /// How far the primary's clock may be from a backup's when a fresh batch is proposed (F27).
+    pub clock_skew_max: Duration,
+    /// The most by which one batch may move the agreed time forward (F27).
+    pub agreed_time_step_max: Duration,
+    /// Bytes of log after which a snapshot is written and the log cut.
+    pub log_bytes_per_snapshot: u64,
+    /// How long a client waits for replies before it sends its request to every replica.
+    pub client_retry: Duration,
+    /// Pages that a recovering replica asks for at once.
+    pub transfer_requests_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            checkpoint_interval: 128,
+            batch_requests_max: 1024,
+            batch_bytes_max: 1 << 20,
+            batches_in_flight_max: 2,
+            operation_bytes_max: 1 << 20,
+            inline_bytes_max: 1 << 10,
+            pending_requests_max: 16_384,
+            pending_bytes_max: 64 << 20,
+            pending_reads_max: 16_384,
+            sessions_per_identity_max: 8_192,
+            view_timeout: Duration::from_millis(2_000),
+            view_timeout_max: Duration::from_millis(30_000),
+            status_interval: Duration::from_millis(200),
+            clock_skew_max: Duration::from_millis(10_000),
+            agreed_time_step_max: Duration::from_millis(3_600_000),
+            log_bytes_per_snapshot: 64 << 20,
+            client_retry: Duration::from_millis(500),
+            transfer_requests_max: 16,
+        }
+    }
+}
+
+/// Why a cluster cannot be: shown to the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClusterError {
+    /// n < 3f + 1.
+    TooFewReplicas {
+        /// Replicas named.
+        n: usize,
+        /// Faults to be tolerated.
+        f: usize,
+    },
+    /// More replicas than [`REPLICAS_MAX`].
+    TooManyReplicas {
+        /// Replicas named.
+        n: usize,
+    },
+}
+
+impl fmt::Display for ClusterError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::TooFewReplicas { n, f } => {
+                write!(out, "{n} replicas cannot tolerate {f} liars: at least 3·{f}+1 = {} are needed", 3 * f + 1)
+            }
+            Self::TooManyReplicas { n } => write!(out, "{n} replicas are too many: at most {REPLICAS_MAX}"),
+        }
+    }
+}
+
+impl core::error::Error for ClusterError {}
+
+/// The largest cluster: replica numbers fit in a byte, and sets of replicas in one `u64`.
+pub const REPLICAS_MAX: usize = 64;
+
+impl Cluster {
+    /// A cluster of `n` replicas that tolerates as many liars as n allows.
+    ///
+    /// # Errors
+    /// [`ClusterError`] if `n` is 0 or more than [`REPLICAS_MAX`].
+    pub fn of(id: [u8; 16], n: usize) -> Result<Self, ClusterError> {
+        if n == 0 {
+            return Err(ClusterError::TooFewReplicas { n, f: 0 });
+        }
+        Self::new(id, n, (n - 1) / 3, ClientAuth::default(), Limits::default())
+    }
+
+    /// A cluster with everything chosen.
+    ///
+    /// # Errors
+    /// [`ClusterError`] unless 3f + 1 ≤ n ≤ [`REPLICAS_MAX`].
+    pub fn new(
+        id: [u8; 16],
+        n: usize,
+        f: usize,
+        client_auth: ClientAuth,
+        limits: Limits,
+    ) -> Result<Self, ClusterError> {
+        if n > REPLICAS_MAX {
+            return Err(ClusterError::TooManyReplicas { n });
+        }
+        if n < 3 * f + 1 {
+            return Err(ClusterError::TooFewReplicas { n, f });
+        }
+        Ok(Self { id, n, f, client_auth, limits })
+    }
+
+    /// f + 1: at least one of them is correct.
+    pub const fn weak(&self) -> usize {
+        self.f + 1
+    }
+
+    /// ⌈(n + f + 1) / 2⌉: two such sets share at least f + 1 replicas, hence a correct one. 2f + 1 when n = 3f + 1.
+    pub const fn strong(&self) -> usize {
+        (self.n + self.f + 2) / 2
+    }
+
+    /// n.
+    pub const fn all(&self) -> usize {
+        self.n
+    }
+
+    /// The primary of a view.
+    pub const fn primary(&self, view: View) -> ReplicaId {
+        ReplicaId((view.0 % self.n as u64) as u8)
+    }
+
+    /// Every replica.
+    pub fn replicas(&self) -> impl Iterator<Item = ReplicaId> + use<> {
+        (0..self.n as u8).map(ReplicaId)
+    }
+
+    /// Whether there is such a replica.
+    pub const fn contains(&self, replica: ReplicaId) -> bool {
+        (replica.0 as usize) < self.n
+    }
+
+    /// Batches that may be in flight above a stable checkpoint (PBFT's L = 2K).
+    pub const fn window(&self) -> u64 {
+        2 * self.limits.checkpoint_interval
+    }
+
+    /// Whether a checkpoint is due after this batch.
+    pub const fn is_checkpoint(&self, sequence: Sequence) -> bool {
+        sequence.0.is_multiple_of(self.limits.checkpoint_interval)
+    }
+
+    /// The digest of everything that replicas must agree on before they talk: id, n, f, mode and limits.
+    pub fn digest(&self) -> Digest {
+        let mut bytes = Vec::with_capacity(256);
+        bytes.extend_from_slice(&self.id);
+        for number in [
+            self.n as u64,
+            self.f as u64,
+            self.client_auth as u64,
+            self.limits.checkpoint_interval,
+            self.limits.batch_requests_max as u64,
+            self.limits.batch_bytes_max as u64,
+            self.limits.operation_bytes_max as u64,
+            self.limits.inline_bytes_max as u64,
+            self.limits.sessions_per_identity_max as u64,
+            self.limits.agreed_time_step_max.0,
+        ] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        Digest::of(Domain::Cluster, &bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_are_the_papers_when_n_is_3f_plus_1() {
+        for f in 0..=3 {
+            let cluster = Cluster::of([0; 16], 3 * f + 1).unwrap();
+            assert_eq!((cluster.weak(), cluster.strong(), cluster.all()), (f + 1, 2 * f + 1, 3 * f + 1));
+        }
+    }
+
+    #[test]
+    fn two_strong_sets_share_a_correct_replica_and_the_correct_ones_are_strong() {
+        for n in 1..=REPLICAS_MAX {
+            let cluster = Cluster::of([0; 16], n).unwrap();
+            assert!(2 * cluster.strong() >= n + cluster.f + 1, "n = {n}");
+            assert!(n - cluster.f >= cluster.strong(), "n = {n}");
+        }
+    }
+
+    #[test]
+    fn too_few_replicas_are_refused_with_the_number_needed() {
+        let error = Cluster::new([0; 16], 3, 1, ClientAuth::Mac, Limits::default()).unwrap_err();
+        assert_eq!(alloc::format!("{error}"), "3 replicas cannot tolerate 1 liars: at least 3·1+1 = 4 are needed");
+    }
+}

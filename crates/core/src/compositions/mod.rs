@@ -1,0 +1,1 @@
+//! Compositions: schedules of abortable instances.

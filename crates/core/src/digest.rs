@@ -1,0 +1,125 @@
+//! Digests. One hash function (BLAKE3), one key per purpose, so that bytes hashed for one purpose never collide with
+//! bytes hashed for another.
+
+use crate::wire::{Reader, Wire, WireError};
+use alloc::vec::Vec;
+use core::fmt;
+
+/// What bytes are hashed for. The name is the hash's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Domain {
+    /// The parameters of a cluster.
+    Cluster,
+    /// A client's request.
+    Request,
+    /// A batch: agreed values and the digests of its requests.
+    Batch,
+    /// One step of the history's hash chain (D3 of notes/abstract.md).
+    History,
+    /// The result of an operation.
+    Result,
+    /// A page of state.
+    Page,
+    /// An inner node of the Merkle tree over the pages.
+    Node,
+    /// Statements that are signed.
+    Signature,
+    /// Coefficients of batch verification.
+    Batching,
+    /// The random seed that a primary proposes.
+    Seed,
+    /// The identity of an operator's or a client's key, for display and for the handshake.
+    Key,
+    /// State traces of the simulator and other internal uses.
+    Trace,
+}
+
+impl Domain {
+    const fn key(self) -> &'static [u8; 32] {
+        match self {
+            Self::Cluster => b"bezant/cluster/v1...............",
+            Self::Request => b"bezant/request/v1...............",
+            Self::Batch => b"bezant/batch/v1.................",
+            Self::History => b"bezant/history/v1...............",
+            Self::Result => b"bezant/result/v1................",
+            Self::Page => b"bezant/page/v1..................",
+            Self::Node => b"bezant/node/v1..................",
+            Self::Signature => b"bezant/signature/v1.............",
+            Self::Batching => b"bezant/batching/v1..............",
+            Self::Seed => b"bezant/seed/v1..................",
+            Self::Key => b"bezant/key/v1...................",
+            Self::Trace => b"bezant/trace/v1.................",
+        }
+    }
+}
+
+/// 32 bytes of BLAKE3.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest(pub [u8; 32]);
+
+impl Digest {
+    /// The digest of nothing yet: the history before its first request, a state without pages.
+    pub const ZERO: Self = Self([0; 32]);
+
+    /// The digest of `bytes` for one purpose.
+    pub fn of(domain: Domain, bytes: &[u8]) -> Self {
+        Self(*blake3::keyed_hash(domain.key(), bytes).as_bytes())
+    }
+
+    /// The digest of the concatenation of `parts` for one purpose. Callers make it unambiguous: fixed sizes first.
+    pub fn of_parts(domain: Domain, parts: &[&[u8]]) -> Self {
+        let mut hasher = blake3::Hasher::new_keyed(domain.key());
+        for part in parts {
+            hasher.update(part);
+        }
+        Self(*hasher.finalize().as_bytes())
+    }
+
+    /// The next link of a hash chain: `h' = H(h, d)`.
+    #[must_use]
+    pub fn chain(self, next: Self) -> Self {
+        let mut bytes = [0; 64];
+        bytes[..32].copy_from_slice(&self.0);
+        bytes[32..].copy_from_slice(&next.0);
+        Self::of(Domain::History, &bytes)
+    }
+}
+
+impl fmt::Debug for Digest {
+    /// Eight hex digits: enough to tell digests apart in a log line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for byte in &self.0[..4] {
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for byte in &self.0 {
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Wire for Digest {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self(reader.array()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn domains_separate() {
+        assert_ne!(Digest::of(Domain::Page, b"x"), Digest::of(Domain::Node, b"x"));
+        assert_eq!(Digest::of(Domain::Page, b"xy"), Digest::of_parts(Domain::Page, &[b"x", b"y"]));
+    }
+}

@@ -1,0 +1,41 @@
+//! Bezant's protocol machines.
+//!
+//! Everything here is pure: a machine takes the time, one input and an outbox, changes its own state, and appends
+//! effects in the order in which the host must carry them out. There is no socket, clock, thread, file or random
+//! source in this crate, so that the simulator and the runtime drive exactly the same code.
+//!
+//! Where to look:
+//!
+//! | question | module |
+//! |---|---|
+//! | what is a machine, an input, an effect? | [`machine`] |
+//! | how many replicas, which thresholds, which bounds? | [`cluster`] |
+//! | how do bytes look on the wire? | [`wire`], [`message`] |
+//! | who said this, and whom does that convince? | [`auth`] |
+//! | what does an application implement? | [`service`], [`services`] |
+//! | how is state kept, digested, rolled back and transferred? | [`checkpoint`] |
+//! | exactly once? | [`clients`] |
+//! | the protocols | [`protocols`] |
+//! | how do instances follow one another? | [`switching`], [`compositions`] |
+//! | the replica and the client as whole machines | [`replica`], [`client`] |
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod auth;
+pub mod checkpoint;
+pub mod client;
+pub mod clients;
+pub mod cluster;
+pub mod compositions;
+pub mod digest;
+pub mod machine;
+pub mod message;
+pub mod protocols;
+pub mod rejection;
+pub mod replica;
+pub mod service;
+pub mod services;
+pub mod switching;
+pub mod wire;

@@ -1,0 +1,182 @@
+//! The machine: what the simulator and the runtime drive.
+//!
+//! One input, one entry point, one **ordered** list of effects. The order is the contract: whatever comes after an
+//! [`Effect::Persist`] must not leave before that record is durable.
+
+use crate::cluster::{ClientId, ReplicaId};
+use alloc::vec::Vec;
+use core::fmt::Debug;
+use core::ops::{Add, AddAssign, Sub};
+
+/// A point in time, in microseconds since the Unix epoch.
+///
+/// The host estimates the wall clock once, when it starts, and from then on advances with a monotonic clock. So an
+/// `Instant` never goes backwards within a run and a step of the system clock does not move it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(pub u64);
+
+/// A span of time, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Duration(pub u64);
+
+impl Duration {
+    /// A span of `ms` milliseconds.
+    pub const fn from_millis(ms: u64) -> Self {
+        Self(ms * 1_000)
+    }
+
+    /// `self · 2^exponent`, but never more than `max`.
+    #[must_use]
+    pub fn doubled(self, exponent: u32, max: Self) -> Self {
+        let factor = 1u64.checked_shl(exponent).unwrap_or(u64::MAX);
+        Self(self.0.saturating_mul(factor).min(max.0))
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+    fn add(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+}
+
+impl AddAssign<Duration> for Instant {
+    fn add_assign(&mut self, span: Duration) {
+        *self = *self + span;
+    }
+}
+
+impl Sub for Instant {
+    type Output = Duration;
+    fn sub(self, earlier: Self) -> Duration {
+        Duration(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// Somebody who can send and receive: a replica or a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Principal {
+    /// One of the n replicas.
+    Replica(ReplicaId),
+    /// A logical client, that is one session of an identity.
+    Client(ClientId),
+}
+
+/// Whom a message goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// One replica. Never the sender itself: a machine handles its own votes inside the step.
+    Replica(ReplicaId),
+    /// Every replica but the sender (for a client: every replica).
+    Replicas,
+    /// One client.
+    Client(ClientId),
+}
+
+/// A deterministic state machine with typed inputs and ordered effects.
+pub trait Machine: Sized {
+    /// What the boundary hands in after it verified it. See [`crate::auth::Verified`].
+    type Incoming: Debug;
+    /// What it asks the host to send; the host seals it for each receiver.
+    type Outgoing: Debug;
+    /// Named timers; setting one again moves it.
+    type Timer: Copy + Ord + Debug;
+    /// What the host or the application asks for.
+    type Command: Debug;
+    /// What it tells the host or the application.
+    type Notice: Debug;
+    /// What must be durable.
+    type Record: Debug;
+
+    /// Handles one input. `now` never decreases.
+    fn step(&mut self, now: Instant, input: Input<Self>, out: &mut Outbox<Self>);
+}
+
+/// One thing that happened.
+#[derive(Debug)]
+pub enum Input<M: Machine> {
+    /// The first input, exactly once, after construction or recovery.
+    Start,
+    /// A message that the boundary verified.
+    Message(M::Incoming),
+    /// A timer that was set has come due.
+    Timer(M::Timer),
+    /// A request of the host or the application.
+    Command(M::Command),
+    /// The host has handed over all that was waiting. Batches form here, so that at low load nothing waits.
+    PassEnd,
+}
+
+/// One thing to do. The host carries effects out in order.
+#[derive(Debug)]
+pub enum Effect<M: Machine> {
+    /// Append this record to the log; nothing after it may leave before it is durable.
+    Persist(M::Record),
+    /// Seal and send.
+    Send(Destination, M::Outgoing),
+    /// Arm a timer, replacing an earlier setting of the same name.
+    SetTimer(M::Timer, Instant),
+    /// Disarm a timer.
+    CancelTimer(M::Timer),
+    /// Tell the host or the application.
+    Notify(M::Notice),
+}
+
+/// The ordered list of effects of a step. Reused between steps.
+#[derive(Debug)]
+pub struct Outbox<M: Machine> {
+    effects: Vec<Effect<M>>,
+}
+
+impl<M: Machine> Default for Outbox<M> {
+    fn default() -> Self {
+        Self { effects: Vec::new() }
+    }
+}
+
+impl<M: Machine> Outbox<M> {
+    /// An empty outbox.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends any effect.
+    pub fn push(&mut self, effect: Effect<M>) {
+        self.effects.push(effect);
+    }
+
+    /// Appends [`Effect::Persist`].
+    pub fn persist(&mut self, record: M::Record) {
+        self.push(Effect::Persist(record));
+    }
+
+    /// Appends [`Effect::Send`].
+    pub fn send(&mut self, to: Destination, message: M::Outgoing) {
+        self.push(Effect::Send(to, message));
+    }
+
+    /// Appends [`Effect::SetTimer`].
+    pub fn set_timer(&mut self, timer: M::Timer, at: Instant) {
+        self.push(Effect::SetTimer(timer, at));
+    }
+
+    /// Appends [`Effect::CancelTimer`].
+    pub fn cancel_timer(&mut self, timer: M::Timer) {
+        self.push(Effect::CancelTimer(timer));
+    }
+
+    /// Appends [`Effect::Notify`].
+    pub fn notify(&mut self, notice: M::Notice) {
+        self.push(Effect::Notify(notice));
+    }
+
+    /// Takes all effects, oldest first, and leaves the outbox empty with its capacity kept.
+    pub fn drain(&mut self) -> alloc::vec::Drain<'_, Effect<M>> {
+        self.effects.drain(..)
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.effects.is_empty()
+    }
+}

@@ -1,0 +1,1 @@
+//! Backup: any total order as an abortable instance.

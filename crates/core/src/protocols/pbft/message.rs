@@ -1,0 +1,309 @@
+//! What PBFT's replicas say to one another.
+
+use crate::auth::{Certificate, Keyring, Signable, Signed};
+use crate::checkpoint::Checkpoint;
+use crate::cluster::{ClientId, Cluster, Sequence, Timestamp, View};
+use crate::digest::{Digest, Domain};
+use crate::message::{Request, Vouched};
+use crate::service::Proposal;
+use crate::wire::{Reader, Wire, WireError, encode_list};
+use crate::{wire_enum, wire_struct};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// Most requests that a batch may name on the wire; `Limits::batch_requests_max` is checked on top.
+const ENTRIES_MAX: usize = 1 << 16;
+/// Most P or Q entries in a VIEW-CHANGE.
+const CLAIMS_MAX: usize = 1 << 14;
+
+/// One request of a batch: in full, or by digest when the client sends the body to every replica itself (F22).
+#[derive(Clone, Debug)]
+pub enum Entry {
+    /// The request with its client's proof.
+    Inline(Request),
+    /// A big request, by reference.
+    Reference(Reference),
+}
+wire_enum!(Entry { 0 => Inline, 1 => Reference });
+
+/// A big request by its digest; client and timestamp tell a replica where to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// Whose request.
+    pub client: ClientId,
+    /// Which one.
+    pub timestamp: Timestamp,
+    /// Its digest: this is what is ordered.
+    pub digest: Digest,
+}
+wire_struct!(Reference { client, timestamp, digest });
+
+impl Entry {
+    /// D(req).
+    pub const fn digest(&self) -> Digest {
+        match self {
+            Self::Inline(request) => request.digest(),
+            Self::Reference(reference) => reference.digest,
+        }
+    }
+}
+
+/// What is agreed at one sequence number: the proposed values and the requests, in order. The null batch, which
+/// fills gaps in a new view, has no requests and proposes nothing.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// Agreed time and seed as proposed.
+    pub proposal: Proposal,
+    /// The requests.
+    pub entries: Vec<Entry>,
+    digest: Digest,
+}
+
+impl Batch {
+    /// A batch and its digest.
+    pub fn new(proposal: Proposal, entries: Vec<Entry>) -> Self {
+        let mut bytes = Vec::with_capacity(40 + 32 * entries.len());
+        proposal.encode(&mut bytes);
+        for entry in &entries {
+            bytes.extend_from_slice(&entry.digest().0);
+        }
+        let digest = Digest::of(Domain::Batch, &bytes);
+        Self { proposal, entries, digest }
+    }
+
+    /// The null batch.
+    pub fn null() -> Self {
+        Self::new(Proposal::default(), Vec::new())
+    }
+
+    /// Over the proposed values and the digests of the requests.
+    pub const fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Whether it is the null batch.
+    pub fn is_null(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Bytes of operations that it carries itself.
+    pub fn inline_bytes(&self) -> usize {
+        self.entries.iter().map(|entry| if let Entry::Inline(r) = entry { r.operation.len() } else { 0 }).sum()
+    }
+
+    /// Checks which inline requests are their clients'.
+    pub fn vouch(&mut self, cluster: &Cluster, keyring: &Keyring) {
+        for entry in &mut self.entries {
+            if let Entry::Inline(request) = entry {
+                request.vouch(cluster, keyring);
+            }
+        }
+    }
+
+    /// Whether every inline request is known to be its client's.
+    pub fn is_vouched(&self) -> bool {
+        self.entries.iter().all(|entry| !matches!(entry, Entry::Inline(r) if r.vouched == Vouched::No))
+    }
+}
+
+impl Wire for Batch {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.proposal.encode(out);
+        encode_list(&self.entries, out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        let proposal = Wire::decode(reader)?;
+        let entries = reader.list(ENTRIES_MAX)?;
+        Ok(Self::new(proposal, entries))
+    }
+}
+
+/// PRE-PREPARE(v, n, batch): the primary's proposal.
+#[derive(Clone, Debug)]
+pub struct PrePrepare {
+    /// v.
+    pub view: View,
+    /// n.
+    pub sequence: Sequence,
+    /// The batch, shared with the slot that holds it.
+    pub batch: alloc::sync::Arc<Batch>,
+}
+wire_struct!(PrePrepare { view, sequence, batch });
+
+impl PrePrepare {
+    /// d.
+    pub fn digest(&self) -> Digest {
+        self.batch.digest()
+    }
+}
+
+/// PREPARE(v, n, d) or COMMIT(v, n, d), by the message that carries it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vote {
+    /// v.
+    pub view: View,
+    /// n.
+    pub sequence: Sequence,
+    /// d.
+    pub digest: Digest,
+}
+wire_struct!(Vote { view, sequence, digest });
+
+/// One entry of P or Q in a VIEW-CHANGE: the digest at a sequence number and the view in which it prepared (P) or
+/// was last pre-prepared (Q).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Claim {
+    /// n.
+    pub sequence: Sequence,
+    /// d.
+    pub digest: Digest,
+    /// v.
+    pub view: View,
+}
+wire_struct!(Claim { sequence, digest, view });
+
+/// VIEW-CHANGE(v, h, C, P, Q): what a replica brings into view v.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViewChange {
+    /// The view that it wants.
+    pub view: View,
+    /// Its stable checkpoint with the proof: h and C.
+    pub stable: Certificate<Checkpoint>,
+    /// Prepared: at most one per sequence number, ascending.
+    pub prepared: Vec<Claim>,
+    /// Pre-prepared: at most [`Q_PER_SEQUENCE_MAX`] per sequence number, ascending.
+    pub pre_prepared: Vec<Claim>,
+}
+
+/// How many different digests a replica reports as pre-prepared at one sequence number: those of the latest views.
+pub const Q_PER_SEQUENCE_MAX: usize = 8;
+
+impl Wire for ViewChange {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.view.encode(out);
+        self.stable.encode(out);
+        encode_list(&self.prepared, out);
+        encode_list(&self.pre_prepared, out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        let view = Wire::decode(reader)?;
+        let stable = Wire::decode(reader)?;
+        let prepared: Vec<Claim> = reader.list(CLAIMS_MAX)?;
+        let pre_prepared: Vec<Claim> = reader.list(CLAIMS_MAX)?;
+        let ascending = prepared.windows(2).all(|pair| pair[0].sequence < pair[1].sequence)
+            && pre_prepared.windows(2).all(|pair| pair[0] < pair[1]);
+        if ascending { Ok(Self { view, stable, prepared, pre_prepared }) } else { Err(WireError::NotCanonical) }
+    }
+}
+
+impl Signable for ViewChange {
+    const KIND: u8 = 3;
+}
+
+/// NEW-VIEW(v, V, X): the view changes that justify view v and the batches that they force. Every backup computes X
+/// from V again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewView {
+    /// v.
+    pub view: View,
+    /// V: at least 2f+1, by ascending signer.
+    pub view_changes: Vec<Signed<ViewChange>>,
+    /// X: the digests chosen for h+1, h+2, …
+    pub chosen: Vec<Digest>,
+}
+
+impl Wire for NewView {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.view.encode(out);
+        encode_list(&self.view_changes, out);
+        encode_list(&self.chosen, out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        let view = Wire::decode(reader)?;
+        let view_changes: Vec<Signed<ViewChange>> = reader.list(crate::cluster::REPLICAS_MAX)?;
+        if view_changes.windows(2).any(|pair| pair[0].signer >= pair[1].signer) {
+            return Err(WireError::NotCanonical);
+        }
+        Ok(Self { view, view_changes, chosen: reader.list(CLAIMS_MAX)? })
+    }
+}
+
+impl Signable for NewView {
+    const KIND: u8 = 4;
+}
+
+/// STATUS: what a replica has; the others send what it lacks. Our retransmission, in place of the paper's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The view it is in or wants.
+    pub view: View,
+    /// Whether it has left the previous view and waits for NEW-VIEW.
+    pub changing: bool,
+    /// Its last stable checkpoint.
+    pub stable: Sequence,
+    /// The last batch that it knows to be committed, without a gap before it.
+    pub committed: Sequence,
+}
+wire_struct!(Status { view, changing, stable, committed });
+
+/// A batch by position and digest: asked for, or said to be committed there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// n.
+    pub sequence: Sequence,
+    /// d.
+    pub digest: Digest,
+}
+wire_struct!(Position { sequence, digest });
+
+/// Everything that PBFT says.
+#[derive(Clone, Debug)]
+pub enum PbftMessage {
+    /// The primary proposes.
+    PrePrepare(PrePrepare),
+    /// A backup accepts the proposal.
+    Prepare(Vote),
+    /// A replica holds a prepared certificate.
+    Commit(Vote),
+    /// A replica leaves its view.
+    ViewChange(Box<Signed<ViewChange>>),
+    /// The primary of a view begins it.
+    NewView(alloc::sync::Arc<Signed<NewView>>),
+    /// What I have.
+    Status(Status),
+    /// Send me this batch.
+    FetchBatch(Position),
+    /// The batch asked for.
+    Batch(alloc::sync::Arc<Batch>),
+    /// Send me this request.
+    FetchRequest(Reference),
+    /// I know this to be committed: f+1 of these are a proof to the receiver (F21).
+    Decided(Position),
+    /// A stable checkpoint with its proof.
+    Stable(Box<Certificate<Checkpoint>>),
+}
+wire_enum!(PbftMessage {
+    1 => PrePrepare,
+    2 => Prepare,
+    3 => Commit,
+    4 => ViewChange,
+    5 => NewView,
+    6 => Status,
+    7 => FetchBatch,
+    8 => Batch,
+    9 => FetchRequest,
+    10 => Decided,
+    11 => Stable,
+});
+
+impl PbftMessage {
+    /// Checks the requests inside a proposal against their clients' proofs, at the boundary: the outcome is kept
+    /// with each request.
+    pub(crate) fn vouch(&mut self, cluster: &Cluster, keyring: &Keyring) {
+        if let Self::PrePrepare(PrePrepare { batch, .. }) = self
+            && let Some(batch) = alloc::sync::Arc::get_mut(batch)
+        {
+            batch.vouch(cluster, keyring);
+        }
+    }
+}

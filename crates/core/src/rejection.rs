@@ -1,0 +1,101 @@
+//! Why something that a peer or a client said was not accepted. Typed, counted, shown in `status`; never a panic.
+
+use crate::wire::WireError;
+use alloc::collections::BTreeMap;
+use core::fmt;
+
+macro_rules! rejections {
+    ($($(#[$doc:meta])* $name:ident => $label:literal),* $(,)?) => {
+        /// The reasons. The label is the metric's and the log's name for it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Rejection {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Rejection {
+            /// Every reason, for documentation and metrics.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// A stable name in snake case.
+            pub const fn label(self) -> &'static str {
+                match self { $(Self::$name => $label),* }
+            }
+        }
+    };
+}
+
+rejections! {
+    /// The bytes are not a message.
+    Malformed => "malformed",
+    /// The MAC is not the sender's.
+    BadMac => "bad_mac",
+    /// A signature is not the signer's.
+    BadSignature => "bad_signature",
+    /// A request whose MAC entry and signature both fail.
+    UnauthenticRequest => "unauthentic_request",
+    /// An identity that the cluster does not admit.
+    UnknownIdentity => "unknown_identity",
+    /// The sender may not send this kind of message, or speaks for somebody else.
+    WrongSender => "wrong_sender",
+    /// For another instance of the composition.
+    WrongInstance => "wrong_instance",
+    /// For a view that is over, or not begun.
+    WrongView => "wrong_view",
+    /// A sequence number outside the window above the stable checkpoint.
+    OutsideWindow => "outside_window",
+    /// A second, different statement where only one is allowed: proof of a fault at the sender.
+    Equivocation => "equivocation",
+    /// The same vote again.
+    Duplicate => "duplicate",
+    /// A client's request older than one already executed.
+    StaleTimestamp => "stale_timestamp",
+    /// A batch that breaks a bound, or names a request twice.
+    BadBatch => "bad_batch",
+    /// Agreed time or seed that a fresh proposal must not have (F27).
+    BadAgreedValue => "bad_agreed_value",
+    /// A view change or new view that does not follow from what it carries.
+    BadViewChange => "bad_view_change",
+    /// A checkpoint or certificate that does not prove what it claims.
+    BadCertificate => "bad_certificate",
+    /// A page or node of state that does not have the digest it should have.
+    BadPage => "bad_page",
+    /// Nobody asked for it.
+    Unsolicited => "unsolicited",
+    /// A queue that is full: named in `Limits`.
+    Overload => "overload",
+    /// A digest in a reply, a batch or a body that is not that of its content.
+    DigestMismatch => "digest_mismatch",
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
+    }
+}
+
+impl From<WireError> for Rejection {
+    fn from(_: WireError) -> Self {
+        Self::Malformed
+    }
+}
+
+/// How often each reason occurred.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RejectionCounts(BTreeMap<Rejection, u64>);
+
+impl RejectionCounts {
+    /// Counts one more.
+    pub fn add(&mut self, rejection: Rejection) {
+        *self.0.entry(rejection).or_default() += 1;
+    }
+
+    /// Reasons that occurred, with their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (Rejection, u64)> + '_ {
+        self.0.iter().map(|(&rejection, &count)| (rejection, count))
+    }
+
+    /// How often this reason occurred.
+    pub fn of(&self, rejection: Rejection) -> u64 {
+        self.0.get(&rejection).copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,111 @@
+//! What a replica tells its host: notices as things happen, and a report on demand.
+
+use crate::cluster::{InstanceId, ReplicaId, Sequence, View};
+use crate::digest::Digest;
+use crate::rejection::{Rejection, RejectionCounts};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Something worth a log line, a metric or a check in the simulator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A batch was executed for good: position, digest of the batch, history digest after it, number of requests.
+    Executed {
+        /// The batch's position.
+        sequence: Sequence,
+        /// Its digest.
+        digest: Digest,
+        /// The hash chain over all requests executed so far.
+        history: Digest,
+        /// How many of its requests were executed (duplicates are not).
+        requests: usize,
+    },
+    /// A tentative execution was undone.
+    RolledBack {
+        /// The last batch that the state still contains.
+        to: Sequence,
+    },
+    /// A checkpoint became stable.
+    Stable {
+        /// Its position.
+        sequence: Sequence,
+        /// The Merkle root of the state.
+        root: Digest,
+    },
+    /// This replica's own state at a stable checkpoint has another root than 2f+1 replicas signed: it repairs itself.
+    Diverged {
+        /// The checkpoint.
+        sequence: Sequence,
+        /// What this replica had.
+        mine: Digest,
+        /// What was certified.
+        agreed: Digest,
+    },
+    /// A view began.
+    ViewEntered {
+        /// The view.
+        view: View,
+    },
+    /// This replica asks for another view.
+    ViewChangeStarted {
+        /// The view that it wants.
+        view: View,
+        /// Why, in words.
+        reason: &'static str,
+    },
+    /// State transfer began, moved on or ended.
+    Transfer {
+        /// The target.
+        sequence: Sequence,
+        /// Pages and nodes received so far.
+        received: u64,
+        /// Whether it is complete.
+        done: bool,
+    },
+    /// Evidence or a strong hint that somebody is faulty.
+    Suspicion {
+        /// Who.
+        replica: ReplicaId,
+        /// For what.
+        reason: Rejection,
+    },
+}
+
+/// A replica's view of itself, for `status` and metrics.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The protocol's name, e.g. `pbft`.
+    pub protocol: String,
+    /// The running instance.
+    pub instance: InstanceId,
+    /// Its view.
+    pub view: View,
+    /// The view's primary.
+    pub primary: ReplicaId,
+    /// Whether it waits for a new view.
+    pub changing_view: bool,
+    /// Whether it abstains from voting, because it lost its log.
+    pub abstaining: bool,
+    /// The last batch executed for good.
+    pub executed: Sequence,
+    /// The last stable checkpoint.
+    pub stable: Sequence,
+    /// Its root.
+    pub stable_root: Digest,
+    /// The hash chain over all requests executed.
+    pub history: Digest,
+    /// Requests executed for good since the start of the process.
+    pub requests_executed: u64,
+    /// Requests waiting to be ordered.
+    pub pending_requests: usize,
+    /// Batches between stable checkpoint and the highest known.
+    pub slots: usize,
+    /// View changes started since the start of the process.
+    pub view_changes: u64,
+    /// State transfer: target and items received, if one is running.
+    pub transfer: Option<(Sequence, u64)>,
+    /// What others said that was not accepted, by sender.
+    pub rejections: Vec<(crate::machine::Principal, RejectionCounts)>,
+    /// Replicas that contradicted themselves or 2f+1 others, with the reason and how often.
+    pub suspicions: Vec<(ReplicaId, Rejection, u64)>,
+}

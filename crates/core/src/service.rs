@@ -1,0 +1,91 @@
+//! What an application implements.
+//!
+//! A [`Service`] is a deterministic state machine whose state is a set of numbered pages. Between two checkpoints it
+//! keeps its state in whatever form is fast; at a checkpoint it hands over the pages that changed; after a rollback
+//! or a state transfer it takes pages back. Everything else (Merkle tree, copy on write, rollback, transfer, disk)
+//! is done for it. `docs/service.md` walks through a whole service in 60 lines.
+
+use crate::cluster::ClientId;
+use crate::digest::Digest;
+use crate::machine::Instant;
+use crate::wire_struct;
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+/// The number of a page of a service's state, below [`PAGES_MAX`].
+pub type PageNumber = u32;
+
+/// Pages that a service may have.
+pub const PAGES_MAX: u32 = 1 << 23;
+
+/// The largest page, in bytes.
+pub const PAGE_BYTES_MAX: usize = 1 << 20;
+
+/// What the replicas agreed on besides the operation itself (F27, F29).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Agreed {
+    /// Microseconds since the Unix epoch; grows strictly with every batch that is not empty.
+    pub time: Instant,
+    /// Proposed by the primary: unpredictable to clients, but a faulty primary may have chosen it (F29).
+    pub seed: Digest,
+    /// Who asks. The default client for operations of the system itself.
+    pub client: ClientId,
+}
+
+/// What a primary proposes with a batch, for services that need more than time and seed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Proposal {
+    /// Agreed time before clamping.
+    pub time: Instant,
+    /// Random seed.
+    pub seed: Digest,
+}
+wire_struct!(Proposal { time, seed });
+
+impl crate::wire::Wire for Instant {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+    fn decode(reader: &mut crate::wire::Reader) -> Result<Self, crate::wire::WireError> {
+        Ok(Self(crate::wire::Wire::decode(reader)?))
+    }
+}
+
+/// An operation that is not read-only was sent as a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotReadOnly;
+
+/// A replicated service. Same state, same operation, same agreed values: same result and same new state, on every
+/// machine and after every restart.
+pub trait Service: core::fmt::Debug {
+    /// Executes one operation. Malformed operations get a result that says so; nothing may panic.
+    fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes;
+
+    /// Answers without changing anything.
+    ///
+    /// # Errors
+    /// [`NotReadOnly`] if the operation could change the state; it is then ordered like any other.
+    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly>;
+
+    /// Whether a primary's proposal is acceptable, asked on a *fresh* proposal only, never on replay. Time and seed
+    /// are checked by the replica itself; most services need nothing here.
+    fn validate(&self, _proposal: &Proposal, _operation: &[u8]) -> bool {
+        true
+    }
+
+    /// Calls `write` with every page that changed since the last call (`None`: the page is gone). The order does
+    /// not matter; a page that is written must be given in full.
+    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Vec<u8>>));
+
+    /// Takes back pages, after a rollback or a transfer: each named page now has this content (`None`: gone), the
+    /// others stay as they were last saved.
+    ///
+    /// # Errors
+    /// [`BadState`] if the pages are not what this service would have saved. They have been checked against an
+    /// agreed digest before, so that this means a different version of the service.
+    fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState>;
+}
+
+/// Pages that this service cannot have saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadState;

@@ -1,0 +1,1 @@
+//! How one instance follows another (design.md section 1).

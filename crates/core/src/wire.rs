@@ -1,0 +1,325 @@
+//! The wire format: canonical, bounded, and free of copies where copies cost.
+//!
+//! The bytes are those of the Borsh specification for the subset used here (fixed-width little-endian integers, `u32`
+//! length prefixes, a `u8` tag per enum variant, options as a tag byte), which makes the encoding canonical: equal
+//! values have equal bytes, and a decoder that accepts bytes re-encodes to the same bytes. The reader is our own,
+//! because it must bound every length before it allocates and hand out payloads as slices of the received buffer;
+//! `docs/decisions` weighs that against the `borsh` crate, which the tests use as a referee. `docs/wire.md` spells
+//! the messages out byte by byte.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::fmt;
+
+/// Payloads up to this size are copied out of the receive buffer, so that a small payload that is kept for long
+/// never pins a large buffer.
+const COPY_BYTES_MAX: usize = 1024;
+
+/// Why bytes are not a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WireError {
+    /// The bytes end before the value does.
+    Truncated,
+    /// There are bytes after the value.
+    Trailing,
+    /// A tag byte without a meaning.
+    UnknownTag,
+    /// A length above the bound for that field.
+    TooLong,
+    /// Bytes that another encoding of the same value would have: not canonical.
+    NotCanonical,
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Truncated => "the bytes end before the value does",
+            Self::Trailing => "there are bytes after the value",
+            Self::UnknownTag => "unknown tag",
+            Self::TooLong => "a length exceeds its bound",
+            Self::NotCanonical => "not the canonical encoding",
+        })
+    }
+}
+
+impl core::error::Error for WireError {}
+
+/// A value with one encoding.
+pub trait Wire: Sized {
+    /// Appends the encoding.
+    fn encode(&self, out: &mut Vec<u8>);
+    /// Reads one value.
+    ///
+    /// # Errors
+    /// [`WireError`] if the bytes are not exactly what [`Wire::encode`] would have written.
+    fn decode(reader: &mut Reader) -> Result<Self, WireError>;
+
+    /// The encoding as a new vector.
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.encode(&mut out);
+        out
+    }
+
+    /// Reads a value that must fill `bytes` exactly.
+    ///
+    /// # Errors
+    /// [`WireError`], with [`WireError::Trailing`] if something is left over.
+    fn from_bytes(bytes: Bytes) -> Result<Self, WireError> {
+        let mut reader = Reader::new(bytes);
+        let value = Self::decode(&mut reader)?;
+        reader.finish()?;
+        Ok(value)
+    }
+}
+
+/// Reads values from a received buffer.
+#[derive(Debug)]
+pub struct Reader {
+    bytes: Bytes,
+    at: usize,
+}
+
+impl Reader {
+    /// Starts at the first byte.
+    pub const fn new(bytes: Bytes) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// Bytes not read yet.
+    pub fn remaining(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    /// The next `N` bytes.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`].
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        let end = self.at + N;
+        let slice = self.bytes.get(self.at..end).ok_or(WireError::Truncated)?;
+        self.at = end;
+        slice.try_into().map_err(|_| WireError::Truncated)
+    }
+
+    /// A tag byte.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`].
+    pub fn tag(&mut self) -> Result<u8, WireError> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    /// A `u32` length that must not exceed `max`, nor what is left when each element takes at least `element` bytes.
+    ///
+    /// # Errors
+    /// [`WireError::TooLong`] or [`WireError::Truncated`].
+    pub fn length(&mut self, max: usize, element: usize) -> Result<usize, WireError> {
+        let length = u32::from_le_bytes(self.array()?) as usize;
+        if length > max {
+            return Err(WireError::TooLong);
+        }
+        if length.saturating_mul(element) > self.remaining() {
+            return Err(WireError::Truncated);
+        }
+        Ok(length)
+    }
+
+    /// A payload of at most `max` bytes: a slice of the received buffer if it is large, a copy if it is small.
+    ///
+    /// # Errors
+    /// [`WireError::TooLong`] or [`WireError::Truncated`].
+    pub fn payload(&mut self, max: usize) -> Result<Bytes, WireError> {
+        let length = self.length(max, 1)?;
+        let range = self.at..self.at + length;
+        self.at += length;
+        Ok(if length <= COPY_BYTES_MAX { Bytes::copy_from_slice(&self.bytes[range]) } else { self.bytes.slice(range) })
+    }
+
+    /// A list of at most `max` values.
+    ///
+    /// # Errors
+    /// Whatever the elements say, or [`WireError::TooLong`].
+    pub fn list<T: Wire>(&mut self, max: usize) -> Result<Vec<T>, WireError> {
+        let length = self.length(max, 1)?;
+        let mut values = Vec::with_capacity(length.min(256));
+        for _ in 0..length {
+            values.push(T::decode(self)?);
+        }
+        Ok(values)
+    }
+
+    /// Declares the value complete.
+    ///
+    /// # Errors
+    /// [`WireError::Trailing`] if bytes are left.
+    pub fn finish(self) -> Result<(), WireError> {
+        if self.remaining() == 0 { Ok(()) } else { Err(WireError::Trailing) }
+    }
+}
+
+/// Appends a payload with its `u32` length.
+pub fn encode_payload(payload: &[u8], out: &mut Vec<u8>) {
+    (payload.len() as u32).encode(out);
+    out.extend_from_slice(payload);
+}
+
+/// Appends a list with its `u32` length.
+pub fn encode_list<T: Wire>(values: &[T], out: &mut Vec<u8>) {
+    (values.len() as u32).encode(out);
+    for value in values {
+        value.encode(out);
+    }
+}
+
+macro_rules! integer {
+    ($($type:ty),*) => {$(
+        impl Wire for $type {
+            fn encode(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+            fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+                Ok(Self::from_le_bytes(reader.array()?))
+            }
+        }
+    )*};
+}
+integer!(u8, u16, u32, u64, i64);
+
+impl Wire for bool {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(*self));
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        match reader.tag()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(WireError::NotCanonical),
+        }
+    }
+}
+
+impl<const N: usize> Wire for [u8; N] {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        reader.array()
+    }
+}
+
+impl<T: Wire> Wire for Option<T> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            None => out.push(0),
+            Some(value) => {
+                out.push(1);
+                value.encode(out);
+            }
+        }
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        match reader.tag()? {
+            0 => Ok(None),
+            1 => Ok(Some(T::decode(reader)?)),
+            _ => Err(WireError::NotCanonical),
+        }
+    }
+}
+
+impl<T: Wire> Wire for Box<T> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        (**self).encode(out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self::new(T::decode(reader)?))
+    }
+}
+
+impl<T: Wire> Wire for alloc::sync::Arc<T> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        (**self).encode(out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self::new(T::decode(reader)?))
+    }
+}
+
+impl<A: Wire, B: Wire> Wire for (A, B) {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+        self.1.encode(out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok((A::decode(reader)?, B::decode(reader)?))
+    }
+}
+
+/// Implements [`Wire`] for a struct, field after field in the order given.
+#[macro_export]
+macro_rules! wire_struct {
+    ($name:ident { $($field:ident),* $(,)? }) => {
+        impl $crate::wire::Wire for $name {
+            fn encode(&self, out: &mut alloc::vec::Vec<u8>) {
+                $( $crate::wire::Wire::encode(&self.$field, out); )*
+            }
+            fn decode(reader: &mut $crate::wire::Reader) -> Result<Self, $crate::wire::WireError> {
+                Ok(Self { $( $field: $crate::wire::Wire::decode(reader)?, )* })
+            }
+        }
+    };
+}
+
+/// Implements [`Wire`] for an enum of one-field variants: the tag byte, then the field. Tags are explicit, so that a
+/// retired one is never used again.
+#[macro_export]
+macro_rules! wire_enum {
+    ($name:ident { $($tag:literal => $variant:ident),* $(,)? }) => {
+        impl $crate::wire::Wire for $name {
+            fn encode(&self, out: &mut alloc::vec::Vec<u8>) {
+                match self {
+                    $( Self::$variant(value) => {
+                        out.push($tag);
+                        $crate::wire::Wire::encode(value, out);
+                    } )*
+                }
+            }
+            fn decode(reader: &mut $crate::wire::Reader) -> Result<Self, $crate::wire::WireError> {
+                match reader.tag()? {
+                    $( $tag => Ok(Self::$variant($crate::wire::Wire::decode(reader)?)), )*
+                    _ => Err($crate::wire::WireError::UnknownTag),
+                }
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn our_bytes_are_borsh_bytes() {
+        let value = (7u64, Some(3u32));
+        assert_eq!(value.to_bytes(), borsh::to_vec(&value).unwrap());
+        let mut list = Vec::new();
+        encode_list(&[1u16, 2, 3], &mut list);
+        assert_eq!(list, borsh::to_vec(&vec![1u16, 2, 3]).unwrap());
+    }
+
+    #[test]
+    fn lengths_are_bounded_before_anything_is_allocated() {
+        let mut reader = Reader::new(Bytes::from_static(&[0xff; 4]));
+        assert_eq!(reader.length(10, 1), Err(WireError::TooLong));
+        let mut reader = Reader::new(Bytes::from_static(&[4, 0, 0, 0, 1]));
+        assert_eq!(reader.length(10, 1), Err(WireError::Truncated));
+    }
+
+    #[test]
+    fn a_second_encoding_of_the_same_value_is_refused() {
+        assert_eq!(bool::from_bytes(Bytes::from_static(&[2])), Err(WireError::NotCanonical));
+        assert_eq!(u8::from_bytes(Bytes::from_static(&[1, 2])), Err(WireError::Trailing));
+    }
+}
