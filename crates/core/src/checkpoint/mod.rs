@@ -9,7 +9,7 @@
 mod pages;
 pub mod transfer;
 
-pub use pages::{LEVELS, NODE_CHILDREN, NodeId, Tree};
+pub use pages::{ChildId, LEVELS, NODE_CHILDREN, NodeContent, NodeId, Pages, Tree, page_digest};
 pub use transfer::TransferMessage;
 
 use crate::auth::Certificate;
