@@ -1,0 +1,288 @@
+//! An ordered map from bytes to bytes.
+//!
+//! The live state is a map. For checkpoints its entries lie in [`BUCKETS`] buckets by a hash of the key; a bucket is
+//! one page, its entries in the order of their keys, and only the buckets that were written since the last checkpoint
+//! are encoded again. A bucket that would not fit in a page, or a service that would exceed [`TOTAL_BYTES_MAX`],
+//! refuses the write with [`KvResult::Full`], which is the same at every replica.
+
+mod operation;
+
+pub use operation::{Condition, KEY_BYTES_MAX, KvOperation, KvResult, LIST_MAX, RESULT_BYTES_MAX, VALUE_BYTES_MAX};
+
+use crate::service::{Agreed, BadState, NotReadOnly, PAGE_BYTES_MAX, PageNumber, Service};
+use crate::wire::{Reader, Wire, WireError, encode_payload};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::ops::Bound;
+
+/// Buckets, and pages of the service.
+pub const BUCKETS: u32 = 4096;
+/// The most bytes of all buckets together, as encoded.
+pub const TOTAL_BYTES_MAX: u64 = 1 << 30;
+/// What an entry takes in a bucket besides key and value, and an entry counts for in a result: its two lengths.
+const ENTRY_OVERHEAD: usize = 8;
+/// The encoding of a bucket begins with the number of its entries.
+const BUCKET_OVERHEAD: usize = 4;
+
+/// The entries that share a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Bucket {
+    keys: BTreeSet<Bytes>,
+    /// Size of the entries as encoded.
+    bytes: usize,
+    /// Written since it was saved.
+    dirty: bool,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kv {
+    entries: BTreeMap<Bytes, Bytes>,
+    buckets: Vec<Bucket>,
+    /// The sum over all buckets.
+    bytes: u64,
+}
+
+impl Default for Kv {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// FNV-1a, with its high bits spread by the golden ratio.
+fn bucket_of(key: &[u8]) -> usize {
+    let hash = key.iter().fold(0xcbf2_9ce4_8422_2325_u64, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - BUCKETS.trailing_zeros())) as usize
+}
+
+const fn entry_bytes(key: &[u8], value: &[u8]) -> usize {
+    ENTRY_OVERHEAD + key.len() + value.len()
+}
+
+/// The number that a value stands for: decimal, in the shortest form, as Redis has it.
+fn parse_integer(value: &[u8]) -> Option<i64> {
+    let text = core::str::from_utf8(value).ok()?;
+    let number: i64 = text.parse().ok()?;
+    (number.to_string() == text).then_some(number)
+}
+
+impl Kv {
+    /// A service without entries.
+    pub fn new() -> Self {
+        Self { entries: BTreeMap::new(), buckets: alloc::vec![Bucket::default(); BUCKETS as usize], bytes: 0 }
+    }
+
+    /// Answers a read-only operation; `None` if it is not one.
+    fn answer(&self, operation: &KvOperation) -> Option<KvResult> {
+        Some(match operation {
+            KvOperation::Get { key } => KvResult::Value(self.entries.get(key).cloned()),
+            KvOperation::MultiGet { keys } => {
+                let values: Vec<_> = keys.iter().map(|key| self.entries.get(key).cloned()).collect();
+                let size = |value: &Option<Bytes>| ENTRY_OVERHEAD + value.as_ref().map_or(0, Bytes::len);
+                let fits = values.iter().map(size).sum::<usize>() <= RESULT_BYTES_MAX;
+                if fits { KvResult::Values(values) } else { KvResult::TooLarge }
+            }
+            KvOperation::Range { from, inclusive, limit, bytes, keys_only } => {
+                let from = if *inclusive { Bound::Included(from) } else { Bound::Excluded(from) };
+                self.range(from, *limit as usize, *bytes as usize, *keys_only)
+            }
+            KvOperation::Count => KvResult::Count(self.entries.len() as u64),
+            _ => return None,
+        })
+    }
+
+    fn range(&self, from: Bound<&Bytes>, limit: usize, bytes: usize, keys_only: bool) -> KvResult {
+        let (limit, mut budget) = (limit.min(LIST_MAX), bytes.min(RESULT_BYTES_MAX));
+        let mut entries = Vec::new();
+        for (key, value) in self.entries.range::<Bytes, _>((from, Bound::Unbounded)) {
+            let value = if keys_only { Bytes::new() } else { value.clone() };
+            let size = entry_bytes(key, &value);
+            // The first entry is given however small the budget, so that whoever walks over all comes to an end.
+            if entries.len() == limit || (size > budget && !entries.is_empty()) {
+                return KvResult::Range { entries, more: true };
+            }
+            budget = budget.saturating_sub(size);
+            entries.push((key.clone(), value));
+        }
+        KvResult::Range { entries, more: false }
+    }
+
+    fn apply(&mut self, operation: KvOperation) -> KvResult {
+        if let Some(answer) = self.answer(&operation) {
+            return answer;
+        }
+        match operation {
+            KvOperation::Set { key, value, condition } => match (condition, self.entries.contains_key(&key)) {
+                (Condition::Always, _) | (Condition::Absent, false) | (Condition::Present, true) => {
+                    self.write_all([(key, value)])
+                }
+                (Condition::Absent, true) | (Condition::Present, false) => KvResult::NotDone,
+            },
+            KvOperation::MultiSet { entries } => self.write_all(entries),
+            KvOperation::Delete { keys } => KvResult::Count(keys.iter().map(|key| u64::from(self.remove(key))).sum()),
+            KvOperation::CompareAndSet { key, expected, value } => {
+                if self.entries.get(&key) != expected.as_ref() {
+                    return KvResult::NotDone;
+                }
+                if let Some(value) = value {
+                    return self.write_all([(key, value)]);
+                }
+                self.remove(&key);
+                KvResult::Done
+            }
+            KvOperation::Increment { key, by } => self.increment(key, by),
+            KvOperation::Get { .. } | KvOperation::MultiGet { .. } | KvOperation::Range { .. } | KvOperation::Count => {
+                unreachable!("read-only operations were answered")
+            }
+        }
+    }
+
+    fn increment(&mut self, key: Bytes, by: i64) -> KvResult {
+        let Some(number) = self.entries.get(&key).map_or(Some(0), |value| parse_integer(value)) else {
+            return KvResult::NotAnInteger;
+        };
+        let Some(sum) = number.checked_add(by) else { return KvResult::Overflow };
+        match self.write_all([(key, sum.to_string().into())]) {
+            KvResult::Done => KvResult::Integer(sum),
+            refused => refused,
+        }
+    }
+
+    /// Writes all entries if there is room for all, otherwise none.
+    fn write_all(&mut self, entries: impl IntoIterator<Item = (Bytes, Bytes)>) -> KvResult {
+        let entries: BTreeMap<Bytes, Bytes> = entries.into_iter().collect();
+        if !self.has_room(&entries) {
+            return KvResult::Full;
+        }
+        for (key, value) in &entries {
+            self.write(key, value);
+        }
+        KvResult::Done
+    }
+
+    fn has_room(&self, entries: &BTreeMap<Bytes, Bytes>) -> bool {
+        let mut buckets: BTreeMap<usize, usize> = BTreeMap::new();
+        for (key, value) in entries {
+            let number = bucket_of(key);
+            let bytes = buckets.entry(number).or_insert(self.buckets[number].bytes);
+            *bytes += entry_bytes(key, value);
+            *bytes -= self.entries.get(key).map_or(0, |old| entry_bytes(key, old));
+        }
+        let before: usize = buckets.keys().map(|&number| self.buckets[number].bytes).sum();
+        let after: usize = buckets.values().sum();
+        buckets.values().all(|&bytes| BUCKET_OVERHEAD + bytes <= PAGE_BYTES_MAX)
+            && self.bytes - before as u64 + after as u64 <= TOTAL_BYTES_MAX
+    }
+
+    /// Writes an entry for which there is room. Key and value are copied: as slices of the operation or page that
+    /// they came in they would keep all of it in memory.
+    fn write(&mut self, key: &[u8], value: &[u8]) {
+        let bucket = &mut self.buckets[bucket_of(key)];
+        let (added, mut removed) = (entry_bytes(key, value), 0);
+        let value = Bytes::copy_from_slice(value);
+        if let Some(place) = self.entries.get_mut(key) {
+            removed = entry_bytes(key, place);
+            *place = value;
+        } else {
+            let key = Bytes::copy_from_slice(key);
+            bucket.keys.insert(key.clone());
+            self.entries.insert(key, value);
+        }
+        bucket.bytes = bucket.bytes + added - removed;
+        bucket.dirty = true;
+        self.bytes = self.bytes + added as u64 - removed as u64;
+    }
+
+    /// Whether there was such an entry.
+    fn remove(&mut self, key: &[u8]) -> bool {
+        let Some(value) = self.entries.remove(key) else { return false };
+        let bucket = &mut self.buckets[bucket_of(key)];
+        bucket.bytes -= entry_bytes(key, &value);
+        bucket.dirty = true;
+        bucket.keys.remove(key);
+        self.bytes -= entry_bytes(key, &value) as u64;
+        true
+    }
+
+    /// A bucket as a page; `None` if it is empty.
+    fn page(&self, bucket: &Bucket) -> Option<Vec<u8>> {
+        if bucket.keys.is_empty() {
+            return None;
+        }
+        let mut out = Vec::with_capacity(BUCKET_OVERHEAD + bucket.bytes);
+        (bucket.keys.len() as u32).encode(&mut out);
+        for key in &bucket.keys {
+            encode_payload(key, &mut out);
+            encode_payload(&self.entries[key], &mut out);
+        }
+        Some(out)
+    }
+
+    /// Replaces a bucket by what a page says.
+    fn load_bucket(&mut self, number: usize, page: Option<Bytes>) -> Result<(), BadState> {
+        for key in core::mem::take(&mut self.buckets[number].keys) {
+            self.remove(&key);
+        }
+        if let Some(page) = page {
+            let entries = parse_page(page).map_err(|_| BadState)?;
+            let ascending = entries.windows(2).all(|pair| pair[0].0 < pair[1].0);
+            if entries.is_empty() || !ascending || entries.iter().any(|(key, _)| bucket_of(key) != number) {
+                return Err(BadState);
+            }
+            for (key, value) in entries {
+                self.write(&key, &value);
+            }
+        }
+        self.buckets[number].dirty = false;
+        Ok(())
+    }
+}
+
+fn parse_page(page: Bytes) -> Result<Vec<(Bytes, Bytes)>, WireError> {
+    let mut reader = Reader::new(page);
+    let length = reader.length(PAGE_BYTES_MAX, ENTRY_OVERHEAD)?;
+    let entries = (0..length).map(|_| operation::entry(&mut reader)).collect::<Result<_, _>>()?;
+    reader.finish()?;
+    Ok(entries)
+}
+
+impl Service for Kv {
+    fn execute(&mut self, operation: &[u8], _agreed: &Agreed) -> Bytes {
+        let result = match KvOperation::from_bytes(Bytes::copy_from_slice(operation)) {
+            Ok(operation) => self.apply(operation),
+            Err(_) => KvResult::Malformed,
+        };
+        result.to_bytes().into()
+    }
+
+    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
+        let result = match KvOperation::from_bytes(Bytes::copy_from_slice(operation)) {
+            Ok(operation) => self.answer(&operation).ok_or(NotReadOnly)?,
+            Err(_) => KvResult::Malformed,
+        };
+        Ok(result.to_bytes().into())
+    }
+
+    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Vec<u8>>)) {
+        for number in 0..self.buckets.len() {
+            if core::mem::take(&mut self.buckets[number].dirty) {
+                write(number as u32, self.page(&self.buckets[number]));
+            }
+        }
+    }
+
+    fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
+        for (number, page) in pages {
+            if number >= BUCKETS {
+                return Err(BadState);
+            }
+            self.load_bucket(number as usize, page)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
