@@ -10,7 +10,7 @@ mod pages;
 pub mod transfer;
 
 pub use pages::{ChildId, LEVELS, NODE_CHILDREN, NodeContent, NodeId, Pages, Tree, page_digest};
-pub use transfer::TransferMessage;
+pub use transfer::{Progress, Transfer, TransferMessage, serve};
 
 use crate::auth::Certificate;
 use crate::cluster::{InstanceId, Sequence};
