@@ -13,7 +13,7 @@
 //! | how do bytes look on the wire? | [`wire`], [`message`] |
 //! | who said this, and whom does that convince? | [`auth`] |
 //! | what does an application implement? | [`service`], [`services`] |
-//! | how is state kept, digested, rolled back and transferred? | [`checkpoint`] |
+//! | how is state kept, digested, rolled back and transferred? | [`estate`], [`checkpoint`] |
 //! | exactly once? | [`clients`] |
 //! | the protocols | [`protocols`] |
 //! | how do instances follow one another? | [`switching`], [`compositions`] |
@@ -30,6 +30,7 @@ pub mod clients;
 pub mod cluster;
 pub mod compositions;
 pub mod digest;
+pub mod estate;
 pub mod machine;
 pub mod message;
 pub mod protocols;

@@ -220,6 +220,8 @@ pub enum Refusal {
     StaleTimestamp,
     /// Longer than `operation_bytes_max`.
     TooLarge,
+    /// Asked as a query, but it could change the state: ask again as an ordinary request.
+    NotReadOnly,
 }
 
 impl Wire for Refusal {
@@ -227,12 +229,14 @@ impl Wire for Refusal {
         out.push(match self {
             Self::StaleTimestamp => 0,
             Self::TooLarge => 1,
+            Self::NotReadOnly => 2,
         });
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         match reader.tag()? {
             0 => Ok(Self::StaleTimestamp),
             1 => Ok(Self::TooLarge),
+            2 => Ok(Self::NotReadOnly),
             _ => Err(WireError::UnknownTag),
         }
     }

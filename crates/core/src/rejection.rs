@@ -67,6 +67,24 @@ rejections! {
     DigestMismatch => "digest_mismatch",
 }
 
+impl Rejection {
+    /// Whether a correct replica never gives cause for it: then it is evidence of a fault, not of bad timing.
+    pub const fn is_blame(self) -> bool {
+        matches!(
+            self,
+            Self::Malformed
+                | Self::BadMac
+                | Self::BadSignature
+                | Self::Equivocation
+                | Self::BadBatch
+                | Self::BadViewChange
+                | Self::BadCertificate
+                | Self::BadPage
+                | Self::DigestMismatch
+        )
+    }
+}
+
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.label())

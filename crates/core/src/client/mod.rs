@@ -1,1 +1,314 @@
-//! The client as a machine.
+//! The client as a machine: one session, one request outstanding at a time.
+//!
+//! # Steps
+//! 1. An operation becomes a request with the next timestamp and the client's proof. A small one goes to the primary,
+//!    a big one to every replica (F22), a read-only one to every replica.
+//! 2. An ordered request is done when 2f+1 replicas gave the same result for the same position, each of them final or
+//!    tentative in one and the same view. 2f+1 rather than f+1 because read-only requests must see it (F21).
+//! 3. A read-only request is done when 2f+1 replicas gave the same result *at the same position*. If they cannot,
+//!    because of concurrent writes or of faults, it is asked again as an ordinary request: linearizable and live.
+//! 4. A request that waits too long goes to every replica, again and again with growing pauses, until its deadline.
+//!    At the deadline the outcome is unknown: it may or may not take effect.
+//!
+//! # Why it is safe
+//! Among 2f+1 replies at least f+1 are from correct replicas. If one of them is final the batch is committed; if all
+//! are tentative in view v, then f+1 correct replicas prepared it in v, every view change hears of one of them, and
+//! the batch stays at its position.
+
+mod call;
+
+use crate::auth::Keyring;
+use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence, Timestamp, View};
+use crate::digest::Digest;
+use crate::machine::{Destination, Duration, Input, Instant, Machine, Outbox, Principal};
+use crate::message::{Firmness, Incoming, Message, Refusal, Reply, Request};
+use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use call::{Call, Verdict};
+use core::convert::Infallible;
+
+/// The pause before a request is sent again grows by doubling, up to this factor of `Limits::client_retry`.
+const RETRY_DOUBLINGS_MAX: u32 = 4;
+
+/// An operation to carry out.
+#[derive(Clone, Debug)]
+pub struct Submit {
+    /// What to execute.
+    pub operation: Bytes,
+    /// Try the read-only path first.
+    pub read_only: bool,
+    /// When to give up.
+    pub deadline: Option<Instant>,
+}
+
+/// What came of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// It was executed: the result.
+    Done(Bytes),
+    /// It was not executed and never will be.
+    Refused(Refusal),
+    /// The deadline passed: it may have been executed, may still be, or never.
+    Unknown,
+}
+
+/// What one replica had to say about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing that counts.
+    Silent,
+    /// The result that was accepted.
+    Agreed,
+    /// Another result at the same position: it is faulty, or the others are.
+    Differed,
+    /// An answer that does not (yet) add up with others: another position or view.
+    Waiting,
+}
+
+/// An operation is over.
+#[derive(Clone, Debug)]
+pub struct Completed {
+    /// Whose.
+    pub client: ClientId,
+    /// Which.
+    pub timestamp: Timestamp,
+    /// How it ended.
+    pub result: Completion,
+    /// The position at which it was executed or read; 0 if unknown.
+    pub sequence: Sequence,
+    /// What each replica said, if somebody differed or the outcome is unknown; empty otherwise.
+    pub answers: Vec<(ReplicaId, Answer)>,
+    /// From submission to now.
+    pub latency: Duration,
+}
+
+/// A client's timers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ClientTimer {
+    /// Time to send the request to everybody.
+    Retry,
+    /// Time to give up.
+    Deadline,
+}
+
+/// What was accepted last: late replies are compared with it.
+#[derive(Clone, Copy, Debug)]
+struct Accepted {
+    timestamp: Timestamp,
+    sequence: Sequence,
+    digest: Digest,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Client {
+    cluster: Rc<Cluster>,
+    keyring: Rc<Keyring>,
+    id: ClientId,
+    instance: InstanceId,
+    /// The view that the last replies named: where the primary is believed to be.
+    view: View,
+    last_timestamp: Timestamp,
+    call: Option<Call>,
+    accepted: Option<Accepted>,
+    differed: BTreeMap<ReplicaId, u64>,
+    /// When each timer is set for; they are set once and looked at when they come due, not moved with every request.
+    retry_at: Option<Instant>,
+    deadline_at: Option<Instant>,
+}
+
+impl Client {
+    /// A session of the identity whose keys these are.
+    pub const fn new(cluster: Rc<Cluster>, keyring: Rc<Keyring>, id: ClientId) -> Self {
+        Self {
+            cluster,
+            keyring,
+            id,
+            instance: InstanceId(1),
+            view: View(0),
+            last_timestamp: Timestamp(0),
+            call: None,
+            accepted: None,
+            differed: BTreeMap::new(),
+            retry_at: None,
+            deadline_at: None,
+        }
+    }
+
+    /// Who this is.
+    pub const fn id(&self) -> ClientId {
+        self.id
+    }
+
+    /// Whether a request is outstanding.
+    pub const fn is_busy(&self) -> bool {
+        self.call.is_some()
+    }
+
+    /// How often each replica gave a result that 2f+1 others contradicted.
+    pub const fn differed(&self) -> &BTreeMap<ReplicaId, u64> {
+        &self.differed
+    }
+
+    fn submit(&mut self, now: Instant, submit: Submit, out: &mut Outbox<Self>) {
+        assert!(self.call.is_none(), "one request at a time; the host keeps a queue");
+        let request = self.request(now, submit.operation, submit.read_only);
+        self.transmit(&request, out);
+        self.set_retry(now + self.cluster.limits.client_retry, out);
+        if let Some(at) = submit.deadline {
+            self.set_deadline(at, out);
+        }
+        self.call = Some(Call::new(request, now, submit.deadline, self.cluster.limits.client_retry));
+    }
+
+    fn request(&mut self, now: Instant, operation: Bytes, read_only: bool) -> Request {
+        self.last_timestamp = Timestamp(now.0.max(self.last_timestamp.0 + 1));
+        Request::new(self.instance, self.id, self.last_timestamp, read_only, operation)
+            .authenticate(&self.cluster, &self.keyring)
+    }
+
+    /// Step 1.
+    fn transmit(&self, request: &Request, out: &mut Outbox<Self>) {
+        let everybody = request.read_only || request.operation.len() > self.cluster.limits.inline_bytes_max;
+        let to = if everybody { Destination::Replicas } else { Destination::Replica(self.cluster.primary(self.view)) };
+        out.send(to, Message::Request(request.clone()));
+    }
+
+    fn set_retry(&mut self, at: Instant, out: &mut Outbox<Self>) {
+        if self.retry_at.is_none() {
+            self.retry_at = Some(at);
+            out.set_timer(ClientTimer::Retry, at);
+        }
+    }
+
+    fn set_deadline(&mut self, at: Instant, out: &mut Outbox<Self>) {
+        if self.deadline_at.is_none_or(|set| at < set) {
+            self.deadline_at = Some(at);
+            out.set_timer(ClientTimer::Deadline, at);
+        }
+    }
+
+    fn on_reply(&mut self, now: Instant, from: ReplicaId, reply: Reply, out: &mut Outbox<Self>) {
+        if reply.client != self.id || reply.instance != self.instance {
+            return;
+        }
+        let Some(call) = self.call.as_mut().filter(|call| call.request.timestamp == reply.timestamp) else {
+            return self.on_late_reply(from, &reply);
+        };
+        call.add(from, reply);
+        match call.verdict(&self.cluster) {
+            Verdict::Open => {}
+            Verdict::Accepted(key) => self.accept(now, key, out),
+            Verdict::Hopeless => self.fall_back(now, out),
+        }
+    }
+
+    /// A reply that came after the result was accepted still tells whether its sender agrees.
+    fn on_late_reply(&mut self, from: ReplicaId, reply: &Reply) {
+        if let Some(accepted) = self.accepted
+            && accepted.timestamp == reply.timestamp
+            && accepted.sequence == reply.sequence
+            && accepted.digest != reply.outcome.digest()
+        {
+            *self.differed.entry(from).or_default() += 1;
+        }
+    }
+
+    /// Steps 2 and 3: enough replicas agree.
+    fn accept(&mut self, now: Instant, key: call::Key, out: &mut Outbox<Self>) {
+        let Some(call) = self.call.take() else { return };
+        let result = call.result(&key);
+        let timestamp = call.request.timestamp;
+        self.view = call.view_of(&key).unwrap_or(self.view);
+        self.accepted = Some(Accepted { timestamp, sequence: key.sequence, digest: key.digest });
+        let mut answers = Vec::new();
+        if call.anybody_differs(&key) {
+            answers = call.answers(&self.cluster, Some(&key));
+            for (replica, answer) in &answers {
+                if *answer == Answer::Differed {
+                    *self.differed.entry(*replica).or_default() += 1;
+                }
+            }
+        }
+        let latency = now - call.submitted;
+        out.notify(Completed { client: self.id, timestamp, result, sequence: key.sequence, answers, latency });
+    }
+
+    /// Step 3: the read cannot be answered by 2f+1 equal replies; order it instead.
+    fn fall_back(&mut self, now: Instant, out: &mut Outbox<Self>) {
+        let Some(mut call) = self.call.take() else { return };
+        let request = self.request(now, call.request.operation.clone(), false);
+        self.transmit(&request, out);
+        call.order_instead(request, now);
+        self.call = Some(call);
+    }
+
+    /// Step 4.
+    fn on_retry(&mut self, now: Instant, out: &mut Outbox<Self>) {
+        self.retry_at = None;
+        let base = self.cluster.limits.client_retry;
+        let Some(call) = &mut self.call else { return };
+        if now < call.retry_at {
+            let at = call.retry_at;
+            return self.set_retry(at, out);
+        }
+        if call.request.read_only {
+            self.fall_back(now, out);
+        } else {
+            call.attempts += 1;
+            call.retry_at = now + base.doubled(call.attempts.min(RETRY_DOUBLINGS_MAX), Duration(u64::MAX));
+            out.send(Destination::Replicas, Message::Request(call.request.clone()));
+        }
+        let at = self.call.as_ref().map_or(now + base, |call| call.retry_at);
+        self.set_retry(at, out);
+    }
+
+    fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Self>) {
+        self.deadline_at = None;
+        let Some(at) = self.call.as_ref().and_then(|call| call.deadline) else { return };
+        if now < at {
+            return self.set_deadline(at, out);
+        }
+        let Some(call) = self.call.take() else { return };
+        out.notify(Completed {
+            client: self.id,
+            timestamp: call.request.timestamp,
+            result: Completion::Unknown,
+            sequence: Sequence(0),
+            answers: call.answers(&self.cluster, None),
+            latency: now - call.submitted,
+        });
+    }
+}
+
+impl Machine for Client {
+    type Incoming = Incoming;
+    type Outgoing = Message;
+    type Timer = ClientTimer;
+    type Command = Submit;
+    type Notice = Completed;
+    type Record = Infallible;
+
+    fn step(&mut self, now: Instant, input: Input<Self>, out: &mut Outbox<Self>) {
+        match input {
+            Input::Start | Input::PassEnd => {}
+            Input::Message(Incoming { from, message }) => {
+                if let (Message::Reply(reply), Principal::Replica(from)) = (message.into_inner(), from) {
+                    self.on_reply(now, from, reply, out);
+                }
+            }
+            Input::Timer(ClientTimer::Retry) => self.on_retry(now, out),
+            Input::Timer(ClientTimer::Deadline) => self.on_deadline(now, out),
+            Input::Command(submit) => self.submit(now, submit, out),
+        }
+    }
+}
+
+impl Firmness {
+    /// Whether a reply of this firmness answers an ordered request.
+    const fn is_ordered(self) -> bool {
+        !matches!(self, Self::Read)
+    }
+}

@@ -2,4 +2,6 @@
 //! where we deviate and why, and what it costs.
 
 pub mod backup;
+pub mod batch;
 pub mod pbft;
+pub mod total_order;

@@ -1,10 +1,243 @@
 //! The replica as one machine: what the simulator and the runtime drive.
 //!
 //! A replica is a composition ([`crate::compositions`]) of abortable instances over one estate. This module gives it
-//! its outer face: configuration, records, notices, timers, recovery.
+//! its outer face: configuration, the boundary where bytes become verified messages, records, notices, timers,
+//! recovery, and the report that `status` shows.
 
 mod record;
 mod report;
 
 pub use record::{LogRecord, Record, SnapshotRecord};
 pub use report::{Notice, Report};
+
+use crate::auth::Keyring;
+use crate::checkpoint::Snapshot;
+use crate::cluster::{Cluster, InstanceId, ReplicaId};
+use crate::compositions::{Composite, Protocol, Running};
+use crate::estate::Estate;
+use crate::machine::{Input, Instant, Machine, Outbox, Principal};
+use crate::message::{Incoming, Message};
+use crate::protocols::backup::Surroundings;
+use crate::protocols::pbft::PbftTimer;
+use crate::protocols::total_order::TotalOrder;
+use crate::rejection::{Rejection, RejectionCounts};
+use crate::service::Service;
+use crate::switching::Abortable;
+use alloc::collections::BTreeMap;
+use alloc::string::ToString;
+use bytes::Bytes;
+use core::convert::Infallible;
+use core::fmt;
+
+/// What makes a replica.
+#[derive(Clone, Debug)]
+pub struct ReplicaConfig {
+    /// Sizes and limits, the same everywhere.
+    pub cluster: Cluster,
+    /// This replica's keys.
+    pub keyring: Keyring,
+    /// The composition.
+    pub protocol: Protocol,
+    /// The operator says that this replica had a log and lost it: it learns, and abstains until it may vote again.
+    pub lost_log: bool,
+}
+
+/// A replica's timers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReplicaTimer {
+    /// Of the total order.
+    Pbft(PbftTimer),
+    /// State transfer: begin, or ask again.
+    Transfer,
+}
+
+/// Why a replica cannot start from what is on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecoverError {
+    /// The snapshot's certificate is not signed by 2f+1 replicas of this cluster.
+    BadCertificate,
+    /// The snapshot's pages do not have the certified root.
+    BadSnapshot,
+    /// The service does not accept the pages: another service, or another version of it, wrote them.
+    BadState,
+    /// The protocol cannot run on a cluster of this size.
+    WrongCluster(&'static str),
+    /// The keys are a client's.
+    NotAReplica,
+}
+
+impl fmt::Display for RecoverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BadCertificate => "the snapshot is not certified by 2f+1 replicas of this cluster",
+            Self::BadSnapshot => "the snapshot's pages do not have the certified root",
+            Self::BadState => "the service cannot read the snapshot: was it written by another service or version?",
+            Self::WrongCluster(reason) => reason,
+            Self::NotAReplica => "these are a client's keys",
+        })
+    }
+}
+
+impl core::error::Error for RecoverError {}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Replica<S: Service> {
+    cluster: Cluster,
+    keyring: Keyring,
+    me: ReplicaId,
+    composite: Composite<S>,
+    rejections: BTreeMap<Principal, RejectionCounts>,
+}
+
+impl<S: Service> Replica<S> {
+    /// A replica before its first batch.
+    ///
+    /// # Errors
+    /// [`RecoverError`] if the protocol cannot run on this cluster or the keys are a client's.
+    pub fn new(config: ReplicaConfig, service: S) -> Result<Self, RecoverError> {
+        Self::recover(config, service, None, core::iter::empty())
+    }
+
+    /// A replica as its log and its newest snapshot tell. Records must come in the order in which they were logged;
+    /// what they say about positions at or below the snapshot is passed over.
+    ///
+    /// # Errors
+    /// [`RecoverError`] if the snapshot is not one of this cluster and service.
+    pub fn recover(
+        config: ReplicaConfig,
+        service: S,
+        snapshot: Option<Snapshot>,
+        log: impl IntoIterator<Item = LogRecord>,
+    ) -> Result<Self, RecoverError> {
+        let ReplicaConfig { cluster, keyring, protocol, lost_log } = config;
+        let Principal::Replica(me) = keyring.me() else { return Err(RecoverError::NotAReplica) };
+        if let Some(objection) = Composite::<S>::objection(protocol, &cluster) {
+            return Err(RecoverError::WrongCluster(objection));
+        }
+        let mut estate = Estate::new(&cluster, service);
+        let mut restored = None;
+        if let Some(Snapshot { certificate, tree }) = snapshot {
+            if !keyring.check_certificate(&certificate, cluster.strong()) {
+                return Err(RecoverError::BadCertificate);
+            }
+            if tree.root() != certificate.value.root {
+                return Err(RecoverError::BadSnapshot);
+            }
+            estate.install(tree).map_err(|_| RecoverError::BadState)?;
+            restored = Some(certificate);
+        }
+        let mut composite = Composite::open(protocol, estate, restored, lost_log);
+        if let Running::Backup(backup) = &mut composite.running {
+            for LogRecord { instance, record } in log {
+                if instance == composite.instance {
+                    backup.order_mut().replay(&cluster, me, record);
+                }
+            }
+        }
+        Ok(Self { cluster, keyring, me, composite, rejections: BTreeMap::new() })
+    }
+
+    /// Turns a frame into a verified message, or counts why it is none.
+    pub fn open(&mut self, frame: Bytes, from: Principal) -> Option<Incoming> {
+        match Message::open(frame, from, &self.cluster, &self.keyring) {
+            Ok(incoming) => Some(incoming),
+            Err(reason) => {
+                self.reject(from, reason);
+                None
+            }
+        }
+    }
+
+    /// Counts something that the host itself did not accept, such as an oversized frame.
+    pub fn reject(&mut self, from: Principal, reason: Rejection) {
+        self.rejections.entry(from).or_default().add(reason);
+    }
+
+    /// Sizes and limits.
+    pub const fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Our keys, for sealing.
+    pub const fn keyring(&self) -> &Keyring {
+        &self.keyring
+    }
+
+    /// Who we are.
+    pub const fn id(&self) -> ReplicaId {
+        self.me
+    }
+
+    /// The running instance.
+    pub const fn instance(&self) -> InstanceId {
+        self.composite.instance
+    }
+
+    /// The application, as of the last executed batch.
+    pub fn service(&self) -> &S {
+        self.composite.estate().service()
+    }
+
+    /// Service, client table and history.
+    pub fn estate(&self) -> &Estate<S> {
+        self.composite.estate()
+    }
+
+    /// This replica's view of itself.
+    pub fn report(&self) -> Report {
+        let estate = self.composite.estate();
+        let mut report = Report {
+            protocol: self.composite.protocol.to_string(),
+            instance: self.composite.instance,
+            executed: estate.executed_for_good(),
+            history: estate.history(),
+            rejections: self.rejections.iter().map(|(from, counts)| (*from, counts.clone())).collect(),
+            ..Report::default()
+        };
+        for (from, counts) in &self.rejections {
+            let Principal::Replica(replica) = *from else { continue };
+            let blamed = counts.iter().filter(|(reason, _)| reason.is_blame());
+            report.suspicions.extend(blamed.map(|(reason, count)| (replica, reason, count)));
+        }
+        match &self.composite.running {
+            Running::Backup(backup) => {
+                let order = backup.order();
+                report.view = order.view();
+                report.primary = self.cluster.primary(report.view);
+                report.changing_view = order.is_changing_view();
+                report.abstaining = !order.may_vote();
+                report.stable = backup.stable().value.sequence;
+                report.stable_root = backup.stable().value.root;
+                report.requests_executed = backup.requests_executed();
+                report.pending_requests = order.pending();
+                report.slots = order.slots();
+                report.view_changes = order.view_changes_started();
+                report.transfer = backup.transfer();
+            }
+            Running::Unreplicated(server) => report.requests_executed = server.requests_executed(),
+        }
+        report
+    }
+}
+
+impl<S: Service> Machine for Replica<S> {
+    type Incoming = Incoming;
+    type Outgoing = Message;
+    type Timer = ReplicaTimer;
+    type Command = Infallible;
+    type Notice = Notice;
+    type Record = Record;
+
+    fn step(&mut self, now: Instant, input: Input<Self>, out: &mut Outbox<Self>) {
+        let Self { cluster, keyring, me, composite, rejections } = self;
+        let mut s = Surroundings { now, cluster, keyring, me: *me, rejections, out };
+        match input {
+            Input::Start => composite.start(&mut s),
+            Input::Message(Incoming { from, message }) => composite.message(&mut s, from, message.into_inner()),
+            Input::Timer(timer) => composite.timer(&mut s, timer),
+            Input::Command(never) => match never {},
+            Input::PassEnd => composite.pass_end(&mut s),
+        }
+    }
+}

@@ -26,6 +26,21 @@ pub struct LogRecord {
 }
 wire_struct!(LogRecord { instance, record });
 
+impl LogRecord {
+    /// About how many bytes it takes in the log: exact for what is large, an allowance for the rest.
+    pub fn encoded_length(&self) -> usize {
+        /// Headers, votes, and a request's proof.
+        const ALLOWANCE: usize = 256;
+        match &self.record {
+            PbftRecord::Accepted(pre_prepare) => {
+                ALLOWANCE * (1 + pre_prepare.batch.entries.len()) + pre_prepare.batch.inline_bytes()
+            }
+            PbftRecord::Body(request) => ALLOWANCE + request.operation.len(),
+            _ => ALLOWANCE,
+        }
+    }
+}
+
 /// A snapshot with everything above it that is still needed.
 ///
 /// The host begins a new log segment with `live`, writes the snapshot, and deletes older segments once both are

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 /// Something worth a log line, a metric or a check in the simulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// A batch was executed for good: position, digest of the batch, history digest after it, number of requests.
+    /// A batch was executed for good: position, digest of the batch, history digest after it, number of requests in it.
     Executed {
         /// The batch's position.
         sequence: Sequence,
@@ -17,7 +17,7 @@ pub enum Notice {
         digest: Digest,
         /// The hash chain over all requests executed so far.
         history: Digest,
-        /// How many of its requests were executed (duplicates are not).
+        /// How many requests it has; duplicates among them were not executed again.
         requests: usize,
     },
     /// A tentative execution was undone.

@@ -1,11 +1,19 @@
 //! PBFT.
 
+mod decision;
 mod message;
+mod normal;
+#[cfg(test)]
+mod paper_test;
+mod pool;
+mod recovery;
+mod replica;
+mod slot;
+mod status;
+mod view_change;
 
-pub use message::{
-    Batch, Claim, Entry, NewView, PbftMessage, Position, PrePrepare, Q_PER_SEQUENCE_MAX, Reference, Status, ViewChange,
-    Vote,
-};
+pub use message::{Claim, NewView, PbftMessage, Position, PrePrepare, Q_PER_SEQUENCE_MAX, Status, ViewChange, Vote};
+pub use replica::Pbft;
 
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::Checkpoint;
@@ -25,8 +33,6 @@ pub enum PbftRecord {
     ViewChange(Box<Signed<ViewChange>>),
     /// Before NEW-VIEW and before acting in it.
     NewView(Arc<Signed<NewView>>),
-    /// Not needed before anything; saves asking others after a restart.
-    Committed(Sequence),
     /// A stable checkpoint.
     Stable(Box<Certificate<Checkpoint>>),
     /// The body of a big request that an accepted batch refers to.
@@ -39,8 +45,16 @@ wire_enum!(PbftRecord {
     2 => Prepared,
     3 => ViewChange,
     4 => NewView,
-    5 => Committed,
-    6 => Stable,
-    7 => Body,
-    8 => Abstain,
+    5 => Stable,
+    6 => Body,
+    7 => Abstain,
 });
+
+/// PBFT's timers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PbftTimer {
+    /// The oldest watched request, or the new view, is late.
+    View,
+    /// Time to see whether there is progress.
+    Status,
+}

@@ -1,0 +1,136 @@
+//! One outstanding request and the replies to it.
+
+use super::{Answer, Completion};
+use crate::cluster::{Cluster, ReplicaId, Sequence, View};
+use crate::digest::Digest;
+use crate::machine::{Duration, Instant};
+use crate::message::{Firmness, Outcome, Reply, Request};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// What replies must have in common to add up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    pub(super) sequence: Sequence,
+    pub(super) digest: Digest,
+}
+
+/// What the replies so far amount to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// More are needed.
+    Open,
+    /// 2f+1 agree, and the full result is there.
+    Accepted(Key),
+    /// A read that 2f+1 cannot agree on any more.
+    Hopeless,
+}
+
+#[derive(Clone, Debug)]
+struct Said {
+    key: Key,
+    firmness: Firmness,
+    view: View,
+    outcome: Outcome,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub(super) request: Request,
+    pub(super) submitted: Instant,
+    pub(super) deadline: Option<Instant>,
+    pub(super) retry_at: Instant,
+    pub(super) attempts: u32,
+    /// The latest reply of each replica.
+    said: BTreeMap<ReplicaId, Said>,
+    retry: Duration,
+}
+
+impl Call {
+    pub(super) fn new(request: Request, now: Instant, deadline: Option<Instant>, retry: Duration) -> Self {
+        let said = BTreeMap::new();
+        Self { request, submitted: now, deadline, retry_at: now + retry, attempts: 0, said, retry }
+    }
+
+    /// Goes on with an ordinary request for the same operation.
+    pub(super) fn order_instead(&mut self, request: Request, now: Instant) {
+        self.request = request;
+        self.said.clear();
+        self.retry_at = now + self.retry;
+    }
+
+    pub(super) fn add(&mut self, from: ReplicaId, reply: Reply) {
+        if reply.firmness.is_ordered() == self.request.read_only {
+            return;
+        }
+        let key = Key { sequence: reply.sequence, digest: reply.outcome.digest() };
+        let Reply { firmness, view, outcome, .. } = reply;
+        self.said.insert(from, Said { key, firmness, view, outcome });
+    }
+
+    /// How many replies support this one: equal result and position, and final or tentative in its view. A final
+    /// reply has no view of its own: it supports, and is supported by, tentative ones of any single view.
+    fn support(&self, of: &Said) -> usize {
+        self.said
+            .values()
+            .filter(|said| said.key == of.key && (said.firmness != Firmness::Tentative || said.view == of.view))
+            .count()
+    }
+
+    pub(super) fn verdict(&self, cluster: &Cluster) -> Verdict {
+        let mut best = 0;
+        for said in self.said.values() {
+            let support = self.support(said);
+            best = best.max(support);
+            if support >= cluster.strong() && self.full(&said.key).is_some() {
+                return Verdict::Accepted(said.key);
+            }
+        }
+        let missing = cluster.n - self.said.len();
+        let hopeless = self.request.read_only && best + missing < cluster.strong();
+        if hopeless { Verdict::Hopeless } else { Verdict::Open }
+    }
+
+    fn full(&self, key: &Key) -> Option<&Outcome> {
+        self.said
+            .values()
+            .filter(|said| said.key == *key)
+            .map(|said| &said.outcome)
+            .find(|outcome| !matches!(outcome, Outcome::DoneDigest(_)))
+    }
+
+    pub(super) fn result(&self, key: &Key) -> Completion {
+        match self.full(key) {
+            Some(Outcome::Done(result)) => Completion::Done(result.clone()),
+            Some(Outcome::Refused(refusal)) => Completion::Refused(*refusal),
+            _ => Completion::Unknown,
+        }
+    }
+
+    /// The view that most of those who agree name.
+    pub(super) fn view_of(&self, key: &Key) -> Option<View> {
+        let mut views: Vec<View> = self.said.values().filter(|said| said.key == *key).map(|said| said.view).collect();
+        views.sort();
+        views.get(views.len() / 2).copied()
+    }
+
+    pub(super) fn anybody_differs(&self, key: &Key) -> bool {
+        self.said.values().any(|said| said.key != *key)
+    }
+
+    /// What each replica said, measured against what was accepted.
+    pub(super) fn answers(&self, cluster: &Cluster, accepted: Option<&Key>) -> Vec<(ReplicaId, Answer)> {
+        cluster
+            .replicas()
+            .map(|replica| {
+                let answer = match (self.said.get(&replica), accepted) {
+                    (None, _) => Answer::Silent,
+                    (Some(said), Some(key)) if said.key == *key => Answer::Agreed,
+                    (Some(said), Some(key)) if said.key.sequence == key.sequence => Answer::Differed,
+                    (Some(_), _) => Answer::Waiting,
+                };
+                (replica, answer)
+            })
+            .collect()
+    }
+}

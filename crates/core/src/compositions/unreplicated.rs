@@ -1,0 +1,96 @@
+//! One server without a protocol: every request is executed and answered on arrival. It runs on the same runtime,
+//! wire format, authentication and client as everything else, so that it is the yardstick of the benchmarks. It
+//! tolerates no fault; a restart begins with an empty state.
+
+use crate::clients::Freshness;
+use crate::cluster::{InstanceId, View};
+use crate::estate::Estate;
+use crate::machine::{Destination, Principal};
+use crate::message::{Firmness, Message, Outcome, Refusal, Reply, Request};
+use crate::protocols::backup::Surroundings;
+use crate::protocols::batch::{Batch, Entry};
+use crate::protocols::total_order::Ordered;
+use crate::rejection::Rejection;
+use crate::replica::ReplicaTimer;
+use crate::service::{Proposal, Service};
+use crate::switching::Abortable;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Unreplicated<S> {
+    instance: InstanceId,
+    estate: Estate<S>,
+    requests_executed: u64,
+}
+
+impl<S: Service> Unreplicated<S> {
+    /// A server over an estate.
+    pub const fn open(instance: InstanceId, estate: Estate<S>) -> Self {
+        Self { instance, estate, requests_executed: 0 }
+    }
+
+    /// Requests executed since the process started.
+    pub const fn requests_executed(&self) -> u64 {
+        self.requests_executed
+    }
+
+    fn on_request(&mut self, s: &mut Surroundings<'_, S>, request: Request) {
+        let (client, timestamp) = (request.client, request.timestamp);
+        let mut firmness = Firmness::Final;
+        let outcome = if request.read_only {
+            firmness = Firmness::Read;
+            match self.estate.service().query(&request.operation) {
+                Ok(result) => Outcome::Done(result),
+                Err(_) => Outcome::Refused(Refusal::NotReadOnly),
+            }
+        } else if let Freshness::Last(entry) = self.estate.freshness(&request) {
+            entry.outcome.clone()
+        } else {
+            self.execute(s, request)
+        };
+        let sequence = self.estate.executed();
+        let reply = Reply { instance: self.instance, view: View(0), sequence, client, timestamp, firmness, outcome };
+        s.out.send(Destination::Client(client), Message::Reply(reply));
+    }
+
+    fn execute(&mut self, s: &mut Surroundings<'_, S>, request: Request) -> Outcome {
+        let proposal = Proposal { time: s.now, ..Proposal::default() };
+        let mut entries = Vec::with_capacity(1);
+        entries.push(Entry::Inline(request));
+        let batch = Arc::new(Batch::new(proposal, entries));
+        let ordered = Ordered { sequence: self.estate.executed().next(), view: View(0), batch, bodies: Vec::new() };
+        let mut outcome = Outcome::Refused(Refusal::StaleTimestamp);
+        self.requests_executed +=
+            self.estate.execute(s.cluster, ordered, true, |_, done, _| outcome = done.clone()) as u64;
+        if s.cluster.is_checkpoint(self.estate.executed()) {
+            self.estate.checkpoint();
+            self.estate.forget_versions_before(self.estate.executed());
+        }
+        outcome
+    }
+}
+
+impl<S: Service> Abortable<S> for Unreplicated<S> {
+    fn start(&mut self, _surroundings: &mut Surroundings<'_, S>) {}
+
+    fn message(&mut self, surroundings: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+        match message {
+            Message::Request(request) if request.instance == self.instance => self.on_request(surroundings, request),
+            _ => surroundings.reject(from, Rejection::WrongInstance),
+        }
+    }
+
+    fn timer(&mut self, _surroundings: &mut Surroundings<'_, S>, _timer: ReplicaTimer) {}
+
+    fn pass_end(&mut self, _surroundings: &mut Surroundings<'_, S>) {}
+
+    fn estate(&self) -> &Estate<S> {
+        &self.estate
+    }
+
+    fn halt(self) -> Estate<S> {
+        self.estate
+    }
+}

@@ -1,0 +1,226 @@
+//! Checkpoints, stability and state transfer: steps 5 to 7 of the [module](super).
+
+use super::{Backup, Queue, Surroundings, VOTES_PER_REPLICA_MAX};
+use crate::auth::{Certificate, Signed};
+use crate::checkpoint::transfer::{Transfer, serve};
+use crate::checkpoint::{Checkpoint, Snapshot, TransferMessage, Tree};
+use crate::cluster::ReplicaId;
+use crate::machine::{Destination, Principal};
+use crate::message::Message;
+use crate::protocols::total_order::TotalOrder;
+use crate::rejection::Rejection;
+use crate::replica::{Notice, Record, ReplicaTimer, SnapshotRecord};
+use crate::service::Service;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+impl<O: TotalOrder, S: Service> Backup<O, S> {
+    /// Step 5. Take a version of the state and say what its root is.
+    pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>) {
+        let sequence = self.estate.executed();
+        let root = self.estate.checkpoint();
+        if let Some(certificate) = self.ahead.take_if(|ahead| ahead.value.sequence <= sequence) {
+            self.on_certificate(s, queue, certificate);
+        }
+        if !self.order.may_vote() {
+            return;
+        }
+        let vote = s.keyring.sign(Checkpoint { instance: self.instance, sequence, root });
+        s.out.send(Destination::Replicas, Message::Checkpoint(Box::new(vote.clone())));
+        self.count_vote(s, queue, vote);
+    }
+
+    /// Somebody's checkpoint vote.
+    pub(super) fn on_checkpoint(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, vote: Signed<Checkpoint>) {
+        let sequence = vote.value.sequence;
+        if sequence <= self.stable.value.sequence {
+            return;
+        }
+        let plausible = vote.value.instance == self.instance && s.cluster.is_checkpoint(sequence);
+        if !plausible || vote.signer == s.me {
+            return s.reject(Principal::Replica(from), Rejection::BadCertificate);
+        }
+        if !s.keyring.check_signed(&vote) {
+            return s.reject(Principal::Replica(from), Rejection::BadSignature);
+        }
+        let mut queue = Queue::new();
+        self.count_vote(s, &mut queue, vote);
+        self.drain(s, queue);
+    }
+
+    /// Counts votes for *equal* checkpoints only (museum, flaw 15).
+    fn count_vote(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, vote: Signed<Checkpoint>) {
+        let value = vote.value;
+        let of_replica = self.votes.entry(vote.signer).or_default();
+        if of_replica.iter().any(|known| known.value.sequence == value.sequence) {
+            return;
+        }
+        of_replica.push(vote);
+        of_replica.sort_by_key(|known| known.value.sequence);
+        if of_replica.len() > VOTES_PER_REPLICA_MAX {
+            of_replica.remove(0);
+        }
+        let signatures: Vec<_> = self
+            .votes
+            .values()
+            .flatten()
+            .filter(|known| known.value == value)
+            .map(|known| (known.signer, known.signature))
+            .collect();
+        if signatures.len() >= s.cluster.strong() {
+            self.on_certificate(s, queue, Certificate { value, signatures });
+        }
+    }
+
+    /// A checkpoint is stable. If this replica has it, it moves on; if it has another root, it is wrong and repairs
+    /// itself; if it is behind, it waits a moment before it fetches the state.
+    pub(super) fn on_certificate(
+        &mut self,
+        s: &mut Surroundings<'_, S>,
+        queue: &mut Queue<O>,
+        certificate: Certificate<Checkpoint>,
+    ) {
+        let Checkpoint { sequence, root, .. } = certificate.value;
+        if sequence <= self.stable.value.sequence {
+            return;
+        }
+        self.blame(s, &certificate);
+        if sequence > self.estate.executed_for_good() {
+            let far = sequence.0 > self.estate.executed_for_good().0 + s.cluster.window();
+            if self.ahead.as_ref().is_none_or(|ahead| ahead.value.sequence < sequence) {
+                if self.ahead.is_none() {
+                    s.out.set_timer(ReplicaTimer::Transfer, s.now + s.cluster.limits.status_interval);
+                }
+                self.ahead = Some(certificate);
+            }
+            if far || self.transfer.is_some() {
+                self.begin_transfer(s);
+            }
+            return;
+        }
+        let Some(mine) = self.estate.version(sequence).map(Tree::root) else { return };
+        if mine != root {
+            s.out.notify(Notice::Diverged { sequence, mine, agreed: root });
+            self.ahead = Some(certificate);
+            return self.begin_transfer(s);
+        }
+        self.make_stable(s, queue, certificate);
+    }
+
+    fn make_stable(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, certificate: Certificate<Checkpoint>) {
+        let Checkpoint { sequence, root, .. } = certificate.value;
+        // The version before stays: somebody may be fetching it.
+        self.estate.forget_versions_before(self.stable.value.sequence);
+        self.stable = certificate.clone();
+        for of_replica in self.votes.values_mut() {
+            of_replica.retain(|vote| vote.value.sequence > sequence);
+        }
+        s.out.notify(Notice::Stable { sequence, root });
+        self.call(s, queue, |order, context| order.stable(context, &certificate));
+        if self.log_bytes > s.cluster.limits.log_bytes_per_snapshot {
+            self.save_snapshot(s, certificate, false);
+        }
+    }
+
+    fn save_snapshot(&mut self, s: &mut Surroundings<'_, S>, certificate: Certificate<Checkpoint>, transferred: bool) {
+        let Some(tree) = self.estate.version(certificate.value.sequence).cloned() else { return };
+        self.log_bytes = 0;
+        let instance = self.instance;
+        let live = self.order.live_records(s.me).into_iter().map(|record| O::wrap_record(instance, record)).collect();
+        let snapshot = Snapshot { certificate, tree };
+        s.out.persist(Record::Snapshot(Box::new(SnapshotRecord { snapshot, live, transferred })));
+    }
+
+    /// A replica that signed another root than 2f+1 others is wrong about its state, or lies.
+    fn blame(&self, s: &mut Surroundings<'_, S>, certificate: &Certificate<Checkpoint>) {
+        let Checkpoint { sequence, root, .. } = certificate.value;
+        for (&replica, votes) in &self.votes {
+            if replica != s.me && votes.iter().any(|vote| vote.value.sequence == sequence && vote.value.root != root) {
+                s.out.notify(Notice::Suspicion { replica, reason: Rejection::BadCertificate });
+                s.rejections.entry(Principal::Replica(replica)).or_default().add(Rejection::BadCertificate);
+            }
+        }
+    }
+
+    /// Step 6. Fetch the state at the checkpoint that is ahead; a transfer that runs takes it as its new target and
+    /// keeps what it has.
+    fn begin_transfer(&mut self, s: &mut Surroundings<'_, S>) {
+        let Some(target) = self.ahead.clone() else { return };
+        let sequence = target.value.sequence;
+        match &mut self.transfer {
+            Some(transfer) if transfer.target().value.sequence >= sequence => return,
+            Some(transfer) => transfer.retarget(target),
+            None => {
+                let base = self.estate.newest_version().clone();
+                self.transfer = Some(Transfer::new(target, base, s.me, s.cluster.n));
+            }
+        }
+        s.out.notify(Notice::Transfer { sequence, received: 0, done: false });
+        self.continue_transfer(s);
+    }
+
+    /// The transfer timer: begin what had to wait, and ask again for what did not come.
+    pub(crate) fn on_transfer_timeout(&mut self, s: &mut Surroundings<'_, S>) {
+        if self.transfer.is_none() {
+            self.ahead.take_if(|ahead| ahead.value.sequence <= self.estate.executed_for_good());
+            self.begin_transfer(s);
+        }
+        self.continue_transfer(s);
+    }
+
+    fn continue_transfer(&mut self, s: &mut Surroundings<'_, S>) {
+        let Some(transfer) = &mut self.transfer else { return };
+        for (to, request) in transfer.next_requests(s.now, s.cluster.limits.transfer_requests_max) {
+            s.out.send(Destination::Replica(to), Message::Transfer(request));
+        }
+        s.out.set_timer(ReplicaTimer::Transfer, s.now + s.cluster.limits.status_interval);
+        let Some(tree) = transfer.finish() else { return };
+        let (certificate, received) = (transfer.target().clone(), transfer.received());
+        self.transfer = None;
+        self.take_over(s, certificate, tree, received);
+    }
+
+    /// A request for state, or a piece of it.
+    pub(super) fn on_transfer(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, message: TransferMessage) {
+        if let Some(answer) = serve(&message, |sequence| self.estate.version(sequence)) {
+            return s.out.send(Destination::Replica(from), Message::Transfer(answer));
+        }
+        let Some(transfer) = &mut self.transfer else {
+            return s.reject(Principal::Replica(from), Rejection::Unsolicited);
+        };
+        if let Err(reason) = transfer.on_message(from, message) {
+            s.reject(Principal::Replica(from), reason);
+            if reason == Rejection::BadPage {
+                s.out.notify(Notice::Suspicion { replica: from, reason });
+            }
+        }
+        self.continue_transfer(s);
+    }
+
+    /// The whole state is here and has the certified root: it replaces ours, once it is durable.
+    fn take_over(
+        &mut self,
+        s: &mut Surroundings<'_, S>,
+        certificate: Certificate<Checkpoint>,
+        tree: Tree,
+        received: u64,
+    ) {
+        let sequence = certificate.value.sequence;
+        self.ahead.take_if(|ahead| ahead.value.sequence <= sequence);
+        let diverged = self.estate.version(sequence).is_some_and(|mine| mine.root() != certificate.value.root);
+        if sequence <= self.estate.executed_for_good() && !diverged {
+            return;
+        }
+        if self.estate.install(tree).is_err() {
+            // 2f+1 replicas agree on pages that our service cannot read: it is not the same service.
+            let mine = self.estate.newest_version().root();
+            return s.out.notify(Notice::Diverged { sequence, mine, agreed: certificate.value.root });
+        }
+        self.stable = certificate.clone();
+        let mut queue = Queue::new();
+        self.call(s, &mut queue, |order, context| order.installed(context, &certificate));
+        self.save_snapshot(s, certificate, true);
+        self.drain(s, queue);
+        s.out.notify(Notice::Transfer { sequence, received, done: true });
+    }
+}

@@ -1,0 +1,158 @@
+//! Requests, reads, deliveries and replies: steps 1 to 4 of the [module](super).
+
+use super::{Backup, Queue, Surroundings};
+use crate::clients::Freshness;
+use crate::cluster::{ClientId, Cluster, ReplicaId, Sequence, Timestamp, View};
+use crate::machine::{Destination, Principal};
+use crate::message::{Firmness, Message, Outcome, Refusal, Reply, Request};
+use crate::protocols::total_order::{Delivery, Ordered, TotalOrder};
+use crate::rejection::Rejection;
+use crate::replica::Notice;
+use crate::service::Service;
+use alloc::vec::Vec;
+
+/// Results up to this size are sent in full by every replica: a digest would not be shorter.
+const RESULT_BYTES_FULL_MAX: usize = 32;
+
+/// The replica that sends the full result of a request; the others send its digest.
+pub(crate) fn designated(cluster: &Cluster, client: ClientId, timestamp: Timestamp) -> ReplicaId {
+    ReplicaId(((u64::from(client.session) + timestamp.0) % cluster.n as u64) as u8)
+}
+
+impl<O: TotalOrder, S: Service> Backup<O, S> {
+    /// Step 1.
+    pub(super) fn on_request(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: Request) {
+        if request.instance != self.instance {
+            return s.reject(from, Rejection::WrongInstance);
+        }
+        let direct = matches!(from, Principal::Client(_));
+        if request.read_only {
+            return if direct { self.on_read(s, request) } else { s.reject(from, Rejection::WrongSender) };
+        }
+        match self.estate.freshness(&request) {
+            Freshness::New => self.drive(s, |order, context| order.submit(context, request, direct)),
+            Freshness::Last(entry) => {
+                let (sequence, outcome) = (entry.sequence, entry.outcome.clone());
+                let final_now = sequence <= self.estate.executed_for_good();
+                let firmness = if final_now { Firmness::Final } else { Firmness::Tentative };
+                if direct {
+                    let view = if final_now { self.order.view() } else { self.tentative_view };
+                    self.reply(s, &request, view, sequence, firmness, outcome);
+                }
+            }
+            Freshness::Stale => s.reject(from, Rejection::StaleTimestamp),
+        }
+    }
+
+    /// Step 2.
+    fn on_read(&mut self, s: &mut Surroundings<'_, S>, request: Request) {
+        if !self.order.may_vote() {
+            // An amnesiac replica may have forgotten a write that it acknowledged.
+            return;
+        }
+        if !self.estate.is_tentative() {
+            self.answer_read(s, &request);
+        } else if self.reads.len() < s.cluster.limits.pending_reads_max {
+            self.reads.push_back(request);
+        } else {
+            s.reject(Principal::Client(request.client), Rejection::Overload);
+        }
+    }
+
+    fn answer_read(&self, s: &mut Surroundings<'_, S>, request: &Request) {
+        let outcome = match self.estate.service().query(&request.operation) {
+            Ok(result) => Outcome::Done(result),
+            Err(_) => Outcome::Refused(Refusal::NotReadOnly),
+        };
+        self.reply(s, request, self.order.view(), self.estate.executed(), Firmness::Read, outcome);
+    }
+
+    fn answer_waiting_reads(&mut self, s: &mut Surroundings<'_, S>) {
+        if self.estate.is_tentative() {
+            return;
+        }
+        for request in core::mem::take(&mut self.reads) {
+            self.answer_read(s, &request);
+        }
+    }
+
+    fn reply(
+        &self,
+        s: &mut Surroundings<'_, S>,
+        request: &Request,
+        view: View,
+        sequence: Sequence,
+        firmness: Firmness,
+        outcome: Outcome,
+    ) {
+        let Request { client, timestamp, .. } = *request;
+        let reply = Reply { instance: self.instance, view, sequence, client, timestamp, firmness, outcome };
+        s.out.send(Destination::Client(client), Message::Reply(reply));
+    }
+
+    /// Steps 3 and 4.
+    pub(super) fn on_delivery(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, delivery: Delivery) {
+        match delivery {
+            Delivery::Tentative(ordered) => {
+                self.tentative_view = ordered.view;
+                self.execute(s, ordered, Firmness::Tentative);
+            }
+            Delivery::Final(ordered) => {
+                self.finalise(s, ordered);
+                self.answer_waiting_reads(s);
+                if s.cluster.is_checkpoint(self.estate.executed()) {
+                    self.take_checkpoint(s, queue);
+                }
+            }
+            Delivery::Undo => {
+                if self.estate.is_tentative() {
+                    self.estate.undo(s.cluster).expect("the service accepts the pages that it saved itself");
+                    s.out.notify(Notice::RolledBack { to: self.estate.executed() });
+                }
+                self.answer_waiting_reads(s);
+            }
+            Delivery::Proved(certificate) => self.on_certificate(s, queue, certificate),
+        }
+    }
+
+    fn finalise(&mut self, s: &mut Surroundings<'_, S>, ordered: Ordered) {
+        let sequence = ordered.sequence;
+        let (digest, requests) = (ordered.batch.digest(), ordered.batch.entries.len());
+        if self.estate.is_tentative() {
+            assert_eq!(self.estate.tentative_digest(), Some(digest), "another batch was executed tentatively");
+            self.estate.confirm();
+        } else {
+            self.execute(s, ordered, Firmness::Final);
+        }
+        s.out.notify(Notice::Executed { sequence, digest, history: self.estate.history(), requests });
+    }
+
+    fn execute(&mut self, s: &mut Surroundings<'_, S>, ordered: Ordered, firmness: Firmness) {
+        let (sequence, view, instance) = (ordered.sequence, ordered.view, self.instance);
+        let (cluster, me) = (s.cluster, s.me);
+        let out = &mut *s.out;
+        let mut done: Vec<(ClientId, Timestamp)> = Vec::with_capacity(ordered.batch.entries.len());
+        let executed = self.estate.execute(cluster, ordered, firmness == Firmness::Final, |request, outcome, now| {
+            let Request { client, timestamp, .. } = *request;
+            done.push((client, timestamp));
+            if !now {
+                // Answered when it was executed; its client asks again if it needs to.
+                return;
+            }
+            let outcome = match outcome {
+                Outcome::Done(result)
+                    if result.len() > RESULT_BYTES_FULL_MAX && designated(cluster, client, timestamp) != me =>
+                {
+                    Outcome::DoneDigest(outcome.digest())
+                }
+                outcome => outcome.clone(),
+            };
+            let reply = Reply { instance, view, sequence, client, timestamp, firmness, outcome };
+            out.send(Destination::Client(client), Message::Reply(reply));
+        });
+        self.requests_executed += executed as u64;
+        for (client, timestamp) in done {
+            self.order.executed(client, timestamp);
+        }
+    }
+}

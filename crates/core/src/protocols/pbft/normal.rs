@@ -1,0 +1,505 @@
+//! The normal case: steps 1 to 6 of the [module](super).
+
+use super::message::{PbftMessage, Position, PrePrepare, Vote};
+use super::replica::{Ctx, Pbft, Phase, ViewTimer};
+use super::slot::Proposed;
+use super::{PbftRecord, PbftTimer};
+use crate::cluster::{ClientAuth, ClientId, ReplicaId, Sequence};
+use crate::digest::Digest;
+use crate::machine::{Duration, Instant};
+use crate::message::{Request, Vouched};
+use crate::protocols::batch::{Batch, Entry, Reference};
+use crate::protocols::total_order::{Delivery, OrderEffect, Ordered, TotalOrder};
+use crate::rejection::Rejection;
+use crate::service::Proposal;
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+impl Pbft {
+    /// Step 1. A request arrives. A backup passes on what a client told it directly, and watches that it is executed.
+    pub(super) fn on_request(&mut self, context: &mut Ctx<'_>, request: Request, direct: bool) {
+        let (client, digest) = (request.client, request.digest());
+        let big = request.operation.len() > context.cluster.limits.inline_bytes_max;
+        match self.pool.add(request, &context.cluster.limits) {
+            // Clients send small requests to the backups, and big ones a second time, only when they wait too long.
+            Ok(new) if direct && !(new && big) => self.suspect_primary(context, client),
+            Ok(_) => {}
+            Err(reason) => return context.reject(context.me, reason),
+        }
+        if let Some((sequence, ..)) = self.wanted_bodies.remove(&digest) {
+            self.try_accept(context, sequence);
+            self.advance(context);
+        }
+    }
+
+    /// A client waits: pass its request on to the primary and see that it is ordered. Only a request that a correct
+    /// primary must accept may cost the primary its view, so that the signature is checked first (F20).
+    fn suspect_primary(&mut self, context: &mut Ctx<'_>, client: ClientId) {
+        let primary = context.cluster.primary(self.view);
+        if primary == context.me {
+            return;
+        }
+        let Some(request) = self.pool.get_mut(client) else { return };
+        if context.cluster.client_auth != ClientAuth::Mac {
+            Request::vouch_signatures(core::iter::once(&mut *request), context.keyring);
+            if request.vouched != Vouched::Signature {
+                return context.reject(context.me, Rejection::UnauthenticRequest);
+            }
+        }
+        if self.phase == Phase::Normal {
+            context.push(OrderEffect::Forward(primary, request.clone()));
+        }
+        self.pool.watch(client);
+    }
+
+    /// Step 2. The primary proposes what is waiting, as one batch, while fewer than the congestion window are in
+    /// flight: under load, batches grow by themselves; without load, a request is proposed at once.
+    pub(super) fn propose(&mut self, context: &mut Ctx<'_>) {
+        while self.leads(context)
+            && self.pool.has_unproposed()
+            && self.in_window(context.cluster, self.next)
+            && self.next.0 - self.delivered().0 <= context.cluster.limits.batches_in_flight_max
+        {
+            let hybrid = context.cluster.client_auth != ClientAuth::Mac;
+            let keyring = context.keyring;
+            let requests = self.pool.next_batch(&context.cluster.limits, |batch| {
+                if hybrid {
+                    // A request that only its MAC for us vouches for could be refused by a backup: order none
+                    // whose signature does not hold (F20).
+                    Request::vouch_signatures(batch.iter_mut(), keyring);
+                    for request in batch.iter_mut().filter(|request| request.vouched != Vouched::Signature) {
+                        request.vouched = Vouched::No;
+                    }
+                }
+            });
+            if requests.is_empty() {
+                continue;
+            }
+            self.propose_batch(context, requests);
+        }
+    }
+
+    fn propose_batch(&mut self, context: &mut Ctx<'_>, requests: Vec<Request>) {
+        let sequence = self.next;
+        self.next = sequence.next();
+        let time = context.now.max(self.last_time + Duration(1));
+        self.last_time = time;
+        let mut position = [0; 16];
+        position[..8].copy_from_slice(&self.view.0.to_le_bytes());
+        position[8..].copy_from_slice(&sequence.0.to_le_bytes());
+        let proposal = Proposal { time, seed: context.keyring.seed(&position) };
+        let inline_max = context.cluster.limits.inline_bytes_max;
+        let mut entries = Vec::with_capacity(requests.len());
+        for request in requests {
+            if request.operation.len() <= inline_max {
+                entries.push(Entry::Inline(request));
+                continue;
+            }
+            let Request { client, timestamp, .. } = request;
+            entries.push(Entry::Reference(Reference { client, timestamp, digest: request.digest() }));
+            self.bodies.insert(request.digest(), (sequence, request));
+        }
+        let batch = Arc::new(Batch::new(proposal, entries));
+        let pre_prepare = PrePrepare { view: self.view, sequence, batch: batch.clone() };
+        self.slots.entry(sequence).or_default().proposed = Some(Proposed {
+            view: self.view,
+            digest: batch.digest(),
+            batch: Some(batch.clone()),
+            reproposed: false,
+            acceptable: true,
+            accepted: false,
+        });
+        self.keep(sequence, &batch);
+        self.accept(context, sequence);
+        context.push(OrderEffect::Broadcast(PbftMessage::PrePrepare(pre_prepare)));
+        self.try_prepare(context, sequence);
+    }
+
+    /// Step 3. A backup receives the proposal.
+    pub(super) fn on_pre_prepare(&mut self, context: &mut Ctx<'_>, from: ReplicaId, pre_prepare: PrePrepare) {
+        let PrePrepare { view, sequence, batch } = pre_prepare;
+        if from != context.cluster.primary(view) {
+            return context.reject(from, Rejection::WrongSender);
+        }
+        if view != self.view || self.phase != Phase::Normal {
+            return context.reject(from, Rejection::WrongView);
+        }
+        if !self.in_window(context.cluster, sequence) {
+            return context.reject(from, Rejection::OutsideWindow);
+        }
+        if let Some(proposed) = self.slots.get(&sequence).and_then(|slot| slot.proposed.as_ref())
+            && proposed.view == view
+        {
+            if proposed.digest != batch.digest() {
+                context.reject(from, Rejection::Equivocation);
+            } else if proposed.batch.is_none() {
+                self.on_batch(context, from, batch);
+            }
+            return;
+        }
+        if let Err(reason) = self.check_batch(context, &batch) {
+            return context.reject(from, reason);
+        }
+        let acceptable = is_acceptable(context, &batch);
+        if !acceptable {
+            context.reject(from, Rejection::BadAgreedValue);
+        }
+        for entry in &batch.entries {
+            if let Entry::Inline(request) = entry {
+                self.pool.proposed(request.client, request.digest());
+            } else if let Entry::Reference(reference) = entry {
+                self.pool.proposed(reference.client, reference.digest);
+            }
+        }
+        let slot = self.slots.entry(sequence).or_default();
+        slot.proposed = Some(Proposed {
+            view,
+            digest: batch.digest(),
+            batch: Some(batch.clone()),
+            reproposed: false,
+            acceptable,
+            accepted: false,
+        });
+        self.keep(sequence, &batch);
+        self.try_accept(context, sequence);
+        self.advance(context);
+    }
+
+    /// The bounds that every batch keeps, and no client twice: what a correct primary never breaks.
+    fn check_batch(&self, context: &Ctx<'_>, batch: &Batch) -> Result<(), Rejection> {
+        let limits = &context.cluster.limits;
+        let mut clients = BTreeSet::new();
+        let distinct = batch.entries.iter().all(|entry| match entry {
+            Entry::Inline(request) => {
+                clients.insert(request.client)
+                    && !request.read_only
+                    && request.instance == context.instance
+                    && request.operation.len() <= limits.inline_bytes_max
+            }
+            Entry::Reference(reference) => clients.insert(reference.client),
+        });
+        let sized = batch.entries.len() <= limits.batch_requests_max
+            && (batch.entries.len() <= 1 || batch.inline_bytes() <= limits.batch_bytes_max);
+        if distinct && sized && !batch.is_null() { Ok(()) } else { Err(Rejection::BadBatch) }
+    }
+
+    /// Step 4. A backup accepts the proposal and says PREPARE once it has every body (F22), every request is its
+    /// client's (F20) and the agreed values are acceptable (F27). For the last two, f+1 PREPAREs of others will do
+    /// instead: one of them is correct and has checked.
+    pub(super) fn try_accept(&mut self, context: &mut Ctx<'_>, sequence: Sequence) {
+        if self.phase != Phase::Normal || !self.may_vote() {
+            return;
+        }
+        let Some(slot) = self.slots.get(&sequence) else { return };
+        let Some(proposed) = slot.proposed.clone() else { return };
+        if proposed.accepted || proposed.view != self.view {
+            return;
+        }
+        let others_vouch = slot.prepares.count(proposed.view, proposed.digest) >= context.cluster.weak();
+        let Some(batch) = proposed.batch else { return self.want_batch(context, sequence, proposed.digest) };
+        if !self.gather_bodies(context, sequence, &batch) {
+            return;
+        }
+        let vouched = batch.is_vouched() && self.bodies_vouched(&batch) && proposed.acceptable;
+        if !(proposed.reproposed || vouched || others_vouch) {
+            return;
+        }
+        self.accept(context, sequence);
+        let vote = Vote { view: self.view, sequence, digest: proposed.digest };
+        if context.cluster.primary(self.view) != context.me {
+            let slot = self.slots.entry(sequence).or_default();
+            slot.prepares.add(context.me, &vote).expect("a replica prepares once per view and position");
+            context.push(OrderEffect::Broadcast(PbftMessage::Prepare(vote)));
+        }
+        self.try_prepare(context, sequence);
+    }
+
+    /// Makes the proposal durable, bodies included, before anything is said about it.
+    fn accept(&mut self, context: &mut Ctx<'_>, sequence: Sequence) {
+        let view = self.view;
+        let slot = self.slots.get_mut(&sequence).expect("accepted where something was proposed");
+        let proposed = slot.proposed.as_mut().expect("accepted where something was proposed");
+        proposed.accepted = true;
+        let digest = proposed.digest;
+        let batch = proposed.batch.clone().expect("accepted with the batch in hand");
+        slot.pre_prepare(digest, view);
+        self.last_time = self.last_time.max(batch.proposal.time);
+        for entry in &batch.entries {
+            if let Entry::Reference(reference) = entry
+                && let Some((_, body)) = self.bodies.get(&reference.digest)
+            {
+                context.push(OrderEffect::Persist(PbftRecord::Body(body.clone())));
+            }
+        }
+        context.push(OrderEffect::Persist(PbftRecord::Accepted(PrePrepare { view, sequence, batch })));
+    }
+
+    /// Whether every big request of the batch is at hand; asks for those that are not.
+    fn gather_bodies(&mut self, context: &mut Ctx<'_>, sequence: Sequence, batch: &Batch) -> bool {
+        let mut complete = true;
+        for entry in &batch.entries {
+            let Entry::Reference(reference) = entry else { continue };
+            if self.bodies.contains_key(&reference.digest) {
+                continue;
+            }
+            if let Some(request) = self.pool.find(reference.client, reference.digest) {
+                self.bodies.insert(reference.digest, (sequence, request.clone()));
+            } else {
+                complete = false;
+                self.want_body(context, sequence, *reference);
+            }
+        }
+        complete
+    }
+
+    fn bodies_vouched(&self, batch: &Batch) -> bool {
+        batch.entries.iter().all(|entry| match entry {
+            Entry::Inline(_) => true,
+            Entry::Reference(reference) => {
+                self.bodies.get(&reference.digest).is_some_and(|(_, body)| body.vouched != Vouched::No)
+            }
+        })
+    }
+
+    /// Step 5. Votes for the proposal.
+    pub(super) fn on_prepare(&mut self, context: &mut Ctx<'_>, from: ReplicaId, vote: Vote) {
+        if from == context.cluster.primary(vote.view) {
+            return context.reject(from, Rejection::WrongSender);
+        }
+        if !self.admits(context, from, &vote) {
+            return;
+        }
+        let slot = self.slots.entry(vote.sequence).or_default();
+        match slot.prepares.add(from, &vote) {
+            Ok(()) => {
+                self.try_accept(context, vote.sequence);
+                self.try_prepare(context, vote.sequence);
+                self.advance(context);
+            }
+            Err(reason) => context.reject(from, reason),
+        }
+    }
+
+    /// Step 6. Votes for the certificate.
+    pub(super) fn on_commit(&mut self, context: &mut Ctx<'_>, from: ReplicaId, vote: Vote) {
+        if !self.admits(context, from, &vote) {
+            return;
+        }
+        let slot = self.slots.entry(vote.sequence).or_default();
+        match slot.commits.add(from, &vote) {
+            Ok(()) => {
+                self.try_commit(context, vote.sequence);
+                self.advance(context);
+            }
+            Err(reason) => context.reject(from, reason),
+        }
+    }
+
+    /// Votes of past views and outside the window are of no use; those for a view to come are kept, one per replica.
+    fn admits(&self, context: &mut Ctx<'_>, from: ReplicaId, vote: &Vote) -> bool {
+        if !self.in_window(context.cluster, vote.sequence) {
+            if vote.sequence > self.low_water_mark() {
+                context.reject(from, Rejection::OutsideWindow);
+            }
+            return false;
+        }
+        if vote.view < self.view {
+            context.reject(from, Rejection::WrongView);
+            return false;
+        }
+        true
+    }
+
+    /// Prepared: the proposal and 2f equal PREPAREs of backups. Then COMMIT, once that is durable.
+    pub(super) fn try_prepare(&mut self, context: &mut Ctx<'_>, sequence: Sequence) {
+        let view = self.view;
+        if self.phase != Phase::Normal {
+            return;
+        }
+        let Some(slot) = self.slots.get_mut(&sequence) else { return };
+        let Some(digest) = slot.accepted(view).map(|proposed| proposed.digest) else { return };
+        if slot.is_prepared(view) || slot.prepares.count(view, digest) + 1 < context.cluster.strong() {
+            return;
+        }
+        slot.prepared = Some((view, digest));
+        let vote = Vote { view, sequence, digest };
+        context.push(OrderEffect::Persist(PbftRecord::Prepared(vote)));
+        slot.commits.add(context.me, &vote).expect("a replica commits once per view and position");
+        context.push(OrderEffect::Broadcast(PbftMessage::Commit(vote)));
+        self.try_commit(context, sequence);
+        self.advance(context);
+    }
+
+    /// Committed: 2f+1 equal COMMITs. At least f+1 correct replicas prepared it, so no later view decides otherwise.
+    fn try_commit(&mut self, context: &mut Ctx<'_>, sequence: Sequence) {
+        let view = self.view;
+        let Some(slot) = self.slots.get_mut(&sequence) else { return };
+        if slot.committed.is_none() {
+            slot.committed = slot.commits.winner(view, context.cluster.strong());
+        }
+    }
+
+    /// Delivers, in sequence, everything that is decided, and the next batch tentatively if it is prepared.
+    pub(super) fn advance(&mut self, context: &mut Ctx<'_>) {
+        loop {
+            let sequence = self.committed.next();
+            let Some(digest) = self.slots.get(&sequence).and_then(|slot| slot.committed) else { break };
+            if self.tentative.is_some_and(|tentative| tentative != digest) {
+                self.tentative = None;
+                context.push(OrderEffect::Deliver(Delivery::Undo));
+            }
+            let Some(ordered) = self.ordered(context, sequence, digest) else { return };
+            self.committed = sequence;
+            self.tentative = None;
+            // Progress in this view: the next suspicion waits the normal time again.
+            if self.phase == Phase::Normal && !ordered.batch.is_null() {
+                self.attempts = 0;
+            }
+            context.push(OrderEffect::Deliver(Delivery::Final(ordered)));
+        }
+        let sequence = self.committed.next();
+        let view = self.view;
+        if self.tentative.is_some() || self.phase != Phase::Normal || !self.may_vote() {
+            return;
+        }
+        let Some(slot) = self.slots.get(&sequence) else { return };
+        let Some((_, digest)) = slot.prepared.filter(|(prepared, _)| *prepared == view) else { return };
+        if let Some(ordered) = self.ordered(context, sequence, digest) {
+            self.tentative = Some(digest);
+            context.push(OrderEffect::Deliver(Delivery::Tentative(ordered)));
+        }
+    }
+
+    /// The batch with everything needed to execute it, or a request for what is missing.
+    fn ordered(&mut self, context: &mut Ctx<'_>, sequence: Sequence, digest: Digest) -> Option<Ordered> {
+        let Some(batch) = self.batch(digest) else {
+            self.want_batch(context, sequence, digest);
+            return None;
+        };
+        if !self.gather_bodies(context, sequence, &batch) {
+            return None;
+        }
+        let bodies = batch
+            .entries
+            .iter()
+            .filter_map(|entry| match entry {
+                Entry::Inline(_) => None,
+                Entry::Reference(reference) => self.bodies.get(&reference.digest).map(|(_, body)| body.clone()),
+            })
+            .collect();
+        Some(Ordered { sequence, view: self.view, batch, bodies })
+    }
+
+    /// Asks for a batch; asked again, of somebody else, at every status time-out.
+    pub(super) fn want_batch(&mut self, context: &mut Ctx<'_>, sequence: Sequence, digest: Digest) {
+        if self.wanted_batches.contains_key(&digest) || self.batch(digest).is_some() {
+            return;
+        }
+        let ask = self.someone(context, context.cluster.primary(self.view));
+        self.wanted_batches.insert(digest, (sequence, ask));
+        context.push(OrderEffect::Send(ask, PbftMessage::FetchBatch(Position { sequence, digest })));
+    }
+
+    fn want_body(&mut self, context: &mut Ctx<'_>, sequence: Sequence, reference: Reference) {
+        if self.wanted_bodies.contains_key(&reference.digest) {
+            return;
+        }
+        let ask = self.someone(context, context.cluster.primary(self.view));
+        self.wanted_bodies.insert(reference.digest, (sequence, reference, ask));
+        context.push(OrderEffect::Send(ask, PbftMessage::FetchRequest(reference)));
+    }
+
+    /// `first`, or the next replica if that is ourselves.
+    pub(super) fn someone(&self, context: &Ctx<'_>, first: ReplicaId) -> ReplicaId {
+        if first == context.me { ReplicaId(((first.0 as usize + 1) % context.cluster.n) as u8) } else { first }
+    }
+
+    /// Somebody lacks a batch.
+    pub(super) fn on_fetch_batch(&mut self, context: &mut Ctx<'_>, from: ReplicaId, position: Position) {
+        if let Some((_, batch)) = self.batches.get(&position.digest) {
+            context.push(OrderEffect::Send(from, PbftMessage::Batch(batch.clone())));
+        }
+    }
+
+    /// A batch that was asked for: its digest says that it is the right one.
+    pub(super) fn on_batch(&mut self, context: &mut Ctx<'_>, from: ReplicaId, batch: Arc<Batch>) {
+        let Some((sequence, _)) = self.wanted_batches.remove(&batch.digest()) else {
+            return context.reject(from, Rejection::Unsolicited);
+        };
+        self.keep(sequence, &batch);
+        for slot in self.slots.values_mut() {
+            if let Some(proposed) = &mut slot.proposed
+                && proposed.digest == batch.digest()
+            {
+                proposed.batch = Some(batch.clone());
+            }
+        }
+        self.try_accept(context, sequence);
+        self.try_new_view(context);
+        self.advance(context);
+    }
+
+    /// Somebody lacks the body of a big request.
+    pub(super) fn on_fetch_request(&mut self, context: &mut Ctx<'_>, from: ReplicaId, reference: Reference) {
+        let held = self.bodies.get(&reference.digest).map(|(_, body)| body);
+        if let Some(body) = held.or_else(|| self.pool.find(reference.client, reference.digest)) {
+            let body = alloc::boxed::Box::new(body.clone());
+            context.push(OrderEffect::Send(from, PbftMessage::Body(body)));
+        }
+    }
+
+    /// A body that was asked for. Its digest says that it is the right one; whether it is its client's was checked at
+    /// the boundary or is vouched for by f+1 PREPAREs.
+    pub(super) fn on_body(&mut self, context: &mut Ctx<'_>, from: ReplicaId, request: Request) {
+        let Some((sequence, ..)) = self.wanted_bodies.remove(&request.digest()) else {
+            return context.reject(from, Rejection::Unsolicited);
+        };
+        self.bodies.insert(request.digest(), (sequence, request));
+        self.try_accept(context, sequence);
+        self.try_new_view(context);
+        self.advance(context);
+    }
+
+    /// Keeps the view timer on the watched request that has waited longest.
+    pub(super) fn watch_requests(&mut self, context: &mut Ctx<'_>) {
+        if self.phase != Phase::Normal {
+            return;
+        }
+        if let Some(ViewTimer::Request(client, timestamp)) = self.view_timer
+            && self.pool.waits(client, timestamp)
+        {
+            return;
+        }
+        match self.pool.oldest_watched() {
+            Some((client, timestamp)) => {
+                self.view_timer = Some(ViewTimer::Request(client, timestamp));
+                let at = self.view_deadline(context);
+                context.push(OrderEffect::SetTimer(PbftTimer::View, at));
+            }
+            None if self.view_timer.is_some() => {
+                self.view_timer = None;
+                context.push(OrderEffect::CancelTimer(PbftTimer::View));
+            }
+            None => {}
+        }
+    }
+
+    /// The time-out doubles with each view change without progress, up to a bound.
+    pub(super) fn view_deadline(&self, context: &Ctx<'_>) -> Instant {
+        let limits = &context.cluster.limits;
+        context.now + limits.view_timeout.doubled(self.attempts, limits.view_timeout_max)
+    }
+}
+
+/// F27: a fresh proposal's time must be near this replica's own clock, and the service must agree to it. Never asked
+/// when a batch is replayed.
+fn is_acceptable(context: &Ctx<'_>, batch: &Batch) -> bool {
+    let skew = context.cluster.limits.clock_skew_max;
+    let time = batch.proposal.time;
+    let near = time <= context.now + skew && time + skew >= context.now;
+    near && batch.entries.iter().all(|entry| match entry {
+        Entry::Inline(request) => (context.validate)(&batch.proposal, request),
+        Entry::Reference(_) => true,
+    })
+}

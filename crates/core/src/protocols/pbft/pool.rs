@@ -1,0 +1,202 @@
+//! Requests that wait to be ordered: at most one per client, first come first served, bounded in number and bytes.
+
+use crate::cluster::{ClientId, Limits, Timestamp};
+use crate::digest::Digest;
+use crate::message::{Request, Vouched};
+use crate::rejection::Rejection;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    request: Request,
+    ticket: u64,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pool {
+    /// The newest request of each client that was not executed yet.
+    waiting: BTreeMap<ClientId, Waiting>,
+    /// Arrival order of all of `waiting`.
+    arrivals: BTreeMap<u64, ClientId>,
+    /// Those that the primary is expected to order in time, in arrival order.
+    watched: BTreeMap<u64, ClientId>,
+    /// Those not proposed in the current view, in arrival order.
+    unproposed: BTreeMap<u64, ClientId>,
+    next_ticket: u64,
+    bytes: usize,
+}
+
+impl Pool {
+    /// Adds a request; a newer one of the same client replaces an older one. `Ok(false)`: known already.
+    pub(super) fn add(&mut self, request: Request, limits: &Limits) -> Result<bool, Rejection> {
+        let client = request.client;
+        if let Some(old) = self.waiting.get_mut(&client) {
+            if old.request.timestamp > request.timestamp {
+                return Err(Rejection::StaleTimestamp);
+            }
+            if old.request.timestamp == request.timestamp {
+                if old.request.digest() != request.digest() {
+                    return Err(Rejection::Equivocation);
+                }
+                old.request.vouched = old.request.vouched.max(request.vouched);
+                return Ok(false);
+            }
+            self.remove(client);
+        }
+        let bytes = self.bytes + request.operation.len();
+        if self.waiting.len() >= limits.pending_requests_max || bytes > limits.pending_bytes_max {
+            return Err(Rejection::Overload);
+        }
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.bytes = bytes;
+        self.arrivals.insert(ticket, client);
+        self.unproposed.insert(ticket, client);
+        self.waiting.insert(client, Waiting { request, ticket });
+        Ok(true)
+    }
+
+    fn remove(&mut self, client: ClientId) {
+        if let Some(old) = self.waiting.remove(&client) {
+            self.arrivals.remove(&old.ticket);
+            self.watched.remove(&old.ticket);
+            self.unproposed.remove(&old.ticket);
+            self.bytes -= old.request.operation.len();
+        }
+    }
+
+    /// The client's request with this timestamp, and all older ones, need not be ordered any more.
+    pub(super) fn executed(&mut self, client: ClientId, timestamp: Timestamp) {
+        if self.waiting.get(&client).is_some_and(|waiting| waiting.request.timestamp <= timestamp) {
+            self.remove(client);
+        }
+    }
+
+    /// A waiting request by client and digest.
+    pub(super) fn find(&self, client: ClientId, digest: Digest) -> Option<&Request> {
+        self.waiting.get(&client).map(|waiting| &waiting.request).filter(|request| request.digest() == digest)
+    }
+
+    /// From now on the primary is expected to order this client's request in time.
+    pub(super) fn watch(&mut self, client: ClientId) {
+        if let Some(waiting) = self.waiting.get(&client) {
+            self.watched.insert(waiting.ticket, client);
+        }
+    }
+
+    /// The client's waiting request.
+    pub(super) fn get_mut(&mut self, client: ClientId) -> Option<&mut Request> {
+        self.waiting.get_mut(&client).map(|waiting| &mut waiting.request)
+    }
+
+    /// The watched request that has waited longest, proposed or not.
+    pub(super) fn oldest_watched(&self) -> Option<(ClientId, Timestamp)> {
+        let client = self.watched.values().next()?;
+        Some((*client, self.waiting[client].request.timestamp))
+    }
+
+    /// Whether this very request still waits.
+    pub(super) fn waits(&self, client: ClientId, timestamp: Timestamp) -> bool {
+        self.waiting.get(&client).is_some_and(|waiting| waiting.request.timestamp == timestamp)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(super) fn has_unproposed(&self) -> bool {
+        !self.unproposed.is_empty()
+    }
+
+    /// A new view begins: nothing is proposed in it yet.
+    pub(super) fn forget_proposals(&mut self) {
+        self.unproposed = self.arrivals.clone();
+    }
+
+    /// This request is part of a proposal of the current view.
+    pub(super) fn proposed(&mut self, client: ClientId, digest: Digest) {
+        if let Some(waiting) = self.waiting.get(&client)
+            && waiting.request.digest() == digest
+        {
+            self.unproposed.remove(&waiting.ticket);
+        }
+    }
+
+    /// Takes the next requests for a batch: up to the limits, at least one if any waits. They stay in the pool, as
+    /// proposed, until they are executed; those that `vouch` leaves unconvinced are dropped.
+    pub(super) fn next_batch(&mut self, limits: &Limits, vouch: impl FnOnce(&mut [Request])) -> Vec<Request> {
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        while let Some((ticket, client)) = self.unproposed.pop_first() {
+            let request = &self.waiting[&client].request;
+            let size = if request.operation.len() > limits.inline_bytes_max { 0 } else { request.operation.len() };
+            if !batch.is_empty() && (bytes + size > limits.batch_bytes_max || batch.len() >= limits.batch_requests_max)
+            {
+                self.unproposed.insert(ticket, client);
+                break;
+            }
+            bytes += size;
+            batch.push(request.clone());
+        }
+        vouch(&mut batch);
+        let mut good = Vec::with_capacity(batch.len());
+        for request in batch {
+            if request.vouched == Vouched::No {
+                self.remove(request.client);
+            } else {
+                good.push(request);
+            }
+        }
+        good
+    }
+
+    /// All watched requests, in arrival order.
+    pub(super) fn iter_watched(&self) -> impl Iterator<Item = &Request> {
+        self.watched.values().map(|client| &self.waiting[client].request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{IdentityId, InstanceId};
+    use bytes::Bytes;
+
+    fn request(session: u32, timestamp: u64, size: usize) -> Request {
+        let client = ClientId { identity: IdentityId(1), session };
+        let operation = Bytes::from(alloc::vec![7; size]);
+        let mut request = Request::new(InstanceId(1), client, Timestamp(timestamp), false, operation);
+        request.vouched = Vouched::Mac;
+        request
+    }
+
+    #[test]
+    fn a_batch_takes_all_that_waits_up_to_the_limits_in_order_of_arrival() {
+        let limits = Limits { batch_requests_max: 3, batch_bytes_max: 100, ..Limits::default() };
+        let mut pool = Pool::default();
+        for session in 0..5 {
+            assert_eq!(pool.add(request(session, 1, 30), &limits), Ok(true));
+        }
+        let sessions = |batch: Vec<Request>| batch.iter().map(|r| r.client.session).collect::<Vec<_>>();
+        assert_eq!(sessions(pool.next_batch(&limits, |_| ())), [0, 1, 2]);
+        assert_eq!(sessions(pool.next_batch(&limits, |_| ())), [3, 4]);
+        assert!(pool.next_batch(&limits, |_| ()).is_empty());
+        pool.executed(ClientId { identity: IdentityId(1), session: 0 }, Timestamp(1));
+        pool.forget_proposals();
+        assert_eq!(sessions(pool.next_batch(&limits, |_| ())), [1, 2, 3]);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_a_client_waits_with_one_request() {
+        let limits = Limits { pending_requests_max: 2, pending_bytes_max: 50, ..Limits::default() };
+        let mut pool = Pool::default();
+        assert_eq!(pool.add(request(1, 5, 30), &limits), Ok(true));
+        assert_eq!(pool.add(request(2, 5, 30), &limits), Err(Rejection::Overload));
+        assert_eq!(pool.add(request(1, 4, 1), &limits), Err(Rejection::StaleTimestamp));
+        assert_eq!(pool.add(request(1, 5, 29), &limits), Err(Rejection::Equivocation));
+        assert_eq!(pool.add(request(1, 6, 10), &limits), Ok(true));
+        assert_eq!(pool.len(), 1);
+    }
+}

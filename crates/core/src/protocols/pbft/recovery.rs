@@ -1,0 +1,140 @@
+//! After a crash: the log is replayed into the state, and what was promised is said again, never anything else
+//! (rule R of notes/reliability.md section 5.2).
+
+use super::PbftRecord;
+use super::decision::decide;
+use super::message::{PbftMessage, PrePrepare, ViewChange, Vote};
+use super::replica::{Abstention, Ctx, Pbft, Phase};
+use super::slot::Proposed;
+use crate::cluster::{Cluster, ReplicaId, Sequence};
+use crate::protocols::total_order::OrderEffect;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+impl Pbft {
+    /// The state was restored from a snapshot: nothing at or below it is needed.
+    pub(crate) fn restored(&mut self, certificate: crate::auth::Certificate<crate::checkpoint::Checkpoint>) {
+        self.committed = certificate.value.sequence;
+        self.next = self.committed.next();
+        self.stable = certificate;
+    }
+
+    /// Replays one record, oldest first.
+    pub(crate) fn replay(&mut self, cluster: &Cluster, me: ReplicaId, record: PbftRecord) {
+        match record {
+            PbftRecord::Accepted(pre_prepare) => self.replay_accepted(cluster, me, pre_prepare),
+            PbftRecord::Prepared(vote) => self.replay_prepared(me, vote),
+            PbftRecord::ViewChange(signed) => {
+                self.view = signed.value.view;
+                self.phase = Phase::Changing;
+                self.view_changes.insert(me, *signed);
+            }
+            PbftRecord::NewView(signed) => {
+                let values: Vec<&ViewChange> = signed.value.view_changes.iter().map(|vc| &vc.value).collect();
+                let decision = decide(cluster, &values).expect("a new view was checked before it was logged");
+                self.install_view(signed.clone(), &decision);
+            }
+            // Stability is learnt again from the snapshot or from the others; a certificate alone has no state.
+            PbftRecord::Stable(_) => {}
+            PbftRecord::Body(request) => {
+                self.bodies.insert(request.digest(), (Sequence(u64::MAX), request));
+            }
+            PbftRecord::Abstain((view, sequence)) => {
+                self.abstention = Some(Abstention { marks: Some((view, sequence)), ..Abstention::default() });
+            }
+        }
+    }
+
+    fn replay_accepted(&mut self, cluster: &Cluster, me: ReplicaId, pre_prepare: PrePrepare) {
+        let PrePrepare { view, sequence, batch } = pre_prepare;
+        if sequence <= self.low_water_mark() {
+            return;
+        }
+        let digest = batch.digest();
+        self.last_time = self.last_time.max(batch.proposal.time);
+        self.keep(sequence, &batch);
+        for entry in &batch.entries {
+            if let Some((kept_for, _)) = self.bodies.get_mut(&entry.digest()) {
+                *kept_for = sequence;
+            }
+        }
+        let slot = self.slots.entry(sequence).or_default();
+        slot.pre_prepare(digest, view);
+        slot.proposed = Some(Proposed {
+            view,
+            digest,
+            batch: Some(batch),
+            reproposed: self.new_view.as_ref().is_some_and(|known| known.value.chosen.contains(&digest)),
+            acceptable: true,
+            accepted: true,
+        });
+        if cluster.primary(view) != me {
+            let known = slot.prepares.add(me, &Vote { view, sequence, digest });
+            debug_assert!(known != Err(crate::rejection::Rejection::Equivocation), "the log never contradicts itself");
+        }
+        self.next = self.next.max(sequence.next());
+    }
+
+    fn replay_prepared(&mut self, me: ReplicaId, vote: Vote) {
+        if vote.sequence <= self.low_water_mark() {
+            return;
+        }
+        let slot = self.slots.entry(vote.sequence).or_default();
+        slot.prepared = Some((vote.view, vote.digest));
+        let known = slot.commits.add(me, &vote);
+        debug_assert!(known != Err(crate::rejection::Rejection::Equivocation), "the log never contradicts itself");
+    }
+
+    /// Says again what a view change in progress had said.
+    pub(super) fn resume(&mut self, context: &mut Ctx<'_>) {
+        if self.phase == Phase::Changing
+            && let Some(mine) = self.view_changes.get(&context.me)
+        {
+            let again = PbftMessage::ViewChange(Box::new(mine.clone()));
+            context.push(OrderEffect::Broadcast(again));
+        }
+        self.bodies.retain(|_, (sequence, _)| *sequence != Sequence(u64::MAX));
+        let positions: Vec<Sequence> = self.slots.keys().copied().collect();
+        for sequence in positions {
+            self.try_accept(context, sequence);
+        }
+        self.advance(context);
+    }
+
+    /// What recreates this state above the stable checkpoint.
+    pub(super) fn records_above_stable(&self, me: ReplicaId) -> Vec<PbftRecord> {
+        let mut records = Vec::new();
+        if let Some(marks) = self.abstention.as_ref().and_then(|abstention| abstention.marks) {
+            records.push(PbftRecord::Abstain(marks));
+        }
+        records.extend(self.bodies.values().map(|(_, body)| PbftRecord::Body(body.clone())));
+        // Q and P of earlier views first, then the current view, then what was accepted and prepared in it: replayed
+        // in this order they give the same slots.
+        let mut accepted: Vec<(crate::cluster::View, Sequence, PrePrepare)> = Vec::new();
+        for (&sequence, slot) in &self.slots {
+            for &(digest, view) in &slot.pre_prepared {
+                if let Some(batch) = self.batch(digest) {
+                    accepted.push((view, sequence, PrePrepare { view, sequence, batch }));
+                }
+            }
+        }
+        accepted.sort_by_key(|(view, sequence, _)| (*view, *sequence));
+        let current = self.new_view.as_ref().map(|signed| signed.value.view).unwrap_or_default();
+        let (before, since): (Vec<_>, Vec<_>) = accepted.into_iter().partition(|(view, ..)| *view < current);
+        let prepared = |earlier: bool| {
+            self.slots.iter().filter_map(move |(&sequence, slot)| {
+                let (view, digest) = slot.prepared?;
+                ((view < current) == earlier).then_some(PbftRecord::Prepared(Vote { view, sequence, digest }))
+            })
+        };
+        records.extend(before.into_iter().map(|(.., pre_prepare)| PbftRecord::Accepted(pre_prepare)));
+        records.extend(prepared(true));
+        records.extend(self.new_view.clone().map(PbftRecord::NewView));
+        records.extend(since.into_iter().map(|(.., pre_prepare)| PbftRecord::Accepted(pre_prepare)));
+        records.extend(prepared(false));
+        if self.phase == Phase::Changing {
+            records.extend(self.view_changes.get(&me).cloned().map(|signed| PbftRecord::ViewChange(Box::new(signed))));
+        }
+        records
+    }
+}

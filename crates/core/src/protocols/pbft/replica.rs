@@ -1,0 +1,330 @@
+//! The state of one replica, and where each input goes.
+
+use super::message::{NewView, PbftMessage, Position, ViewChange};
+use super::pool::Pool;
+use super::slot::Slot;
+use super::{PbftRecord, PbftTimer};
+use crate::auth::{Certificate, Signed};
+use crate::checkpoint::{Checkpoint, genesis};
+use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence, Timestamp, View};
+use crate::digest::Digest;
+use crate::machine::Instant;
+use crate::message::{Message, Ordering, Request};
+use crate::protocols::batch::{Batch, Reference};
+use crate::protocols::total_order::{Context, Delivery, OrderEffect, TotalOrder};
+use crate::rejection::Rejection;
+use crate::replica::{LogRecord, ReplicaTimer};
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+pub(super) type Ctx<'a> = Context<'a, Pbft>;
+
+/// Whether the replica works in its view or waits for it to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Normal,
+    Changing,
+}
+
+/// What an amnesiac replica waits for (rule A of notes/reliability.md section 5.2).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Abstention {
+    /// What the others report: view, and the last position that they may have heard this replica vote for.
+    pub(super) reports: BTreeMap<ReplicaId, (View, Sequence)>,
+    /// It votes again in views above the first and when its stable checkpoint has reached the second.
+    pub(super) marks: Option<(View, Sequence)>,
+}
+
+/// PBFT at one replica. See the [module](super).
+#[derive(Clone, Debug)]
+pub struct Pbft {
+    pub(super) view: View,
+    pub(super) phase: Phase,
+    /// The last stable checkpoint, h, with its proof.
+    pub(super) stable: Certificate<Checkpoint>,
+    /// The last batch delivered for good; no gap before it.
+    pub(super) committed: Sequence,
+    /// The batch after `committed`, if it was delivered tentatively.
+    pub(super) tentative: Option<Digest>,
+    /// What is known above h: at most 2K entries.
+    pub(super) slots: BTreeMap<Sequence, Slot>,
+    /// Batches above h by digest, for execution, retransmission and later views.
+    pub(super) batches: BTreeMap<Digest, (Sequence, Arc<Batch>)>,
+    /// Bodies of big requests that batches above h refer to.
+    pub(super) bodies: BTreeMap<Digest, (Sequence, Request)>,
+    pub(super) pool: Pool,
+    /// The next sequence number that this replica assigns as primary.
+    pub(super) next: Sequence,
+    /// The newest VIEW-CHANGE of each replica, for views that have not begun here.
+    pub(super) view_changes: BTreeMap<ReplicaId, Signed<ViewChange>>,
+    /// How the current view began, for those who missed it. View 0 begins by itself.
+    pub(super) new_view: Option<Arc<Signed<NewView>>>,
+    /// What the view timer watches, if it runs.
+    pub(super) view_timer: Option<ViewTimer>,
+    /// View changes since the last progress: the time-out doubles with each.
+    pub(super) attempts: u32,
+    /// Batches to be fetched, and whom was asked last.
+    pub(super) wanted_batches: BTreeMap<Digest, (Sequence, ReplicaId)>,
+    /// Big requests to be fetched: for which position, and whom was asked last.
+    pub(super) wanted_bodies: BTreeMap<Digest, (Sequence, Reference, ReplicaId)>,
+    pub(super) abstention: Option<Abstention>,
+    pub(super) status: super::status::StatusState,
+    /// The latest agreed time proposed or accepted, so that proposals grow (F27).
+    pub(super) last_time: Instant,
+    pub(super) view_changes_started: u64,
+}
+
+/// What the view timer watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ViewTimer {
+    /// This request must be executed in time.
+    Request(ClientId, Timestamp),
+    /// The new view must begin in time.
+    NewView,
+}
+
+impl Pbft {
+    /// PBFT before its first batch, over the state with this root. `lost_log`: this replica had a log once and lost
+    /// it; it abstains until it cannot contradict itself.
+    pub fn new(instance: InstanceId, root: Digest, lost_log: bool) -> Self {
+        Self {
+            view: View(0),
+            phase: Phase::Normal,
+            stable: genesis(instance, root),
+            committed: Sequence(0),
+            tentative: None,
+            slots: BTreeMap::new(),
+            batches: BTreeMap::new(),
+            bodies: BTreeMap::new(),
+            pool: Pool::default(),
+            next: Sequence(1),
+            view_changes: BTreeMap::new(),
+            new_view: None,
+            view_timer: None,
+            attempts: 0,
+            wanted_batches: BTreeMap::new(),
+            wanted_bodies: BTreeMap::new(),
+            abstention: lost_log.then(Abstention::default),
+            status: super::status::StatusState::default(),
+            last_time: Instant(0),
+            view_changes_started: 0,
+        }
+    }
+
+    /// h: the last stable checkpoint.
+    pub fn low_water_mark(&self) -> Sequence {
+        self.stable.value.sequence
+    }
+
+    /// Whether h < n ≤ h + L.
+    pub(super) fn in_window(&self, cluster: &Cluster, sequence: Sequence) -> bool {
+        let low = self.low_water_mark();
+        sequence > low && sequence.0 <= low.0 + cluster.window()
+    }
+
+    /// Whether this replica leads the current view and may act as its primary.
+    pub(super) fn leads(&self, context: &Ctx<'_>) -> bool {
+        self.phase == Phase::Normal && context.cluster.primary(self.view) == context.me && self.may_vote()
+    }
+
+    /// The last batch that was delivered at all.
+    pub(super) fn delivered(&self) -> Sequence {
+        if self.tentative.is_some() { self.committed.next() } else { self.committed }
+    }
+
+    /// The last stable checkpoint's certificate.
+    pub const fn stable_certificate(&self) -> &Certificate<Checkpoint> {
+        &self.stable
+    }
+
+    /// Whether the replica waits for a new view to begin.
+    pub fn is_changing_view(&self) -> bool {
+        self.phase == Phase::Changing
+    }
+
+    /// Requests that wait to be ordered.
+    pub fn pending(&self) -> usize {
+        self.pool.len()
+    }
+
+    /// Positions known above the last stable checkpoint.
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// View changes that this replica asked for since it started.
+    pub const fn view_changes_started(&self) -> u64 {
+        self.view_changes_started
+    }
+
+    /// Whether this replica may say anything in a view: not while it abstains after the loss of its log.
+    pub(super) fn may_vote_in(&self, wanted: View) -> bool {
+        self.abstention.as_ref().is_none_or(|abstention| {
+            abstention.marks.is_some_and(|(view, sequence)| wanted > view && self.low_water_mark() >= sequence)
+        })
+    }
+
+    /// Keeps a batch for execution and retransmission.
+    pub(super) fn keep(&mut self, sequence: Sequence, batch: &Arc<Batch>) {
+        self.wanted_batches.remove(&batch.digest());
+        self.batches.insert(batch.digest(), (sequence, batch.clone()));
+    }
+
+    /// The batch with this digest; the null batch is always at hand.
+    pub(super) fn batch(&self, digest: Digest) -> Option<Arc<Batch>> {
+        if let Some((_, batch)) = self.batches.get(&digest) {
+            return Some(batch.clone());
+        }
+        let null = Batch::null();
+        (null.digest() == digest).then(|| Arc::new(null))
+    }
+
+    /// Drops everything at or below h.
+    fn collect_garbage(&mut self) {
+        let low = self.low_water_mark();
+        self.slots = self.slots.split_off(&low.next());
+        self.batches.retain(|_, (sequence, _)| *sequence > low);
+        self.bodies.retain(|_, (sequence, _)| *sequence > low);
+        self.wanted_batches.retain(|_, (sequence, _)| *sequence > low);
+        self.wanted_bodies.retain(|_, (sequence, ..)| *sequence > low);
+        self.next = self.next.max(low.next());
+    }
+}
+
+impl TotalOrder for Pbft {
+    type Message = PbftMessage;
+    type Timer = PbftTimer;
+    type Record = PbftRecord;
+
+    fn start(&mut self, context: &mut Ctx<'_>) {
+        context.push(OrderEffect::SetTimer(PbftTimer::Status, context.now + context.cluster.limits.status_interval));
+        self.resume(context);
+        self.send_status(context);
+    }
+
+    fn submit(&mut self, context: &mut Ctx<'_>, request: Request, direct: bool) {
+        self.on_request(context, request, direct);
+    }
+
+    fn message(&mut self, context: &mut Ctx<'_>, from: ReplicaId, message: PbftMessage) {
+        match message {
+            PbftMessage::PrePrepare(pre_prepare) => self.on_pre_prepare(context, from, pre_prepare),
+            PbftMessage::Prepare(vote) => self.on_prepare(context, from, vote),
+            PbftMessage::Commit(vote) => self.on_commit(context, from, vote),
+            PbftMessage::ViewChange(view_change) => self.on_view_change(context, from, *view_change),
+            PbftMessage::NewView(new_view) => self.on_new_view(context, from, new_view),
+            PbftMessage::Status(status) => self.on_status(context, from, status),
+            PbftMessage::FetchBatch(position) => self.on_fetch_batch(context, from, position),
+            PbftMessage::Batch(batch) => self.on_batch(context, from, batch),
+            PbftMessage::FetchRequest(reference) => self.on_fetch_request(context, from, reference),
+            PbftMessage::Body(request) => self.on_body(context, from, *request),
+            PbftMessage::Decided(position) => self.on_decided(context, from, position),
+            PbftMessage::Stable(certificate) => self.on_stable(context, from, *certificate),
+        }
+    }
+
+    fn timer(&mut self, context: &mut Ctx<'_>, timer: PbftTimer) {
+        match timer {
+            PbftTimer::View => self.on_view_timeout(context),
+            PbftTimer::Status => self.on_status_timeout(context),
+        }
+    }
+
+    fn pass_end(&mut self, context: &mut Ctx<'_>) {
+        self.propose(context);
+        self.watch_requests(context);
+    }
+
+    fn executed(&mut self, client: ClientId, timestamp: Timestamp) {
+        self.pool.executed(client, timestamp);
+    }
+
+    fn stable(&mut self, context: &mut Ctx<'_>, certificate: &Certificate<Checkpoint>) {
+        assert!(certificate.value.sequence <= self.committed, "stable here means executed here");
+        if certificate.value.sequence <= self.low_water_mark() {
+            return;
+        }
+        self.stable = certificate.clone();
+        self.collect_garbage();
+        context.push(OrderEffect::Persist(PbftRecord::Stable(Box::new(certificate.clone()))));
+        self.advance(context);
+    }
+
+    fn installed(&mut self, context: &mut Ctx<'_>, certificate: &Certificate<Checkpoint>) {
+        let sequence = certificate.value.sequence;
+        self.tentative = None;
+        self.committed = sequence;
+        if sequence > self.low_water_mark() {
+            self.stable = certificate.clone();
+            self.collect_garbage();
+        }
+        self.advance(context);
+        self.send_status(context);
+    }
+
+    fn live_records(&self, me: ReplicaId) -> Vec<PbftRecord> {
+        self.records_above_stable(me)
+    }
+
+    fn wrap_message(instance: InstanceId, message: PbftMessage) -> Message {
+        Message::Ordering(Ordering { instance, message })
+    }
+
+    fn unwrap_message(message: Message) -> Option<(InstanceId, PbftMessage)> {
+        match message {
+            Message::Ordering(Ordering { instance, message }) => Some((instance, message)),
+            _ => None,
+        }
+    }
+
+    fn wrap_record(instance: InstanceId, record: PbftRecord) -> LogRecord {
+        LogRecord { instance, record }
+    }
+
+    fn wrap_timer(timer: PbftTimer) -> ReplicaTimer {
+        ReplicaTimer::Pbft(timer)
+    }
+
+    fn may_vote(&self) -> bool {
+        self.may_vote_in(self.view)
+    }
+
+    fn view(&self) -> View {
+        self.view
+    }
+}
+
+impl Pbft {
+    /// Somebody has a stable checkpoint that may be ahead of ours.
+    fn on_stable(&mut self, context: &mut Ctx<'_>, from: ReplicaId, certificate: Certificate<Checkpoint>) {
+        if certificate.value.sequence <= self.low_water_mark() {
+            return;
+        }
+        if certificate.value.instance != context.instance
+            || !context.keyring.check_certificate(&certificate, context.cluster.strong())
+        {
+            context.reject(from, Rejection::BadCertificate);
+            return;
+        }
+        context.push(OrderEffect::Deliver(Delivery::Proved(certificate)));
+    }
+
+    /// Somebody knows this batch to be decided. f+1 who say so include a correct one (F21): a replica that the
+    /// primary left out of every quorum catches up without a view change.
+    fn on_decided(&mut self, context: &mut Ctx<'_>, from: ReplicaId, position: Position) {
+        let Position { sequence, digest } = position;
+        if sequence <= self.committed || !self.in_window(context.cluster, sequence) {
+            return;
+        }
+        let slot = self.slots.entry(sequence).or_default();
+        slot.decided.insert(from, digest);
+        if slot.committed.is_none()
+            && slot.decided.values().filter(|said| **said == digest).count() >= context.cluster.weak()
+        {
+            slot.committed = Some(digest);
+            self.advance(context);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What a replica knows about one sequence number.
+
+use super::message::{Q_PER_SEQUENCE_MAX, Vote};
+use crate::cluster::{ReplicaId, View};
+use crate::digest::Digest;
+use crate::protocols::batch::Batch;
+use crate::rejection::Rejection;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// The proposal of the current view.
+#[derive(Clone, Debug)]
+pub(super) struct Proposed {
+    pub(super) view: View,
+    pub(super) digest: Digest,
+    /// Missing when a NEW-VIEW named it and it has to be fetched.
+    pub(super) batch: Option<Arc<Batch>>,
+    /// Chosen by a NEW-VIEW: authenticity and agreed values were checked when it was fresh (the replay rule).
+    pub(super) reproposed: bool,
+    /// Whether its agreed values were acceptable to this replica (F27).
+    pub(super) acceptable: bool,
+    /// Accepted and made durable; as a backup, this replica has said PREPARE.
+    pub(super) accepted: bool,
+}
+
+/// Votes of one kind: the newest of each replica.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Votes(BTreeMap<ReplicaId, (View, Digest)>);
+
+impl Votes {
+    /// Counts a vote.
+    ///
+    /// # Errors
+    /// [`Rejection::Duplicate`], or [`Rejection::Equivocation`] for a second vote of one replica in one view.
+    pub(super) fn add(&mut self, from: ReplicaId, vote: &Vote) -> Result<(), Rejection> {
+        match self.0.get(&from) {
+            Some((view, _)) if *view > vote.view => Err(Rejection::WrongView),
+            Some((view, digest)) if *view == vote.view && *digest == vote.digest => Err(Rejection::Duplicate),
+            Some((view, _)) if *view == vote.view => Err(Rejection::Equivocation),
+            _ => {
+                self.0.insert(from, (vote.view, vote.digest));
+                Ok(())
+            }
+        }
+    }
+
+    /// How many replicas voted for exactly this digest in exactly this view.
+    pub(super) fn count(&self, view: View, digest: Digest) -> usize {
+        self.0.values().filter(|vote| **vote == (view, digest)).count()
+    }
+
+    /// What this replica voted for.
+    pub(super) fn of(&self, replica: ReplicaId) -> Option<(View, Digest)> {
+        self.0.get(&replica).copied()
+    }
+
+    /// A digest that at least `threshold` replicas voted for in `view`, proposal or not.
+    pub(super) fn winner(&self, view: View, threshold: usize) -> Option<Digest> {
+        self.0
+            .values()
+            .filter(|vote| vote.0 == view)
+            .map(|vote| vote.1)
+            .find(|digest| self.count(view, *digest) >= threshold)
+    }
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Slot {
+    pub(super) proposed: Option<Proposed>,
+    pub(super) prepares: Votes,
+    pub(super) commits: Votes,
+    /// P: the latest view in which a batch prepared here.
+    pub(super) prepared: Option<(View, Digest)>,
+    /// Q: for each digest accepted here, the latest view in which it was.
+    pub(super) pre_prepared: Vec<(Digest, View)>,
+    /// Who says that this digest was decided (F21).
+    pub(super) decided: BTreeMap<ReplicaId, Digest>,
+    /// Known to be committed.
+    pub(super) committed: Option<Digest>,
+}
+
+impl Slot {
+    /// Enters a digest into Q. Bounded: the digest in P is kept, and those of the latest views.
+    pub(super) fn pre_prepare(&mut self, digest: Digest, view: View) {
+        self.pre_prepared.retain(|(known, _)| *known != digest);
+        self.pre_prepared.push((digest, view));
+        if self.pre_prepared.len() > Q_PER_SEQUENCE_MAX {
+            let keep = self.prepared.map(|(_, digest)| digest);
+            let oldest = self
+                .pre_prepared
+                .iter()
+                .enumerate()
+                .filter(|(_, (digest, _))| Some(*digest) != keep)
+                .min_by_key(|(_, (_, view))| *view)
+                .map(|(index, _)| index);
+            if let Some(index) = oldest {
+                self.pre_prepared.remove(index);
+            }
+        }
+    }
+
+    /// The proposal, if it is of this view and accepted.
+    pub(super) fn accepted(&self, view: View) -> Option<&Proposed> {
+        self.proposed.as_ref().filter(|proposed| proposed.accepted && proposed.view == view)
+    }
+
+    /// Whether a batch is prepared here in this view.
+    pub(super) fn is_prepared(&self, view: View) -> bool {
+        self.prepared.is_some_and(|(prepared, _)| prepared == view)
+    }
+}

@@ -1,0 +1,172 @@
+//! Retransmission: a replica that makes no progress says what it has, the others send what it lacks.
+//!
+//! The paper retransmits over datagrams in several ways; one STATUS message replaces them. It also carries the repair
+//! of F21: who knows batches to be decided says so, and f+1 such statements let a replica catch up that the primary
+//! leaves out of its quorums.
+
+use super::message::{PbftMessage, Position, PrePrepare, Status, Vote};
+use super::replica::{Ctx, Pbft, Phase};
+use super::{PbftRecord, PbftTimer};
+use crate::cluster::{ReplicaId, Sequence, View};
+use crate::machine::Instant;
+use crate::protocols::total_order::{OrderEffect, TotalOrder};
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+
+/// How many status intervals without any need to speak pass before a replica says what it has all the same: somebody
+/// who missed the last batch before an idle time learns of it.
+const HEARTBEAT_INTERVALS: u32 = 5;
+
+/// Whole batches sent in answer to one STATUS; more are fetched by digest.
+const BATCHES_PER_STATUS: usize = 4;
+
+/// What the status timer remembers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StatusState {
+    /// View, phase and position at the last time-out: no change means no progress.
+    last: Option<(View, bool, Sequence)>,
+    idle_intervals: u32,
+    /// When each replica was last answered: at most twice per interval.
+    answered: BTreeMap<ReplicaId, Instant>,
+}
+
+impl Pbft {
+    fn status(&self) -> Status {
+        Status {
+            view: self.view,
+            changing: self.phase == Phase::Changing,
+            stable: self.low_water_mark(),
+            committed: self.committed,
+        }
+    }
+
+    pub(super) fn send_status(&mut self, context: &mut Ctx<'_>) {
+        context.push(OrderEffect::Broadcast(PbftMessage::Status(self.status())));
+    }
+
+    pub(super) fn on_status_timeout(&mut self, context: &mut Ctx<'_>) {
+        let interval = context.cluster.limits.status_interval;
+        context.push(OrderEffect::SetTimer(PbftTimer::Status, context.now + interval));
+        let now = (self.view, self.phase == Phase::Changing, self.committed);
+        let unfinished = self.phase == Phase::Changing
+            || self.pool.len() > 0
+            || self.slots.keys().next_back().is_some_and(|last| *last > self.committed)
+            || !self.wanted_batches.is_empty()
+            || self.abstention.is_some();
+        let stuck = unfinished && self.status.last == Some(now);
+        self.status.last = Some(now);
+        self.status.idle_intervals += 1;
+        if stuck || self.status.idle_intervals >= HEARTBEAT_INTERVALS {
+            self.status.idle_intervals = 0;
+            self.send_status(context);
+        }
+        if stuck {
+            self.ask_again(context);
+        }
+    }
+
+    /// Asks the next replica for what the last one did not send.
+    fn ask_again(&mut self, context: &mut Ctx<'_>) {
+        let next = |asked: ReplicaId| ReplicaId(((asked.0 as usize + 1) % context.cluster.n) as u8);
+        let mut batches = core::mem::take(&mut self.wanted_batches);
+        for (&digest, (sequence, asked)) in &mut batches {
+            *asked = self.someone(context, next(*asked));
+            let position = Position { sequence: *sequence, digest };
+            context.push(OrderEffect::Send(*asked, PbftMessage::FetchBatch(position)));
+        }
+        self.wanted_batches = batches;
+        let mut bodies = core::mem::take(&mut self.wanted_bodies);
+        for (_, reference, asked) in bodies.values_mut() {
+            *asked = self.someone(context, next(*asked));
+            context.push(OrderEffect::Send(*asked, PbftMessage::FetchRequest(*reference)));
+        }
+        self.wanted_bodies = bodies;
+    }
+
+    /// Somebody says what it has.
+    pub(super) fn on_status(&mut self, context: &mut Ctx<'_>, from: ReplicaId, theirs: Status) {
+        self.note_for_abstention(context, from, &theirs);
+        let pause = context.cluster.limits.status_interval.0 / 2;
+        if self.status.answered.get(&from).is_some_and(|at| (context.now - *at).0 < pause) {
+            return;
+        }
+        self.status.answered.insert(from, context.now);
+        if theirs.committed < self.low_water_mark() {
+            context.push(OrderEffect::Send(from, PbftMessage::Stable(Box::new(self.stable.clone()))));
+        }
+        self.help_with_view(context, from, &theirs);
+        self.help_with_decided(context, from, &theirs);
+        if self.phase == Phase::Normal && theirs.view == self.view && !theirs.changing {
+            self.help_with_votes(context, from, &theirs);
+        }
+    }
+
+    fn help_with_view(&self, context: &mut Ctx<'_>, from: ReplicaId, theirs: &Status) {
+        let behind = theirs.view < self.view || (theirs.view == self.view && theirs.changing);
+        if !behind {
+            return;
+        }
+        if self.phase == Phase::Normal {
+            if let Some(new_view) = &self.new_view {
+                context.push(OrderEffect::Send(from, PbftMessage::NewView(new_view.clone())));
+            }
+        } else if let Some(mine) = self.view_changes.get(&context.me) {
+            context.push(OrderEffect::Send(from, PbftMessage::ViewChange(Box::new(mine.clone()))));
+        }
+    }
+
+    /// Decided values: what F21 asks to be pushed.
+    fn help_with_decided(&self, context: &mut Ctx<'_>, from: ReplicaId, theirs: &Status) {
+        for (&sequence, slot) in self.slots.range(theirs.committed.next()..) {
+            if sequence > self.committed {
+                break;
+            }
+            if let Some(digest) = slot.committed {
+                let position = Position { sequence, digest };
+                context.push(OrderEffect::Send(from, PbftMessage::Decided(position)));
+            }
+        }
+    }
+
+    /// The proposals and votes of the current view that they may have missed.
+    fn help_with_votes(&self, context: &mut Ctx<'_>, from: ReplicaId, theirs: &Status) {
+        if !self.may_vote() {
+            return;
+        }
+        let mut batches = 0;
+        for (&sequence, slot) in self.slots.range(theirs.committed.next()..) {
+            let Some(proposed) = slot.accepted(self.view) else { continue };
+            let vote = Vote { view: self.view, sequence, digest: proposed.digest };
+            if self.leads(context) && !proposed.reproposed && batches < BATCHES_PER_STATUS {
+                batches += 1;
+                if let Some(batch) = proposed.batch.clone() {
+                    let pre_prepare = PrePrepare { view: self.view, sequence, batch };
+                    context.push(OrderEffect::Send(from, PbftMessage::PrePrepare(pre_prepare)));
+                }
+            }
+            if slot.prepares.of(context.me) == Some((self.view, proposed.digest)) {
+                context.push(OrderEffect::Send(from, PbftMessage::Prepare(vote)));
+            }
+            if slot.is_prepared(self.view) {
+                context.push(OrderEffect::Send(from, PbftMessage::Commit(vote)));
+            }
+        }
+    }
+
+    /// An amnesiac replica learns from 2f+1 others what it may have said before (rule A).
+    fn note_for_abstention(&mut self, context: &mut Ctx<'_>, from: ReplicaId, theirs: &Status) {
+        let window = context.cluster.window();
+        let Some(abstention) = &mut self.abstention else { return };
+        if abstention.marks.is_some() {
+            return;
+        }
+        abstention.reports.insert(from, (theirs.view, Sequence(theirs.committed.0 + window)));
+        if abstention.reports.len() < context.cluster.strong().min(context.cluster.n - 1) {
+            return;
+        }
+        let view = abstention.reports.values().map(|report| report.0).max().unwrap_or_default();
+        let sequence = abstention.reports.values().map(|report| report.1).max().unwrap_or_default();
+        abstention.marks = Some((view, sequence));
+        context.push(OrderEffect::Persist(PbftRecord::Abstain((view, sequence))));
+    }
+}

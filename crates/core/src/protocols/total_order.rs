@@ -1,0 +1,154 @@
+//! The trait behind which a total order hides: opaque requests in, one agreed sequence of batches out.
+//!
+//! [`super::backup::Backup`] wraps any of them: it authenticates and deduplicates requests, executes what is
+//! delivered, answers clients, takes checkpoints and transfers state. The order only orders.
+
+use crate::auth::{Certificate, Keyring};
+use crate::checkpoint::Checkpoint;
+use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence, Timestamp, View};
+use crate::machine::Instant;
+use crate::message::{Message, Request};
+use crate::protocols::batch::{Batch, Entry};
+use crate::rejection::Rejection;
+use crate::replica::{LogRecord, Notice, ReplicaTimer};
+use crate::service::Proposal;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt::Debug;
+
+/// What a total order sees of its surroundings during one step.
+pub struct Context<'a, O: TotalOrder> {
+    /// The time.
+    pub now: Instant,
+    /// The cluster.
+    pub cluster: &'a Cluster,
+    /// Our keys.
+    pub keyring: &'a Keyring,
+    /// Who we are.
+    pub me: ReplicaId,
+    /// The instance that the order runs in.
+    pub instance: InstanceId,
+    /// Whether the service finds a fresh proposal acceptable for this request ([`crate::service::Service::validate`]).
+    pub validate: &'a dyn Fn(&Proposal, &Request) -> bool,
+    /// What is to be done, in order.
+    pub out: &'a mut Vec<OrderEffect<O>>,
+}
+
+/// One thing that a total order wants done.
+#[derive(Debug)]
+pub enum OrderEffect<O: TotalOrder> {
+    /// To one replica.
+    Send(ReplicaId, O::Message),
+    /// To every other replica.
+    Broadcast(O::Message),
+    /// Pass a client's request on.
+    Forward(ReplicaId, Request),
+    /// Make durable before anything that follows leaves.
+    Persist(O::Record),
+    /// Arm a timer.
+    SetTimer(O::Timer, Instant),
+    /// Disarm a timer.
+    CancelTimer(O::Timer),
+    /// Tell the host.
+    Notify(Notice),
+    /// Count something that this replica said and that was not accepted.
+    Reject(ReplicaId, Rejection),
+    /// Hand a batch, or news about one, to the execution.
+    Deliver(Delivery),
+}
+
+/// What the execution learns from the order, in sequence.
+#[derive(Debug)]
+pub enum Delivery {
+    /// Execute, but be ready to undo: at most the one batch after the last final one.
+    Tentative(Ordered),
+    /// Decided for good. It may have been delivered tentatively before.
+    Final(Ordered),
+    /// Undo the tentative batch.
+    Undo,
+    /// Somebody proved that this checkpoint is stable.
+    Proved(Certificate<Checkpoint>),
+}
+
+/// A batch at its place with everything needed to execute it.
+#[derive(Clone, Debug)]
+pub struct Ordered {
+    /// Its place.
+    pub sequence: Sequence,
+    /// The view in which it was ordered, for tentative replies.
+    pub view: View,
+    /// The batch.
+    pub batch: Arc<Batch>,
+    /// The requests that the batch names by reference only, in the batch's order.
+    pub bodies: Vec<Request>,
+}
+
+impl<O: TotalOrder> Debug for Context<'_, O> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Context").field("now", &self.now).field("me", &self.me).finish_non_exhaustive()
+    }
+}
+
+impl Ordered {
+    /// The requests in their order, wherever their bodies are.
+    pub fn requests(&self) -> impl Iterator<Item = &Request> {
+        let mut bodies = self.bodies.iter();
+        self.batch.entries.iter().map(move |entry| match entry {
+            Entry::Inline(request) => request,
+            Entry::Reference(_) => bodies.next().expect("delivered with every body"),
+        })
+    }
+}
+
+impl<O: TotalOrder> Context<'_, O> {
+    /// Appends an effect.
+    pub fn push(&mut self, effect: OrderEffect<O>) {
+        self.out.push(effect);
+    }
+
+    /// Counts something that was not accepted.
+    pub fn reject(&mut self, from: ReplicaId, reason: Rejection) {
+        self.push(OrderEffect::Reject(from, reason));
+    }
+}
+
+/// A protocol that agrees on one sequence of batches of requests.
+pub trait TotalOrder: Debug + Clone + Sized {
+    /// What its replicas say to one another.
+    type Message: Debug;
+    /// Its timers.
+    type Timer: Copy + Ord + Debug;
+    /// What it must find again after a crash.
+    type Record: Debug;
+
+    /// The first call, after construction or recovery.
+    fn start(&mut self, context: &mut Context<'_, Self>);
+    /// An authentic request that was not executed yet. `direct`: it came from the client itself.
+    fn submit(&mut self, context: &mut Context<'_, Self>, request: Request, direct: bool);
+    /// A verified message of another replica.
+    fn message(&mut self, context: &mut Context<'_, Self>, from: ReplicaId, message: Self::Message);
+    /// A timer came due.
+    fn timer(&mut self, context: &mut Context<'_, Self>, timer: Self::Timer);
+    /// Everything that was waiting has been handed over.
+    fn pass_end(&mut self, context: &mut Context<'_, Self>);
+    /// A request was executed (or found to be executed already): it need not be ordered any more.
+    fn executed(&mut self, client: ClientId, timestamp: Timestamp);
+    /// The checkpoint is stable and this replica's state contains it.
+    fn stable(&mut self, context: &mut Context<'_, Self>, certificate: &Certificate<Checkpoint>);
+    /// The state was replaced by the one at this checkpoint, which is ahead of all that was delivered.
+    fn installed(&mut self, context: &mut Context<'_, Self>, certificate: &Certificate<Checkpoint>);
+    /// What recreates this order above the last stable checkpoint.
+    fn live_records(&self, me: ReplicaId) -> Vec<Self::Record>;
+    /// Its message as one that travels.
+    fn wrap_message(instance: InstanceId, message: Self::Message) -> Message;
+    /// The message inside one that travels, if it is this order's.
+    fn unwrap_message(message: Message) -> Option<(InstanceId, Self::Message)>;
+    /// Its record as an entry of the log.
+    fn wrap_record(instance: InstanceId, record: Self::Record) -> LogRecord;
+    /// Its timer as one of the replica's.
+    fn wrap_timer(timer: Self::Timer) -> ReplicaTimer;
+    /// Whether this replica may vote now; it may not while it abstains after the loss of its log.
+    fn may_vote(&self) -> bool;
+    /// The current view, for replies and reports.
+    fn view(&self) -> View;
+}
