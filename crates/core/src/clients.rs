@@ -26,6 +26,9 @@ use bytes::Bytes;
 /// Buckets that the sessions are spread over.
 pub const BUCKETS: u32 = 256;
 
+/// Page numbers of the table are below this: 2¹⁴ pages, that is 16 GiB, for each bucket.
+pub const PAGES_MAX: u32 = 1 << 22;
+
 /// Bytes of replies that the sessions of one identity keep together: the longest unused go first. The reply of the
 /// session executed last is always kept.
 pub const REPLY_BYTES_MAX: u64 = 64 << 20;
@@ -219,6 +222,9 @@ impl ClientTable {
         assert!(self.buckets.iter().all(|bucket| !bucket.dirty), "everything is saved before pages are loaded");
         let mut changes: BTreeMap<usize, BTreeMap<usize, Option<Bytes>>> = BTreeMap::new();
         for (number, content) in pages {
+            if number >= PAGES_MAX {
+                return Err(BadState);
+            }
             let (bucket, piece) = ((number % BUCKETS) as usize, (number / BUCKETS) as usize);
             changes.entry(bucket).or_default().insert(piece, content);
         }
@@ -243,7 +249,8 @@ impl ClientTable {
 
 /// The page of a bucket's i-th piece.
 fn page_number(bucket: u32, piece: usize) -> PageNumber {
-    u32::try_from(piece).expect("replies are bounded per identity") * BUCKETS + bucket
+    assert!(piece < (PAGES_MAX / BUCKETS) as usize, "replies are bounded per identity");
+    piece as u32 * BUCKETS + bucket
 }
 
 impl Bucket {

@@ -1,9 +1,9 @@
 //! An ordered map from bytes to bytes.
 //!
-//! The live state is a map. For checkpoints its entries lie in [`BUCKETS`] buckets by a hash of the key; a bucket is
-//! one page, its entries in the order of their keys, and only the buckets that were written since the last checkpoint
-//! are encoded again. A bucket that would not fit in a page, or a service that would exceed [`TOTAL_BYTES_MAX`],
-//! refuses the write with [`KvResult::Full`], which is the same at every replica.
+//! Entries lie in [`BUCKETS`] buckets by a hash of the key. A bucket is one page, its entries in the order of their
+//! keys, and only the buckets that were written since the last checkpoint are encoded again. Beside them all keys are
+//! kept in order, for ranges. A bucket that would not fit in a page, or a service that would exceed
+//! [`TOTAL_BYTES_MAX`], refuses the write with [`KvResult::Full`], which is the same at every replica.
 
 mod operation;
 
@@ -29,7 +29,7 @@ const BUCKET_OVERHEAD: usize = 4;
 /// The entries that share a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Bucket {
-    keys: BTreeSet<Bytes>,
+    entries: BTreeMap<Bytes, Bytes>,
     /// Size of the entries as encoded.
     bytes: usize,
     /// Written since it was saved.
@@ -39,8 +39,9 @@ struct Bucket {
 /// See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kv {
-    entries: BTreeMap<Bytes, Bytes>,
     buckets: Vec<Bucket>,
+    /// The keys of all buckets.
+    keys: BTreeSet<Bytes>,
     /// The sum over all buckets.
     bytes: u64,
 }
@@ -71,15 +72,19 @@ fn parse_integer(value: &[u8]) -> Option<i64> {
 impl Kv {
     /// A service without entries.
     pub fn new() -> Self {
-        Self { entries: BTreeMap::new(), buckets: alloc::vec![Bucket::default(); BUCKETS as usize], bytes: 0 }
+        Self { buckets: alloc::vec![Bucket::default(); BUCKETS as usize], keys: BTreeSet::new(), bytes: 0 }
+    }
+
+    fn get(&self, key: &[u8]) -> Option<&Bytes> {
+        self.buckets[bucket_of(key)].entries.get(key)
     }
 
     /// Answers a read-only operation; `None` if it is not one.
     fn answer(&self, operation: &KvOperation) -> Option<KvResult> {
         Some(match operation {
-            KvOperation::Get { key } => KvResult::Value(self.entries.get(key).cloned()),
+            KvOperation::Get { key } => KvResult::Value(self.get(key).cloned()),
             KvOperation::MultiGet { keys } => {
-                let values: Vec<_> = keys.iter().map(|key| self.entries.get(key).cloned()).collect();
+                let values: Vec<_> = keys.iter().map(|key| self.get(key).cloned()).collect();
                 let size = |value: &Option<Bytes>| ENTRY_OVERHEAD + value.as_ref().map_or(0, Bytes::len);
                 let fits = values.iter().map(size).sum::<usize>() <= RESULT_BYTES_MAX;
                 if fits { KvResult::Values(values) } else { KvResult::TooLarge }
@@ -88,7 +93,7 @@ impl Kv {
                 let from = if *inclusive { Bound::Included(from) } else { Bound::Excluded(from) };
                 self.range(from, *limit as usize, *bytes as usize, *keys_only)
             }
-            KvOperation::Count => KvResult::Count(self.entries.len() as u64),
+            KvOperation::Count => KvResult::Count(self.keys.len() as u64),
             _ => return None,
         })
     }
@@ -96,8 +101,8 @@ impl Kv {
     fn range(&self, from: Bound<&Bytes>, limit: usize, bytes: usize, keys_only: bool) -> KvResult {
         let (limit, mut budget) = (limit.min(LIST_MAX), bytes.min(RESULT_BYTES_MAX));
         let mut entries = Vec::new();
-        for (key, value) in self.entries.range::<Bytes, _>((from, Bound::Unbounded)) {
-            let value = if keys_only { Bytes::new() } else { value.clone() };
+        for key in self.keys.range::<Bytes, _>((from, Bound::Unbounded)) {
+            let value = if keys_only { None } else { self.get(key).cloned() }.unwrap_or_default();
             let size = entry_bytes(key, &value);
             // The first entry is given however small the budget, so that whoever walks over all comes to an end.
             if entries.len() == limit || (size > budget && !entries.is_empty()) {
@@ -114,7 +119,7 @@ impl Kv {
             return answer;
         }
         match operation {
-            KvOperation::Set { key, value, condition } => match (condition, self.entries.contains_key(&key)) {
+            KvOperation::Set { key, value, condition } => match (condition, self.get(&key).is_some()) {
                 (Condition::Always, _) | (Condition::Absent, false) | (Condition::Present, true) => {
                     self.write_all([(key, value)])
                 }
@@ -123,7 +128,7 @@ impl Kv {
             KvOperation::MultiSet { entries } => self.write_all(entries),
             KvOperation::Delete { keys } => KvResult::Count(keys.iter().map(|key| u64::from(self.remove(key))).sum()),
             KvOperation::CompareAndSet { key, expected, value } => {
-                if self.entries.get(&key) != expected.as_ref() {
+                if self.get(&key) != expected.as_ref() {
                     return KvResult::NotDone;
                 }
                 if let Some(value) = value {
@@ -140,7 +145,7 @@ impl Kv {
     }
 
     fn increment(&mut self, key: Bytes, by: i64) -> KvResult {
-        let Some(number) = self.entries.get(&key).map_or(Some(0), |value| parse_integer(value)) else {
+        let Some(number) = self.get(&key).map_or(Some(0), |value| parse_integer(value)) else {
             return KvResult::NotAnInteger;
         };
         let Some(sum) = number.checked_add(by) else { return KvResult::Overflow };
@@ -168,7 +173,7 @@ impl Kv {
             let number = bucket_of(key);
             let bytes = buckets.entry(number).or_insert(self.buckets[number].bytes);
             *bytes += entry_bytes(key, value);
-            *bytes -= self.entries.get(key).map_or(0, |old| entry_bytes(key, old));
+            *bytes -= self.get(key).map_or(0, |old| entry_bytes(key, old));
         }
         let before: usize = buckets.keys().map(|&number| self.buckets[number].bytes).sum();
         let after: usize = buckets.values().sum();
@@ -182,13 +187,13 @@ impl Kv {
         let bucket = &mut self.buckets[bucket_of(key)];
         let (added, mut removed) = (entry_bytes(key, value), 0);
         let value = Bytes::copy_from_slice(value);
-        if let Some(place) = self.entries.get_mut(key) {
+        if let Some(place) = bucket.entries.get_mut(key) {
             removed = entry_bytes(key, place);
             *place = value;
         } else {
             let key = Bytes::copy_from_slice(key);
-            bucket.keys.insert(key.clone());
-            self.entries.insert(key, value);
+            self.keys.insert(key.clone());
+            bucket.entries.insert(key, value);
         }
         bucket.bytes = bucket.bytes + added - removed;
         bucket.dirty = true;
@@ -197,33 +202,21 @@ impl Kv {
 
     /// Whether there was such an entry.
     fn remove(&mut self, key: &[u8]) -> bool {
-        let Some(value) = self.entries.remove(key) else { return false };
         let bucket = &mut self.buckets[bucket_of(key)];
+        let Some(value) = bucket.entries.remove(key) else { return false };
         bucket.bytes -= entry_bytes(key, &value);
         bucket.dirty = true;
-        bucket.keys.remove(key);
         self.bytes -= entry_bytes(key, &value) as u64;
+        self.keys.remove(key);
         true
-    }
-
-    /// A bucket as a page; `None` if it is empty.
-    fn page(&self, bucket: &Bucket) -> Option<Vec<u8>> {
-        if bucket.keys.is_empty() {
-            return None;
-        }
-        let mut out = Vec::with_capacity(BUCKET_OVERHEAD + bucket.bytes);
-        (bucket.keys.len() as u32).encode(&mut out);
-        for key in &bucket.keys {
-            encode_payload(key, &mut out);
-            encode_payload(&self.entries[key], &mut out);
-        }
-        Some(out)
     }
 
     /// Replaces a bucket by what a page says.
     fn load_bucket(&mut self, number: usize, page: Option<Bytes>) -> Result<(), BadState> {
-        for key in core::mem::take(&mut self.buckets[number].keys) {
-            self.remove(&key);
+        let old = core::mem::take(&mut self.buckets[number]);
+        self.bytes -= old.bytes as u64;
+        for key in old.entries.keys() {
+            self.keys.remove(key);
         }
         if let Some(page) = page {
             let entries = parse_page(page).map_err(|_| BadState)?;
@@ -237,6 +230,22 @@ impl Kv {
         }
         self.buckets[number].dirty = false;
         Ok(())
+    }
+}
+
+impl Bucket {
+    /// The bucket as a page; `None` if it is empty.
+    fn page(&self) -> Option<Vec<u8>> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let mut out = Vec::with_capacity(BUCKET_OVERHEAD + self.bytes);
+        (self.entries.len() as u32).encode(&mut out);
+        for (key, value) in &self.entries {
+            encode_payload(key, &mut out);
+            encode_payload(value, &mut out);
+        }
+        Some(out)
     }
 }
 
@@ -266,9 +275,9 @@ impl Service for Kv {
     }
 
     fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Vec<u8>>)) {
-        for number in 0..self.buckets.len() {
-            if core::mem::take(&mut self.buckets[number].dirty) {
-                write(number as u32, self.page(&self.buckets[number]));
+        for (number, bucket) in (0..).zip(&mut self.buckets) {
+            if core::mem::take(&mut bucket.dirty) {
+                write(number, bucket.page());
             }
         }
     }
