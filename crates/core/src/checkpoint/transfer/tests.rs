@@ -4,7 +4,7 @@ use super::*;
 use crate::checkpoint::genesis;
 use crate::cluster::InstanceId;
 use crate::service::PAGE_BYTES_MAX;
-use crate::wire::Wire;
+use crate::wire::{Wire, WireError};
 use alloc::vec;
 use proptest::prelude::*;
 
@@ -353,6 +353,32 @@ fn requests_are_answered_from_the_version_asked_for() {
     assert_eq!(ask(TransferMessage::FetchPage { sequence, number: 6 }), None);
     assert_eq!(ask(TransferMessage::FetchPage { sequence, number: u32::MAX }), None);
     assert_eq!(ask(gone), None);
+}
+
+#[test]
+fn encodings_read_back_and_are_bounded() {
+    let target = tree([5], 1);
+    let (sequence, node, number) = (Sequence(1), NodeId::ROOT, 5);
+    let content = target.node(node).unwrap();
+    let messages = [
+        TransferMessage::FetchNode { sequence, node },
+        TransferMessage::Node { sequence, node, content },
+        TransferMessage::FetchPage { sequence, number },
+        TransferMessage::Page { sequence, number, content: Bytes::from(vec![1; PAGE_BYTES_MAX]) },
+        TransferMessage::Gone { sequence },
+    ];
+    for (tag, message) in (1..).zip(messages) {
+        assert_eq!(message.to_bytes()[0], tag);
+        assert_eq!(TransferMessage::from_bytes(message.to_bytes().into()), Ok(message));
+    }
+    let content = Bytes::from(vec![1; PAGE_BYTES_MAX + 1]);
+    let huge = TransferMessage::Page { sequence, number, content }.to_bytes();
+    assert_eq!(TransferMessage::from_bytes(huge.into()), Err(WireError::TooLong));
+    let mut child_without_digest = TransferMessage::FetchNode { sequence, node }.to_bytes();
+    child_without_digest[0] = 2;
+    child_without_digest.extend(1u64.to_bytes());
+    child_without_digest.extend(Digest::ZERO.to_bytes());
+    assert_eq!(TransferMessage::from_bytes(child_without_digest.into()), Err(WireError::NotCanonical));
 }
 
 proptest! {

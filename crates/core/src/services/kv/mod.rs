@@ -94,6 +94,9 @@ impl Kv {
                 self.range(from, *limit as usize, *bytes as usize, *keys_only)
             }
             KvOperation::Count => KvResult::Count(self.keys.len() as u64),
+            KvOperation::Exists { keys } => {
+                KvResult::Count(keys.iter().filter(|key| self.get(key).is_some()).count() as u64)
+            }
             _ => return None,
         })
     }
@@ -115,9 +118,6 @@ impl Kv {
     }
 
     fn apply(&mut self, operation: KvOperation) -> KvResult {
-        if let Some(answer) = self.answer(&operation) {
-            return answer;
-        }
         match operation {
             KvOperation::Set { key, value, condition } => match (condition, self.get(&key).is_some()) {
                 (Condition::Always, _) | (Condition::Absent, false) | (Condition::Present, true) => {
@@ -138,9 +138,11 @@ impl Kv {
                 KvResult::Done
             }
             KvOperation::Increment { key, by } => self.increment(key, by),
-            KvOperation::Get { .. } | KvOperation::MultiGet { .. } | KvOperation::Range { .. } | KvOperation::Count => {
-                unreachable!("read-only operations were answered")
-            }
+            KvOperation::Get { .. }
+            | KvOperation::MultiGet { .. }
+            | KvOperation::Range { .. }
+            | KvOperation::Count
+            | KvOperation::Exists { .. } => self.answer(&operation).expect("read-only operations have an answer"),
         }
     }
 

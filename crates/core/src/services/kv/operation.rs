@@ -72,6 +72,11 @@ pub enum KvOperation {
     },
     /// Read: how many keys have a value, as [`KvResult::Count`].
     Count,
+    /// Read: how many of the keys have a value, as [`KvResult::Count`]. A key that stands twice counts twice.
+    Exists {
+        /// Which, at most [`LIST_MAX`].
+        keys: Vec<Bytes>,
+    },
     /// [`KvResult::Done`], or [`KvResult::NotDone`] if the condition does not hold.
     Set {
         /// Which key.
@@ -113,7 +118,7 @@ impl KvOperation {
     /// Whether it leaves the state as it is, so that it may be asked as a query.
     pub const fn is_read_only(&self) -> bool {
         match self {
-            Self::Get { .. } | Self::MultiGet { .. } | Self::Range { .. } | Self::Count => true,
+            Self::Get { .. } | Self::MultiGet { .. } | Self::Range { .. } | Self::Count | Self::Exists { .. } => true,
             Self::Set { .. }
             | Self::MultiSet { .. }
             | Self::Delete { .. }
@@ -216,6 +221,10 @@ impl Wire for KvOperation {
                 encode_payload(key, out);
                 by.encode(out);
             }
+            Self::Exists { keys } => {
+                out.push(10);
+                encode_keys(keys, out);
+            }
         }
     }
 
@@ -240,6 +249,7 @@ impl Wire for KvOperation {
                 value: optional_value(reader)?,
             },
             9 => Self::Increment { key: key(reader)?, by: Wire::decode(reader)? },
+            10 => Self::Exists { keys: list(reader, 4, key)? },
             _ => return Err(WireError::UnknownTag),
         })
     }
@@ -357,7 +367,8 @@ mod tests {
             KvOperation::MultiSet { entries: vec![(key.clone(), short("v"))] },
             KvOperation::Delete { keys: vec![key.clone()] },
             KvOperation::CompareAndSet { key: key.clone(), expected: None, value: Some(short("v")) },
-            KvOperation::Increment { key, by: -1 },
+            KvOperation::Increment { key: key.clone(), by: -1 },
+            KvOperation::Exists { keys: vec![key] },
         ]
     }
 

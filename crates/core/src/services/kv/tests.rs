@@ -59,6 +59,9 @@ fn model(map: &mut Model, operation: &KvOperation) -> KvResult {
             KvResult::Range { entries, more }
         }
         KvOperation::Count => KvResult::Count(map.len() as u64),
+        KvOperation::Exists { keys } => {
+            KvResult::Count(keys.iter().filter(|key| map.contains_key(*key)).count() as u64)
+        }
         KvOperation::Set { key, value, condition } => {
             let write = match condition {
                 Condition::Always => true,
@@ -125,6 +128,7 @@ fn any_operation() -> impl Strategy<Value = KvOperation> {
             condition
         }),
         proptest::collection::vec((any_key(), any_value()), 0..4).prop_map(|entries| KvOperation::MultiSet { entries }),
+        keys().prop_map(|keys| KvOperation::Exists { keys }),
         keys().prop_map(|keys| KvOperation::Delete { keys }),
         (any_key(), optional(), optional()).prop_map(|(key, expected, value)| KvOperation::CompareAndSet {
             key,
