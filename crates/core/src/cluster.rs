@@ -349,7 +349,7 @@ mod tests {
     fn two_strong_sets_share_a_correct_replica_and_the_correct_ones_are_strong() {
         for n in 1..=REPLICAS_MAX {
             let cluster = Cluster::of([0; 16], n).unwrap();
-            assert!(2 * cluster.strong() >= n + cluster.f + 1, "n = {n}");
+            assert!(2 * cluster.strong() > n + cluster.f, "n = {n}");
             assert!(n - cluster.f >= cluster.strong(), "n = {n}");
         }
     }

@@ -35,7 +35,7 @@ pub enum Vouched {
     /// Not checked, or checked and not convincing.
     #[default]
     No,
-    /// By its MAC: enough to execute what others agreed to, not enough for a hybrid primary to order it.
+    /// By its MAC, or by the client's own link: enough to execute what others agreed to, not enough for a hybrid primary to order it.
     Mac,
     /// By its signature.
     Signature,
@@ -143,30 +143,24 @@ impl Request {
         self
     }
 
-    /// Checks this replica's own MAC entry.
-    fn check_mac(&self, keyring: &Keyring) -> bool {
-        let Principal::Replica(me) = keyring.me() else { return false };
-        let Some(tag) = self.authentication.tags.get(me.0 as usize) else { return false };
-        keyring.check(Principal::Client(self.client), &self.statement(), tag)
-    }
-
-    /// Checks the signature.
-    fn check_signature(&self, keyring: &Keyring) -> bool {
-        let Some(signature) = &self.authentication.signature else { return false };
-        let signer = Principal::Client(self.client);
-        keyring.check_bytes(REQUEST_SIGNATURE_KIND, signer, &self.statement(), signature)
+    /// Checks this replica's own MAC entry, in the modes that have one. Whether the request is vouched for now.
+    pub fn vouch_by_mac(&mut self, cluster: &Cluster, keyring: &Keyring) -> bool {
+        if self.vouched == Vouched::No
+            && cluster.client_auth != ClientAuth::Signature
+            && let Principal::Replica(me) = keyring.me()
+            && let Some(tag) = self.authentication.tags.get(me.0 as usize)
+            && keyring.check(Principal::Client(self.client), &self.statement(), tag)
+        {
+            self.vouched = Vouched::Mac;
+        }
+        self.vouched != Vouched::No
     }
 
     /// Finds out whether the request is its client's, by the cheapest way that the mode allows: the MAC entry, or
     /// (in the modes that have one) the signature. The outcome is in [`Request::vouched`].
     pub fn vouch(&mut self, cluster: &Cluster, keyring: &Keyring) {
-        if self.vouched != Vouched::No {
-            return;
-        }
-        if cluster.client_auth != ClientAuth::Signature && self.check_mac(keyring) {
-            self.vouched = Vouched::Mac;
-        } else if cluster.client_auth != ClientAuth::Mac && self.check_signature(keyring) {
-            self.vouched = Vouched::Signature;
+        if !self.vouch_by_mac(cluster, keyring) && cluster.client_auth != ClientAuth::Mac {
+            Self::vouch_signatures(core::iter::once(self), keyring);
         }
     }
 
@@ -478,6 +472,11 @@ fn verify_request(
     }
     if !keyring.keys().identities.contains_key(&request.client.identity) {
         return Err(Rejection::UnknownIdentity);
+    }
+    if cluster.client_auth == ClientAuth::Signature && matches!(from, Principal::Client(_)) {
+        // The link is the client's own: enough to let it wait. The signature is checked before it is ordered, together
+        // with those of the other requests in its batch.
+        request.vouched = Vouched::Mac;
     }
     request.vouch(cluster, keyring);
     if request.vouched == Vouched::No {

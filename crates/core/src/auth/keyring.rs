@@ -1,13 +1,15 @@
 //! A principal's keys: its own secret, everybody's public keys, the pairwise MAC keys derived from them, and the
 //! count of every operation done with them.
 
-use super::{Certificate, MacKey, PublicKey, SecretKey, Signable, Signature, Signed, Suite, Tag};
+use super::{Certificate, MacKey, PublicKey, SecretKey, Signable, Signature, Signed, Signer, Suite, Tag};
 use crate::cluster::{Cluster, IdentityId};
 use crate::digest::{Digest, Domain};
 use crate::machine::Principal;
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::Cell;
+use core::fmt;
 
 /// The public keys that a cluster admits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,17 +45,24 @@ struct Pair {
 }
 
 /// See the [module](self).
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Keyring {
     suite: &'static dyn Suite,
     me: Principal,
     secret: SecretKey,
+    signer: Arc<dyn Signer>,
     cluster: Digest,
     keys: PublicKeys,
     /// `None` at our own place.
     replicas: Vec<Option<Pair>>,
     identities: BTreeMap<IdentityId, Pair>,
     counters: Counters,
+}
+
+impl fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keyring").field("me", &self.me).finish_non_exhaustive()
+    }
 }
 
 /// The party that a MAC key belongs to: all sessions of an identity share one key, their statements name the session.
@@ -109,7 +118,18 @@ impl Keyring {
                 identities.insert(*id, pair(other, public)?);
             }
         }
-        Some(Self { suite, me, secret, cluster: digest, keys, replicas, identities, counters: Counters::default() })
+        let signer = suite.signer(&secret);
+        Some(Self {
+            suite,
+            me,
+            secret,
+            signer,
+            cluster: digest,
+            keys,
+            replicas,
+            identities,
+            counters: Counters::default(),
+        })
     }
 
     /// Whose keys these are.
@@ -159,7 +179,7 @@ impl Keyring {
     /// Signs bytes of one kind as this principal.
     pub fn sign_bytes(&self, kind: u8, body: &[u8]) -> Signature {
         bump(&self.counters.signatures_made);
-        self.suite.sign(&self.secret, &self.statement(kind, self.me, body).0)
+        self.signer.sign(&self.statement(kind, self.me, body).0)
     }
 
     fn public(&self, signer: Principal) -> Option<&PublicKey> {

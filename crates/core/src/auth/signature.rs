@@ -12,12 +12,14 @@
 
 use crate::digest::{Digest, Domain};
 use crate::wire::{Reader, Wire, WireError};
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use curve25519_dalek::edwards::{CompressedEdwardsY, EdwardsPoint};
 use curve25519_dalek::scalar::Scalar;
-use curve25519_dalek::traits::{Identity, IsIdentity, VartimeMultiscalarMul};
-use ed25519_dalek::{Signer, SigningKey};
+use curve25519_dalek::traits::{IsIdentity, VartimeMultiscalarMul};
+use ed25519_dalek::SigningKey;
 use sha2::{Digest as _, Sha512};
 use zeroize::ZeroizeOnDrop;
 
@@ -74,8 +76,8 @@ impl Wire for Signature {
 pub trait Suite: fmt::Debug + Send + Sync {
     /// The public key of a secret key.
     fn public(&self, secret: &SecretKey) -> PublicKey;
-    /// Signs.
-    fn sign(&self, secret: &SecretKey, message: &[u8]) -> Signature;
+    /// Prepares a secret key for signing.
+    fn signer(&self, secret: &SecretKey) -> Arc<dyn Signer>;
     /// Whether the signature is valid under the one rule.
     fn verify(&self, public: &PublicKey, message: &[u8], signature: &Signature) -> bool;
     /// Whether all are valid under the same rule. `false` says nothing about which is not.
@@ -84,20 +86,46 @@ pub trait Suite: fmt::Debug + Send + Sync {
     fn agree(&self, secret: &SecretKey, public: &PublicKey) -> Option<[u8; 32]>;
 }
 
+/// A secret key, prepared for signing once. Never shown.
+pub trait Signer: Send + Sync {
+    /// Signs.
+    fn sign(&self, message: &[u8]) -> Signature;
+}
+
+impl Signer for SigningKey {
+    fn sign(&self, message: &[u8]) -> Signature {
+        Signature(ed25519_dalek::Signer::sign(self, message).to_bytes())
+    }
+}
+
 /// Ed25519 signatures and X25519 agreement from the same pinned key.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ed25519;
 
-/// A canonical encoding of a point, or nothing.
+/// A point from its canonical encoding: y below the field's order, and no sign for x = 0. Checking the bytes is much
+/// cheaper than encoding the point again.
 fn point(bytes: &[u8; 32]) -> Option<EdwardsPoint> {
-    let point = CompressedEdwardsY(*bytes).decompress()?;
-    (point.compress().0 == *bytes).then_some(point)
+    let (sign, mut y) = (bytes[31] >> 7, *bytes);
+    y[31] &= 0x7f;
+    let all_ones = y[1..31].iter().all(|byte| *byte == 0xff) && y[31] == 0x7f;
+    let reduced = !(all_ones && y[0] >= 0xed);
+    // x = 0 exactly if y = 1 or y = −1.
+    let one = y[0] == 1 && y[1..].iter().all(|byte| *byte == 0);
+    let minus_one = y[0] == 0xec && all_ones;
+    if !reduced || (sign == 1 && (one || minus_one)) {
+        return None;
+    }
+    CompressedEdwardsY(*bytes).decompress()
 }
 
-/// One signature's equation, all parts checked: rules 1 and 2.
+/// A public key that may verify: rule 1.
+fn public_point(public: &PublicKey) -> Option<EdwardsPoint> {
+    point(&public.0).filter(|a| !a.is_small_order())
+}
+
+/// One signature's equation, all parts but the public key checked: rule 2.
 struct Equation {
     r: EdwardsPoint,
-    a: EdwardsPoint,
     s: Scalar,
     k: Scalar,
 }
@@ -107,17 +135,13 @@ impl Equation {
         let (r_bytes, s_bytes) = signature.0.split_at(32);
         let r_bytes: [u8; 32] = r_bytes.try_into().ok()?;
         let s = Option::<Scalar>::from(Scalar::from_canonical_bytes(s_bytes.try_into().ok()?))?;
-        let a = point(&public.0)?;
-        if a.is_small_order() {
-            return None;
-        }
         let r = point(&r_bytes)?;
         let mut hash = Sha512::new();
         hash.update(r_bytes);
         hash.update(public.0);
         hash.update(message);
         let k = Scalar::from_bytes_mod_order_wide(&hash.finalize().into());
-        Some(Self { r, a, s, k })
+        Some(Self { r, s, k })
     }
 }
 
@@ -126,13 +150,14 @@ impl Suite for Ed25519 {
         PublicKey(SigningKey::from_bytes(&secret.0).verifying_key().to_bytes())
     }
 
-    fn sign(&self, secret: &SecretKey, message: &[u8]) -> Signature {
-        Signature(SigningKey::from_bytes(&secret.0).sign(message).to_bytes())
+    fn signer(&self, secret: &SecretKey) -> Arc<dyn Signer> {
+        Arc::new(SigningKey::from_bytes(&secret.0))
     }
 
     fn verify(&self, public: &PublicKey, message: &[u8], signature: &Signature) -> bool {
         let Some(e) = Equation::parse(public, message, signature) else { return false };
-        let s_b_minus_k_a = EdwardsPoint::vartime_double_scalar_mul_basepoint(&-e.k, &e.a, &e.s);
+        let Some(a) = public_point(public) else { return false };
+        let s_b_minus_k_a = EdwardsPoint::vartime_double_scalar_mul_basepoint(&-e.k, &a, &e.s);
         (s_b_minus_k_a - e.r).mul_by_cofactor().is_identity()
     }
 
@@ -151,7 +176,9 @@ impl Suite for Ed25519 {
         let mut scalars = Vec::with_capacity(2 * equations.len() + 1);
         let mut points = Vec::with_capacity(2 * equations.len() + 1);
         let mut base = Scalar::ZERO;
-        for (i, equation) in equations.iter().enumerate() {
+        // Signatures of one key share its term: many sessions of one identity cost half.
+        let mut keys: BTreeMap<PublicKey, Scalar> = BTreeMap::new();
+        for (i, ((public, ..), equation)) in items.iter().zip(&equations).enumerate() {
             let mut input = [0; 40];
             input[..32].copy_from_slice(&seed.0);
             input[32..].copy_from_slice(&(i as u64).to_le_bytes());
@@ -161,14 +188,15 @@ impl Suite for Ed25519 {
             base += z * equation.s;
             scalars.push(-z);
             points.push(equation.r);
-            scalars.push(-(z * equation.k));
-            points.push(equation.a);
+            *keys.entry(*public).or_insert(Scalar::ZERO) -= z * equation.k;
+        }
+        for (public, scalar) in keys {
+            let Some(a) = public_point(&public) else { return false };
+            scalars.push(scalar);
+            points.push(a);
         }
         scalars.push(base);
         points.push(curve25519_dalek::constants::ED25519_BASEPOINT_POINT);
-        if items.is_empty() {
-            return EdwardsPoint::identity().is_identity();
-        }
         EdwardsPoint::vartime_multiscalar_mul(scalars, points).mul_by_cofactor().is_identity()
     }
 
@@ -206,7 +234,7 @@ mod tests {
         let items: Vec<_> = messages
             .iter()
             .enumerate()
-            .map(|(i, m)| (Ed25519.public(&key(i as u8)), m.as_slice(), Ed25519.sign(&key(i as u8), m)))
+            .map(|(i, m)| (Ed25519.public(&key(i as u8)), m.as_slice(), Ed25519.signer(&key(i as u8)).sign(m)))
             .collect();
         assert!(items.iter().all(|(p, m, s)| Ed25519.verify(p, m, s)));
         assert!(Ed25519.verify_batch(&items));
@@ -219,7 +247,7 @@ mod tests {
     #[test]
     fn batch_and_single_verification_agree_on_odd_signatures() {
         let message = b"odd";
-        let honest = Ed25519.sign(&key(7), message);
+        let honest = Ed25519.signer(&key(7)).sign(message);
         for torsion in EIGHT_TORSION {
             let r = point(&honest.0[..32].try_into().unwrap()).unwrap() + torsion;
             let mut signature = honest;
@@ -233,12 +261,34 @@ mod tests {
         }
     }
 
+    /// The check on bytes says what decoding and encoding again would say.
+    #[test]
+    fn only_canonical_encodings_are_points() {
+        let mut odd: Vec<[u8; 32]> = Vec::new();
+        for low in 0..=255u8 {
+            for high in [0x7f, 0xff] {
+                let mut bytes = [0xff; 32];
+                (bytes[0], bytes[31]) = (low, high);
+                odd.push(bytes);
+            }
+            for high in [0, 0x80] {
+                let mut bytes = [0; 32];
+                (bytes[0], bytes[31]) = (low, high);
+                odd.push(bytes);
+            }
+        }
+        for bytes in odd {
+            let again = CompressedEdwardsY(bytes).decompress().filter(|point| point.compress().0 == bytes);
+            assert_eq!(point(&bytes).is_some(), again.is_some(), "{bytes:02x?}");
+        }
+    }
+
     #[test]
     fn small_order_keys_and_non_canonical_scalars_are_refused() {
         let small = PublicKey(EIGHT_TORSION[1].compress().0);
         assert!(!Ed25519.verify(&small, b"", &Signature([0; 64])));
         assert!(Ed25519.agree(&key(1), &small).is_none());
-        let mut signature = Ed25519.sign(&key(1), b"m");
+        let mut signature = Ed25519.signer(&key(1)).sign(b"m");
         signature.0[32..].fill(0xff);
         assert!(!Ed25519.verify(&Ed25519.public(&key(1)), b"m", &signature));
     }

@@ -15,6 +15,7 @@ use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
 use crate::switching::Abortable;
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 
 /// See the [module](self).
@@ -57,9 +58,7 @@ impl<S: Service> Unreplicated<S> {
 
     fn execute(&mut self, s: &mut Surroundings<'_, S>, request: Request) -> Outcome {
         let proposal = Proposal { time: s.now, ..Proposal::default() };
-        let mut entries = Vec::with_capacity(1);
-        entries.push(Entry::Inline(request));
-        let batch = Arc::new(Batch::new(proposal, entries));
+        let batch = Arc::new(Batch::new(proposal, vec![Entry::Inline(request)]));
         let ordered = Ordered { sequence: self.estate.executed().next(), view: View(0), batch, bodies: Vec::new() };
         let mut outcome = Outcome::Refused(Refusal::StaleTimestamp);
         self.requests_executed +=

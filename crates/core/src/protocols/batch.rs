@@ -1,7 +1,7 @@
 //! What a total order orders: batches of requests with the values agreed for them.
 
 use crate::auth::Keyring;
-use crate::cluster::{ClientId, Cluster, Timestamp};
+use crate::cluster::{ClientAuth, ClientId, Cluster, Timestamp};
 use crate::digest::{Digest, Domain};
 use crate::message::{Request, Vouched};
 use crate::service::Proposal;
@@ -87,12 +87,19 @@ impl Batch {
         self.entries.iter().map(|entry| if let Entry::Inline(r) = entry { r.operation.len() } else { 0 }).sum()
     }
 
-    /// Checks which inline requests are their clients'.
+    /// Checks which inline requests are their clients': by this replica's MAC entries, and whatever they leave open
+    /// by signature, all at once.
     pub fn vouch(&mut self, cluster: &Cluster, keyring: &Keyring) {
+        let mut open = Vec::new();
         for entry in &mut self.entries {
-            if let Entry::Inline(request) = entry {
-                request.vouch(cluster, keyring);
+            if let Entry::Inline(request) = entry
+                && !request.vouch_by_mac(cluster, keyring)
+            {
+                open.push(request);
             }
+        }
+        if cluster.client_auth != ClientAuth::Mac && !open.is_empty() {
+            Request::vouch_signatures(open.into_iter(), keyring);
         }
     }
 

@@ -174,7 +174,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// The first input.
     pub fn start(&mut self, s: &mut Surroundings<'_, S>) {
-        self.drive(s, |order, context| order.start(context));
+        self.drive(s, O::start);
     }
 
     /// A message that the boundary verified.
@@ -200,7 +200,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// Everything that was waiting has been handed over.
     pub fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
-        self.drive(s, |order, context| order.pass_end(context));
+        self.drive(s, O::pass_end);
     }
 
     /// Lets the order act, and carries out what it wants, in order.
