@@ -149,6 +149,8 @@ pub trait TotalOrder: Debug + Clone + Sized {
     fn wrap_timer(timer: Self::Timer) -> ReplicaTimer;
     /// Whether this replica may vote now; it may not while it abstains after the loss of its log.
     fn may_vote(&self) -> bool;
+    /// The last position that this replica may have helped to acknowledge; asked after recovery.
+    fn promised(&self) -> Sequence;
     /// The current view, for replies and reports.
     fn view(&self) -> View;
 }

@@ -50,13 +50,18 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             // An amnesiac replica may have forgotten a write that it acknowledged.
             return;
         }
-        if !self.estate.is_tentative() {
+        if self.may_answer_reads() {
             self.answer_read(s, &request);
         } else if self.reads.len() < s.cluster.limits.pending_reads_max {
             self.reads.push_back(request);
         } else {
             s.reject(Principal::Client(request.client), Rejection::Overload);
         }
+    }
+
+    /// Whether the state holds everything that this replica helped to acknowledge, and nothing that may be undone.
+    fn may_answer_reads(&self) -> bool {
+        !self.estate.is_tentative() && self.estate.executed() >= self.promised
     }
 
     fn answer_read(&self, s: &mut Surroundings<'_, S>, request: &Request) {
@@ -68,7 +73,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     fn answer_waiting_reads(&mut self, s: &mut Surroundings<'_, S>) {
-        if self.estate.is_tentative() {
+        if !self.may_answer_reads() {
             return;
         }
         for request in core::mem::take(&mut self.reads) {

@@ -9,7 +9,7 @@
 //! # Steps
 //! 1. A request that is already in the client table is answered from there; a new one goes to the order.
 //! 2. A read-only request is answered from the state at once, or, while the last batch is tentative, as soon as it is
-//!    final (F21). The client needs 2f+1 equal answers *from the same position*.
+//!    final (F21); after a restart, not before everything that this replica helped to acknowledge is executed again. The client needs 2f+1 equal answers *from the same position*.
 //! 3. A batch is executed tentatively when the order says so, and answered as tentative; 2f+1 such answers of one view
 //!    are as good as final ones, because at least f+1 correct replicas prepared the batch in that view.
 //! 4. A batch delivered for good is executed, or confirmed if it was executed tentatively. If the order undoes a
@@ -96,8 +96,11 @@ pub struct Backup<O: TotalOrder, S> {
     /// A stable checkpoint that this replica has not reached by executing.
     ahead: Option<Certificate<Checkpoint>>,
     transfer: Option<Transfer>,
-    /// Read-only requests waiting for a state without tentative changes.
+    /// Read-only requests waiting for a state that may answer them.
     reads: VecDeque<Request>,
+    /// The last position that this replica helped to acknowledge before it restarted: no read is answered before it
+    /// has executed it again.
+    promised: Sequence,
     /// The view in which the tentative batch was executed.
     tentative_view: View,
     /// Bytes logged since the last snapshot.
@@ -130,6 +133,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             ahead: None,
             transfer: None,
             reads: VecDeque::new(),
+            promised: Sequence(0),
             tentative_view: View(0),
             log_bytes: 0,
             requests_executed: 0,
@@ -174,6 +178,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// The first input.
     pub fn start(&mut self, s: &mut Surroundings<'_, S>) {
+        self.promised = self.order.promised();
         self.drive(s, O::start);
     }
 

@@ -16,7 +16,7 @@
 //! | 3 | backup | checks sender, view, window, bounds; one proposal per (v, n) | – | – |
 //! | 4 | backup | has every body, every request is its client's, agreed values are acceptable | PREPARE(v, n, d) | the batch |
 //! | 5 | all | proposal and 2f equal PREPAREs of backups: *prepared*; executes tentatively in sequence | COMMIT(v, n, d) | (v, n, d) |
-//! | 6 | all | 2f+1 equal COMMITs: *committed*; executes for good in sequence | – | – |
+//! | 6 | all | 2f+1 equal COMMITs: *committed*; executes for good in sequence | – (CHECKPOINT) | (n, d) |
 //! | 7 | backup | a watched request waits too long, or f+1 others leave: stops working in v | VIEW-CHANGE(v+1, h, C, P, Q) | the message |
 //! | 8 | all | collects VIEW-CHANGEs; with 2f+1 of them, the new view has to begin in time | – | – |
 //! | 9 | new primary | decides every position from the VIEW-CHANGEs (`decision.rs`), has every body | NEW-VIEW(v+1, V, X) | the message |
@@ -79,6 +79,7 @@ pub use replica::Pbft;
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::Checkpoint;
 use crate::cluster::{Sequence, View};
+use crate::protocols::batch::Batch;
 use crate::wire_enum;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -94,7 +95,11 @@ pub enum PbftRecord {
     ViewChange(Box<Signed<ViewChange>>),
     /// Before NEW-VIEW and before acting in it.
     NewView(Arc<Signed<NewView>>),
-    /// A stable checkpoint.
+    /// Before CHECKPOINT: what was executed for good, so that whoever vouched for a state can rebuild it alone.
+    Committed(Position),
+    /// With it, if the batch was never accepted here: it was fetched.
+    Fetched((Sequence, Arc<Batch>)),
+    /// A stable checkpoint that this replica had.
     Stable(Box<Certificate<Checkpoint>>),
     /// The body of a big request that an accepted batch refers to.
     Body(crate::message::Request),
@@ -106,9 +111,11 @@ wire_enum!(PbftRecord {
     2 => Prepared,
     3 => ViewChange,
     4 => NewView,
-    5 => Stable,
-    6 => Body,
-    7 => Abstain,
+    5 => Committed,
+    6 => Fetched,
+    7 => Stable,
+    8 => Body,
+    9 => Abstain,
 });
 
 /// PBFT's timers.

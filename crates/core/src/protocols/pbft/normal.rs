@@ -350,6 +350,10 @@ impl Pbft {
                 context.push(OrderEffect::Deliver(Delivery::Undo));
             }
             let Some(ordered) = self.ordered(context, sequence, digest) else { return };
+            self.log_committed(context, &ordered);
+            if let Some(slot) = self.slots.get_mut(&sequence) {
+                slot.logged = Some(digest);
+            }
             self.committed = sequence;
             self.tentative = None;
             // Progress in this view: the next suspicion waits the normal time again.
@@ -369,6 +373,22 @@ impl Pbft {
             self.tentative = Some(digest);
             context.push(OrderEffect::Deliver(Delivery::Tentative(ordered)));
         }
+    }
+
+    /// What is executed for good can be executed again after a crash, without help: everybody may have crashed.
+    fn log_committed(&self, context: &mut Ctx<'_>, ordered: &Ordered) {
+        let (sequence, digest) = (ordered.sequence, ordered.batch.digest());
+        let slot = self.slots.get(&sequence);
+        if slot.is_some_and(|slot| slot.logged == Some(digest)) {
+            return;
+        }
+        let accepted = slot.is_some_and(|slot| slot.pre_prepared.iter().any(|(known, _)| *known == digest));
+        if !accepted && !ordered.batch.is_null() {
+            let bodies = ordered.bodies.iter().cloned();
+            context.out.extend(bodies.map(|body| OrderEffect::Persist(PbftRecord::Body(body))));
+            context.push(OrderEffect::Persist(PbftRecord::Fetched((sequence, ordered.batch.clone()))));
+        }
+        context.push(OrderEffect::Persist(PbftRecord::Committed(Position { sequence, digest })));
     }
 
     /// The batch with everything needed to execute it, or a request for what is missing.

@@ -3,12 +3,14 @@
 
 use super::PbftRecord;
 use super::decision::decide;
-use super::message::{PbftMessage, PrePrepare, ViewChange, Vote};
+use super::message::{PbftMessage, Position, PrePrepare, ViewChange, Vote};
 use super::replica::{Abstention, Ctx, Pbft, Phase};
 use super::slot::Proposed;
-use crate::cluster::{Cluster, ReplicaId, Sequence};
-use crate::protocols::total_order::OrderEffect;
+use crate::cluster::{Cluster, ReplicaId, Sequence, View};
+use crate::protocols::batch::Batch;
+use crate::protocols::total_order::{Delivery, OrderEffect};
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 impl Pbft {
@@ -24,23 +26,50 @@ impl Pbft {
         match record {
             PbftRecord::Accepted(pre_prepare) => self.replay_accepted(cluster, me, pre_prepare),
             PbftRecord::Prepared(vote) => self.replay_prepared(me, vote),
-            PbftRecord::ViewChange(signed) => {
+            PbftRecord::ViewChange(signed) if signed.value.view > self.view => {
                 self.view = signed.value.view;
                 self.phase = Phase::Changing;
                 self.view_changes.insert(me, *signed);
             }
-            PbftRecord::NewView(signed) => {
+            PbftRecord::NewView(signed) if self.is_news(signed.value.view) => {
                 let values: Vec<&ViewChange> = signed.value.view_changes.iter().map(|vc| &vc.value).collect();
                 let decision = decide(cluster, &values).expect("a new view was checked before it was logged");
                 self.install_view(signed.clone(), &decision);
             }
-            // Stability is learnt again from the snapshot or from the others; a certificate alone has no state.
-            PbftRecord::Stable(_) => {}
+            // A snapshot's records say again what older segments, if they are still there, have said.
+            PbftRecord::ViewChange(_) | PbftRecord::NewView(_) => {}
+            PbftRecord::Committed(position) if position.sequence > self.low_water_mark() => {
+                let slot = self.slots.entry(position.sequence).or_default();
+                slot.committed = Some(position.digest);
+                slot.logged = Some(position.digest);
+            }
+            PbftRecord::Committed(_) => {}
+            PbftRecord::Fetched((sequence, batch)) => self.replay_batch(sequence, &batch),
+            PbftRecord::Stable(certificate) => self.logged_stable = Some(certificate),
             PbftRecord::Body(request) => {
                 self.bodies.insert(request.digest(), (Sequence(u64::MAX), request));
             }
             PbftRecord::Abstain((view, sequence)) => {
                 self.abstention = Some(Abstention { marks: Some((view, sequence)), ..Abstention::default() });
+            }
+        }
+    }
+
+    /// Whether a NEW-VIEW for this view was not entered before.
+    fn is_news(&self, view: View) -> bool {
+        view > self.view || (view == self.view && self.phase == Phase::Changing)
+    }
+
+    /// A batch and the bodies that were logged before it.
+    fn replay_batch(&mut self, sequence: Sequence, batch: &Arc<Batch>) {
+        if sequence <= self.low_water_mark() {
+            return;
+        }
+        self.last_time = self.last_time.max(batch.proposal.time);
+        self.keep(sequence, batch);
+        for entry in &batch.entries {
+            if let Some((kept_for, _)) = self.bodies.get_mut(&entry.digest()) {
+                *kept_for = sequence;
             }
         }
     }
@@ -51,15 +80,12 @@ impl Pbft {
             return;
         }
         let digest = batch.digest();
-        self.last_time = self.last_time.max(batch.proposal.time);
-        self.keep(sequence, &batch);
-        for entry in &batch.entries {
-            if let Some((kept_for, _)) = self.bodies.get_mut(&entry.digest()) {
-                *kept_for = sequence;
-            }
-        }
+        self.replay_batch(sequence, &batch);
         let slot = self.slots.entry(sequence).or_default();
         slot.pre_prepare(digest, view);
+        if slot.proposed.as_ref().is_some_and(|proposed| proposed.view > view) {
+            return;
+        }
         slot.proposed = Some(Proposed {
             view,
             digest,
@@ -80,6 +106,9 @@ impl Pbft {
             return;
         }
         let slot = self.slots.entry(vote.sequence).or_default();
+        if slot.prepared.is_some_and(|(view, _)| view > vote.view) {
+            return;
+        }
         slot.prepared = Some((vote.view, vote.digest));
         let known = slot.commits.add(me, &vote);
         debug_assert!(known != Err(crate::rejection::Rejection::Equivocation), "the log never contradicts itself");
@@ -99,6 +128,15 @@ impl Pbft {
             self.try_accept(context, sequence);
         }
         self.advance(context);
+        if let Some(certificate) = self.logged_stable.take() {
+            context.push(OrderEffect::Deliver(Delivery::Proved(*certificate)));
+        }
+    }
+
+    /// The last position that this replica may have helped to acknowledge before it crashed.
+    pub(super) fn highest_prepared(&self) -> Sequence {
+        let prepared = self.slots.iter().filter(|(_, slot)| slot.prepared.is_some() || slot.committed.is_some());
+        prepared.map(|(sequence, _)| *sequence).next_back().unwrap_or_default()
     }
 
     /// What recreates this state above the stable checkpoint.
@@ -110,7 +148,7 @@ impl Pbft {
         records.extend(self.bodies.values().map(|(_, body)| PbftRecord::Body(body.clone())));
         // Q and P of earlier views first, then the current view, then what was accepted and prepared in it: replayed
         // in this order they give the same slots.
-        let mut accepted: Vec<(crate::cluster::View, Sequence, PrePrepare)> = Vec::new();
+        let mut accepted: Vec<(View, Sequence, PrePrepare)> = Vec::new();
         for (&sequence, slot) in &self.slots {
             for &(digest, view) in &slot.pre_prepared {
                 if let Some(batch) = self.batch(digest) {
@@ -132,6 +170,14 @@ impl Pbft {
         records.extend(self.new_view.clone().map(PbftRecord::NewView));
         records.extend(since.into_iter().map(|(.., pre_prepare)| PbftRecord::Accepted(pre_prepare)));
         records.extend(prepared(false));
+        for (&sequence, slot) in &self.slots {
+            let Some(digest) = slot.logged else { continue };
+            let accepted = slot.pre_prepared.iter().any(|(known, _)| *known == digest);
+            if let (false, Some((_, batch))) = (accepted, self.batches.get(&digest)) {
+                records.push(PbftRecord::Fetched((sequence, batch.clone())));
+            }
+            records.push(PbftRecord::Committed(Position { sequence, digest }));
+        }
         if self.phase == Phase::Changing {
             records.extend(self.view_changes.get(&me).cloned().map(|signed| PbftRecord::ViewChange(Box::new(signed))));
         }

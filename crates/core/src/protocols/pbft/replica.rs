@@ -74,6 +74,8 @@ pub struct Pbft {
     /// The latest agreed time proposed or accepted, so that proposals grow (F27).
     pub(super) last_time: Instant,
     pub(super) view_changes_started: u64,
+    /// The stable checkpoint that the log names: to be taken up once what it covers is executed again.
+    pub(super) logged_stable: Option<Box<Certificate<Checkpoint>>>,
 }
 
 /// What the view timer watches.
@@ -110,6 +112,7 @@ impl Pbft {
             status: super::status::StatusState::default(),
             last_time: Instant(0),
             view_changes_started: 0,
+            logged_stable: None,
         }
     }
 
@@ -289,6 +292,10 @@ impl TotalOrder for Pbft {
 
     fn may_vote(&self) -> bool {
         self.may_vote_in(self.view)
+    }
+
+    fn promised(&self) -> Sequence {
+        self.highest_prepared()
     }
 
     fn view(&self) -> View {

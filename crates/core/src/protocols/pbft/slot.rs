@@ -79,11 +79,16 @@ pub(super) struct Slot {
     pub(super) decided: BTreeMap<ReplicaId, Digest>,
     /// Known to be committed.
     pub(super) committed: Option<Digest>,
+    /// Committed, and the log says so.
+    pub(super) logged: Option<Digest>,
 }
 
 impl Slot {
     /// Enters a digest into Q. Bounded: the digest in P is kept, and those of the latest views.
     pub(super) fn pre_prepare(&mut self, digest: Digest, view: View) {
+        if self.pre_prepared.iter().any(|(known, later)| *known == digest && *later >= view) {
+            return;
+        }
         self.pre_prepared.retain(|(known, _)| *known != digest);
         self.pre_prepared.push((digest, view));
         if self.pre_prepared.len() > Q_PER_SEQUENCE_MAX {

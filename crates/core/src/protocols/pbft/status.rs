@@ -91,7 +91,7 @@ impl Pbft {
             return;
         }
         self.status.answered.insert(from, context.now);
-        if theirs.committed < self.low_water_mark() {
+        if theirs.stable < self.low_water_mark() {
             context.push(OrderEffect::Send(from, PbftMessage::Stable(Box::new(self.stable.clone()))));
         }
         self.help_with_view(context, from, &theirs);
