@@ -1,1 +1,179 @@
-//! Under construction.
+//! The simulator: one seed decides everything, and everything runs on one thread, in one order.
+//!
+//! It drives the machines of `bezant-core`, exactly those that the runtime drives, through a world of unreliable
+//! links, disks and clocks, with up to f replicas and a client that lie. Two phases: in the first anything may fail;
+//! then n−f correct replicas are healed, the liars go on, and everything that clients ask for must be done.
+//!
+//! | question | module |
+//! |---|---|
+//! | what does a seed decide? | [`scenario`], [`schedule`], [`workload`] |
+//! | who carries out what machines ask for? | [`node`], [`caller`], [`disk`], [`network`], [`clock`] |
+//! | in which order do things happen? | [`stage`], [`world`] |
+//! | who lies, and how? | [`byzantine`] |
+//! | what must be true? | [`checks`] |
+//! | what happened? | [`trace`], [`shrink`](mod@shrink) |
+
+pub mod byzantine;
+pub mod caller;
+pub mod checks;
+pub mod clock;
+pub mod command;
+pub mod disk;
+pub mod network;
+pub mod node;
+pub mod rng;
+pub mod scenario;
+pub mod schedule;
+pub mod shrink;
+pub mod stage;
+pub mod store;
+pub mod suite;
+pub mod trace;
+pub mod workload;
+pub mod world;
+
+use bezant_core::compositions::Protocol;
+use scenario::{Feature, Scenario};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use trace::Trace;
+use world::{Verdict, World};
+
+/// Which run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioOptions {
+    /// What runs.
+    pub protocol: Protocol,
+    /// Faults tolerated: 1 to 3; n is 3f + 1.
+    pub f: usize,
+    /// Who lies.
+    pub adversary: byzantine::Choice,
+    /// What decides the rest.
+    pub seed: u64,
+    /// Features that the run must do without.
+    pub without: BTreeSet<Feature>,
+    /// The most requests of each client in each phase.
+    pub requests: Option<u64>,
+}
+
+impl Default for ScenarioOptions {
+    fn default() -> Self {
+        Self {
+            protocol: Protocol::Pbft,
+            f: 1,
+            adversary: byzantine::Choice::All,
+            seed: 0,
+            without: BTreeSet::new(),
+            requests: None,
+        }
+    }
+}
+
+impl fmt::Display for ScenarioOptions {
+    /// The one command that replays the run.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { protocol, f, adversary, seed, without, requests } = self;
+        let protocol = protocol.name();
+        write!(out, "bezant sim --protocol {protocol} --f {f} --adversary {adversary} --seed {seed}")?;
+        if !without.is_empty() {
+            let without: Vec<_> = without.iter().map(|feature| feature.label()).collect();
+            write!(out, " --without {}", without.join(","))?;
+        }
+        requests.map_or(Ok(()), |requests| write!(out, " --requests {requests}"))
+    }
+}
+
+/// Runs one scenario.
+pub fn run(options: &ScenarioOptions) -> Verdict {
+    World::new(Scenario::draw(options), false).run().0
+}
+
+/// Runs one scenario and keeps a readable trace.
+pub fn run_traced(options: &ScenarioOptions) -> (Verdict, Trace) {
+    World::new(Scenario::draw(options), true).run()
+}
+
+/// What came of many runs.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Runs.
+    pub scenarios: u64,
+    /// The runs that violated something, by seed.
+    pub failures: Vec<(ScenarioOptions, Verdict)>,
+    /// Things that happened, calls that ended, and what the replicas went through.
+    pub events: u64,
+    /// Calls of clients that ended.
+    pub answered: u64,
+    /// Over all runs.
+    pub counts: node::Counts,
+    /// Runs whose second run had another trace.
+    pub diverged: Vec<u64>,
+}
+
+/// How to run many seeds.
+#[derive(Clone, Copy, Debug)]
+pub struct RangeOptions {
+    /// Threads; each runs whole scenarios.
+    pub threads: usize,
+    /// Whether each seed runs twice and its trace hashes are compared.
+    pub check_determinism: bool,
+    /// Stop after so many failures.
+    pub failures_max: usize,
+}
+
+/// Runs a range of seeds of otherwise equal options. `progress` is called now and then with the runs done so far.
+pub fn run_range(
+    options: &ScenarioOptions,
+    seeds: Range<u64>,
+    range: RangeOptions,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Summary {
+    let next = AtomicU64::new(seeds.start);
+    let enough = AtomicBool::new(false);
+    let summary = Mutex::new(Summary::default());
+    std::thread::scope(|scope| {
+        for _ in 0..range.threads.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end || enough.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let options = ScenarioOptions { seed, ..options.clone() };
+                    let verdict = run(&options);
+                    let same = !range.check_determinism || run(&options).trace_hash == verdict.trace_hash;
+                    // A poisoned lock means that another thread has panicked: its panic is what will be seen.
+                    let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
+                    summary.add(options, verdict, same);
+                    if summary.failures.len() >= range.failures_max {
+                        enough.store(true, Ordering::Relaxed);
+                    }
+                    if summary.scenarios.is_multiple_of(1_000) {
+                        progress(summary.scenarios);
+                    }
+                }
+            });
+        }
+    });
+    let mut summary = summary.into_inner().unwrap_or_else(PoisonError::into_inner);
+    summary.failures.sort_by_key(|(options, _)| options.seed);
+    summary
+}
+
+impl Summary {
+    fn add(&mut self, options: ScenarioOptions, verdict: Verdict, same: bool) {
+        self.scenarios += 1;
+        self.events += verdict.events;
+        self.answered += verdict.answered;
+        self.counts.add(&verdict.counts);
+        if !same {
+            self.diverged.push(options.seed);
+        }
+        if !verdict.violations.is_empty() {
+            self.failures.push((options, verdict));
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Exclusion (A18): the liar talks with a bare quorum only, so that f correct replicas lag behind without anybody
+//! losing patience, and leaves clients to the others (F21).
+
+use super::{Behaviour, Liar};
+use bezant_core::cluster::ReplicaId;
+use bezant_core::machine::Principal;
+use bezant_core::message::Message;
+use std::collections::BTreeSet;
+
+#[derive(Debug, Default)]
+pub(super) struct Exclude {
+    excluded: Option<BTreeSet<ReplicaId>>,
+}
+
+impl Behaviour for Exclude {
+    fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
+        let excluded = self.excluded.get_or_insert_with(|| {
+            let correct = liar.cluster.replicas().filter(|id| !liar.liars.contains(id));
+            correct.take(liar.cluster.f).collect()
+        });
+        match to {
+            Principal::Client(_) => {}
+            Principal::Replica(id) if excluded.contains(&id) => {}
+            Principal::Replica(_) => liar.say(to, message),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Floods: well-formed messages about views, batches and checkpoints far in the future, more than anybody asked for.
+
+use super::{Behaviour, Liar};
+use bezant_core::checkpoint::Checkpoint;
+use bezant_core::cluster::{InstanceId, Sequence, View};
+use bezant_core::digest::{Digest, Domain};
+use bezant_core::message::{Incoming, Message, Ordering};
+use bezant_core::protocols::batch::Batch;
+use bezant_core::protocols::pbft::{PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
+use std::sync::Arc;
+
+/// Messages to each replica at each tick.
+const BURST: usize = 6;
+
+#[derive(Debug)]
+pub(super) struct Flood;
+
+fn invent(liar: &mut Liar<'_>) -> PbftMessage {
+    let far = *liar.rng.pick(&[1, 2, 7, 100, 1 << 20, 1 << 40, u64::MAX - 1]);
+    let view = View(liar.rng.below(far));
+    let sequence = Sequence(liar.rng.below(far));
+    let digest = Digest::of(Domain::Trace, &liar.rng.next().to_le_bytes());
+    let vote = Vote { view, sequence, digest };
+    match liar.rng.below(9) {
+        0 => PbftMessage::Prepare(vote),
+        1 | 2 => PbftMessage::Commit(vote),
+        3 => PbftMessage::PrePrepare(PrePrepare { view, sequence, batch: Arc::new(Batch::null()) }),
+        4 => PbftMessage::Decided(Position { sequence, digest }),
+        5 => PbftMessage::FetchBatch(Position { sequence, digest }),
+        6 => PbftMessage::Status(Status { view, changing: liar.rng.coin(), stable: sequence, committed: sequence }),
+        7 => {
+            let value = Checkpoint { instance: InstanceId(1), sequence, root: digest };
+            let stable = bezant_core::auth::Certificate { value, signatures: Vec::new() };
+            let change = ViewChange { view, stable, prepared: Vec::new(), pre_prepared: Vec::new() };
+            PbftMessage::ViewChange(Box::new(liar.keyring.sign(change)))
+        }
+        _ => PbftMessage::Batch(Arc::new(Batch::null())),
+    }
+}
+
+impl Behaviour for Flood {
+    fn receive(&mut self, liar: &mut Liar<'_>, incoming: &Incoming) -> bool {
+        // Answers every vote with one for the next positions.
+        if let Message::Ordering(Ordering { instance, message: PbftMessage::Prepare(vote) }) = &*incoming.message {
+            let ahead = Vote { sequence: Sequence(vote.sequence.0 + liar.rng.below(40)), ..*vote };
+            liar.order(incoming.from, *instance, PbftMessage::Commit(ahead));
+        }
+        true
+    }
+
+    fn tick(&mut self, liar: &mut Liar<'_>) {
+        for to in liar.others() {
+            for _ in 0..BURST {
+                let message = invent(liar);
+                let instance = InstanceId(1 + liar.rng.below(50) / 49);
+                liar.order(to, instance, message);
+            }
+            if liar.rng.per_mille(200) {
+                let sequence = Sequence(liar.rng.below(1000) * liar.cluster.limits.checkpoint_interval);
+                let root = Digest::of(Domain::Trace, &sequence.0.to_le_bytes());
+                let signed = liar.keyring.sign(Checkpoint { instance: InstanceId(1), sequence, root });
+                liar.say(to, &Message::Checkpoint(Box::new(signed)));
+            }
+        }
+    }
+}

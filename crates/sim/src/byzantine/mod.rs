@@ -1,0 +1,280 @@
+//! Liars. One file a behaviour: each wraps an honest machine with its own keys and changes, withholds or adds what it
+//! says. A behaviour sees all that its replica receives and may sign with its replica's keys, never with others'.
+
+mod equivocate;
+mod exclude;
+mod flood;
+mod lying_transfer;
+mod mutate;
+mod partial_macs;
+mod replay;
+mod silent;
+mod skewed_time;
+mod slow;
+mod twins;
+mod view_change_liar;
+mod withheld_body;
+mod wrong_checkpoint;
+mod wrong_reply;
+
+pub use twins::Sides;
+
+use crate::checks::Event;
+use crate::network::ProcessId;
+use crate::rng::Rng;
+use crate::stage::{Happening, Stage};
+use bezant_core::auth::Keyring;
+use bezant_core::cluster::{Cluster, InstanceId, ReplicaId};
+use bezant_core::machine::Principal;
+use bezant_core::message::{Incoming, Message, Ordering, Request};
+use bezant_core::protocols::pbft::PbftMessage;
+use bytes::Bytes;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+macro_rules! adversaries {
+    ($($(#[$doc:meta])* $name:ident => $label:literal),* $(,)?) => {
+        /// A named behaviour of the Byzantine replicas and clients of a run.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Adversary { $($(#[$doc])* $name,)* }
+
+        impl Adversary {
+            /// Every behaviour.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// The name used by `--adversary`.
+            pub const fn label(self) -> &'static str {
+                match self { $(Self::$name => $label),* }
+            }
+        }
+    };
+}
+
+adversaries! {
+    /// A primary that proposes different batches to different backups, and votes for each where it was proposed.
+    Equivocate => "equivocate",
+    /// A replica that says nothing, or nothing of some kinds, or nothing to some.
+    Silent => "silent",
+    /// A primary that waits just less than the view time-out before each proposal.
+    Slow => "slow",
+    /// A client whose MACs convince some replicas only (F20), and that makes two requests with one timestamp.
+    PartialMacs => "partial-macs",
+    /// A replica that answers clients with results of its own.
+    WrongReply => "wrong-reply",
+    /// A replica that signs other checkpoints than it has.
+    WrongCheckpoint => "wrong-checkpoint",
+    /// A replica that lies to those that fetch state from it.
+    LyingTransfer => "lying-transfer",
+    /// A client that gives a big request's body to a liar only, and a liar that orders it and keeps it (F22).
+    WithheldBody => "withheld-body",
+    /// A replica whose view changes claim what it never prepared, and hide what it did.
+    ViewChangeLiar => "view-change-liar",
+    /// A replica that says everything again later, across views and restarts, also what others said.
+    Replay => "replay",
+    /// A replica that speaks of views, batches and requests far in the future.
+    Flood => "flood",
+    /// A primary that leaves f correct replicas out of every quorum and is mute to clients (F21).
+    Exclude => "exclude",
+    /// A primary whose clock is far off, or stands still, or goes back (F27).
+    SkewedTime => "skewed-time",
+    /// Two honest machines with one identity.
+    Twins => "twins",
+    /// Small changes to valid messages, authenticated again.
+    Mutate => "mutate",
+}
+
+impl Adversary {
+    /// Whether replicas lie.
+    pub const fn corrupts_replicas(self) -> bool {
+        !matches!(self, Self::PartialMacs)
+    }
+
+    /// Whether a client lies.
+    pub const fn corrupts_clients(self) -> bool {
+        matches!(self, Self::PartialMacs | Self::WithheldBody)
+    }
+}
+
+impl fmt::Display for Adversary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
+    }
+}
+
+/// Which adversary a run has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// Everybody is honest; machines and links still fail.
+    Nobody,
+    /// This one.
+    Only(Adversary),
+    /// One drawn from the seed, or nobody.
+    #[default]
+    All,
+}
+
+impl Choice {
+    /// The adversary of a seed.
+    pub fn resolve(self, seed: u64) -> Option<Adversary> {
+        match self {
+            Self::Nobody => None,
+            Self::Only(adversary) => Some(adversary),
+            Self::All => {
+                let drawn = Rng::stream(seed, "adversary").below(Adversary::ALL.len() as u64 + 1);
+                Adversary::ALL.get(drawn as usize).copied()
+            }
+        }
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nobody => f.write_str("none"),
+            Self::Only(adversary) => adversary.fmt(f),
+            Self::All => f.write_str("all"),
+        }
+    }
+}
+
+impl FromStr for Choice {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "none" => Ok(Self::Nobody),
+            "all" => Ok(Self::All),
+            _ => Adversary::ALL.iter().copied().find(|a| a.label() == name).map(Self::Only).ok_or_else(|| {
+                let known: Vec<_> = Adversary::ALL.iter().map(|a| a.label()).collect();
+                format!("no adversary is called {name:?}; known: all, none, {}", known.join(", "))
+            }),
+        }
+    }
+}
+
+/// What a behaviour works with: its replica's keys, a random stream, and the means to speak.
+pub struct Liar<'a> {
+    /// Its own number.
+    pub me: ReplicaId,
+    /// The cluster.
+    pub cluster: &'a Cluster,
+    /// Its own keys.
+    pub keyring: &'a Keyring,
+    /// Its own randomness.
+    pub rng: &'a mut Rng,
+    /// Which others lie too: they may be spared.
+    pub liars: &'a BTreeSet<ReplicaId>,
+    process: ProcessId,
+    stage: &'a mut Stage,
+}
+
+impl Liar<'_> {
+    /// Says something to one principal.
+    pub fn say(&mut self, to: Principal, message: &Message) {
+        self.say_later(0, to, message);
+    }
+
+    /// Says something after `delay` microseconds.
+    pub fn say_later(&mut self, delay: u64, to: Principal, message: &Message) {
+        if let Message::Ordering(Ordering { message: PbftMessage::PrePrepare(proposal), .. }) = message {
+            self.stage.checks.see(self.stage.now, &Event::Batch(&proposal.batch));
+        }
+        self.release(delay, to, message.sealed(self.keyring, to).into());
+    }
+
+    /// Sends bytes after `delay` microseconds.
+    pub fn release(&mut self, delay: u64, to: Principal, frame: Bytes) {
+        if delay == 0 {
+            self.stage.post(self.process, to, frame);
+        } else {
+            let at = self.stage.now + delay;
+            self.stage.plan(at, Happening::Late { from: self.process, to, frame });
+        }
+    }
+
+    /// Says something of PBFT.
+    pub fn order(&mut self, to: Principal, instance: InstanceId, message: PbftMessage) {
+        self.say(to, &Message::Ordering(Ordering { instance, message }));
+    }
+
+    /// The other replicas.
+    pub fn others(&self) -> Vec<Principal> {
+        let me = self.me;
+        self.cluster.replicas().filter(|id| *id != me).map(Principal::Replica).collect()
+    }
+}
+
+/// A Byzantine replica's mind. By default it is honest.
+pub trait Behaviour: fmt::Debug {
+    /// Its honest machine asks to say this to one receiver.
+    fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
+        liar.say(to, message);
+    }
+
+    /// Its honest machine is about to receive this. `false` keeps it away.
+    fn receive(&mut self, _liar: &mut Liar<'_>, _incoming: &Incoming) -> bool {
+        true
+    }
+
+    /// Time went by.
+    fn tick(&mut self, _liar: &mut Liar<'_>) {}
+}
+
+/// A Byzantine client's mind: what it sends to each replica in place of an honest request.
+pub trait ClientBehaviour: fmt::Debug {
+    /// The request for one replica, or nothing.
+    fn request(
+        &mut self,
+        rng: &mut Rng,
+        cluster: &Cluster,
+        keyring: &Keyring,
+        to: ReplicaId,
+        request: &Request,
+    ) -> Option<Request>;
+}
+
+/// The mind of a lying replica; `None` where the honest machine does it (twins).
+pub fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn Behaviour>> {
+    Some(match adversary {
+        Adversary::Equivocate => Box::new(equivocate::Equivocate::new(rng)),
+        Adversary::Silent => Box::new(silent::Silent::new(rng)),
+        Adversary::Slow => Box::new(slow::Slow::new(rng)),
+        Adversary::WrongReply => Box::new(wrong_reply::WrongReply::new(rng)),
+        Adversary::WrongCheckpoint => Box::new(wrong_checkpoint::WrongCheckpoint),
+        Adversary::LyingTransfer => Box::new(lying_transfer::LyingTransfer),
+        Adversary::WithheldBody => Box::new(withheld_body::WithheldBody),
+        Adversary::ViewChangeLiar => Box::new(view_change_liar::ViewChangeLiar::new(rng)),
+        Adversary::Replay => Box::new(replay::Replay::default()),
+        Adversary::Flood => Box::new(flood::Flood),
+        Adversary::Exclude => Box::new(exclude::Exclude::default()),
+        Adversary::SkewedTime => Box::new(skewed_time::SkewedTime::new(rng)),
+        Adversary::Mutate => Box::new(mutate::Mutate::new(rng)),
+        Adversary::Twins | Adversary::PartialMacs => return None,
+    })
+}
+
+/// The mind of a lying client.
+pub fn client_behaviour(
+    adversary: Adversary,
+    rng: &mut Rng,
+    liars: &BTreeSet<ReplicaId>,
+) -> Option<Box<dyn ClientBehaviour>> {
+    match adversary {
+        Adversary::PartialMacs => Some(Box::new(partial_macs::PartialMacs::new(rng))),
+        Adversary::WithheldBody => Some(Box::new(withheld_body::ToLiarsOnly::new(liars))),
+        _ => None,
+    }
+}
+
+/// Makes the context of a behaviour. Only the host of its replica does.
+pub fn liar<'a>(
+    process: ProcessId,
+    keyring: &'a Keyring,
+    cluster: &'a Cluster,
+    rng: &'a mut Rng,
+    liars: &'a BTreeSet<ReplicaId>,
+    stage: &'a mut Stage,
+) -> Liar<'a> {
+    let Principal::Replica(me) = keyring.me() else { panic!("a lying replica has a replica's keys") };
+    Liar { me, cluster, keyring, rng, liars, process, stage }
+}

@@ -1,0 +1,82 @@
+//! Lies in a view change: properly signed VIEW-CHANGEs that hide what was prepared, or claim what never was.
+
+use super::{Behaviour, Liar};
+use crate::rng::Rng;
+use bezant_core::cluster::{Sequence, View};
+use bezant_core::digest::{Digest, Domain};
+use bezant_core::machine::Principal;
+use bezant_core::message::{Message, Ordering};
+use bezant_core::protocols::pbft::{Claim, PbftMessage, ViewChange};
+
+#[derive(Debug)]
+pub(super) struct ViewChangeLiar {
+    /// Asks for another view now and then, without a reason.
+    restless: bool,
+    /// The highest view heard of.
+    view: View,
+}
+
+impl ViewChangeLiar {
+    pub(super) const fn new(rng: &mut Rng) -> Self {
+        Self { restless: rng.coin(), view: View(0) }
+    }
+
+    fn twist(rng: &mut Rng, change: &ViewChange, liar_window: u64) -> ViewChange {
+        let mut lie = change.clone();
+        let stable = lie.stable.value.sequence;
+        let invented = Digest::of(Domain::Trace, &rng.below(3).to_le_bytes());
+        match rng.below(6) {
+            0 => lie.prepared.clear(),
+            1 => lie.pre_prepared.clear(),
+            2 => drop(lie.prepared.pop()),
+            3 => {
+                // Claims that a batch of its own invention prepared in the latest view, everywhere.
+                let view = View(change.view.0.saturating_sub(1));
+                let claim = |n| Claim { sequence: Sequence(stable.0 + n), digest: invented, view };
+                lie.prepared = (1..=rng.between(1, liar_window)).map(claim).collect();
+                lie.pre_prepared.clone_from(&lie.prepared);
+            }
+            4 => {
+                for claim in lie.prepared.iter_mut().chain(&mut lie.pre_prepared) {
+                    claim.view = View(claim.view.0 + 1);
+                }
+            }
+            _ => {
+                // Says of what others prepared that it was pre-prepared with another digest.
+                for claim in &mut lie.prepared {
+                    claim.digest = invented;
+                }
+            }
+        }
+        lie.prepared.dedup_by_key(|claim| claim.sequence);
+        lie.pre_prepared.sort_unstable();
+        lie.pre_prepared.dedup();
+        lie
+    }
+}
+
+impl Behaviour for ViewChangeLiar {
+    fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
+        if let Message::Ordering(Ordering { instance, message: PbftMessage::ViewChange(signed) }) = message
+            && signed.signer == liar.me
+        {
+            self.view = self.view.max(signed.value.view);
+            let lie = Self::twist(liar.rng, &signed.value, liar.cluster.window());
+            let signed = liar.keyring.sign(lie);
+            return liar.order(to, *instance, PbftMessage::ViewChange(Box::new(signed)));
+        }
+        if self.restless
+            && let Message::Ordering(Ordering { instance, message: PbftMessage::NewView(signed) }) = message
+            && signed.signer == liar.me
+        {
+            // Chooses other batches than its evidence forces.
+            let mut lie = signed.value.clone();
+            if let Some(last) = lie.chosen.last_mut() {
+                *last = Digest::of(Domain::Trace, &last.0);
+            }
+            let signed = liar.keyring.sign(lie);
+            return liar.order(to, *instance, PbftMessage::NewView(std::sync::Arc::new(signed)));
+        }
+        liar.say(to, message);
+    }
+}

@@ -1,0 +1,55 @@
+//! A withheld body (F22): a client gives a big request to the liars only; they order it by its digest and then do not
+//! give the body to anybody.
+
+use super::{Behaviour, ClientBehaviour, Liar};
+use crate::rng::Rng;
+use bezant_core::auth::Keyring;
+use bezant_core::cluster::{Cluster, ReplicaId};
+use bezant_core::machine::Principal;
+use bezant_core::message::{Message, Ordering, Request};
+use bezant_core::protocols::pbft::PbftMessage;
+use std::collections::BTreeSet;
+
+/// The lying replica's part.
+#[derive(Debug)]
+pub(super) struct WithheldBody;
+
+impl Behaviour for WithheldBody {
+    fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
+        let big = |request: &Request| request.operation.len() > liar.cluster.limits.inline_bytes_max;
+        let body = match message {
+            Message::Request(request) => big(request),
+            Message::Ordering(Ordering { message: PbftMessage::Batch(_) | PbftMessage::Body(_), .. }) => true,
+            _ => false,
+        };
+        if !body {
+            liar.say(to, message);
+        }
+    }
+}
+
+/// The lying client's part.
+#[derive(Debug)]
+pub(super) struct ToLiarsOnly {
+    liars: BTreeSet<ReplicaId>,
+}
+
+impl ToLiarsOnly {
+    pub(super) fn new(liars: &BTreeSet<ReplicaId>) -> Self {
+        Self { liars: liars.clone() }
+    }
+}
+
+impl ClientBehaviour for ToLiarsOnly {
+    fn request(
+        &mut self,
+        rng: &mut Rng,
+        _cluster: &Cluster,
+        _keyring: &Keyring,
+        to: ReplicaId,
+        request: &Request,
+    ) -> Option<Request> {
+        // Sometimes one correct replica gets it as well: then it must reach all.
+        (self.liars.contains(&to) || rng.per_mille(50)).then(|| request.clone())
+    }
+}

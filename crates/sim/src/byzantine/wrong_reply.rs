@@ -1,0 +1,81 @@
+//! Wrong answers: to clients, in every part of a REPLY. Liars who answer alike are the dangerous ones, so the wrong
+//! result depends on the request alone.
+
+use super::{Behaviour, Liar};
+use crate::rng::Rng;
+use bezant_core::cluster::{Sequence, View};
+use bezant_core::digest::{Digest, Domain};
+use bezant_core::machine::Principal;
+use bezant_core::message::{Firmness, Message, Outcome, Refusal, Reply};
+use bezant_core::services::kv::KvResult;
+use bezant_core::wire::Wire;
+use bytes::Bytes;
+
+#[derive(Debug)]
+pub(super) struct WrongReply {
+    /// Answers also what it never executed, as soon as it hears of it.
+    eager: bool,
+}
+
+impl WrongReply {
+    pub(super) const fn new(rng: &mut Rng) -> Self {
+        Self { eager: rng.coin() }
+    }
+}
+
+/// What a read of an absent key answers: the most tempting lie.
+fn nothing() -> Bytes {
+    KvResult::Value(None).to_bytes().into()
+}
+
+fn wrong_outcome(reply: &Reply) -> Outcome {
+    let result = nothing();
+    match reply.timestamp.0 % 4 {
+        0 => Outcome::Done(result),
+        1 => Outcome::DoneDigest(Digest::of(Domain::Result, &result)),
+        2 => Outcome::Refused(Refusal::StaleTimestamp),
+        _ => match &reply.outcome {
+            Outcome::Done(real) => {
+                let mut changed = real.to_vec();
+                changed.push(0);
+                Outcome::Done(changed.into())
+            }
+            other => other.clone(),
+        },
+    }
+}
+
+impl Behaviour for WrongReply {
+    fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
+        let Message::Reply(reply) = message else { return liar.say(to, message) };
+        let mut lie = reply.clone();
+        lie.outcome = wrong_outcome(reply);
+        match liar.rng.below(4) {
+            0 => lie.firmness = Firmness::Final,
+            1 => lie.view = View(reply.view.0 + 1),
+            2 => lie.sequence = Sequence(reply.sequence.0.wrapping_sub(1)),
+            _ => {}
+        }
+        liar.say(to, &Message::Reply(lie));
+    }
+
+    fn receive(&mut self, liar: &mut Liar<'_>, incoming: &bezant_core::message::Incoming) -> bool {
+        if self.eager
+            && let Message::Request(request) = &*incoming.message
+        {
+            let firmness = if request.read_only { Firmness::Read } else { Firmness::Final };
+            let mut reply = Reply {
+                instance: request.instance,
+                view: View(0),
+                sequence: Sequence(1),
+                client: request.client,
+                timestamp: request.timestamp,
+                firmness,
+                outcome: Outcome::Done(nothing()),
+            };
+            reply.outcome = wrong_outcome(&reply);
+            liar.say(Principal::Client(request.client), &Message::Reply(reply));
+        }
+        true
+    }
+}

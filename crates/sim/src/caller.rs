@@ -1,0 +1,245 @@
+//! Hosts a client and makes its calls, honest or not.
+
+use crate::byzantine::ClientBehaviour;
+use crate::checks::Event;
+use crate::clock::Clock;
+use crate::network::ProcessId;
+use crate::rng::Rng;
+use crate::stage::{Happening, Stage};
+use crate::store;
+use crate::workload::{Action, Answer, Call, LIARS_KEYS, Plan};
+use bezant_core::auth::Keyring;
+use bezant_core::client::{Client, ClientTimer, Completed, Completion, Submit};
+use bezant_core::cluster::ClientId;
+use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
+use bezant_core::message::{Message, Refusal};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// A client in its host.
+#[derive(Debug)]
+pub struct Caller {
+    /// Its place in the world.
+    pub process: ProcessId,
+    keyring: Rc<Keyring>,
+    machine: Client,
+    behaviour: Option<Box<dyn ClientBehaviour>>,
+    clock: Clock,
+    plan: Plan,
+    rng: Rng,
+    timers: BTreeMap<ClientTimer, u64>,
+    settings: u64,
+    /// Calls still to be made in this phase.
+    left: u64,
+    /// Number and content of the open call.
+    open: Option<(u64, Call)>,
+    calls: u64,
+    /// What it last read or wrote: makes compare-and-set succeed now and then.
+    last_seen: Option<u64>,
+    /// Whether it reads every key once instead of drawing calls.
+    inspects: bool,
+    outbox: Outbox<Client>,
+    /// Calls answered.
+    pub answered: u64,
+}
+
+impl Caller {
+    /// A client that has not called yet.
+    pub fn new(
+        process: ProcessId,
+        machine: Client,
+        keyring: Rc<Keyring>,
+        behaviour: Option<Box<dyn ClientBehaviour>>,
+        clock: Clock,
+        plan: Plan,
+        rng: Rng,
+    ) -> Self {
+        let left = plan.requests;
+        Self {
+            process,
+            keyring,
+            machine,
+            behaviour,
+            clock,
+            plan,
+            rng,
+            timers: BTreeMap::new(),
+            settings: 0,
+            left,
+            open: None,
+            calls: 0,
+            last_seen: None,
+            inspects: false,
+            outbox: Outbox::new(),
+            answered: 0,
+        }
+    }
+
+    /// Its name.
+    pub fn id(&self) -> ClientId {
+        self.machine.id()
+    }
+
+    /// Whether its calls count.
+    pub fn is_honest(&self) -> bool {
+        self.behaviour.is_none()
+    }
+
+    /// Whether all its calls of this phase have ended.
+    pub const fn is_done(&self) -> bool {
+        self.open.is_none() && self.left == 0
+    }
+
+    /// What it waits for, for a person.
+    pub fn waits_for(&self) -> String {
+        let open = self.open.as_ref().map_or_else(String::new, |(_, call)| format!(", {:?} open", call.action));
+        format!("{} has {} calls to make{open}", self.id(), self.left)
+    }
+
+    /// Plans the first call.
+    pub fn start(&mut self, stage: &mut Stage) {
+        self.step(stage, Input::Start);
+        self.pause(stage);
+    }
+
+    /// The second phase: a few more calls, without long pauses and without deadlines.
+    pub fn second_phase(&mut self, stage: &mut Stage) {
+        let idle = self.is_done();
+        self.left += self.plan.more;
+        self.plan.think /= 20;
+        self.plan.deadlines = (0, 0);
+        if idle {
+            self.pause(stage);
+        }
+    }
+
+    /// Reads every key once: what was acknowledged must still be there.
+    pub fn inspect(&mut self, stage: &mut Stage) {
+        self.inspects = true;
+        self.left = self.plan.keys;
+        self.pause(stage);
+    }
+
+    fn pause(&mut self, stage: &mut Stage) {
+        if self.left > 0 {
+            let pause = self.rng.below(self.plan.think + 1);
+            stage.plan(stage.now + pause, Happening::Call(self.process));
+        }
+    }
+
+    /// Makes the next call.
+    pub fn call(&mut self, stage: &mut Stage) {
+        if self.left == 0 || self.open.is_some() {
+            return;
+        }
+        self.left -= 1;
+        self.calls += 1;
+        let number = (self.process as u64) << 32 | self.calls;
+        let mut call = if self.inspects {
+            Call { key: self.left as u8, action: Action::Get, query: false, deadline: None }
+        } else {
+            self.plan.next(&mut self.rng, number, self.last_seen)
+        };
+        if self.is_honest() {
+            let Call { key, action, .. } = call;
+            stage.checks.see(stage.now, &Event::Invoked { call: number, key, action });
+        } else {
+            call.key |= LIARS_KEYS;
+        }
+        stage.note(self.process, 6, || format!("calls {:?} on key {}", call.action, call.key));
+        self.open = Some((number, call));
+        let operation = store::encode(call.key, call.action);
+        let deadline = call.deadline.map(|span| self.now(stage) + Duration(span));
+        self.step(stage, Input::Command(Submit { operation, read_only: call.query, deadline }));
+    }
+
+    fn now(&self, stage: &Stage) -> Instant {
+        self.clock.read(stage.now)
+    }
+
+    /// A frame arrived.
+    pub fn frame(&mut self, stage: &mut Stage, from: Principal, frame: Bytes) {
+        stage.arrived(from, self.process, &frame);
+        if let Ok(incoming) = Message::open(frame, from, &stage.cluster, &self.keyring) {
+            self.step(stage, Input::Message(incoming));
+        }
+    }
+
+    /// A timer may have come due.
+    pub fn timer(&mut self, stage: &mut Stage, timer: ClientTimer, setting: u64) {
+        if self.timers.get(&timer) == Some(&setting) {
+            self.timers.remove(&timer);
+            self.step(stage, Input::Timer(timer));
+        }
+    }
+
+    fn step(&mut self, stage: &mut Stage, input: Input<Client>) {
+        let mut outbox = std::mem::take(&mut self.outbox);
+        self.machine.step(self.now(stage), input, &mut outbox);
+        for effect in outbox.drain() {
+            match effect {
+                Effect::Persist(never) => match never {},
+                Effect::Send(to, message) => self.send(stage, to, &message),
+                Effect::SetTimer(timer, at) => {
+                    self.settings += 1;
+                    self.timers.insert(timer, self.settings);
+                    let (process, setting) = (self.process, self.settings);
+                    stage.plan(self.clock.when(at, stage.now), Happening::ClientTimer { process, timer, setting });
+                }
+                Effect::CancelTimer(timer) => drop(self.timers.remove(&timer)),
+                Effect::Notify(completed) => self.completed(stage, &completed),
+            }
+        }
+        self.outbox = outbox;
+    }
+
+    fn send(&mut self, stage: &mut Stage, to: Destination, message: &Message) {
+        let cluster = stage.cluster.clone();
+        let receivers: Vec<_> = match to {
+            Destination::Replica(id) => vec![id],
+            Destination::Replicas => cluster.replicas().collect(),
+            Destination::Client(_) => Vec::new(),
+        };
+        let Message::Request(request) = message else { return };
+        for to in receivers {
+            let sent = match &mut self.behaviour {
+                None => Some(request.clone()),
+                Some(behaviour) => behaviour.request(&mut self.rng, &cluster, &self.keyring, to, request),
+            };
+            if let Some(request) = sent {
+                stage.checks.see(stage.now, &Event::Issued(&request));
+                let to = Principal::Replica(to);
+                let frame = Message::Request(request).sealed(&self.keyring, to);
+                stage.post(self.process, to, frame.into());
+            }
+        }
+    }
+
+    fn completed(&mut self, stage: &mut Stage, completed: &Completed) {
+        let Some((number, call)) = self.open.take() else {
+            let what = format!("{} was told the end of a call that it had not made", self.id());
+            return stage.checks.fail("client", stage.now, what);
+        };
+        self.answered += 1;
+        let answer = match &completed.result {
+            Completion::Done(result) => Some(store::decode(call.action, result)),
+            // It may have been executed under a later request's feet: nobody knows.
+            Completion::Unknown | Completion::Refused(Refusal::StaleTimestamp) => None,
+            Completion::Refused(refusal) => {
+                let what = format!("{} had {:?} refused: {refusal:?}", self.id(), call.action);
+                return stage.checks.fail("client", stage.now, what);
+            }
+        };
+        match (call.action, answer) {
+            (_, Some(Answer::Value(seen))) => self.last_seen = seen,
+            (Action::Set(value), Some(Answer::Done)) => self.last_seen = Some(value),
+            _ => {}
+        }
+        stage.note(self.process, 7, || format!("{:?} on key {} answers {answer:?}", call.action, call.key));
+        if self.is_honest() {
+            stage.checks.see(stage.now, &Event::Answered(number, answer));
+        }
+        self.pause(stage);
+    }
+}

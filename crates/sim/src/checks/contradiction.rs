@@ -1,0 +1,134 @@
+//! A correct replica never contradicts itself, across restarts.
+//!
+//! Every statement that left a correct replica is kept. Two different ones where the protocol allows one are a fault,
+//! whether or not anybody was misled this time: a replica that forgets is a Byzantine replica.
+
+use super::{Check, Event};
+use bezant_core::auth::Signed;
+use bezant_core::cluster::{ClientId, ReplicaId, Sequence, Timestamp, View};
+use bezant_core::digest::{Digest, Domain};
+use bezant_core::message::{Firmness, Message, Outcome};
+use bezant_core::protocols::pbft::{PbftMessage, ViewChange, Vote};
+use bezant_core::wire::Wire;
+use std::collections::BTreeMap;
+
+/// Where a replica may say one thing only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    PrePrepare(View, Sequence),
+    Prepare(View, Sequence),
+    Commit(View, Sequence),
+    ViewChange(View),
+    NewView(View),
+    Checkpoint(Sequence),
+    Decided(Sequence),
+    Result(ClientId, Timestamp),
+}
+
+/// What one replica has said.
+#[derive(Debug, Default)]
+struct Statements {
+    said: BTreeMap<Place, Digest>,
+    /// The latest COMMIT at each position: a VIEW-CHANGE must not be silent about it.
+    committed: BTreeMap<Sequence, (View, Digest)>,
+    /// The highest view that a VIEW-CHANGE asked for.
+    left_for: View,
+}
+
+impl Statements {
+    fn say(&mut self, place: Place, digest: Digest) -> Result<(), String> {
+        match self.said.insert(place, digest) {
+            Some(before) if before != digest => Err(format!("said {before:?} and {digest:?} as {place:?}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// A vote in a view that it has left, and that it did not cast before it left.
+    fn vote(&mut self, place: Place, vote: &Vote) -> Result<(), String> {
+        if vote.view < self.left_for && !self.said.contains_key(&place) {
+            return Err(format!("voted {place:?} after its VIEW-CHANGE for {}", self.left_for));
+        }
+        self.say(place, vote.digest)
+    }
+
+    fn view_change(&mut self, signed: &Signed<ViewChange>) -> Result<(), String> {
+        let change = &signed.value;
+        self.say(Place::ViewChange(change.view), Digest::of(Domain::Trace, &change.to_bytes()))?;
+        self.left_for = self.left_for.max(change.view);
+        let stable = change.stable.value.sequence;
+        for (sequence, (view, digest)) in self.committed.range(stable.next()..) {
+            if *view >= change.view {
+                continue;
+            }
+            let kept = change.prepared.iter().any(|claim| {
+                claim.sequence == *sequence && (claim.view > *view || (claim.view == *view && claim.digest == *digest))
+            });
+            if !kept {
+                let wanted = change.view;
+                return Err(format!(
+                    "its VIEW-CHANGE for {wanted} hides its COMMIT {digest:?} at {sequence} in {view}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn pbft(&mut self, message: &PbftMessage) -> Result<(), String> {
+        match message {
+            PbftMessage::PrePrepare(proposal) => {
+                self.say(Place::PrePrepare(proposal.view, proposal.sequence), proposal.digest())
+            }
+            PbftMessage::Prepare(vote) => self.vote(Place::Prepare(vote.view, vote.sequence), vote),
+            PbftMessage::Commit(vote) => {
+                self.vote(Place::Commit(vote.view, vote.sequence), vote)?;
+                let latest = self.committed.entry(vote.sequence).or_insert((vote.view, vote.digest));
+                if latest.0 <= vote.view {
+                    *latest = (vote.view, vote.digest);
+                }
+                Ok(())
+            }
+            PbftMessage::ViewChange(signed) => self.view_change(signed),
+            PbftMessage::NewView(signed) => {
+                self.say(Place::NewView(signed.value.view), Digest::of(Domain::Trace, &signed.value.to_bytes()))
+            }
+            PbftMessage::Decided(position) => self.say(Place::Decided(position.sequence), position.digest),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub struct Contradiction {
+    replicas: BTreeMap<ReplicaId, Statements>,
+}
+
+impl Check for Contradiction {
+    fn name(&self) -> &'static str {
+        "contradiction"
+    }
+
+    fn see(&mut self, _at: u64, event: &Event<'_>) -> Result<(), String> {
+        let Event::Said(replica, message) = event else { return Ok(()) };
+        let statements = self.replicas.entry(*replica).or_default();
+        match message {
+            // View changes of others are passed on: only one's own are one's own statements.
+            Message::Ordering(ordering) => match &ordering.message {
+                PbftMessage::ViewChange(signed) if signed.signer != *replica => Ok(()),
+                PbftMessage::NewView(signed) if signed.signer != *replica => Ok(()),
+                message => statements.pbft(message),
+            },
+            Message::Checkpoint(signed) if signed.signer == *replica => {
+                statements.say(Place::Checkpoint(signed.value.sequence), signed.value.root)
+            }
+            // Tentative results may be undone, and a refusal only says that the request is too late by now.
+            Message::Reply(reply)
+                if reply.firmness == Firmness::Final && !matches!(reply.outcome, Outcome::Refused(_)) =>
+            {
+                statements.say(Place::Result(reply.client, reply.timestamp), reply.outcome.digest())
+            }
+            _ => Ok(()),
+        }
+        .map_err(|what| format!("{replica} {what}"))
+    }
+}

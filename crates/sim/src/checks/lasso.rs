@@ -1,0 +1,81 @@
+//! Lasso: in the second phase the replicas walk through the same states again and again and execute nothing.
+//!
+//! Views only grow, so the state is taken relative to the lowest view and position among the correct replicas. Seeing
+//! one such state many times while requests are open is a livelock, long before the time limit says so.
+
+use super::{Check, Event};
+use bezant_core::cluster::{Cluster, ReplicaId};
+use bezant_core::replica::Report;
+use std::collections::BTreeMap;
+
+/// A state counts as a livelock when it was seen this often, and this many of the longest view time-outs went by.
+const VISITS_MAX: u64 = 200;
+const TIMEOUTS_MAX: u64 = 60;
+
+/// What a replica is doing: view (relative), executed (relative), whether it changes view, whether requests wait.
+type Abstract = Vec<(ReplicaId, u64, u64, bool, bool)>;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Lasso {
+    patience: u64,
+    correct: usize,
+    healed: bool,
+    latest: BTreeMap<ReplicaId, Report>,
+    progress: (u64, u64),
+    visits: BTreeMap<Abstract, u64>,
+}
+
+impl Lasso {
+    /// For this many correct replicas.
+    pub fn new(cluster: &Cluster, correct: usize) -> Self {
+        let patience = TIMEOUTS_MAX * cluster.limits.view_timeout_max.0;
+        let (latest, visits) = (BTreeMap::new(), BTreeMap::new());
+        Self { patience, correct, healed: false, latest, progress: (0, 0), visits }
+    }
+
+    fn state(&self) -> Abstract {
+        let view = self.latest.values().map(|report| report.view.0).min().unwrap_or(0);
+        let executed = self.latest.values().map(|report| report.executed.0).min().unwrap_or(0);
+        let relative = |(id, report): (&ReplicaId, &Report)| {
+            let waiting = report.pending_requests > 0;
+            (*id, report.view.0 - view, report.executed.0 - executed, report.changing_view, waiting)
+        };
+        self.latest.iter().map(relative).collect()
+    }
+}
+
+impl Check for Lasso {
+    fn name(&self) -> &'static str {
+        "lasso"
+    }
+
+    fn see(&mut self, at: u64, event: &Event<'_>) -> Result<(), String> {
+        match event {
+            Event::Healed => {
+                self.healed = true;
+                self.progress = (at, 0);
+            }
+            Event::Reported(replica, report) if self.healed => {
+                self.latest.insert(*replica, (*report).clone());
+                let executed = self.latest.values().map(|report| report.executed.0).sum();
+                let waiting = self.latest.values().any(|report| report.pending_requests > 0);
+                if executed != self.progress.1 || !waiting || self.latest.len() < self.correct {
+                    self.progress = (at, executed);
+                    self.visits.clear();
+                    return Ok(());
+                }
+                let state = self.state();
+                let visits = self.visits.entry(state.clone()).or_default();
+                *visits += 1;
+                if *visits > VISITS_MAX && at - self.progress.0 > self.patience {
+                    return Err(format!(
+                        "requests wait, nothing is executed, and this state came {visits} times: {state:?}"
+                    ));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! What must be true of every run. One file a property; each sees every event and says what is wrong at once, or at
+//! the end. Only correct replicas are held to anything: a Byzantine one owes us nothing.
+
+mod agreement;
+mod contradiction;
+mod lasso;
+mod linearizability;
+mod memory;
+mod roots;
+mod validity;
+
+pub use agreement::Agreement;
+pub use contradiction::Contradiction;
+pub use lasso::Lasso;
+pub use linearizability::Linearizability;
+pub use memory::Memory;
+pub use roots::Roots;
+pub use validity::Validity;
+
+use crate::workload::{Action, Answer, Key};
+use bezant_core::cluster::{Cluster, ReplicaId};
+use bezant_core::message::{Message, Request};
+use bezant_core::protocols::batch::Batch;
+use bezant_core::replica::{Notice, Report};
+
+/// Something that a check may care about.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A client, honest or not, made this request.
+    Issued(&'a Request),
+    /// The content of a batch was seen, on a link or in a log, of anybody.
+    Batch(&'a Batch),
+    /// A correct replica let this message leave.
+    Said(ReplicaId, &'a Message),
+    /// A correct replica said this of itself.
+    Noticed(ReplicaId, &'a Notice),
+    /// A correct replica's view of itself, now and then.
+    Reported(ReplicaId, &'a Report),
+    /// An honest client begins a call.
+    Invoked {
+        /// The call's number.
+        call: u64,
+        /// Where.
+        key: Key,
+        /// What.
+        action: Action,
+    },
+    /// A call ended, with `None` if nobody knows whether it was executed.
+    Answered(u64, Option<Answer>),
+    /// The second phase begins: from here on there must be progress.
+    Healed,
+}
+
+/// A property that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The check's name.
+    pub check: &'static str,
+    /// True time, in microseconds since the run began.
+    pub at: u64,
+    /// What is wrong, for a person.
+    pub what: String,
+}
+
+/// A property.
+pub trait Check {
+    /// A word for it.
+    fn name(&self) -> &'static str;
+
+    /// Takes one event, at this true time.
+    ///
+    /// # Errors
+    /// What is wrong.
+    fn see(&mut self, at: u64, event: &Event<'_>) -> Result<(), String>;
+
+    /// The run is over.
+    ///
+    /// # Errors
+    /// What is wrong.
+    fn finish(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// All checks of a run and what they found.
+pub struct Checks {
+    checks: Vec<Box<dyn Check>>,
+    /// What they found. Each check speaks once: what follows a first violation is noise.
+    pub violations: Vec<Violation>,
+}
+
+impl Checks {
+    /// Every check there is.
+    pub fn new(cluster: &Cluster, correct: usize) -> Self {
+        let checks: Vec<Box<dyn Check>> = vec![
+            Box::new(Agreement::default()),
+            Box::new(Validity::default()),
+            Box::new(Contradiction::default()),
+            Box::new(Roots::default()),
+            Box::new(Memory::new(cluster)),
+            Box::new(Lasso::new(cluster, correct)),
+            Box::new(Linearizability::default()),
+        ];
+        Self { checks, violations: Vec::new() }
+    }
+
+    /// Shows an event to every check.
+    pub fn see(&mut self, at: u64, event: &Event<'_>) {
+        for check in &mut self.checks {
+            if let Err(what) = check.see(at, event) {
+                report(&mut self.violations, check.name(), at, what);
+            }
+        }
+    }
+
+    /// Says that the run is over.
+    pub fn finish(&mut self, at: u64) {
+        for check in &mut self.checks {
+            if let Err(what) = check.finish() {
+                report(&mut self.violations, check.name(), at, what);
+            }
+        }
+    }
+
+    /// Adds something that the world itself found.
+    pub fn fail(&mut self, check: &'static str, at: u64, what: String) {
+        report(&mut self.violations, check, at, what);
+    }
+}
+
+fn report(violations: &mut Vec<Violation>, check: &'static str, at: u64, what: String) {
+    if !violations.iter().any(|violation| violation.check == check) {
+        violations.push(Violation { check, at, what });
+    }
+}

@@ -1,0 +1,35 @@
+//! Stable checkpoints: one root per position, and no correct replica ever finds that its own state is another.
+
+use super::{Check, Event};
+use bezant_core::cluster::{ReplicaId, Sequence};
+use bezant_core::digest::Digest;
+use bezant_core::replica::Notice;
+use std::collections::BTreeMap;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub struct Roots {
+    stable: BTreeMap<Sequence, (ReplicaId, Digest)>,
+}
+
+impl Check for Roots {
+    fn name(&self) -> &'static str {
+        "roots"
+    }
+
+    fn see(&mut self, _at: u64, event: &Event<'_>) -> Result<(), String> {
+        match event {
+            Event::Noticed(replica, Notice::Stable { sequence, root }) => {
+                let (first, known) = self.stable.entry(*sequence).or_insert((*replica, *root));
+                if known != root {
+                    return Err(format!("at {sequence}, the root is {known:?} at {first} and {root:?} at {replica}"));
+                }
+            }
+            Event::Noticed(replica, Notice::Diverged { sequence, mine, agreed }) => {
+                return Err(format!("{replica} has root {mine:?} at {sequence}; {agreed:?} is certified"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,205 @@
+//! `bezant sim`: the arguments and what they do.
+
+use crate::byzantine::{Adversary, Choice};
+use crate::scenario::Feature;
+use crate::world::Verdict;
+use crate::{RangeOptions, ScenarioOptions, Summary, run_range, run_traced, shrink::shrink};
+use bezant_core::compositions::Protocol;
+use clap::Args;
+use serde_json::json;
+use std::ops::Range;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// What `bezant sim` takes. Exit code 0 if nothing was violated, 1 if something was.
+#[derive(Args, Clone, Debug)]
+pub struct Arguments {
+    /// What runs: pbft or unreplicated
+    #[arg(long, default_value = "pbft", value_parser = parse_protocol)]
+    protocol: Protocol,
+    /// Faults tolerated; there are 3f + 1 replicas
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=5))]
+    f: u8,
+    /// Who lies: the name of a behaviour, all (drawn from the seed), each (one after the other), or none
+    #[arg(long, default_value = "all")]
+    adversary: String,
+    /// Seeds to run, A..B without B
+    #[arg(long, value_parser = parse_seeds, conflicts_with = "seed", default_value = "0..1000")]
+    seeds: Range<u64>,
+    /// The one seed to run
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Features to do without, e.g. loss,crashes
+    #[arg(long, value_delimiter = ',')]
+    without: Vec<Feature>,
+    /// Most requests of each client in each phase
+    #[arg(long)]
+    requests: Option<u64>,
+    /// With --seed: print what happened, line by line
+    #[arg(long, requires = "seed")]
+    trace: bool,
+    /// With --seed: print a Mermaid sequence diagram
+    #[arg(long, requires = "seed")]
+    diagram: bool,
+    /// Print one JSON object per adversary
+    #[arg(long)]
+    json: bool,
+    /// Run every seed twice and compare
+    #[arg(long)]
+    check_determinism: bool,
+    /// Threads, each with runs of its own
+    #[arg(long, default_value_t = default_threads())]
+    threads: usize,
+    /// Stop after so many failing seeds
+    #[arg(long, default_value_t = 5)]
+    failures_max: usize,
+    /// Do not look for a smaller run that fails in the same way
+    #[arg(long)]
+    no_shrink: bool,
+}
+
+fn default_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+fn parse_protocol(name: &str) -> Result<Protocol, String> {
+    Protocol::ALL
+        .iter()
+        .copied()
+        .find(|protocol| protocol.name() == name)
+        .ok_or_else(|| format!("no protocol is called {name:?}; known: pbft, unreplicated"))
+}
+
+fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
+    let parse = || {
+        let (from, to) = text.split_once("..")?;
+        Some(from.parse().ok()?..to.parse().ok()?)
+    };
+    parse()
+        .filter(|range: &Range<u64>| !range.is_empty())
+        .ok_or_else(|| format!("{text:?} is not a range like 0..1000"))
+}
+
+impl Arguments {
+    /// Runs and prints.
+    pub fn run(self) -> ExitCode {
+        let choices = match self.adversary.as_str() {
+            "each" => {
+                let named = Adversary::ALL.iter().copied().map(Choice::Only);
+                [Choice::Nobody].into_iter().chain(named).collect()
+            }
+            name => match name.parse() {
+                Ok(choice) => vec![choice],
+                Err(error) => {
+                    eprintln!("error: {error}");
+                    return ExitCode::from(2);
+                }
+            },
+        };
+        let failed = match self.seed {
+            Some(seed) => choices.iter().filter(|choice| !self.run_one(&self.options(**choice, seed))).count(),
+            None => choices.iter().filter(|choice| !self.run_many(**choice)).count(),
+        };
+        ExitCode::from(u8::from(failed > 0))
+    }
+
+    fn options(&self, adversary: Choice, seed: u64) -> ScenarioOptions {
+        ScenarioOptions {
+            protocol: self.protocol,
+            f: usize::from(self.f),
+            adversary,
+            seed,
+            without: self.without.iter().copied().collect(),
+            requests: self.requests,
+        }
+    }
+
+    fn run_one(&self, options: &ScenarioOptions) -> bool {
+        let (verdict, trace) = run_traced(options);
+        if self.trace {
+            print!("{}", trace.text());
+        }
+        if self.diagram {
+            print!("{}", trace.diagram());
+            return verdict.violations.is_empty();
+        }
+        println!(
+            "seed {}: {} calls answered, {} frames, trace {:016x}",
+            options.seed, verdict.answered, verdict.frames, verdict.trace_hash
+        );
+        print_violations(&verdict);
+        verdict.violations.is_empty()
+    }
+
+    fn run_many(&self, choice: Choice) -> bool {
+        let threads = self.threads.max(1);
+        let range =
+            RangeOptions { threads, check_determinism: self.check_determinism, failures_max: self.failures_max.max(1) };
+        let begin = Instant::now();
+        let progress = |done: u64| {
+            if !self.json && done.is_multiple_of(10_000) {
+                eprintln!("{done} scenarios");
+            }
+        };
+        let summary = run_range(&self.options(choice, 0), self.seeds.clone(), range, &progress);
+        let seconds = begin.elapsed().as_secs_f64();
+        let per_second = summary.scenarios as f64 / seconds;
+        self.print_summary(choice, &summary, per_second, per_second / threads as f64);
+        for (options, verdict) in &summary.failures {
+            self.print_failure(options, verdict);
+        }
+        for seed in &summary.diverged {
+            eprintln!("seed {seed}: the second run had another trace");
+        }
+        summary.failures.is_empty() && summary.diverged.is_empty()
+    }
+
+    fn print_summary(&self, choice: Choice, summary: &Summary, per_second: f64, per_core: f64) {
+        let Range { start, end } = self.seeds;
+        let counts = summary.counts;
+        if self.json {
+            let object = json!({
+                "protocol": self.protocol.name(), "adversary": choice.to_string(), "f": self.f,
+                "seeds": format!("{start}..{end}"), "scenarios": summary.scenarios,
+                "violations": summary.failures.len() + summary.diverged.len(),
+                "scenarios_per_s": per_second.round(), "scenarios_per_s_per_core": per_core.round(),
+                "calls": summary.answered, "batches": counts.executed, "view_changes": counts.view_changes,
+                "transfers": counts.transfers, "rollbacks": counts.rollbacks, "recoveries": counts.recoveries,
+            });
+            return println!("{object}");
+        }
+        println!(
+            "{choice}: {} scenarios, {} violations, {per_second:.0}/s ({per_core:.0}/s per thread); {} calls, \
+             {} batches, {} view changes, {} transfers, {} rollbacks, {} recoveries",
+            summary.scenarios,
+            summary.failures.len(),
+            summary.answered,
+            counts.executed,
+            counts.view_changes,
+            counts.transfers,
+            counts.rollbacks,
+            counts.recoveries,
+        );
+    }
+
+    /// Failures go to standard error, so that `--json` stays JSON.
+    fn print_failure(&self, options: &ScenarioOptions, verdict: &Verdict) {
+        eprintln!("VIOLATION replay: {options} --trace");
+        print_violations(verdict);
+        if self.no_shrink {
+            return;
+        }
+        if let Some((smaller, verdict)) = shrink(options)
+            && smaller != *options
+        {
+            eprintln!("  smaller: {smaller} --trace");
+            print_violations(&verdict);
+        }
+    }
+}
+
+fn print_violations(verdict: &Verdict) {
+    for violation in &verdict.violations {
+        eprintln!("  {} at {:.3} ms: {}", violation.check, violation.at as f64 / 1000.0, violation.what);
+    }
+}

@@ -1,0 +1,438 @@
+//! Hosts a replica: carries out its effects in order, holds back what may not leave before a record is durable,
+//! crashes it in the middle of a step and brings it back from its disk.
+
+use crate::byzantine::{self, Behaviour};
+use crate::checks::Event;
+use crate::clock::Clock;
+use crate::disk::Disk;
+use crate::network::ProcessId;
+use crate::rng::Rng;
+use crate::scenario::DiskProfile;
+use crate::stage::{Happening, Stage};
+use crate::store::Store;
+use bezant_core::auth::Keyring;
+use bezant_core::cluster::{Cluster, ReplicaId};
+use bezant_core::compositions::Protocol;
+use bezant_core::machine::{Destination, Effect, Input, Instant, Machine, Outbox, Principal};
+use bezant_core::message::{Message, Ordering};
+use bezant_core::protocols::pbft::{PbftMessage, PbftRecord};
+use bezant_core::replica::{Notice, Record, Replica, ReplicaConfig, ReplicaTimer, Report};
+use bezant_core::wire::Wire;
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// What a node is made from.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// Its number.
+    pub id: ReplicaId,
+    /// Its keys.
+    pub keyring: Keyring,
+    /// The cluster.
+    pub cluster: Cluster,
+    /// What it runs.
+    pub protocol: Protocol,
+    /// Which replicas lie; it is one of them or not.
+    pub liars: BTreeSet<ReplicaId>,
+}
+
+/// How often things happened in the replicas: what never happens in many runs is not tested by them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// View changes started.
+    pub view_changes: u64,
+    /// State transfers completed.
+    pub transfers: u64,
+    /// Tentative executions undone.
+    pub rollbacks: u64,
+    /// Restarts from a disk.
+    pub recoveries: u64,
+    /// Stable checkpoints.
+    pub checkpoints: u64,
+    /// Batches executed for good.
+    pub executed: u64,
+}
+
+impl Counts {
+    /// Adds those of another replica or run.
+    pub const fn add(&mut self, other: &Self) {
+        self.view_changes += other.view_changes;
+        self.transfers += other.transfers;
+        self.rollbacks += other.rollbacks;
+        self.recoveries += other.recoveries;
+        self.checkpoints += other.checkpoints;
+        self.executed += other.executed;
+    }
+}
+
+/// A replica in its host.
+#[derive(Debug)]
+pub struct Node {
+    /// Its place in the world.
+    pub process: ProcessId,
+    identity: Identity,
+    machine: Option<Replica<Store>>,
+    behaviour: Option<Box<dyn Behaviour>>,
+    clock: Clock,
+    profile: DiskProfile,
+    /// Microseconds that a pass of its event loop gathers inputs; 0: each input is a pass.
+    pass: u64,
+    rng: Rng,
+    disk: Disk,
+    lost_log: bool,
+    /// It never comes back.
+    retired: bool,
+    /// Restarts so far.
+    life: u32,
+    timers: BTreeMap<ReplicaTimer, u64>,
+    settings: u64,
+    /// What waits for the disk, with the mark it waits for.
+    held: VecDeque<(u64, Destination, Message)>,
+    /// The last write that later messages must wait for.
+    barrier: u64,
+    /// Effects until a planned crash, then how long it stays down and whether the disk is lost.
+    crash: Option<(u64, u64, bool)>,
+    pass_planned: bool,
+    outbox: Outbox<Replica<Store>>,
+    /// How often things happened.
+    pub counts: Counts,
+}
+
+impl Node {
+    /// A replica that has not started yet.
+    pub fn new(
+        process: ProcessId,
+        identity: Identity,
+        clock: Clock,
+        (profile, pass): (DiskProfile, u64),
+        mut rng: Rng,
+        adversary: Option<byzantine::Adversary>,
+    ) -> Self {
+        let lies = identity.liars.contains(&identity.id);
+        let behaviour = adversary.filter(|_| lies).and_then(|adversary| byzantine::behaviour(adversary, &mut rng));
+        Self {
+            process,
+            identity,
+            machine: None,
+            behaviour,
+            clock,
+            profile,
+            pass,
+            rng,
+            disk: Disk::default(),
+            lost_log: false,
+            retired: false,
+            life: 0,
+            timers: BTreeMap::new(),
+            settings: 0,
+            held: VecDeque::new(),
+            barrier: 0,
+            crash: None,
+            pass_planned: false,
+            outbox: Outbox::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Its number.
+    pub const fn id(&self) -> ReplicaId {
+        self.identity.id
+    }
+
+    /// Whether the checks hold it to anything.
+    pub fn is_correct(&self) -> bool {
+        !self.identity.liars.contains(&self.identity.id)
+    }
+
+    /// Whether it has a mind of its own that wants to be asked now and then.
+    pub fn has_behaviour(&self) -> bool {
+        self.behaviour.is_some()
+    }
+
+    /// Whether it is up.
+    pub const fn is_up(&self) -> bool {
+        self.machine.is_some()
+    }
+
+    /// Whether it ever lost its disk.
+    pub const fn is_amnesiac(&self) -> bool {
+        self.lost_log
+    }
+
+    /// Its view of itself, if it is up.
+    pub fn report(&self) -> Option<Report> {
+        self.machine.as_ref().map(Replica::report)
+    }
+
+    fn now(&self, stage: &Stage) -> Instant {
+        self.clock.read(stage.now)
+    }
+
+    /// Starts, from whatever is on the disk.
+    pub fn start(&mut self, stage: &mut Stage) {
+        if self.machine.is_some() || self.retired {
+            return;
+        }
+        let config = ReplicaConfig {
+            cluster: self.identity.cluster.clone(),
+            keyring: self.identity.keyring.clone(),
+            protocol: self.identity.protocol,
+            lost_log: self.lost_log,
+        };
+        let stored = self.disk.stored();
+        if self.life > 0 {
+            self.counts.recoveries += 1;
+            stage.note(self.process, 1, || format!("restarts with {} records", stored.log.len()));
+        }
+        match Replica::recover(config, Store::default(), stored.snapshot, stored.log) {
+            Ok(machine) => self.machine = Some(machine),
+            Err(error) => {
+                let what = format!("{} cannot recover from its own disk: {error}", self.id());
+                return stage.checks.fail("recovery", stage.now, what);
+            }
+        }
+        self.input(stage, Input::Start);
+    }
+
+    /// A frame arrived.
+    pub fn frame(&mut self, stage: &mut Stage, from: Principal, frame: Bytes) {
+        let Some(machine) = &mut self.machine else { return };
+        stage.arrived(from, self.process, &frame);
+        let Some(incoming) = machine.open(frame, from) else { return };
+        if let Some(behaviour) = &mut self.behaviour {
+            let Identity { keyring, cluster, liars, .. } = &self.identity;
+            let mut liar = byzantine::liar(self.process, keyring, cluster, &mut self.rng, liars, stage);
+            if !behaviour.receive(&mut liar, &incoming) {
+                return;
+            }
+        }
+        self.input(stage, Input::Message(incoming));
+    }
+
+    /// A timer may have come due.
+    pub fn timer(&mut self, stage: &mut Stage, timer: ReplicaTimer, life: u32, setting: u64) {
+        if life == self.life && self.timers.get(&timer) == Some(&setting) {
+            self.timers.remove(&timer);
+            stage.note(self.process, 2, || format!("{timer:?} is due"));
+            self.input(stage, Input::Timer(timer));
+        }
+    }
+
+    /// Time for a liar to speak without being spoken to.
+    pub fn tick(&mut self, stage: &mut Stage) {
+        if let (Some(behaviour), true) = (&mut self.behaviour, self.machine.is_some()) {
+            let Identity { keyring, cluster, liars, .. } = &self.identity;
+            let mut liar = byzantine::liar(self.process, keyring, cluster, &mut self.rng, liars, stage);
+            behaviour.tick(&mut liar);
+        }
+    }
+
+    /// Hands an input to the machine and sees to it that the pass ends some time.
+    fn input(&mut self, stage: &mut Stage, input: Input<Replica<Store>>) {
+        self.step(stage, input);
+        if self.machine.is_none() || self.pass_planned {
+            return;
+        }
+        if self.pass == 0 {
+            self.step(stage, Input::PassEnd);
+        } else {
+            self.pass_planned = true;
+            stage.plan(stage.now + self.rng.below(self.pass), Happening::PassEnd(self.process, self.life));
+        }
+    }
+
+    /// The pass is over: everything that was waiting has been handed over.
+    pub fn pass_end(&mut self, stage: &mut Stage, life: u32) {
+        if life == self.life && self.machine.is_some() {
+            self.pass_planned = false;
+            self.step(stage, Input::PassEnd);
+        }
+    }
+
+    fn step(&mut self, stage: &mut Stage, input: Input<Replica<Store>>) {
+        let now = self.now(stage);
+        let Some(machine) = &mut self.machine else { return };
+        let mut outbox = std::mem::take(&mut self.outbox);
+        machine.step(now, input, &mut outbox);
+        for effect in outbox.drain() {
+            match &mut self.crash {
+                Some((0, down, lost_disk)) => {
+                    let (down, lost_disk) = (*down, *lost_disk);
+                    self.power_off(stage, Some(down), lost_disk);
+                    break;
+                }
+                Some((effects, ..)) => *effects -= 1,
+                None => {}
+            }
+            self.carry_out(stage, effect);
+        }
+        self.outbox = outbox;
+        if self.disk.start_sync() {
+            let latency = self.rng.between(self.profile.sync_min, self.profile.sync_max);
+            stage.plan(stage.now + latency, Happening::Synced(self.process, self.life));
+        }
+    }
+
+    fn carry_out(&mut self, stage: &mut Stage, effect: Effect<Replica<Store>>) {
+        match effect {
+            Effect::Persist(record) => self.persist(stage, record),
+            Effect::Send(to, message) if self.barrier <= self.disk.durable() => self.leave(stage, to, &message),
+            Effect::Send(to, message) => self.held.push_back((self.barrier, to, message)),
+            Effect::SetTimer(timer, at) => {
+                self.settings += 1;
+                self.timers.insert(timer, self.settings);
+                let due = self.clock.when(at, stage.now);
+                let (process, life, setting) = (self.process, self.life, self.settings);
+                stage.plan(due, Happening::ReplicaTimer { process, life, timer, setting });
+            }
+            Effect::CancelTimer(timer) => {
+                self.timers.remove(&timer);
+            }
+            Effect::Notify(notice) => self.noticed(stage, &notice),
+        }
+    }
+
+    fn persist(&mut self, stage: &mut Stage, record: Record) {
+        if let Record::Log(log) = &record
+            && let PbftRecord::Accepted(proposal) = &log.record
+        {
+            stage.checks.see(stage.now, &Event::Batch(&proposal.batch));
+        }
+        let was_writing = self.disk.writes_snapshot();
+        stage.note(self.process, 3, || match &record {
+            Record::Log(log) => format!("writes {}", shorten(&log.record)),
+            Record::Snapshot(snapshot) => format!("writes snapshot {}", snapshot.snapshot.sequence()),
+        });
+        if let Some(mark) = self.disk.write(record) {
+            self.barrier = mark;
+        } else if !was_writing {
+            let at = stage.now + self.profile.snapshot;
+            stage.plan(at, Happening::SnapshotWritten(self.process, self.life));
+        }
+    }
+
+    /// The running sync is complete: what waited for it leaves.
+    pub fn synced(&mut self, stage: &mut Stage, life: u32) {
+        if life != self.life || self.machine.is_none() {
+            return;
+        }
+        self.disk.sync_done();
+        while let Some((mark, ..)) = self.held.front()
+            && *mark <= self.disk.durable()
+            && let Some((_, to, message)) = self.held.pop_front()
+        {
+            self.leave(stage, to, &message);
+        }
+        if self.disk.start_sync() {
+            let latency = self.rng.between(self.profile.sync_min, self.profile.sync_max);
+            stage.plan(stage.now + latency, Happening::Synced(self.process, self.life));
+        }
+    }
+
+    /// A background snapshot is on disk.
+    pub fn snapshot_written(&mut self, stage: &mut Stage, life: u32) {
+        if life != self.life || self.machine.is_none() {
+            return;
+        }
+        self.disk.snapshot_done();
+        if self.disk.writes_snapshot() {
+            let at = stage.now + self.profile.snapshot;
+            stage.plan(at, Happening::SnapshotWritten(self.process, self.life));
+        }
+    }
+
+    /// A message leaves for the network, honest or as the behaviour likes it.
+    fn leave(&mut self, stage: &mut Stage, to: Destination, message: &Message) {
+        if self.is_correct() {
+            stage.checks.see(stage.now, &Event::Said(self.id(), message));
+        }
+        if let Message::Ordering(Ordering { message: PbftMessage::PrePrepare(proposal), .. }) = message {
+            stage.checks.see(stage.now, &Event::Batch(&proposal.batch));
+        }
+        let Identity { id, keyring, cluster, liars, .. } = &self.identity;
+        let receivers: Vec<Principal> = match to {
+            Destination::Replica(to) => vec![Principal::Replica(to)],
+            Destination::Replicas => cluster.replicas().filter(|to| to != id).map(Principal::Replica).collect(),
+            Destination::Client(to) => vec![Principal::Client(to)],
+        };
+        if let Some(behaviour) = &mut self.behaviour {
+            let mut liar = byzantine::liar(self.process, keyring, cluster, &mut self.rng, liars, stage);
+            for to in receivers {
+                behaviour.send(&mut liar, to, message);
+            }
+            return;
+        }
+        let mut body = Vec::new();
+        let mut tags = Vec::with_capacity(receivers.len());
+        message.seal(keyring, receivers.into_iter(), &mut body, |to, tag| tags.push((to, tag)));
+        for (to, tag) in tags {
+            let mut frame = Vec::with_capacity(body.len() + 16);
+            frame.extend_from_slice(&body);
+            if let Some(tag) = tag {
+                tag.encode(&mut frame);
+            }
+            stage.post(self.process, to, frame.into());
+        }
+    }
+
+    fn noticed(&mut self, stage: &mut Stage, notice: &Notice) {
+        match notice {
+            Notice::Executed { .. } => self.counts.executed += 1,
+            Notice::RolledBack { .. } => self.counts.rollbacks += 1,
+            Notice::Stable { .. } => self.counts.checkpoints += 1,
+            Notice::ViewChangeStarted { .. } => self.counts.view_changes += 1,
+            Notice::Transfer { done: true, .. } => self.counts.transfers += 1,
+            _ => {}
+        }
+        stage.note(self.process, 4, || shorten(notice));
+        if self.is_correct() {
+            stage.checks.see(stage.now, &Event::Noticed(self.id(), notice));
+        }
+    }
+
+    /// Plans a crash after so many more effects.
+    pub fn plan_crash(&mut self, stage: &mut Stage, effects: u64, down: u64, lost_disk: bool) {
+        if self.machine.is_none() {
+            return;
+        }
+        if effects == 0 {
+            self.power_off(stage, Some(down), lost_disk);
+        } else {
+            self.crash = Some((effects, down, lost_disk));
+        }
+    }
+
+    /// Forgets a planned crash.
+    pub const fn spare(&mut self) {
+        self.crash = None;
+    }
+
+    /// Stops at once. It comes back after `down` microseconds, or never.
+    pub fn power_off(&mut self, stage: &mut Stage, down: Option<u64>, lost_disk: bool) {
+        self.retired |= down.is_none();
+        if self.machine.take().is_none() {
+            return;
+        }
+        stage.note(self.process, 5, || if lost_disk { "loses its disk".into() } else { "stops".into() });
+        self.disk.crash(&mut self.rng);
+        if lost_disk {
+            self.disk = Disk::default();
+            self.lost_log = true;
+        }
+        self.life += 1;
+        self.timers.clear();
+        self.held.clear();
+        self.barrier = 0;
+        self.crash = None;
+        self.pass_planned = false;
+        if let Some(down) = down {
+            stage.plan(stage.now + down, Happening::Restart(self.process));
+        }
+    }
+}
+
+/// The debug form in a line's length.
+fn shorten(value: &impl std::fmt::Debug) -> String {
+    let text = format!("{value:?}");
+    if text.chars().count() <= 110 { text } else { text.chars().take(109).chain(['…']).collect() }
+}

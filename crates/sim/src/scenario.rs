@@ -1,0 +1,265 @@
+//! One seed decides everything: here it is turned into the plain data of a run.
+//!
+//! Swarm testing: besides the sizes of things, every seed decides which features it has at all, because a run in
+//! which everything happens hides what happens only when little else does. Each part draws from a stream of its own,
+//! and nothing is drawn less because a feature is off, so that [`Feature`]s can be switched off one by one when a
+//! failing run is shrunk.
+
+use crate::ScenarioOptions;
+use crate::byzantine::Adversary;
+use crate::clock::Clock;
+use crate::network::Profile;
+use crate::rng::Rng;
+use crate::schedule::{self, Fault};
+use crate::workload::Plan;
+use bezant_core::cluster::{ClientAuth, Limits, ReplicaId};
+use bezant_core::compositions::Protocol;
+use bezant_core::machine::Duration;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+macro_rules! features {
+    ($($(#[$doc:meta])* $name:ident => $label:literal),* $(,)?) => {
+        /// What a run may have and the shrinker may take away.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Feature { $($(#[$doc])* $name,)* }
+
+        impl Feature {
+            /// Every feature, in the order in which the shrinker tries to do without it.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// The name used by `--without`.
+            pub const fn label(self) -> &'static str {
+                match self { $(Self::$name => $label),* }
+            }
+        }
+    };
+}
+
+features! {
+    /// All replicas lose power at once.
+    PowerCut => "power-cut",
+    /// A replica comes back without its disk.
+    LostDisk => "lost-disk",
+    /// Replicas crash and restart.
+    Crashes => "crashes",
+    /// Links are cut for a while.
+    Partitions => "partitions",
+    /// Frames get lost.
+    Loss => "loss",
+    /// Frames arrive twice.
+    Duplication => "duplication",
+    /// Frames overtake one another.
+    Reordering => "reordering",
+    /// Links carry a bounded number of bytes a second.
+    Rate => "rate",
+    /// Clocks are off and drift.
+    Clocks => "clocks",
+    /// A sync of the disk takes as long as a few messages.
+    SlowDisk => "slow-disk",
+    /// A replica handles several inputs before it is told that the pass is over.
+    Passes => "passes",
+    /// Operations above `inline_bytes_max`.
+    BigRequests => "big-requests",
+    /// Read-only queries.
+    Reads => "reads",
+    /// Client calls with deadlines.
+    Deadlines => "deadlines",
+    /// In the second phase, correct replicas beyond n−f stay dead.
+    Outsiders => "outsiders",
+}
+
+impl fmt::Display for Feature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
+    }
+}
+
+impl FromStr for Feature {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.iter().copied().find(|feature| feature.label() == name).ok_or_else(|| {
+            let known: Vec<_> = Self::ALL.iter().map(|feature| feature.label()).collect();
+            format!("no feature is called {name:?}; known: {}", known.join(", "))
+        })
+    }
+}
+
+/// How long the disk takes, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskProfile {
+    /// Shortest sync.
+    pub sync_min: u64,
+    /// Longest sync.
+    pub sync_max: u64,
+    /// A snapshot written in the background.
+    pub snapshot: u64,
+}
+
+/// Everything about a run, as plain data.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Where it came from.
+    pub seed: u64,
+    /// What runs.
+    pub protocol: Protocol,
+    /// Replicas.
+    pub n: usize,
+    /// Faults tolerated.
+    pub f: usize,
+    /// How clients authenticate.
+    pub client_auth: ClientAuth,
+    /// Small bounds, so that every edge is met within a few dozen requests.
+    pub limits: Limits,
+    /// What the liars do; `None`: everybody is honest.
+    pub adversary: Option<Adversary>,
+    /// The Byzantine replicas: at most f, less those that lose their disks.
+    pub liars: BTreeSet<ReplicaId>,
+    /// Links.
+    pub network: Profile,
+    /// Disks.
+    pub disk: DiskProfile,
+    /// One clock per process, replicas first.
+    pub clocks: Vec<Clock>,
+    /// Microseconds that a replica gathers inputs before the pass ends; 0: every input is a pass of its own.
+    pub pass: u64,
+    /// What the clients do.
+    pub plan: Plan,
+    /// The faults of the first phase, by time.
+    pub faults: Vec<(u64, Fault)>,
+    /// Microseconds of the first phase.
+    pub safety: u64,
+    /// Most microseconds that the second phase may take.
+    pub liveness: u64,
+    /// Replicas that stay dead in the second phase.
+    pub outsiders: BTreeSet<ReplicaId>,
+}
+
+/// More clocks than any run has processes: replicas, twins, clients.
+const CLOCKS: usize = 64;
+
+impl Scenario {
+    /// Draws the run that the options name.
+    pub fn draw(options: &ScenarioOptions) -> Self {
+        let seed = options.seed;
+        let f = options.f;
+        let n = if options.protocol == Protocol::Unreplicated { 1 } else { 3 * f + 1 };
+        let mut rng = Rng::stream(seed, "features");
+        // Each feature is on in about half of the runs.
+        let drawn: BTreeSet<Feature> = Feature::ALL.iter().copied().filter(|_| rng.coin()).collect();
+        // One server alone tolerates nothing and keeps nothing: it must not stop.
+        let stops = [Feature::PowerCut, Feature::Crashes];
+        let spared = |feature| options.protocol == Protocol::Unreplicated && stops.contains(&feature);
+        let has = |feature| drawn.contains(&feature) && !options.without.contains(&feature) && !spared(feature);
+
+        let adversary = options.adversary.resolve(seed);
+        let mut rng = Rng::stream(seed, "places");
+        let mut places: Vec<ReplicaId> = (0..n as u8).map(ReplicaId).collect();
+        rng.shuffle(&mut places);
+        let amnesiac = (has(Feature::LostDisk) && has(Feature::Crashes) && f > 0).then(|| places[n - 1]);
+        let budget = f - usize::from(amnesiac.is_some());
+        let corrupts = adversary.is_some_and(Adversary::corrupts_replicas);
+        // An adversary that was asked for comes before the lost disk.
+        let (amnesiac, budget) = if corrupts && budget == 0 { (None, f) } else { (amnesiac, budget) };
+        let liars: BTreeSet<ReplicaId> =
+            if corrupts { places[..budget].iter().copied().collect() } else { BTreeSet::new() };
+
+        let network = draw_network(seed, &has);
+        let disk = draw_disk(seed, &has);
+        let limits = draw_limits(seed, &network, &disk);
+        let mut rng = Rng::stream(seed, "clocks");
+        let honest_clocks = has(Feature::Clocks);
+        let clocks = (0..CLOCKS)
+            .map(|_| Clock::draw(&mut rng, 40_000, 200))
+            .map(|clock| if honest_clocks { clock } else { Clock::default() })
+            .collect();
+
+        let mut rng = Rng::stream(seed, "phases");
+        let safety = limits.view_timeout.0 * rng.between(6, 24);
+        let pass = rng.between(1, 2 * network.delay_min + 1);
+        let spare = f - liars.len() - usize::from(amnesiac.is_some());
+        let outsiders = if has(Feature::Outsiders) { &places[n - 1 - spare..n - 1] } else { &[] };
+        let plan = Plan::draw(seed, safety, &limits, &has).with_requests_max(options.requests);
+        let liveness = 120 * limits.view_timeout_max.0 + 4 * plan.requests_total() * limits.view_timeout.0;
+        let places = schedule::Places { n, liars: &liars, amnesiac };
+        Self {
+            seed,
+            protocol: options.protocol,
+            n,
+            f,
+            client_auth: draw_auth(seed, adversary),
+            adversary,
+            network,
+            disk,
+            clocks,
+            pass: if has(Feature::Passes) { pass } else { 0 },
+            plan,
+            faults: schedule::draw(seed, safety, limits.view_timeout.0, &places, &has),
+            safety,
+            liveness,
+            outsiders: outsiders.iter().copied().collect(),
+            limits,
+            liars,
+        }
+    }
+}
+
+fn draw_auth(seed: u64, adversary: Option<Adversary>) -> ClientAuth {
+    let drawn = *Rng::stream(seed, "auth").pick(&[ClientAuth::Hybrid, ClientAuth::Signature, ClientAuth::Mac]);
+    // Plain MACs are known to give way to a lying client (F20): measuring that again finds nothing.
+    if drawn == ClientAuth::Mac && adversary.is_some_and(Adversary::corrupts_clients) {
+        ClientAuth::Hybrid
+    } else {
+        drawn
+    }
+}
+
+fn draw_network(seed: u64, has: &impl Fn(Feature) -> bool) -> Profile {
+    let mut rng = Rng::stream(seed, "links");
+    let drawn = Profile {
+        delay_min: rng.between(50, 800),
+        jitter: rng.between(0, 3_000),
+        loss: rng.between(1, 150),
+        duplication: rng.between(1, 150),
+        reordering: true,
+        rate: rng.between(200, 4_000),
+    };
+    Profile {
+        loss: if has(Feature::Loss) { drawn.loss } else { 0 },
+        duplication: if has(Feature::Duplication) { drawn.duplication } else { 0 },
+        reordering: has(Feature::Reordering),
+        rate: if has(Feature::Rate) { drawn.rate } else { 0 },
+        ..drawn
+    }
+}
+
+fn draw_disk(seed: u64, has: &impl Fn(Feature) -> bool) -> DiskProfile {
+    let mut rng = Rng::stream(seed, "disks");
+    let slow = DiskProfile { sync_min: 100, sync_max: rng.between(500, 5_000), snapshot: rng.between(1_000, 40_000) };
+    if has(Feature::SlowDisk) { slow } else { DiskProfile { sync_min: 1, sync_max: 50, snapshot: 500 } }
+}
+
+fn draw_limits(seed: u64, network: &Profile, disk: &DiskProfile) -> Limits {
+    let mut rng = Rng::stream(seed, "limits");
+    // A round trip with a sync at both ends, several times over: time-outs shorter than that only measure themselves.
+    let round = 2 * (network.delay_min + network.jitter + disk.sync_max) + 1_000;
+    let view_timeout = Duration(round * rng.between(6, 20));
+    Limits {
+        checkpoint_interval: rng.between(4, 8),
+        batch_requests_max: rng.between(1, 8) as usize,
+        batches_in_flight_max: rng.between(1, 4),
+        inline_bytes_max: *rng.pick(&[40, 64, 1024]),
+        operation_bytes_max: 4096,
+        batch_bytes_max: *rng.pick(&[128, 1024, 1 << 16]),
+        pending_requests_max: rng.between(16, 64) as usize,
+        pending_reads_max: rng.between(16, 64) as usize,
+        view_timeout,
+        view_timeout_max: Duration(view_timeout.0 * rng.between(2, 8)),
+        status_interval: Duration(round * rng.between(1, 4)),
+        client_retry: Duration(round * rng.between(2, 8)),
+        log_bytes_per_snapshot: *rng.pick(&[1_000, 8_000, 1 << 30]),
+        transfer_requests_max: rng.between(1, 8) as usize,
+        ..Limits::default()
+    }
+}

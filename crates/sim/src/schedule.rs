@@ -1,0 +1,100 @@
+//! The faults of the first phase: what happens when. Drawn before the run, so that a run is data.
+
+use crate::network::Cut;
+use crate::rng::Rng;
+use crate::scenario::Feature;
+use bezant_core::cluster::ReplicaId;
+use std::collections::BTreeSet;
+
+/// Something that the world does to the cluster. Spans in microseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Links are cut for a while.
+    Cut(Cut, u64),
+    /// A replica stops in the middle of its next step's effects and comes back later, with or without its disk.
+    Crash {
+        /// Which.
+        replica: ReplicaId,
+        /// Effects of that step still carried out.
+        effects: u64,
+        /// How long it is down.
+        down: u64,
+        /// Whether its disk is lost.
+        lost_disk: bool,
+    },
+    /// All replicas stop at once and come back one by one.
+    PowerCut {
+        /// How long the first is down.
+        down: u64,
+    },
+}
+
+/// Who plays which part.
+#[derive(Debug)]
+pub struct Places<'a> {
+    /// Replicas.
+    pub n: usize,
+    /// The Byzantine ones. Their crashes would only make them more honest.
+    pub liars: &'a BTreeSet<ReplicaId>,
+    /// The one that loses its disk.
+    pub amnesiac: Option<ReplicaId>,
+}
+
+/// Draws the schedule of a run whose first phase lasts `safety` and whose replicas wait `patience` for a view.
+pub fn draw(
+    seed: u64,
+    safety: u64,
+    patience: u64,
+    places: &Places<'_>,
+    has: &impl Fn(Feature) -> bool,
+) -> Vec<(u64, Fault)> {
+    let mut faults = Vec::new();
+    let mut rng = Rng::stream(seed, "partitions");
+    for _ in 0..rng.between(1, 5) {
+        let at = rng.below(safety);
+        let cut = draw_cut(&mut rng, places.n);
+        let span = rng.between(patience / 4, patience * 3);
+        if has(Feature::Partitions) {
+            faults.push((at, Fault::Cut(cut, span)));
+        }
+    }
+    let mut rng = Rng::stream(seed, "crashes");
+    for _ in 0..rng.between(1, 6) {
+        let at = rng.below(safety);
+        let replica = ReplicaId(rng.below(places.n as u64) as u8);
+        let effects = rng.below(6);
+        let down = rng.between(patience / 20, patience * 3);
+        if has(Feature::Crashes) && !places.liars.contains(&replica) {
+            faults.push((at, Fault::Crash { replica, effects, down, lost_disk: false }));
+        }
+    }
+    let mut rng = Rng::stream(seed, "disasters");
+    let (at, effects, down) = (rng.below(safety), rng.below(6), rng.between(patience / 20, patience));
+    if let Some(replica) = places.amnesiac {
+        faults.push((at, Fault::Crash { replica, effects, down, lost_disk: true }));
+    }
+    for _ in 0..rng.between(1, 2) {
+        let (at, down) = (rng.below(safety), rng.between(patience / 20, patience));
+        if has(Feature::PowerCut) {
+            faults.push((at, Fault::PowerCut { down }));
+        }
+    }
+    faults.sort_by_key(|(at, _)| *at);
+    faults
+}
+
+fn draw_cut(rng: &mut Rng, n: usize) -> Cut {
+    let mut replicas: Vec<usize> = (0..n).collect();
+    rng.shuffle(&mut replicas);
+    let one = BTreeSet::from([replicas[0]]);
+    let size = rng.between(1, n as u64) as usize;
+    let some: BTreeSet<usize> = replicas[..size].iter().copied().collect();
+    match rng.below(6) {
+        0 => Cut::Split(one),
+        1 => Cut::Split(some),
+        2 => Cut::Mute(one),
+        3 => Cut::Deaf(one),
+        4 => Cut::Mute(some),
+        _ => Cut::Link(replicas[0], replicas[n.min(2) - 1]),
+    }
+}

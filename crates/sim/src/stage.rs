@@ -1,0 +1,207 @@
+//! What all processes share: the time, the queue of things to come, the links between them, the trace and the checks.
+
+use crate::byzantine::Sides;
+use crate::checks::Checks;
+use crate::network::{Network, ProcessId};
+use crate::trace::Trace;
+use bezant_core::client::ClientTimer;
+use bezant_core::cluster::Cluster;
+use bezant_core::machine::Principal;
+use bezant_core::replica::ReplicaTimer;
+use bytes::Bytes;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::rc::Rc;
+
+/// Something that will happen. `life` counts a process's restarts: what was meant for an earlier life is void.
+#[derive(Debug)]
+pub enum Happening {
+    /// A frame arrives.
+    Frame {
+        /// Where.
+        to: ProcessId,
+        /// Over whose link.
+        from: Principal,
+        /// The bytes.
+        frame: Bytes,
+    },
+    /// A replica's timer may be due; `setting` says which setting of it this was.
+    ReplicaTimer {
+        /// Whose.
+        process: ProcessId,
+        /// Of which life.
+        life: u32,
+        /// Which.
+        timer: ReplicaTimer,
+        /// Which setting.
+        setting: u64,
+    },
+    /// A client's timer may be due.
+    ClientTimer {
+        /// Whose.
+        process: ProcessId,
+        /// Which.
+        timer: ClientTimer,
+        /// Which setting.
+        setting: u64,
+    },
+    /// A pass of a replica's event loop is over.
+    PassEnd(ProcessId, u32),
+    /// A disk has synced.
+    Synced(ProcessId, u32),
+    /// A background snapshot is on disk.
+    SnapshotWritten(ProcessId, u32),
+    /// A replica starts again.
+    Restart(ProcessId),
+    /// A client makes its next call.
+    Call(ProcessId),
+    /// A liar is given a chance to speak without being spoken to.
+    Tick(ProcessId),
+    /// A liar releases a frame that it kept back.
+    Late {
+        /// The liar.
+        from: ProcessId,
+        /// To whom.
+        to: Principal,
+        /// The bytes.
+        frame: Bytes,
+    },
+    /// A fault of the schedule, by number.
+    Fault(usize),
+    /// A cut ends.
+    Mend(u32),
+    /// Another arrangement of who hears which twin.
+    Regroup,
+    /// Replicas are asked for their reports.
+    Sample,
+}
+
+/// The order of two things at the same time is the order in which they were planned.
+#[derive(Debug)]
+struct Planned {
+    at: u64,
+    number: u64,
+    happening: Happening,
+}
+
+impl PartialEq for Planned {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+impl Eq for Planned {}
+impl PartialOrd for Planned {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Planned {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+/// See the [module](self).
+pub struct Stage {
+    /// True time since the run began, in microseconds.
+    pub now: u64,
+    /// The cluster's parameters.
+    pub cluster: Rc<Cluster>,
+    /// Links.
+    pub network: Network,
+    /// What happened.
+    pub trace: Trace,
+    /// What must be true.
+    pub checks: Checks,
+    /// Who hears which twin.
+    pub sides: Sides,
+    /// Frames sent.
+    pub frames: u64,
+    /// The processes that answer to a name: two for twins.
+    addresses: BTreeMap<Principal, Vec<ProcessId>>,
+    /// The name of each process, as the trace shows it.
+    names: BTreeMap<ProcessId, (Principal, String)>,
+    queue: BinaryHeap<Reverse<Planned>>,
+    planned: u64,
+}
+
+impl Stage {
+    /// An empty stage.
+    pub fn new(cluster: Rc<Cluster>, network: Network, trace: Trace, checks: Checks, sides: Sides) -> Self {
+        Self {
+            now: 0,
+            cluster,
+            network,
+            trace,
+            checks,
+            sides,
+            frames: 0,
+            addresses: BTreeMap::new(),
+            names: BTreeMap::new(),
+            queue: BinaryHeap::new(),
+            planned: 0,
+        }
+    }
+
+    /// Makes a process known under a name.
+    pub fn register(&mut self, process: ProcessId, principal: Principal) {
+        let twins = self.addresses.entry(principal).or_default();
+        twins.push(process);
+        let prime = "'".repeat(twins.len() - 1);
+        let name = match principal {
+            Principal::Replica(id) => format!("{id}{prime}"),
+            Principal::Client(id) => format!("{id}"),
+        };
+        self.names.insert(process, (principal, name));
+    }
+
+    /// The name of a process in traces.
+    pub fn name(&self, process: ProcessId) -> &str {
+        self.names.get(&process).map_or("?", |(_, name)| name)
+    }
+
+    /// Plans something, at a true time not before now.
+    pub fn plan(&mut self, at: u64, happening: Happening) {
+        self.planned += 1;
+        self.queue.push(Reverse(Planned { at: at.max(self.now), number: self.planned, happening }));
+    }
+
+    /// Takes the next thing to happen and moves the time there. `None` after `limit`.
+    pub fn next(&mut self, limit: u64) -> Option<Happening> {
+        if self.queue.peek()?.0.at > limit {
+            return None;
+        }
+        let Reverse(planned) = self.queue.pop()?;
+        self.now = planned.at;
+        Some(planned.happening)
+    }
+
+    /// Sends a frame from a process to everybody who answers to a name.
+    pub fn post(&mut self, from: ProcessId, to: Principal, frame: Bytes) {
+        let Some((sender, _)) = self.names.get(&from) else { return };
+        let sender = *sender;
+        let receivers = self.addresses.get(&to).cloned().unwrap_or_default();
+        for process in receivers {
+            if process == from || !self.sides.hears(from, process) {
+                continue;
+            }
+            self.frames += 1;
+            for at in self.network.route(self.now, from, process, frame.len()).into_iter().flatten() {
+                self.plan(at, Happening::Frame { to: process, from: sender, frame: frame.clone() });
+            }
+        }
+    }
+
+    /// Writes a note about a process into the trace.
+    pub fn note(&mut self, process: ProcessId, kind: u64, text: impl FnOnce() -> String) {
+        let name = self.names.get(&process).map_or("?", |(_, name)| name);
+        self.trace.note(self.now, (process, name), kind, text);
+    }
+
+    /// Writes an arrival into the trace.
+    pub fn arrived(&mut self, from: Principal, to: ProcessId, frame: &Bytes) {
+        let from = self.addresses.get(&from).and_then(|list| self.names.get(list.first()?)).map_or("?", |(_, n)| n);
+        let name = self.names.get(&to).map_or("?", |(_, name)| name);
+        self.trace.arrived(self.now, from, (to, name), frame);
+    }
+}

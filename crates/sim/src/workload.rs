@@ -1,0 +1,178 @@
+//! What the clients do: operations on a few keys, with values that occur once, so that every answer says which write
+//! it saw.
+
+use crate::rng::Rng;
+use crate::scenario::Feature;
+use bezant_core::cluster::Limits;
+
+/// A key of the store. Clients that lie have keys of their own, so that what they did need not be guessed.
+pub type Key = u8;
+
+/// Keys at and above this belong to clients that lie.
+pub const LIARS_KEYS: Key = 128;
+
+/// An operation on one key. `None` is an absent key; values are numbers, see [`padding_of`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Reads.
+    Get,
+    /// Writes.
+    Set(u64),
+    /// Removes.
+    Delete,
+    /// Writes the second if the first is there.
+    CompareAndSet(Option<u64>, u64),
+    /// Adds one and answers the sum.
+    Increment,
+}
+
+/// Values say how many bytes of padding they are stored with, so that a value has one form.
+const PADDINGS: u64 = 1 << 12;
+
+/// The bytes of padding after a value.
+pub const fn padding_of(value: u64) -> usize {
+    (value % PADDINGS) as usize
+}
+
+/// What an operation answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The value read.
+    Value(Option<u64>),
+    /// Done; nothing to say.
+    Done,
+    /// Whether the change was made.
+    Changed(bool),
+    /// The sum.
+    Sum(u64),
+    /// Something that no correct store answers to this operation.
+    Nonsense,
+}
+
+impl Action {
+    /// The sequential specification: what a store that holds `value` answers, and what it holds then.
+    pub fn apply(self, value: Option<u64>) -> (Answer, Option<u64>) {
+        match self {
+            Self::Get => (Answer::Value(value), value),
+            Self::Set(new) => (Answer::Done, Some(new)),
+            Self::Delete => (Answer::Changed(value.is_some()), None),
+            Self::CompareAndSet(expected, new) if value == expected => (Answer::Changed(true), Some(new)),
+            Self::CompareAndSet(..) => (Answer::Changed(false), value),
+            Self::Increment => {
+                let sum = value.unwrap_or(0) + 1;
+                (Answer::Sum(sum), Some(sum))
+            }
+        }
+    }
+
+    /// Whether it leaves the store as it is.
+    pub const fn is_read(self) -> bool {
+        matches!(self, Self::Get)
+    }
+}
+
+/// The sizes of a run's workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Sessions.
+    pub clients: u64,
+    /// Identities over which the sessions are spread.
+    pub identities: u64,
+    /// Requests of each client in the first phase, unless it ends before.
+    pub requests: u64,
+    /// Requests of each client in the second phase, besides what the first left open.
+    pub more: u64,
+    /// Registers and counters.
+    pub keys: u64,
+    /// Most microseconds between an answer and the next request.
+    pub think: u64,
+    /// Reads, per mille.
+    pub reads: u64,
+    /// Reads that are asked for as read-only queries, per mille.
+    pub queries: u64,
+    /// Writes above `inline_bytes_max`, per mille.
+    pub big: u64,
+    /// Bytes of padding that make a write big.
+    pub big_bytes: usize,
+    /// Requests with a deadline, per mille, and the deadline's span in microseconds.
+    pub deadlines: (u64, u64),
+}
+
+impl Plan {
+    /// Draws a workload that lasts about as long as the first phase.
+    pub fn draw(seed: u64, safety: u64, limits: &Limits, has: &impl Fn(Feature) -> bool) -> Self {
+        let mut rng = Rng::stream(seed, "plan");
+        let clients = rng.between(1, 5);
+        let identities = rng.between(1, clients);
+        let requests = rng.between(12, 40) / clients + 1;
+        let more = rng.between(4, 12) / clients + 1;
+        let reads = rng.between(100, 600);
+        let queries = rng.between(0, 1000);
+        let big = rng.between(50, 500);
+        let deadlines = (rng.between(20, 300), limits.client_retry.0 * rng.between(1, 10));
+        Self {
+            clients,
+            identities,
+            requests,
+            more,
+            keys: rng.between(1, 4),
+            think: 2 * safety / requests * rng.between(1, 10) / 10,
+            reads,
+            queries: if has(Feature::Reads) { queries } else { 0 },
+            big: if has(Feature::BigRequests) { big } else { 0 },
+            big_bytes: limits.inline_bytes_max + rng.between(1, 200) as usize,
+            deadlines: if has(Feature::Deadlines) { deadlines } else { (0, 0) },
+        }
+    }
+
+    /// Caps the requests of each client and phase, as the shrinker asks.
+    #[must_use]
+    pub fn with_requests_max(mut self, max: Option<u64>) -> Self {
+        if let Some(max) = max {
+            self.requests = self.requests.min(max);
+            self.more = self.more.min(max);
+        }
+        self
+    }
+
+    /// Requests of all clients in both phases.
+    pub const fn requests_total(&self) -> u64 {
+        self.clients * (self.requests + self.more)
+    }
+}
+
+/// One request that a client is about to make.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// Where.
+    pub key: Key,
+    /// What.
+    pub action: Action,
+    /// Whether it is asked for as a read-only query.
+    pub query: bool,
+    /// Give up after this many microseconds.
+    pub deadline: Option<u64>,
+}
+
+impl Plan {
+    /// Draws the next request. `unique` is a number that no other write of the run has.
+    pub fn next(&self, rng: &mut Rng, unique: u64, last_seen: Option<u64>) -> Call {
+        let key = rng.below(self.keys) as Key;
+        // Every third key is a counter: increments find a request that was executed twice at once.
+        let counter = key % 3 == 2;
+        let padding = if rng.per_mille(self.big) { self.big_bytes as u64 } else { rng.below(8) };
+        let value = unique * PADDINGS + padding;
+        let read = rng.per_mille(self.reads);
+        let query = rng.per_mille(self.queries);
+        let write = rng.below(10);
+        let action = match (read, counter, write) {
+            (true, ..) => Action::Get,
+            (_, true, _) => Action::Increment,
+            (.., 0) => Action::Delete,
+            (.., 1..=3) => Action::CompareAndSet(last_seen, value),
+            _ => Action::Set(value),
+        };
+        let deadline = rng.per_mille(self.deadlines.0).then_some(self.deadlines.1);
+        Call { key, action, query: query && action.is_read(), deadline }
+    }
+}

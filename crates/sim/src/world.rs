@@ -1,0 +1,410 @@
+//! The world: makes the cluster that a scenario describes, lets things happen one after the other, and judges.
+
+use crate::byzantine::{self, Adversary, Sides};
+use crate::caller::Caller;
+use crate::checks::{Checks, Event, Violation};
+use crate::network::{Network, ProcessId};
+use crate::node::{Counts, Identity, Node};
+use crate::rng::Rng;
+use crate::scenario::Scenario;
+use crate::schedule::Fault;
+use crate::stage::{Happening, Stage};
+use crate::suite::Paper;
+use crate::trace::Trace;
+use bezant_core::auth::{Keyring, PublicKeys, SecretKey, Suite};
+use bezant_core::client::Client;
+use bezant_core::cluster::{ClientId, Cluster, IdentityId, ReplicaId};
+use bezant_core::machine::Principal;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+/// Processes from here on are clients; below are replicas, then twins.
+const CLIENTS: ProcessId = 32;
+/// The identity of clients that lie.
+const LIARS_IDENTITY: IdentityId = IdentityId(99);
+/// Happenings in a run before it counts as one that never ends.
+const HAPPENINGS_MAX: u64 = 2_000_000;
+
+static SUITE: Paper = Paper;
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// What was wrong.
+    pub violations: Vec<Violation>,
+    /// The run as a number.
+    pub trace_hash: u64,
+    /// Happenings.
+    pub events: u64,
+    /// Frames sent.
+    pub frames: u64,
+    /// Calls of clients that ended.
+    pub answered: u64,
+    /// Over all replicas.
+    pub counts: Counts,
+}
+
+/// See the [module](self).
+pub struct World {
+    scenario: Scenario,
+    stage: Stage,
+    nodes: Vec<Node>,
+    callers: Vec<Caller>,
+    rng: Rng,
+    events: u64,
+}
+
+fn secret(kind: u8, number: u32) -> SecretKey {
+    let mut bytes = [kind; 32];
+    bytes[..4].copy_from_slice(&number.to_le_bytes());
+    SecretKey(bytes)
+}
+
+/// The public keys of everybody.
+fn public_keys(n: usize, identities: &[IdentityId]) -> PublicKeys {
+    PublicKeys {
+        replicas: (0..n as u32).map(|number| SUITE.public(&secret(1, number))).collect(),
+        identities: identities.iter().map(|id| (*id, SUITE.public(&secret(2, id.0)))).collect(),
+    }
+}
+
+impl World {
+    /// Everything in its place, nothing started.
+    pub fn new(scenario: Scenario, readable: bool) -> Self {
+        let Scenario { seed, n, f, .. } = scenario;
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&seed.to_le_bytes());
+        let cluster = Cluster::new(id, n, f, scenario.client_auth, scenario.limits.clone());
+        let cluster = Rc::new(cluster.expect("n is 3f + 1, and small"));
+        let twins: Vec<(ProcessId, ProcessId)> = match scenario.adversary {
+            Some(Adversary::Twins) => {
+                scenario.liars.iter().enumerate().map(|(k, liar)| (liar.0 as usize, n + k)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let network = Network::new(scenario.network.clone(), Rng::stream(seed, "network"));
+        let checks = Checks::new(&cluster, n - scenario.liars.len() - scenario.outsiders.len());
+        let stage = Stage::new(cluster.clone(), network, Trace::new(readable), checks, Sides::new(twins.clone()));
+        let rng = Rng::stream(seed, "world");
+        let mut world = Self { scenario, stage, nodes: Vec::new(), callers: Vec::new(), rng, events: 0 };
+        world.add_replicas(&cluster, &twins);
+        world.add_clients(&cluster);
+        world
+    }
+
+    fn identities(&self) -> Vec<IdentityId> {
+        (0..self.scenario.plan.identities as u32).map(IdentityId).chain([LIARS_IDENTITY]).collect()
+    }
+
+    fn add_replicas(&mut self, cluster: &Rc<Cluster>, twins: &[(ProcessId, ProcessId)]) {
+        let scenario = &self.scenario;
+        let keys = public_keys(scenario.n, &self.identities());
+        let originals = (0..scenario.n).map(|process| (process, process));
+        for (process, number) in originals.chain(twins.iter().map(|(first, second)| (*second, *first))) {
+            let id = ReplicaId(number as u8);
+            let principal = Principal::Replica(id);
+            let keyring = Keyring::new(&SUITE, cluster, principal, secret(1, number as u32), keys.clone())
+                .expect("the keys belong together");
+            let identity = Identity {
+                id,
+                keyring,
+                cluster: (**cluster).clone(),
+                protocol: scenario.protocol,
+                liars: scenario.liars.clone(),
+            };
+            let clock = scenario.clocks[process];
+            let rng = Rng::stream(scenario.seed ^ (process as u64) << 40, "node");
+            let disk = (scenario.disk, scenario.pass);
+            self.nodes.push(Node::new(process, identity, clock, disk, rng, scenario.adversary));
+            self.stage.register(process, principal);
+        }
+    }
+
+    fn add_clients(&mut self, cluster: &Rc<Cluster>) {
+        let keys = public_keys(self.scenario.n, &self.identities());
+        let plan = self.scenario.plan.clone();
+        for number in 0..plan.clients as u32 {
+            let identity = IdentityId(number % plan.identities as u32);
+            let id = ClientId { identity, session: number / plan.identities as u32 };
+            self.add_client(cluster, &keys, id, None);
+        }
+        if let Some(adversary) = self.scenario.adversary {
+            let mut rng = Rng::stream(self.scenario.seed, "lying client");
+            let behaviour = byzantine::client_behaviour(adversary, &mut rng, &self.scenario.liars);
+            if behaviour.is_some() {
+                let id = ClientId { identity: LIARS_IDENTITY, session: 0 };
+                self.add_client(cluster, &keys, id, behaviour);
+            }
+        }
+    }
+
+    fn add_client(
+        &mut self,
+        cluster: &Rc<Cluster>,
+        keys: &PublicKeys,
+        id: ClientId,
+        behaviour: Option<Box<dyn byzantine::ClientBehaviour>>,
+    ) {
+        let process = CLIENTS + self.callers.len();
+        let principal = Principal::Client(id);
+        let keyring = Keyring::new(&SUITE, cluster, principal, secret(2, id.identity.0), keys.clone());
+        let keyring = Rc::new(keyring.expect("the keys belong together"));
+        let machine = Client::new(cluster.clone(), keyring.clone(), id);
+        let rng = Rng::stream(self.scenario.seed ^ (process as u64) << 40, "caller");
+        let clock = self.scenario.clocks[process];
+        let plan = self.scenario.plan.clone();
+        self.callers.push(Caller::new(process, machine, keyring, behaviour, clock, plan, rng));
+        self.stage.register(process, principal);
+    }
+
+    /// Runs both phases.
+    pub fn run(mut self) -> (Verdict, Trace) {
+        self.begin();
+        let safety = self.scenario.safety;
+        self.play(safety, |_| false);
+        if self.is_fine() {
+            self.heal();
+            let limit = safety + self.scenario.liveness;
+            self.play(limit, Self::all_answered);
+            self.judge_answers();
+            self.inspect(limit);
+            self.converge(limit);
+        }
+        if self.is_fine() {
+            self.stage.checks.finish(self.stage.now);
+        }
+        self.verdict()
+    }
+
+    fn begin(&mut self) {
+        for number in 0..self.scenario.faults.len() {
+            self.stage.plan(self.scenario.faults[number].0, Happening::Fault(number));
+        }
+        for node in &mut self.nodes {
+            node.start(&mut self.stage);
+            if node.has_behaviour() {
+                self.stage.plan(self.scenario.limits.status_interval.0, Happening::Tick(node.process));
+            }
+        }
+        for caller in &mut self.callers {
+            caller.start(&mut self.stage);
+        }
+        if !self.stage.sides.is_empty() {
+            self.stage.plan(0, Happening::Regroup);
+        }
+        self.stage.plan(self.scenario.limits.view_timeout.0 / 2, Happening::Sample);
+    }
+
+    fn is_fine(&self) -> bool {
+        self.stage.checks.violations.is_empty()
+    }
+
+    /// Lets things happen until `limit`, a violation, or `done`.
+    fn play(&mut self, limit: u64, done: impl Fn(&Self) -> bool) {
+        while self.is_fine() && !done(self) {
+            let Some(happening) = self.stage.next(limit) else { return };
+            self.events += 1;
+            if self.events > HAPPENINGS_MAX {
+                let what = format!("more than {HAPPENINGS_MAX} things happened: somebody talks without end");
+                return self.stage.checks.fail("storm", self.stage.now, what);
+            }
+            self.happen(happening);
+        }
+    }
+
+    fn node(&mut self, process: ProcessId) -> (&mut Node, &mut Stage) {
+        (&mut self.nodes[process], &mut self.stage)
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Frame { to, from, frame } if to >= CLIENTS => {
+                self.callers[to - CLIENTS].frame(&mut self.stage, from, frame);
+            }
+            Happening::Frame { to, from, frame } => {
+                let (node, stage) = self.node(to);
+                node.frame(stage, from, frame);
+            }
+            Happening::ReplicaTimer { process, life, timer, setting } => {
+                let (node, stage) = self.node(process);
+                node.timer(stage, timer, life, setting);
+            }
+            Happening::ClientTimer { process, timer, setting } => {
+                self.callers[process - CLIENTS].timer(&mut self.stage, timer, setting);
+            }
+            Happening::PassEnd(process, life) => {
+                let (node, stage) = self.node(process);
+                node.pass_end(stage, life);
+            }
+            Happening::Synced(process, life) => {
+                let (node, stage) = self.node(process);
+                node.synced(stage, life);
+            }
+            Happening::SnapshotWritten(process, life) => {
+                let (node, stage) = self.node(process);
+                node.snapshot_written(stage, life);
+            }
+            Happening::Restart(process) => {
+                let (node, stage) = self.node(process);
+                node.start(stage);
+            }
+            Happening::Call(process) => self.callers[process - CLIENTS].call(&mut self.stage),
+            Happening::Tick(process) => {
+                let again = self.stage.now + self.scenario.limits.status_interval.0;
+                let (node, stage) = self.node(process);
+                node.tick(stage);
+                stage.plan(again, Happening::Tick(process));
+            }
+            Happening::Late { from, to, frame } => self.stage.post(from, to, frame),
+            Happening::Fault(number) => self.fault(number),
+            Happening::Mend(name) => self.stage.network.mend(name),
+            Happening::Regroup => self.regroup(),
+            Happening::Sample => self.sample(),
+        }
+    }
+
+    fn fault(&mut self, number: usize) {
+        if self.stage.now > self.scenario.safety {
+            return;
+        }
+        match self.scenario.faults[number].1.clone() {
+            Fault::Cut(cut, span) => {
+                self.stage.note(0, 8, || format!("{cut:?} for {span} µs"));
+                self.stage.network.cut(number as u32, cut);
+                self.stage.plan(self.stage.now + span, Happening::Mend(number as u32));
+            }
+            Fault::Crash { replica, effects, down, lost_disk } => {
+                let (node, stage) = self.node(replica.0 as usize);
+                node.plan_crash(stage, effects, down, lost_disk);
+            }
+            Fault::PowerCut { down } => {
+                for node in &mut self.nodes {
+                    let down = down + self.rng.below(down + 1);
+                    node.power_off(&mut self.stage, Some(down), false);
+                }
+            }
+        }
+    }
+
+    fn regroup(&mut self) {
+        let callers = self.callers.iter().map(|caller| caller.process);
+        let processes: Vec<ProcessId> = (0..self.scenario.n).chain(callers).collect();
+        self.stage.sides.regroup(&mut self.rng, &processes);
+        let span = self.scenario.limits.view_timeout.0 * self.rng.between(1, 12) / 4;
+        self.stage.plan(self.stage.now + span, Happening::Regroup);
+    }
+
+    /// Shows the reports of correct replicas to the checks.
+    fn sample(&mut self) {
+        for node in self.nodes.iter().filter(|node| node.is_correct()) {
+            if let Some(report) = node.report() {
+                self.stage.checks.see(self.stage.now, &Event::Reported(node.id(), &report));
+            }
+        }
+        let at = self.stage.now + self.scenario.limits.view_timeout.0 / 2;
+        self.stage.plan(at, Happening::Sample);
+    }
+
+    /// The second phase: links, disks and correct replicas are well from now on; the liars are not.
+    fn heal(&mut self) {
+        self.stage.network.heal();
+        self.stage.note(0, 9, || "the second phase begins".into());
+        let outsiders = self.scenario.outsiders.clone();
+        for node in &mut self.nodes {
+            node.spare();
+            if outsiders.contains(&node.id()) {
+                node.power_off(&mut self.stage, None, false);
+            } else {
+                node.start(&mut self.stage);
+            }
+        }
+        for caller in &mut self.callers {
+            caller.second_phase(&mut self.stage);
+        }
+        self.stage.checks.see(self.stage.now, &Event::Healed);
+    }
+
+    fn all_answered(&self) -> bool {
+        self.callers.iter().filter(|caller| caller.is_honest()).all(Caller::is_done)
+    }
+
+    fn judge_answers(&mut self) {
+        if self.is_fine() && !self.all_answered() {
+            let open = self.callers.iter().filter(|caller| caller.is_honest() && !caller.is_done());
+            let open: Vec<String> = open.map(Caller::waits_for).collect();
+            let what = format!("calls do not end in the second phase: {}; {}", open.join(", "), self.positions());
+            self.stage.checks.fail("liveness", self.stage.now, what);
+        }
+    }
+
+    /// Reads every key once more, so that what was acknowledged is seen to have survived.
+    fn inspect(&mut self, limit: u64) {
+        if let (true, Some(first)) = (self.is_fine(), self.callers.first_mut()) {
+            first.inspect(&mut self.stage);
+            self.play(limit, Self::all_answered);
+            self.judge_answers();
+        }
+    }
+
+    fn core(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().filter(|node| node.is_correct() && !self.scenario.outsiders.contains(&node.id()))
+    }
+
+    fn has_converged(&self) -> bool {
+        let ends: BTreeSet<_> = self
+            .core()
+            .filter_map(Node::report)
+            .map(|report| (report.executed, report.history, report.stable, report.stable_root))
+            .collect();
+        ends.len() == 1
+    }
+
+    /// All replicas of the core reach one state.
+    fn converge(&mut self, limit: u64) {
+        // A look at every report costs more than a step: look now and then.
+        while self.is_fine() && !self.has_converged() && self.stage.now < limit {
+            let next = (self.stage.now + self.scenario.limits.view_timeout.0).min(limit);
+            self.play(next, |_| false);
+            self.stage.now = next;
+        }
+        if self.is_fine() && !self.has_converged() {
+            let what = format!("replicas do not converge in the second phase: {}", self.positions());
+            self.stage.checks.fail("convergence", self.stage.now, what);
+        }
+    }
+
+    /// Where each correct replica stands, for a person.
+    fn positions(&self) -> String {
+        let positions: Vec<String> = self
+            .core()
+            .map(|node| match node.report() {
+                None => format!("{} is down", node.id()),
+                Some(report) => {
+                    let changing = if report.changing_view { " changing" } else { "" };
+                    let abstaining = if report.abstaining { " abstaining" } else { "" };
+                    let (id, view, executed, stable) = (node.id(), report.view, report.executed, report.stable);
+                    let (pending, transfer) = (report.pending_requests, report.transfer);
+                    let transfer = transfer.map_or_else(String::new, |(to, _)| format!(" fetches {to}"));
+                    format!("{id}: {view}{changing}{abstaining} executed {executed} stable {stable} pending {pending}{transfer}")
+                }
+            })
+            .collect();
+        positions.join(", ")
+    }
+
+    fn verdict(mut self) -> (Verdict, Trace) {
+        let mut counts = Counts::default();
+        for node in &self.nodes {
+            counts.add(&node.counts);
+        }
+        let verdict = Verdict {
+            violations: std::mem::take(&mut self.stage.checks.violations),
+            trace_hash: self.stage.trace.hash(),
+            events: self.events,
+            frames: self.stage.frames,
+            answered: self.callers.iter().map(|caller| caller.answered).sum(),
+            counts,
+        };
+        (verdict, self.stage.trace)
+    }
+}
