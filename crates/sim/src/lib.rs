@@ -21,6 +21,7 @@ pub mod command;
 pub mod disk;
 pub mod network;
 pub mod node;
+pub mod panics;
 pub mod rng;
 pub mod scenario;
 pub mod schedule;
@@ -88,12 +89,13 @@ impl fmt::Display for ScenarioOptions {
 
 /// Runs one scenario.
 pub fn run(options: &ScenarioOptions) -> Verdict {
-    World::new(Scenario::draw(options), false).run().0
+    panics::judge(|| World::new(Scenario::draw(options), false).run().0, |verdict| verdict)
 }
 
-/// Runs one scenario and keeps a readable trace.
+/// Runs one scenario and keeps a readable trace; of a run that panics the trace up to there is lost with it.
 pub fn run_traced(options: &ScenarioOptions) -> (Verdict, Trace) {
-    World::new(Scenario::draw(options), true).run()
+    let world = || World::new(Scenario::draw(options), true).run();
+    panics::judge(world, |verdict| (verdict, Trace::new(false)))
 }
 
 /// What came of many runs.

@@ -182,6 +182,9 @@ impl Node {
         let stored = self.disk.stored();
         if self.life > 0 {
             self.counts.recoveries += 1;
+            if self.is_correct() {
+                stage.checks.see(stage.now, &Event::Restarted(self.id()));
+            }
             stage.note(self.process, 1, || format!("restarts with {} records", stored.log.len()));
         }
         match Replica::recover(config, Store::default(), stored.snapshot, stored.log) {

@@ -102,6 +102,8 @@ pub struct DiskProfile {
 pub struct Scenario {
     /// Where it came from.
     pub seed: u64,
+    /// The features that it has.
+    pub features: BTreeSet<Feature>,
     /// What runs.
     pub protocol: Protocol,
     /// Replicas.
@@ -185,6 +187,7 @@ impl Scenario {
         let places = schedule::Places { n, liars: &liars, amnesiac };
         Self {
             seed,
+            features: Feature::ALL.iter().copied().filter(|feature| has(*feature)).collect(),
             protocol: options.protocol,
             n,
             f,

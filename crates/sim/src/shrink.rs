@@ -1,6 +1,6 @@
 //! Makes a failing run smaller: takes features and requests away one by one, and keeps the run that still fails.
 
-use crate::scenario::Feature;
+use crate::scenario::Scenario;
 use crate::world::Verdict;
 use crate::{ScenarioOptions, run};
 
@@ -13,11 +13,10 @@ pub fn shrink(options: &ScenarioOptions) -> Option<(ScenarioOptions, Verdict)> {
         let verdict = run(options);
         verdict.violations.iter().any(|violation| violation.check == check).then_some(verdict)
     };
-    for feature in Feature::ALL {
+    for feature in Scenario::draw(options).features {
         let mut smaller = best.0.clone();
-        if smaller.without.insert(*feature)
-            && let Some(verdict) = fails(&smaller)
-        {
+        smaller.without.insert(feature);
+        if let Some(verdict) = fails(&smaller) {
             best = (smaller, verdict);
         }
     }

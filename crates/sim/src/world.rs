@@ -28,7 +28,7 @@ const HAPPENINGS_MAX: u64 = 2_000_000;
 static SUITE: Paper = Paper;
 
 /// What came of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Verdict {
     /// What was wrong.
     pub violations: Vec<Violation>,

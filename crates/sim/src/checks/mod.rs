@@ -36,6 +36,8 @@ pub enum Event<'a> {
     Noticed(ReplicaId, &'a Notice),
     /// A correct replica's view of itself, now and then.
     Reported(ReplicaId, &'a Report),
+    /// A correct replica starts again from its disk.
+    Restarted(ReplicaId),
     /// An honest client begins a call.
     Invoked {
         /// The call's number.
