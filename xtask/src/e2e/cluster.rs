@@ -1,0 +1,188 @@
+//! A four-process cluster under real data, with a crash, a liar and a blackout.
+//!
+//! The faults come one after the other, for four replicas tolerate one at a time: replica 2 is killed and restarted
+//! while the first half loads; when it has caught up by itself, replica 3 lies while the second half loads.
+
+use super::redis::Redis;
+use super::running::Running;
+use super::words::{self, Pair};
+use super::{Scratch, free_ports};
+use crate::failure::{Failure, Result, ensure};
+use crate::process::{self, wait_until};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const LOG: &str = "e2e-cluster";
+const REPLICAS: usize = 4;
+/// How many keys are loaded, half of them with each fault.
+const KEYS: usize = 120_000;
+/// Neighbouring ports to reserve: some for each replica, and the gateway's.
+const PORTS: u16 = 64;
+/// How long a cluster may take to answer after it was started.
+const START_MAX: Duration = Duration::from_secs(30);
+/// How long half of the keys may take to load or to read.
+const LOAD_MAX: Duration = Duration::from_secs(240);
+/// How long a replica may take to catch up, or all of them to reach one root.
+const CATCH_UP_MAX: Duration = Duration::from_secs(120);
+
+/// The whole story.
+pub(crate) fn run(binary: &Path) -> Result<String> {
+    let scratch = Scratch::new("cluster")?;
+    let pairs = words::pairs(KEYS)?;
+    let (first, second) = pairs.split_at(KEYS / 2);
+    let mut cluster = Cluster::start(binary, scratch.path())?;
+    let start = Instant::now();
+
+    let load = cluster.redis.load(first, scratch.path())?;
+    cluster.wait_for_keys(first.len() / 4)?;
+    cluster.kill_replica(2)?;
+    cluster.wait_for_keys(first.len() / 2)?;
+    cluster.start_replica(2, &[])?;
+    load.finish(LOAD_MAX)?;
+    let catch_up = cluster.wait_for_one_root()?;
+
+    cluster.kill_replica(3)?;
+    cluster.start_replica(3, &["--lie", "wrong-reply"])?;
+    cluster.redis.load(second, scratch.path())?.finish(LOAD_MAX)?;
+    let loaded = start.elapsed();
+    cluster.check(&pairs)?;
+    cluster.kill_replica(3)?;
+    cluster.start_replica(3, &[])?;
+    let root = cluster.wait_for_one_root().and_then(|_| cluster.root())?;
+
+    cluster.black_out(binary)?;
+    cluster.check(&pairs)?;
+    cluster.wait_for_one_root()?;
+    let again = cluster.root()?;
+    ensure(root == again, || format!("the root was {root} before the blackout and is {again} after it"))?;
+    Ok(format!(
+        "{KEYS} keys in {:.0} s through a crash (caught up {:.1} s after the load), a liar and a blackout",
+        loaded.as_secs_f64(),
+        catch_up.as_secs_f64()
+    ))
+}
+
+/// Four replicas and a gateway.
+struct Cluster {
+    binary: PathBuf,
+    folder: PathBuf,
+    replicas: Vec<Option<Running>>,
+    gateway: Option<Running>,
+    redis: Redis,
+}
+
+impl Cluster {
+    fn start(binary: &Path, scratch: &Path) -> Result<Self> {
+        let base = free_ports(PORTS)?;
+        let folder = scratch.join("testnet");
+        let replicas = (0..REPLICAS).map(|_| None).collect();
+        let redis = Redis { port: base + PORTS - 1 };
+        let mut cluster = Self { binary: binary.into(), folder, replicas, gateway: None, redis };
+        let mut testnet = cluster.bezant("testnet");
+        testnet.arg("--dir").arg(&cluster.folder);
+        testnet.args(["--replicas", &REPLICAS.to_string(), "--base-port", &base.to_string()]);
+        process::logged(LOG, START_MAX, &mut testnet)?;
+        cluster.start_all()?;
+        Ok(cluster)
+    }
+
+    fn bezant(&self, sub_command: &str) -> Command {
+        process::program(&self.binary.to_string_lossy(), &[sub_command])
+    }
+
+    fn start_all(&mut self) -> Result {
+        for id in 0..REPLICAS {
+            self.start_replica(id, &[])?;
+        }
+        let mut gateway = self.bezant("gateway");
+        gateway.arg("--cluster").arg(self.folder.join("cluster.toml"));
+        gateway.args(["--redis", &format!("127.0.0.1:{}", self.redis.port)]);
+        self.gateway = Some(Running::start(LOG, &mut gateway)?);
+        wait_until("the gateway answers", START_MAX, || self.redis.is_up())?;
+        Ok(())
+    }
+
+    fn start_replica(&mut self, id: usize, flags: &[&str]) -> Result {
+        let mut command = self.bezant("replica");
+        command.arg("--dir").arg(self.folder.join(format!("replica-{id}"))).args(flags);
+        self.replicas[id] = Some(Running::start(LOG, &mut command)?);
+        Ok(())
+    }
+
+    fn kill_replica(&mut self, id: usize) -> Result {
+        let mut replica = self.replicas[id].take().ok_or_else(|| Failure::new(format!("replica {id} is down")))?;
+        ensure(!replica.has_ended()?, || format!("replica {id} had ended by itself"))?;
+        replica.kill()
+    }
+
+    /// Kills everything at once and starts it again.
+    fn black_out(&mut self, binary: &Path) -> Result {
+        for id in 0..REPLICAS {
+            self.kill_replica(id)?;
+        }
+        self.gateway = None;
+        self.binary = binary.into();
+        self.start_all()
+    }
+
+    /// Waits until the cluster holds so many keys: the load is that far.
+    fn wait_for_keys(&self, count: usize) -> Result {
+        wait_until(&format!("{count} keys are loaded"), LOAD_MAX, || self.redis.keys() >= count)?;
+        Ok(())
+    }
+
+    fn check(&self, pairs: &[Pair]) -> Result {
+        let folder = self.folder.parent().expect("the testnet is a folder in the scratch folder");
+        self.redis.check(pairs, folder, LOAD_MAX)
+    }
+
+    /// Waits until all replicas report one root, and says how long that took.
+    fn wait_for_one_root(&self) -> Result<Duration> {
+        wait_until("all replicas reach one root", CATCH_UP_MAX, || self.root().is_ok())
+    }
+
+    /// The root that all replicas report.
+    fn root(&self) -> Result<String> {
+        let mut command = self.bezant("status");
+        command.arg("--cluster").arg(self.folder.join("cluster.toml")).arg("--json");
+        let text = process::output_of(&mut command)?;
+        let found = roots(&text);
+        let distinct: BTreeSet<&String> = found.iter().collect();
+        match (found.len(), distinct.first()) {
+            (REPLICAS, Some(root)) if distinct.len() == 1 => Ok((*root).clone()),
+            _ => Err(Failure::new(format!("{} replicas report {} roots", found.len(), distinct.len()))),
+        }
+    }
+}
+
+/// Every `root` in the status, which is one object or one a line.
+fn roots(text: &str) -> Vec<String> {
+    let mut open: Vec<Value> =
+        serde_json::Deserializer::from_str(text).into_iter().map_while(std::result::Result::ok).collect();
+    let mut found = Vec::new();
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Object(fields) => {
+                found.extend(fields.get("root").and_then(Value::as_str).map(String::from));
+                open.extend(fields.into_iter().map(|(_, value)| value));
+            }
+            Value::Array(values) => open.extend(values),
+            _ => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_are_found_in_either_form() {
+        assert_eq!(roots("{\"replicas\":[{\"id\":0,\"root\":\"ab\"},{\"id\":1,\"root\":\"cd\"}]}").len(), 2);
+        assert_eq!(roots("{\"root\":\"ab\"}\n{\"root\":\"ab\"}\n{\"root\":null}\n"), ["ab", "ab"]);
+    }
+}

@@ -1,0 +1,150 @@
+//! `redis-cli` as the user's client: what it sends and what it makes of the answers is its own.
+
+use super::words::Pair;
+use crate::failure::{Failure, Result, ensure};
+use crate::process;
+use std::fmt::Write;
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+/// Keys in one MGET.
+const KEYS_PER_READ: usize = 100;
+
+/// A gateway's port on this machine.
+#[derive(Clone, Copy)]
+pub(super) struct Redis {
+    pub(super) port: u16,
+}
+
+impl Redis {
+    fn command(self, arguments: &[&str]) -> Command {
+        let port = self.port.to_string();
+        process::program("redis-cli", &[&["-h", "127.0.0.1", "-p", &port], arguments].concat())
+    }
+
+    /// Whether it answers.
+    pub(super) fn is_up(self) -> bool {
+        process::output_of(&mut self.command(&["PING"])).is_ok_and(|answer| answer.trim() == "PONG")
+    }
+
+    /// How many keys there are. A cluster that cannot answer just now has none that we know of.
+    pub(super) fn keys(self) -> usize {
+        let answer = process::output_of(&mut self.command(&["DBSIZE"])).unwrap_or_default();
+        answer.trim().parse().unwrap_or(0)
+    }
+
+    /// Starts `redis-cli --pipe` with a SET for each pair.
+    pub(super) fn load(self, pairs: &[Pair], folder: &Path) -> Result<Load> {
+        let mut text = Vec::new();
+        for (key, value) in pairs {
+            encode(&["SET", key, value], &mut text);
+        }
+        let commands = folder.join("load.resp");
+        let report = folder.join("load.out");
+        std::fs::write(&commands, text)?;
+        let mut command = self.command(&["--pipe", "--pipe-timeout", "120"]);
+        let output = File::create(&report)?;
+        command.stdin(File::open(&commands)?).stdout(output.try_clone()?).stderr(output);
+        Ok(Load { child: command.spawn()?, report, count: pairs.len() })
+    }
+
+    /// Reads every pair back with MGET and compares.
+    pub(super) fn check(self, pairs: &[Pair], folder: &Path, limit: Duration) -> Result {
+        let mut text = String::new();
+        for chunk in pairs.chunks(KEYS_PER_READ) {
+            text += "MGET";
+            chunk.iter().for_each(|(key, _)| text += &format!(" {}", quoted(key)));
+            text.push('\n');
+        }
+        let commands = folder.join("read.txt");
+        let report = folder.join("read.out");
+        std::fs::write(&commands, text)?;
+        let mut command = self.command(&["--raw"]);
+        let output = File::create(&report)?;
+        command.stdin(File::open(&commands)?).stdout(output.try_clone()?).stderr(output);
+        let status = process::wait(&mut command.spawn()?, limit)?;
+        ensure(status.is_some_and(|status| status.success()), || "redis-cli could not read all keys back".into())?;
+        let answers = std::fs::read_to_string(&report)?;
+        compare(pairs, &answers)
+    }
+}
+
+/// A load that is under way.
+pub(super) struct Load {
+    child: Child,
+    report: std::path::PathBuf,
+    count: usize,
+}
+
+impl Load {
+    /// Waits for its end; every command must have been acknowledged.
+    pub(super) fn finish(mut self, limit: Duration) -> Result {
+        let status = process::wait(&mut self.child, limit)?;
+        let report = std::fs::read_to_string(&self.report)?;
+        let last = report.lines().last().unwrap_or("redis-cli says nothing");
+        ensure(status.is_some_and(|status| status.success()), || format!("the load failed: {last}"))?;
+        ensure(last == format!("errors: 0, replies: {}", self.count), || format!("the load ended with: {last}"))
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        // It has ended already unless the test failed in between.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// A command as the protocol has it.
+fn encode(words: &[&str], out: &mut Vec<u8>) {
+    out.extend(format!("*{}\r\n", words.len()).bytes());
+    for word in words {
+        out.extend(format!("${}\r\n{word}\r\n", word.len()).bytes());
+    }
+}
+
+/// A word as redis-cli's own command line takes it.
+fn quoted(word: &str) -> String {
+    let mut text = String::from("\"");
+    for byte in word.bytes() {
+        if byte.is_ascii_alphanumeric() {
+            text.push(char::from(byte));
+        } else {
+            write!(text, "\\x{byte:02x}").expect("writing to a string cannot fail");
+        }
+    }
+    text + "\""
+}
+
+fn compare(pairs: &[Pair], answers: &str) -> Result {
+    let mut lines = answers.lines();
+    for (key, value) in pairs {
+        let found = lines.next().ok_or_else(|| Failure::new(format!("no answer for `{key}` and what follows")))?;
+        ensure(found == value, || format!("`{key}` is `{found}`, but `{value}` was acknowledged"))?;
+    }
+    ensure(lines.next().is_none(), || "more answers than questions".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_encoded() {
+        let mut out = Vec::new();
+        encode(&["SET", "é", "1 b"], &mut out);
+        assert_eq!(out, "*3\r\n$3\r\nSET\r\n$2\r\né\r\n$3\r\n1 b\r\n".as_bytes());
+        assert_eq!(quoted("é's"), "\"\\xc3\\xa9\\x27s\"");
+    }
+
+    #[test]
+    fn every_difference_is_found() {
+        let pairs = [("a".to_string(), "1".to_string()), ("b".to_string(), "2".to_string())];
+        assert!(compare(&pairs, "1\n2\n").is_ok());
+        for wrong in ["1\n", "1\n\n", "2\n1\n", "1\n2\n3\n"] {
+            assert!(compare(&pairs, wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

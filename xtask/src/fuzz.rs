@@ -1,0 +1,77 @@
+//! Fuzzing: every target under `fuzz/fuzz_targets`, for a bounded time.
+
+use crate::failure::{Failure, Result, ensure};
+use crate::process::{self, logged};
+use crate::tools;
+use std::time::Duration;
+
+/// Compiling the targets, with their sanitiser, before the first one runs.
+const BUILD_LIMIT: Duration = Duration::from_secs(15 * 60);
+/// What a target may use; more is a finding: memory must not grow with what a peer says.
+const MEMORY_MIB_MAX: u32 = 1024;
+/// How long one input may take; more is a finding.
+const INPUT_SECONDS_MAX: u32 = 5;
+
+/// The names of all targets.
+fn targets() -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(process::root().join("fuzz/fuzz_targets"))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        names.extend(name.strip_suffix(".rs").map(String::from));
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Runs each target, or one, for this long, from the inputs under `fuzz/seeds` and what earlier runs found.
+pub(crate) fn run(time: Duration, only: Option<&str>) -> Result<String> {
+    let mut targets = targets()?;
+    if let Some(only) = only {
+        ensure(targets.iter().any(|name| name == only), || format!("no fuzz target `{only}`"))?;
+        targets.retain(|name| name == only);
+    }
+    logged("fuzz", BUILD_LIMIT, &mut tools::cargo_fuzz(&["build"]))?;
+    let mut notes = Vec::new();
+    for target in &targets {
+        let output = run_target(target, time)?;
+        let runs = executions(&output).ok_or_else(|| Failure::new(format!("`{target}` does not say what it did")))?;
+        notes.push(format!("{target} {runs}"));
+    }
+    Ok(format!("inputs: {}", notes.join(", ")))
+}
+
+fn run_target(target: &str, time: Duration) -> Result<String> {
+    let corpus = format!("fuzz/corpus/{target}");
+    let seeds = format!("fuzz/seeds/{target}");
+    std::fs::create_dir_all(process::root().join(&corpus))?;
+    let mut arguments = vec!["run", target, corpus.as_str()];
+    if process::root().join(&seeds).is_dir() {
+        arguments.push(&seeds);
+    }
+    let limits = [
+        format!("-max_total_time={}", time.as_secs()),
+        format!("-rss_limit_mb={MEMORY_MIB_MAX}"),
+        format!("-timeout={INPUT_SECONDS_MAX}"),
+        "-print_final_stats=1".into(),
+    ];
+    arguments.push("--");
+    arguments.extend(limits.iter().map(String::as_str));
+    // An input of its own that fails stays under fuzz/artifacts, and the log says how to run it again.
+    logged("fuzz", time + Duration::from_secs(120), &mut tools::cargo_fuzz(&arguments))
+}
+
+fn executions(output: &str) -> Option<u64> {
+    let line = output.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"))?;
+    line.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_count_of_inputs_is_read() {
+        assert_eq!(executions("x\nstat::number_of_executed_units: 1234\n"), Some(1234));
+        assert_eq!(executions("Done 5 runs\n"), None);
+    }
+}

@@ -1,0 +1,127 @@
+//! The simulator, driven through the binary's command line, as a person would.
+
+use crate::failure::{Failure, Result, ensure};
+use crate::process::{self, logged};
+use crate::verify;
+use serde_json::Value;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Longer than any of the calls below should take.
+const CALL_LIMIT: Duration = Duration::from_secs(15 * 60);
+/// The first range of fresh seeds; the next ones are as long as the time that is left allows.
+const FIRST_SEEDS: u64 = 20;
+/// About how long one call with fresh seeds takes, so that a failure is seen soon.
+const CALL_SECONDS: f64 = 10.0;
+
+fn simulate(log: &str, arguments: &[&str]) -> Result<String> {
+    let binary = verify::binary();
+    let mut command = process::program(&binary.to_string_lossy(), &["sim"]);
+    logged(log, CALL_LIMIT, command.args(arguments))
+}
+
+/// Runs every seed that once found something.
+pub(crate) fn saved() -> Result<String> {
+    let summary = Summary::read(&simulate("saved-seeds", &["--saved", "--json"])?)?;
+    Ok(summary.to_string())
+}
+
+/// Runs seeds that nobody has seen, for this long, sharing the time between the values of f.
+pub(crate) fn fresh(time: Duration, tolerated: &[u32]) -> Result<String> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut notes = Vec::new();
+    for f in tolerated {
+        let first = now.as_secs() * 1_000_000;
+        let summary = fresh_for(time / tolerated.len() as u32, *f, first)?;
+        notes.push(format!("f = {f}: {summary} from seed {first}"));
+    }
+    Ok(notes.join("; "))
+}
+
+fn fresh_for(time: Duration, f: u32, mut seed: u64) -> Result<Summary> {
+    let start = Instant::now();
+    let mut total = Summary::default();
+    let mut count = FIRST_SEEDS;
+    while start.elapsed() < time {
+        let seeds = format!("{seed}..{}", seed + count);
+        let began = Instant::now();
+        let arguments = ["--protocol", "pbft", "--seeds", &seeds, "--f", &f.to_string(), "--json"];
+        total.add(Summary::read(&simulate("fresh-seeds", &arguments)?)?);
+        seed += count;
+        let rate = count as f64 / began.elapsed().as_secs_f64().max(0.001);
+        let left = time.saturating_sub(start.elapsed()).as_secs_f64();
+        count = (rate * left.min(CALL_SECONDS)).max(1.0) as u64;
+    }
+    Ok(total)
+}
+
+/// `cargo xtask mutants`.
+pub(crate) fn mutants(arguments: &[String]) -> Result {
+    let fixed = ["run", "--quiet", "--release", "--locked", "-p", "bezant-sim", "--example", "mutants", "--"];
+    let words: Vec<&str> = fixed.iter().copied().chain(arguments.iter().map(String::as_str)).collect();
+    let status = process::cargo(&words).status()?;
+    ensure(status.success(), || "a mutant survived, or could not be built; see above".into())
+}
+
+/// `cargo xtask soak`.
+pub(crate) fn soak(time: Duration) -> Result<String> {
+    let arguments = ["build", "--release", "--locked", "-p", "bezant"];
+    logged("soak", CALL_LIMIT, &mut process::cargo(&arguments))?;
+    fresh(time, &[1, 2])
+}
+
+/// What calls of the simulator reported.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Summary {
+    seeds: u64,
+    adversaries: usize,
+}
+
+impl Summary {
+    /// Reads what one call printed: an object a line for each adversary. No violation may be among them.
+    fn read(output: &str) -> Result<Self> {
+        let mut summary = Self::default();
+        for line in output.lines().filter(|line| line.starts_with('{')) {
+            let object: Value = serde_json::from_str(line).map_err(|error| Failure::new(format!("{line}: {error}")))?;
+            let number = |field: &str| {
+                let missing = || Failure::new(format!("no number `{field}` in {line}"));
+                object.get(field).and_then(Value::as_u64).ok_or_else(missing)
+            };
+            ensure(number("violations")? == 0, || format!("violations: {line}"))?;
+            summary.seeds += number("seeds")?;
+            summary.adversaries += 1;
+        }
+        ensure(summary.seeds > 0, || "the simulator ran no seed".into())?;
+        Ok(summary)
+    }
+
+    fn add(&mut self, other: Self) {
+        self.seeds += other.seeds;
+        self.adversaries = self.adversaries.max(other.adversaries);
+    }
+}
+
+impl std::fmt::Display for Summary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} scenarios, {} adversaries, no violation", self.seeds, self.adversaries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scenarios_are_summed_up() {
+        let output = "{\"adversary\":\"silent\",\"seeds\":7,\"violations\":0}\n\
+            {\"adversary\":\"twins\",\"seeds\":7,\"violations\":0}\n";
+        assert_eq!(Summary::read(output).expect("well-formed"), Summary { seeds: 14, adversaries: 2 });
+    }
+
+    #[test]
+    fn violations_silence_and_nonsense_are_failures() {
+        assert!(Summary::read("{\"seeds\":7,\"violations\":1}\n").is_err());
+        assert!(Summary::read("{\"seeds\":7}\n").is_err());
+        assert!(Summary::read("{nonsense\n").is_err());
+        assert!(Summary::read("").is_err());
+    }
+}

@@ -1,0 +1,96 @@
+//! Rules about characters: how long a line is, what it ends with, and words that must not be in it.
+
+use super::{Files, Finding};
+
+/// The longest line, in characters.
+const COLUMNS_MAX: usize = 120;
+
+/// Marks of unfinished work, spelled in two parts so that this file passes its own rule.
+const UNFINISHED: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
+
+/// Folders of one machine. A test takes its temporary folder from the standard library.
+const MACHINE_PATHS: [&str; 4] =
+    [concat!("/ho", "me/"), concat!("/tm", "p/"), concat!("/ro", "ot/"), concat!("/wo", "rk/")];
+
+/// Written by programs; their lines are as long as they are.
+fn is_generated(path: &str) -> bool {
+    path.ends_with(".lock") || path.ends_with(".snap") || path.ends_with(".svg") || path.ends_with(".json")
+}
+
+/// Checks all files.
+pub(super) fn check(files: &Files) -> Vec<Finding> {
+    let written = files.iter().filter(|(path, _)| !is_generated(path));
+    written.flat_map(|(path, text)| check_file(path, text)).collect()
+}
+
+fn check_file(path: &str, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let mut find = |what: String| findings.push(Finding::new(path, index + 1, what));
+        let columns = line.chars().count();
+        if columns > COLUMNS_MAX && may_wrap(path, line) {
+            find(format!("{columns} columns; at most {COLUMNS_MAX}"));
+        }
+        if line.ends_with([' ', '\t', '\r']) {
+            find("blank at the end of the line".into());
+        }
+        for word in UNFINISHED {
+            if line.split(|c: char| !c.is_alphanumeric()).any(|found| found == word) {
+                find(format!("`{word}`: finish it, or open an issue and say so in plain words"));
+            }
+        }
+        for folder in MACHINE_PATHS {
+            if line.contains(folder) {
+                find(format!("`{folder}` is a folder of one machine"));
+            }
+        }
+    }
+    if !text.is_empty() && !text.ends_with('\n') {
+        findings.push(Finding::new(path, text.lines().count(), "no end of line at the end of the file"));
+    }
+    findings
+}
+
+/// A row of a table and a line that is one long address cannot be broken; a licence is quoted as it is.
+fn may_wrap(path: &str, line: &str) -> bool {
+    let table = path.ends_with(".md") && line.starts_with('|');
+    !(table || line.contains("https://") || path.starts_with("LICENSE-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaints(path: &str, text: &str) -> usize {
+        check_file(path, text).len()
+    }
+
+    #[test]
+    fn long_lines_are_found_where_they_can_be_broken() {
+        let long = format!("{}\n", "ä".repeat(121));
+        assert_eq!(complaints("a.rs", &long), 1);
+        assert_eq!(complaints("a.md", &format!("|{long}")), 0);
+        assert_eq!(complaints("a.rs", &format!("{}\n", "ä".repeat(120))), 0);
+    }
+
+    #[test]
+    fn blanks_at_the_end_are_found() {
+        assert_eq!(complaints("a.md", "text \n"), 1);
+        assert_eq!(complaints("a.md", "text"), 1);
+        assert_eq!(complaints("a.md", "text\n"), 0);
+    }
+
+    #[test]
+    fn unfinished_work_is_found_as_a_word() {
+        let mark = UNFINISHED[0];
+        assert_eq!(complaints("a.rs", &format!("// {mark}: later\n")), 1);
+        assert_eq!(complaints("a.rs", &format!("// {mark}RUS\n")), 0);
+    }
+
+    #[test]
+    fn machine_paths_are_found() {
+        for folder in MACHINE_PATHS {
+            assert_eq!(complaints("a.rs", &format!("\"{folder}x\"\n")), 1);
+        }
+    }
+}

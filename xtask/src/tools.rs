@@ -1,0 +1,222 @@
+//! What the checks need beyond a Rust toolchain and git, set up when it is missing: system packages with apt when we
+//! are root, everything else privately under the target folder. Where that cannot be, one line says what to install.
+
+use crate::failure::{Failure, Result, ensure};
+use crate::process::{self, cargo, logged, output_of, program};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// The log that installations write to.
+const LOG: &str = "tools";
+/// Long enough to compile the largest tool on a slow machine.
+const INSTALL_LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// A program that cargo installs, in exactly this version, so that everybody runs the same one.
+struct Tool {
+    name: &'static str,
+    version: &'static str,
+}
+
+const CARGO_DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2" };
+const CARGO_FUZZ: Tool = Tool { name: "cargo-fuzz", version: "0.13.2" };
+
+/// A Debian package, and the file that shows that it, or its like, is there already.
+struct Package {
+    name: &'static str,
+    purpose: &'static str,
+    is_there: fn() -> bool,
+}
+
+const PACKAGES: [Package; 3] = [
+    Package { name: "g++", purpose: "compiles the fuzzing runtime", is_there: || process::is_installed("c++") },
+    Package {
+        name: "redis-tools",
+        purpose: "redis-cli loads real data",
+        is_there: || process::is_installed("redis-cli"),
+    },
+    Package { name: "wamerican-huge", purpose: "is the real data", is_there: || Path::new(WORDS).is_file() },
+];
+
+/// The word list that the end-to-end test loads: about 350,000 lines.
+pub(crate) const WORDS: &str = "/usr/share/dict/american-english-huge";
+
+/// Sets up everything.
+pub(crate) fn all() -> Result<String> {
+    for component in ["fmt", "clippy"] {
+        output_of(&mut cargo(&[component, "--version"]))
+            .map_err(|_| Failure::new(format!("install `cargo {component}` (rustup component add rustfmt clippy)")))?;
+    }
+    let mut added = Vec::new();
+    for package in &PACKAGES {
+        if !(package.is_there)() {
+            install_package(package)?;
+            added.push(package.name);
+        }
+    }
+    for tool in [&CARGO_DENY, &CARGO_FUZZ] {
+        if install_tool(tool)? {
+            added.push(tool.name);
+        }
+    }
+    if install_nightly()? {
+        added.push("nightly");
+    }
+    Ok(if added.is_empty() { "all there".into() } else { format!("added {}", added.join(", ")) })
+}
+
+/// Sets up what fuzzing needs and nothing else.
+pub(crate) fn fuzzing() -> Result {
+    for package in PACKAGES.iter().filter(|package| package.name == "g++" && !(package.is_there)()) {
+        install_package(package)?;
+    }
+    install_tool(&CARGO_FUZZ)?;
+    install_nightly()?;
+    Ok(())
+}
+
+fn install_package(package: &Package) -> Result {
+    let advice = || format!("install the Debian package `{}`: it {}", package.name, package.purpose);
+    let root = output_of(&mut program("id", &["-u"])).is_ok_and(|id| id.trim() == "0");
+    ensure(root && process::is_installed("apt-get"), advice)?;
+    let install = || {
+        let mut command = program("apt-get", &["install", "-y", "--no-install-recommends", package.name]);
+        logged(LOG, INSTALL_LIMIT, command.env("DEBIAN_FRONTEND", "noninteractive"))
+    };
+    // The list of packages may be old, or missing: fetch it only if the first try fails.
+    if install().is_err() {
+        let updated = logged(LOG, INSTALL_LIMIT, &mut program("apt-get", &["update"])).and_then(|_| install());
+        updated.map_err(|failure| failure.during(&advice()))?;
+    }
+    ensure((package.is_there)(), || format!("{}, but apt-get brought something else", advice()))
+}
+
+fn tools() -> PathBuf {
+    process::target().join("tools")
+}
+
+/// The path of a tool that cargo installed for us.
+fn installed(tool: &Tool) -> PathBuf {
+    tools().join("bin").join(tool.name)
+}
+
+/// Whether it had to be installed.
+fn install_tool(tool: &Tool) -> Result<bool> {
+    let version = output_of(Command::new(installed(tool)).arg("--version")).unwrap_or_default();
+    if version.split_whitespace().any(|word| word == tool.version) {
+        return Ok(false);
+    }
+    // Unoptimised: they run for seconds, and would compile for minutes.
+    let what = format!("{}@{}", tool.name, tool.version);
+    let root = tools();
+    let root = root.to_string_lossy();
+    let mut command = cargo(&["install", "--locked", "--quiet", "--debug", "--root", &root, &what]);
+    let advice = format!("install {what} (cargo install --locked {what}) or reach the package registry");
+    logged(LOG, INSTALL_LIMIT, &mut command).map_err(|failure| failure.during(&advice))?;
+    Ok(true)
+}
+
+/// A program run with the nightly compiler, wherever that is. Fuzzing instruments code in ways that a stable
+/// compiler does not offer.
+fn nightly(name: &str, arguments: &[&str]) -> Command {
+    let mut command = program("rustup", &["run", "nightly", name]);
+    // The cargo that runs us is a stable one.
+    command.args(arguments).env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
+    let private = tools().join("rustup");
+    if private.is_dir() {
+        command.env("RUSTUP_HOME", private);
+    }
+    command
+}
+
+/// Whether it had to be installed.
+fn install_nightly() -> Result<bool> {
+    if output_of(&mut nightly("rustc", &["--version"])).is_ok() {
+        return Ok(false);
+    }
+    let advice = "install a nightly toolchain (rustup toolchain install nightly --profile minimal)";
+    ensure(process::is_installed("rustup"), || advice.to_string())?;
+    let private = tools().join("rustup");
+    std::fs::create_dir_all(&private)?;
+    let mut command = program("rustup", &["toolchain", "install", "nightly", "--profile", "minimal"]);
+    let outcome = logged(LOG, INSTALL_LIMIT, command.arg("--no-self-update").env("RUSTUP_HOME", &private));
+    if outcome.is_err() {
+        std::fs::remove_dir_all(&private)?;
+    }
+    outcome.map_err(|failure| failure.during(advice))?;
+    Ok(true)
+}
+
+/// `cargo fuzz` with these arguments.
+pub(crate) fn cargo_fuzz(arguments: &[&str]) -> Command {
+    let mut command = nightly(&installed(&CARGO_FUZZ).to_string_lossy(), &["fuzz"]);
+    command.args(arguments);
+    command
+}
+
+/// `cargo deny` over one workspace.
+fn cargo_deny(manifest: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(installed(&CARGO_DENY));
+    command.current_dir(process::root()).args(["--manifest-path", manifest, "--workspace", "--locked"]).args(arguments);
+    command
+}
+
+const MANIFESTS: [&str; 2] = ["Cargo.toml", "fuzz/Cargo.toml"];
+
+/// Licences, duplicates and sources of every dependency, as `deny.toml` allows them. Advisories too if their database
+/// is on this machine; if it is not, that is said, for the rest needs no network and this would.
+pub(crate) fn deny() -> Result<String> {
+    let check = |manifest, what: &[&str]| {
+        let arguments = [&["--offline", "check", "--config", "deny.toml", "--hide-inclusion-graph"], what].concat();
+        logged("deny", Duration::from_secs(300), &mut cargo_deny(manifest, &arguments))
+    };
+    for manifest in MANIFESTS {
+        check(manifest, &["licenses", "bans", "sources"])?;
+    }
+    if !advisories_are_here() {
+        return Ok("licences, bans, sources; NOT advisories: run `cargo xtask advisories` with network".into());
+    }
+    for manifest in MANIFESTS {
+        check(manifest, &["advisories"])?;
+    }
+    Ok("licences, bans, sources, advisories as last fetched".into())
+}
+
+/// Whether `cargo deny` has fetched the advisory database before.
+fn advisories_are_here() -> bool {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cargo")));
+    home.is_some_and(|home| {
+        std::fs::read_dir(home.join("advisory-dbs")).is_ok_and(|mut entries| entries.next().is_some())
+    })
+}
+
+/// `cargo xtask advisories`.
+pub(crate) fn advisories(arguments: &[String]) -> Result {
+    crate::Options::parse(arguments, &[])?;
+    install_tool(&CARGO_DENY)?;
+    for manifest in MANIFESTS {
+        let mut command = cargo_deny(manifest, &["check", "--config", "deny.toml", "advisories"]);
+        logged("advisories", Duration::from_secs(300), &mut command)?;
+    }
+    println!("no advisory against any dependency");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_is_asked_for_by_name_and_purpose() {
+        for package in &PACKAGES {
+            assert!(!package.name.is_empty() && package.purpose.split(' ').count() > 2, "{}", package.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_tool_is_not_taken_for_installed() {
+        let nothing = Tool { name: "no-such-tool", version: "1.0.0" };
+        assert!(output_of(Command::new(installed(&nothing)).arg("--version")).is_err());
+    }
+}
