@@ -54,8 +54,8 @@ pub(crate) fn output_of(command: &mut Command) -> Result<String> {
     Ok(text)
 }
 
-/// Runs a command to its end with all that it prints appended to the log `verify/<log>.log` under the target folder, and returns that output.
-/// If it fails or takes longer than `limit`, shows the end of the output and fails.
+/// Runs a command to its end and returns all that it prints, which is also appended to a log in the folder `verify`
+/// under the target folder. If it fails or takes longer than `limit`, shows the end of the output and fails.
 pub(crate) fn logged(log: &str, limit: Duration, command: &mut Command) -> Result<String> {
     let name = describe(command);
     let path = log_path(log)?;

@@ -118,7 +118,8 @@ mod tests {
 
     #[test]
     fn commands_are_found_in_code() {
-        let text = "`bezant sim --f 1` bezant x\n```sh\n$ bezant kv get a && bezant --help\ncargo run --release -- demo\n```\n";
+        let text = "`bezant sim --f 1` bezant x\n\
+            ```sh\n$ bezant kv get a && bezant --help\ncargo run --release -- demo\n```\n";
         let found = commands(text, &BINARY);
         let lines: Vec<_> = found.iter().map(|found| (found.line, found.words.join(" "))).collect();
         let expected = [(1, "sim --f 1"), (3, "kv get a"), (4, "demo")];

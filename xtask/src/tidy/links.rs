@@ -108,7 +108,10 @@ fn mentions(files: &Files) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in files.iter().filter(|(path, _)| path.ends_with(".rs") || path.ends_with(".md")) {
         for (index, line) in text.lines().enumerate() {
-            for (at, _) in line.match_indices(FOLDER) {
+            // In a program only what a comment says is meant for a reader.
+            let comment = if path.ends_with(".md") { Some(0) } else { line.find("//") };
+            let Some(comment) = comment else { continue };
+            for (at, _) in line.match_indices(FOLDER).filter(|(at, _)| *at >= comment) {
                 let word = |c: char| c.is_alphanumeric() || matches!(c, '/' | '-' | '_' | '.');
                 let page: String = line[at..].chars().take_while(|c| word(*c)).collect();
                 let page = page.trim_end_matches('.');

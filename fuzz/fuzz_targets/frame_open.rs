@@ -1,0 +1,27 @@
+//! A frame from a peer: never a panic. The first byte says who sent it, and whether it is given a MAC that fits, so
+//! that what is checked behind the MAC is reached as well.
+#![no_main]
+
+use bezant_core::cluster::ReplicaId;
+use bezant_core::machine::Principal;
+use bezant_core::message::Message;
+use bezant_core::wire::Wire;
+use bezant_fuzz::{CLIENT, cluster, keyring};
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+
+const RECEIVER: Principal = Principal::Replica(ReplicaId(0));
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&choice, body)) = data.split_first() else { return };
+    let from = if choice & 1 == 0 { Principal::Replica(ReplicaId(1)) } else { Principal::Client(CLIENT) };
+    let cluster = cluster();
+    let body = Bytes::copy_from_slice(body);
+    let frame = match Message::from_bytes(body.clone()) {
+        Ok(message) if choice & 2 == 0 => Bytes::from(message.sealed(&keyring(&cluster, from), RECEIVER)),
+        _ => body,
+    };
+    if let Ok(incoming) = Message::open(frame, from, &cluster, &keyring(&cluster, RECEIVER)) {
+        assert_eq!(incoming.from, from);
+    }
+});
