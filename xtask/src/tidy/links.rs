@@ -102,23 +102,25 @@ fn anchors(text: &str) -> BTreeMap<String, usize> {
     seen
 }
 
-/// `docs/….md` in the text or the comments of any file.
+/// Pages that a comment of a program names, or a document under their path from the root.
 fn mentions(files: &Files) -> Vec<Finding> {
-    const FOLDER: &str = "docs/";
     let mut findings = Vec::new();
-    for (path, text) in files.iter().filter(|(path, _)| path.ends_with(".rs") || path.ends_with(".md")) {
+    for (path, text) in files {
+        let document = path.ends_with(".md");
+        if !document && !path.ends_with(".rs") {
+            continue;
+        }
         for (index, line) in text.lines().enumerate() {
-            // In a program only what a comment says is meant for a reader.
-            let comment = if path.ends_with(".md") { Some(0) } else { line.find("//") };
-            let Some(comment) = comment else { continue };
-            for (at, _) in line.match_indices(FOLDER).filter(|(at, _)| *at >= comment) {
-                let word = |c: char| c.is_alphanumeric() || matches!(c, '/' | '-' | '_' | '.');
-                let page: String = line[at..].chars().take_while(|c| word(*c)).collect();
-                let page = page.trim_end_matches('.');
-                let whole = !line[..at].ends_with(word);
-                if whole && page.ends_with(".md") && !files.contains_key(page) {
-                    findings.push(Finding::new(path, index + 1, format!("mentions `{page}`, which does not exist")));
-                }
+            if !document && !line.trim_start().starts_with("//") {
+                continue;
+            }
+            // What a document links was checked before.
+            let shown = line.replace("](", "](./");
+            let pages = shown.split(|c: char| !c.is_alphanumeric() && !"/-_.".contains(c));
+            let pages = pages.map(|page| page.trim_end_matches('.')).filter(|page| page.ends_with(".md"));
+            let from_root = |page: &&str| page.starts_with("docs/") || (!document && page.contains('/'));
+            for page in pages.filter(from_root).filter(|page| !files.contains_key(*page)) {
+                findings.push(Finding::new(path, index + 1, format!("mentions `{page}`, which does not exist")));
             }
         }
     }
@@ -166,9 +168,11 @@ mod tests {
 
     #[test]
     fn mentions_of_missing_pages_are_found() {
-        let missing = concat!("docs/", "gone.md");
-        let files = documents(&[("a.rs", &format!("//! See `{missing}`.\n//! See other-{missing}.\n"))]);
-        assert_eq!(check(&files).len(), 1);
+        let files = documents(&[
+            ("a.rs", "//! See `docs/gone.md`.\nlet page = \"docs/gone.md\";\n    // Or notes/gone.md, not gone.md.\n"),
+            ("A.md", "As docs/gone.md says, and sub/gone.md does not.\n"),
+        ]);
+        assert_eq!(check(&files).len(), 3);
     }
 
     #[test]
