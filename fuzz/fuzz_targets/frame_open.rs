@@ -6,7 +6,7 @@ use bezant_core::cluster::ReplicaId;
 use bezant_core::machine::Principal;
 use bezant_core::message::Message;
 use bezant_core::wire::Wire;
-use bezant_fuzz::{CLIENT, cluster, keyring};
+use bezant_fuzz::{CLIENT, Credulous, four, keyring};
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 
@@ -15,13 +15,13 @@ const RECEIVER: Principal = Principal::Replica(ReplicaId(0));
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, body)) = data.split_first() else { return };
     let from = if choice & 1 == 0 { Principal::Replica(ReplicaId(1)) } else { Principal::Client(CLIENT) };
-    let cluster = cluster();
+    let cluster = four();
     let body = Bytes::copy_from_slice(body);
     let frame = match Message::from_bytes(body.clone()) {
-        Ok(message) if choice & 2 == 0 => Bytes::from(message.sealed(&keyring(&cluster, from), RECEIVER)),
+        Ok(message) if choice & 2 == 0 => Bytes::from(message.sealed(&keyring(&Credulous, &cluster, from), RECEIVER)),
         _ => body,
     };
-    if let Ok(incoming) = Message::open(frame, from, &cluster, &keyring(&cluster, RECEIVER)) {
+    if let Ok(incoming) = Message::open(frame, from, &cluster, &keyring(&Credulous, &cluster, RECEIVER)) {
         assert_eq!(incoming.from, from);
     }
 });

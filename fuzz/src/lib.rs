@@ -1,10 +1,14 @@
-//! What the fuzz targets share: a cluster of four, and keys whose signatures a fuzzer can forge.
+//! What the fuzz targets share: a cluster of four, keys, and a network between machines that the fuzzer plays.
 //!
-//! No fuzzer finds a valid signature by chance, so nothing behind the check would ever be reached. [`Credulous`]
-//! accepts one signature in two; what is behind the check must stand up to it all the same.
+//! Two suites stand in for Ed25519, for no fuzzer finds a valid signature by chance:
+//! * [`Credulous`] accepts one signature in two, so that what lies behind the check of one message is reached;
+//! * [`Sound`] accepts what the signer signed and nothing else, so that replicas may be held to their promises.
+
+pub mod cluster;
 
 use bezant_core::auth::{Keyring, PublicKey, PublicKeys, SecretKey, Signature, Suite};
 use bezant_core::cluster::{ClientId, Cluster, IdentityId, ReplicaId};
+use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::Principal;
 
 /// Keys that protect nothing.
@@ -13,7 +17,7 @@ pub struct Credulous;
 
 impl Suite for Credulous {
     fn public(&self, secret: &SecretKey) -> PublicKey {
-        PublicKey(secret.0)
+        Sound.public(secret)
     }
 
     fn sign(&self, _secret: &SecretKey, _message: &[u8]) -> Signature {
@@ -21,7 +25,34 @@ impl Suite for Credulous {
     }
 
     fn verify(&self, _public: &PublicKey, _message: &[u8], signature: &Signature) -> bool {
-        signature.0[0] % 2 == 0
+        signature.0[0].is_multiple_of(2)
+    }
+
+    fn verify_batch(&self, items: &[(PublicKey, &[u8], Signature)]) -> bool {
+        items.iter().all(|(public, message, signature)| self.verify(public, message, signature))
+    }
+
+    fn agree(&self, secret: &SecretKey, public: &PublicKey) -> Option<[u8; 32]> {
+        Sound.agree(secret, public)
+    }
+}
+
+/// A hash in the place of a signature: whoever knows how could forge it, but a fuzzer does not.
+#[derive(Clone, Copy, Debug)]
+pub struct Sound;
+
+impl Suite for Sound {
+    fn public(&self, secret: &SecretKey) -> PublicKey {
+        PublicKey(secret.0)
+    }
+
+    fn sign(&self, secret: &SecretKey, message: &[u8]) -> Signature {
+        let digest = Digest::of_parts(Domain::Signature, &[&secret.0, message]).0;
+        Signature(std::array::from_fn(|at| digest[at % 32]))
+    }
+
+    fn verify(&self, public: &PublicKey, message: &[u8], signature: &Signature) -> bool {
+        self.sign(&SecretKey(public.0), message) == *signature
     }
 
     fn verify_batch(&self, items: &[(PublicKey, &[u8], Signature)]) -> bool {
@@ -40,21 +71,21 @@ pub const CLIENT: ClientId = ClientId { identity: IdentityId(1), session: 0 };
 ///
 /// # Panics
 /// Never: four replicas are a cluster.
-pub fn cluster() -> Cluster {
+pub fn four() -> Cluster {
     Cluster::of([7; 16], 4).expect("four replicas are a cluster")
 }
 
 /// The keys of one of them, or of [`CLIENT`].
 ///
 /// # Panics
-/// If `me` is neither a replica of [`cluster`] nor [`CLIENT`].
-pub fn keyring(cluster: &Cluster, me: Principal) -> Keyring {
+/// If `me` is neither a replica of [`four`] nor [`CLIENT`].
+pub fn keyring(suite: &'static dyn Suite, cluster: &Cluster, me: Principal) -> Keyring {
     let secret = |principal| match principal {
         Principal::Replica(ReplicaId(id)) => SecretKey([id + 1; 32]),
         Principal::Client(_) => SecretKey([200; 32]),
     };
-    let replicas = cluster.replicas().map(|id| Credulous.public(&secret(Principal::Replica(id)))).collect();
-    let identities = [(CLIENT.identity, Credulous.public(&secret(Principal::Client(CLIENT))))].into();
+    let replicas = cluster.replicas().map(|id| suite.public(&secret(Principal::Replica(id)))).collect();
+    let identities = [(CLIENT.identity, suite.public(&secret(Principal::Client(CLIENT))))].into();
     let keys = PublicKeys { replicas, identities };
-    Keyring::new(&Credulous, cluster, me, secret(me), keys).expect("every key above is its owner's")
+    Keyring::new(suite, cluster, me, secret(me), keys).expect("every key above is its owner's")
 }

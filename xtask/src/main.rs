@@ -117,6 +117,7 @@ fn run_tidy(arguments: &[String]) -> Result {
 
 fn run_fuzz(arguments: &[String]) -> Result {
     let options = Options::parse(arguments, &["--seconds", "--target"])?;
+    process::clear_log("fuzz")?;
     tools::fuzzing()?;
     let seconds = options.number("--seconds", 60)?;
     println!("{}", fuzz::run(Duration::from_secs(seconds), options.text("--target"))?);

@@ -37,7 +37,7 @@ const STEPS: [Step; 17] = [
     Step { name: "commands", run: |_| commands() },
     Step { name: "saved-seeds", run: |_| seeds::saved() },
     Step { name: "fresh-seeds", run: |_| seeds::fresh(FRESH_SEEDS, &[1]) },
-    Step { name: "fuzz-fmt", run: |_| quiet("fuzz-fmt", &["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]) },
+    Step { name: "fuzz-test", run: fuzz_test },
     Step { name: "fuzz", run: |_| fuzz::run(FUZZ_SMOKE, None) },
     Step { name: "e2e-demo", run: |_| e2e::demo::run(&binary()) },
     Step { name: "e2e-cluster", run: |_| e2e::cluster::run(&binary()) },
@@ -122,6 +122,13 @@ fn test(tally: &mut Tally, log: &str, kinds: &[&str]) -> Result<String> {
     let arguments = [&["test", "--locked", "--no-fail-fast"], kinds].concat();
     let output = logged(log, CARGO_LIMIT, &mut cargo(&arguments))?;
     Ok(format!("{} passed", tally.add(&output)?))
+}
+
+/// The fuzz targets are a workspace of their own: what they share has tests too.
+fn fuzz_test(tally: &mut Tally) -> Result<String> {
+    let manifest = ["--manifest-path", "fuzz/Cargo.toml"];
+    quiet("fuzz-test", &[&["fmt", "--check"], &manifest[..]].concat())?;
+    test(tally, "fuzz-test", &[&manifest[..], &["--lib"]].concat())
 }
 
 fn doc() -> Result<String> {
