@@ -1,1 +1,4 @@
-//! Under construction.
+//! Bezant's runtime: everything that the machines of `bezant-core` must not know: sockets, clocks, threads, files.
+
+pub mod log;
+pub mod snapshot;

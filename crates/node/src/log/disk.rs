@@ -1,0 +1,139 @@
+//! The few operations on files that the log needs, behind a port so that tests can make them fail.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Files are for their owner only: records hold clients' operations.
+const FILE_MODE: u32 = 0o600;
+/// So are directories.
+const DIRECTORY_MODE: u32 = 0o700;
+
+/// Where the log writes.
+pub trait Disk: fmt::Debug + Send + Sync {
+    /// Creates a file, or empties the one that is there.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+    /// Opens a file that exists.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+    /// Renames a file, replacing one that may be there.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Deletes a file.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes creations, renames and deletions in a directory durable.
+    ///
+    /// # Errors
+    /// Those of the file system. A failure is final, as for [`DiskFile::sync`].
+    fn sync_directory(&self, path: &Path) -> io::Result<()>;
+}
+
+/// An open file of a [`Disk`].
+pub trait DiskFile: fmt::Debug + Send {
+    /// Writes some of `bytes` at `offset`; says how many.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+    /// Reserves space and extends the file with zeros, so that later writes need not change its metadata.
+    ///
+    /// # Errors
+    /// Those of the file system; [`io::ErrorKind::Unsupported`] where it cannot reserve.
+    fn allocate(&mut self, offset: u64, bytes: u64) -> io::Result<()>;
+    /// Cuts the file.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn truncate(&mut self, bytes: u64) -> io::Result<()>;
+    /// Makes everything written durable. After a failure the kernel may have dropped what was written and a second
+    /// call would claim success: a failure is final.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// The file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).truncate(true).mode(FILE_MODE).open(path)?;
+        Ok(Box::new(RealFile(file)))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(RealFile(OpenOptions::new().write(true).open(path)?)))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+}
+
+#[derive(Debug)]
+struct RealFile(File);
+
+impl DiskFile for RealFile {
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.0.write_at(bytes, offset)
+    }
+
+    fn allocate(&mut self, offset: u64, bytes: u64) -> io::Result<()> {
+        rustix::fs::fallocate(&self.0, rustix::fs::FallocateFlags::empty(), offset, bytes).map_err(io::Error::from)
+    }
+
+    fn truncate(&mut self, bytes: u64) -> io::Result<()> {
+        self.0.set_len(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}
+
+/// Writes all of `bytes` at `offset`. Says how far it came if it fails, so that the rest can be tried later.
+pub(crate) fn write_all(file: &mut dyn DiskFile, bytes: &[u8], offset: u64) -> Result<(), (usize, io::Error)> {
+    let mut written = 0;
+    while written < bytes.len() {
+        match file.write_at(&bytes[written..], offset + written as u64) {
+            Ok(0) => return Err((written, io::ErrorKind::WriteZero.into())),
+            Ok(count) => written += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err((written, error)),
+        }
+    }
+    Ok(())
+}
+
+/// Whether the cause may go away by itself: no space, or no quota, left.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Creates a directory, and those above it, for its owner only.
+pub(crate) fn create_directory(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path)
+}

@@ -1,0 +1,327 @@
+//! The write-ahead log: what a replica must find again after a crash, before it says anything that depends on it.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `log-<number>.bin` | segments of records; each begins where a snapshot ends |
+//! | `snapshot-<sequence>.bin` | a stable version of the state, see [`crate::snapshot`] |
+//! | `lock` | held by the process that uses the directory |
+//! | `reserve` | space given back at shutdown when the disk is full |
+//!
+//! The event loop appends and never waits. A thread writes everything that has gathered with one write and one
+//! `fdatasync`, while the next group gathers; another thread writes snapshots. `docs/durability.md` says what must be
+//! durable before what, and why a restart is safe.
+//!
+//! Three rules about failures:
+//! * An fsync that failed is final. The kernel may have dropped the data, and asked again it would claim success.
+//! * A full disk is not final: records wait in memory until there is space again, and nothing leaves meanwhile.
+//! * A log that cannot be shown whole is not used. A torn tail that nobody was promised is cut; anything else is
+//!   [`OpenError::Damaged`].
+
+pub mod disk;
+mod files;
+pub(crate) mod format;
+mod recovery;
+mod segment;
+mod shared;
+mod snapshots;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use format::Identity;
+pub use recovery::{initialise, open, replace_lost};
+
+use bezant_core::checkpoint::Snapshot;
+use bezant_core::protocols::pbft::PbftRecord;
+use bezant_core::replica::{LogRecord, Record, SnapshotRecord};
+use bezant_core::wire::Wire;
+use disk::{Disk, RealDisk};
+use shared::{Closing, Rotation, Shared, Work};
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use writer::{Active, Place, Writer};
+
+/// How the log uses the disk.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where it writes.
+    pub disk: Arc<dyn Disk>,
+    /// Segments grow by this many bytes at a time.
+    pub allocation_bytes: u64,
+    /// Space kept back for the shutdown. 0: none.
+    pub reserve_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { disk: Arc::new(RealDisk), allocation_bytes: 16 << 20, reserve_bytes: 4 << 20 }
+    }
+}
+
+/// What keeps records from becoming durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogFailure {
+    /// The disk is full. The log tries again by itself; nothing is lost.
+    Full(String),
+    /// A write or an fsync failed. Final: what is on the disk is known only after the next start has read it.
+    Broken(String),
+}
+
+impl fmt::Display for LogFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full(error) => write!(f, "the log's disk is full, the replica waits for space: {error}"),
+            Self::Broken(error) => write!(f, "the log's disk failed, the replica must be restarted: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for LogFailure {}
+
+/// Why a log cannot be opened. Each message says what to do.
+#[derive(Debug)]
+pub enum OpenError {
+    /// Another process uses the directory.
+    InUse {
+        /// Which.
+        directory: PathBuf,
+    },
+    /// There is a log where a new one was to be made.
+    Exists {
+        /// Where.
+        directory: PathBuf,
+    },
+    /// The directory has no log: it was emptied, or never initialised.
+    LogLost {
+        /// Which.
+        directory: PathBuf,
+    },
+    /// Something that was durable is not as it was written.
+    Damaged {
+        /// Where.
+        file: PathBuf,
+        /// The first byte that is not right.
+        offset: u64,
+        /// What is wrong there.
+        what: String,
+    },
+    /// The file belongs to another replica or cluster, or the cluster's parameters have changed.
+    Foreign {
+        /// Which file.
+        file: PathBuf,
+        /// Whose it is.
+        found: Identity,
+        /// Whose it should be.
+        expected: Identity,
+    },
+    /// The file was written by another version of this program.
+    Version {
+        /// Which file.
+        file: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// The file system says no.
+    Io {
+        /// About what.
+        file: PathBuf,
+        /// What it says.
+        error: io::Error,
+    },
+}
+
+impl OpenError {
+    fn damaged(file: &Path, offset: u64, what: impl Into<String>) -> Self {
+        Self::Damaged { file: file.to_owned(), offset, what: what.into() }
+    }
+
+    fn io(file: &Path, error: io::Error) -> Self {
+        Self::Io { file: file.to_owned(), error }
+    }
+
+    /// Whether `--recover-lost-log` is the way on.
+    pub const fn is_recoverable_as_learner(&self) -> bool {
+        matches!(self, Self::LogLost { .. } | Self::Damaged { .. })
+    }
+}
+
+/// What to do about a log that cannot be shown whole.
+const REJOIN: &str = "The replica can no longer show what it promised and must not vote. Start it once with \
+    --recover-lost-log: it learns the state from the others and votes again when it is past all it may have said. \
+    Until then it counts as one of the f faulty replicas.";
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InUse { directory } => {
+                write!(f, "{} is in use by another process: stop that one first", directory.display())
+            }
+            Self::Exists { directory } => write!(f, "{} already has a log: it is kept as it is", directory.display()),
+            Self::LogLost { directory } => write!(f, "{} has no log. {REJOIN}", directory.display()),
+            Self::Damaged { file, offset, what } => {
+                write!(f, "{} is damaged at byte {offset}: {what}. {REJOIN}", file.display())
+            }
+            Self::Foreign { file, found, expected } if found.cluster == expected.cluster => {
+                let (found, expected) = (found.replica, expected.replica);
+                write!(f, "{} belongs to replica {found}, not {expected}: check `replica`", file.display())
+            }
+            Self::Foreign { file, .. } => {
+                let file = file.display();
+                write!(f, "{file} was written under another cluster.toml: restore the one that it was written under")
+            }
+            Self::Version { file, version } => {
+                write!(f, "{} has format version {version}, which this program does not know", file.display())
+            }
+            Self::Io { file, error } => write!(f, "{}: {error}", file.display()),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// What [`open`] found.
+#[derive(Debug)]
+pub struct Recovered {
+    /// The newest usable snapshot; `None`: the state before the first batch.
+    pub snapshot: Option<Snapshot>,
+    /// Every record since, oldest first. Around a new snapshot some may be there twice.
+    pub records: Vec<LogRecord>,
+    /// The replica lost an earlier log and has not written down yet from where on it may vote.
+    pub lost_log: bool,
+    /// The log, ready for more.
+    pub log: Log,
+    /// What an operator may want to know.
+    pub notes: Vec<String>,
+}
+
+/// An open log, as the event loop sees it. Nothing here waits for a disk, except [`Log::close`].
+#[derive(Debug)]
+pub struct Log {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    /// Frames that were not handed over yet.
+    frames: Vec<u8>,
+    /// Complete pieces of work that were not handed over yet.
+    work: Vec<Work>,
+    position: u64,
+    /// Whether the replica may vote, or has written down from where on: see [`Recovered::lost_log`].
+    abstains: bool,
+    _lock: File,
+}
+
+impl Log {
+    fn start(place: Place, active: Active, shared: Shared, lock: File, abstains: bool) -> Self {
+        let shared = Arc::new(shared);
+        let writer = Writer { place: place.clone(), shared: Arc::clone(&shared), active };
+        let for_snapshots = Arc::clone(&shared);
+        let threads = vec![
+            std::thread::spawn(move || writer.run()),
+            std::thread::spawn(move || snapshots::run(&place, &for_snapshots)),
+        ];
+        Self { shared, threads, frames: Vec::new(), work: Vec::new(), position: 0, abstains, _lock: lock }
+    }
+
+    /// Sets what is called, on any thread, whenever [`Log::durable`] or [`Log::failure`] has changed. Only the first
+    /// call counts.
+    pub fn set_wake(&self, wake: Arc<dyn Fn() + Send + Sync>) {
+        self.shared.set_wake(wake);
+    }
+
+    /// Appends a record. It is on its way to the disk after [`Log::start_sync`].
+    pub fn append(&mut self, record: &Record) {
+        match record {
+            Record::Log(record) => {
+                self.position += 1;
+                Self::encode(record, &mut self.abstains, &mut self.frames);
+            }
+            Record::Snapshot(snapshot) => self.append_snapshot(snapshot),
+        }
+    }
+
+    fn append_snapshot(&mut self, record: &SnapshotRecord) {
+        self.gather();
+        self.position += u64::from(record.transferred);
+        let holds = record.transferred.then_some(self.position);
+        let mut live = Vec::new();
+        for record in &record.live {
+            Self::encode(record, &mut self.abstains, &mut live);
+        }
+        let snapshot = record.snapshot.clone();
+        self.work.push(Work::Rotate(Box::new(Rotation { snapshot, live, holds, abstains: self.abstains })));
+    }
+
+    fn encode(record: &LogRecord, abstains: &mut bool, out: &mut Vec<u8>) {
+        *abstains |= matches!(record.record, PbftRecord::Abstain(_));
+        format::push_open_frame(out, |out| record.encode(out));
+    }
+
+    /// Makes a piece of work of the frames.
+    fn gather(&mut self) {
+        if !self.frames.is_empty() {
+            let empty = self.shared.take_spare();
+            self.work.push(Work::Frames(std::mem::replace(&mut self.frames, empty)));
+        }
+    }
+
+    /// Hands everything appended so far to the log thread. While one sync runs the next group gathers.
+    pub fn start_sync(&mut self) {
+        self.gather();
+        if !self.work.is_empty() {
+            self.shared.enqueue(self.work.drain(..), self.position);
+        }
+    }
+
+    /// Records appended since the start that others wait for: all but snapshots of the replica's own state.
+    pub const fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// How many of them are durable.
+    pub fn durable(&self) -> u64 {
+        self.shared.durable()
+    }
+
+    /// What keeps [`Log::durable`] from going on, if something does.
+    pub fn failure(&self) -> Option<LogFailure> {
+        self.shared.failure()
+    }
+
+    /// Calls of fdatasync on segments since the start.
+    pub fn syncs(&self) -> u64 {
+        self.shared.syncs.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of records written since the start.
+    pub fn bytes(&self) -> u64 {
+        self.shared.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Writes what was appended and ends. If the disk is full the reserve is given up for it.
+    ///
+    /// # Errors
+    /// [`LogFailure`] if something could not be made durable.
+    pub fn close(mut self) -> Result<(), LogFailure> {
+        self.start_sync();
+        self.end(Closing::Flush);
+        self.shared.failure().map_or(Ok(()), Err)
+    }
+
+    fn end(&mut self, closing: Closing) {
+        self.shared.close(closing);
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has already said so on standard error; nothing it had is durable.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.end(Closing::Abandon);
+    }
+}

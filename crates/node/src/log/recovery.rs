@@ -1,0 +1,259 @@
+//! Creates a log, and finds again what one says.
+
+use super::disk::{Disk, create_directory, is_full};
+use super::files::{self, Listing};
+use super::format::{Header, Identity};
+use super::segment::Segment;
+use super::shared::Shared;
+use super::writer::{Active, Place, random_salt};
+use super::{Log, OpenError, Options, Recovered};
+use crate::snapshot::{self, SnapshotError};
+use bezant_core::checkpoint::Snapshot;
+use bezant_core::protocols::pbft::PbftRecord;
+use bezant_core::replica::LogRecord;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// The number of a log's first segment.
+const FIRST_SEGMENT: u64 = 1;
+
+/// Takes the directory for this process. The lock ends with the file that is returned.
+fn lock(directory: &Path) -> Result<File, OpenError> {
+    let path = directory.join(files::LOCK);
+    let mut options = OpenOptions::new();
+    let file = options
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(|error| OpenError::io(&path, error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { directory: directory.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(OpenError::io(&path, error)),
+    }
+}
+
+fn create_first_segment(directory: &Path, options: &Options, identity: &Identity, lost: bool) -> Result<(), OpenError> {
+    let write = || {
+        let salt = random_salt()?;
+        let header = Header { identity: *identity, lost, segment: FIRST_SEGMENT, first: 0, salt };
+        Active::create(&place(directory, options, identity), header, &[])
+    };
+    write().map_err(|error| OpenError::io(&files::segment(directory, FIRST_SEGMENT), error))?;
+    Ok(())
+}
+
+fn place(directory: &Path, options: &Options, identity: &Identity) -> Place {
+    Place {
+        disk: options.disk.clone(),
+        directory: directory.to_owned(),
+        identity: *identity,
+        allocation: options.allocation_bytes,
+    }
+}
+
+/// Creates the log of a replica that has never run. From then on a directory without a log is a lost one.
+///
+/// # Errors
+/// [`OpenError::Exists`] if there is a log already; [`OpenError::InUse`]; [`OpenError::Io`].
+pub fn initialise(directory: &Path, identity: &Identity, options: &Options) -> Result<(), OpenError> {
+    create_directory(directory).map_err(|error| OpenError::io(directory, error))?;
+    let _lock = lock(directory)?;
+    let listing = Listing::of(directory)?;
+    if !listing.segments.is_empty() || !listing.snapshots.is_empty() {
+        return Err(OpenError::Exists { directory: directory.to_owned() });
+    }
+    create_first_segment(directory, options, identity, false)
+}
+
+/// Sets aside whatever is left of a lost or damaged log and begins one that remembers this: [`open`] will say
+/// `lost` until the replica has written down from where on it may vote again.
+///
+/// # Errors
+/// [`OpenError::InUse`]; [`OpenError::Io`].
+pub fn replace_lost(directory: &Path, identity: &Identity, options: &Options) -> Result<(), OpenError> {
+    let _lock = lock(directory)?;
+    let listing = Listing::of(directory)?;
+    let remains: Vec<_> = listing.segments.values().chain(listing.snapshots.values()).collect();
+    if !remains.is_empty() {
+        let aside = (1..)
+            .map(|number| directory.join(format!("lost-{number}")))
+            .find(|path| !path.exists())
+            .expect("some number is free");
+        create_directory(&aside).map_err(|error| OpenError::io(&aside, error))?;
+        for path in remains {
+            let name = path.file_name().expect("listed files have names");
+            std::fs::rename(path, aside.join(name)).map_err(|error| OpenError::io(path, error))?;
+        }
+    }
+    create_first_segment(directory, options, identity, true)
+}
+
+/// Reads the log of a replica and opens it for writing.
+///
+/// # Errors
+/// [`OpenError`]: each says what to do.
+pub fn open(directory: &Path, identity: &Identity, options: &Options) -> Result<Recovered, OpenError> {
+    if !directory.is_dir() {
+        return Err(OpenError::LogLost { directory: directory.to_owned() });
+    }
+    let lock = lock(directory)?;
+    let listing = Listing::of(directory)?;
+    if listing.segments.is_empty() {
+        return Err(OpenError::LogLost { directory: directory.to_owned() });
+    }
+    let mut notes = Vec::new();
+    let (start, snapshot) = choose_snapshot(&listing, identity, &mut notes)?;
+    let segments = read_segments(directory, &listing, start, identity)?;
+    let lost_log = is_lost(&segments);
+    let place = place(directory, options, identity);
+    let (records, last) = split_last(segments);
+    let active = resume(&place, last, &mut notes)?;
+    // Only now: before, the names of what replaces them may have been in the kernel's memory only.
+    clean_up(&place, &listing, start, snapshot.as_ref(), &mut notes);
+    reserve(&*options.disk, directory, options, &mut notes);
+    let log = Log::start(place, active, Shared::default(), lock, !lost_log);
+    Ok(Recovered { snapshot, records, lost_log, log, notes })
+}
+
+/// The newest snapshot that is as it was written, and the first segment that is needed with it.
+fn choose_snapshot(
+    listing: &Listing,
+    identity: &Identity,
+    notes: &mut Vec<String>,
+) -> Result<(u64, Option<Snapshot>), OpenError> {
+    let mut unusable = None;
+    for path in listing.snapshots.values().rev() {
+        match snapshot::read(path, identity) {
+            Ok((descriptor, _)) if !listing.segments.contains_key(&descriptor.segment) => {
+                let what = format!("the snapshot goes on in log-{}.bin, which is missing", descriptor.segment);
+                unusable.get_or_insert(OpenError::damaged(path, 0, what));
+            }
+            Ok((descriptor, snapshot)) => return Ok((descriptor.segment, Some(snapshot))),
+            Err(SnapshotError::Foreign(found)) => {
+                return Err(OpenError::Foreign { file: path.clone(), found, expected: *identity });
+            }
+            Err(SnapshotError::Version(version)) => return Err(OpenError::Version { file: path.clone(), version }),
+            Err(SnapshotError::Io(error)) => return Err(OpenError::io(path, error)),
+            Err(SnapshotError::Damaged { offset, what }) => {
+                notes
+                    .push(format!("{} is damaged at byte {offset} ({what}): looking for an older one", path.display()));
+                unusable.get_or_insert(OpenError::damaged(path, offset, what));
+            }
+        }
+    }
+    if listing.segments.contains_key(&FIRST_SEGMENT) {
+        return Ok((FIRST_SEGMENT, None));
+    }
+    let (number, path) = listing.segments.first_key_value().expect("there is a segment");
+    let missing = || OpenError::damaged(path, 0, format!("the snapshot before segment {number} is missing"));
+    Err(unusable.unwrap_or_else(missing))
+}
+
+/// Reads every segment from `start` on; together they must be one chain.
+fn read_segments(
+    directory: &Path,
+    listing: &Listing,
+    start: u64,
+    identity: &Identity,
+) -> Result<Vec<Segment>, OpenError> {
+    let mut segments: Vec<Segment> = Vec::new();
+    for (expected, (&number, path)) in (start..).zip(listing.segments.range(start..)) {
+        if number != expected {
+            let missing = files::segment(directory, expected);
+            return Err(OpenError::damaged(&missing, 0, "the segment is missing"));
+        }
+        let segment = Segment::read(path, identity)?;
+        if segment.header.segment != number {
+            return Err(OpenError::damaged(path, 0, format!("this is segment {}", segment.header.segment)));
+        }
+        // A segment is begun only when the one before it is durable, whole.
+        if let Some(before) = segments.last()
+            && before.chain.next != segment.header.first
+        {
+            return Err(OpenError::damaged(&before.path, before.end, "a record that was durable is missing"));
+        }
+        segments.push(segment);
+    }
+    Ok(segments)
+}
+
+/// Whether the replica lost an earlier log and has not yet written down from where on it may vote.
+fn is_lost(segments: &[Segment]) -> bool {
+    let abstains = |record: &LogRecord| matches!(record.record, PbftRecord::Abstain(_));
+    segments.last().is_some_and(|last| last.header.lost)
+        && !segments.iter().any(|segment| segment.records.iter().any(abstains))
+}
+
+/// All records, and the segment to go on with.
+fn split_last(mut segments: Vec<Segment>) -> (Vec<LogRecord>, Segment) {
+    let records = segments.iter_mut().flat_map(|segment| std::mem::take(&mut segment.records)).collect();
+    (records, segments.pop().expect("there is a segment"))
+}
+
+/// Deletes what nothing depends on any more. What cannot be deleted is only noted.
+fn clean_up(place: &Place, listing: &Listing, start: u64, snapshot: Option<&Snapshot>, notes: &mut Vec<String>) {
+    let current = snapshot.map(|snapshot| snapshot.sequence().0);
+    let old_segments = listing.segments.range(..start).map(|(_, path)| path);
+    let other_snapshots = listing.snapshots.iter().filter(|(number, _)| Some(**number) != current);
+    for path in old_segments.chain(other_snapshots.map(|(_, path)| path)).chain(&listing.unfinished) {
+        match place.disk.remove(path) {
+            Ok(()) => notes.push(format!("deleted {}, which was superseded or never finished", path.display())),
+            Err(error) => notes.push(format!("{} cannot be deleted: {error}", path.display())),
+        }
+    }
+}
+
+/// Keeps some space back, so that a full disk does not keep a replica from writing its last records.
+fn reserve(disk: &dyn Disk, directory: &Path, options: &Options, notes: &mut Vec<String>) {
+    let path = directory.join(files::RESERVE);
+    let is_there = std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() >= options.reserve_bytes);
+    if is_there || options.reserve_bytes == 0 {
+        return;
+    }
+    let result = disk.create(&path).and_then(|mut file| file.allocate(0, options.reserve_bytes));
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+        Err(error) => {
+            let _ = disk.remove(&path);
+            let hint = if is_full(&error) { " (the disk is almost full)" } else { "" };
+            notes.push(format!("no space could be kept back for the shutdown: {error}{hint}"));
+        }
+        Ok(()) => {}
+    }
+}
+
+/// Cuts the torn tail off the last segment and makes the rest durable: it may so far only be in the kernel's memory.
+fn resume(place: &Place, last: Segment, notes: &mut Vec<String>) -> Result<Active, OpenError> {
+    if last.torn {
+        notes.push(format!(
+            "{}: cut at byte {}, where a write was interrupted; nobody was promised what follows",
+            last.path.display(),
+            last.end
+        ));
+    }
+    let reopen = || {
+        let mut file = place.disk.open(&last.path)?;
+        if last.torn {
+            file.truncate(last.end)?;
+        }
+        file.sync()?;
+        place.disk.sync_directory(&place.directory)?;
+        Ok(file)
+    };
+    let file = reopen().map_err(|error| OpenError::io(&last.path, error))?;
+    Ok(Active {
+        file,
+        header: last.header,
+        chain: last.chain,
+        offset: last.end,
+        allocated: if last.torn { last.end } else { last.size },
+        unwritten: Vec::new(),
+        dirty: false,
+        mark_due: true,
+    })
+}

@@ -1,0 +1,178 @@
+//! Crashes at every byte and at every step, and rot.
+
+use super::super::format::HEADER_BYTES;
+use super::super::segment::Segment;
+use super::*;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const SEGMENT: &str = "log-1.bin";
+
+/// A log in which 1 to 5 were reported durable and 6 to 9 were written but never synced. Also where the first of
+/// these begins, and the end of the last.
+fn with_unsynced_tail() -> (Directory, Vec<u8>, usize, usize) {
+    let directory = Directory::initialised();
+    let disk = Arc::new(FaultyDisk::default());
+    let mut log = directory.open_with(disk.clone()).unwrap().log;
+    append(&mut log, 1..=3);
+    wait_durable(&log, 3);
+    append(&mut log, 4..=5);
+    wait_durable(&log, 5);
+    // Header, the marks of the open and of two syncs, five records: all of it is in the file at some point.
+    let read = || Segment::read(&directory.path().join(SEGMENT), &identity()).unwrap();
+    wait_until(|| read().chain.next == 3 + 5);
+    let start = read().end as usize;
+    disk.switches().sync_fails.store(true, Ordering::SeqCst);
+    append(&mut log, 6..=9);
+    wait_until(|| log.failure().is_some());
+    let stop = read().end as usize;
+    drop(log);
+    let bytes = directory.read(SEGMENT);
+    (directory, bytes, start, stop)
+}
+
+fn recover(directory: &Directory, bytes: Vec<u8>) -> Result<Vec<u64>, OpenError> {
+    let copy = directory.copy(&[(SEGMENT, bytes)]);
+    let recovered = copy.open()?;
+    let found = numbers(&recovered.records);
+    // What recovery leaves behind can be recovered again, with more after it.
+    let mut log = recovered.log;
+    append(&mut log, 99..=99);
+    log.close().unwrap();
+    let again = numbers(&copy.open().unwrap().records);
+    assert_eq!(again, [found.as_slice(), &[99]].concat());
+    Ok(found)
+}
+
+fn assert_prefix_with_all_durable(found: &[u64], what: &str) {
+    let all: Vec<u64> = (1..=9).collect();
+    assert!(found.len() >= 5 && all.starts_with(found), "{what}: {found:?}");
+}
+
+#[test]
+fn a_write_cut_at_any_byte_loses_nothing_that_was_durable() {
+    let (directory, bytes, start, stop) = with_unsynced_tail();
+    for cut in start..=stop {
+        let found = recover(&directory, bytes[..cut].to_vec()).unwrap();
+        assert_prefix_with_all_durable(&found, &format!("cut at {cut}"));
+        let mut zeroed = bytes.clone();
+        zeroed[cut..].fill(0);
+        let found = recover(&directory, zeroed).unwrap();
+        assert_prefix_with_all_durable(&found, &format!("zeros from {cut}"));
+    }
+    assert_eq!(recover(&directory, bytes).unwrap().len(), 9, "written, though nobody was promised it");
+}
+
+#[test]
+fn blocks_of_one_write_may_arrive_in_any_order() {
+    let (directory, bytes, start, stop) = with_unsynced_tail();
+    for hole in start..stop {
+        let mut torn = bytes.clone();
+        torn[hole..(hole + 16).min(stop)].fill(0);
+        let found = recover(&directory, torn).unwrap();
+        assert_prefix_with_all_durable(&found, &format!("hole at {hole}"));
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_seen_or_hits_only_what_nobody_was_promised() {
+    let (directory, bytes, start, stop) = with_unsynced_tail();
+    let last_mark = start - 37;
+    for bit in 0..stop * 8 {
+        match recover(&directory, flipped(&bytes, bit)) {
+            Ok(found) => {
+                assert!(bit >= last_mark * 8, "bit {bit} is in front of a mark");
+                assert_prefix_with_all_durable(&found, &format!("bit {bit}"));
+            }
+            Err(OpenError::Damaged { .. }) => {}
+            Err(error) => panic!("bit {bit}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn rot_in_the_last_group_is_told_from_a_torn_write_by_its_mark() {
+    let directory = Directory::initialised();
+    let mut log = directory.open().unwrap().log;
+    append(&mut log, 1..=4);
+    log.close().unwrap();
+    let bytes = directory.read(SEGMENT);
+    for bit in 0..bytes.len() * 8 {
+        match recover(&directory, flipped(&bytes, bit)) {
+            Ok(found) => assert_eq!(found, [1, 2, 3, 4], "bit {bit}"),
+            Err(OpenError::Damaged { .. }) => {}
+            Err(error) => panic!("bit {bit}: {error}"),
+        }
+    }
+    let error = recover(&directory, flipped(&bytes, (HEADER_BYTES + 60) * 8)).unwrap_err();
+    assert!(error.to_string().contains("--recover-lost-log"), "{error}");
+}
+
+#[test]
+fn a_missing_segment_is_damage() {
+    let directory = Directory::initialised();
+    let disk = Arc::new(FaultyDisk::default());
+    disk.block_snapshots(true);
+    let mut log = directory.open_with(disk).unwrap().log;
+    for number in 1..=3 {
+        append(&mut log, number..=number);
+        log.append(&snapshot_record(number, number..=number, false));
+    }
+    append(&mut log, 9..=9);
+    wait_durable(&log, 4);
+    drop(log);
+    assert_eq!(numbers(&directory.copy(&[]).open().unwrap().records), [1, 1, 2, 2, 3, 3, 9]);
+    for missing in ["log-1.bin", "log-2.bin", "log-3.bin"] {
+        let copy = directory.copy(&[]);
+        std::fs::remove_file(copy.path().join(missing)).unwrap();
+        assert!(matches!(copy.open(), Err(OpenError::Damaged { .. })), "{missing}");
+        let copy = directory.copy(&[(missing, directory.read(missing)[..HEADER_BYTES + 3].to_vec())]);
+        assert!(matches!(copy.open(), Err(OpenError::Damaged { .. })), "{missing} cut");
+    }
+}
+
+/// A copy of the directory before every change that the log makes to it, with what was durable then.
+#[test]
+fn a_crash_at_any_step_of_a_rotation_loses_nothing() {
+    let directory = Directory::initialised();
+    let crashes = Directory::empty();
+    let disk = Arc::new(FaultyDisk::default());
+    let shared: Arc<OnceLock<Arc<Shared>>> = Arc::default();
+    let steps = Arc::new(AtomicUsize::new(0));
+    let durable = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let mut log = directory.open_with(disk.clone()).unwrap().log;
+    shared.set(Arc::clone(&log.shared)).unwrap();
+    let hook = {
+        let (from, to) = (directory.path().to_owned(), crashes.path().to_owned());
+        let (steps, durable) = (Arc::clone(&steps), Arc::clone(&durable));
+        move || {
+            let step = steps.fetch_add(1, Ordering::SeqCst);
+            durable.lock().unwrap().push(shared.get().unwrap().durable());
+            copy_directory(&from, &to.join(step.to_string()));
+        }
+    };
+    *disk.switches().before.lock().unwrap() = Some(Box::new(hook));
+    // Numbers are positions: each append is one, and no snapshot is transferred.
+    append(&mut log, 1..=6);
+    wait_durable(&log, 6);
+    log.append(&snapshot_record(4, 5..=6, false));
+    append(&mut log, 7..=9);
+    wait_durable(&log, 9);
+    log.append(&snapshot_record(8, 9..=9, false));
+    append(&mut log, 10..=11);
+    log.close().unwrap();
+    *disk.switches().before.lock().unwrap() = None;
+
+    let durable = durable.lock().unwrap().clone();
+    assert!(durable.len() > 20, "{} steps", durable.len());
+    for (step, durable) in durable.iter().enumerate() {
+        let crash = open(&crashes.path().join(step.to_string()), &identity(), &directory.options());
+        let recovered = crash.unwrap_or_else(|error| panic!("step {step}: {error}"));
+        let snapshot = recovered.snapshot.map_or(0, |snapshot| snapshot.sequence().0);
+        let found = numbers(&recovered.records);
+        for number in snapshot + 1..=*durable {
+            assert!(found.contains(&number), "step {step}: {number} is lost; snapshot {snapshot}, {found:?}");
+        }
+        assert!(found.iter().all(|number| (1..=11).contains(number)), "step {step}: {found:?}");
+    }
+}
