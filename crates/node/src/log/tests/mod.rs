@@ -106,24 +106,34 @@ fn a_transferred_snapshot_holds_back_what_follows() {
 }
 
 #[test]
-fn a_damaged_snapshot_is_replaced_by_the_one_before_if_its_segments_are_there() {
+fn a_damaged_snapshot_is_replaced_by_the_one_before_while_its_segments_are_there() {
     let directory = Directory::initialised();
     let mut log = directory.open().unwrap().log;
     append(&mut log, 1..=4);
     log.append(&snapshot_record(3, 4..=4, false));
     log.close().unwrap();
-    let (old_snapshot, old_segment) = (directory.read("snapshot-3.bin"), directory.read("log-2.bin"));
-    let mut log = directory.open().unwrap().log;
+    let disk = Arc::new(FaultyDisk::default());
+    let mut log = directory.open_with(disk.clone()).unwrap().log;
+    disk.block_snapshots(true);
     append(&mut log, 5..=9);
     log.append(&snapshot_record(8, 9..=9, false));
-    log.close().unwrap();
-    directory.write("snapshot-8.bin", &flipped(&directory.read("snapshot-8.bin"), 2_000));
+    append(&mut log, 10..=10);
+    wait_durable(&log, 6);
+    drop(log);
+    let before = directory.copy(&[]);
 
-    assert!(matches!(directory.open(), Err(OpenError::Damaged { .. })));
-    directory.write("snapshot-3.bin", &old_snapshot);
-    assert!(matches!(directory.open(), Err(OpenError::Damaged { .. })), "without its segment it is of no use");
-    directory.write("log-2.bin", &old_segment);
-    assert!(matches!(directory.open(), Err(OpenError::Damaged { .. })), "segment 2 as it was is too short for 3");
+    let mut log = directory.open().unwrap().log;
+    log.append(&snapshot_record(8, 9..=10, false));
+    log.close().unwrap();
+    let damaged = flipped(&directory.read("snapshot-8.bin"), 2_000);
+    directory.write("snapshot-8.bin", &damaged);
+    assert!(matches!(directory.open(), Err(OpenError::Damaged { .. })), "what it superseded is gone");
+
+    before.write("snapshot-8.bin", &damaged);
+    let recovered = before.open().unwrap();
+    assert_eq!(recovered.snapshot.unwrap().sequence().0, 3);
+    assert_eq!(numbers(&recovered.records), [4, 5, 6, 7, 8, 9, 9, 10]);
+    assert!(recovered.notes[0].contains("snapshot-8.bin is damaged at byte"), "{:?}", recovered.notes);
 }
 
 #[test]
