@@ -1,0 +1,303 @@
+//! `cluster.toml`: who takes part, where, with which keys, and the bounds that all share.
+
+use super::document::{Document, Section};
+use super::reference::{CHANNELS, CLIENT_AUTHS, FileKind, LIMITS, PROTOCOLS};
+use super::{Address, ConfigError, read};
+use crate::keys::{from_hex, to_hex};
+use bezant_core::auth::{Ed25519, PublicKey, PublicKeys, SecretKey, Suite};
+use bezant_core::cluster::{ClientAuth, Cluster, IdentityId, Limits, ReplicaId};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Which protocol orders requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// PBFT, as `backup(pbft, k = ∞)`.
+    #[default]
+    Pbft,
+    /// One server without protection.
+    Unreplicated,
+}
+
+/// How links are protected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Channel {
+    /// TLS 1.3 with the keys of the cluster file.
+    #[default]
+    Tls,
+    /// Not at all.
+    Plain,
+}
+
+/// A replica as the others see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaEntry {
+    /// Its number.
+    pub id: ReplicaId,
+    /// Its key.
+    pub public_key: PublicKey,
+    /// Where replicas reach it.
+    pub peer_address: Address,
+    /// Where clients reach it.
+    pub client_address: Address,
+    /// Where it serves metrics and health.
+    pub admin_address: Address,
+}
+
+/// Somebody who may send requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdentityEntry {
+    /// Its number.
+    pub id: IdentityId,
+    /// What people call it.
+    pub name: String,
+    /// Its key.
+    pub public_key: PublicKey,
+}
+
+/// The cluster's file. What [`ClusterConfig::load`] returns is consistent: ids are 0 to n−1, nothing is there twice,
+/// every public key is a proper one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterConfig {
+    /// Random bytes that no other cluster has.
+    pub cluster_id: [u8; 16],
+    /// What people call it.
+    pub name: String,
+    /// Replicas that may be faulty.
+    pub f: usize,
+    /// Which protocol orders requests.
+    pub protocol: Protocol,
+    /// How clients authenticate.
+    pub client_auth: ClientAuth,
+    /// How links are protected.
+    pub channel: Channel,
+    /// The bounds.
+    pub limits: Limits,
+    /// By number.
+    pub replicas: Vec<ReplicaEntry>,
+    /// By number.
+    pub identities: Vec<IdentityEntry>,
+}
+
+/// The value of a word, by its place in the list of words.
+fn choose<T: Copy + Default>(section: &Section, key: &str, words: &[&str], values: &[T]) -> T {
+    let place = section.text(key).and_then(|text| words.iter().position(|word| *word == text));
+    place.map_or(T::default(), |place| values[place])
+}
+
+const PROTOCOL_VALUES: &[Protocol] = &[Protocol::Pbft, Protocol::Unreplicated];
+const CLIENT_AUTH_VALUES: &[ClientAuth] = &[ClientAuth::Mac, ClientAuth::Hybrid, ClientAuth::Signature];
+const CHANNEL_VALUES: &[Channel] = &[Channel::Tls, Channel::Plain];
+
+impl ClusterConfig {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with file and line.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let (file, text) = read(path)?;
+        Self::parse(&file, &text)
+    }
+
+    /// Reads and checks the text of a file.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with the file's name as given, and the line.
+    pub fn parse(file: &str, text: &str) -> Result<Self, ConfigError> {
+        let document = Document::parse(file, FileKind::Cluster, text)?;
+        let top = document.top();
+        let limits = limits(&document)?;
+        check_unique(&document)?;
+        let replicas = replicas(&document)?;
+        let mut identities: Vec<_> =
+            document.all("identity").map(|section| identity(&document, section)).collect::<Result<_, _>>()?;
+        identities.sort_by_key(|entry: &IdentityEntry| entry.id);
+        let f = top.number("f").map_or((replicas.len() - 1) / 3, |f| f as usize);
+        let config = Self {
+            cluster_id: top.text("cluster_id").and_then(from_hex).expect("checked against the table"),
+            name: top.text("name").unwrap_or("bezant").to_owned(),
+            f,
+            protocol: choose(top, "protocol", PROTOCOLS, PROTOCOL_VALUES),
+            client_auth: choose(top, "client_auth", CLIENT_AUTHS, CLIENT_AUTH_VALUES),
+            channel: choose(top, "channel", CHANNELS, CHANNEL_VALUES),
+            limits,
+            replicas,
+            identities,
+        };
+        if config.cluster_id == [0; 16] {
+            return Err(document.error(top.line_of("cluster_id"), "`cluster_id` is a placeholder: use random bytes"));
+        }
+        config.cluster().map_err(|error| document.error(top.line_of("f"), error))?;
+        if config.protocol == Protocol::Unreplicated && config.replicas.len() != 1 {
+            let message = "`protocol = \"unreplicated\"` is for exactly one replica";
+            return Err(document.error(top.line_of("protocol"), message));
+        }
+        Ok(config)
+    }
+
+    fn cluster(&self) -> Result<Cluster, String> {
+        let (n, limits) = (self.replicas.len(), self.limits.clone());
+        Cluster::new(self.cluster_id, n, self.f, self.client_auth, limits).map_err(|error| error.to_string())
+    }
+
+    /// The parameters as the machines take them.
+    ///
+    /// # Panics
+    /// If the fields were changed to what [`ClusterConfig::parse`] would have refused.
+    pub fn to_cluster(&self) -> Cluster {
+        self.cluster().expect("n and f were checked when the file was read")
+    }
+
+    /// Everybody's public keys.
+    pub fn public_keys(&self) -> PublicKeys {
+        PublicKeys {
+            replicas: self.replicas.iter().map(|replica| replica.public_key).collect(),
+            identities: self.identities.iter().map(|identity| (identity.id, identity.public_key)).collect(),
+        }
+    }
+
+    /// The entry of a replica.
+    pub fn replica(&self, id: ReplicaId) -> Option<&ReplicaEntry> {
+        self.replicas.get(usize::from(id.0))
+    }
+
+    /// The identity that a public key belongs to.
+    pub fn identity_of(&self, key: &PublicKey) -> Option<&IdentityEntry> {
+        self.identities.iter().find(|identity| identity.public_key == *key)
+    }
+
+    /// The file that reads as this. Limits that have their default value are left out.
+    pub fn to_toml(&self) -> String {
+        let word = |words: &[&'static str], place: Option<usize>| words[place.expect("every value has a word")];
+        let mut out = String::new();
+        let mut line = |text: std::fmt::Arguments<'_>| writeln!(out, "{text}").expect("writing to a string");
+        line(format_args!("# The same at every replica and client. `bezant config explain KEY` says what a key does."));
+        line(format_args!("cluster_id = \"{}\"", to_hex(&self.cluster_id)));
+        line(format_args!("name = {}", quoted(&self.name)));
+        line(format_args!("f = {}", self.f));
+        let place = PROTOCOL_VALUES.iter().position(|value| *value == self.protocol);
+        line(format_args!("protocol = \"{}\"", word(PROTOCOLS, place)));
+        let place = CLIENT_AUTH_VALUES.iter().position(|value| *value == self.client_auth);
+        line(format_args!("client_auth = \"{}\"", word(CLIENT_AUTHS, place)));
+        let place = CHANNEL_VALUES.iter().position(|value| *value == self.channel);
+        line(format_args!("channel = \"{}\"", word(CHANNELS, place)));
+        let defaults = Limits::default();
+        let changed: Vec<_> =
+            LIMITS.iter().filter(|limit| (limit.get)(&self.limits) != (limit.get)(&defaults)).collect();
+        if !changed.is_empty() {
+            line(format_args!("\n[limits]"));
+        }
+        for limit in changed {
+            line(format_args!("{} = {}", limit.name, (limit.get)(&self.limits)));
+        }
+        for replica in &self.replicas {
+            line(format_args!("\n[[replica]]"));
+            line(format_args!("id = {}", replica.id.0));
+            line(format_args!("public_key = \"{}\"", to_hex(&replica.public_key.0)));
+            line(format_args!("peer_address = \"{}\"", replica.peer_address));
+            line(format_args!("client_address = \"{}\"", replica.client_address));
+            line(format_args!("admin_address = \"{}\"", replica.admin_address));
+        }
+        for identity in &self.identities {
+            line(format_args!("\n[[identity]]"));
+            line(format_args!("id = {}", identity.id.0));
+            line(format_args!("name = {}", quoted(&identity.name)));
+            line(format_args!("public_key = \"{}\"", to_hex(&identity.public_key.0)));
+        }
+        out
+    }
+}
+
+/// Text as TOML writes it.
+pub(super) fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn limits(document: &Document) -> Result<Limits, ConfigError> {
+    let mut limits = Limits::default();
+    let Some(section) = document.all("limits").next() else { return Ok(limits) };
+    for limit in LIMITS {
+        if let Some(value) = section.number(limit.name) {
+            (limit.set)(&mut limits, value);
+        }
+    }
+    if limits.view_timeout > limits.view_timeout_max {
+        let message = "`view_timeout_ms` must not exceed `view_timeout_max_ms`";
+        return Err(document.error(section.line_of("view_timeout_ms"), message));
+    }
+    if limits.pending_bytes_max < limits.operation_bytes_max {
+        let message = "`pending_bytes_max` must hold at least one operation of `operation_bytes_max`";
+        return Err(document.error(section.line_of("pending_bytes_max"), message));
+    }
+    Ok(limits)
+}
+
+fn public_key(document: &Document, section: &Section) -> Result<PublicKey, ConfigError> {
+    let bytes = section.text("public_key").and_then(from_hex).expect("checked against the table");
+    // Any agreement with it shows whether it is a proper point; the result is of no interest.
+    match Ed25519.agree(&SecretKey([1; 32]), &PublicKey(bytes)) {
+        Some(_) => Ok(PublicKey(bytes)),
+        None => Err(document.error(section.line_of("public_key"), "`public_key` is no valid Ed25519 key")),
+    }
+}
+
+fn replicas(document: &Document) -> Result<Vec<ReplicaEntry>, ConfigError> {
+    let mut entries = Vec::new();
+    for section in document.all("replica") {
+        let address = |key| section.text(key).and_then(|text| text.parse().ok()).expect("checked against the table");
+        entries.push(ReplicaEntry {
+            id: ReplicaId(section.number("id").expect("required") as u8),
+            public_key: public_key(document, section)?,
+            peer_address: address("peer_address"),
+            client_address: address("client_address"),
+            admin_address: address("admin_address"),
+        });
+    }
+    entries.sort_by_key(|entry| entry.id);
+    let Some(last) = entries.last() else {
+        return Err(document.error(1, "there is no [[replica]]: at least one is needed, four to survive a liar"));
+    };
+    if usize::from(last.id.0) + 1 != entries.len() {
+        let last = last.id.0;
+        let section = document.all("replica").find(|section| section.number("id") == Some(last.into()));
+        let line = section.map_or(1, |section| section.line_of("id"));
+        let message = format!("there is a replica {last}, but only {} replicas: ids are 0, 1, 2 …", entries.len());
+        return Err(document.error(line, message));
+    }
+    Ok(entries)
+}
+
+fn identity(document: &Document, section: &Section) -> Result<IdentityEntry, ConfigError> {
+    Ok(IdentityEntry {
+        id: IdentityId(section.number("id").expect("required") as u32),
+        name: section.text("name").expect("required").to_owned(),
+        public_key: public_key(document, section)?,
+    })
+}
+
+/// Ids, names, keys and addresses stand for one thing each.
+fn check_unique(document: &Document) -> Result<(), ConfigError> {
+    let mut seen: BTreeMap<(&str, String), usize> = BTreeMap::new();
+    let mut check = |what: &'static str, value: String, line: usize| match seen.insert((what, value.clone()), line) {
+        None => Ok(()),
+        Some(first) => Err(document.error(line, format!("{what} {value} is there already, at line {first}"))),
+    };
+    for section in document.all("replica") {
+        let id = section.number("id").expect("required");
+        check("replica", id.to_string(), section.line_of("id"))?;
+        for key in ["peer_address", "client_address", "admin_address"] {
+            check("the address", section.text(key).expect("required").to_owned(), section.line_of(key))?;
+        }
+    }
+    for section in document.all("identity") {
+        let id = section.number("id").expect("required");
+        check("identity", id.to_string(), section.line_of("id"))?;
+        check("the identity's name", section.text("name").expect("required").to_owned(), section.line_of("name"))?;
+    }
+    for section in document.all("replica").chain(document.all("identity")) {
+        let key = section.text("public_key").expect("required").to_ascii_lowercase();
+        check("the public key", key, section.line_of("public_key"))?;
+    }
+    Ok(())
+}

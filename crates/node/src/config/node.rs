@@ -1,0 +1,105 @@
+//! `node.toml`: what one replica does in its own way.
+
+use super::document::Document;
+use super::reference::{DURABILITIES, FileKind, LOG_FORMATS, SERVICES};
+use super::{ConfigError, read};
+use bezant_core::cluster::ReplicaId;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// What happens before a replica speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// What it says is on the disk.
+    #[default]
+    Sync,
+    /// Nothing. For benchmarks.
+    Memory,
+}
+
+/// What is replicated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServiceKind {
+    /// Keys and values.
+    #[default]
+    Kv,
+    /// Requests and replies of chosen sizes, no state.
+    Null,
+    /// The example of the documentation.
+    Counter,
+}
+
+/// How log messages are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For machines.
+    Json,
+}
+
+/// One replica's settings. Paths are absolute, or relative to the working directory as the file's own path was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeConfig {
+    /// Which replica this is.
+    pub replica: ReplicaId,
+    /// The cluster's file.
+    pub cluster: PathBuf,
+    /// The secret key's file.
+    pub key: PathBuf,
+    /// Where log and snapshots are.
+    pub directory: PathBuf,
+    /// What is durable before the replica speaks.
+    pub durability: Durability,
+    /// What is replicated.
+    pub service: ServiceKind,
+    /// The least important messages that are shown: `error`, `warn`, `info`, `debug` or `trace`.
+    pub log_level: String,
+    /// How they are shown.
+    pub log_format: LogFormat,
+    /// Where to listen for replicas, if not at the address in the cluster's file.
+    pub listen_peers: Option<SocketAddr>,
+    /// Where to listen for clients, likewise.
+    pub listen_clients: Option<SocketAddr>,
+    /// Where to serve metrics and health, likewise.
+    pub listen_admin: Option<SocketAddr>,
+}
+
+impl NodeConfig {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with file and line.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let (file, text) = read(path)?;
+        Self::parse(&file, &text, path.parent().unwrap_or(Path::new("")))
+    }
+
+    /// Reads and checks the text of a file that stands in `directory`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with the file's name as given, and the line.
+    pub fn parse(file: &str, text: &str, directory: &Path) -> Result<Self, ConfigError> {
+        let document = Document::parse(file, FileKind::Node, text)?;
+        let top = document.top();
+        let path = |key, default: &str| directory.join(top.text(key).unwrap_or(default));
+        let place = |key, words: &[&str]| {
+            top.text(key).and_then(|text| words.iter().position(|word| *word == text)).unwrap_or(0)
+        };
+        let listen = |key| top.text(key).and_then(|text| text.parse().ok());
+        Ok(Self {
+            replica: ReplicaId(top.number("replica").expect("required") as u8),
+            cluster: path("cluster", "../cluster.toml"),
+            key: path("key", "key"),
+            directory: path("directory", "."),
+            durability: [Durability::Sync, Durability::Memory][place("durability", DURABILITIES)],
+            service: [ServiceKind::Kv, ServiceKind::Null, ServiceKind::Counter][place("service", SERVICES)],
+            log_level: top.text("log_level").unwrap_or("info").to_owned(),
+            log_format: [LogFormat::Text, LogFormat::Json][place("log_format", LOG_FORMATS)],
+            listen_peers: listen("listen_peers"),
+            listen_clients: listen("listen_clients"),
+            listen_admin: listen("listen_admin"),
+        })
+    }
+}

@@ -1,0 +1,347 @@
+//! The one table of all keys: it drives checking, `bezant config explain`, suggestions and `docs/configuration.md`.
+
+use bezant_core::cluster::{Limits, REPLICAS_MAX};
+use bezant_core::machine::Duration;
+use bezant_core::message::FRAME_BYTES_MAX;
+use std::fmt;
+use std::sync::LazyLock;
+
+/// Which file a key stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// `cluster.toml`: the same at every replica and client.
+    Cluster,
+    /// `node.toml`: one replica's own settings.
+    Node,
+}
+
+impl fmt::Display for FileKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cluster => "cluster.toml",
+            Self::Node => "node.toml",
+        })
+    }
+}
+
+/// What a value may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A whole number.
+    Number {
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+        /// Of what.
+        unit: &'static str,
+    },
+    /// Text of 1 to so many characters, without control characters.
+    Text(usize),
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// So many bytes in hexadecimal digits.
+    Hex(usize),
+    /// Host and port that others connect to.
+    Address,
+    /// IP address and port to listen on; a wildcard is allowed.
+    Listen,
+    /// A path; a relative one starts at the file's directory.
+    Path,
+}
+
+impl Kind {
+    /// Whether a text is of this kind, as far as that can be said without reading it as an address.
+    pub(super) fn accepts(&self, text: &str) -> bool {
+        match self {
+            Self::Number { .. } => false,
+            Self::Text(max) => (1..=*max).contains(&text.chars().count()) && !text.chars().any(char::is_control),
+            Self::Choice(words) => words.contains(&text),
+            Self::Hex(bytes) => text.len() == 2 * bytes && text.bytes().all(|digit| digit.is_ascii_hexdigit()),
+            Self::Address | Self::Listen => true,
+            Self::Path => !text.is_empty() && !text.contains('\0'),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number { min, max, unit } => write!(f, "a number from {min} to {max} ({unit})"),
+            Self::Text(max) => write!(f, "text of 1 to {max} characters"),
+            Self::Choice(words) => {
+                let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
+                f.write_str(&words.join(" or "))
+            }
+            Self::Hex(bytes) => write!(f, "{} hexadecimal digits", 2 * bytes),
+            Self::Address => f.write_str("\"host:port\" under which others reach it"),
+            Self::Listen => f.write_str("\"ip:port\" to listen on"),
+            Self::Path => f.write_str("a path, relative to this file"),
+        }
+    }
+}
+
+/// A key.
+#[derive(Clone, Debug)]
+pub struct Key {
+    /// Which file it stands in.
+    pub file: FileKind,
+    /// With its section, e.g. `limits.view_timeout_ms`.
+    pub name: String,
+    /// What it may be.
+    pub kind: Kind,
+    /// What it is if it is not given; `None`: it must be given.
+    pub default: Option<String>,
+    /// What it does, in a sentence or two.
+    pub about: &'static str,
+    explanation: String,
+}
+
+impl Key {
+    fn new(file: FileKind, name: &str, kind: Kind, default: Option<String>, about: &'static str) -> Self {
+        let default_text = default.as_deref().unwrap_or("none, it must be given");
+        let explanation = format!("{name} ({file})\n  {about}\n  value:   {kind}\n  default: {default_text}\n");
+        Self { file, name: name.to_owned(), kind, default, about, explanation }
+    }
+
+    /// The section, empty for keys at the top, and the name within it.
+    pub fn split(&self) -> (&str, &str) {
+        self.name.split_once('.').unwrap_or(("", &self.name))
+    }
+}
+
+/// A bound of the cluster: how it is written in the file, and its place in [`Limits`].
+pub(super) struct Limit {
+    pub(super) name: &'static str,
+    unit: &'static str,
+    min: u64,
+    max: u64,
+    about: &'static str,
+    pub(super) get: fn(&Limits) -> u64,
+    pub(super) set: fn(&mut Limits, u64),
+}
+
+macro_rules! limit {
+    ($field:ident, count $unit:literal, $min:expr, $max:expr, $about:literal) => {
+        Limit {
+            name: stringify!($field),
+            unit: $unit,
+            min: $min,
+            max: $max,
+            about: $about,
+            get: |limits| limits.$field as u64,
+            set: |limits, value| limits.$field = value as _,
+        }
+    };
+    ($field:ident, time $name:literal, $min:expr, $max:expr, $about:literal) => {
+        Limit {
+            name: $name,
+            unit: "milliseconds",
+            min: $min,
+            max: $max,
+            about: $about,
+            get: |limits| limits.$field.0 / 1_000,
+            set: |limits, value| limits.$field = Duration::from_millis(value),
+        }
+    };
+}
+
+const MIB: u64 = 1 << 20;
+const HOUR_MS: u64 = 3_600_000;
+/// A frame holds a batch and what describes it.
+const BATCH_BYTES_MAX: u64 = FRAME_BYTES_MAX as u64 / 2;
+
+/// The limits, in the order of [`Limits`].
+#[rustfmt::skip]
+pub(super) const LIMITS: &[Limit] = &[
+    limit!(checkpoint_interval, count "batches", 1, 65_536,
+        "Batches between two checkpoints. Twice as many may be in flight above a stable one."),
+    limit!(batch_requests_max, count "requests", 1, 16_384, "Most requests in a batch."),
+    limit!(batch_bytes_max, count "bytes", 1, BATCH_BYTES_MAX,
+        "Most bytes of operations in a batch. A single request may exceed it alone."),
+    limit!(batches_in_flight_max, count "batches", 1, 1_024,
+        "Batches that the primary keeps in flight before it waits and lets the next batch grow."),
+    limit!(operation_bytes_max, count "bytes", 64, BATCH_BYTES_MAX, "Most bytes of one operation and of one result."),
+    limit!(inline_bytes_max, count "bytes", 0, BATCH_BYTES_MAX,
+        "Operations larger than this travel from the client to every replica; only their digest is ordered."),
+    limit!(pending_requests_max, count "requests", 1, 1_048_576, "Requests waiting to be ordered, over all clients."),
+    limit!(pending_bytes_max, count "bytes", 65_536, 16_384 * MIB,
+        "Bytes of operations waiting to be ordered, over all clients."),
+    limit!(pending_reads_max, count "requests", 1, 1_048_576,
+        "Read-only requests waiting for a state without tentative changes."),
+    limit!(sessions_per_identity_max, count "sessions", 1, 1_048_576,
+        "Sessions of one identity in the replicated client table."),
+    limit!(view_timeout, time "view_timeout_ms", 10, HOUR_MS,
+        "How long a backup waits for its oldest pending request before it asks for a new view."),
+    limit!(view_timeout_max, time "view_timeout_max_ms", 10, HOUR_MS,
+        "The most that `view_timeout_ms` grows to by doubling. It falls back as soon as there is progress."),
+    limit!(status_interval, time "status_interval_ms", 1, HOUR_MS,
+        "How often a replica that makes no progress says what it has and lacks."),
+    limit!(clock_skew_max, time "clock_skew_max_ms", 1, HOUR_MS,
+        "How far the primary's clock may be from a backup's when a fresh batch is proposed."),
+    limit!(agreed_time_step_max, time "agreed_time_step_max_ms", 1, 24 * HOUR_MS,
+        "The most by which one batch may move the agreed time forward."),
+    limit!(log_bytes_per_snapshot, count "bytes", 65_536, 65_536 * MIB,
+        "Bytes of log after which a snapshot is written and the log cut."),
+    limit!(client_retry, time "client_retry_ms", 1, HOUR_MS,
+        "How long a client waits for replies before it sends its request to every replica."),
+    limit!(transfer_requests_max, count "pages", 1, 4_096, "Pages that a recovering replica asks for at once."),
+];
+
+/// What people call something.
+pub(super) const NAME: Kind = Kind::Text(64);
+const REPLICA: Kind = Kind::Number { min: 0, max: REPLICAS_MAX as u64 - 1, unit: "replica" };
+const F: Kind = Kind::Number { min: 0, max: (REPLICAS_MAX as u64 - 1) / 3, unit: "replicas" };
+const IDENTITY: Kind = Kind::Number { min: 0, max: u32::MAX as u64, unit: "identity" };
+
+pub(super) const PROTOCOLS: &[&str] = &["pbft", "unreplicated"];
+pub(super) const CLIENT_AUTHS: &[&str] = &["mac", "hybrid", "signature"];
+pub(super) const CHANNELS: &[&str] = &["tls", "plain"];
+pub(super) const DURABILITIES: &[&str] = &["sync", "memory"];
+pub(super) const SERVICES: &[&str] = &["kv", "null", "counter"];
+pub(super) const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
+pub(super) const LOG_FORMATS: &[&str] = &["text", "json"];
+
+type Row = (&'static str, Kind, Option<&'static str>, &'static str);
+
+/// Name, value, default, meaning.
+#[rustfmt::skip]
+const CLUSTER: &[Row] = &[
+    ("cluster_id", Kind::Hex(16), None,
+        "Random bytes that no other cluster has. Every key, MAC and signature is bound to them."),
+    ("name", NAME, Some("\"bezant\""), "What people call the cluster. Shown, and used for nothing else."),
+    ("f", F, Some("the most that the number of replicas allows"),
+        "How many replicas may lie, crash or be taken over at the same time: 3·f + 1 replicas are needed."),
+    ("protocol", Kind::Choice(PROTOCOLS), Some("\"pbft\""),
+        "The protocol that orders requests. \"unreplicated\" is one server without any protection, as a yardstick."),
+    ("client_auth", Kind::Choice(CLIENT_AUTHS), Some("\"hybrid\""),
+        "How clients prove who they are. \"hybrid\": MACs for speed and a signature, so that a client with partly \
+         valid MACs costs nobody a view. \"mac\": as published, for comparison. \"signature\": every replica checks one."),
+    ("channel", Kind::Choice(CHANNELS), Some("\"tls\""),
+        "How links are protected. \"plain\" encrypts nothing: for benchmarks on one machine."),
+];
+
+#[rustfmt::skip]
+const MEMBERS: &[Row] = &[
+    ("replica.id", REPLICA, None, "The replica's number: 0, 1, 2 and so on, without gaps."),
+    ("replica.public_key", Kind::Hex(32), None, "The public key that belongs to its secret key."),
+    ("replica.peer_address", Kind::Address, None, "Where the other replicas reach it."),
+    ("replica.client_address", Kind::Address, None, "Where clients reach it."),
+    ("replica.admin_address", Kind::Address, None,
+        "Where it serves /metrics, /livez, /readyz and /status. No secrets there, but keep it off the open internet."),
+    ("identity.id", IDENTITY, None, "The identity's number. Never give it to another key later."),
+    ("identity.name", NAME, None, "What people call it."),
+    ("identity.public_key", Kind::Hex(32), None, "The public key whose owner may send requests."),
+];
+
+#[rustfmt::skip]
+const NODE: &[Row] = &[
+    ("replica", REPLICA, None, "Which replica of cluster.toml this is."),
+    ("cluster", Kind::Path, Some("\"../cluster.toml\""), "The cluster's file."),
+    ("key", Kind::Path, Some("\"key\""), "The secret key. The file must be readable by its owner only."),
+    ("directory", Kind::Path, Some("\".\""), "Where log and snapshots are. One directory for one replica."),
+    ("durability", Kind::Choice(DURABILITIES), Some("\"sync\""),
+        "\"sync\": whatever the replica says was on the disk before. \"memory\": nothing survives the process, so that \
+         a restarted replica counts as faulty; for benchmarks."),
+    ("service", Kind::Choice(SERVICES), Some("\"kv\""),
+        "What is replicated: a key-value store, an empty service for benchmarks, or the example of the documentation. \
+         The same at every replica."),
+    ("log_level", Kind::Choice(LOG_LEVELS), Some("\"info\""), "The least important messages that are shown."),
+    ("log_format", Kind::Choice(LOG_FORMATS), Some("\"text\""), "How messages are shown: for people or for machines."),
+    ("listen_peers", Kind::Listen, Some("the replica's `peer_address`"), "Where to listen for the other replicas."),
+    ("listen_clients", Kind::Listen, Some("the replica's `client_address`"), "Where to listen for clients."),
+    ("listen_admin", Kind::Listen, Some("the replica's `admin_address`"), "Where to serve metrics and health."),
+];
+
+fn row(file: FileKind, (name, kind, default, about): &Row) -> Key {
+    Key::new(file, name, *kind, default.map(str::to_owned), about)
+}
+
+static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+    let defaults = Limits::default();
+    let limit = |limit: &Limit| {
+        let kind = Kind::Number { min: limit.min, max: limit.max, unit: limit.unit };
+        let default = Some((limit.get)(&defaults).to_string());
+        Key::new(FileKind::Cluster, &format!("limits.{}", limit.name), kind, default, limit.about)
+    };
+    let cluster = CLUSTER.iter().map(|entry| row(FileKind::Cluster, entry));
+    let members = MEMBERS.iter().map(|entry| row(FileKind::Cluster, entry));
+    let node = NODE.iter().map(|entry| row(FileKind::Node, entry));
+    cluster.chain(LIMITS.iter().map(limit)).chain(members).chain(node).collect()
+});
+
+/// Every key, in the order in which the files show them.
+pub fn keys() -> &'static [Key] {
+    &KEYS
+}
+
+/// What a key does, its values and its default. The section may be left out: of several keys with one name the first
+/// is explained.
+pub fn explain(name: &str) -> Option<&'static str> {
+    let exact = KEYS.iter().find(|key| key.name == name);
+    exact.or_else(|| KEYS.iter().find(|key| key.split().1 == name)).map(|key| key.explanation.as_str())
+}
+
+/// The name among `names` that `name` was probably meant to be.
+pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let (distance, nearest) = names.map(|known| (edit_distance(name, known), known)).min()?;
+    (distance <= name.chars().count().max(3) / 2).then_some(nearest)
+}
+
+/// Insertions, deletions and substitutions that make one of the other.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_survive_being_written_and_read() {
+        let defaults = Limits::default();
+        let mut limits = Limits::default();
+        for limit in LIMITS {
+            let default = (limit.get)(&defaults);
+            assert!((limit.min..=limit.max).contains(&default), "{}", limit.name);
+            (limit.set)(&mut limits, default);
+            let written = |value| {
+                let mut limits = Limits::default();
+                (limit.set)(&mut limits, value);
+                (limit.get)(&limits)
+            };
+            assert_eq!((written(limit.min), written(limit.max)), (limit.min, limit.max), "{}", limit.name);
+        }
+        assert_eq!(limits, defaults);
+    }
+
+    #[test]
+    fn names_are_unique_and_node_files_small() {
+        for key in keys() {
+            let same = keys().iter().filter(|other| other.file == key.file && other.name == key.name);
+            assert_eq!(same.count(), 1, "{}", key.name);
+        }
+        assert!(keys().iter().filter(|key| key.file == FileKind::Node).count() < 20);
+    }
+
+    #[test]
+    fn what_was_meant_is_found() {
+        let names = || keys().iter().map(|key| key.split().1);
+        assert_eq!(nearest("view_timout_ms", names()), Some("view_timeout_ms"));
+        assert_eq!(nearest("durabilty", names()), Some("durability"));
+        assert_eq!(nearest("xyzzy-plugh-xyzzy", names()), None);
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
+        assert!(explain("view_timeout_ms").unwrap().contains("default: 2000"));
+        assert!(explain("nonsense").is_none());
+    }
+}

@@ -1,0 +1,189 @@
+//! Writes the files of a new cluster: one directory to copy to each host, and a client's key.
+
+use super::reference::{DURABILITIES, NAME, SERVICES};
+use super::{Address, Channel, ClusterConfig, Durability, IdentityEntry, Protocol, ReplicaEntry, ServiceKind};
+use crate::keys::{self, KeyError};
+use crate::log::{self, Identity, OpenError};
+use bezant_core::auth::{Ed25519, Suite};
+use bezant_core::cluster::{ClientAuth, Cluster, ClusterError, IdentityId, Limits, ReplicaId};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The distance between the ports of one replica and the next.
+const PORTS_PER_REPLICA: u16 = 10;
+
+/// What kind of cluster.
+#[derive(Clone, Debug)]
+pub struct Testnet {
+    /// How many replicas.
+    pub replicas: usize,
+    /// How many of them may be faulty; `None`: as many as possible.
+    pub f: Option<usize>,
+    /// Replica i listens at `base_port + 10·i`, and at the two ports after that.
+    pub base_port: u16,
+    /// Where all replicas run: an IP address or a name.
+    pub host: String,
+    /// What people call the cluster.
+    pub name: String,
+    /// Which protocol.
+    pub protocol: Protocol,
+    /// How clients authenticate.
+    pub client_auth: ClientAuth,
+    /// How links are protected.
+    pub channel: Channel,
+    /// What is durable before a replica speaks.
+    pub durability: Durability,
+    /// What is replicated.
+    pub service: ServiceKind,
+    /// The bounds.
+    pub limits: Limits,
+    /// How the logs are created.
+    pub log: log::Options,
+}
+
+impl Default for Testnet {
+    fn default() -> Self {
+        Self {
+            replicas: 4,
+            f: None,
+            base_port: 4100,
+            host: "127.0.0.1".to_owned(),
+            name: "bezant".to_owned(),
+            protocol: Protocol::default(),
+            client_auth: ClientAuth::default(),
+            channel: Channel::default(),
+            durability: Durability::default(),
+            service: ServiceKind::default(),
+            limits: Limits::default(),
+            log: log::Options::default(),
+        }
+    }
+}
+
+/// Why the files were not written.
+#[derive(Debug)]
+pub enum TestnetError {
+    /// There is something in the directory.
+    NotEmpty(PathBuf),
+    /// The numbers do not make a cluster.
+    Cluster(ClusterError),
+    /// The ports do not fit below 65536, or the host is none that others could reach.
+    Address(String),
+    /// The name is too long, empty, or has control characters.
+    Name,
+    /// A key could not be made.
+    Key(KeyError),
+    /// A log could not be made.
+    Log(OpenError),
+    /// The file system says no.
+    Io(PathBuf, io::Error),
+}
+
+impl fmt::Display for TestnetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotEmpty(path) => write!(f, "{} is not empty: choose a new directory", path.display()),
+            Self::Cluster(error) => error.fmt(f),
+            Self::Address(why) => f.write_str(why),
+            Self::Name => write!(f, "the cluster's name must be {NAME}"),
+            Self::Key(error) => error.fmt(f),
+            Self::Log(error) => error.fmt(f),
+            Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for TestnetError {}
+
+fn io_at(path: &Path) -> impl FnOnce(io::Error) -> TestnetError + '_ {
+    move |error| TestnetError::Io(path.to_owned(), error)
+}
+
+/// Writes `cluster.toml`, `client.key` and, for each replica, `replica-<i>/` with `node.toml`, `key` and a log.
+///
+/// # Errors
+/// [`TestnetError`]. Nothing is written if the directory is not empty or the numbers make no cluster; after another
+/// error what is there should be deleted.
+pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, TestnetError> {
+    let f = options.f.unwrap_or(options.replicas.saturating_sub(1) / 3);
+    let mut cluster_id = [0; 16];
+    getrandom::fill(&mut cluster_id)
+        .map_err(|error| TestnetError::Io(directory.to_owned(), io::Error::other(error.to_string())))?;
+    let cluster = Cluster::new(cluster_id, options.replicas, f, options.client_auth, options.limits.clone())
+        .map_err(TestnetError::Cluster)?;
+    if !NAME.accepts(&options.name) {
+        return Err(TestnetError::Name);
+    }
+    let addresses: Vec<_> = cluster.replicas().map(|id| addresses(options, id)).collect::<Result<_, _>>()?;
+    prepare(directory)?;
+
+    let mut config = ClusterConfig {
+        cluster_id,
+        name: options.name.clone(),
+        f,
+        protocol: options.protocol,
+        client_auth: options.client_auth,
+        channel: options.channel,
+        limits: options.limits.clone(),
+        replicas: Vec::new(),
+        identities: Vec::new(),
+    };
+    let identity = |replica| Identity { cluster: cluster.digest(), replica };
+    for (id, [peer_address, client_address, admin_address]) in cluster.replicas().zip(addresses) {
+        let home = directory.join(format!("replica-{}", id.0));
+        log::initialise(&home, &identity(id), &options.log).map_err(TestnetError::Log)?;
+        let public_key = new_key(&home.join("key"))?;
+        write(&home.join("node.toml"), &node_file(options, id))?;
+        config.replicas.push(ReplicaEntry { id, public_key, peer_address, client_address, admin_address });
+    }
+    let public_key = new_key(&directory.join("client.key"))?;
+    config.identities.push(IdentityEntry { id: IdentityId(0), name: "client".to_owned(), public_key });
+    write(&directory.join("cluster.toml"), &config.to_toml())?;
+    Ok(config)
+}
+
+/// Peers, clients, admin.
+fn addresses(options: &Testnet, id: ReplicaId) -> Result<[Address; 3], TestnetError> {
+    let first = u32::from(options.base_port) + u32::from(PORTS_PER_REPLICA) * u32::from(id.0);
+    let address = |offset| {
+        let text = match options.host.contains(':') {
+            true => format!("[{}]:{}", options.host, first + offset),
+            false => format!("{}:{}", options.host, first + offset),
+        };
+        text.parse::<Address>().map_err(|why| TestnetError::Address(format!("replica {}: {why}", id.0)))
+    };
+    Ok([address(0)?, address(1)?, address(2)?])
+}
+
+/// An empty directory that is there.
+fn prepare(directory: &Path) -> Result<(), TestnetError> {
+    fs::create_dir_all(directory).map_err(io_at(directory))?;
+    let mut entries = fs::read_dir(directory).map_err(io_at(directory))?;
+    if entries.next().is_some() {
+        return Err(TestnetError::NotEmpty(directory.to_owned()));
+    }
+    Ok(())
+}
+
+fn new_key(path: &Path) -> Result<bezant_core::auth::PublicKey, TestnetError> {
+    let key = keys::generate().map_err(io_at(path))?;
+    keys::save(path, &key).map_err(TestnetError::Key)?;
+    Ok(Ed25519.public(&key))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), TestnetError> {
+    fs::write(path, text).map_err(io_at(path))
+}
+
+fn node_file(options: &Testnet, id: ReplicaId) -> String {
+    let durability = DURABILITIES[options.durability as usize];
+    let service = SERVICES[options.service as usize];
+    format!(
+        "# This replica's own settings. `bezant config explain KEY` says what a key does.\n\
+         replica = {}\ncluster = \"../cluster.toml\"\nkey = \"key\"\ndirectory = \".\"\n\
+         durability = \"{durability}\"\nservice = \"{service}\"\n",
+        id.0
+    )
+}

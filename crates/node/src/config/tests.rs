@@ -1,0 +1,222 @@
+//! What is refused, with which words; what is written reads as it was meant; the documentation is up to date.
+
+use super::reference::{FileKind, Kind, keys};
+use super::*;
+use bezant_core::cluster::{ClientAuth, ReplicaId};
+use bezant_core::machine::Duration;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A directory of its own, deleted at the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self(std::env::temp_dir().join(format!("bezant-config-test-{}-{number}", std::process::id())))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn options() -> Testnet {
+    let log = crate::log::Options { allocation_bytes: 256, reserve_bytes: 0, ..Default::default() };
+    Testnet { log, ..Testnet::default() }
+}
+
+/// A good file to be spoiled.
+fn good() -> String {
+    let directory = Directory::new();
+    testnet(&directory.0, &options()).unwrap().to_toml()
+}
+
+fn refused(text: &str) -> String {
+    ClusterConfig::parse("cluster.toml", text).unwrap_err().to_string()
+}
+
+#[test]
+fn a_testnet_is_complete_and_reads_as_it_was_meant() {
+    let directory = Directory::new();
+    let mut options = Testnet { replicas: 7, base_port: 5000, client_auth: ClientAuth::Mac, ..options() };
+    options.service = ServiceKind::Counter;
+    options.limits.view_timeout = Duration::from_millis(700);
+    let written = testnet(&directory.0, &options).unwrap();
+    let read = ClusterConfig::load(&directory.0.join("cluster.toml")).unwrap();
+    assert_eq!(read, written);
+    let cluster = read.to_cluster();
+    assert_eq!((cluster.n, cluster.f, cluster.limits.view_timeout), (7, 2, Duration::from_millis(700)));
+    assert_eq!(read.replica(ReplicaId(3)).unwrap().admin_address.to_string(), "127.0.0.1:5032");
+    for id in cluster.replicas() {
+        let home = directory.0.join(format!("replica-{}", id.0));
+        let node = NodeConfig::load(&home.join("node.toml")).unwrap();
+        assert_eq!((node.replica, node.service, node.durability), (id, ServiceKind::Counter, Durability::Sync));
+        assert_eq!(ClusterConfig::load(&node.cluster).unwrap(), read);
+        let secret = crate::keys::load(&node.key).unwrap();
+        let me = bezant_core::machine::Principal::Replica(id);
+        let suite = &bezant_core::auth::Ed25519;
+        assert!(bezant_core::auth::Keyring::new(suite, &cluster, me, secret, read.public_keys()).is_some());
+        let identity = crate::log::Identity { cluster: cluster.digest(), replica: id };
+        let recovered = crate::log::open(&node.directory, &identity, &options.log).unwrap();
+        assert!(recovered.records.is_empty() && !recovered.lost_log);
+    }
+    let client = crate::keys::load(&directory.0.join("client.key")).unwrap();
+    let public = bezant_core::auth::Suite::public(&bezant_core::auth::Ed25519, &client);
+    assert_eq!(read.identity_of(&public).unwrap().name, "client");
+    assert!(matches!(testnet(&directory.0, &options), Err(TestnetError::NotEmpty(_))));
+}
+
+#[test]
+fn a_testnet_that_cannot_be_is_refused_before_anything_is_written() {
+    let directory = Directory::new();
+    for (options, why) in [
+        (Testnet { replicas: 3, f: Some(1), ..options() }, "4 are needed"),
+        (Testnet { replicas: 65, ..options() }, "at most 64"),
+        (Testnet { replicas: 0, ..options() }, "0 replicas"),
+        (Testnet { base_port: 65_520, ..options() }, "not a port"),
+        (Testnet { host: "0.0.0.0".to_owned(), ..options() }, "every address"),
+        (Testnet { name: "two\nlines".to_owned(), ..options() }, "must be text of"),
+    ] {
+        let error = testnet(&directory.0, &options).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+        assert!(!directory.0.exists());
+    }
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_line_and_suggestion() {
+    let good = good();
+    let with = |key: &str| refused(&good.replace("[[identity]]", &format!("{key}\n[[identity]]")));
+    let line = 1 + good.lines().position(|line| line == "[[identity]]").unwrap();
+    assert_eq!(
+        with("[limits]\nview_timout_ms = 5"),
+        format!("cluster.toml:{}: unknown key `view_timout_ms` in [limits]: did you mean `view_timeout_ms`?", line + 1)
+    );
+    assert!(with("[limit]").contains("unknown key `limit`: did you mean `limits`?"));
+    assert!(with("protocol = \"pbft\"").contains("it stands at the top of the file"));
+    assert!(with("[limits]\nxyzzyxyzzyxyzzy = 1").contains("bezant config explain"));
+    assert!(refused(&good.replace("name = \"bezant\"", "nam = \"bezant\"")).contains("did you mean `name`?"));
+    assert!(refused(&format!("view_timeout_ms = 5\n{good}")).contains("it stands in [limits]"));
+    let node = NodeConfig::parse("node.toml", "replica = 0\n\ndurabilty = \"sync\"", Path::new(""));
+    let error = node.unwrap_err().to_string();
+    assert_eq!(error, "node.toml:3: unknown key `durabilty`: did you mean `durability`?");
+}
+
+#[test]
+fn a_value_out_of_range_is_refused_with_the_range() {
+    let good = good();
+    let limit = |value: &str| refused(&format!("{good}\n[limits]\nview_timeout_ms = {value}"));
+    let range = "`limits.view_timeout_ms` must be a number from 10 to 3600000 (milliseconds); ";
+    assert!(limit("9").contains(&format!("{range}it is 9")), "{}", limit("9"));
+    assert!(limit("-1").contains(range) && limit("99999999999999999999").contains(range));
+    assert!(limit("\"5\"").contains("it is of type string") && limit("1.5").contains("it is of type float"));
+    assert!(limit("40000").contains("must not exceed"), "{}", limit("40000"));
+    let with = |from: &str, to: &str| refused(&good.replacen(from, to, 1));
+    assert!(with("hybrid", "hybird").contains("did you mean \"hybrid\"?"));
+    assert!(with("cluster_id = \"", "cluster_id = \"0").contains("32 hexadecimal digits; it is text of 33"));
+    assert!(with("127.0.0.1:4110", "0.0.0.0:4110").contains("every address of this machine"));
+    assert!(with("f = 1", "f = 2").contains("7 are needed"));
+    assert!(with("f = 1", "f = 22").contains("from 0 to 21"));
+    assert!(with("pbft", "unreplicated").contains("exactly one replica"));
+}
+
+#[test]
+fn what_is_missing_or_there_twice_is_refused() {
+    let good = good();
+    let with = |from: &str, to: &str| refused(&good.replacen(from, to, 1));
+    assert!(with("cluster_id", "#").contains("`cluster_id` is missing"));
+    assert!(with("client_address", "#").contains("`replica.client_address` is missing"));
+    assert!(with("127.0.0.1:4111", "127.0.0.1:4110").contains("the address 127.0.0.1:4110 is there already, at line"));
+    assert!(with("id = 3", "id = 2").contains("replica 2 is there already"));
+    assert!(with("id = 3", "id = 5").contains("there is a replica 5, but only 4 replicas"));
+    assert!(with("name = \"bezant\"", "name = \"bezant\"\nname = \"x\"").contains("cluster.toml:"));
+    let keys: Vec<_> = good.lines().filter_map(|line| line.strip_prefix("public_key = ")).collect();
+    assert!(with(keys[4], keys[1]).contains("the public key"), "a client's key must not be a replica's");
+    assert!(with(keys[1], &format!("\"{}\"", "00".repeat(32))).contains("no valid Ed25519 key"));
+    assert!(refused(&format!("cluster_id = \"{}\"", "01".repeat(16))).contains("there is no [[replica]]"));
+    assert!(with(&good.lines().nth(1).unwrap()[14..46], &"0".repeat(32)).contains("placeholder"));
+    assert!(NodeConfig::parse("node.toml", "", Path::new("")).unwrap_err().message.contains("`replica` is missing"));
+}
+
+#[test]
+fn sections_are_written_as_they_should_be() {
+    let good = good();
+    assert!(refused(&good.replace("[[identity]]", "[identity]")).contains("write `identity` as [[identity]]"));
+    assert!(refused(&format!("{good}\n[[limits]]\nview_timeout_ms = 50")).contains("write `limits` as [limits]"));
+    assert!(refused("= 5").contains("cluster.toml:1:"));
+    assert!(refused("replica = [1, {}]").contains("write `replica` as [[replica]]"));
+    assert!(refused("replica = 1").contains("replica"), "{}", refused("replica = 1"));
+    assert!(refused(&"#".repeat(2 << 20)).contains("larger than"));
+}
+
+#[test]
+fn quotes_in_names_survive() {
+    let mut config = ClusterConfig::parse("cluster.toml", &good()).unwrap();
+    config.name = "a \"b\" \\ c ü".to_owned();
+    assert_eq!(ClusterConfig::parse("cluster.toml", &config.to_toml()).unwrap(), config);
+}
+
+#[test]
+fn node_settings_and_their_defaults() {
+    let node = NodeConfig::parse("node.toml", "replica = 2", Path::new("here")).unwrap();
+    assert_eq!((node.durability, node.service, node.log_format), Default::default());
+    assert_eq!(node.cluster, Path::new("here/../cluster.toml"));
+    let text = "replica = 2\nkey = \"/etc/key\"\ndurability = \"memory\"\nlisten_peers = \"0.0.0.0:7\"";
+    let node = NodeConfig::parse("node.toml", text, Path::new("here")).unwrap();
+    assert_eq!((node.key.as_path(), node.durability), (Path::new("/etc/key"), Durability::Memory));
+    assert_eq!(node.listen_peers, Some("0.0.0.0:7".parse().unwrap()));
+}
+
+const DOCUMENTATION_HEAD: &str = "# Configuration
+
+<!-- Written from the table of keys in crates/node/src/config/reference.rs; a test compares. After a change:
+     BEZANT_WRITE_DOCS=1 cargo test -p bezant-node documentation -->
+
+Two files, both TOML. `cluster.toml` is the same at every replica and client; `node.toml` is one replica's own.
+`bezant testnet` writes both. An unknown key or a value out of range is an error that names file and line.
+`bezant config explain KEY` prints one entry of this page.
+";
+
+/// The page that stands in `docs/configuration.md`.
+fn documentation() -> String {
+    let mut page = String::from(DOCUMENTATION_HEAD);
+    for (kind, title) in [(FileKind::Cluster, "cluster.toml"), (FileKind::Node, "node.toml")] {
+        write!(page, "\n## {title}\n").unwrap();
+        let mut section = None;
+        for key in keys().iter().filter(|key| key.file == kind) {
+            let (name, short) = key.split();
+            if section != Some(name) {
+                section = Some(name);
+                match name {
+                    "" => {}
+                    "limits" => page.push_str("\n### [limits]\n\nAll optional.\n"),
+                    name => write!(page, "\n### [[{name}]]\n\nOnce for each.\n").unwrap(),
+                }
+                page.push_str("\n| key | value | default | meaning |\n|---|---|---|---|\n");
+            }
+            let default = match (&key.default, key.kind) {
+                (None, _) => "must be given".to_owned(),
+                (Some(default), Kind::Number { .. }) if default.parse::<u64>().is_ok() => format!("`{default}`"),
+                (Some(default), _) if default.starts_with('"') => format!("`{default}`"),
+                (Some(default), _) => default.clone(),
+            };
+            writeln!(page, "| `{short}` | {} | {default} | {} |", key.kind, key.about).unwrap();
+        }
+    }
+    page
+}
+
+#[test]
+fn documentation_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    if std::env::var_os("BEZANT_WRITE_DOCS").is_some() {
+        std::fs::write(&path, documentation()).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert!(written == documentation(), "run: BEZANT_WRITE_DOCS=1 cargo test -p bezant-node documentation");
+}
