@@ -33,13 +33,14 @@ fn with_unsynced_tail() -> (Directory, Vec<u8>, usize, usize) {
 
 fn recover(directory: &Directory, bytes: Vec<u8>) -> Result<Vec<u64>, OpenError> {
     let copy = directory.copy(&[(SEGMENT, bytes)]);
-    let recovered = copy.open()?;
+    let disk = FaultyDisk::without_syncs();
+    let recovered = copy.open_with(disk.clone())?;
     let found = numbers(&recovered.records);
     // What recovery leaves behind can be recovered again, with more after it.
     let mut log = recovered.log;
     append(&mut log, 99..=99);
     log.close().unwrap();
-    let again = numbers(&copy.open().unwrap().records);
+    let again = numbers(&copy.open_with(disk).unwrap().records);
     assert_eq!(again, [found.as_slice(), &[99]].concat());
     Ok(found)
 }

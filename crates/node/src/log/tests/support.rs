@@ -7,6 +7,7 @@ use bezant_core::checkpoint::{Checkpoint, Tree};
 use bezant_core::cluster::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use bezant_core::digest::Digest;
 use bezant_core::message::Request;
+use bezant_core::protocols::pbft::Vote;
 use bytes::Bytes;
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
@@ -104,7 +105,7 @@ fn log_record(record: PbftRecord) -> LogRecord {
 }
 
 pub(super) fn record(number: u64) -> LogRecord {
-    log_record(PbftRecord::Committed(Sequence(number)))
+    log_record(PbftRecord::Prepared(Vote { view: View(1), sequence: Sequence(number), digest: Digest([3; 32]) }))
 }
 
 pub(super) fn big_record(bytes: usize) -> LogRecord {
@@ -119,7 +120,7 @@ pub(super) fn abstain_record() -> LogRecord {
 
 pub(super) fn numbers(records: &[LogRecord]) -> Vec<u64> {
     let number = |record: &LogRecord| match &record.record {
-        PbftRecord::Committed(sequence) => Some(sequence.0),
+        PbftRecord::Prepared(vote) => Some(vote.sequence.0),
         _ => None,
     };
     records.iter().filter_map(number).collect()
@@ -176,6 +177,8 @@ pub(super) struct Switches {
     pub(super) full: AtomicBool,
     /// Syncs fail, and lose nothing: the log must not look whether they did.
     pub(super) sync_fails: AtomicBool,
+    /// Syncs do nothing: quick, where a copy of a directory stands for what a crash left.
+    pub(super) syncs_skipped: AtomicBool,
     /// Writes fail.
     pub(super) write_fails: AtomicBool,
     /// The most that one write takes; 0: all.
@@ -187,6 +190,12 @@ pub(super) struct Switches {
 }
 
 impl FaultyDisk {
+    pub(super) fn without_syncs() -> Arc<Self> {
+        let disk = Self::default();
+        disk.switches.syncs_skipped.store(true, Ordering::SeqCst);
+        Arc::new(disk)
+    }
+
     pub(super) fn switches(&self) -> &Switches {
         &self.switches
     }
@@ -250,7 +259,7 @@ impl Disk for FaultyDisk {
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
         self.switches.step();
-        RealDisk.sync_directory(path)
+        if self.switches.syncs_skipped.load(Ordering::SeqCst) { Ok(()) } else { RealDisk.sync_directory(path) }
     }
 }
 
@@ -281,7 +290,7 @@ impl DiskFile for FaultyFile {
     fn sync(&mut self) -> io::Result<()> {
         self.1.step();
         self.1.is(&self.1.sync_fails, io::ErrorKind::Other)?;
-        self.0.sync()
+        if self.1.syncs_skipped.load(Ordering::SeqCst) { Ok(()) } else { self.0.sync() }
     }
 }
 
