@@ -1,6 +1,4 @@
-//! Bezant's runtime: everything that the machines of `bezant-core` must not know: sockets, clocks, threads, files.
+//! Bezant's runtime: sockets, disks, threads and clocks around the machines of `bezant-core`.
 
-pub mod config;
-pub mod keys;
-pub mod log;
-pub mod snapshot;
+pub mod net;
+pub mod replica;

@@ -1,0 +1,543 @@
+//! The readiness loop: which socket next, and for how long.
+//!
+//! A pass is one [`Hub::poll`], then [`Hub::next`] until it returns `None`, then one [`Hub::flush`]. In a pass every
+//! readable link is visited once, replicas first, each up to its share ([`super::PASS_BYTES_MAX`]); what is left over
+//! stays scheduled for the next pass. All clients together have the share of one replica, and take turns.
+
+mod accept;
+
+use super::handshake::{Expect, Handshake, LinkRefusal, Peer, Progress};
+use super::link::{CloseReason, Link, LinkId, ReadOutcome, State};
+use super::metrics::{NetMetrics, Traffic};
+use super::{
+    CLIENT_BUFFERS_BYTES_MAX, CLIENT_CONNECTIONS_MAX, CLIENT_FAIR_BYTES, CLIENT_PASS_BYTES_MAX, CLIENT_QUEUE_BYTES_MAX,
+    HANDSHAKE_SECONDS_MAX, PASS_BYTES_MAX, PASS_FRAMES_MAX, REPLICA_QUEUE_BYTES_MAX,
+};
+use accept::Listener;
+use bezant_core::auth::Keyring;
+use bezant_core::cluster::ReplicaId;
+use bytes::Bytes;
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token, Waker};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The largest gulp, in bytes.
+const SCRATCH_BYTES: usize = 256 << 10;
+/// Readiness events taken per pass.
+const EVENTS_PER_PASS: usize = 1024;
+/// Tokens from here on are listeners and the waker; links are below.
+const FIRST_LISTENER: usize = usize::MAX - 8;
+const WAKER: Token = Token(usize::MAX - 1);
+
+/// Which door a connection came through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Port {
+    /// Other replicas, those with higher numbers.
+    Replicas,
+    /// Clients.
+    Clients,
+}
+
+/// What a hub needs.
+#[derive(Clone, Debug)]
+pub struct HubOptions {
+    /// The keys that authenticate links. The hub's copy counts the handshakes' MACs; the machine's own counters stay
+    /// free of them.
+    pub keyring: Keyring,
+}
+
+/// One thing that happened.
+#[derive(Debug)]
+pub enum Event {
+    /// A link is authenticated.
+    Up(LinkId, Peer),
+    /// A frame came over an authenticated link.
+    Frame(LinkId, Peer, Bytes),
+    /// A link that was up, or that we dialled, is gone.
+    Down(LinkId, CloseReason),
+}
+
+/// The link that is being read.
+#[derive(Clone, Copy, Debug)]
+struct Visit {
+    index: u32,
+    bytes_left: usize,
+    frames_left: usize,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Hub {
+    poll: Poll,
+    ready: Events,
+    waker: Arc<Waker>,
+    keyring: Keyring,
+    listeners: Vec<Listener>,
+    links: Vec<Option<Link>>,
+    free: Vec<u32>,
+    generation: u32,
+    events: VecDeque<Event>,
+    /// Links to be read, in turn: replicas, clients.
+    queues: [VecDeque<u32>; 2],
+    /// Links of each queue still to be visited in this pass.
+    visits_left: [usize; 2],
+    /// What is left for all clients in this pass.
+    client_bytes_left: usize,
+    client_frames_left: usize,
+    visit: Option<Visit>,
+    dirty: Vec<u32>,
+    dialling: VecDeque<LinkId>,
+    scratch: Box<[u8]>,
+    client_buffered: usize,
+    metrics: NetMetrics,
+}
+
+const REPLICAS: usize = 0;
+const CLIENTS: usize = 1;
+
+fn class(metrics: &mut NetMetrics, client: bool) -> &mut Traffic {
+    if client { &mut metrics.clients } else { &mut metrics.replicas }
+}
+
+impl Hub {
+    /// A hub without sockets.
+    ///
+    /// # Errors
+    /// If the system gives no readiness queue.
+    pub fn new(options: HubOptions) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+        Ok(Self {
+            poll,
+            ready: Events::with_capacity(EVENTS_PER_PASS),
+            waker,
+            keyring: options.keyring,
+            listeners: Vec::new(),
+            links: Vec::new(),
+            free: Vec::new(),
+            generation: 0,
+            events: VecDeque::new(),
+            queues: [VecDeque::new(), VecDeque::new()],
+            visits_left: [0; 2],
+            client_bytes_left: 0,
+            client_frames_left: 0,
+            visit: None,
+            dirty: Vec::new(),
+            dialling: VecDeque::new(),
+            scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+            client_buffered: 0,
+            metrics: NetMetrics::default(),
+        })
+    }
+
+    /// Wakes [`Hub::poll`] from another thread.
+    pub fn waker(&self) -> Arc<Waker> {
+        Arc::clone(&self.waker)
+    }
+
+    /// What was counted so far.
+    pub const fn metrics(&self) -> &NetMetrics {
+        &self.metrics
+    }
+
+    /// Begins to connect to `replica`, as `who`. Frames may be sent at once; they leave when the link is up. The end
+    /// is told by [`Event::Up`] or [`Event::Down`].
+    ///
+    /// # Errors
+    /// If the system refuses at once.
+    pub fn dial(&mut self, address: SocketAddr, replica: ReplicaId, who: Peer) -> io::Result<LinkId> {
+        let socket = TcpStream::connect(address)?;
+        let handshake = self.handshake(who, Expect::Replica(replica))?;
+        let hello = handshake.hello();
+        let id = self.insert(socket, State::Shaking(handshake), None)?;
+        let link = self.links[id.index as usize].as_mut().expect("just inserted");
+        link.queue(&[&hello]);
+        self.dialling.push_back(id);
+        Ok(id)
+    }
+
+    fn handshake(&self, who: Peer, expect: Expect) -> io::Result<Handshake> {
+        let mut nonce = [0; 32];
+        getrandom::fill(&mut nonce).map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(Handshake::new(&self.keyring, who, expect, nonce, Vec::new()))
+    }
+
+    fn insert(&mut self, mut socket: TcpStream, state: State, port: Option<Port>) -> io::Result<LinkId> {
+        let index = self.free.pop().unwrap_or(self.links.len() as u32);
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if let Err(error) = self.poll.registry().register(&mut socket, Token(index as usize), interest) {
+            if (index as usize) < self.links.len() {
+                self.free.push(index);
+            }
+            return Err(error);
+        }
+        self.generation = self.generation.wrapping_add(1);
+        let link = Link::new(self.generation, socket, state, port);
+        if index as usize == self.links.len() {
+            self.links.push(Some(link));
+        } else {
+            self.links[index as usize] = Some(link);
+        }
+        Ok(LinkId { index, generation: self.generation })
+    }
+
+    fn link(&mut self, id: LinkId) -> Option<&mut Link> {
+        self.links.get_mut(id.index as usize)?.as_mut().filter(|link| link.generation == id.generation)
+    }
+
+    /// Waits until something happens, at most `timeout`, and begins a pass.
+    ///
+    /// # Errors
+    /// If the system's readiness queue fails; there is no going on.
+    pub fn poll(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        let now = Instant::now();
+        let timeout = self.shortest(timeout, now);
+        self.metrics.polls += 1;
+        match self.poll.poll(&mut self.ready, timeout) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => self.ready.clear(),
+            other => other?,
+        }
+        let ready = std::mem::replace(&mut self.ready, Events::with_capacity(0));
+        for event in &ready {
+            match event.token() {
+                WAKER => {}
+                Token(token) if token >= FIRST_LISTENER => self.listeners[token - FIRST_LISTENER].acceptable = true,
+                Token(index) => self.on_ready(index as u32, event),
+            }
+        }
+        self.ready = ready;
+        self.expire(Instant::now());
+        for listener in 0..self.listeners.len() {
+            self.accept(listener);
+        }
+        self.visits_left = [self.queues[REPLICAS].len(), self.queues[CLIENTS].len()];
+        self.client_bytes_left = PASS_BYTES_MAX;
+        self.client_frames_left = PASS_FRAMES_MAX;
+        Ok(())
+    }
+
+    fn shortest(&self, timeout: Option<Duration>, now: Instant) -> Option<Duration> {
+        let busy = !self.events.is_empty() || self.queues.iter().any(|queue| !queue.is_empty());
+        if busy || self.listeners.iter().any(|listener| listener.acceptable && listener.rest_until.is_none()) {
+            return Some(Duration::ZERO);
+        }
+        let rests = self.listeners.iter().filter_map(|listener| listener.rest_until);
+        let shaking = self.listeners.iter().map(|listener| &listener.shaking).chain([&self.dialling]);
+        let oldest = shaking.filter_map(|queue| {
+            let link = self.links.get(queue.front()?.index as usize)?.as_ref()?;
+            Some(link.opened + Duration::from_secs(HANDSHAKE_SECONDS_MAX))
+        });
+        let wait = rests.chain(oldest).min().map(|at| at.saturating_duration_since(now) + Duration::from_millis(1));
+        match (timeout, wait) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn on_ready(&mut self, index: u32, event: &mio::event::Event) {
+        let Some(Some(link)) = self.links.get_mut(index as usize) else { return };
+        if event.is_writable() {
+            link.writable = true;
+            if !link.connected && !self.on_connected(index) {
+                return;
+            }
+            self.mark_dirty(index);
+        }
+        let Some(link) = self.links[index as usize].as_mut() else { return };
+        if event.is_read_closed() || event.is_error() {
+            link.ending = true;
+        }
+        if event.is_readable() || link.ending {
+            link.readable = true;
+            self.enqueue(index);
+        }
+    }
+
+    /// The call to connect has ended. False if the link is gone.
+    fn on_connected(&mut self, index: u32) -> bool {
+        let Some(link) = self.links[index as usize].as_mut() else { return false };
+        let failed = !matches!(link.socket.take_error(), Ok(None));
+        match link.socket.peer_addr() {
+            Ok(_) if !failed => {}
+            Err(error) if !failed && error.kind() == ErrorKind::NotConnected => {
+                link.writable = false;
+                return true;
+            }
+            _ => {
+                self.close(index, CloseReason::Unreachable);
+                return false;
+            }
+        }
+        prepare(&link.socket);
+        link.connected = true;
+        true
+    }
+
+    fn enqueue(&mut self, index: u32) {
+        let Some(link) = self.links[index as usize].as_mut() else { return };
+        if !link.queued {
+            link.queued = true;
+            let queue = if link.is_client_class() { CLIENTS } else { REPLICAS };
+            self.queues[queue].push_back(index);
+        }
+    }
+
+    fn mark_dirty(&mut self, index: u32) {
+        let Some(link) = self.links[index as usize].as_mut() else { return };
+        if !link.dirty && link.writable && link.pending() > 0 {
+            link.dirty = true;
+            self.dirty.push(index);
+        }
+    }
+
+    /// The next thing that happened in this pass.
+    pub fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Some(event);
+            }
+            let visit = match self.visit {
+                Some(visit) => visit,
+                None => self.begin_visit()?,
+            };
+            if let Some(event) = self.advance(visit) {
+                return Some(event);
+            }
+        }
+    }
+
+    fn begin_visit(&mut self) -> Option<Visit> {
+        for queue in [REPLICAS, CLIENTS] {
+            if queue == CLIENTS && (self.client_bytes_left == 0 || self.client_frames_left == 0) {
+                return None;
+            }
+            while self.visits_left[queue] > 0 {
+                self.visits_left[queue] -= 1;
+                let index = self.queues[queue].pop_front()?;
+                let Some(link) = self.links[index as usize].as_mut().filter(|link| link.queued) else { continue };
+                link.queued = false;
+                let (bytes_left, frames_left) = if queue == CLIENTS {
+                    (self.client_bytes_left.min(CLIENT_PASS_BYTES_MAX), self.client_frames_left)
+                } else {
+                    (PASS_BYTES_MAX, PASS_FRAMES_MAX)
+                };
+                let visit = Visit { index, bytes_left, frames_left };
+                self.visit = Some(visit);
+                return Some(visit);
+            }
+        }
+        None
+    }
+
+    /// One frame or one read of the visited link.
+    fn advance(&mut self, mut visit: Visit) -> Option<Event> {
+        let Some(Some(link)) = self.links.get_mut(visit.index as usize) else {
+            self.visit = None;
+            return None;
+        };
+        let client = link.is_client_class();
+        let frame = link.input.next(link.frame_bytes_max());
+        match frame {
+            Ok(Some(frame)) => {
+                visit.frames_left -= 1;
+                if client {
+                    self.client_frames_left = self.client_frames_left.saturating_sub(1);
+                }
+                self.visit = (visit.frames_left > 0).then_some(visit);
+                let id = LinkId { index: visit.index, generation: link.generation };
+                let peer = link.peer();
+                if self.visit.is_none() {
+                    self.enqueue(visit.index);
+                }
+                return match peer {
+                    Some(peer) => {
+                        class(&mut self.metrics, client).frames_in += 1;
+                        Some(Event::Frame(id, peer, frame))
+                    }
+                    None => {
+                        self.shake(id, frame);
+                        None
+                    }
+                };
+            }
+            Ok(None) => self.read_more(visit, client),
+            Err(_) if link.peer().is_some() => self.close(visit.index, CloseReason::Oversized),
+            Err(_) => self.refuse(visit.index, LinkRefusal::NotBezant, &Handshake::refuse(LinkRefusal::NotBezant)),
+        }
+        None
+    }
+
+    fn read_more(&mut self, mut visit: Visit, client: bool) {
+        let Some(link) = self.links[visit.index as usize].as_mut() else { return };
+        if !link.readable || visit.bytes_left == 0 {
+            self.visit = None;
+            if link.readable {
+                self.enqueue(visit.index);
+            }
+            self.account(visit.index);
+            return;
+        }
+        let gulp = visit.bytes_left.min(SCRATCH_BYTES);
+        self.metrics.reads += 1;
+        match link.read(&mut self.scratch[..gulp]) {
+            ReadOutcome::Some(count) => {
+                visit.bytes_left -= count;
+                if client {
+                    self.client_bytes_left = self.client_bytes_left.saturating_sub(count);
+                }
+                class(&mut self.metrics, client).bytes_in += count as u64;
+                self.visit = Some(visit);
+            }
+            ReadOutcome::Nothing => self.visit = Some(visit),
+            ReadOutcome::Ended => self.close(visit.index, CloseReason::Ended),
+            ReadOutcome::Failed => self.close(visit.index, CloseReason::Failed),
+        }
+    }
+
+    fn shake(&mut self, id: LinkId, frame: Bytes) {
+        let Some(Some(link)) = self.links.get_mut(id.index as usize) else { return };
+        let State::Shaking(handshake) = &mut link.state else { return };
+        match handshake.receive(frame, &self.keyring) {
+            Progress::Reply(reply) => link.queue(&[&reply]),
+            Progress::Done(peer, reply) => {
+                if link.port == Some(Port::Clients) && self.metrics.clients.connections >= CLIENT_CONNECTIONS_MAX as u64
+                {
+                    let reason = LinkRefusal::TooMany;
+                    return self.refuse(id.index, reason, &Handshake::refuse(reason));
+                }
+                if let Some(reply) = reply {
+                    link.queue(&[&reply]);
+                }
+                self.client_buffered -= std::mem::take(&mut link.accounted);
+                link.up(peer);
+                class(&mut self.metrics, link.is_client_class()).connections += 1;
+                self.events.push_back(Event::Up(id, peer));
+            }
+            Progress::Refused(reason, reply) => return self.refuse(id.index, reason, &reply),
+            Progress::RefusedByPeer(reason) => return self.close(id.index, CloseReason::RefusedByPeer(reason)),
+        }
+        self.mark_dirty(id.index);
+    }
+
+    fn refuse(&mut self, index: u32, reason: LinkRefusal, reply: &[u8]) {
+        let Some(link) = self.links[index as usize].as_mut() else { return };
+        link.queue(&[reply]);
+        // Best effort: whoever does not take these few bytes at once never learns why.
+        let _ = link.write();
+        *self.metrics.refused.entry(reason).or_default() += 1;
+        self.close(index, CloseReason::Refused(reason));
+    }
+
+    /// Keeps the sum of all client buffers within its bound.
+    fn account(&mut self, index: u32) {
+        let Some(link) = self.links[index as usize].as_mut() else { return };
+        if !link.is_client_class() {
+            return;
+        }
+        let held = link.buffered();
+        self.client_buffered = self.client_buffered - link.accounted + held;
+        link.accounted = held;
+        if self.client_buffered > CLIENT_BUFFERS_BYTES_MAX && held > CLIENT_FAIR_BYTES {
+            self.close(index, CloseReason::Overload);
+        }
+    }
+
+    /// Queues one frame made of `parts`. It leaves with [`Hub::flush`], or when the link is up. A frame for a link
+    /// that is gone or full is dropped and counted.
+    pub fn send(&mut self, id: LinkId, parts: &[&[u8]]) {
+        let Some(Some(link)) = self.links.get_mut(id.index as usize) else { return };
+        if link.generation != id.generation {
+            return;
+        }
+        let client = matches!(link.state, State::Up(Peer::Client { .. }));
+        let full = link.pending() > if client { CLIENT_QUEUE_BYTES_MAX } else { REPLICA_QUEUE_BYTES_MAX };
+        let queued = match link.state {
+            State::Up(_) if full => false,
+            State::Up(_) => {
+                link.queue(parts);
+                true
+            }
+            State::Shaking(_) => link.queue_early(parts),
+        };
+        let traffic = class(&mut self.metrics, client);
+        if queued {
+            traffic.frames_out += 1;
+            self.mark_dirty(id.index);
+        } else {
+            traffic.frames_dropped += 1;
+            if client {
+                self.close(id.index, CloseReason::NeverReads);
+            }
+        }
+    }
+
+    /// Writes to every link for which something was queued.
+    pub fn flush(&mut self) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for index in dirty.drain(..) {
+            let Some(Some(link)) = self.links.get_mut(index as usize) else { continue };
+            link.dirty = false;
+            let client = link.is_client_class();
+            match link.write() {
+                Ok((bytes, calls)) => {
+                    self.metrics.writes += calls;
+                    class(&mut self.metrics, client).bytes_out += bytes;
+                    self.account(index);
+                }
+                Err(_) => self.close(index, CloseReason::Failed),
+            }
+        }
+        if self.dirty.is_empty() {
+            self.dirty = dirty;
+        }
+    }
+
+    /// Bytes queued on all links and not written.
+    pub fn pending(&self) -> usize {
+        self.links.iter().flatten().map(Link::pending).sum()
+    }
+
+    /// Closes a link. Its owner is not told: it asked.
+    pub fn drop_link(&mut self, id: LinkId, reason: CloseReason) {
+        if self.link(id).is_some() {
+            self.forget(id.index, reason);
+        }
+    }
+
+    fn close(&mut self, index: u32, reason: CloseReason) {
+        if let Some(link) = self.forget(index, reason)
+            && (link.port.is_none() || link.peer().is_some())
+        {
+            self.events.push_back(Event::Down(LinkId { index, generation: link.generation }, reason));
+        }
+    }
+
+    fn forget(&mut self, index: u32, reason: CloseReason) -> Option<Link> {
+        let mut link = self.links[index as usize].take()?;
+        self.free.push(index);
+        *self.metrics.closed.entry(reason).or_default() += 1;
+        self.client_buffered -= link.accounted;
+        if link.peer().is_some() {
+            class(&mut self.metrics, link.is_client_class()).connections -= 1;
+        }
+        if self.visit.is_some_and(|visit| visit.index == index) {
+            self.visit = None;
+        }
+        // Closing the descriptor would deregister it as well; an error here changes nothing.
+        let _ = self.poll.registry().deregister(&mut link.socket);
+        let _ = link.socket.shutdown(std::net::Shutdown::Write);
+        Some(link)
+    }
+}
+
+/// Small requests must not wait for an acknowledgement, and a peer whose machine died must be noticed one day. Where
+/// the system refuses either, the connection still works.
+fn prepare(socket: &TcpStream) {
+    let _ = socket.set_nodelay(true);
+    let _ = rustix::net::sockopt::set_socket_keepalive(socket, true);
+    let _ = rustix::net::sockopt::set_tcp_keepidle(socket, Duration::from_secs(30));
+}

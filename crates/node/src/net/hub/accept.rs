@@ -1,0 +1,120 @@
+//! The doors: who is let in, how many wait there unauthenticated, and for how long.
+
+use super::super::handshake::{Expect, Peer};
+use super::super::link::{CloseReason, Link, LinkId, State};
+use super::super::{HANDSHAKE_SECONDS_MAX, UNAUTHENTICATED_MAX};
+use super::{FIRST_LISTENER, Hub, Port, prepare};
+use bezant_core::machine::Principal;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Interest, Token};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// Connections accepted per pass and port.
+const ACCEPTS_PER_PASS: usize = 64;
+/// How long accepting rests after the system refused it (for lack of descriptors, say).
+const ACCEPT_REST: Duration = Duration::from_millis(100);
+
+/// A bound socket that accepts.
+#[derive(Debug)]
+pub(super) struct Listener {
+    pub(super) socket: TcpListener,
+    pub(super) port: Port,
+    pub(super) acceptable: bool,
+    pub(super) rest_until: Option<Instant>,
+    /// Accepted and not authenticated, oldest first; some may be gone or authenticated by now.
+    pub(super) shaking: VecDeque<LinkId>,
+}
+
+impl Hub {
+    /// Accepts connections on a bound socket.
+    ///
+    /// # Errors
+    /// If the system refuses to watch it.
+    ///
+    /// # Panics
+    /// If these are a client's keys: only replicas listen.
+    pub fn listen(&mut self, socket: std::net::TcpListener, port: Port) -> io::Result<SocketAddr> {
+        assert!(matches!(self.keyring.me(), Principal::Replica(_)), "only replicas listen");
+        socket.set_nonblocking(true)?;
+        let mut socket = TcpListener::from_std(socket);
+        let token = Token(FIRST_LISTENER + self.listeners.len());
+        self.poll.registry().register(&mut socket, token, Interest::READABLE)?;
+        let address = socket.local_addr()?;
+        self.listeners.push(Listener { socket, port, acceptable: true, rest_until: None, shaking: VecDeque::new() });
+        Ok(address)
+    }
+
+    pub(super) fn accept(&mut self, at: usize) {
+        let listener = &mut self.listeners[at];
+        if !listener.acceptable || listener.rest_until.is_some() {
+            return;
+        }
+        for _ in 0..ACCEPTS_PER_PASS {
+            match self.listeners[at].socket.accept() {
+                Ok((socket, _)) => self.accepted(at, socket),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.listeners[at].acceptable = false;
+                    return;
+                }
+                Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
+                Err(_) => {
+                    self.listeners[at].rest_until = Some(Instant::now() + ACCEPT_REST);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn accepted(&mut self, at: usize, socket: TcpStream) {
+        let Principal::Replica(me) = self.keyring.me() else { return };
+        let port = self.listeners[at].port;
+        let expect = match port {
+            Port::Replicas => Expect::HigherReplica(me),
+            Port::Clients => Expect::AnyClient,
+        };
+        self.metrics.accepted += 1;
+        prepare(&socket);
+        let Ok(handshake) = self.handshake(Peer::Replica(me), expect) else { return };
+        let Ok(id) = self.insert(socket, State::Shaking(handshake), Some(port)) else { return };
+        self.listeners[at].shaking.push_back(id);
+        if self.listeners[at].shaking.len() > UNAUTHENTICATED_MAX {
+            let oldest = self.listeners[at].shaking.pop_front().expect("it is not empty");
+            self.close_unless_up(oldest);
+        }
+    }
+
+    fn close_unless_up(&mut self, id: LinkId) {
+        if self.link(id).is_some_and(|link| link.peer().is_none()) {
+            self.close(id.index, CloseReason::NotAuthenticated);
+        }
+    }
+
+    /// Forgets handshakes that ended, and ends those that take too long.
+    pub(super) fn expire(&mut self, now: Instant) {
+        let too_old = |link: &Link| now >= link.opened + Duration::from_secs(HANDSHAKE_SECONDS_MAX);
+        for queue in 0..=self.listeners.len() {
+            loop {
+                let waiting = match self.listeners.get(queue) {
+                    Some(listener) => &listener.shaking,
+                    None => &self.dialling,
+                };
+                let Some(&id) = waiting.front() else { break };
+                let still_shaking = self.link(id).filter(|link| link.peer().is_none());
+                if still_shaking.is_some_and(|link| !too_old(link)) {
+                    break;
+                }
+                match self.listeners.get_mut(queue) {
+                    Some(listener) => listener.shaking.pop_front(),
+                    None => self.dialling.pop_front(),
+                };
+                self.close_unless_up(id);
+            }
+        }
+        for listener in &mut self.listeners {
+            listener.rest_until = listener.rest_until.filter(|&until| now < until);
+        }
+    }
+}

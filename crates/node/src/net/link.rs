@@ -1,0 +1,268 @@
+//! One socket with what was read and not handed out, and what is queued and not written.
+
+use super::frame::{FrameBuffer, append_frame};
+use super::handshake::{HANDSHAKE_BYTES_MAX, Handshake, LinkRefusal, Peer};
+use super::hub::Port;
+use bezant_core::message::FRAME_BYTES_MAX;
+use mio::net::TcpStream;
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
+use std::time::Instant;
+
+/// What may be queued on a link before it is authenticated, in bytes: the first requests of a client that has just
+/// begun to connect.
+const EARLY_BYTES_MAX: usize = 1 << 20;
+
+/// A write queue that grew beyond this gives its memory back when it is empty.
+const KEPT_CAPACITY_BYTES: usize = 1 << 20;
+
+/// Names a link of a hub. Never used again after the link has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinkId {
+    pub(super) index: u32,
+    pub(super) generation: u32,
+}
+
+/// Why a link ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CloseReason {
+    /// Nobody listens there, or the connection could not be made.
+    Unreachable,
+    /// The other side closed it.
+    Ended,
+    /// The system reported an error.
+    Failed,
+    /// We refused the other side.
+    Refused(LinkRefusal),
+    /// The other side refused us.
+    RefusedByPeer(LinkRefusal),
+    /// Not authenticated in time, or pushed out by newer connections.
+    NotAuthenticated,
+    /// A frame longer than the sender may send.
+    Oversized,
+    /// It does not read what it is sent.
+    NeverReads,
+    /// All client buffers together are full, and this connection holds more than its fair share.
+    Overload,
+    /// Replaced by a newer link of the same peer.
+    Superseded,
+    /// Closed by its owner.
+    Stopped,
+}
+
+impl CloseReason {
+    /// A stable name in snake case.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::Ended => "ended",
+            Self::Failed => "failed",
+            Self::Refused(reason) | Self::RefusedByPeer(reason) => reason.label(),
+            Self::NotAuthenticated => "not_authenticated",
+            Self::Oversized => "oversized",
+            Self::NeverReads => "never_reads",
+            Self::Overload => "overload",
+            Self::Superseded => "superseded",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable => f.write_str("nobody answers at its address"),
+            Self::Ended => f.write_str("it closed the connection"),
+            Self::Failed => f.write_str("the connection failed"),
+            Self::Refused(reason) => write!(f, "we refused it: {reason}"),
+            Self::RefusedByPeer(reason) => write!(f, "it refused us: {reason}"),
+            Self::NotAuthenticated => f.write_str("it did not prove who it is in time"),
+            Self::Oversized => f.write_str("it sent a frame that is too long"),
+            Self::NeverReads => f.write_str("it does not read what it is sent"),
+            Self::Overload => f.write_str("all client buffers are full"),
+            Self::Superseded => f.write_str("a newer connection replaced it"),
+            Self::Stopped => f.write_str("we closed the connection"),
+        }
+    }
+}
+
+/// How far a link is.
+#[derive(Debug)]
+pub(super) enum State {
+    /// We do not know yet who is at the other end.
+    Shaking(Handshake),
+    /// Authenticated.
+    Up(Peer),
+}
+
+/// What reading led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReadOutcome {
+    /// This many bytes came.
+    Some(usize),
+    /// There is nothing now.
+    Nothing,
+    /// The other side is done.
+    Ended,
+    /// The system reported an error.
+    Failed,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) generation: u32,
+    pub(super) socket: TcpStream,
+    pub(super) state: State,
+    /// Where it was accepted; `None` if we dialled.
+    pub(super) port: Option<Port>,
+    pub(super) opened: Instant,
+    /// There may be something to read.
+    pub(super) readable: bool,
+    /// The other side has closed its half: read until the end, whatever a short read suggests.
+    pub(super) ending: bool,
+    /// It waits in the hub's queue of links to be read.
+    pub(super) queued: bool,
+    /// It waits in the hub's list of links to be written.
+    pub(super) dirty: bool,
+    /// The call to connect has ended well.
+    pub(super) connected: bool,
+    pub(super) writable: bool,
+    /// What the hub has counted of this link's buffers.
+    pub(super) accounted: usize,
+    pub(super) input: FrameBuffer,
+    output: Vec<u8>,
+    written: usize,
+    early: Vec<u8>,
+}
+
+impl Link {
+    pub(super) fn new(generation: u32, socket: TcpStream, state: State, port: Option<Port>) -> Self {
+        let connected = port.is_some();
+        Self {
+            generation,
+            socket,
+            state,
+            port,
+            opened: Instant::now(),
+            readable: false,
+            ending: false,
+            queued: false,
+            dirty: false,
+            connected,
+            writable: connected,
+            accounted: 0,
+            input: FrameBuffer::default(),
+            output: Vec::new(),
+            written: 0,
+            early: Vec::new(),
+        }
+    }
+
+    pub(super) const fn peer(&self) -> Option<Peer> {
+        match self.state {
+            State::Up(peer) => Some(peer),
+            State::Shaking(_) => None,
+        }
+    }
+
+    /// Whether it counts against the clients' budgets: clients, and whoever has not shown to be a replica.
+    pub(super) const fn is_client_class(&self) -> bool {
+        match self.state {
+            State::Up(Peer::Client { .. }) => true,
+            State::Up(Peer::Replica(_)) => false,
+            State::Shaking(_) => self.port.is_some(),
+        }
+    }
+
+    pub(super) const fn frame_bytes_max(&self) -> usize {
+        match self.state {
+            State::Up(_) => FRAME_BYTES_MAX,
+            State::Shaking(_) => HANDSHAKE_BYTES_MAX,
+        }
+    }
+
+    /// Bytes queued and not written.
+    pub(super) fn pending(&self) -> usize {
+        self.output.len() - self.written
+    }
+
+    /// Bytes held in either direction.
+    pub(super) fn buffered(&self) -> usize {
+        self.input.len() + self.pending() + self.early.len()
+    }
+
+    /// Queues a frame of an authenticated link or of the handshake.
+    pub(super) fn queue(&mut self, parts: &[&[u8]]) {
+        append_frame(&mut self.output, parts);
+    }
+
+    /// Keeps a frame until the link is authenticated. False if there is no room.
+    pub(super) fn queue_early(&mut self, parts: &[&[u8]]) -> bool {
+        if self.early.len() > EARLY_BYTES_MAX {
+            return false;
+        }
+        append_frame(&mut self.early, parts);
+        true
+    }
+
+    /// The handshake is done: what was kept may follow.
+    pub(super) fn up(&mut self, peer: Peer) {
+        self.state = State::Up(peer);
+        self.output.append(&mut self.early);
+        self.early = Vec::new();
+    }
+
+    /// Reads once.
+    pub(super) fn read(&mut self, scratch: &mut [u8]) -> ReadOutcome {
+        loop {
+            return match self.socket.read(scratch) {
+                Ok(0) => ReadOutcome::Ended,
+                Ok(count) => {
+                    // A read that did not fill the buffer emptied the socket: the next byte brings a new event.
+                    self.readable = count == scratch.len() || self.ending;
+                    self.input.extend(&scratch[..count]);
+                    ReadOutcome::Some(count)
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.readable = false;
+                    ReadOutcome::Nothing
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => ReadOutcome::Failed,
+            };
+        }
+    }
+
+    /// Writes what is queued, as far as the socket takes it. Returns bytes written and calls made.
+    ///
+    /// # Errors
+    /// What the system said; the link is of no use any more.
+    pub(super) fn write(&mut self) -> io::Result<(u64, u64)> {
+        let (mut bytes, mut calls) = (0, 0);
+        while self.writable && self.pending() > 0 {
+            calls += 1;
+            match self.socket.write(&self.output[self.written..]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    self.written += count;
+                    bytes += count as u64;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.writable = false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if self.pending() == 0 {
+            self.written = 0;
+            self.output.clear();
+            if self.output.capacity() > KEPT_CAPACITY_BYTES {
+                self.output = Vec::new();
+            }
+        } else if self.written > self.output.len() / 2 {
+            self.output.drain(..self.written);
+            self.written = 0;
+        }
+        Ok((bytes, calls))
+    }
+}

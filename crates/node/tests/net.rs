@@ -1,0 +1,212 @@
+//! The network layer against honest and hostile peers, over loopback.
+
+mod support;
+
+use bezant_core::cluster::{ClientAuth, ReplicaId};
+use bezant_node::net::{CloseReason, Event, Hub, HubOptions, LinkId, LinkRefusal, Peer, Port};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+use support::{IDENTITY, client_keyring, cluster, listener, replica_keyring};
+
+const CLIENT: Peer = Peer::Client { identity: IDENTITY, first: 0, sessions: 4 };
+
+/// Replica 0 with both ports.
+fn server() -> (Hub, SocketAddr, SocketAddr) {
+    let keyring = replica_keyring(&cluster(1, 4, ClientAuth::Mac), 0);
+    let mut hub = Hub::new(HubOptions { keyring }).unwrap();
+    let replicas = hub.listen(listener(), Port::Replicas).unwrap();
+    let clients = hub.listen(listener(), Port::Clients).unwrap();
+    (hub, replicas, clients)
+}
+
+fn client(name: u8) -> Hub {
+    Hub::new(HubOptions { keyring: client_keyring(&cluster(name, 4, ClientAuth::Mac)) }).unwrap()
+}
+
+fn pass(hub: &mut Hub, events: &mut Vec<Event>) {
+    hub.poll(Some(Duration::from_millis(1))).unwrap();
+    while let Some(event) = hub.next() {
+        events.push(event);
+    }
+    hub.flush();
+}
+
+/// Runs all hubs until `done`, or panics after ten seconds.
+fn run(hubs: &mut [&mut Hub], mut done: impl FnMut(&[Vec<Event>]) -> bool) -> Vec<Vec<Event>> {
+    let mut events: Vec<Vec<Event>> = hubs.iter().map(|_| Vec::new()).collect();
+    let start = Instant::now();
+    while !done(&events) {
+        assert!(start.elapsed() < Duration::from_secs(10), "not in time: {events:?}");
+        for (hub, events) in hubs.iter_mut().zip(&mut events) {
+            pass(hub, events);
+        }
+    }
+    events
+}
+
+fn frames(events: &[Event]) -> Vec<Vec<u8>> {
+    let frame = |event: &Event| if let Event::Frame(_, _, frame) = event { Some(frame.to_vec()) } else { None };
+    events.iter().filter_map(frame).collect()
+}
+
+fn down(events: &[Event]) -> Option<CloseReason> {
+    events.iter().find_map(|event| if let Event::Down(_, reason) = event { Some(*reason) } else { None })
+}
+
+fn up(events: &[Event]) -> Option<LinkId> {
+    events.iter().find_map(|event| if let Event::Up(link, _) = event { Some(*link) } else { None })
+}
+
+#[test]
+fn frames_sent_before_the_handshake_arrive_after_it_in_order_and_are_answered() {
+    let (mut server, _, address) = server();
+    let mut client = client(1);
+    let link = client.dial(address, ReplicaId(0), CLIENT).unwrap();
+    for number in 0..1000u32 {
+        client.send(link, &[&number.to_le_bytes(), b" times"]);
+    }
+    let big = vec![9; 3 << 20];
+    client.send(link, &[&big]);
+    let events = run(&mut [&mut server, &mut client], |events| frames(&events[0]).len() == 1001);
+    let got = frames(&events[0]);
+    assert_eq!(got[999], [&999u32.to_le_bytes()[..], b" times"].concat());
+    assert_eq!(got[1000], big);
+    assert!(matches!(events[0][0], Event::Up(_, peer) if peer == CLIENT));
+    let back = up(&events[0]).unwrap();
+    server.send(back, &[b"yes"]);
+    let events = run(&mut [&mut server, &mut client], |events| !frames(&events[1]).is_empty());
+    assert_eq!(frames(&events[1]), [b"yes"]);
+    assert_eq!(server.metrics().clients.connections, 1);
+}
+
+#[test]
+fn a_foreign_cluster_is_refused_and_both_sides_know_why() {
+    let (mut server, _, address) = server();
+    let mut client = client(2);
+    client.dial(address, ReplicaId(0), CLIENT).unwrap();
+    let events = run(&mut [&mut server, &mut client], |events| !events[1].is_empty());
+    assert_eq!(down(&events[1]), Some(CloseReason::RefusedByPeer(LinkRefusal::ForeignCluster)));
+    assert_eq!(server.metrics().refused[&LinkRefusal::ForeignCluster], 1);
+}
+
+#[test]
+fn nobody_listening_is_reported() {
+    let address = listener().local_addr().unwrap();
+    let mut client = client(1);
+    client.dial(address, ReplicaId(0), CLIENT).unwrap();
+    let events = run(&mut [&mut client], |events| !events[0].is_empty());
+    assert_eq!(down(&events[0]), Some(CloseReason::Unreachable));
+}
+
+#[test]
+fn random_bytes_and_silence_on_both_ports_leave_nothing_behind() {
+    let (mut server, replicas, clients) = server();
+    let mut random = vec![0; 1 << 16];
+    getrandom::fill(&mut random).unwrap();
+    let mut sockets = Vec::new();
+    for chunk in random.chunks(64) {
+        for address in [replicas, clients] {
+            let mut socket = TcpStream::connect(address).unwrap();
+            let _ = socket.write_all(chunk);
+            sockets.push(socket);
+        }
+        pass(&mut server, &mut Vec::new());
+    }
+    let closed = |server: &Hub| server.metrics().closed.values().sum::<u64>();
+    let start = Instant::now();
+    while closed(&server) < sockets.len() as u64 {
+        assert!(start.elapsed() < Duration::from_secs(15), "{:?}", server.metrics());
+        pass(&mut server, &mut Vec::new());
+    }
+    assert_eq!(server.metrics().clients.connections + server.metrics().replicas.connections, 0);
+}
+
+/// A client over a plain socket that proves who it is, so that what follows can be hostile.
+fn authenticated(server: &mut Hub, address: SocketAddr) -> TcpStream {
+    use bezant_node::net::handshake::{Expect, Handshake, Progress};
+    let keyring = client_keyring(&cluster(1, 4, ClientAuth::Mac));
+    let mut handshake = Handshake::new(&keyring, CLIENT, Expect::Replica(ReplicaId(0)), [3; 32], Vec::new());
+    let mut socket = TcpStream::connect(address).unwrap();
+    let say = |socket: &mut TcpStream, frame: &[u8]| {
+        socket.write_all(&(frame.len() as u32).to_le_bytes()).unwrap();
+        socket.write_all(frame).unwrap();
+    };
+    say(&mut socket, &handshake.hello());
+    socket.set_nonblocking(true).unwrap();
+    let mut answer = Vec::new();
+    while answer.len() < 4 || answer.len() < 4 + u32::from_le_bytes(answer[..4].try_into().unwrap()) as usize {
+        pass(server, &mut Vec::new());
+        let mut part = [0; 256];
+        if let Ok(count) = socket.read(&mut part) {
+            answer.extend_from_slice(&part[..count]);
+        }
+    }
+    socket.set_nonblocking(false).unwrap();
+    let Progress::Done(_, Some(proof)) = handshake.receive(answer[4..].to_vec().into(), &keyring) else { panic!() };
+    say(&mut socket, &proof);
+    while server.metrics().clients.connections == 0 {
+        pass(server, &mut Vec::new());
+    }
+    socket
+}
+
+#[test]
+fn one_byte_at_a_time_is_still_a_frame() {
+    let (mut server, _, address) = server();
+    let mut socket = authenticated(&mut server, address);
+    let mut events = Vec::new();
+    for byte in [5, 0, 0, 0, b'h', b'e', b'l', b'l', b'o'] {
+        assert!(frames(&events).is_empty());
+        socket.write_all(&[byte]).unwrap();
+        pass(&mut server, &mut events);
+    }
+    let events = run(&mut [&mut server], |new| !frames(&events).is_empty() || !frames(&new[0]).is_empty());
+    drop(events);
+}
+
+#[test]
+fn an_oversized_frame_ends_the_connection() {
+    let (mut server, _, address) = server();
+    let mut socket = authenticated(&mut server, address);
+    socket.write_all(&u32::MAX.to_le_bytes()).unwrap();
+    let events = run(&mut [&mut server], |events| !events[0].is_empty());
+    assert_eq!(down(&events[0]), Some(CloseReason::Oversized));
+    assert_eq!(server.metrics().clients.connections, 0);
+}
+
+#[test]
+fn a_client_that_never_reads_is_cut_off_at_its_bound() {
+    let (mut server, _, address) = server();
+    let mut socket = authenticated(&mut server, address);
+    socket.write_all(&[1, 0, 0, 0, 0]).unwrap();
+    let events = run(&mut [&mut server], |events| !frames(&events[0]).is_empty());
+    let Event::Frame(link, ..) = &events[0][0] else { panic!() };
+    let mut events = Vec::new();
+    for _ in 0..200 {
+        server.send(*link, &[&[0; 1 << 20]]);
+        assert!(server.pending() < 20 << 20);
+        pass(&mut server, &mut events);
+    }
+    assert_eq!(down(&events), Some(CloseReason::NeverReads));
+    assert_eq!(server.pending(), 0);
+}
+
+#[test]
+fn a_flooding_client_does_not_starve_another() {
+    let (mut server, _, address) = server();
+    let mut flood = authenticated(&mut server, address);
+    let mut frame = 1000u32.to_le_bytes().to_vec();
+    frame.extend_from_slice(&[0; 1000]);
+    let flooder = std::thread::spawn(move || while flood.write_all(&frame).is_ok() {});
+    let mut honest = client(1);
+    let link = honest.dial(address, ReplicaId(0), CLIENT).unwrap();
+    honest.send(link, &[b"honest"]);
+    let mut most = 0;
+    run(&mut [&mut server, &mut honest], |events| {
+        most = most.max(events[0].len());
+        frames(&events[0]).iter().any(|frame| frame == b"honest")
+    });
+    drop(server);
+    flooder.join().unwrap();
+}
