@@ -26,7 +26,7 @@ fn client(name: u8) -> Hub {
 
 fn pass(hub: &mut Hub, events: &mut Vec<Event>) {
     hub.poll(Some(Duration::from_millis(1))).unwrap();
-    while let Some(event) = hub.next() {
+    while let Some(event) = hub.next_event() {
         events.push(event);
     }
     hub.flush();

@@ -1,6 +1,6 @@
 //! The readiness loop: which socket next, and for how long.
 //!
-//! A pass is one [`Hub::poll`], then [`Hub::next`] until it returns `None`, then one [`Hub::flush`]. In a pass every
+//! A pass is one [`Hub::poll`], then [`Hub::next_event`] until it returns `None`, then one [`Hub::flush`]. In a pass every
 //! readable link is visited once, replicas first, each up to its share ([`super::PASS_BYTES_MAX`]); what is left over
 //! stays scheduled for the next pass. All clients together have the share of one replica, and take turns.
 
@@ -295,7 +295,7 @@ impl Hub {
     }
 
     /// The next thing that happened in this pass.
-    pub fn next(&mut self) -> Option<Event> {
+    pub fn next_event(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.events.pop_front() {
                 return Some(event);

@@ -1,3 +1,175 @@
 //! One replica: its machine, its log and its sockets on one thread.
+//!
+//! A pass of the loop: wait, read every readable socket, verify and step each message, step the timers that are due,
+//! let batches form ([`Input::PassEnd`](bezant_core::machine::Input::PassEnd)), ask the log for a sync, let out what
+//! the log has made durable, write once per socket. The loop waits for nothing but readiness: fsync runs on the log's
+//! own thread and wakes the loop when it is done.
 
 pub mod durability;
+mod host;
+mod routes;
+mod status;
+
+pub use durability::{Durability, MemoryLog, Stall};
+pub use status::{CpuTime, PeerStatus, Status};
+
+use bezant_core::auth::Keyring;
+use bezant_core::machine::{Machine, Principal};
+use bezant_core::message::{Incoming, Message};
+use bezant_core::replica::{Notice, Record, Report};
+use bytes::Bytes;
+use host::Host;
+use mio::Waker;
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// A machine that a replica's loop can host: the replica of `bezant-core`, or one that wraps it (a liar, for
+/// demonstrations).
+pub trait Hosted: Machine<Incoming = Incoming, Outgoing = Message, Notice = Notice, Record = Record> + 'static {
+    /// Decodes and verifies a frame that came over the link of `from`. A rejection is counted, and `None`.
+    fn open(&mut self, frame: Bytes, from: Principal) -> Option<Incoming>;
+    /// The keys with which outgoing messages are sealed.
+    fn keyring(&self) -> &Keyring;
+    /// The machine's view of itself.
+    fn report(&self) -> Report;
+}
+
+/// What a replica's loop needs besides its machine.
+pub struct ReplicaOptions {
+    /// The replica's keys; they say which replica it is.
+    pub keyring: Keyring,
+    /// Where every replica listens for replicas, by number.
+    pub replicas: Vec<SocketAddr>,
+    /// This replica's port for replicas, bound. See [`bind`].
+    pub replica_listener: TcpListener,
+    /// This replica's port for clients, bound.
+    pub client_listener: TcpListener,
+    /// Where records go.
+    pub log: Box<dyn Durability>,
+    /// Called on the replica's thread with everything that its machine tells; must not block.
+    pub on_notice: Box<dyn FnMut(&Notice) + Send>,
+}
+
+impl fmt::Debug for ReplicaOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplicaOptions").field("replicas", &self.replicas).finish_non_exhaustive()
+    }
+}
+
+/// Binds a port to listen on.
+///
+/// # Errors
+/// What the system says, with the address: another process has the port, say.
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    TcpListener::bind(address).map_err(|error| io::Error::new(error.kind(), format!("{address}: {error}")))
+}
+
+/// Why a replica ended by itself.
+#[derive(Debug)]
+pub enum ReplicaError {
+    /// The machine could not be made.
+    Start(String),
+    /// The log cannot make anything durable any more.
+    Log(Stall),
+    /// The system's readiness queue or a listener failed.
+    System(io::Error),
+    /// The machine broke one of its own invariants; the message is on standard error.
+    Panicked,
+}
+
+impl fmt::Display for ReplicaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start(what) => write!(f, "the replica cannot start: {what}"),
+            Self::Log(stall) => write!(f, "the replica stopped speaking because its log failed: {stall}"),
+            Self::System(error) => write!(f, "the replica stopped: {error}"),
+            Self::Panicked => f.write_str("the replica stopped: it found its own state inconsistent"),
+        }
+    }
+}
+
+impl std::error::Error for ReplicaError {}
+
+const RUN: u8 = 0;
+const STOP: u8 = 1;
+const KILL: u8 = 2;
+
+/// A running replica. Dropping the handle lets it run on.
+#[derive(Debug)]
+pub struct ReplicaHandle {
+    status: Arc<Mutex<Status>>,
+    order: Arc<AtomicU8>,
+    waker: Arc<Waker>,
+    thread: JoinHandle<Result<(), ReplicaError>>,
+}
+
+impl ReplicaHandle {
+    /// What the replica last published, at most 100 ms old while something happens. For the admin port.
+    pub fn status(&self) -> Status {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Where the status is published.
+    pub fn shared_status(&self) -> Arc<Mutex<Status>> {
+        Arc::clone(&self.status)
+    }
+
+    /// Whether the replica has ended by itself.
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Writes out what is under way (for at most a second), closes log and sockets, and waits for the end.
+    ///
+    /// # Errors
+    /// [`ReplicaError`] if it had ended by itself, or if its log could not be closed.
+    pub fn stop(self) -> Result<(), ReplicaError> {
+        self.end(STOP)
+    }
+
+    /// Ends at once, as if the process had been killed: nothing more is written or sent.
+    ///
+    /// # Errors
+    /// [`ReplicaError`] if it had ended by itself.
+    pub fn kill(self) -> Result<(), ReplicaError> {
+        self.end(KILL)
+    }
+
+    /// Waits until the replica ends by itself.
+    ///
+    /// # Errors
+    /// [`ReplicaError`]: it never ends well by itself.
+    pub fn join(self) -> Result<(), ReplicaError> {
+        self.thread.join().unwrap_or(Err(ReplicaError::Panicked))
+    }
+
+    fn end(self, order: u8) -> Result<(), ReplicaError> {
+        self.order.store(order, Ordering::Release);
+        // If waking fails the loop notices at its next pass.
+        let _ = self.waker.wake();
+        self.join()
+    }
+}
+
+/// Starts a replica on its own thread. `make` builds its machine there: fresh, or recovered from the log.
+///
+/// # Errors
+/// If the system gives no readiness queue, or cannot watch the listeners.
+pub fn run<R: Hosted>(
+    options: ReplicaOptions,
+    make: impl FnOnce() -> Result<R, String> + Send + 'static,
+) -> io::Result<ReplicaHandle> {
+    let order = Arc::new(AtomicU8::new(RUN));
+    let status = Arc::new(Mutex::new(Status::default()));
+    let parts = host::Parts::new(options, Arc::clone(&order), Arc::clone(&status))?;
+    let waker = parts.waker();
+    let thread = std::thread::Builder::new().name("replica".into()).spawn(move || {
+        let machine = make().map_err(ReplicaError::Start)?;
+        Host::new(machine, parts).run()
+    })?;
+    Ok(ReplicaHandle { status, order, waker, thread })
+}

@@ -1,0 +1,295 @@
+//! The loop that carries out what a replica's machine decides.
+
+use super::routes::Routes;
+use super::{CpuTime, Durability, Hosted, PeerStatus, RUN, ReplicaError, ReplicaOptions, STOP, Stall, Status};
+use crate::net::clock::{Clock, until};
+use crate::net::{Event, Hub, HubOptions, Port};
+use bezant_core::auth::Tag;
+use bezant_core::cluster::ReplicaId;
+use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
+use bezant_core::message::Message;
+use bezant_core::replica::Notice;
+use mio::Waker;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How often the status is published, at most.
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
+/// How long a graceful stop may take.
+const STOP_PATIENCE: Duration = Duration::from_millis(1_000);
+/// Messages that may wait for the log before the replica stops reading: only a full disk gets it there.
+const HELD_MAX: usize = 1 << 16;
+
+/// All of a host that can be made before its machine exists, and on another thread.
+pub(super) struct Parts {
+    hub: Hub,
+    routes: Routes,
+    me: ReplicaId,
+    log: Box<dyn Durability>,
+    on_notice: Box<dyn FnMut(&Notice) + Send>,
+    order: Arc<AtomicU8>,
+    status: Arc<Mutex<Status>>,
+}
+
+impl Parts {
+    pub(super) fn new(options: ReplicaOptions, order: Arc<AtomicU8>, status: Arc<Mutex<Status>>) -> io::Result<Self> {
+        let Principal::Replica(me) = options.keyring.me() else {
+            return Err(io::Error::other("the keys are not those of a replica"));
+        };
+        let mut hub = Hub::new(HubOptions { keyring: options.keyring })?;
+        hub.listen(options.replica_listener, Port::Replicas)?;
+        hub.listen(options.client_listener, Port::Clients)?;
+        let mut log = options.log;
+        let waker = hub.waker();
+        // If waking fails the loop finds out at its next pass; there is nobody to tell.
+        log.set_wake(Arc::new(move || drop(waker.wake())));
+        let routes = Routes::new(me, &options.replicas);
+        Ok(Self { hub, routes, me, log, on_notice: options.on_notice, order, status })
+    }
+
+    pub(super) fn waker(&self) -> Arc<Waker> {
+        self.hub.waker()
+    }
+}
+
+/// A message that may not leave before the log has got to a position.
+struct Held {
+    position: u64,
+    to: Destination,
+    message: Message,
+}
+
+/// See the [module](self).
+pub(super) struct Host<R: Hosted> {
+    machine: R,
+    parts: Parts,
+    clock: Clock,
+    now: Instant,
+    outbox: Outbox<R>,
+    timers: BTreeMap<<R as Machine>::Timer, Instant>,
+    held: VecDeque<Held>,
+    /// What the log must have made durable before anything new leaves.
+    barrier: u64,
+    /// What it is known to have made durable.
+    durable: u64,
+    /// Up to where a sync has been asked for.
+    asked: u64,
+    encoded: Vec<u8>,
+    tags: Vec<(Principal, Option<Tag>)>,
+    passes: u64,
+    unroutable: u64,
+    published: u64,
+    publish_at: Instant,
+}
+
+impl<R: Hosted> Host<R> {
+    pub(super) fn new(machine: R, parts: Parts) -> Self {
+        let clock = Clock::start();
+        Self {
+            machine,
+            parts,
+            clock,
+            now: clock.now(),
+            outbox: Outbox::new(),
+            timers: BTreeMap::new(),
+            held: VecDeque::new(),
+            barrier: 0,
+            durable: 0,
+            asked: 0,
+            encoded: Vec::new(),
+            tags: Vec::new(),
+            passes: 0,
+            unroutable: 0,
+            published: 0,
+            publish_at: Instant(0),
+        }
+    }
+
+    /// Until told to stop, or until it cannot go on.
+    pub(super) fn run(mut self) -> Result<(), ReplicaError> {
+        let outcome = self.serve();
+        self.publish();
+        let closed = match outcome {
+            Ok(STOP) => self.parts.log.close().map_err(ReplicaError::Log),
+            _ => Ok(()),
+        };
+        outcome.map(drop).and(closed)
+    }
+
+    /// Runs passes. Returns the order that ended them.
+    fn serve(&mut self) -> Result<u8, ReplicaError> {
+        self.step(Input::Start);
+        let mut stop_by = None;
+        loop {
+            self.pass()?;
+            let order = self.parts.order.load(Ordering::Acquire);
+            match (order, stop_by) {
+                (RUN, _) => {}
+                (STOP, None) => stop_by = Some(self.now + STOP_PATIENCE),
+                (STOP, Some(by)) if self.now < by && (!self.held.is_empty() || self.parts.hub.pending() > 0) => {}
+                _ => return Ok(order),
+            }
+        }
+    }
+
+    fn pass(&mut self) -> Result<(), ReplicaError> {
+        let timeout = self.timeout();
+        self.parts.hub.poll(timeout).map_err(ReplicaError::System)?;
+        self.now = self.clock.now();
+        self.passes += 1;
+        self.check_log()?;
+        while self.held.len() < HELD_MAX
+            && let Some(event) = self.parts.hub.next_event()
+        {
+            self.on_event(event);
+        }
+        self.fire_timers();
+        self.step(Input::PassEnd);
+        if self.parts.log.position() > self.asked {
+            self.asked = self.parts.log.position();
+            self.parts.log.start_sync();
+        }
+        self.release();
+        self.parts.hub.flush();
+        if self.now >= self.publish_at {
+            self.publish();
+        }
+        Ok(())
+    }
+
+    fn timeout(&mut self) -> Option<std::time::Duration> {
+        let dial = self.parts.routes.tick(&mut self.parts.hub, self.now);
+        let timer = self.timers.values().min().copied();
+        let publish = Some(self.publish_at);
+        let next = [dial, timer, publish].into_iter().flatten().min();
+        if self.parts.order.load(Ordering::Acquire) != RUN {
+            return Some(std::time::Duration::from_millis(1));
+        }
+        next.map(|at| until(at, self.clock.now()))
+    }
+
+    fn check_log(&mut self) -> Result<(), ReplicaError> {
+        match self.parts.log.stall() {
+            Some(stall @ Stall::Broken(_)) => Err(ReplicaError::Log(stall)),
+            Some(Stall::Full(_)) | None => Ok(()),
+        }
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Frame(_, peer, frame) => {
+                if let Some(incoming) = self.machine.open(frame, peer.principal()) {
+                    self.step(Input::Message(incoming));
+                }
+            }
+            Event::Up(link, peer) => self.parts.routes.on_up(link, peer, &mut self.parts.hub),
+            Event::Down(link, reason) => self.parts.routes.on_down(link, reason, self.now),
+        }
+    }
+
+    fn fire_timers(&mut self) {
+        loop {
+            let due = self.timers.iter().find(|(_, at)| **at <= self.now).map(|(timer, _)| *timer);
+            let Some(timer) = due else { return };
+            self.timers.remove(&timer);
+            self.step(Input::Timer(timer));
+        }
+    }
+
+    fn step(&mut self, input: Input<R>) {
+        let mut outbox = std::mem::take(&mut self.outbox);
+        self.machine.step(self.now, input, &mut outbox);
+        for effect in outbox.drain() {
+            match effect {
+                Effect::Persist(record) => {
+                    self.parts.log.append(&record);
+                    self.barrier = self.parts.log.position();
+                }
+                Effect::Send(to, message) => self.send(to, message),
+                Effect::SetTimer(timer, at) => drop(self.timers.insert(timer, at)),
+                Effect::CancelTimer(timer) => drop(self.timers.remove(&timer)),
+                Effect::Notify(notice) => (self.parts.on_notice)(&notice),
+            }
+        }
+        self.outbox = outbox;
+    }
+
+    /// Sends, or holds back what the log must precede.
+    fn send(&mut self, to: Destination, message: Message) {
+        if self.durable < self.barrier {
+            self.durable = self.parts.log.durable();
+        }
+        if self.durable >= self.barrier && self.held.is_empty() {
+            self.transmit(to, &message);
+        } else {
+            self.held.push_back(Held { position: self.barrier, to, message });
+        }
+    }
+
+    fn release(&mut self) {
+        self.durable = self.parts.log.durable();
+        while self.held.front().is_some_and(|held| held.position <= self.durable)
+            && let Some(held) = self.held.pop_front()
+        {
+            self.transmit(held.to, &held.message);
+        }
+    }
+
+    /// Encodes once, seals for each receiver that has a link.
+    fn transmit(&mut self, to: Destination, message: &Message) {
+        let Parts { routes, hub, me, .. } = &mut self.parts;
+        self.encoded.clear();
+        self.tags.clear();
+        let (encoded, tags) = (&mut self.encoded, &mut self.tags);
+        let keyring = self.machine.keyring();
+        let mut emit = |to, tag| tags.push((to, tag));
+        match to {
+            Destination::Replicas => {
+                let others = routes.linked_replicas().filter(|id| id != me).map(Principal::Replica);
+                message.seal(keyring, others, encoded, &mut emit);
+            }
+            Destination::Replica(id) => {
+                message.seal(keyring, [Principal::Replica(id)].into_iter(), encoded, &mut emit);
+            }
+            Destination::Client(id) if routes.client(id).is_some() => {
+                message.seal(keyring, [Principal::Client(id)].into_iter(), encoded, &mut emit);
+            }
+            Destination::Client(_) => self.unroutable += 1,
+        }
+        for (to, tag) in &self.tags {
+            let link = match to {
+                Principal::Replica(id) => routes.replica(*id),
+                Principal::Client(id) => routes.client(*id),
+            };
+            let Some(link) = link else { continue };
+            match tag {
+                Some(tag) => hub.send(link, &[&self.encoded, tag.as_bytes()]),
+                None => hub.send(link, &[&self.encoded]),
+            }
+        }
+    }
+
+    fn publish(&mut self) {
+        self.publish_at = self.now + PUBLISH_INTERVAL;
+        self.published += 1;
+        let peer = |(replica, connected, last_end)| PeerStatus { replica, connected, last_end };
+        let status = Status {
+            report: self.machine.report(),
+            net: self.parts.hub.metrics().clone(),
+            peers: self.parts.routes.peers().map(peer).collect(),
+            counters: self.machine.keyring().counters().clone(),
+            passes: self.passes,
+            unroutable: self.unroutable,
+            held: self.held.len(),
+            log_position: self.parts.log.position(),
+            log_durable: self.parts.log.durable(),
+            syncs: self.parts.log.syncs(),
+            stall: self.parts.log.stall(),
+            cpu: CpuTime::now(),
+            published: self.published,
+        };
+        *self.parts.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+    }
+}

@@ -1,0 +1,118 @@
+//! Which link leads to whom.
+
+use crate::net::{CloseReason, Dialer, Hub, LinkId, Peer, Target};
+use bezant_core::cluster::{ClientId, IdentityId, ReplicaId};
+use bezant_core::machine::Instant;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// The way to one replica.
+#[derive(Debug)]
+struct Way {
+    /// `None` for replicas with a higher number: they dial us.
+    dialer: Option<Dialer>,
+    link: Option<LinkId>,
+    last: Option<CloseReason>,
+}
+
+/// The links of a replica.
+#[derive(Debug)]
+pub(super) struct Routes {
+    me: ReplicaId,
+    replicas: Vec<Way>,
+    /// By identity and first session: how many sessions, and where.
+    clients: BTreeMap<(IdentityId, u32), (u32, LinkId)>,
+    client_links: BTreeMap<LinkId, (IdentityId, u32)>,
+}
+
+impl Routes {
+    pub(super) fn new(me: ReplicaId, addresses: &[SocketAddr]) -> Self {
+        let way = |(number, &address): (usize, &SocketAddr)| {
+            let replica = ReplicaId(number as u8);
+            let target = Target { address, replica, who: Peer::Replica(me) };
+            Way { dialer: (replica < me).then(|| Dialer::new(target)), link: None, last: None }
+        };
+        Self {
+            me,
+            replicas: addresses.iter().enumerate().map(way).collect(),
+            clients: BTreeMap::new(),
+            client_links: BTreeMap::new(),
+        }
+    }
+
+    /// The link to a replica, up or on its way.
+    pub(super) fn replica(&self, id: ReplicaId) -> Option<LinkId> {
+        self.replicas.get(id.0 as usize)?.link
+    }
+
+    /// Every other replica that has a link.
+    pub(super) fn linked_replicas(&self) -> impl Iterator<Item = ReplicaId> + '_ {
+        let linked = |(number, way): (usize, &Way)| way.link.map(|_| ReplicaId(number as u8));
+        self.replicas.iter().enumerate().filter_map(linked)
+    }
+
+    /// The link that carries a client's session.
+    pub(super) fn client(&self, id: ClientId) -> Option<LinkId> {
+        let ((identity, first), (sessions, link)) = self.clients.range(..=(id.identity, id.session)).next_back()?;
+        (*identity == id.identity && id.session - first < *sessions).then_some(*link)
+    }
+
+    /// A link is authenticated. The newest wins: the other side has forgotten the older one.
+    pub(super) fn on_up(&mut self, link: LinkId, peer: Peer, hub: &mut Hub) {
+        let superseded = match peer {
+            Peer::Replica(id) => {
+                let Some(way) = self.replicas.get_mut(id.0 as usize) else { return };
+                if let Some(dialer) = &mut way.dialer {
+                    dialer.on_up();
+                }
+                way.link.replace(link).filter(|&old| old != link)
+            }
+            Peer::Client { identity, first, sessions } => {
+                self.client_links.insert(link, (identity, first));
+                let old = self.clients.insert((identity, first), (sessions, link)).map(|(_, old)| old);
+                if let Some(old) = old {
+                    self.client_links.remove(&old);
+                }
+                old
+            }
+        };
+        if let Some(old) = superseded {
+            hub.drop_link(old, CloseReason::Superseded);
+        }
+    }
+
+    /// A link is gone.
+    pub(super) fn on_down(&mut self, link: LinkId, reason: CloseReason, now: Instant) {
+        if let Some(key) = self.client_links.remove(&link) {
+            self.clients.remove(&key);
+        }
+        for way in self.replicas.iter_mut().filter(|way| way.link == Some(link)) {
+            way.link = None;
+            way.last = Some(reason);
+            if let Some(dialer) = &mut way.dialer {
+                dialer.on_down(reason, now);
+            }
+        }
+    }
+
+    /// Dials whom it is time to dial. Returns when to call again.
+    pub(super) fn tick(&mut self, hub: &mut Hub, now: Instant) -> Option<Instant> {
+        let mut next = None;
+        for way in &mut self.replicas {
+            let Some(dialer) = &mut way.dialer else { continue };
+            let again = dialer.tick(hub, now);
+            way.link = dialer.link();
+            next = [next, again].into_iter().flatten().min();
+        }
+        next
+    }
+
+    /// Every other replica, whether its link is up, and why the last one ended.
+    pub(super) fn peers(&self) -> impl Iterator<Item = (ReplicaId, bool, Option<CloseReason>)> + '_ {
+        let peers = self.replicas.iter().enumerate().map(|(number, way)| {
+            let up = way.dialer.as_ref().map_or(way.link.is_some(), Dialer::is_up);
+            (ReplicaId(number as u8), up, way.last)
+        });
+        peers.filter(|(id, ..)| *id != self.me)
+    }
+}
