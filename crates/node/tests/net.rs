@@ -3,7 +3,7 @@
 mod support;
 
 use bezant_core::cluster::{ClientAuth, ReplicaId};
-use bezant_node::net::{CloseReason, Event, Hub, HubOptions, LinkId, LinkRefusal, Peer, Port};
+use bezant_node::net::{Channel, CloseReason, Event, Hub, HubOptions, LinkId, LinkRefusal, Peer, Port};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -13,15 +13,24 @@ const CLIENT: Peer = Peer::Client { identity: IDENTITY, first: 0, sessions: 4 };
 
 /// Replica 0 with both ports.
 fn server() -> (Hub, SocketAddr, SocketAddr) {
+    server_over(Channel::Plain)
+}
+
+fn server_over(channel: Channel) -> (Hub, SocketAddr, SocketAddr) {
     let keyring = replica_keyring(&cluster(1, 4, ClientAuth::Mac), 0);
-    let mut hub = Hub::new(HubOptions { keyring }).unwrap();
+    let mut hub = Hub::new(HubOptions { keyring, channel }).unwrap();
     let replicas = hub.listen(listener(), Port::Replicas).unwrap();
     let clients = hub.listen(listener(), Port::Clients).unwrap();
     (hub, replicas, clients)
 }
 
 fn client(name: u8) -> Hub {
-    Hub::new(HubOptions { keyring: client_keyring(&cluster(name, 4, ClientAuth::Mac)) }).unwrap()
+    client_over(name, Channel::Plain)
+}
+
+fn client_over(name: u8, channel: Channel) -> Hub {
+    let keyring = client_keyring(&cluster(name, 4, ClientAuth::Mac));
+    Hub::new(HubOptions { keyring, channel }).unwrap()
 }
 
 fn pass(hub: &mut Hub, events: &mut Vec<Event>) {
@@ -60,8 +69,17 @@ fn up(events: &[Event]) -> Option<LinkId> {
 
 #[test]
 fn frames_sent_before_the_handshake_arrive_after_it_in_order_and_are_answered() {
-    let (mut server, _, address) = server();
-    let mut client = client(1);
+    in_order_and_answered(Channel::Plain);
+}
+
+#[test]
+fn over_tls_as_well() {
+    in_order_and_answered(Channel::Tls);
+}
+
+fn in_order_and_answered(channel: Channel) {
+    let (mut server, _, address) = server_over(channel);
+    let mut client = client_over(1, channel);
     let link = client.dial(address, ReplicaId(0), CLIENT).unwrap();
     for number in 0..1000u32 {
         client.send(link, &[&number.to_le_bytes(), b" times"]);
@@ -88,6 +106,18 @@ fn a_foreign_cluster_is_refused_and_both_sides_know_why() {
     let events = run(&mut [&mut server, &mut client], |events| !events[1].is_empty());
     assert_eq!(down(&events[1]), Some(CloseReason::RefusedByPeer(LinkRefusal::ForeignCluster)));
     assert_eq!(server.metrics().refused[&LinkRefusal::ForeignCluster], 1);
+}
+
+#[test]
+fn two_sides_with_different_channels_part_and_say_so() {
+    for (ours, theirs) in [(Channel::Plain, Channel::Tls), (Channel::Tls, Channel::Plain)] {
+        let (mut server, _, address) = server_over(theirs);
+        let mut client = client_over(1, ours);
+        client.dial(address, ReplicaId(0), CLIENT).unwrap();
+        let events = run(&mut [&mut server, &mut client], |events| !events[1].is_empty());
+        assert!(down(&events[1]).is_some(), "{events:?}");
+        assert_eq!(server.metrics().clients.connections, 0);
+    }
 }
 
 #[test]
@@ -126,7 +156,7 @@ fn random_bytes_and_silence_on_both_ports_leave_nothing_behind() {
 fn authenticated(server: &mut Hub, address: SocketAddr) -> TcpStream {
     use bezant_node::net::handshake::{Expect, Handshake, Progress};
     let keyring = client_keyring(&cluster(1, 4, ClientAuth::Mac));
-    let mut handshake = Handshake::new(&keyring, CLIENT, Expect::Replica(ReplicaId(0)), [3; 32], Vec::new());
+    let mut handshake = Handshake::new(&keyring, CLIENT, Expect::Replica(ReplicaId(0)), [3; 32]);
     let mut socket = TcpStream::connect(address).unwrap();
     let say = |socket: &mut TcpStream, frame: &[u8]| {
         socket.write_all(&(frame.len() as u32).to_le_bytes()).unwrap();

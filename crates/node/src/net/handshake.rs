@@ -275,9 +275,14 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// A side that claims to be `who`. `nonce` must be fresh and unpredictable; `binding` names the channel.
-    pub fn new(keyring: &Keyring, who: Peer, expect: Expect, nonce: [u8; 32], binding: Vec<u8>) -> Self {
-        Self { expect, mine: Hello { cluster: keyring.cluster(), who, nonce }, theirs: None, binding }
+    /// A side that claims to be `who`. `nonce` must be fresh and unpredictable.
+    pub fn new(keyring: &Keyring, who: Peer, expect: Expect, nonce: [u8; 32]) -> Self {
+        Self { expect, mine: Hello { cluster: keyring.cluster(), who, nonce }, theirs: None, binding: Vec::new() }
+    }
+
+    /// Binds the proofs to a channel that `binding` names. Before the first frame.
+    pub fn bind(&mut self, binding: Vec<u8>) {
+        self.binding = binding;
     }
 
     /// The frame with which the initiator begins.
@@ -380,8 +385,10 @@ mod tests {
     /// Lets `a` (claiming `who`) dial `b`, and says how it ends at `a` and at `b`.
     fn shake(a: &Keyring, who: Peer, b: (&Keyring, Expect), bindings: [u8; 2]) -> (Progress, Option<Progress>) {
         let Principal::Replica(id) = b.0.me() else { panic!() };
-        let mut dialler = Handshake::new(a, who, Expect::Replica(id), [1; 32], vec![bindings[0]]);
-        let mut acceptor = Handshake::new(b.0, Peer::Replica(id), b.1, [2; 32], vec![bindings[1]]);
+        let mut dialler = Handshake::new(a, who, Expect::Replica(id), [1; 32]);
+        dialler.bind(vec![bindings[0]]);
+        let mut acceptor = Handshake::new(b.0, Peer::Replica(id), b.1, [2; 32]);
+        acceptor.bind(vec![bindings[1]]);
         let answer = match acceptor.receive(dialler.hello().into(), b.0) {
             Progress::Reply(answer) => answer,
             Progress::Refused(reason, frame) => {
@@ -438,7 +445,7 @@ mod tests {
     fn garbage_is_refused() {
         let server = keyring(1, replica(0), 1);
         for garbage in [&b""[..], b"GET / HTTP/1.1", &[b'H'; 100], &[b'P'; 17]] {
-            let mut side = Handshake::new(&server, Peer::Replica(ReplicaId(0)), Expect::AnyClient, [0; 32], Vec::new());
+            let mut side = Handshake::new(&server, Peer::Replica(ReplicaId(0)), Expect::AnyClient, [0; 32]);
             let end = side.receive(Bytes::from_static(garbage), &server);
             assert!(matches!(end, Progress::Refused(LinkRefusal::NotBezant, _)), "{end:?}");
         }

@@ -9,6 +9,7 @@ mod accept;
 use super::handshake::{Expect, Handshake, LinkRefusal, Peer, Progress};
 use super::link::{CloseReason, Link, LinkId, ReadOutcome, State};
 use super::metrics::{NetMetrics, Traffic};
+use super::tls::{Tls, TlsSettings};
 use super::{
     CLIENT_BUFFERS_BYTES_MAX, CLIENT_CONNECTIONS_MAX, CLIENT_FAIR_BYTES, CLIENT_PASS_BYTES_MAX, CLIENT_QUEUE_BYTES_MAX,
     HANDSHAKE_SECONDS_MAX, PASS_BYTES_MAX, PASS_FRAMES_MAX, REPLICA_QUEUE_BYTES_MAX,
@@ -48,6 +49,18 @@ pub struct HubOptions {
     /// The keys that authenticate links. The hub's copy counts the handshakes' MACs; the machine's own counters stay
     /// free of them.
     pub keyring: Keyring,
+    /// What links run over.
+    pub channel: Channel,
+}
+
+/// What links run over. The same at every replica and client of a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Channel {
+    /// TLS 1.3.
+    #[default]
+    Tls,
+    /// TCP as it is: for benchmarks on loopback.
+    Plain,
 }
 
 /// One thing that happened.
@@ -76,6 +89,7 @@ pub struct Hub {
     ready: Events,
     waker: Arc<Waker>,
     keyring: Keyring,
+    tls: Option<TlsSettings>,
     listeners: Vec<Listener>,
     links: Vec<Option<Link>>,
     free: Vec<u32>,
@@ -110,12 +124,17 @@ impl Hub {
     /// If the system gives no readiness queue.
     pub fn new(options: HubOptions) -> io::Result<Self> {
         let poll = Poll::new()?;
+        let tls = match options.channel {
+            Channel::Tls => Some(TlsSettings::generate()?),
+            Channel::Plain => None,
+        };
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         Ok(Self {
             poll,
             ready: Events::with_capacity(EVENTS_PER_PASS),
             waker,
             keyring: options.keyring,
+            tls,
             listeners: Vec::new(),
             links: Vec::new(),
             free: Vec::new(),
@@ -152,10 +171,8 @@ impl Hub {
     pub fn dial(&mut self, address: SocketAddr, replica: ReplicaId, who: Peer) -> io::Result<LinkId> {
         let socket = TcpStream::connect(address)?;
         let handshake = self.handshake(who, Expect::Replica(replica))?;
-        let hello = handshake.hello();
-        let id = self.insert(socket, State::Shaking(handshake), None)?;
-        let link = self.links[id.index as usize].as_mut().expect("just inserted");
-        link.queue(&[&hello]);
+        let tls = self.tls.as_ref().map(TlsSettings::dial).transpose()?;
+        let id = self.insert(socket, tls, State::Shaking(handshake), None)?;
         self.dialling.push_back(id);
         Ok(id)
     }
@@ -163,10 +180,16 @@ impl Hub {
     fn handshake(&self, who: Peer, expect: Expect) -> io::Result<Handshake> {
         let mut nonce = [0; 32];
         getrandom::fill(&mut nonce).map_err(|error| io::Error::other(error.to_string()))?;
-        Ok(Handshake::new(&self.keyring, who, expect, nonce, Vec::new()))
+        Ok(Handshake::new(&self.keyring, who, expect, nonce))
     }
 
-    fn insert(&mut self, mut socket: TcpStream, state: State, port: Option<Port>) -> io::Result<LinkId> {
+    fn insert(
+        &mut self,
+        mut socket: TcpStream,
+        tls: Option<Tls>,
+        state: State,
+        port: Option<Port>,
+    ) -> io::Result<LinkId> {
         let index = self.free.pop().unwrap_or(self.links.len() as u32);
         let interest = Interest::READABLE | Interest::WRITABLE;
         if let Err(error) = self.poll.registry().register(&mut socket, Token(index as usize), interest) {
@@ -176,7 +199,7 @@ impl Hub {
             return Err(error);
         }
         self.generation = self.generation.wrapping_add(1);
-        let link = Link::new(self.generation, socket, state, port);
+        let link = Link::new(self.generation, socket, tls.map(Box::new), state, port);
         if index as usize == self.links.len() {
             self.links.push(Some(link));
         } else {
@@ -273,7 +296,7 @@ impl Hub {
             }
         }
         prepare(&link.socket);
-        link.connected = true;
+        link.connected();
         true
     }
 
@@ -288,7 +311,7 @@ impl Hub {
 
     fn mark_dirty(&mut self, index: u32) {
         let Some(link) = self.links[index as usize].as_mut() else { return };
-        if !link.dirty && link.writable && link.pending() > 0 {
+        if !link.dirty && link.writable && link.wants_write() {
             link.dirty = true;
             self.dirty.push(index);
         }
@@ -391,7 +414,9 @@ impl Hub {
                 }
                 class(&mut self.metrics, client).bytes_in += count as u64;
                 self.visit = Some(visit);
+                self.mark_dirty(visit.index);
             }
+            ReadOutcome::TlsFailed => self.close(visit.index, CloseReason::TlsFailed),
             ReadOutcome::Nothing => self.visit = Some(visit),
             ReadOutcome::Ended => self.close(visit.index, CloseReason::Ended),
             ReadOutcome::Failed => self.close(visit.index, CloseReason::Failed),

@@ -3,6 +3,7 @@
 use super::frame::{FrameBuffer, append_frame};
 use super::handshake::{HANDSHAKE_BYTES_MAX, Handshake, LinkRefusal, Peer};
 use super::hub::Port;
+use super::tls::Tls;
 use bezant_core::message::FRAME_BYTES_MAX;
 use mio::net::TcpStream;
 use std::fmt;
@@ -32,6 +33,8 @@ pub enum CloseReason {
     Ended,
     /// The system reported an error.
     Failed,
+    /// What came is not TLS, or TLS does not accept it.
+    TlsFailed,
     /// We refused the other side.
     Refused(LinkRefusal),
     /// The other side refused us.
@@ -57,6 +60,7 @@ impl CloseReason {
             Self::Unreachable => "unreachable",
             Self::Ended => "ended",
             Self::Failed => "failed",
+            Self::TlsFailed => "tls_failed",
             Self::Refused(reason) | Self::RefusedByPeer(reason) => reason.label(),
             Self::NotAuthenticated => "not_authenticated",
             Self::Oversized => "oversized",
@@ -74,6 +78,7 @@ impl fmt::Display for CloseReason {
             Self::Unreachable => f.write_str("nobody answers at its address"),
             Self::Ended => f.write_str("it closed the connection"),
             Self::Failed => f.write_str("the connection failed"),
+            Self::TlsFailed => f.write_str("TLS failed; is `channel` the same on both sides?"),
             Self::Refused(reason) => write!(f, "we refused it: {reason}"),
             Self::RefusedByPeer(reason) => write!(f, "it refused us: {reason}"),
             Self::NotAuthenticated => f.write_str("it did not prove who it is in time"),
@@ -106,6 +111,8 @@ pub(super) enum ReadOutcome {
     Ended,
     /// The system reported an error.
     Failed,
+    /// What came is not what TLS allows.
+    TlsFailed,
 }
 
 /// See the [module](self).
@@ -131,13 +138,23 @@ pub(super) struct Link {
     /// What the hub has counted of this link's buffers.
     pub(super) accounted: usize,
     pub(super) input: FrameBuffer,
+    tls: Option<Box<Tls>>,
+    /// Frames that were queued since the last write.
     output: Vec<u8>,
+    /// What the socket gets, and how much of it it has got.
+    wire: Vec<u8>,
     written: usize,
     early: Vec<u8>,
 }
 
 impl Link {
-    pub(super) fn new(generation: u32, socket: TcpStream, state: State, port: Option<Port>) -> Self {
+    pub(super) fn new(
+        generation: u32,
+        socket: TcpStream,
+        tls: Option<Box<Tls>>,
+        state: State,
+        port: Option<Port>,
+    ) -> Self {
         let connected = port.is_some();
         Self {
             generation,
@@ -153,7 +170,9 @@ impl Link {
             writable: connected,
             accounted: 0,
             input: FrameBuffer::default(),
+            tls,
             output: Vec::new(),
+            wire: Vec::new(),
             written: 0,
             early: Vec::new(),
         }
@@ -184,7 +203,12 @@ impl Link {
 
     /// Bytes queued and not written.
     pub(super) fn pending(&self) -> usize {
-        self.output.len() - self.written
+        self.output.len() + self.wire.len() - self.written
+    }
+
+    /// Whether a write would do anything.
+    pub(super) fn wants_write(&self) -> bool {
+        self.pending() > 0 || self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
     /// Bytes held in either direction.
@@ -221,8 +245,7 @@ impl Link {
                 Ok(count) => {
                     // A read that did not fill the buffer emptied the socket: the next byte brings a new event.
                     self.readable = count == scratch.len() || self.ending;
-                    self.input.extend(&scratch[..count]);
-                    ReadOutcome::Some(count)
+                    self.receive(&scratch[..count])
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.readable = false;
@@ -234,15 +257,47 @@ impl Link {
         }
     }
 
+    fn receive(&mut self, wire: &[u8]) -> ReadOutcome {
+        let Some(tls) = &mut self.tls else {
+            self.input.extend(wire);
+            return ReadOutcome::Some(wire.len());
+        };
+        if tls.receive(wire, &mut self.input).is_err() {
+            return ReadOutcome::TlsFailed;
+        }
+        if let Some(binding) = tls.binding()
+            && let State::Shaking(handshake) = &mut self.state
+        {
+            handshake.bind(binding.to_vec());
+            if self.port.is_none() {
+                let hello = handshake.hello();
+                self.queue(&[&hello]);
+            }
+        }
+        ReadOutcome::Some(wire.len())
+    }
+
+    /// The socket is connected: the side that dialled begins. With TLS, its HELLO waits until TLS is done.
+    pub(super) fn connected(&mut self) {
+        self.connected = true;
+        if let (None, State::Shaking(handshake)) = (&self.tls, &self.state) {
+            let hello = handshake.hello();
+            self.queue(&[&hello]);
+        }
+    }
+
     /// Writes what is queued, as far as the socket takes it. Returns bytes written and calls made.
     ///
     /// # Errors
     /// What the system said; the link is of no use any more.
     pub(super) fn write(&mut self) -> io::Result<(u64, u64)> {
         let (mut bytes, mut calls) = (0, 0);
-        while self.writable && self.pending() > 0 {
+        while self.writable {
+            if self.written == self.wire.len() && !self.refill()? {
+                break;
+            }
             calls += 1;
-            match self.socket.write(&self.output[self.written..]) {
+            match self.socket.write(&self.wire[self.written..]) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(count) => {
                     self.written += count;
@@ -253,16 +308,20 @@ impl Link {
                 Err(error) => return Err(error),
             }
         }
-        if self.pending() == 0 {
-            self.written = 0;
-            self.output.clear();
-            if self.output.capacity() > KEPT_CAPACITY_BYTES {
-                self.output = Vec::new();
-            }
-        } else if self.written > self.output.len() / 2 {
-            self.output.drain(..self.written);
-            self.written = 0;
-        }
         Ok((bytes, calls))
+    }
+
+    /// All has been written: the next lot. False if there is none.
+    fn refill(&mut self) -> io::Result<bool> {
+        self.written = 0;
+        self.wire.clear();
+        if self.wire.capacity() > KEPT_CAPACITY_BYTES {
+            self.wire = Vec::new();
+        }
+        match &mut self.tls {
+            None => std::mem::swap(&mut self.output, &mut self.wire),
+            Some(tls) => tls.seal(&mut self.output, &mut self.wire)?,
+        }
+        Ok(!self.wire.is_empty())
     }
 }

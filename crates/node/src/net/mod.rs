@@ -9,6 +9,7 @@
 //! | who is at the other end, and how do we know? | [`handshake`] |
 //! | how do bytes become frames? | `frame` |
 //! | one socket with its buffers | `link` |
+//! | how is it hidden from others? | `tls` |
 //! | which socket next, and for how long? | `hub` |
 //! | who connects to whom, and when again? | [`dialer`] |
 //!
@@ -25,11 +26,12 @@ pub mod handshake;
 mod hub;
 mod link;
 pub mod metrics;
+mod tls;
 
 pub use clock::Clock;
 pub use dialer::{Dialer, Target};
 pub use handshake::{LinkRefusal, Peer};
-pub use hub::{Event, Hub, HubOptions, Port};
+pub use hub::{Channel, Event, Hub, HubOptions, Port};
 pub use link::{CloseReason, LinkId};
 pub use metrics::{NetMetrics, Traffic};
 

@@ -38,7 +38,7 @@ impl Parts {
         let Principal::Replica(me) = options.keyring.me() else {
             return Err(io::Error::other("the keys are not those of a replica"));
         };
-        let mut hub = Hub::new(HubOptions { keyring: options.keyring })?;
+        let mut hub = Hub::new(HubOptions { keyring: options.keyring, channel: options.channel })?;
         hub.listen(options.replica_listener, Port::Replicas)?;
         hub.listen(options.client_listener, Port::Clients)?;
         let mut log = options.log;

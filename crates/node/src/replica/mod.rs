@@ -13,6 +13,7 @@ mod status;
 pub use durability::{Durability, MemoryLog, Stall};
 pub use status::{CpuTime, PeerStatus, Status};
 
+use crate::net::Channel;
 use bezant_core::auth::Keyring;
 use bezant_core::machine::{Machine, Principal};
 use bezant_core::message::{Incoming, Message};
@@ -42,6 +43,8 @@ pub trait Hosted: Machine<Incoming = Incoming, Outgoing = Message, Notice = Noti
 pub struct ReplicaOptions {
     /// The replica's keys; they say which replica it is.
     pub keyring: Keyring,
+    /// What links run over.
+    pub channel: Channel,
     /// Where every replica listens for replicas, by number.
     pub replicas: Vec<SocketAddr>,
     /// This replica's port for replicas, bound. See [`bind`].

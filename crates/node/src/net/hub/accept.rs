@@ -2,6 +2,7 @@
 
 use super::super::handshake::{Expect, Peer};
 use super::super::link::{CloseReason, Link, LinkId, State};
+use super::super::tls::TlsSettings;
 use super::super::{HANDSHAKE_SECONDS_MAX, UNAUTHENTICATED_MAX};
 use super::{FIRST_LISTENER, Hub, Port, prepare};
 use bezant_core::machine::Principal;
@@ -78,7 +79,8 @@ impl Hub {
         self.metrics.accepted += 1;
         prepare(&socket);
         let Ok(handshake) = self.handshake(Peer::Replica(me), expect) else { return };
-        let Ok(id) = self.insert(socket, State::Shaking(handshake), Some(port)) else { return };
+        let Ok(tls) = self.tls.as_ref().map(TlsSettings::accept).transpose() else { return };
+        let Ok(id) = self.insert(socket, tls, State::Shaking(handshake), Some(port)) else { return };
         self.listeners[at].shaking.push_back(id);
         if self.listeners[at].shaking.len() > UNAUTHENTICATED_MAX {
             let oldest = self.listeners[at].shaking.pop_front().expect("it is not empty");

@@ -1,0 +1,141 @@
+//! One call: a future, or something to wait for.
+
+use bezant_core::cluster::{ClientId, ReplicaId, Timestamp};
+use bezant_core::message::Refusal;
+use bytes::Bytes;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// Why a call has no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// The replicas agree that it was not executed and never will be.
+    Rejected(Refusal),
+    /// The deadline passed without enough equal answers: it may have been executed, or may be yet.
+    Unknown {
+        /// Names the request: its session and number.
+        id: (ClientId, Timestamp),
+        /// What each replica did, in words.
+        replicas: Vec<(ReplicaId, String)>,
+    },
+    /// It was not sent, because too many calls are under way already.
+    NotSent,
+    /// The client has been closed.
+    Closed,
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rejected(Refusal::StaleTimestamp) => {
+                f.write_str("rejected: a newer request of this session overtook it")
+            }
+            Self::Rejected(Refusal::TooLarge) => f.write_str("rejected: the operation is too large for this cluster"),
+            Self::Unknown { id: (client, timestamp), replicas } => {
+                write!(f, "unknown whether it was executed: not enough equal answers in time (request {client}")?;
+                write!(f, ".{})", timestamp.0)?;
+                for (replica, what) in replicas {
+                    write!(f, "; replica {}: {what}", replica.0)?;
+                }
+                Ok(())
+            }
+            Self::NotSent => f.write_str("not sent: all sessions were busy until the deadline, or the queue was full"),
+            Self::Closed => f.write_str("the client is closed"),
+        }
+    }
+}
+
+impl std::error::Error for CallError {}
+
+type CallResult = Result<Bytes, CallError>;
+
+#[derive(Debug, Default)]
+struct State {
+    result: Option<CallResult>,
+    waker: Option<Waker>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    state: Mutex<State>,
+    done: Condvar,
+}
+
+impl Slot {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call under way. Dropping it does not undo it: the operation may be executed all the same.
+#[derive(Debug)]
+#[must_use = "a call that nobody waits for may fail unseen"]
+pub struct Call(Arc<Slot>);
+
+impl Call {
+    /// A call and the means to complete it.
+    pub(super) fn new() -> (Self, Completer) {
+        let slot = Arc::new(Slot::default());
+        (Self(Arc::clone(&slot)), Completer(Some(slot)))
+    }
+
+    /// Blocks until the call has ended; its deadline sees to it that it does.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn wait(self) -> CallResult {
+        let mut state = self.0.lock();
+        loop {
+            match state.result.take() {
+                Some(result) => return result,
+                None => state = self.0.done.wait(state).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+}
+
+impl Future for Call {
+    type Output = CallResult;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<CallResult> {
+        let mut state = self.0.lock();
+        match state.result.take() {
+            Some(result) => Poll::Ready(result),
+            None => {
+                state.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// The other end of a [`Call`]. Dropped without a result, it says [`CallError::Closed`].
+#[derive(Debug)]
+pub(super) struct Completer(Option<Arc<Slot>>);
+
+impl Completer {
+    pub(super) fn complete(mut self, result: CallResult) {
+        self.finish(result);
+    }
+
+    fn finish(&mut self, result: CallResult) {
+        let Some(slot) = self.0.take() else { return };
+        let mut state = slot.lock();
+        state.result = Some(result);
+        let waker = state.waker.take();
+        drop(state);
+        slot.done.notify_all();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Drop for Completer {
+    fn drop(&mut self) {
+        self.finish(Err(CallError::Closed));
+    }
+}

@@ -1,0 +1,432 @@
+//! The engine: many logical clients over few connections, on one thread.
+
+use crate::net::clock::{Clock, until};
+use crate::net::{Channel, Dialer, Event, Hub, HubOptions, LinkId, NetMetrics, Peer, Target};
+use crate::replica::CpuTime;
+use bezant_core::auth::{Counters, Ed25519, Keyring, PublicKeys, SecretKey};
+use bezant_core::client::{Answer, Client as Logical, ClientTimer, Completed, Completion, Submit};
+use bezant_core::cluster::{ClientId, Cluster, IdentityId, ReplicaId};
+use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
+use bezant_core::message::Message;
+use bezant_core::wire::Wire;
+use bytes::Bytes;
+use mio::Waker;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// How long the first requests wait for connections to replicas that neither answer nor refuse. Without the wait the
+/// replies of replicas that are connected a moment later would be lost, and asked for again after `client_retry`.
+const CONNECT_GRACE: Duration = Duration::from_millis(1_000);
+/// How often the status is published, at most.
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Whom to connect to, and as whom.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// The cluster's parameters.
+    pub cluster: Cluster,
+    /// Where each replica listens for clients, by number.
+    pub replicas: Vec<SocketAddr>,
+    /// The keys that the cluster admits.
+    pub keys: PublicKeys,
+    /// Whose sessions these are.
+    pub identity: IdentityId,
+    /// The identity's secret key.
+    pub secret: SecretKey,
+    /// What connections run over; as at the replicas.
+    pub channel: Channel,
+    /// Connections to each replica; sessions are spread over them evenly.
+    pub connections: usize,
+    /// Sessions on each connection: so many requests may be under way on it.
+    pub sessions_per_connection: usize,
+    /// The number of the first session; `None` chooses at random, so that two processes of one identity do not
+    /// meet.
+    pub first_session: Option<u32>,
+}
+
+impl ClientOptions {
+    fn sessions(&self) -> usize {
+        self.connections * self.sessions_per_connection
+    }
+
+    fn keyring(&self) -> io::Result<Keyring> {
+        let me = Principal::Client(ClientId { identity: self.identity, session: 0 });
+        Keyring::new(&Ed25519, &self.cluster, me, self.secret.clone(), self.keys.clone())
+            .ok_or_else(|| io::Error::other("the secret key is not that of the identity in the cluster file"))
+    }
+
+    fn first_session(&self) -> io::Result<u32> {
+        let last = u32::MAX - self.sessions() as u32;
+        if let Some(first) = self.first_session {
+            return Ok(first.min(last));
+        }
+        let mut random = [0; 4];
+        getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(u32::from_le_bytes(random).min(last))
+    }
+}
+
+/// A request that has ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// The engine's number of the session, from 0.
+    pub session: usize,
+    /// What came of it.
+    pub completed: Completed,
+    /// What each replica did, in words. Empty unless the outcome is unknown.
+    pub explanation: Vec<(ReplicaId, String)>,
+}
+
+/// Where requests come from and results go to, on the engine's own thread.
+pub trait Driver: Send + 'static {
+    /// The next request of a free session, if there is one. Asked when a session has become free and when the engine
+    /// was woken.
+    fn next(&mut self, session: usize, now: Instant) -> Option<Submit>;
+
+    /// A request has ended.
+    fn on_finished(&mut self, finished: Finished);
+
+    /// Gives up what waited for too long. Returns when to be called again.
+    fn expire(&mut self, _now: Instant) -> Option<Instant> {
+        None
+    }
+}
+
+/// What an engine publishes about itself; counters since its start.
+#[derive(Clone, Debug, Default)]
+pub struct EngineStatus {
+    /// What its network layer counted.
+    pub net: NetMetrics,
+    /// Authentication operations.
+    pub counters: Counters,
+    /// Passes of the loop.
+    pub passes: u64,
+    /// Replies that were not accepted at the boundary.
+    pub rejected: u64,
+    /// Links that are up.
+    pub links_up: usize,
+    /// Processor time.
+    pub cpu: CpuTime,
+}
+
+/// A running engine.
+#[derive(Debug)]
+pub struct EngineHandle<D> {
+    waker: Arc<Waker>,
+    stop: Arc<AtomicBool>,
+    status: Arc<Mutex<EngineStatus>>,
+    clock: Clock,
+    thread: JoinHandle<D>,
+}
+
+impl<D> EngineHandle<D> {
+    /// Wakes the engine, so that it asks its driver for requests.
+    pub fn waker(&self) -> Arc<Waker> {
+        Arc::clone(&self.waker)
+    }
+
+    /// The engine's clock: deadlines are in its time.
+    pub const fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// What the engine last published.
+    pub fn status(&self) -> EngineStatus {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Closes all connections and gives the driver back. `None` if the engine ended by a failure of the system.
+    pub fn stop(self) -> Option<D> {
+        self.stop.store(true, Ordering::Release);
+        // If waking fails the engine notices at its next pass, at most 100 ms later.
+        let _ = self.waker.wake();
+        self.thread.join().ok()
+    }
+}
+
+/// Starts an engine that serves `driver`.
+///
+/// # Errors
+/// If the keys are not those of the identity, or the system gives no readiness queue or thread.
+pub fn run<D: Driver>(options: ClientOptions, driver: D) -> io::Result<EngineHandle<D>> {
+    let hub = Hub::new(HubOptions { keyring: options.keyring()?, channel: options.channel })?;
+    let first = options.first_session()?;
+    let waker = hub.waker();
+    let stop = Arc::new(AtomicBool::new(false));
+    let status = Arc::new(Mutex::new(EngineStatus::default()));
+    let clock = Clock::start();
+    let keyring = options.keyring()?;
+    let shared = (Arc::clone(&stop), Arc::clone(&status));
+    let thread = std::thread::Builder::new()
+        .name("client".into())
+        .spawn(move || Engine::new(&options, hub, clock, keyring, first, driver).run(&shared.0, &shared.1))?;
+    Ok(EngineHandle { waker, stop, status, clock, thread })
+}
+
+#[derive(Debug)]
+struct Session {
+    machine: Logical,
+    timers: Vec<(ClientTimer, Instant)>,
+}
+
+#[derive(Debug)]
+struct Engine<D> {
+    hub: Hub,
+    clock: Clock,
+    now: Instant,
+    start: Instant,
+    cluster: Rc<Cluster>,
+    keyring: Rc<Keyring>,
+    driver: D,
+    /// By connection, then replica.
+    dialers: Vec<Vec<Dialer>>,
+    links: BTreeMap<LinkId, (usize, ReplicaId)>,
+    sessions: Vec<Session>,
+    sessions_per_connection: usize,
+    first_session: u32,
+    idle: Vec<usize>,
+    timers: BTreeSet<(Instant, usize, ClientTimer)>,
+    outbox: Outbox<Logical>,
+    encoded: Vec<u8>,
+    /// Whether every connection was made or has failed once, or the grace is over.
+    settled: bool,
+    passes: u64,
+    rejected: u64,
+}
+
+impl<D: Driver> Engine<D> {
+    fn new(options: &ClientOptions, hub: Hub, clock: Clock, keyring: Keyring, first: u32, driver: D) -> Self {
+        let (cluster, keyring) = (Rc::new(options.cluster.clone()), Rc::new(keyring));
+        let per_connection = options.sessions_per_connection;
+        let dialers = |connection: usize| {
+            let first = first + (connection * per_connection) as u32;
+            let who = Peer::Client { identity: options.identity, first, sessions: per_connection as u32 };
+            let target = |(replica, &address)| Target { address, replica, who };
+            cluster.replicas().zip(&options.replicas).map(target).map(Dialer::new).collect()
+        };
+        let session = |number: usize| {
+            let id = ClientId { identity: options.identity, session: first + number as u32 };
+            Session { machine: Logical::new(Rc::clone(&cluster), Rc::clone(&keyring), id), timers: Vec::new() }
+        };
+        Self {
+            hub,
+            clock,
+            now: clock.now(),
+            start: clock.now(),
+            driver,
+            dialers: (0..options.connections).map(dialers).collect(),
+            links: BTreeMap::new(),
+            sessions: (0..options.sessions()).map(session).collect(),
+            sessions_per_connection: per_connection,
+            first_session: first,
+            idle: (0..options.sessions()).rev().collect(),
+            timers: BTreeSet::new(),
+            outbox: Outbox::new(),
+            encoded: Vec::new(),
+            settled: false,
+            passes: 0,
+            rejected: 0,
+            cluster,
+            keyring,
+        }
+    }
+
+    fn run(mut self, stop: &AtomicBool, status: &Mutex<EngineStatus>) -> D {
+        let mut publish_at = self.now;
+        for session in 0..self.sessions.len() {
+            self.step(session, Input::Start);
+        }
+        while !stop.load(Ordering::Acquire) {
+            let next = [self.dial(), self.driver.expire(self.now), self.next_timer(), Some(publish_at)];
+            let timeout = next.into_iter().flatten().min().map(|at| until(at, self.clock.now()));
+            if self.hub.poll(timeout).is_err() {
+                break;
+            }
+            self.pass();
+            if self.now >= publish_at {
+                publish_at = self.now + PUBLISH_INTERVAL;
+                *status.lock().unwrap_or_else(PoisonError::into_inner) = self.status();
+            }
+        }
+        *status.lock().unwrap_or_else(PoisonError::into_inner) = self.status();
+        self.driver
+    }
+
+    fn pass(&mut self) {
+        self.now = self.clock.now();
+        self.passes += 1;
+        while let Some(event) = self.hub.next_event() {
+            match event {
+                Event::Frame(link, Peer::Replica(from), frame) => self.on_frame(link, from, frame),
+                Event::Frame(..) => self.rejected += 1,
+                Event::Up(link, _) => {
+                    if let Some(dialer) = self.dialer(link) {
+                        dialer.on_up();
+                    }
+                }
+                Event::Down(link, reason) => {
+                    let now = self.now;
+                    if let Some(dialer) = self.dialer(link) {
+                        dialer.on_down(reason, now);
+                    }
+                    self.links.remove(&link);
+                }
+            }
+        }
+        self.fire_timers();
+        self.feed();
+        self.hub.flush();
+    }
+
+    fn dialer(&mut self, link: LinkId) -> Option<&mut Dialer> {
+        let (connection, replica) = *self.links.get(&link)?;
+        self.dialers.get_mut(connection)?.get_mut(replica.0 as usize)
+    }
+
+    /// Dials whom it is time to dial. Returns when to call again.
+    fn dial(&mut self) -> Option<Instant> {
+        if self.links.len() == self.dialers.len() * self.cluster.n {
+            return None;
+        }
+        let mut next = None;
+        for (connection, dialers) in self.dialers.iter_mut().enumerate() {
+            for (replica, dialer) in dialers.iter_mut().enumerate().filter(|(_, dialer)| dialer.link().is_none()) {
+                let again = dialer.tick(&mut self.hub, self.now);
+                if let Some(link) = dialer.link() {
+                    self.links.insert(link, (connection, ReplicaId(replica as u8)));
+                }
+                next = [next, again].into_iter().flatten().min();
+            }
+        }
+        next
+    }
+
+    fn on_frame(&mut self, _link: LinkId, from: ReplicaId, frame: Bytes) {
+        let opened = Message::open(frame, Principal::Replica(from), &self.cluster, &self.keyring);
+        let session = match &opened {
+            Ok(incoming) => match &*incoming.message {
+                Message::Reply(reply) => reply.client.session.checked_sub(self.first_session),
+                _ => None,
+            },
+            Err(_) => None,
+        };
+        match (opened, session) {
+            (Ok(incoming), Some(session)) if (session as usize) < self.sessions.len() => {
+                self.step(session as usize, Input::Message(incoming));
+            }
+            _ => self.rejected += 1,
+        }
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        let timer = self.timers.first().map(|(at, ..)| *at);
+        let grace = (!self.settled).then_some(self.start + CONNECT_GRACE);
+        [timer, grace].into_iter().flatten().min()
+    }
+
+    fn fire_timers(&mut self) {
+        while let Some(&(at, session, timer)) = self.timers.first()
+            && at <= self.now
+        {
+            self.cancel(session, timer);
+            self.step(session, Input::Timer(timer));
+        }
+    }
+
+    fn cancel(&mut self, session: usize, timer: ClientTimer) {
+        let timers = &mut self.sessions[session].timers;
+        if let Some(place) = timers.iter().position(|(name, _)| *name == timer) {
+            let (_, at) = timers.swap_remove(place);
+            self.timers.remove(&(at, session, timer));
+        }
+    }
+
+    /// Gives free sessions something to do.
+    fn feed(&mut self) {
+        let connected = |dialer: &Dialer| dialer.is_up() || dialer.last().is_some();
+        self.settled =
+            self.settled || self.now >= self.start + CONNECT_GRACE || self.dialers.iter().flatten().all(connected);
+        while self.settled
+            && let Some(&session) = self.idle.last()
+            && let Some(submit) = self.driver.next(session, self.now)
+        {
+            self.idle.pop();
+            self.step(session, Input::Command(submit));
+        }
+    }
+
+    fn step(&mut self, session: usize, input: Input<Logical>) {
+        let mut outbox = std::mem::take(&mut self.outbox);
+        self.sessions[session].machine.step(self.now, input, &mut outbox);
+        for effect in outbox.drain() {
+            match effect {
+                Effect::Persist(never) => match never {},
+                Effect::Send(to, message) => self.send(session, to, &message),
+                Effect::SetTimer(timer, at) => {
+                    self.cancel(session, timer);
+                    self.sessions[session].timers.push((timer, at));
+                    self.timers.insert((at, session, timer));
+                }
+                Effect::CancelTimer(timer) => self.cancel(session, timer),
+                Effect::Notify(completed) => {
+                    let explanation = self.explain(session, &completed);
+                    self.idle.push(session);
+                    self.driver.on_finished(Finished { session, completed, explanation });
+                }
+            }
+        }
+        self.outbox = outbox;
+    }
+
+    /// Clients send requests only; those carry their own authentication and are the same for every receiver.
+    fn send(&mut self, session: usize, to: Destination, message: &Message) {
+        self.encoded.clear();
+        message.encode(&mut self.encoded);
+        let dialers = &self.dialers[session / self.sessions_per_connection];
+        let receivers = match to {
+            Destination::Replica(id) => dialers.get(id.0 as usize..=id.0 as usize).unwrap_or_default(),
+            Destination::Replicas => dialers,
+            Destination::Client(_) => &[],
+        };
+        for link in receivers.iter().filter_map(Dialer::link) {
+            self.hub.send(link, &[&self.encoded]);
+        }
+    }
+
+    fn explain(&self, session: usize, completed: &Completed) -> Vec<(ReplicaId, String)> {
+        if completed.result != Completion::Unknown {
+            return Vec::new();
+        }
+        let dialers = &self.dialers[session / self.sessions_per_connection];
+        let explain = |&(replica, answer): &(ReplicaId, Answer)| {
+            let dialer = dialers.get(replica.0 as usize);
+            let up = dialer.is_some_and(Dialer::is_up);
+            let text = match (answer, dialer.and_then(Dialer::last)) {
+                (Answer::Agreed, _) => "answered like the most".into(),
+                (Answer::Differed, _) => "gave a different answer".into(),
+                (Answer::Tentative, _) => "gave an answer that may still be undone".into(),
+                (Answer::Silent, _) if up => "connected, but silent".into(),
+                (Answer::Silent, Some(reason)) => format!("not connected: {reason}"),
+                (Answer::Silent, None) => "not connected: no answer from its address yet".into(),
+            };
+            (replica, text)
+        };
+        completed.answers.iter().map(explain).collect()
+    }
+
+    fn status(&self) -> EngineStatus {
+        EngineStatus {
+            net: self.hub.metrics().clone(),
+            counters: self.keyring.counters().clone(),
+            passes: self.passes,
+            rejected: self.rejected,
+            links_up: self.dialers.iter().flatten().filter(|dialer| dialer.is_up()).count(),
+            cpu: CpuTime::now(),
+        }
+    }
+}

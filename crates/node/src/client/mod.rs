@@ -1,0 +1,25 @@
+//! The client library.
+//!
+//! [`connect`] starts one background thread that drives many logical clients ("sessions") over shared connections, one
+//! connection per replica. A [`Client`] is a cheap handle; each call borrows a free session, so that many calls may be
+//! under way at once. Every call has a deadline and ends in one of four ways: done, rejected, unknown, or not sent.
+//!
+//! A [`Call`] is a future for any executor, and can be waited for without one:
+//!
+//! ```no_run
+//! # fn example(client: bezant_node::client::Client) -> Result<(), bezant_node::client::CallError> {
+//! use std::time::Duration;
+//! let result = client.execute("increment".into(), Duration::from_secs(5)).wait()?;
+//! # drop(result); Ok(())
+//! # }
+//! ```
+//!
+//! Benchmarks bring their own [`Driver`] and run it inside the engine's thread with [`run`].
+
+mod call;
+mod engine;
+mod pool;
+
+pub use call::{Call, CallError};
+pub use engine::{ClientOptions, Driver, EngineHandle, EngineStatus, Finished, run};
+pub use pool::{Client, connect};

@@ -1,0 +1,165 @@
+//! `channel = "tls"`: TLS 1.3 without I/O of its own, on the same readiness loop.
+//!
+//! Certificates prove nothing here: each process makes itself one at its start, and nobody looks at the name in it. Who
+//! is at the other end is what the [handshake](super::handshake) proves, with the keys that the cluster file pins, and
+//! its MACs cover the TLS exporter of this very connection: someone in the middle would have two connections with two
+//! exporters, and no key to make the proofs anew.
+
+use super::frame::FrameBuffer;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, Connection, DigitallySignedStruct, ServerConfig, ServerConnection};
+use rustls::{Error, SignatureScheme, version::TLS13};
+use std::io::{self, BufRead, Write};
+use std::sync::Arc;
+
+/// The label under which the exporter is taken.
+const EXPORTER_LABEL: &[u8] = b"EXPORTER-bezant-link";
+/// The name in every certificate.
+const NAME: &str = "bezant";
+
+/// What all TLS links of a process share.
+#[derive(Clone, Debug)]
+pub(super) struct TlsSettings {
+    client: Arc<ClientConfig>,
+    server: Arc<ServerConfig>,
+}
+
+impl TlsSettings {
+    /// Makes a fresh key and certificate.
+    ///
+    /// # Errors
+    /// If the cryptography library fails to.
+    pub(super) fn generate() -> io::Result<Self> {
+        let provider = Arc::new(ring::default_provider());
+        let certified = rcgen::generate_simple_self_signed([NAME.to_owned()]).map_err(io::Error::other)?;
+        let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
+        let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&[&TLS13])
+            .map_err(io::Error::other)?
+            .with_no_client_auth()
+            .with_single_cert(vec![certified.cert.der().clone()], key.into())
+            .map_err(io::Error::other)?;
+        // Nothing is resumed: each connection proves itself anew.
+        server.send_tls13_tickets = 0;
+        let mut client = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&[&TLS13])
+            .map_err(io::Error::other)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+            .with_no_client_auth();
+        client.resumption = rustls::client::Resumption::disabled();
+        Ok(Self { client: Arc::new(client), server: Arc::new(server) })
+    }
+
+    /// The side that connects.
+    pub(super) fn dial(&self) -> io::Result<Tls> {
+        let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
+        let session = ClientConnection::new(Arc::clone(&self.client), name).map_err(io::Error::other)?;
+        Ok(Tls::new(session.into()))
+    }
+
+    /// The side that accepts.
+    pub(super) fn accept(&self) -> io::Result<Tls> {
+        let session = ServerConnection::new(Arc::clone(&self.server)).map_err(io::Error::other)?;
+        Ok(Tls::new(session.into()))
+    }
+}
+
+/// Accepts any certificate whose key signed the TLS handshake. See the [module](self) for why that is enough.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(Error::General("only TLS 1.3 is spoken here".into()))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// The TLS state of one link.
+#[derive(Debug)]
+pub(super) struct Tls {
+    session: Connection,
+    bound: bool,
+}
+
+impl Tls {
+    fn new(mut session: Connection) -> Self {
+        // The link bounds its own queue; what is handed over here is sealed at once.
+        session.set_buffer_limit(None);
+        Self { session, bound: false }
+    }
+
+    /// Opens what came from the socket and appends the plaintext.
+    pub(super) fn receive(&mut self, mut wire: &[u8], input: &mut FrameBuffer) -> Result<(), Error> {
+        while !wire.is_empty() {
+            self.session.read_tls(&mut wire).map_err(|error| Error::General(error.to_string()))?;
+            self.session.process_new_packets()?;
+            let mut reader = self.session.reader();
+            while let Ok(plain) = reader.fill_buf()
+                && !plain.is_empty()
+            {
+                input.extend(plain);
+                let taken = plain.len();
+                reader.consume(taken);
+            }
+        }
+        Ok(())
+    }
+
+    /// Seals all of `plain` and appends it, with whatever TLS itself has to say.
+    pub(super) fn seal(&mut self, plain: &mut Vec<u8>, wire: &mut Vec<u8>) -> io::Result<()> {
+        if !self.session.is_handshaking() {
+            self.session.writer().write_all(plain)?;
+            plain.clear();
+        }
+        while self.session.wants_write() {
+            self.session.write_tls(wire)?;
+        }
+        Ok(())
+    }
+
+    /// Whether TLS itself has something to say.
+    pub(super) fn wants_write(&self) -> bool {
+        self.session.wants_write()
+    }
+
+    /// Once, when the TLS handshake is done: what names this connection and no other.
+    pub(super) fn binding(&mut self) -> Option<[u8; 32]> {
+        if self.bound || self.session.is_handshaking() {
+            return None;
+        }
+        self.bound = true;
+        self.session.export_keying_material([0; 32], EXPORTER_LABEL, None).ok()
+    }
+}
