@@ -30,10 +30,7 @@ pub enum CallError {
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Rejected(Refusal::StaleTimestamp) => {
-                f.write_str("rejected: a newer request of this session overtook it")
-            }
-            Self::Rejected(Refusal::TooLarge) => f.write_str("rejected: the operation is too large for this cluster"),
+            Self::Rejected(refusal) => write!(f, "rejected: {}", why(*refusal)),
             Self::Unknown { id: (client, timestamp), replicas } => {
                 write!(f, "unknown whether it was executed: not enough equal answers in time (request {client}")?;
                 write!(f, ".{})", timestamp.0)?;
@@ -45,6 +42,14 @@ impl fmt::Display for CallError {
             Self::NotSent => f.write_str("not sent: all sessions were busy until the deadline, or the queue was full"),
             Self::Closed => f.write_str("the client is closed"),
         }
+    }
+}
+
+const fn why(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::StaleTimestamp => "a newer request of this session overtook it",
+        Refusal::TooLarge => "the operation is too large for this cluster",
+        Refusal::NotReadOnly => "the operation is not read-only",
     }
 }
 

@@ -409,7 +409,7 @@ impl<D: Driver> Engine<D> {
             let text = match (answer, dialer.and_then(Dialer::last)) {
                 (Answer::Agreed, _) => "answered like the most".into(),
                 (Answer::Differed, _) => "gave a different answer".into(),
-                (Answer::Tentative, _) => "gave an answer that may still be undone".into(),
+                (Answer::Waiting, _) => "gave an answer that did not add up with the others".into(),
                 (Answer::Silent, _) if up => "connected, but silent".into(),
                 (Answer::Silent, Some(reason)) => format!("not connected: {reason}"),
                 (Answer::Silent, None) => "not connected: no answer from its address yet".into(),

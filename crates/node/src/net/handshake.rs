@@ -47,11 +47,12 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// The party whose keys authenticate the link.
+    /// The party whose keys authenticate the link. An identity is one party, whatever sessions it has, so that what is
+    /// counted per party stays bounded.
     pub const fn principal(self) -> Principal {
         match self {
             Self::Replica(id) => Principal::Replica(id),
-            Self::Client { identity, first, .. } => Principal::Client(ClientId { identity, session: first }),
+            Self::Client { identity, .. } => Principal::Client(ClientId { identity, session: 0 }),
         }
     }
 

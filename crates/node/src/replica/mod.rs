@@ -17,7 +17,8 @@ use crate::net::Channel;
 use bezant_core::auth::Keyring;
 use bezant_core::machine::{Machine, Principal};
 use bezant_core::message::{Incoming, Message};
-use bezant_core::replica::{Notice, Record, Report};
+use bezant_core::replica::{Notice, Record, Replica, Report};
+use bezant_core::service::Service;
 use bytes::Bytes;
 use host::Host;
 use mio::Waker;
@@ -37,6 +38,20 @@ pub trait Hosted: Machine<Incoming = Incoming, Outgoing = Message, Notice = Noti
     fn keyring(&self) -> &Keyring;
     /// The machine's view of itself.
     fn report(&self) -> Report;
+}
+
+impl<S: Service + 'static> Hosted for Replica<S> {
+    fn open(&mut self, frame: Bytes, from: Principal) -> Option<Incoming> {
+        self.open(frame, from)
+    }
+
+    fn keyring(&self) -> &Keyring {
+        self.keyring()
+    }
+
+    fn report(&self) -> Report {
+        self.report()
+    }
 }
 
 /// What a replica's loop needs besides its machine.
