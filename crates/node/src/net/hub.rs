@@ -124,6 +124,7 @@ impl Hub {
     /// If the system gives no readiness queue.
     pub fn new(options: HubOptions) -> io::Result<Self> {
         let poll = Poll::new()?;
+        raise_descriptor_limit();
         let tls = match options.channel {
             Channel::Tls => Some(TlsSettings::generate()?),
             Channel::Plain => None,
@@ -557,6 +558,14 @@ impl Hub {
         let _ = link.socket.shutdown(std::net::Shutdown::Write);
         Some(link)
     }
+}
+
+/// Lets this process have as many sockets as the system's hard limit allows: thousands of clients need thousands. What
+/// cannot be had shows when connections are made or accepted.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 /// Small requests must not wait for an acknowledgement, and a peer whose machine died must be noticed one day. Where

@@ -18,6 +18,9 @@ const ACCEPTS_PER_PASS: usize = 64;
 /// How long accepting rests after the system refused it (for lack of descriptors, say).
 const ACCEPT_REST: Duration = Duration::from_millis(100);
 
+/// Connections that the system may keep for us until we accept them; it has a limit of its own.
+const BACKLOG: i32 = 4096;
+
 /// A bound socket that accepts.
 #[derive(Debug)]
 pub(super) struct Listener {
@@ -40,6 +43,8 @@ impl Hub {
     pub fn listen(&mut self, socket: std::net::TcpListener, port: Port) -> io::Result<SocketAddr> {
         assert!(matches!(self.keyring.me(), Principal::Replica(_)), "only replicas listen");
         socket.set_nonblocking(true)?;
+        // The standard library asks for a short queue; many clients that come back at once fill it.
+        rustix::net::listen(&socket, BACKLOG)?;
         let mut socket = TcpListener::from_std(socket);
         let token = Token(FIRST_LISTENER + self.listeners.len());
         self.poll.registry().register(&mut socket, token, Interest::READABLE)?;
