@@ -1,5 +1,9 @@
 //! Bezant's runtime: sockets, disks, threads and clocks around the machines of `bezant-core`.
 
 pub mod client;
+pub mod config;
+pub mod keys;
+pub mod log;
 pub mod net;
 pub mod replica;
+pub mod snapshot;

@@ -1,11 +1,12 @@
 //! Signatures without curve arithmetic: unforgeable by construction, not by hardness.
 //!
-//! A signature is a hash keyed with the *public* key, so that anybody could compute it; nobody does. [`Suite::sign`]
-//! is the only maker, it wants a secret key, and Byzantine code in the simulator is handed the secrets of its own
+//! A signature is a hash keyed with the *public* key, so that anybody could compute it; nobody does. [`Suite::signer`]
+//! is the only way to one, it wants a secret key, and Byzantine code in the simulator is handed the secrets of its own
 //! replicas and clients only. The same holds for the Diffie–Hellman secret.
 
-use bezant_core::auth::{PublicKey, SecretKey, Signature, Suite};
+use bezant_core::auth::{PublicKey, SecretKey, Signature, Signer, Suite};
 use bezant_core::digest::{Digest, Domain};
+use std::sync::Arc;
 
 /// The simulator's suite.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,13 +19,22 @@ fn seal(public: &PublicKey, message: &[u8]) -> Signature {
     Signature(signature)
 }
 
+/// Whoever may sign for one public key.
+struct Hand(PublicKey);
+
+impl Signer for Hand {
+    fn sign(&self, message: &[u8]) -> Signature {
+        seal(&self.0, message)
+    }
+}
+
 impl Suite for Paper {
     fn public(&self, secret: &SecretKey) -> PublicKey {
         PublicKey(Digest::of_parts(Domain::Trace, &[b"public", &secret.0]).0)
     }
 
-    fn sign(&self, secret: &SecretKey, message: &[u8]) -> Signature {
-        seal(&self.public(secret), message)
+    fn signer(&self, secret: &SecretKey) -> Arc<dyn Signer> {
+        Arc::new(Hand(self.public(secret)))
     }
 
     fn verify(&self, public: &PublicKey, message: &[u8], signature: &Signature) -> bool {
@@ -49,7 +59,7 @@ mod tests {
     #[test]
     fn a_signature_is_good_for_one_key_and_one_message() {
         let (a, b) = (SecretKey([1; 32]), SecretKey([2; 32]));
-        let signature = Paper.sign(&a, b"yes");
+        let signature = Paper.signer(&a).sign(b"yes");
         assert!(Paper.verify(&Paper.public(&a), b"yes", &signature));
         assert!(!Paper.verify(&Paper.public(&a), b"no", &signature));
         assert!(!Paper.verify(&Paper.public(&b), b"yes", &signature));
