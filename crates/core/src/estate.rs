@@ -7,7 +7,7 @@
 
 use crate::checkpoint::Tree;
 use crate::clients::{ClientTable, Freshness};
-use crate::cluster::{Cluster, Sequence};
+use crate::cluster::{ClientId, Cluster, Sequence, Timestamp};
 use crate::digest::Digest;
 use crate::machine::{Duration, Instant};
 use crate::message::{Outcome, Refusal, Request};
@@ -104,6 +104,11 @@ impl<S: Service> Estate<S> {
     /// What the client table says about a request.
     pub fn freshness(&self, request: &Request) -> Freshness<'_> {
         self.clients.check(request.client, request.timestamp)
+    }
+
+    /// Whether the request was executed or never will be.
+    pub fn is_executed(&self, client: ClientId, timestamp: Timestamp) -> bool {
+        !matches!(self.clients.check(client, timestamp), Freshness::New)
     }
 
     /// Executes the next batch. `answer` gets every request with its outcome; the flag says whether it was executed

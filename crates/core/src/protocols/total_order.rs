@@ -131,8 +131,11 @@ pub trait TotalOrder: Debug + Clone + Sized {
     fn timer(&mut self, context: &mut Context<'_, Self>, timer: Self::Timer);
     /// Everything that was waiting has been handed over.
     fn pass_end(&mut self, context: &mut Context<'_, Self>);
-    /// A request was executed (or found to be executed already): it need not be ordered any more.
+    /// A request was executed for good (or found to be executed already): it need not be ordered any more. Until then
+    /// the order watches that it is.
     fn executed(&mut self, client: ClientId, timestamp: Timestamp);
+    /// The same for every request that waits, after the state was replaced.
+    fn forget_executed(&mut self, is_executed: &dyn Fn(ClientId, Timestamp) -> bool);
     /// The checkpoint is stable and this replica's state contains it.
     fn stable(&mut self, context: &mut Context<'_, Self>, certificate: &Certificate<Checkpoint>);
     /// The state was replaced by the one at this checkpoint, which is ahead of all that was delivered.

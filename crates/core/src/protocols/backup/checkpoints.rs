@@ -217,6 +217,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return s.out.notify(Notice::Diverged { sequence, mine, agreed: certificate.value.root });
         }
         self.stable = certificate.clone();
+        let Self { order, estate, .. } = self;
+        order.forget_executed(&|client, timestamp| estate.is_executed(client, timestamp));
         let mut queue = Queue::new();
         self.call(s, &mut queue, |order, context| order.installed(context, &certificate));
         self.save_snapshot(s, certificate, true);

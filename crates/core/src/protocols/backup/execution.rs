@@ -9,7 +9,6 @@ use crate::protocols::total_order::{Delivery, Ordered, TotalOrder};
 use crate::rejection::Rejection;
 use crate::replica::Notice;
 use crate::service::Service;
-use alloc::vec::Vec;
 
 /// Results up to this size are sent in full by every replica: a digest would not be shorter.
 const RESULT_BYTES_FULL_MAX: usize = 32;
@@ -123,6 +122,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     fn finalise(&mut self, s: &mut Surroundings<'_, S>, ordered: Ordered) {
         let sequence = ordered.sequence;
         let (digest, requests) = (ordered.batch.digest(), ordered.batch.entries.len());
+        for request in ordered.requests() {
+            self.order.executed(request.client, request.timestamp);
+        }
         if self.estate.is_tentative() {
             assert_eq!(self.estate.tentative_digest(), Some(digest), "another batch was executed tentatively");
             self.estate.confirm();
@@ -136,14 +138,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let (sequence, view, instance) = (ordered.sequence, ordered.view, self.instance);
         let (cluster, me) = (s.cluster, s.me);
         let out = &mut *s.out;
-        let mut done: Vec<(ClientId, Timestamp)> = Vec::with_capacity(ordered.batch.entries.len());
         let executed = self.estate.execute(cluster, ordered, firmness == Firmness::Final, |request, outcome, now| {
-            let Request { client, timestamp, .. } = *request;
-            done.push((client, timestamp));
             if !now {
                 // Answered when it was executed; its client asks again if it needs to.
                 return;
             }
+            let Request { client, timestamp, .. } = *request;
             let outcome = match outcome {
                 Outcome::Done(result)
                     if result.len() > RESULT_BYTES_FULL_MAX && designated(cluster, client, timestamp) != me =>
@@ -156,8 +156,5 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             out.send(Destination::Client(client), Message::Reply(reply));
         });
         self.requests_executed += executed as u64;
-        for (client, timestamp) in done {
-            self.order.executed(client, timestamp);
-        }
     }
 }

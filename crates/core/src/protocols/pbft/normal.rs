@@ -98,7 +98,7 @@ impl Pbft {
             }
             let Request { client, timestamp, .. } = request;
             entries.push(Entry::Reference(Reference { client, timestamp, digest: request.digest() }));
-            self.bodies.insert(request.digest(), (sequence, request));
+            self.keep_body(sequence, request);
         }
         let batch = Arc::new(Batch::new(proposal, entries));
         let pre_prepare = PrePrepare { view: self.view, sequence, batch: batch.clone() };
@@ -240,11 +240,12 @@ impl Pbft {
         let mut complete = true;
         for entry in &batch.entries {
             let Entry::Reference(reference) = entry else { continue };
-            if self.bodies.contains_key(&reference.digest) {
+            if let Some((last, _)) = self.bodies.get_mut(&reference.digest) {
+                *last = sequence.max(*last);
                 continue;
             }
-            if let Some(request) = self.pool.find(reference.client, reference.digest) {
-                self.bodies.insert(reference.digest, (sequence, request.clone()));
+            if let Some(request) = self.pool.find(reference.client, reference.digest).cloned() {
+                self.keep_body(sequence, request);
             } else {
                 complete = false;
                 self.want_body(context, sequence, *reference);
@@ -475,7 +476,7 @@ impl Pbft {
         let Some((sequence, ..)) = self.wanted_bodies.remove(&request.digest()) else {
             return context.reject(from, Rejection::Unsolicited);
         };
-        self.bodies.insert(request.digest(), (sequence, request));
+        self.keep_body(sequence, request);
         self.try_accept(context, sequence);
         self.try_new_view(context);
         self.advance(context);

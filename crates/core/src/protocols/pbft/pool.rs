@@ -74,6 +74,16 @@ impl Pool {
         }
     }
 
+    /// The same for all that `is_executed` says.
+    pub(super) fn forget(&mut self, is_executed: &dyn Fn(ClientId, Timestamp) -> bool) {
+        let waiting = self.waiting.iter().map(|(client, waiting)| (*client, waiting.request.timestamp));
+        let over: Vec<ClientId> =
+            waiting.filter(|(client, timestamp)| is_executed(*client, *timestamp)).map(|(client, _)| client).collect();
+        for client in over {
+            self.remove(client);
+        }
+    }
+
     /// A waiting request by client and digest.
     pub(super) fn find(&self, client: ClientId, digest: Digest) -> Option<&Request> {
         self.waiting.get(&client).map(|waiting| &waiting.request).filter(|request| request.digest() == digest)

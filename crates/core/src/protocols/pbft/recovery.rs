@@ -13,6 +13,9 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+/// A body whose batch has not come yet, while the log is replayed.
+const UNASSIGNED: Sequence = Sequence(u64::MAX);
+
 impl Pbft {
     /// The state was restored from a snapshot: nothing at or below it is needed.
     pub(crate) fn restored(&mut self, certificate: crate::auth::Certificate<crate::checkpoint::Checkpoint>) {
@@ -47,7 +50,7 @@ impl Pbft {
             PbftRecord::Fetched((sequence, batch)) => self.replay_batch(sequence, &batch),
             PbftRecord::Stable(certificate) => self.logged_stable = Some(certificate),
             PbftRecord::Body(request) => {
-                self.bodies.insert(request.digest(), (Sequence(u64::MAX), request));
+                self.bodies.entry(request.digest()).or_insert((UNASSIGNED, request));
             }
             PbftRecord::Abstain((view, sequence)) => {
                 self.abstention = Some(Abstention { marks: Some((view, sequence)), ..Abstention::default() });
@@ -66,12 +69,14 @@ impl Pbft {
             return;
         }
         self.last_time = self.last_time.max(batch.proposal.time);
-        self.keep(sequence, batch);
         for entry in &batch.entries {
-            if let Some((kept_for, _)) = self.bodies.get_mut(&entry.digest()) {
-                *kept_for = sequence;
+            if let Some((last, _)) = self.bodies.get_mut(&entry.digest())
+                && *last == UNASSIGNED
+            {
+                *last = sequence;
             }
         }
+        self.keep(sequence, batch);
     }
 
     fn replay_accepted(&mut self, cluster: &Cluster, me: ReplicaId, pre_prepare: PrePrepare) {
@@ -122,7 +127,7 @@ impl Pbft {
             let again = PbftMessage::ViewChange(Box::new(mine.clone()));
             context.push(OrderEffect::Broadcast(again));
         }
-        self.bodies.retain(|_, (sequence, _)| *sequence != Sequence(u64::MAX));
+        self.bodies.retain(|_, (sequence, _)| *sequence != UNASSIGNED);
         let positions: Vec<Sequence> = self.slots.keys().copied().collect();
         for sequence in positions {
             self.try_accept(context, sequence);

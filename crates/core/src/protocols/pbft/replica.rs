@@ -169,10 +169,24 @@ impl Pbft {
         })
     }
 
-    /// Keeps a batch for execution and retransmission.
+    /// Keeps a batch for execution and retransmission, until the last position that it was proposed for is stable: a
+    /// liar may propose one batch at several.
     pub(super) fn keep(&mut self, sequence: Sequence, batch: &Arc<Batch>) {
         self.wanted_batches.remove(&batch.digest());
-        self.batches.insert(batch.digest(), (sequence, batch.clone()));
+        let (last, _) = self.batches.entry(batch.digest()).or_insert_with(|| (sequence, batch.clone()));
+        *last = sequence.max(*last);
+        for entry in &batch.entries {
+            if let Some((last, _)) = self.bodies.get_mut(&entry.digest()) {
+                *last = sequence.max(*last);
+            }
+        }
+    }
+
+    /// Keeps the body of a big request for the batch at this position.
+    pub(super) fn keep_body(&mut self, sequence: Sequence, body: Request) {
+        self.wanted_bodies.remove(&body.digest());
+        let (last, _) = self.bodies.entry(body.digest()).or_insert((sequence, body));
+        *last = sequence.max(*last);
     }
 
     /// The batch with this digest; the null batch is always at hand.
@@ -265,6 +279,10 @@ impl TotalOrder for Pbft {
         }
         self.advance(context);
         self.send_status(context);
+    }
+
+    fn forget_executed(&mut self, is_executed: &dyn Fn(ClientId, Timestamp) -> bool) {
+        self.pool.forget(is_executed);
     }
 
     fn live_records(&self, me: ReplicaId) -> Vec<PbftRecord> {
