@@ -1,4 +1,5 @@
-//! Bounded memory: what a replica reports never exceeds what `Limits` names.
+//! Bounded memory: what a replica reports never exceeds what `Limits` names: one window above the stable checkpoint,
+//! and at most one below it that the replica still has to execute.
 //!
 //! After a restart it holds what its own log holds, which `log_bytes_per_snapshot` bounds and the window does not: it
 //! is excused until its next stable checkpoint.
@@ -19,7 +20,7 @@ pub struct Memory {
 impl Memory {
     /// The bounds of this cluster.
     pub const fn new(cluster: &Cluster) -> Self {
-        let (pending_max, slots_max) = (cluster.limits.pending_requests_max, cluster.window() as usize);
+        let (pending_max, slots_max) = (cluster.limits.pending_requests_max, 2 * cluster.window() as usize);
         Self { pending_max, slots_max, restarted: BTreeSet::new() }
     }
 }

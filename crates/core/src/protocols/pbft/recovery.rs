@@ -24,7 +24,7 @@ impl Pbft {
         self.stable = certificate;
     }
 
-    /// Replays one record, oldest first.
+    /// Replays one record, oldest first. Nothing is executed meanwhile: `committed` stays at the snapshot.
     pub(crate) fn replay(&mut self, cluster: &Cluster, me: ReplicaId, record: PbftRecord) {
         match record {
             PbftRecord::Accepted(pre_prepare) => self.replay_accepted(cluster, me, pre_prepare),
@@ -41,7 +41,7 @@ impl Pbft {
             }
             // A snapshot's records say again what older segments, if they are still there, have said.
             PbftRecord::ViewChange(_) | PbftRecord::NewView(_) => {}
-            PbftRecord::Committed(position) if position.sequence > self.low_water_mark() => {
+            PbftRecord::Committed(position) if position.sequence > self.committed => {
                 let slot = self.slots.entry(position.sequence).or_default();
                 slot.committed = Some(position.digest);
                 slot.logged = Some(position.digest);
@@ -65,7 +65,7 @@ impl Pbft {
 
     /// A batch and the bodies that were logged before it.
     fn replay_batch(&mut self, sequence: Sequence, batch: &Arc<Batch>) {
-        if sequence <= self.low_water_mark() {
+        if sequence <= self.committed {
             return;
         }
         self.last_time = self.last_time.max(batch.proposal.time);
@@ -81,7 +81,7 @@ impl Pbft {
 
     fn replay_accepted(&mut self, cluster: &Cluster, me: ReplicaId, pre_prepare: PrePrepare) {
         let PrePrepare { view, sequence, batch } = pre_prepare;
-        if sequence <= self.low_water_mark() {
+        if sequence <= self.committed {
             return;
         }
         let digest = batch.digest();
@@ -107,7 +107,7 @@ impl Pbft {
     }
 
     fn replay_prepared(&mut self, me: ReplicaId, vote: Vote) {
-        if vote.sequence <= self.low_water_mark() {
+        if vote.sequence <= self.committed {
             return;
         }
         let slot = self.slots.entry(vote.sequence).or_default();
@@ -133,8 +133,11 @@ impl Pbft {
             self.try_accept(context, sequence);
         }
         self.advance(context);
-        if let Some(certificate) = self.logged_stable.take() {
-            context.push(OrderEffect::Deliver(Delivery::Proved(*certificate)));
+        // What the log proves to be stable: to be taken up if it is executed again, to be fetched if it is not.
+        let proofs = self.logged_stable.take().into_iter().map(|certificate| *certificate);
+        let proofs: Vec<_> = proofs.chain([self.stable.clone()]).collect();
+        for certificate in proofs {
+            context.push(OrderEffect::Deliver(Delivery::Proved(certificate)));
         }
     }
 

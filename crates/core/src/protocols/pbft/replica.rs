@@ -42,7 +42,7 @@ pub(super) struct Abstention {
 pub struct Pbft {
     pub(super) view: View,
     pub(super) phase: Phase,
-    /// The last stable checkpoint, h, with its proof.
+    /// The last stable checkpoint, h, with its proof. This replica may still have to fetch its state.
     pub(super) stable: Certificate<Checkpoint>,
     /// The last batch delivered for good; no gap before it.
     pub(super) committed: Sequence,
@@ -119,6 +119,13 @@ impl Pbft {
     /// h: the last stable checkpoint.
     pub fn low_water_mark(&self) -> Sequence {
         self.stable.value.sequence
+    }
+
+    /// Somebody proved that this checkpoint is stable.
+    pub(super) fn raise_low_water_mark(&mut self, certificate: &Certificate<Checkpoint>) {
+        if certificate.value.sequence > self.low_water_mark() {
+            self.stable = certificate.clone();
+        }
     }
 
     /// Whether h < n ≤ h + L.
@@ -198,15 +205,16 @@ impl Pbft {
         (null.digest() == digest).then(|| Arc::new(null))
     }
 
-    /// Drops everything at or below h.
-    fn collect_garbage(&mut self) {
+    /// Drops what is at or below h, but for the last positions that this replica still has to execute.
+    pub(super) fn collect_garbage(&mut self, cluster: &Cluster) {
         let low = self.low_water_mark();
+        self.next = self.next.max(low.next());
+        let low = low.min(self.committed).max(Sequence(low.0.saturating_sub(cluster.window())));
         self.slots = self.slots.split_off(&low.next());
         self.batches.retain(|_, (sequence, _)| *sequence > low);
         self.bodies.retain(|_, (sequence, _)| *sequence > low);
         self.wanted_batches.retain(|_, (sequence, _)| *sequence > low);
         self.wanted_bodies.retain(|_, (sequence, ..)| *sequence > low);
-        self.next = self.next.max(low.next());
     }
 }
 
@@ -260,12 +268,9 @@ impl TotalOrder for Pbft {
 
     fn stable(&mut self, context: &mut Ctx<'_>, certificate: &Certificate<Checkpoint>) {
         assert!(certificate.value.sequence <= self.committed, "stable here means executed here");
-        if certificate.value.sequence <= self.low_water_mark() {
-            return;
-        }
-        self.stable = certificate.clone();
-        self.collect_garbage();
         context.push(OrderEffect::Persist(PbftRecord::Stable(Box::new(certificate.clone()))));
+        self.raise_low_water_mark(certificate);
+        self.collect_garbage(context.cluster);
         self.advance(context);
     }
 
@@ -273,10 +278,8 @@ impl TotalOrder for Pbft {
         let sequence = certificate.value.sequence;
         self.tentative = None;
         self.committed = sequence;
-        if sequence > self.low_water_mark() {
-            self.stable = certificate.clone();
-            self.collect_garbage();
-        }
+        self.raise_low_water_mark(certificate);
+        self.collect_garbage(context.cluster);
         self.advance(context);
         self.send_status(context);
     }
@@ -340,7 +343,8 @@ impl Pbft {
     /// primary left out of every quorum catches up without a view change.
     fn on_decided(&mut self, context: &mut Ctx<'_>, from: ReplicaId, position: Position) {
         let Position { sequence, digest } = position;
-        if sequence <= self.committed || !self.in_window(context.cluster, sequence) {
+        let high = self.low_water_mark().0 + context.cluster.window();
+        if sequence <= self.committed || sequence.0 > high {
             return;
         }
         let slot = self.slots.entry(sequence).or_default();

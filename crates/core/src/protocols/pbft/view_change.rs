@@ -54,7 +54,7 @@ impl Pbft {
     fn my_view_change(&self) -> ViewChange {
         let mut prepared = Vec::new();
         let mut pre_prepared = Vec::new();
-        for (&sequence, slot) in &self.slots {
+        for (&sequence, slot) in self.slots.range(self.low_water_mark().next()..) {
             if let Some((view, digest)) = slot.prepared {
                 prepared.push(Claim { sequence, digest, view });
             }
@@ -188,8 +188,10 @@ impl Pbft {
         if sound && decision.chosen == new_view.chosen { Ok(decision) } else { Err(Rejection::BadViewChange) }
     }
 
-    /// Both: the chosen batches are proposed again, everything else of earlier views that was only proposed is void.
+    /// Both: the chosen batches are proposed again, everything else of earlier views that was only proposed is void. The
+    /// window moves to the stable checkpoint that was proved, whether or not its state is here yet.
     fn enter_view(&mut self, context: &mut Ctx<'_>, signed: Arc<Signed<NewView>>, decision: &Decision) {
+        let proved = decision.stable.value.sequence > self.low_water_mark();
         self.install_view(signed, decision);
         context.push(OrderEffect::CancelTimer(PbftTimer::View));
         context.push(OrderEffect::Notify(Notice::ViewEntered { view: self.view }));
@@ -200,9 +202,10 @@ impl Pbft {
             self.tentative = None;
             context.push(OrderEffect::Deliver(Delivery::Undo));
         }
-        if decision.stable.value.sequence > self.low_water_mark() {
+        if proved {
             context.push(OrderEffect::Deliver(Delivery::Proved(decision.stable.clone())));
         }
+        self.collect_garbage(context.cluster);
         self.prune_batches();
         let positions: Vec<Sequence> = self.slots.keys().copied().collect();
         for sequence in positions {
@@ -221,6 +224,7 @@ impl Pbft {
         self.view_timer = None;
         self.view_changes.retain(|_, known| known.value.view > view);
         self.new_view = Some(signed);
+        self.raise_low_water_mark(&decision.stable);
         for slot in self.slots.values_mut() {
             slot.proposed = None;
         }
