@@ -30,14 +30,15 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         match self.estate.freshness(&request) {
             Freshness::New => self.drive(s, |order, context| order.submit(context, request, direct)),
+            Freshness::Last(_) if !direct => {}
             Freshness::Last(entry) => {
                 let (sequence, outcome) = (entry.sequence, entry.outcome.clone());
-                let final_now = sequence <= self.estate.executed_for_good();
-                let firmness = if final_now { Firmness::Final } else { Firmness::Tentative };
-                if direct {
-                    let view = if final_now { self.order.view() } else { self.tentative_view };
-                    self.reply(s, &request, view, sequence, firmness, outcome);
+                if sequence <= self.estate.executed_for_good() {
+                    return self.reply(s, &request, self.order.view(), sequence, Firmness::Final, outcome);
                 }
+                self.reply(s, &request, self.tentative_view, sequence, Firmness::Tentative, outcome);
+                // Its client waits although it was executed: the order must see that it becomes final.
+                self.drive(s, |order, context| order.submit(context, request, direct));
             }
             Freshness::Stale => s.reject(from, Rejection::StaleTimestamp),
         }
