@@ -17,6 +17,10 @@ use alloc::collections::BTreeMap;
 /// who missed the last batch before an idle time learns of it.
 const HEARTBEAT_INTERVALS: u32 = 5;
 
+/// While nothing helps, a replica says what it has after 1, 2, 4, then every 8 intervals: on a slow link, answers that
+/// come faster than they travel would only queue up.
+const BACKOFF_INTERVALS_MAX: u32 = 8;
+
 /// Whole batches sent in answer to one STATUS; more are fetched by digest.
 const BATCHES_PER_STATUS: usize = 4;
 
@@ -26,6 +30,8 @@ pub(super) struct StatusState {
     /// View, phase and position at the last time-out: no change means no progress.
     last: Option<(View, bool, Sequence)>,
     idle_intervals: u32,
+    /// Intervals without progress.
+    stuck_intervals: u32,
     /// When each replica was last answered: at most twice per interval.
     answered: BTreeMap<ReplicaId, Instant>,
 }
@@ -55,8 +61,10 @@ impl Pbft {
             || self.abstention.is_some();
         let stuck = unfinished && self.status.last == Some(now);
         self.status.last = Some(now);
+        self.status.stuck_intervals = if stuck { self.status.stuck_intervals + 1 } else { 0 };
+        let stuck = stuck && is_due(self.status.stuck_intervals);
         self.status.idle_intervals += 1;
-        if stuck || self.status.idle_intervals >= HEARTBEAT_INTERVALS {
+        if stuck || (!unfinished && self.status.idle_intervals >= HEARTBEAT_INTERVALS) {
             self.status.idle_intervals = 0;
             self.send_status(context);
         }
@@ -169,4 +177,9 @@ impl Pbft {
         abstention.marks = Some((view, sequence));
         context.push(OrderEffect::Persist(PbftRecord::Abstain((view, sequence))));
     }
+}
+
+/// Whether to speak after so many intervals without progress.
+const fn is_due(stuck_intervals: u32) -> bool {
+    stuck_intervals.is_power_of_two() || stuck_intervals.is_multiple_of(BACKOFF_INTERVALS_MAX)
 }
