@@ -29,11 +29,8 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::cmp::Reverse;
 
-/// How long a sender may take to answer before another one is asked. Doubles each time that the same item is asked
-/// for again. An answer that comes later is still used.
-pub const REQUEST_TIMEOUT: Duration = Duration::from_millis(1_000);
-/// The most that [`REQUEST_TIMEOUT`] grows to.
-pub const REQUEST_TIMEOUT_MAX: Duration = Duration::from_millis(4_000);
+/// The most by which the patience with a sender grows, as a factor of the first.
+const PATIENCE_FACTOR_MAX: u64 = 4;
 /// How long to wait before senders that failed are asked again, when all have.
 pub const PAUSE: Duration = Duration::from_millis(100);
 
@@ -85,6 +82,7 @@ pub enum Progress {
 #[derive(Clone, Debug)]
 pub struct Transfer {
     target: Certificate<Checkpoint>,
+    patience: Duration,
     /// What is here, sealed: at the start, or when the target last moved.
     base: Tree,
     /// The base on its way to becoming the target.
@@ -97,10 +95,13 @@ pub struct Transfer {
 
 impl Transfer {
     /// Begins to fetch the state that `target` certifies for replica `me` of `n`, which has `base`, sealed. The
-    /// certificate has been checked. [`Transfer::finish`] may have the state at once.
-    pub fn new(target: Certificate<Checkpoint>, base: Tree, me: ReplicaId, n: usize) -> Self {
+    /// certificate has been checked. [`Transfer::finish`] may have the state at once. A sender has `patience` to answer
+    /// before another one is asked, more each time that the same item is asked for again; an answer that comes later
+    /// is still used.
+    pub fn new(target: Certificate<Checkpoint>, base: Tree, me: ReplicaId, n: usize, patience: Duration) -> Self {
         let mut transfer = Self {
             target,
+            patience,
             building: base.clone(),
             base,
             wanted: BTreeMap::new(),
@@ -159,7 +160,7 @@ impl Transfer {
             let next = self.wanted.iter_mut().find(|(item, _)| !self.outstanding.contains_key(item));
             let Some((&item, want)) = next else { break };
             let Some(to) = self.senders.pick(now, max_outstanding, &self.outstanding) else { break };
-            let timeout = REQUEST_TIMEOUT.doubled(want.attempts, REQUEST_TIMEOUT_MAX);
+            let timeout = self.patience.doubled(want.attempts, Duration(self.patience.0 * PATIENCE_FACTOR_MAX));
             want.attempts += 1;
             self.outstanding.insert(item, Outstanding { to, deadline: now + timeout });
             let sequence = self.target.value.sequence;

@@ -8,6 +8,7 @@ use crate::wire::{Wire, WireError};
 use alloc::vec;
 use proptest::prelude::*;
 
+const PATIENCE: Duration = Duration::from_millis(1_000);
 const ME: ReplicaId = ReplicaId(0);
 const MAX_OUTSTANDING: usize = 16;
 const LATENCY: Duration = Duration::from_millis(10);
@@ -124,7 +125,7 @@ impl Network {
 
     fn begin(&mut self, target: &Tree, base: Tree) -> Transfer {
         self.versions.insert(Sequence(1), target.clone());
-        Transfer::new(certificate(1, target), base, ME, self.behaviours.len() + 1)
+        Transfer::new(certificate(1, target), base, ME, self.behaviours.len() + 1, PATIENCE)
     }
 
     fn request(&mut self, transfer: &mut Transfer) {
@@ -310,7 +311,7 @@ fn a_version_that_everybody_discards_is_left_for_a_newer_one_without_starting_ag
 #[test]
 fn what_nobody_asked_for_is_rejected() {
     let target = tree(0..3, 1);
-    let mut transfer = Transfer::new(certificate(1, &target), Tree::new(), ME, 4);
+    let mut transfer = Transfer::new(certificate(1, &target), Tree::new(), ME, 4, PATIENCE);
     let root = serve(&TransferMessage::FetchNode { sequence: Sequence(1), node: NodeId::ROOT }, |_| Some(&target));
     let root = root.unwrap();
     assert_eq!(transfer.on_message(ReplicaId(1), root.clone()), Err(Rejection::Unsolicited));
@@ -326,9 +327,9 @@ fn what_nobody_asked_for_is_rejected() {
 #[test]
 fn a_late_answer_is_used() {
     let target = tree([0], 1);
-    let mut transfer = Transfer::new(certificate(1, &target), Tree::new(), ME, 4);
+    let mut transfer = Transfer::new(certificate(1, &target), Tree::new(), ME, 4, PATIENCE);
     let (slow, request) = transfer.next_requests(Instant(1), 1).remove(0);
-    let later = Instant(1) + REQUEST_TIMEOUT;
+    let later = Instant(1) + PATIENCE;
     assert_eq!(transfer.wake_at(), Some(later));
     let (other, again) = transfer.next_requests(later, 1).remove(0);
     assert_ne!(slow, other);

@@ -152,7 +152,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             Some(transfer) => transfer.retarget(target),
             None => {
                 let base = self.estate.newest_version().clone();
-                self.transfer = Some(Transfer::new(target, base, s.me, s.cluster.n));
+                let patience = s.cluster.limits.status_interval.doubled(2, s.cluster.limits.view_timeout);
+                self.transfer = Some(Transfer::new(target, base, s.me, s.cluster.n, patience));
             }
         }
         s.out.notify(Notice::Transfer { sequence, received: 0, done: false });
