@@ -1,5 +1,6 @@
 //! Bezant's runtime: sockets, disks, threads and clocks around the machines of `bezant-core`.
 
+pub mod admin;
 pub mod client;
 pub mod config;
 pub mod keys;

@@ -1,0 +1,99 @@
+//! The replica's report as JSON. Digests are hexadecimal, positions plain numbers, durations say their unit.
+
+use super::{Sample, health};
+use crate::keys::to_hex;
+use bezant_core::machine::Principal;
+use bezant_core::replica::Report;
+use serde_json::{Value, json};
+
+/// What `/status` answers.
+pub(super) fn render(sample: &Sample) -> Value {
+    let info = &sample.info;
+    let published = &sample.published;
+    let checks = health::ready_checks(sample);
+    let why: Vec<_> = checks
+        .iter()
+        .filter_map(|check| check.outcome.as_ref().err().map(|why| format!("{} {why}", check.name)))
+        .collect();
+    json!({
+        "version": info.version,
+        "cluster": info.cluster_name,
+        "cluster_digest": to_hex(&info.cluster.0),
+        "replica": info.replica.0,
+        "n": info.n,
+        "f": info.f,
+        "uptime_ms": sample.uptime.as_millis() as u64,
+        "age_ms": sample.age.map(|age| age.as_millis() as u64),
+        "ready": why.is_empty(),
+        "not_ready": why,
+        "connected": published.connected.iter().map(|replica| replica.0).collect::<Vec<_>>(),
+        "log_failure": published.log.as_ref().map(ToString::to_string),
+        "report": report(&published.report),
+        "runtime": runtime(sample),
+    })
+}
+
+fn report(report: &Report) -> Value {
+    let rejections = report.rejections.iter().flat_map(|(sender, counts)| {
+        let sender = sender_name(*sender);
+        counts.iter().map(move |(reason, count)| json!({"sender": sender, "reason": reason.label(), "count": count}))
+    });
+    let suspicions = report
+        .suspicions
+        .iter()
+        .map(|(replica, reason, count)| json!({"replica": replica.0, "reason": reason.label(), "count": count}));
+    json!({
+        "protocol": report.protocol,
+        "instance": report.instance.0,
+        "view": report.view.0,
+        "primary": report.primary.0,
+        "changing_view": report.changing_view,
+        "abstaining": report.abstaining,
+        "executed": report.executed.0,
+        "stable": report.stable.0,
+        "stable_root": to_hex(&report.stable_root.0),
+        "history": to_hex(&report.history.0),
+        "requests_executed": report.requests_executed,
+        "pending_requests": report.pending_requests,
+        "slots": report.slots,
+        "view_changes": report.view_changes,
+        "transfer": report.transfer.map(|(target, received)| json!({"target": target.0, "received": received})),
+        "rejections": rejections.collect::<Vec<_>>(),
+        "suspicions": suspicions.collect::<Vec<_>>(),
+    })
+}
+
+fn sender_name(sender: Principal) -> String {
+    match sender {
+        Principal::Replica(id) => format!("replica {}", id.0),
+        Principal::Client(id) => format!("client {}.{}", id.identity.0, id.session),
+    }
+}
+
+fn runtime(sample: &Sample) -> Value {
+    let runtime = &sample.published.runtime;
+    json!({
+        "peer_bytes_in": runtime.peer_bytes_in,
+        "peer_bytes_out": runtime.peer_bytes_out,
+        "client_bytes_in": runtime.client_bytes_in,
+        "client_bytes_out": runtime.client_bytes_out,
+        "peer_frames_in": runtime.peer_frames_in,
+        "peer_frames_out": runtime.peer_frames_out,
+        "client_frames_in": runtime.client_frames_in,
+        "client_frames_out": runtime.client_frames_out,
+        "frames_dropped": runtime.frames_dropped,
+        "reads": runtime.reads,
+        "writes": runtime.writes,
+        "connections_peers": runtime.connections_peers,
+        "connections_clients": runtime.connections_clients,
+        "connections_refused": runtime.connections_refused,
+        "fsyncs": runtime.fsyncs,
+        "log_bytes": runtime.log_bytes,
+        "macs_made": runtime.macs_made,
+        "macs_checked": runtime.macs_checked,
+        "signatures_made": runtime.signatures_made,
+        "signatures_checked": runtime.signatures_checked,
+        "cpu_us_user": runtime.cpu_us_user,
+        "cpu_us_system": runtime.cpu_us_system,
+    })
+}

@@ -1,0 +1,221 @@
+//! What the admin port answers, to whom, and that it cannot be held up.
+
+use super::*;
+use bezant_core::cluster::{ClientId, Sequence, View};
+use bezant_core::machine::Principal;
+use bezant_core::rejection::{Rejection, RejectionCounts};
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+
+fn board() -> Arc<Board> {
+    let info = Info {
+        cluster_name: "a \"name\"".to_owned(),
+        cluster: Digest([0xab; 32]),
+        replica: ReplicaId(2),
+        n: 4,
+        f: 1,
+        version: "1.2.3",
+    };
+    Arc::new(Board::new(info))
+}
+
+fn published() -> Published {
+    let mut counts = RejectionCounts::default();
+    counts.add(Rejection::BadMac);
+    let report = Report {
+        protocol: "pbft".to_owned(),
+        view: View(7),
+        primary: ReplicaId(3),
+        executed: Sequence(120),
+        rejections: vec![
+            (Principal::Replica(ReplicaId(1)), counts.clone()),
+            (Principal::Client(ClientId::default()), counts.clone()),
+            (Principal::Client(ClientId { session: 1, ..ClientId::default() }), counts),
+        ],
+        suspicions: vec![(ReplicaId(1), Rejection::Equivocation, 5)],
+        ..Report::default()
+    };
+    let runtime = RuntimeMetrics { client_bytes_in: 99, cpu_us_user: 1_500_000, ..RuntimeMetrics::default() };
+    let connected = vec![ReplicaId(0), ReplicaId(3)];
+    Published { report, runtime, log: None, connected, updated: Some(Instant::now()) }
+}
+
+fn start(board: &Arc<Board>) -> AdminServer {
+    serve(TcpListener::bind("127.0.0.1:0").unwrap(), Arc::clone(board)).unwrap()
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+}
+
+/// Everything that the server says to these bytes.
+fn exchange(address: SocketAddr, request: &[u8]) -> String {
+    let mut stream = connect(address);
+    // The server may have closed it already: then there is an answer, or none.
+    let _ = stream.write_all(request);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn fetch(server: &AdminServer, path: &str) -> (u16, String) {
+    let answer = exchange(server.address(), format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes());
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head[9..12].parse().unwrap(), body.to_owned())
+}
+
+#[test]
+fn metrics_are_prometheus_text() {
+    let board = board();
+    board.publish(published());
+    let server = start(&board);
+    let (code, text) = fetch(&server, "/metrics");
+    assert_eq!(code, 200);
+    for line in [
+        "# TYPE bezant_replica_view_number gauge",
+        "bezant_replica_view_number 7",
+        "bezant_replica_rejections_total{sender=\"client\",reason=\"bad_mac\"} 2",
+        "bezant_replica_rejections_total{sender=\"replica-1\",reason=\"bad_mac\"} 1",
+        "bezant_replica_suspicions_total{replica=\"1\",reason=\"equivocation\"} 5",
+        "bezant_net_received_bytes_total{peer=\"client\"} 99",
+        "bezant_process_cpu_seconds_total{mode=\"user\"} 1.5",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+    assert!(text.contains("cluster=\"a \\\"name\\\"\""), "labels are escaped");
+}
+
+#[test]
+fn names_follow_the_rule() {
+    for metric in METRICS {
+        assert!(metric.name.split('_').count() >= 3 && metric.name.starts_with("bezant_"), "{metric:?}");
+        assert_eq!(metric.name.ends_with("_total"), metric.kind == MetricKind::Counter, "{metric:?}");
+        assert_eq!(METRICS.iter().filter(|other| other.name == metric.name).count(), 1, "{metric:?}");
+    }
+}
+
+#[test]
+fn health_says_why() {
+    let board = board();
+    let server = start(&board);
+    assert_eq!(fetch(&server, "/livez"), (200, "ok\n".to_owned()));
+    assert_eq!(fetch(&server, "/readyz").0, 503, "not before it has started");
+
+    board.publish(published());
+    assert_eq!(fetch(&server, "/readyz"), (200, "ok\n".to_owned()));
+    let all = "[+]loop ok\n[+]log ok\n[+]peers ok\n[+]view ok\n[+]transfer ok\n[+]votes ok\n";
+    assert_eq!(fetch(&server, "/readyz?verbose"), (200, all.to_owned()));
+
+    let mut bad = published();
+    bad.report.changing_view = true;
+    bad.report.abstaining = true;
+    bad.report.transfer = Some((Sequence(512), 40));
+    bad.log = Some(LogFailure::Full("no space left".to_owned()));
+    bad.connected.pop();
+    board.publish(bad.clone());
+    let expected = "[+]loop ok\n[-]log full, waiting for space: no space left\n\
+        [-]peers connected with 1 of 3, 2 are needed\n[-]view changing to view 7\n\
+        [-]transfer running towards batch 512: 40 pages and nodes received\n[-]votes abstaining after a lost log\n";
+    assert_eq!(fetch(&server, "/readyz"), (503, expected.to_owned()));
+    assert_eq!(fetch(&server, "/livez").0, 200, "a full disk is no reason to restart");
+
+    bad.log = Some(LogFailure::Broken("I/O error".to_owned()));
+    board.publish(bad.clone());
+    assert_eq!(fetch(&server, "/livez").0, 503);
+    bad.log = None;
+    bad.updated = Instant::now().checked_sub(Duration::from_secs(60));
+    board.publish(bad);
+    assert_eq!(fetch(&server, "/livez?verbose"), (503, "[-]loop has not reported for 60 s\n[+]log ok\n".to_owned()));
+}
+
+#[test]
+fn status_is_json() {
+    let board = board();
+    board.publish(published());
+    let (code, text) = fetch(&start(&board), "/status");
+    let status: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(code, 200);
+    assert_eq!(status["replica"], 2);
+    assert_eq!(status["ready"], true);
+    assert_eq!(status["report"]["executed"], 120);
+    assert_eq!(status["report"]["stable_root"], "0".repeat(64));
+    assert_eq!(status["report"]["suspicions"][0]["reason"], "equivocation");
+    assert_eq!(status["runtime"]["client_bytes_in"], 99);
+}
+
+#[test]
+fn bad_requests_do_no_harm() {
+    let server = start(&board());
+    assert_eq!(fetch(&server, "/secret").0, 404);
+    assert!(
+        exchange(server.address(), b"POST /status HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n").contains("405")
+    );
+    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(100_000));
+    assert!(!exchange(server.address(), long.as_bytes()).contains(" 200 "));
+    let noise: Vec<u8> = (0..4096u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    assert!(!exchange(server.address(), &noise).contains(" 200 "));
+    assert_eq!(fetch(&server, "/").0, 200);
+}
+
+#[test]
+fn clients_that_say_nothing_do_not_keep_others_out() {
+    let server = start(&board());
+    let silent: Vec<_> = (0..40).map(|_| connect(server.address())).collect();
+    let end = Instant::now() + Duration::from_secs(15);
+    loop {
+        let answer = exchange(server.address(), b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+        if answer.contains(" 200 ") {
+            break;
+        }
+        assert!(Instant::now() < end, "the silent ones are never closed");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    drop(silent);
+}
+
+#[test]
+fn it_ends_when_dropped() {
+    let server = start(&board());
+    let address = server.address();
+    let open = connect(address);
+    drop(server);
+    drop(open);
+    TcpListener::bind(address).unwrap();
+}
+
+/// The page that stands in `docs/metrics.md`.
+fn documentation() -> String {
+    let mut page = String::from(
+        "# Metrics\n\n\
+         <!-- Written from the table in crates/node/src/admin/metrics.rs; a test compares. After a change:\n     \
+         BEZANT_WRITE_DOCS=1 cargo test -p bezant-node documentation -->\n\n\
+         Every replica serves these at `/metrics` on its admin port, in the Prometheus text format. Names are\n\
+         `bezant_<area>_<what>_<unit>`; counters count since the start of the process and end in `_total`; values that\n\
+         are 0 or 1 end in `_flag`.\n\n\
+         | name | type | meaning |\n|---|---|---|\n",
+    );
+    for metric in METRICS {
+        writeln!(page, "| `{}` | {} | {} |", metric.name, metric.kind.label(), metric.help).unwrap();
+    }
+    page.push_str("\nReasons of rejections and suspicions:");
+    for reason in Rejection::ALL {
+        write!(page, " `{}`", reason.label()).unwrap();
+    }
+    page.push_str(".\n");
+    page
+}
+
+#[test]
+fn documentation_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+    if std::env::var_os("BEZANT_WRITE_DOCS").is_some() {
+        std::fs::write(&path, documentation()).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert!(written == documentation(), "run: BEZANT_WRITE_DOCS=1 cargo test -p bezant-node documentation");
+}
