@@ -1,7 +1,7 @@
 //! Named checks behind `/livez` and `/readyz`.
 
 use super::Sample;
-use crate::log::LogFailure;
+use crate::replica::Stall;
 use bezant_core::cluster::Cluster;
 use std::fmt::Write;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub fn live_checks(sample: &Sample) -> Vec<Check> {
         event_loop.outcome = Ok(());
     }
     let broken = match &sample.published.log {
-        Some(LogFailure::Broken(error)) => Some(format!("broken: {error}")),
+        Some(Stall::Broken(error)) => Some(format!("broken: {error}")),
         _ => None,
     };
     vec![event_loop, check("log", broken)]
@@ -51,8 +51,8 @@ pub fn ready_checks(sample: &Sample) -> Vec<Check> {
     let published = &sample.published;
     let report = &published.report;
     let log = published.log.as_ref().map(|failure| match failure {
-        LogFailure::Full(error) => format!("full, waiting for space: {error}"),
-        LogFailure::Broken(error) => format!("broken: {error}"),
+        Stall::Full(error) => format!("full, waiting for space: {error}"),
+        Stall::Broken(error) => format!("broken: {error}"),
     });
     let view = report.changing_view.then(|| format!("changing to view {}", report.view.0));
     let transfer = report

@@ -4,7 +4,7 @@
 
 use super::Sample;
 use crate::keys::to_hex;
-use crate::log::LogFailure;
+use crate::replica::Stall;
 use bezant_core::machine::Principal;
 use bezant_core::rejection::Rejection;
 use std::collections::BTreeMap;
@@ -74,10 +74,6 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-fn seconds(micros: u64) -> f64 {
-    micros as f64 / 1e6
-}
-
 const fn counter(name: &'static str, help: &'static str, read: fn(&Sample, &mut Series<'_>)) -> Metric {
     Metric { name, kind: MetricKind::Counter, help, read }
 }
@@ -94,10 +90,8 @@ pub const METRICS: &[Metric] = &[
         |s, out| out.put(s.uptime.as_secs_f64())),
     gauge("bezant_process_report_age_seconds", "How long ago the replica's loop published its figures.",
         |s, out| out.put(s.age.unwrap_or(s.uptime).as_secs_f64())),
-    counter("bezant_process_cpu_seconds_total", "Processor time, by mode: user or system.", |s, out| {
-        out.put_for(&[("mode", "user")], seconds(s.published.runtime.cpu_us_user));
-        out.put_for(&[("mode", "system")], seconds(s.published.runtime.cpu_us_system));
-    }),
+    counter("bezant_process_cpu_seconds_total", "Processor time of the process.",
+        |s, out| out.put(s.published.runtime.cpu_us as f64 / 1e6)),
     gauge("bezant_replica_instance_number", "The running instance of the composition.",
         |s, out| out.put(s.published.report.instance.0)),
     gauge("bezant_replica_view_number", "The view that the replica is in, or wants.",
@@ -149,9 +143,9 @@ pub const METRICS: &[Metric] = &[
     counter("bezant_log_written_bytes_total", "Bytes of records written to the log.",
         |s, out| out.put(s.published.runtime.log_bytes)),
     gauge("bezant_log_full_flag", "1 while the log waits for space on its disk.",
-        |s, out| out.put(u8::from(matches!(s.published.log, Some(LogFailure::Full(_)))))),
+        |s, out| out.put(u8::from(matches!(s.published.log, Some(Stall::Full(_)))))),
     gauge("bezant_log_broken_flag", "1 once a write or an fsync of the log has failed: restart the replica.",
-        |s, out| out.put(u8::from(matches!(s.published.log, Some(LogFailure::Broken(_)))))),
+        |s, out| out.put(u8::from(matches!(s.published.log, Some(Stall::Broken(_)))))),
     counter("bezant_auth_made_macs_total", "MACs computed to send.", |s, out| out.put(s.published.runtime.macs_made)),
     counter("bezant_auth_checked_macs_total", "MACs computed to check.",
         |s, out| out.put(s.published.runtime.macs_checked)),

@@ -7,8 +7,8 @@
 //! | `/readyz` | 200 while the replica takes full part; 503 with the reasons. `?verbose` names every check |
 //! | `/status` | the replica's report as JSON |
 //!
-//! The event loop publishes what is to be shown from time to time on a [`Board`]; the server reads only that. So a
-//! flood of requests here costs the replica no more than one lock now and then.
+//! The event loop publishes its status ten times a second, and the server reads only that: a flood of requests here
+//! costs the replica no more than a lock now and then.
 
 mod health;
 mod metrics;
@@ -21,11 +21,12 @@ pub use health::{Check, live_checks, ready_checks};
 pub use metrics::{METRICS, Metric, MetricKind};
 pub use server::{AdminServer, serve};
 
-use crate::log::LogFailure;
+use crate::replica::{Stall, Status};
 use bezant_core::cluster::ReplicaId;
 use bezant_core::digest::Digest;
 use bezant_core::replica::Report;
-use std::sync::{Mutex, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What does not change while a replica runs.
@@ -88,10 +89,8 @@ pub struct RuntimeMetrics {
     pub signatures_made: u64,
     /// Signatures checked.
     pub signatures_checked: u64,
-    /// Processor time in the program, in microseconds.
-    pub cpu_us_user: u64,
-    /// Processor time in the kernel, in microseconds.
-    pub cpu_us_system: u64,
+    /// Processor time of the process, in microseconds.
+    pub cpu_us: u64,
 }
 
 /// What a replica shows of itself.
@@ -102,37 +101,75 @@ pub struct Published {
     /// What its runtime counts.
     pub runtime: RuntimeMetrics,
     /// What keeps its log from going on.
-    pub log: Option<LogFailure>,
+    pub log: Option<Stall>,
     /// The replicas that it has a link with.
     pub connected: Vec<ReplicaId>,
     /// When this was published; `None`: the replica has not started yet.
     pub updated: Option<Instant>,
 }
 
-/// Where the event loop leaves what the admin port shows.
-#[derive(Debug)]
+type Source = Box<dyn Fn() -> Published + Send + Sync>;
+
+/// Where the admin port finds what it shows.
 pub struct Board {
     info: Info,
     started: Instant,
-    published: Mutex<Published>,
+    source: Source,
+}
+
+impl fmt::Debug for Board {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Board").field("info", &self.info).finish_non_exhaustive()
+    }
 }
 
 impl Board {
-    /// An empty board.
-    pub fn new(info: Info) -> Self {
-        Self { info, started: Instant::now(), published: Mutex::default() }
+    /// A board that shows what `source` returns, as of the moment of a request.
+    pub fn new(info: Info, source: impl Fn() -> Published + Send + Sync + 'static) -> Self {
+        Self { info, started: Instant::now(), source: Box::new(source) }
     }
 
-    /// Replaces what is shown. The host does this a few times a second and whenever it is idle for longer.
-    pub fn publish(&self, published: Published) {
-        *self.published.lock().unwrap_or_else(PoisonError::into_inner) = published;
+    /// A board that shows a replica's status: see [`crate::replica::ReplicaHandle::shared_status`].
+    pub fn of_status(info: Info, status: Arc<Mutex<Status>>) -> Self {
+        Self::new(info, move || Published::from(&*status.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
     /// What is shown now, with how old it is.
     pub fn sample(&self) -> Sample {
-        let published = self.published.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let published = (self.source)();
         let age = published.updated.map(|updated| updated.elapsed());
         Sample { info: self.info.clone(), published, age, uptime: self.started.elapsed() }
+    }
+}
+
+impl From<&Status> for Published {
+    fn from(status: &Status) -> Self {
+        let (net, counters) = (&status.net, &status.counters);
+        let runtime = RuntimeMetrics {
+            peer_bytes_in: net.replicas.bytes_in,
+            peer_bytes_out: net.replicas.bytes_out,
+            client_bytes_in: net.clients.bytes_in,
+            client_bytes_out: net.clients.bytes_out,
+            peer_frames_in: net.replicas.frames_in,
+            peer_frames_out: net.replicas.frames_out,
+            client_frames_in: net.clients.frames_in,
+            client_frames_out: net.clients.frames_out,
+            frames_dropped: net.replicas.frames_dropped + net.clients.frames_dropped + status.unroutable,
+            reads: net.reads,
+            writes: net.writes,
+            connections_peers: net.replicas.connections,
+            connections_clients: net.clients.connections,
+            connections_refused: net.refused.values().sum(),
+            fsyncs: status.syncs,
+            log_bytes: status.log_bytes,
+            macs_made: counters.macs_made.get(),
+            macs_checked: counters.macs_checked.get(),
+            signatures_made: counters.signatures_made.get(),
+            signatures_checked: counters.signatures_checked.get(),
+            cpu_us: status.cpu.process.as_micros() as u64,
+        };
+        let connected = status.peers.iter().filter(|peer| peer.connected).map(|peer| peer.replica).collect();
+        Self { report: status.report.clone(), runtime, log: status.stall.clone(), connected, updated: status.updated }
     }
 }
 

@@ -93,7 +93,6 @@ fn runtime(sample: &Sample) -> Value {
         "macs_checked": runtime.macs_checked,
         "signatures_made": runtime.signatures_made,
         "signatures_checked": runtime.signatures_checked,
-        "cpu_us_user": runtime.cpu_us_user,
-        "cpu_us_system": runtime.cpu_us_system,
+        "cpu_us": runtime.cpu_us,
     })
 }

@@ -216,7 +216,7 @@ const CLUSTER: &[Row] = &[
         "The protocol that orders requests. \"unreplicated\" is one server without any protection, as a yardstick."),
     ("client_auth", Kind::Choice(CLIENT_AUTHS), Some("\"hybrid\""),
         "How clients prove who they are. \"hybrid\": MACs for speed and a signature, so that a client with partly \
-         valid MACs costs nobody a view. \"mac\": as published, for comparison. \"signature\": every replica checks one."),
+         valid MACs costs nobody a view. \"mac\": as published, for comparison. \"signature\": all replicas check it."),
     ("channel", Kind::Choice(CHANNELS), Some("\"tls\""),
         "How links are protected. \"plain\" encrypts nothing: for benchmarks on one machine."),
 ];

@@ -31,6 +31,7 @@ mod writer;
 pub use format::Identity;
 pub use recovery::{initialise, open, replace_lost};
 
+use crate::replica::{Durability, Stall};
 use bezant_core::checkpoint::Snapshot;
 use bezant_core::protocols::pbft::PbftRecord;
 use bezant_core::replica::{LogRecord, Record, SnapshotRecord};
@@ -62,26 +63,6 @@ impl Default for Options {
         Self { disk: Arc::new(RealDisk), allocation_bytes: 16 << 20, reserve_bytes: 4 << 20 }
     }
 }
-
-/// What keeps records from becoming durable.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LogFailure {
-    /// The disk is full. The log tries again by itself; nothing is lost.
-    Full(String),
-    /// A write or an fsync failed. Final: what is on the disk is known only after the next start has read it.
-    Broken(String),
-}
-
-impl fmt::Display for LogFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full(error) => write!(f, "the log's disk is full, the replica waits for space: {error}"),
-            Self::Broken(error) => write!(f, "the log's disk failed, the replica must be restarted: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for LogFailure {}
 
 /// Why a log cannot be opened. Each message says what to do.
 #[derive(Debug)]
@@ -226,7 +207,7 @@ impl Log {
         Self { shared, threads, frames: Vec::new(), work: Vec::new(), position: 0, abstains, _lock: lock }
     }
 
-    /// Sets what is called, on any thread, whenever [`Log::durable`] or [`Log::failure`] has changed. Only the first
+    /// Sets what is called, on any thread, whenever [`Log::durable`] or [`Log::stall`] has changed. Only the first
     /// call counts.
     pub fn set_wake(&self, wake: Arc<dyn Fn() + Send + Sync>) {
         self.shared.set_wake(wake);
@@ -287,8 +268,8 @@ impl Log {
     }
 
     /// What keeps [`Log::durable`] from going on, if something does.
-    pub fn failure(&self) -> Option<LogFailure> {
-        self.shared.failure()
+    pub fn stall(&self) -> Option<Stall> {
+        self.shared.stall()
     }
 
     /// Calls of fdatasync on segments since the start.
@@ -304,11 +285,11 @@ impl Log {
     /// Writes what was appended and ends. If the disk is full the reserve is given up for it.
     ///
     /// # Errors
-    /// [`LogFailure`] if something could not be made durable.
-    pub fn close(mut self) -> Result<(), LogFailure> {
+    /// [`Stall`] if something could not be made durable.
+    pub fn close(mut self) -> Result<(), Stall> {
         self.start_sync();
         self.end(Closing::Flush);
-        self.shared.failure().map_or(Ok(()), Err)
+        self.shared.stall().map_or(Ok(()), Err)
     }
 
     fn end(&mut self, closing: Closing) {
@@ -317,6 +298,44 @@ impl Log {
             // A thread that panicked has already said so on standard error; nothing it had is durable.
             let _ = thread.join();
         }
+    }
+}
+
+impl Durability for Log {
+    fn set_wake(&mut self, wake: Arc<dyn Fn() + Send + Sync>) {
+        Self::set_wake(self, wake);
+    }
+
+    fn append(&mut self, record: &Record) {
+        Self::append(self, record);
+    }
+
+    fn start_sync(&mut self) {
+        Self::start_sync(self);
+    }
+
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn durable(&self) -> u64 {
+        Self::durable(self)
+    }
+
+    fn stall(&self) -> Option<Stall> {
+        Self::stall(self)
+    }
+
+    fn syncs(&self) -> u64 {
+        Self::syncs(self)
+    }
+
+    fn bytes(&self) -> u64 {
+        Self::bytes(self)
+    }
+
+    fn close(self: Box<Self>) -> Result<(), Stall> {
+        Self::close(*self)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the event loop, the log thread and the snapshot thread tell one another.
 
-use super::LogFailure;
+use crate::replica::Stall;
 use bezant_core::checkpoint::Snapshot;
 use std::collections::VecDeque;
 use std::fmt;
@@ -61,7 +61,7 @@ pub(crate) struct State {
     holds: VecDeque<(u64, u64)>,
     /// The latest snapshot to write. A later one makes an earlier one pointless.
     job: Option<Job>,
-    failure: Option<LogFailure>,
+    stall: Option<Stall>,
     closing: Option<Closing>,
     /// The log thread has ended: no more jobs come.
     log_ended: bool,
@@ -219,19 +219,19 @@ impl Shared {
         self.publish(|state| state.holds.retain(|(_, waiting)| *waiting > segment));
     }
 
-    /// Reports a failure or the end of one. [`LogFailure::Broken`] stays.
-    pub(crate) fn report(&self, failure: Option<LogFailure>) {
+    /// Reports a stall or the end of one. [`Stall::Broken`] stays.
+    pub(crate) fn report(&self, stall: Option<Stall>) {
         let mut state = self.lock();
-        if state.failure == failure || matches!(state.failure, Some(LogFailure::Broken(_))) {
+        if state.stall == stall || matches!(state.stall, Some(Stall::Broken(_))) {
             return;
         }
-        state.failure = failure;
+        state.stall = stall;
         drop(state);
         self.tell();
     }
 
     /// What is wrong.
-    pub(crate) fn failure(&self) -> Option<LogFailure> {
-        self.lock().failure.clone()
+    pub(crate) fn stall(&self) -> Option<Stall> {
+        self.lock().stall.clone()
     }
 }

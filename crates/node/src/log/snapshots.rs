@@ -1,9 +1,9 @@
 //! The snapshot thread: writes snapshots beside the log and deletes what they make superfluous.
 
-use super::LogFailure;
 use super::files::{self, Listing};
 use super::shared::{Job, Shared};
 use super::writer::{End, Place, Stop, patiently};
+use crate::replica::Stall;
 use crate::snapshot::{self, Descriptor};
 use std::io;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) fn run(place: &Place, shared: &Arc<Shared>) {
             Err(_) if shared.is_abandoned() => return,
             Err(Stop::Closed) => return,
             Err(Stop::Failed(error)) => {
-                shared.report(Some(LogFailure::Broken(format!("snapshot: {error}"))));
+                shared.report(Some(Stall::Broken(format!("snapshot: {error}"))));
                 return;
             }
         }

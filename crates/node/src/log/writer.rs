@@ -1,9 +1,10 @@
 //! The log thread: appends, syncs in groups, begins new segments.
 
 use super::disk::{Disk, DiskFile, is_full, write_all};
+use super::files;
 use super::format::{Chain, HEADER_BYTES, Header, Identity};
 use super::shared::{Closing, Job, Rotation, Shared, Work};
-use super::{LogFailure, files};
+use crate::replica::Stall;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,7 +54,7 @@ pub(crate) fn patiently<T>(
                 return Ok(value);
             }
             Err(error) if is_full(&error) && !last_try => {
-                shared.report(Some(LogFailure::Full(error.to_string())));
+                shared.report(Some(Stall::Full(error.to_string())));
                 match shared.pause(FULL_PAUSE) {
                     None => {}
                     Some(Closing::Abandon) => return Err(Stop::Closed),
@@ -161,7 +162,7 @@ impl Writer {
     pub(crate) fn run(mut self) {
         let _end = End(Arc::clone(&self.shared));
         if let Err(Stop::Failed(error)) = self.work() {
-            self.shared.report(Some(LogFailure::Broken(error.to_string())));
+            self.shared.report(Some(Stall::Broken(error.to_string())));
         }
     }
 
@@ -242,7 +243,7 @@ pub(crate) struct End(pub(crate) Arc<Shared>);
 impl Drop for End {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.report(Some(LogFailure::Broken("a thread of the log panicked".to_owned())));
+            self.0.report(Some(Stall::Broken("a thread of the log panicked".to_owned())));
         }
         self.0.end_log();
     }

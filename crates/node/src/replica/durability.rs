@@ -49,6 +49,9 @@ pub trait Durability: Send {
     /// Calls of fsync so far.
     fn syncs(&self) -> u64;
 
+    /// Bytes of records written so far.
+    fn bytes(&self) -> u64;
+
     /// Writes what was appended and ends.
     ///
     /// # Errors
@@ -87,6 +90,10 @@ impl Durability for MemoryLog {
     }
 
     fn syncs(&self) -> u64 {
+        0
+    }
+
+    fn bytes(&self) -> u64 {
         0
     }
 

@@ -286,9 +286,11 @@ impl<R: Hosted> Host<R> {
             log_position: self.parts.log.position(),
             log_durable: self.parts.log.durable(),
             syncs: self.parts.log.syncs(),
+            log_bytes: self.parts.log.bytes(),
             stall: self.parts.log.stall(),
             cpu: CpuTime::now(),
             published: self.published,
+            updated: Some(std::time::Instant::now()),
         };
         *self.parts.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
     }

@@ -6,7 +6,7 @@ use bezant_core::auth::Counters;
 use bezant_core::cluster::ReplicaId;
 use bezant_core::replica::Report;
 use rustix::time::{ClockId, clock_gettime};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Processor time used so far, user and system together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,10 +62,14 @@ pub struct Status {
     pub log_durable: u64,
     /// Calls of fsync.
     pub syncs: u64,
+    /// Bytes of records written to the log.
+    pub log_bytes: u64,
     /// What keeps the log from going on.
     pub stall: Option<Stall>,
     /// Processor time.
     pub cpu: CpuTime,
     /// Publications so far: 0 means that the replica has not started yet.
     pub published: u64,
+    /// When that was; `None`: never.
+    pub updated: Option<Instant>,
 }

@@ -24,7 +24,7 @@ fn with_unsynced_tail() -> (Directory, Vec<u8>, usize, usize) {
     let start = read().end as usize;
     disk.switches().sync_fails.store(true, Ordering::SeqCst);
     append(&mut log, 6..=9);
-    wait_until(|| log.failure().is_some());
+    wait_until(|| log.stall().is_some());
     let stop = read().end as usize;
     drop(log);
     let bytes = directory.read(SEGMENT);

@@ -12,12 +12,12 @@ fn a_full_disk_is_reported_and_survived() {
     wait_durable(&log, 2);
     disk.switches().full.store(true, Ordering::SeqCst);
     append(&mut log, 3..=40);
-    wait_until(|| matches!(log.failure(), Some(LogFailure::Full(_))));
+    wait_until(|| matches!(log.stall(), Some(Stall::Full(_))));
     append(&mut log, 41..=42);
     assert_eq!(log.durable(), 2);
     disk.switches().full.store(false, Ordering::SeqCst);
     wait_durable(&log, 42);
-    assert_eq!(log.failure(), None, "it came back by itself");
+    assert_eq!(log.stall(), None, "it came back by itself");
     drop(log);
     assert_eq!(numbers(&directory.open().unwrap().records), (1..=42).collect::<Vec<_>>());
 }
@@ -29,7 +29,7 @@ fn a_full_disk_at_shutdown_gives_up_the_reserve() {
     let mut log = directory.open_with(disk.clone()).unwrap().log;
     disk.switches().full.store(true, Ordering::SeqCst);
     append(&mut log, 1..=40);
-    wait_until(|| log.failure().is_some());
+    wait_until(|| log.stall().is_some());
     log.close().unwrap();
     assert!(!directory.names().contains(&"reserve".to_owned()));
     assert_eq!(directory.open().unwrap().records.len(), 40);
@@ -44,7 +44,7 @@ fn a_full_disk_delays_a_new_segment_and_a_snapshot() {
     disk.switches().full.store(true, Ordering::SeqCst);
     log.append(&snapshot_record(4, 5..=6, true));
     append(&mut log, 7..=7);
-    wait_until(|| log.failure().is_some());
+    wait_until(|| log.stall().is_some());
     assert_eq!(log.durable(), 0);
     disk.switches().full.store(false, Ordering::SeqCst);
     wait_durable(&log, 2);
@@ -63,12 +63,12 @@ fn a_failed_fsync_is_final() {
     wait_durable(&log, 2);
     disk.switches().sync_fails.store(true, Ordering::SeqCst);
     append(&mut log, 3..=3);
-    wait_until(|| matches!(log.failure(), Some(LogFailure::Broken(_))));
+    wait_until(|| matches!(log.stall(), Some(Stall::Broken(_))));
     disk.switches().sync_fails.store(false, Ordering::SeqCst);
     append(&mut log, 4..=4);
     std::thread::sleep(std::time::Duration::from_millis(20));
     assert_eq!(log.durable(), 2, "a second fsync would claim success");
-    assert!(matches!(log.close(), Err(LogFailure::Broken(_))));
+    assert!(matches!(log.close(), Err(Stall::Broken(_))));
     let found = numbers(&directory.open().unwrap().records);
     assert!(found.starts_with(&[1, 2]) && found.len() <= 3, "{found:?}");
 }
@@ -80,7 +80,7 @@ fn a_failed_write_is_final() {
     let mut log = directory.open_with(disk.clone()).unwrap().log;
     disk.switches().write_fails.store(true, Ordering::SeqCst);
     append(&mut log, 1..=1);
-    wait_until(|| matches!(log.failure(), Some(LogFailure::Broken(_))));
+    wait_until(|| matches!(log.stall(), Some(Stall::Broken(_))));
     assert_eq!(log.durable(), 0);
 }
 

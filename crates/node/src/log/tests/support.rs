@@ -159,8 +159,8 @@ pub(super) fn wait_until(condition: impl Fn() -> bool) {
 }
 
 pub(super) fn wait_durable(log: &Log, position: u64) {
-    wait_until(|| log.durable() >= position || matches!(log.failure(), Some(LogFailure::Broken(_))));
-    assert!(log.durable() >= position, "{:?}", log.failure());
+    wait_until(|| log.durable() >= position || matches!(log.stall(), Some(Stall::Broken(_))));
+    assert!(log.durable() >= position, "{:?}", log.stall());
 }
 
 type Hook = Box<dyn Fn() + Send + Sync>;
