@@ -71,13 +71,21 @@ pub fn initialise(directory: &Path, identity: &Identity, options: &Options) -> R
 }
 
 /// Sets aside whatever is left of a lost or damaged log and begins one that remembers this: [`open`] will say
-/// `lost` until the replica has written down from where on it may vote again.
+/// `lost_log` until the replica has written down from where on it may vote again. A log that is whole is kept as it is,
+/// and the answer is `false`: an order that stays in a start script does no harm.
 ///
 /// # Errors
-/// [`OpenError::InUse`]; [`OpenError::Io`].
-pub fn replace_lost(directory: &Path, identity: &Identity, options: &Options) -> Result<(), OpenError> {
+/// [`OpenError::InUse`]; [`OpenError::Foreign`], [`OpenError::Version`]: there is a log, of somebody else;
+/// [`OpenError::Io`].
+pub fn replace_lost(directory: &Path, identity: &Identity, options: &Options) -> Result<bool, OpenError> {
+    create_directory(directory).map_err(|error| OpenError::io(directory, error))?;
     let _lock = lock(directory)?;
     let listing = Listing::of(directory)?;
+    match read(directory, &listing, identity, &mut Vec::new()) {
+        Ok(_) => return Ok(false),
+        Err(error) if error.is_recoverable_as_learner() => {}
+        Err(error) => return Err(error),
+    }
     let remains: Vec<_> = listing.segments.values().chain(listing.snapshots.values()).collect();
     if !remains.is_empty() {
         let aside = (1..)
@@ -90,7 +98,8 @@ pub fn replace_lost(directory: &Path, identity: &Identity, options: &Options) ->
             std::fs::rename(path, aside.join(name)).map_err(|error| OpenError::io(path, error))?;
         }
     }
-    create_first_segment(directory, options, identity, true)
+    create_first_segment(directory, options, identity, true)?;
+    Ok(true)
 }
 
 /// Reads the log of a replica and opens it for writing.
@@ -103,12 +112,8 @@ pub fn open(directory: &Path, identity: &Identity, options: &Options) -> Result<
     }
     let lock = lock(directory)?;
     let listing = Listing::of(directory)?;
-    if listing.segments.is_empty() {
-        return Err(OpenError::LogLost { directory: directory.to_owned() });
-    }
     let mut notes = Vec::new();
-    let (start, snapshot) = choose_snapshot(&listing, identity, &mut notes)?;
-    let segments = read_segments(directory, &listing, start, identity)?;
+    let Contents { start, snapshot, segments } = read(directory, &listing, identity, &mut notes)?;
     let lost_log = is_lost(&segments);
     let place = place(directory, options, identity);
     let (records, last) = split_last(segments);
@@ -118,6 +123,29 @@ pub fn open(directory: &Path, identity: &Identity, options: &Options) -> Result<
     reserve(&*options.disk, directory, options, &mut notes);
     let log = Log::start(place, active, Shared::default(), lock, !lost_log);
     Ok(Recovered { snapshot, records, lost_log, log, notes })
+}
+
+/// What a log says.
+struct Contents {
+    /// The first segment that is needed.
+    start: u64,
+    snapshot: Option<Snapshot>,
+    segments: Vec<Segment>,
+}
+
+/// Reads everything and changes nothing.
+fn read(
+    directory: &Path,
+    listing: &Listing,
+    identity: &Identity,
+    notes: &mut Vec<String>,
+) -> Result<Contents, OpenError> {
+    if listing.segments.is_empty() {
+        return Err(OpenError::LogLost { directory: directory.to_owned() });
+    }
+    let (start, snapshot) = choose_snapshot(listing, identity, notes)?;
+    let segments = read_segments(directory, listing, start, identity)?;
+    Ok(Contents { start, snapshot, segments })
 }
 
 /// The newest snapshot that is as it was written, and the first segment that is needed with it.

@@ -180,8 +180,13 @@ fn a_wiped_directory_is_a_lost_log() {
 #[test]
 fn a_replaced_log_remembers_until_the_replica_abstains() {
     let directory = Directory::initialised();
-    replace_lost(directory.path(), &identity(), &directory.options()).unwrap();
+    let replace = || replace_lost(directory.path(), &identity(), &directory.options());
+    assert!(!replace().unwrap(), "a log that is whole is kept");
+    assert!(!directory.open().unwrap().lost_log);
+    directory.write("log-1.bin", &flipped(&directory.read("log-1.bin"), 300));
+    assert!(replace().unwrap());
     assert!(directory.names().contains(&"lost-1".to_owned()), "what was there is kept");
+    assert!(!replace().unwrap(), "once is enough");
     for _ in 0..2 {
         let recovered = directory.open().unwrap();
         assert!(recovered.lost_log);
