@@ -1,0 +1,219 @@
+//! Four replicas from the files of a testnet, with their logs on the disk: killed one by one and all at once, they
+//! keep what they acknowledged.
+
+use bezant_core::auth::{Ed25519, Keyring};
+use bezant_core::cluster::ReplicaId;
+use bezant_core::compositions::Protocol;
+use bezant_core::machine::Principal;
+use bezant_core::replica::{Replica, ReplicaConfig};
+use bezant_core::services::Counter;
+use bezant_node::client::{Client, ClientOptions, connect};
+use bezant_node::config::{ClusterConfig, NodeConfig, Testnet, testnet};
+use bezant_node::net::Channel;
+use bezant_node::replica::{ReplicaHandle, ReplicaOptions, bind, run};
+use bezant_node::{keys, log};
+use bytes::Bytes;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A directory of its own, deleted at the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("bezant-durability-{}-{name}", std::process::id())))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A base port of which every port that a testnet of four needs is free at the moment.
+fn free_base_port() -> u16 {
+    let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+    let start = 20_000 + (std::process::id() % 400) as u16 * 50;
+    (0..200u16)
+        .map(|step| start + step * 40)
+        .find(|base| (0..4).all(|id| (0..3).all(|port| is_free(base + 10 * id + port))))
+        .expect("some ports are free")
+}
+
+struct Net {
+    directory: Directory,
+    config: ClusterConfig,
+    replicas: Vec<Option<ReplicaHandle>>,
+}
+
+fn log_options() -> log::Options {
+    log::Options { allocation_bytes: 1 << 20, reserve_bytes: 0, ..log::Options::default() }
+}
+
+impl Net {
+    fn start(name: &str) -> Self {
+        let directory = Directory::new(name);
+        let mut options =
+            Testnet { base_port: free_base_port(), channel: bezant_node::config::Channel::Plain, ..Testnet::default() };
+        options.log = log_options();
+        // Small, so that snapshots are taken and logs cut while the test runs.
+        options.limits.checkpoint_interval = 16;
+        options.limits.log_bytes_per_snapshot = 64 << 10;
+        let config = testnet(&directory.0, &options).unwrap();
+        let mut net = Self { directory, config, replicas: (0..4).map(|_| None).collect() };
+        (0..4).for_each(|id| net.open(id, false));
+        net
+    }
+
+    fn home(&self, id: u8) -> PathBuf {
+        self.directory.0.join(format!("replica-{id}"))
+    }
+
+    /// Starts a replica with what its log says.
+    fn open(&mut self, id: u8, is_lost: bool) {
+        let node = NodeConfig::load(&self.home(id).join("node.toml")).unwrap();
+        let entry = self.config.replica(ReplicaId(id)).unwrap();
+        let cluster = self.config.to_cluster();
+        let me = Principal::Replica(node.replica);
+        let secret = keys::load(&node.key).unwrap();
+        let keyring = Keyring::new(&Ed25519, &cluster, me, secret, self.config.public_keys()).unwrap();
+        let identity = log::Identity { cluster: cluster.digest(), replica: node.replica };
+        let found = log::open(&node.directory, &identity, &log_options()).unwrap();
+        assert_eq!(found.lost_log, is_lost);
+        let options = ReplicaOptions {
+            keyring: keyring.clone(),
+            channel: Channel::Plain,
+            replicas: self.config.replicas.iter().map(|replica| replica.peer_address.resolve().unwrap()).collect(),
+            replica_listener: bind(entry.peer_address.resolve().unwrap()).unwrap(),
+            client_listener: bind(entry.client_address.resolve().unwrap()).unwrap(),
+            log: Box::new(found.log),
+            on_notice: Box::new(|_| {}),
+        };
+        let config = ReplicaConfig { cluster, keyring, protocol: Protocol::Pbft, lost_log: found.lost_log };
+        let (snapshot, records) = (found.snapshot, found.records);
+        let recover = move || {
+            Replica::recover(config, Counter::default(), snapshot, records).map_err(|error| format!("{error:?}"))
+        };
+        self.replicas[usize::from(id)] = Some(run(options, recover).unwrap());
+    }
+
+    fn kill(&mut self, id: u8) {
+        self.replicas[usize::from(id)].take().unwrap().kill().unwrap();
+    }
+
+    fn client(&self) -> Client {
+        let secret = keys::load(&self.directory.0.join("client.key")).unwrap();
+        connect(ClientOptions {
+            cluster: self.config.to_cluster(),
+            replicas: self.config.replicas.iter().map(|entry| entry.client_address.resolve().unwrap()).collect(),
+            keys: self.config.public_keys(),
+            identity: self.config.identities[0].id,
+            secret,
+            channel: Channel::Plain,
+            connections: 1,
+            sessions_per_connection: 16,
+            first_session: None,
+        })
+        .unwrap()
+    }
+
+    fn has_snapshot(&self, id: u8) -> bool {
+        has_snapshot(&self.home(id))
+    }
+
+    fn executed(&self, id: u8) -> u64 {
+        self.replicas[usize::from(id)].as_ref().unwrap().status().report.executed.0
+    }
+}
+
+fn has_snapshot(home: &Path) -> bool {
+    let names = std::fs::read_dir(home).unwrap().map(|entry| entry.unwrap().file_name());
+    names.into_iter().any(|name| name.to_str().is_some_and(|name| name.starts_with("snapshot-")))
+}
+
+fn increment(client: &Client, times: usize) {
+    let calls: Vec<_> =
+        (0..times).map(|_| client.execute(Bytes::copy_from_slice(&Counter::add(1)), PATIENCE)).collect();
+    for call in calls {
+        call.wait().unwrap();
+    }
+}
+
+fn read(client: &Client) -> u64 {
+    let value = client.query(Bytes::from_static(Counter::READ), PATIENCE).wait().unwrap();
+    u64::from_le_bytes(value.as_ref().try_into().unwrap())
+}
+
+fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_true() {
+        assert!(start.elapsed() < PATIENCE, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_cluster_that_is_killed_at_once_keeps_what_it_acknowledged() {
+    let mut net = Net::start("all");
+    let client = net.client();
+    let mut expected = 0;
+    for round in 0..3 {
+        increment(&client, 400);
+        expected += 400;
+        (0..4).for_each(|id| net.kill(id));
+        (0..4).for_each(|id| net.open(id, false));
+        assert_eq!(read(&net.client()), expected, "round {round}");
+    }
+    eventually("logs are cut", || {
+        increment(&client, 100);
+        (0..4).all(|id| net.has_snapshot(id))
+    });
+}
+
+#[test]
+fn a_replica_that_is_killed_again_and_again_catches_up_from_its_log() {
+    let mut net = Net::start("one");
+    let client = net.client();
+    let mut expected = 0;
+    for victim in [1, 2, 3, 0] {
+        increment(&client, 200);
+        net.kill(victim);
+        increment(&client, 200);
+        net.open(victim, false);
+        increment(&client, 200);
+        expected += 600;
+        assert_eq!(read(&client), expected, "after replica {victim} was killed");
+        eventually("the victim has caught up", || net.executed(victim) + 16 > net.executed((victim + 1) % 4));
+    }
+}
+
+#[test]
+fn a_replica_that_lost_its_log_learns_and_says_so() {
+    let mut net = Net::start("lost");
+    let client = net.client();
+    increment(&client, 400);
+    net.kill(3);
+    let home = net.home(3);
+    for entry in std::fs::read_dir(&home).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name.starts_with("log-") || name.starts_with("snapshot-") {
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
+    let identity = log::Identity { cluster: net.config.to_cluster().digest(), replica: ReplicaId(3) };
+    assert!(matches!(log::open(&home, &identity, &log_options()), Err(log::OpenError::LogLost { .. })));
+    assert!(log::replace_lost(&home, &identity, &log_options()).unwrap());
+    net.open(3, true);
+    let mut expected = 400;
+    eventually("replica 3 has learnt the state", || {
+        increment(&client, 100);
+        expected += 100;
+        net.executed(3) > 0
+    });
+    assert_eq!(read(&client), expected);
+}
