@@ -125,6 +125,14 @@ impl OpenError {
         Self::Io { file: file.to_owned(), error }
     }
 
+    /// A file that cannot be read: damaged if it is the disk that cannot.
+    fn unreadable(file: &Path, error: io::Error) -> Self {
+        if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) {
+            return Self::damaged(file, 0, "the disk cannot read it");
+        }
+        Self::io(file, error)
+    }
+
     /// Whether `--recover-lost-log` is the way on.
     pub const fn is_recoverable_as_learner(&self) -> bool {
         matches!(self, Self::LogLost { .. } | Self::Damaged { .. })
@@ -196,15 +204,22 @@ pub struct Log {
 }
 
 impl Log {
-    fn start(place: Place, active: Active, shared: Shared, lock: File, abstains: bool) -> Self {
-        let shared = Arc::new(shared);
+    fn start(place: Place, active: Active, lock: File, abstains: bool) -> io::Result<Self> {
+        let shared = Arc::<Shared>::default();
+        let mut log = Self {
+            shared: Arc::clone(&shared),
+            threads: Vec::new(),
+            frames: Vec::new(),
+            work: Vec::new(),
+            position: 0,
+            abstains,
+            _lock: lock,
+        };
         let writer = Writer { place: place.clone(), shared: Arc::clone(&shared), active };
-        let for_snapshots = Arc::clone(&shared);
-        let threads = vec![
-            std::thread::spawn(move || writer.run()),
-            std::thread::spawn(move || snapshots::run(&place, &for_snapshots)),
-        ];
-        Self { shared, threads, frames: Vec::new(), work: Vec::new(), position: 0, abstains, _lock: lock }
+        let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        log.threads.push(thread("log").spawn(move || writer.run())?);
+        log.threads.push(thread("snapshots").spawn(move || snapshots::run(&place, &shared))?);
+        Ok(log)
     }
 
     /// Sets what is called, on any thread, whenever [`Log::durable`] or [`Log::stall`] has changed. Only the first

@@ -4,7 +4,6 @@ use super::disk::{Disk, create_directory, is_full};
 use super::files::{self, Listing};
 use super::format::{Header, Identity};
 use super::segment::Segment;
-use super::shared::Shared;
 use super::writer::{Active, Place, random_salt};
 use super::{Log, OpenError, Options, Recovered};
 use crate::snapshot::{self, SnapshotError};
@@ -121,7 +120,7 @@ pub fn open(directory: &Path, identity: &Identity, options: &Options) -> Result<
     // Only now: before, the names of what replaces them may have been in the kernel's memory only.
     clean_up(&place, &listing, start, snapshot.as_ref(), &mut notes);
     reserve(&*options.disk, directory, options, &mut notes);
-    let log = Log::start(place, active, Shared::default(), lock, !lost_log);
+    let log = Log::start(place, active, lock, !lost_log).map_err(|error| OpenError::io(directory, error))?;
     Ok(Recovered { snapshot, records, lost_log, log, notes })
 }
 
@@ -166,7 +165,10 @@ fn choose_snapshot(
                 return Err(OpenError::Foreign { file: path.clone(), found, expected: *identity });
             }
             Err(SnapshotError::Version(version)) => return Err(OpenError::Version { file: path.clone(), version }),
-            Err(SnapshotError::Io(error)) => return Err(OpenError::io(path, error)),
+            Err(SnapshotError::Io(error)) => match OpenError::unreadable(path, error) {
+                OpenError::Damaged { .. } => notes.push(format!("the disk cannot read {}", path.display())),
+                error => return Err(error),
+            },
             Err(SnapshotError::Damaged { offset, what }) => {
                 notes
                     .push(format!("{} is damaged at byte {offset} ({what}): looking for an older one", path.display()));

@@ -43,7 +43,7 @@ impl Segment {
     /// # Errors
     /// [`OpenError::Damaged`] if a record that was durable is not as it was written.
     pub(crate) fn read(path: &Path, identity: &Identity) -> Result<Self, OpenError> {
-        let bytes = Bytes::from(std::fs::read(path).map_err(|error| OpenError::io(path, error))?);
+        let bytes = Bytes::from(std::fs::read(path).map_err(|error| OpenError::unreadable(path, error))?);
         let (header, crc) = Self::header(path, &bytes, identity)?;
         let mut chain = Chain { next: header.first, crc };
         let mut at = HEADER_BYTES;

@@ -35,7 +35,6 @@ fn write(place: &Place, shared: &Shared, job: &Job) -> io::Result<()> {
     let descriptor = Descriptor { identity: place.identity, segment: job.segment };
     let mut file = place.disk.create(&temporary)?;
     snapshot::write(&mut *file, &descriptor, &job.snapshot, &|| shared.is_abandoned())?;
-    file.sync().map_err(|error| io::Error::other(format!("fsync: {error}")))?;
     snapshot::verify(&temporary, &place.identity).map_err(io::Error::other)?;
     place.disk.rename(&temporary, &path)?;
     place.disk.sync_directory(&place.directory)

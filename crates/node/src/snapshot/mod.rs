@@ -33,6 +33,8 @@ const FOOTER: u32 = u32::MAX;
 const CERTIFICATE_BYTES_MAX: usize = 1 << 16;
 /// How much is gathered before it is written.
 const CHUNK_BYTES: usize = 1 << 20;
+/// How much is written before it is synced: the log's own syncs, which somebody waits for, come in between.
+const SYNC_BYTES: u64 = 8 << 20;
 
 /// What a snapshot says of itself, besides its certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +92,11 @@ struct Output<'a> {
 impl Output<'_> {
     fn flush(&mut self) -> io::Result<()> {
         write_all(self.file, &self.buffer, self.offset).map_err(|(_, error)| error)?;
-        self.offset += self.buffer.len() as u64;
+        let end = self.offset + self.buffer.len() as u64;
+        if self.offset / SYNC_BYTES != end / SYNC_BYTES {
+            sync(self.file)?;
+        }
+        self.offset = end;
         self.buffer.clear();
         Ok(())
     }
@@ -108,13 +114,18 @@ impl Output<'_> {
     }
 }
 
+/// Makes a file durable. Whatever the error, it is final, so that even "no space" must not look like one to wait out.
+fn sync(file: &mut dyn DiskFile) -> io::Result<()> {
+    file.sync().map_err(|error| io::Error::other(format!("fsync: {error}")))
+}
+
 fn part_checksum(number: u32, content: &[u8], previous: u32) -> u32 {
     let crc = crc32c::crc32c_append(previous, &number.to_le_bytes());
     let crc = crc32c::crc32c_append(crc, &(content.len() as u32).to_le_bytes());
     crc32c::crc32c_append(crc, content)
 }
 
-/// Writes a snapshot to an empty file. The caller makes it durable.
+/// Writes a snapshot to an empty file; it is durable, but for its name, when this returns.
 ///
 /// # Errors
 /// Those of the file, and [`io::ErrorKind::Interrupted`] once `is_abandoned` says so.
@@ -142,7 +153,8 @@ pub fn write(
         }
     }
     out.part(FOOTER, &snapshot.tree.page_count().to_le_bytes(), crc);
-    out.flush()
+    out.flush()?;
+    sync(out.file)
 }
 
 fn header(descriptor: &Descriptor, certificate: u32) -> [u8; HEADER_BYTES] {
