@@ -11,6 +11,7 @@
 //! costs the replica no more than a lock now and then.
 
 mod health;
+mod http;
 mod metrics;
 mod server;
 mod status;

@@ -1,39 +1,36 @@
-//! The HTTP server: one thread of its own, few connections, one request on each, and little time for it.
+//! The server: one thread of its own, few connections, one request on each, and little time for it.
 
-use super::health::{self, Check};
-use super::{Board, Sample, metrics, status};
-use axum::Router;
-use axum::extract::State;
-use axum::http::{StatusCode, Uri, header};
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use std::io;
-use std::net::{SocketAddr, TcpListener};
+use super::Board;
+use super::http;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token, Waker};
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
-use tokio::net::TcpStream;
-use tokio::sync::{Notify, Semaphore};
+use std::time::{Duration, Instant};
 
 /// Connections at a time; more are closed at once.
 const CONNECTIONS_MAX: usize = 32;
-/// Most bytes of a request. Nothing here takes a body.
-const REQUEST_BYTES_MAX: usize = 8 * 1024;
-/// How long a client may take to send its request.
-const REQUEST_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long a connection may last, whatever it does.
-const CONNECTION_TIME_MAX: Duration = Duration::from_secs(5);
+const CONNECTION_TIME_MAX: Duration = Duration::from_secs(3);
 /// How long nothing is accepted after an error, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// Bytes after the request that are read and dropped before the connection is closed over them.
+const DRAIN_BYTES_MAX: usize = 1 << 20;
+
+const LISTENER: Token = Token(usize::MAX);
+const WAKER: Token = Token(usize::MAX - 1);
 
 /// A running server. It ends when this is dropped.
 #[derive(Debug)]
 pub struct AdminServer {
     address: SocketAddr,
-    stop: Arc<Notify>,
+    stop: Arc<AtomicBool>,
+    waker: Waker,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -46,7 +43,9 @@ impl AdminServer {
 
 impl Drop for AdminServer {
     fn drop(&mut self) {
-        self.stop.notify_one();
+        self.stop.store(true, Ordering::Release);
+        // If waking fails the thread notices when the next connection comes or ends.
+        let _ = self.waker.wake();
         if let Some(thread) = self.thread.take() {
             // If it panicked it has said so; there is nothing to save.
             let _ = thread.join();
@@ -58,85 +57,160 @@ impl Drop for AdminServer {
 ///
 /// # Errors
 /// Those of the operating system.
-pub fn serve(listener: TcpListener, board: Arc<Board>) -> io::Result<AdminServer> {
+pub fn serve(listener: std::net::TcpListener, board: Arc<Board>) -> io::Result<AdminServer> {
     let address = listener.local_addr()?;
     listener.set_nonblocking(true)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let listener = runtime.block_on(async { tokio::net::TcpListener::from_std(listener) })?;
-    let stop = Arc::new(Notify::new());
-    let stopped = Arc::clone(&stop);
-    let thread = std::thread::Builder::new().name("admin".to_owned()).spawn(move || {
-        runtime.spawn(accept(listener, router(board)));
-        runtime.block_on(stopped.notified());
-        runtime.shutdown_background();
-    })?;
-    Ok(AdminServer { address, stop, thread: Some(thread) })
+    let mut listener = TcpListener::from_std(listener);
+    let poll = Poll::new()?;
+    poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+    let waker = Waker::new(poll.registry(), WAKER)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let server = Server {
+        poll,
+        listener,
+        board,
+        stop: Arc::clone(&stop),
+        connections: BTreeMap::new(),
+        next: 0,
+        accept_again: None,
+    };
+    let thread = std::thread::Builder::new().name("admin".to_owned()).spawn(move || server.run())?;
+    Ok(AdminServer { address, stop, waker, thread: Some(thread) })
 }
 
-async fn accept(listener: tokio::net::TcpListener, router: Router) {
-    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else { continue };
-        let router = router.clone();
-        tokio::spawn(async move {
-            // Whether it ended well, badly or too late is the client's affair.
-            let _ = tokio::time::timeout(CONNECTION_TIME_MAX, answer(stream, router)).await;
-            drop(permit);
-        });
+/// One request and its answer.
+#[derive(Debug)]
+struct Connection {
+    stream: TcpStream,
+    received: Vec<u8>,
+    /// Empty until the request is complete.
+    answer: Vec<u8>,
+    sent: usize,
+    /// Bytes that came after the request.
+    drained: usize,
+    deadline: Instant,
+}
+
+impl Connection {
+    /// Does what can be done now. `Ok(false)`: it is finished.
+    fn go_on(&mut self, board: &Board) -> io::Result<bool> {
+        let is_open = self.read(board)?;
+        self.write()?;
+        let is_answering = self.sent < self.answer.len();
+        Ok(self.drained < DRAIN_BYTES_MAX && (is_open || is_answering))
+    }
+
+    /// Reads until the request is complete. What comes after it is read and dropped: closing over it would cut off
+    /// the answer. `Ok(false)`: the client has said all that it will.
+    fn read(&mut self, board: &Board) -> io::Result<bool> {
+        let mut buffer = [0; 4096];
+        while self.drained < DRAIN_BYTES_MAX {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return Ok(false),
+                Ok(count) if self.answer.is_empty() => {
+                    self.received.extend_from_slice(&buffer[..count]);
+                    self.answer = http::answer(&self.received, board).unwrap_or_default();
+                }
+                Ok(count) => self.drained += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        while self.sent < self.answer.len() {
+            match self.stream.write(&self.answer[self.sent..]) {
+                Ok(count) => self.sent += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            if self.sent == self.answer.len() {
+                self.stream.shutdown(Shutdown::Write)?;
+            }
+        }
+        Ok(())
     }
 }
 
-async fn answer(stream: TcpStream, router: Router) -> hyper::Result<()> {
-    http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(REQUEST_TIME_MAX)
-        .max_buf_size(REQUEST_BYTES_MAX)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
-        .await
+struct Server {
+    poll: Poll,
+    listener: TcpListener,
+    board: Arc<Board>,
+    stop: Arc<AtomicBool>,
+    connections: BTreeMap<usize, Connection>,
+    next: usize,
+    /// When to try again after an error.
+    accept_again: Option<Instant>,
 }
 
-fn router(board: Arc<Board>) -> Router {
-    Router::new()
-        .route("/", get(index))
-        .route("/metrics", get(show_metrics))
-        .route("/livez", get(show_live))
-        .route("/readyz", get(show_ready))
-        .route("/status", get(show_status))
-        .with_state(board)
-}
-
-async fn index() -> &'static str {
-    "/metrics\n/livez\n/readyz?verbose\n/status\n"
-}
-
-async fn show_metrics(State(board): State<Arc<Board>>) -> Response {
-    let text = metrics::render(&board.sample());
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
-}
-
-async fn show_live(State(board): State<Arc<Board>>, uri: Uri) -> Response {
-    show_checks(&board.sample(), health::live_checks, &uri)
-}
-
-async fn show_ready(State(board): State<Arc<Board>>, uri: Uri) -> Response {
-    show_checks(&board.sample(), health::ready_checks, &uri)
-}
-
-fn show_checks(sample: &Sample, checks: fn(&Sample) -> Vec<Check>, uri: &Uri) -> Response {
-    let is_verbose = uri.query().is_some_and(|query| query.split('&').any(|part| part.starts_with("verbose")));
-    match health::render(&checks(sample)) {
-        (true, _) if !is_verbose => "ok\n".into_response(),
-        (true, text) => text.into_response(),
-        (false, text) => (StatusCode::SERVICE_UNAVAILABLE, text).into_response(),
+impl Server {
+    fn run(mut self) {
+        let mut events = Events::with_capacity(2 * CONNECTIONS_MAX);
+        while !self.stop.load(Ordering::Acquire) {
+            match self.poll.poll(&mut events, self.timeout()) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                // Without readiness there is nothing left to do; the replica itself is not concerned.
+                Err(_) => return,
+                Ok(()) => {}
+            }
+            for event in &events {
+                match event.token() {
+                    LISTENER => self.accept_again = Some(Instant::now()),
+                    WAKER => {}
+                    Token(number) => self.go_on(number),
+                }
+            }
+            let now = Instant::now();
+            self.connections.retain(|_, connection| connection.deadline > now);
+            if self.accept_again.is_some_and(|at| at <= now) {
+                self.accept_again = self.accept();
+            }
+        }
     }
-}
 
-async fn show_status(State(board): State<Arc<Board>>) -> Response {
-    let text = format!("{:#}\n", status::render(&board.sample()));
-    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+    /// Until something is due.
+    fn timeout(&self) -> Option<Duration> {
+        let deadlines = self.connections.values().map(|connection| connection.deadline);
+        let due = deadlines.chain(self.accept_again).min()?;
+        Some(due.saturating_duration_since(Instant::now()) + Duration::from_millis(1))
+    }
+
+    fn go_on(&mut self, number: usize) {
+        let Some(connection) = self.connections.get_mut(&number) else { return };
+        // Whether it ended well or badly is the client's affair.
+        if !connection.go_on(&self.board).unwrap_or(false) {
+            self.connections.remove(&number);
+        }
+    }
+
+    /// Takes every connection that waits. Returns when to try again, if that was not possible.
+    fn accept(&mut self) -> Option<Instant> {
+        loop {
+            match self.listener.accept() {
+                Ok((stream, _)) => self.welcome(stream),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Some(Instant::now() + ACCEPT_PAUSE),
+            }
+        }
+    }
+
+    fn welcome(&mut self, mut stream: TcpStream) {
+        let number = self.next;
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if self.connections.len() >= CONNECTIONS_MAX
+            || self.poll.registry().register(&mut stream, Token(number), interest).is_err()
+        {
+            return;
+        }
+        self.next += 1;
+        let deadline = Instant::now() + CONNECTION_TIME_MAX;
+        let connection = Connection { stream, received: Vec::new(), answer: Vec::new(), sent: 0, drained: 0, deadline };
+        self.connections.insert(number, connection);
+        self.go_on(number);
+    }
 }

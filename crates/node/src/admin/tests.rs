@@ -166,15 +166,32 @@ fn status_is_json() {
 #[test]
 fn bad_requests_do_no_harm() {
     let server = start(&board());
+    let say = |request: &[u8]| exchange(server.address(), request);
     assert_eq!(fetch(&server, "/secret").0, 404);
-    assert!(
-        exchange(server.address(), b"POST /status HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n").contains("405")
-    );
-    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(100_000));
-    assert!(!exchange(server.address(), long.as_bytes()).contains(" 200 "));
-    let noise: Vec<u8> = (0..4096u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-    assert!(!exchange(server.address(), &noise).contains(" 200 "));
+    assert!(say(b"POST /status HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc").starts_with("HTTP/1.1 405"));
+    assert!(say(format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(100_000)).as_bytes()).starts_with("HTTP/1.1 431"));
+    assert!(say(b"GET / HTTP/2.0\r\n\r\n").starts_with("HTTP/1.1 505"));
+    assert!(say(b"\xff\xfe / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400"));
+    assert!(say(b"\r\n\r\n").starts_with("HTTP/1.1 400"));
+    let noise: Vec<u8> = (0..20_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    assert!(!say(&noise).contains(" 200 "));
+    let head = say(b"HEAD /livez HTTP/1.1\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"), "{head}");
     assert_eq!(fetch(&server, "/").0, 200);
+}
+
+#[test]
+fn a_request_may_come_byte_by_byte() {
+    let server = start(&board());
+    let mut stream = connect(server.address());
+    stream.set_nodelay(true).unwrap();
+    for byte in b"GET /livez HTTP/1.1\r\n\r\n" {
+        stream.write_all(&[*byte]).unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("\r\n\r\nok\n"), "{answer}");
 }
 
 #[test]
