@@ -211,6 +211,17 @@ fn clients_that_say_nothing_do_not_keep_others_out() {
 }
 
 #[test]
+fn a_client_that_never_stops_talking_is_cut_off() {
+    let server = start(&board());
+    let mut stream = connect(server.address());
+    stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let block = [b'x'; 1 << 16];
+    assert!((0..10_000).any(|_| stream.write_all(&block).is_err()), "hundreds of megabytes were swallowed");
+    assert_eq!(fetch(&server, "/livez").0, 200);
+}
+
+#[test]
 fn it_ends_when_dropped() {
     let server = start(&board());
     let address = server.address();

@@ -2,6 +2,7 @@
 
 mod crash;
 mod failure;
+mod power;
 mod support;
 
 use super::*;
