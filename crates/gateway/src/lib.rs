@@ -1,1 +1,12 @@
-//! Under construction.
+//! Bezant's gateways: other systems' protocols in front of the replicated service.
+//!
+//! A gateway is a client: it collects the replies of the replicas, believes what enough of them say, and then speaks
+//! plain Redis. So it belongs beside the application, on its host: whoever can reach a gateway on someone else's host
+//! must trust that host. [`redis`] is the only one yet.
+
+mod local;
+pub mod redis;
+mod store;
+
+pub use local::Local;
+pub use store::{Store, StoreError};

@@ -1,0 +1,82 @@
+//! `INFO`: what the gateway says about itself, in the form that Redis clients parse.
+
+use super::reply::Reply;
+use super::session::Shared;
+use bezant_core::services::kv::{KvOperation, KvResult};
+use bytes::Bytes;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// The version of Redis whose behaviour the supported commands follow. Clients choose features by it.
+pub const REDIS_VERSION: &str = "7.2.0";
+
+/// What the gateway counts.
+#[derive(Debug)]
+pub(crate) struct Statistics {
+    started: Instant,
+    pub(crate) connected: AtomicUsize,
+    pub(crate) connections: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) commands: AtomicU64,
+}
+
+impl Statistics {
+    pub(crate) fn new() -> Self {
+        Self {
+            started: Instant::now(),
+            connected: AtomicUsize::new(0),
+            connections: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            commands: AtomicU64::new(0),
+        }
+    }
+}
+
+/// `INFO [section …]`.
+pub(crate) fn info(shared: &Shared, sections: &[Bytes]) -> Reply {
+    let wanted = |name: &str| {
+        let asked = |section: &Bytes| {
+            let section = section.to_ascii_lowercase();
+            section == name.as_bytes() || matches!(section.as_slice(), b"all" | b"default" | b"everything")
+        };
+        sections.is_empty() || sections.iter().any(asked)
+    };
+    let statistics = &shared.statistics;
+    let mut text = String::new();
+    let mut section = |title: &str, fields: &[(&str, String)]| {
+        if !wanted(&title.to_ascii_lowercase()) {
+            return;
+        }
+        let gap = if text.is_empty() { "" } else { "\r\n" };
+        let _ = write!(text, "{gap}# {title}\r\n");
+        for (name, value) in fields {
+            let _ = write!(text, "{name}:{value}\r\n");
+        }
+    };
+    let server = [
+        ("redis_version", REDIS_VERSION.into()),
+        ("redis_mode", "standalone".into()),
+        ("bezant_version", env!("CARGO_PKG_VERSION").into()),
+        ("process_id", std::process::id().to_string()),
+        ("uptime_in_seconds", statistics.started.elapsed().as_secs().to_string()),
+    ];
+    section("Server", &server);
+    section("Clients", &[("connected_clients", statistics.connected.load(Ordering::Relaxed).to_string())]);
+    let counters = [
+        ("total_connections_received", statistics.connections.load(Ordering::Relaxed).to_string()),
+        ("total_commands_processed", statistics.commands.load(Ordering::Relaxed).to_string()),
+        ("rejected_connections", statistics.refused.load(Ordering::Relaxed).to_string()),
+    ];
+    section("Stats", &counters);
+    section("Replication", &[("role", "master".into()), ("connected_slaves", "0".into())]);
+    if wanted("keyspace") {
+        // The only section that asks the service: left empty, as for an empty database, when that fails.
+        let keys = match shared.store.call(&KvOperation::Count) {
+            Ok(KvResult::Count(keys)) if keys > 0 => vec![("db0", format!("keys={keys},expires=0,avg_ttl=0"))],
+            _ => Vec::new(),
+        };
+        section("Keyspace", &keys);
+    }
+    Reply::Text(text)
+}

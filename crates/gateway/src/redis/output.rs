@@ -1,0 +1,95 @@
+//! Replies on their way to a client.
+
+use super::reply::{Reply, Version};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::{self, ErrorKind, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of replies that wait for a client to read; while there are more, none of its commands is carried out.
+pub const OUTPUT_BYTES_MAX: usize = 16 << 20;
+/// How long a client with waiting replies may read nothing before it is cut off.
+pub const STALLED_MAX: Duration = Duration::from_secs(30);
+/// Capacity that is kept when all is written.
+const KEPT_BYTES: usize = 64 << 10;
+
+/// What a connection is ready for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ready {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+}
+
+/// The sending half of a non-blocking socket, and what it has not taken yet.
+#[derive(Debug)]
+pub(crate) struct Output {
+    stream: Arc<TcpStream>,
+    buffer: Vec<u8>,
+    /// Bytes of `buffer` that are gone.
+    written: usize,
+    /// The version of the protocol that the client chose.
+    pub(crate) version: Version,
+}
+
+impl Output {
+    pub(crate) fn new(stream: Arc<TcpStream>) -> Self {
+        Self { stream, buffer: Vec::new(), written: 0, version: Version::Two }
+    }
+
+    /// Appends a reply, and waits for the client to read if too many bytes of them are waiting.
+    pub(crate) fn reply(&mut self, reply: &Reply) -> io::Result<()> {
+        reply.write(self.version, &mut self.buffer);
+        self.drain_to(OUTPUT_BYTES_MAX)
+    }
+
+    /// Writes what the socket takes.
+    pub(crate) fn write(&mut self) -> io::Result<()> {
+        while self.written < self.buffer.len() {
+            match (&*self.stream).write(&self.buffer[self.written..]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        self.buffer.clear();
+        self.buffer.shrink_to(KEPT_BYTES);
+        self.written = 0;
+        Ok(())
+    }
+
+    /// Waits until no more than `bytes` are waiting.
+    pub(crate) fn drain_to(&mut self, bytes: usize) -> io::Result<()> {
+        while self.buffer.len() - self.written > bytes {
+            self.write()?;
+            if self.buffer.len() - self.written > bytes {
+                self.wait(PollFlags::OUT)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until there is something to read, or something that waits can be written.
+    pub(crate) fn wait_for_input(&self) -> io::Result<Ready> {
+        if self.buffer.is_empty() { self.wait(PollFlags::IN) } else { self.wait(PollFlags::IN | PollFlags::OUT) }
+    }
+
+    fn wait(&self, interest: PollFlags) -> io::Result<Ready> {
+        // An idle client may stay as long as it likes, one that has replies to read may not.
+        let stalled_max = Timespec { tv_sec: STALLED_MAX.as_secs() as i64, tv_nsec: 0 };
+        let limit = interest.contains(PollFlags::OUT).then_some(&stalled_max);
+        let mut descriptors = [PollFd::new(&*self.stream, interest)];
+        match poll(&mut descriptors, limit) {
+            Ok(0) => return Err(ErrorKind::TimedOut.into()),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let ready = descriptors[0].revents();
+        if ready.contains(PollFlags::ERR) {
+            return Err(ErrorKind::ConnectionReset.into());
+        }
+        Ok(Ready { read: ready.intersects(PollFlags::IN | PollFlags::HUP), write: ready.contains(PollFlags::OUT) })
+    }
+}

@@ -1,0 +1,244 @@
+//! The Redis gateway over real sockets, in front of a store in this process.
+
+use bezant_core::services::kv::{KvOperation, KvResult};
+use bezant_gateway::redis::Server;
+use bezant_gateway::{Local, Store, StoreError};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+const ANY_PORT: &str = "127.0.0.1:0";
+
+fn start() -> Server {
+    start_with(Arc::new(Local::default()))
+}
+
+fn start_with(store: Arc<dyn Store>) -> Server {
+    Server::start(ANY_PORT.parse().unwrap(), store).unwrap()
+}
+
+fn connect(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(server.address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream
+}
+
+/// Sends `commands`, one a line, and returns all that the gateway says until it closes.
+fn talk(server: &Server, commands: &str) -> String {
+    let mut stream = connect(server);
+    stream.write_all(commands.replace('\n', "\r\n").as_bytes()).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut replies = Vec::new();
+    stream.read_to_end(&mut replies).unwrap();
+    String::from_utf8(replies).unwrap().replace("\r\n", "\n")
+}
+
+#[track_caller]
+fn assert_talk(commands: &str, expected: &str) {
+    assert_eq!(talk(&start(), commands), expected);
+}
+
+#[test]
+fn values_are_set_read_and_deleted() {
+    assert_talk("set a 1\nget a\nexists a b a\ndel a b\nget a\n", "+OK\n$1\n1\n:2\n:1\n$-1\n");
+    assert_talk("mset a 1 b 2\nmget a x b\ndbsize\n", "+OK\n*3\n$1\n1\n$-1\n$1\n2\n:2\n");
+}
+
+#[test]
+fn a_client_that_does_not_wait_reads_what_it_wrote() {
+    assert_talk("set a 1\nset a 2\nget a\nset a 3\nget a\n", "+OK\n+OK\n$1\n2\n+OK\n$1\n3\n");
+}
+
+#[test]
+fn set_takes_conditions_and_nothing_else() {
+    assert_talk("set a 1 xx\nset a 1 nx\nset a 2 NX\nset a 3 XX\nget a\n", "$-1\n+OK\n$-1\n+OK\n$1\n3\n");
+    assert_talk("set a 1 ex 10\n", "-ERR SET option EX is not supported here: only NX and XX are\n");
+    assert_talk("set a 1 nx xx\nset a 1 foo\n", "-ERR syntax error\n-ERR syntax error\n");
+}
+
+#[test]
+fn numbers_count_up_and_down() {
+    assert_talk("incr n\nincrby n 10\ndecr n\ndecrby n 20\nget n\n", ":1\n:11\n:10\n:-10\n$3\n-10\n");
+    let not_a_number = "-ERR value is not an integer or out of range\n";
+    assert_talk("incrby n x\nset s x\nincr s\n", &format!("{not_a_number}+OK\n{not_a_number}"));
+    assert_talk("decrby n -9223372036854775808\n", "-ERR decrement would overflow\n");
+    assert_talk("set n 9223372036854775807\nincr n\n", "+OK\n-ERR increment or decrement would overflow\n");
+}
+
+#[test]
+fn errors_are_those_of_redis() {
+    assert_talk("foo a b\n", "-ERR unknown command 'foo', with args beginning with: 'a' 'b' \n");
+    assert_talk("get\n", "-ERR wrong number of arguments for 'get' command\n");
+    assert_talk("select 0\nselect 1\n", "+OK\n-ERR DB index is out of range\n");
+    assert_talk("client foo\n", "-ERR unknown subcommand 'foo'. Try CLIENT HELP.\n");
+    assert_talk("ping\n*1\n:1\n", "+PONG\n-ERR Protocol error: expected '$', got ':'\n");
+}
+
+#[test]
+fn clients_shake_hands_in_both_versions() {
+    assert_talk("hello 4\n", "-NOPROTO unsupported protocol version\n");
+    assert_talk(
+        "get a\nhello 3 auth me secret\n",
+        "$-1\n-ERR this gateway has no users or passwords: connect without AUTH\n",
+    );
+    let replies = talk(&start(), "get a\nhello 3 setname me\nget a\nclient getname\nreset\nclient getname\n");
+    assert!(replies.starts_with("$-1\n%7\n$6\nserver\n$5\nredis\n"), "{replies}");
+    assert!(replies.contains("$5\nproto\n:3\n"), "{replies}");
+    assert!(replies.ends_with("_\n$2\nme\n+RESET\n$-1\n"), "{replies}");
+    assert_talk("client setname a\nclient setinfo lib-name x\nclient getname\nquit\nping\n", "+OK\n+OK\n$1\na\n+OK\n");
+}
+
+#[test]
+fn scans_find_every_key_once() {
+    let server = start();
+    let keys = 2_500;
+    let fill: String = (0..keys).map(|number| format!("set key:{number:05} x\n")).collect();
+    talk(&server, &format!("{fill}set other x\n"));
+    let (mut cursor, mut found) = ("0".to_owned(), Vec::new());
+    loop {
+        let replies = talk(&server, &format!("scan {cursor} match key:* count 700\n"));
+        let lines: Vec<_> = replies.lines().collect();
+        cursor = lines[2].to_owned();
+        found.extend(lines.iter().filter(|line| line.starts_with("key:")).map(|&line| line.to_owned()));
+        if cursor == "0" {
+            break;
+        }
+    }
+    assert!(found.is_sorted());
+    assert_eq!(found.len(), keys);
+    assert_eq!(talk(&server, "keys key:0000?\n").lines().count(), 1 + 20);
+    assert_eq!(talk(&server, "scan 12345\nscan x\nscan 0 count 0\n").lines().count(), 3);
+}
+
+#[test]
+fn replies_of_any_size_wait_for_a_client_that_sends_first_and_reads_later() {
+    let server = start();
+    let value = "v".repeat(100_000);
+    let mut stream = connect(&server);
+    let count = 1_000;
+    let gets = "get k\r\n".repeat(count);
+    stream.write_all(format!("set k {}\r\n", &value[..60_000]).as_bytes()).unwrap();
+    stream.write_all(gets.as_bytes()).unwrap();
+    stream.write_all(b"quit\r\n").unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let mut replies = Vec::new();
+    stream.read_to_end(&mut replies).unwrap();
+    assert_eq!(replies.len(), 5 + count * (8 + 60_000 + 2) + 5);
+}
+
+#[test]
+fn bytes_that_come_one_at_a_time_are_understood() {
+    let server = start();
+    let mut stream = connect(&server);
+    stream.set_nodelay(true).unwrap();
+    for byte in b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n" {
+        stream.write_all(&[*byte]).unwrap();
+    }
+    let mut replies = [0; 12];
+    stream.read_exact(&mut replies).unwrap();
+    assert_eq!(&replies, b"+OK\r\n$1\r\nv\r\n");
+}
+
+#[test]
+fn more_clients_than_allowed_are_told_so() {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let raised = rustix::process::Rlimit { current: limit.maximum, ..limit };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).unwrap();
+    let server = start();
+    let mut clients: Vec<_> = (0..bezant_gateway::redis::server::CONNECTIONS_MAX).map(|_| connect(&server)).collect();
+    // The last one is served, and so all before it were accepted.
+    clients.last_mut().unwrap().write_all(b"ping\r\n").unwrap();
+    clients.last_mut().unwrap().read_exact(&mut [0; 7]).unwrap();
+    let mut refusal = String::new();
+    connect(&server).read_to_string(&mut refusal).unwrap();
+    assert_eq!(refusal, "-ERR max number of clients reached\r\n");
+}
+
+#[test]
+fn a_closing_gateway_lets_go_of_its_clients_and_its_port() {
+    let mut server = start();
+    let address = server.address();
+    let mut idle = connect(&server);
+    server.close();
+    assert_eq!(idle.read(&mut [0; 1]).unwrap(), 0);
+    assert_eq!(TcpStream::connect(address).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+}
+
+/// Answers nothing but errors.
+struct Broken(StoreError);
+
+impl Store for Broken {
+    fn call(&self, _: &KvOperation) -> Result<KvResult, StoreError> {
+        Err(self.0.clone())
+    }
+}
+
+#[test]
+fn unknown_outcomes_are_told_apart_from_failures() {
+    let unknown = start_with(Arc::new(Broken(StoreError::Unknown("request c1.0 t5".into()))));
+    let try_again = "-TRYAGAIN outcome unknown: request c1.0 t5\n";
+    assert_eq!(talk(&unknown, "set a 1\nget a\nmget a b\n"), try_again.repeat(3));
+    let refused = start_with(Arc::new(Broken(StoreError::Refused("not admitted".into()))));
+    assert_eq!(talk(&refused, "set a 1\nping\n"), "-ERR refused: not admitted\n+PONG\n");
+}
+
+#[test]
+fn values_that_do_not_fit_into_one_result_come_all_the_same() {
+    let server = start();
+    let value = "v".repeat(60_000);
+    let sets: String = (0..20).map(|number| format!("set {number} {value}\n")).collect();
+    let all: Vec<_> = (0..20).map(|number| number.to_string()).collect();
+    let replies = talk(&server, &format!("{sets}mget {0}\nexists {0}\n", all.join(" ")));
+    assert_eq!(replies, format!("{}*20\n{}:20\n", "+OK\n".repeat(20), format!("$60000\n{value}\n").repeat(20)));
+}
+
+#[test]
+fn keys_and_values_have_a_bound() {
+    assert_talk(&format!("get {}\n", "k".repeat(4_097)), "-ERR a key is longer than 4096 bytes\n");
+    let long = format!("*3\n$3\nset\n$1\nk\n$600000\n{}\n", "v".repeat(600_000));
+    assert_talk(&long, "-ERR a value is longer than 524288 bytes\n");
+}
+
+/// Runs a program of redis-tools against the gateway.
+fn tool(program: &str, address: SocketAddr, arguments: &[&str], input: &str) -> String {
+    let port = address.port().to_string();
+    let mut child = Command::new(program)
+        .args(["-h", "127.0.0.1", "-p", &port])
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("redis-tools must be installed: apt-get install redis-tools");
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_owned();
+    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()).unwrap());
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert!(output.status.success(), "{program}: {:?}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+#[ignore = "needs redis-tools"]
+fn redis_cli_loads_a_hundred_thousand_keys_and_reads_them_back() {
+    let server = start();
+    let input: String = (0..100_000).map(|number| format!("SET key:{number} value:{number}\r\n")).collect();
+    let report = tool("redis-cli", server.address(), &["--pipe"], &input);
+    assert!(report.contains("errors: 0, replies: 100000"), "{report}");
+    assert_eq!(tool("redis-cli", server.address(), &["dbsize"], "").trim(), "100000");
+    assert_eq!(tool("redis-cli", server.address(), &["-3", "get", "key:99999"], "").trim(), "value:99999");
+    assert_eq!(tool("redis-cli", server.address(), &["--scan", "--pattern", "key:9999*"], "").lines().count(), 11);
+}
+
+#[test]
+#[ignore = "needs redis-tools"]
+fn redis_benchmark_runs_its_tests_of_the_supported_commands() {
+    let server = start();
+    let arguments = ["-q", "-n", "2000", "-c", "20", "-P", "16", "-t", "ping,set,get,incr,mset"];
+    let report = tool("redis-benchmark", server.address(), &arguments, "");
+    for test in ["PING_INLINE", "PING_MBULK", "SET", "GET", "INCR", "MSET"] {
+        assert!(report.contains(test), "{report}");
+    }
+}
