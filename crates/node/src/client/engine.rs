@@ -110,6 +110,8 @@ pub struct EngineStatus {
     pub rejected: u64,
     /// Links that are up.
     pub links_up: usize,
+    /// How often each replica gave another result than the agreed one. Replicas that never did are not in it.
+    pub differed: BTreeMap<ReplicaId, u64>,
     /// Processor time.
     pub cpu: CpuTime,
 }
@@ -420,7 +422,12 @@ impl<D: Driver> Engine<D> {
     }
 
     fn status(&self) -> EngineStatus {
+        let mut differed = BTreeMap::new();
+        for (replica, count) in self.sessions.iter().flat_map(|session| session.machine.differed()) {
+            *differed.entry(*replica).or_default() += count;
+        }
         EngineStatus {
+            differed,
             net: self.hub.metrics().clone(),
             counters: self.keyring.counters().clone(),
             passes: self.passes,

@@ -1,7 +1,7 @@
 //! The library's own [`Driver`]: calls of other threads wait for a free session.
 
 use super::call::{Call, CallError, Completer};
-use super::engine::{ClientOptions, Driver, EngineHandle, Finished, run};
+use super::engine::{ClientOptions, Driver, EngineHandle, EngineStatus, Finished, run};
 use crate::net::Clock;
 use bezant_core::client::{Completion, Submit};
 use bezant_core::machine::Instant;
@@ -71,6 +71,11 @@ pub fn connect(options: ClientOptions) -> io::Result<Client> {
 }
 
 impl Client {
+    /// What the connections and the replicas' answers have been like, at most 100 ms ago.
+    pub fn status(&self) -> EngineStatus {
+        self.0.engine.as_ref().map(EngineHandle::status).unwrap_or_default()
+    }
+
     /// Executes an operation: ordered among all others, exactly once if at all.
     pub fn execute(&self, operation: Bytes, deadline: Duration) -> Call {
         self.call(operation, false, deadline)
