@@ -1,0 +1,241 @@
+//! The demo's replicas: processes that the demo starts, kills, talks to and cleans up after.
+
+use crate::admin;
+use crate::commands::status::Member;
+use crate::commands::testnet;
+use crate::failure::{Failure, Result};
+use crate::files;
+use crate::service::Service;
+use bezant_node::config::{self, ClusterConfig, Protocol, Testnet};
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The cluster's files within the demo's folder.
+const NET: &str = "net";
+/// How long an operation may take: longer than finding another primary does.
+const DEADLINE: Duration = Duration::from_secs(20);
+/// The distance between the ports of one replica and the next in a new testnet.
+const PORTS_PER_REPLICA: u16 = 10;
+/// The ports that are tried.
+const PORTS: std::ops::Range<u16> = 20_000..30_000;
+/// How many places among them are tried.
+const PORT_TRIALS: usize = 100;
+/// How long a replica may take to start.
+const START_MAX: Duration = Duration::from_secs(20);
+/// How often a starting replica is asked.
+const START_POLL: Duration = Duration::from_millis(20);
+/// How long replicas may take to end by themselves.
+const STOP_MAX: Duration = Duration::from_secs(3);
+
+/// A cluster in a folder of its own.
+pub(super) struct DemoCluster {
+    folder: PathBuf,
+    config: ClusterConfig,
+    members: Vec<Member>,
+    /// By number; `None` for those that were killed.
+    replicas: Vec<Option<Child>>,
+    stopped: bool,
+}
+
+impl DemoCluster {
+    /// Makes folder, keys and files; starts nothing.
+    pub(super) fn prepare(replicas: u8, protocol: Protocol) -> Result<Self> {
+        let folder = make_folder()?;
+        let prepare = || {
+            let options = Testnet {
+                replicas: usize::from(replicas),
+                base_port: free_base_port(replicas)?,
+                name: "demo".to_owned(),
+                protocol,
+                ..Testnet::default()
+            };
+            let config = config::testnet(&folder.join(NET), &options).map_err(|error| testnet::refusal(&error))?;
+            let members = files::members(&config)?;
+            Ok((config, members))
+        };
+        match prepare() {
+            Ok((config, members)) => {
+                let replicas = members.iter().map(|_| None).collect();
+                Ok(Self { folder, config, members, replicas, stopped: false })
+            }
+            Err(failure) => {
+                remove_folder(&folder);
+                Err(failure)
+            }
+        }
+    }
+
+    /// Starts every replica. Returns where each can be asked how it is.
+    pub(super) fn start_all(&mut self) -> Result<Vec<(u8, SocketAddr)>> {
+        (0..self.replicas.len() as u8).map(|replica| Ok((replica, self.start(replica)?))).collect()
+    }
+
+    /// A client of the cluster.
+    pub(super) fn connect(&self) -> Result<Service> {
+        Service::of(&self.config, &self.folder.join(NET).join("client.key"), DEADLINE)
+    }
+
+    /// Every replica, and whether it is meant to be there.
+    pub(super) fn members(&self) -> Vec<Member> {
+        self.members.clone()
+    }
+
+    /// Whether replicas that nobody killed are still there.
+    pub(super) fn check_alive(&mut self) -> Result {
+        for (replica, slot) in self.replicas.iter_mut().enumerate() {
+            let Some(child) = slot else { continue };
+            let ended = child.try_wait().map_err(|error| Failure::failed(format!("replica {replica}: {error}")))?;
+            if let Some(status) = ended {
+                *slot = None;
+                let log = self.folder.join(format!("replica-{replica}.log"));
+                let text = fs::read_to_string(log).unwrap_or_default();
+                let last = text.lines().last().unwrap_or("it said nothing");
+                return Err(Failure::failed(format!("replica {replica} ended by itself with {status}: {last}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Kills a replica without warning.
+    pub(super) fn kill(&mut self, replica: u8) -> Result {
+        let Some(mut child) = self.slot(replica)?.take() else {
+            return Err(Failure::failed(format!("replica {replica} is not running.")));
+        };
+        // It cannot have ended unseen: then killing would be an error, and the state is the wanted one.
+        let _ = child.kill();
+        child.wait().map(drop).map_err(|error| Failure::failed(format!("replica {replica}: {error}")))
+    }
+
+    /// Starts a replica that was killed, or kills and starts it. Returns where it can be asked how it is.
+    pub(super) fn restart(&mut self, replica: u8) -> Result<SocketAddr> {
+        if self.slot(replica)?.is_some() {
+            self.kill(replica)?;
+        }
+        self.start(replica)
+    }
+
+    /// Writes a line to a replica's standard input, and waits for it to be obeyed.
+    pub(super) fn tell(&mut self, replica: u8, word: &str) -> Result {
+        let Some(child) = self.slot(replica)? else {
+            return Err(Failure::failed(format!("replica {replica} is not running: restart it first.")));
+        };
+        let (Some(input), Some(output)) = (&mut child.stdin, &mut child.stdout) else {
+            unreachable!("both are pipes, see spawn");
+        };
+        match writeln!(input, "{word}").and_then(|()| read_line(output)) {
+            Ok(echo) if echo == word => Ok(()),
+            Ok(_) => Err(Failure::failed(format!("replica {replica} does not obey."))),
+            Err(error) => Err(Failure::failed(format!("replica {replica} does not listen: {error}."))),
+        }
+    }
+
+    /// Ends every replica and removes every file. Nothing can be started afterwards.
+    pub(super) fn stop(&mut self) {
+        if std::mem::replace(&mut self.stopped, true) {
+            return;
+        }
+        let mut children: Vec<_> = self.replicas.iter_mut().filter_map(Option::take).collect();
+        // The end of their input is the sign to leave.
+        children.iter_mut().for_each(|child| drop(child.stdin.take()));
+        let deadline = Instant::now() + STOP_MAX;
+        for child in &mut children {
+            while Instant::now() < deadline && matches!(child.try_wait(), Ok(None)) {
+                thread::sleep(Duration::from_millis(5));
+            }
+            // No effect on one that has ended.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        remove_folder(&self.folder);
+    }
+
+    fn slot(&mut self, replica: u8) -> Result<&mut Option<Child>> {
+        let count = self.replicas.len();
+        let slot = self.replicas.get_mut(usize::from(replica));
+        slot.ok_or_else(|| Failure::usage(format!("there is no replica {replica}: they are 0 to {}.", count - 1)))
+    }
+
+    fn start(&mut self, replica: u8) -> Result<SocketAddr> {
+        if self.stopped {
+            return Err(Failure::failed("the demo is ending."));
+        }
+        let child = self.spawn(replica).map_err(|error| Failure::failed(format!("replica {replica}: {error}")))?;
+        *self.slot(replica)? = Some(child);
+        Ok(self.members[usize::from(replica)].admin)
+    }
+
+    fn spawn(&self, replica: u8) -> std::io::Result<Child> {
+        let log = File::options().create(true).append(true).open(self.folder.join(format!("replica-{replica}.log")))?;
+        Command::new(std::env::current_exe()?)
+            .arg("replica")
+            .arg("--dir")
+            .arg(self.folder.join(NET).join(format!("replica-{replica}")))
+            .arg("--obey-input")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+    }
+}
+
+/// A line of a replica's standard output. There are no other lines than answers to orders.
+fn read_line(output: &mut ChildStdout) -> std::io::Result<String> {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while output.read(&mut byte)? == 1 && byte != *b"\n" {
+        line.push(byte[0]);
+    }
+    Ok(String::from_utf8_lossy(&line).into_owned())
+}
+
+/// Waits until a replica says that it runs; gives up as soon as `check` fails.
+pub(super) fn wait_until_up(replica: u8, address: SocketAddr, mut check: impl FnMut() -> Result) -> Result {
+    let deadline = Instant::now() + START_MAX;
+    while !admin::is_live(address) {
+        check()?;
+        if Instant::now() > deadline {
+            return Err(Failure::failed(format!("replica {replica} does not start within {} s.", START_MAX.as_secs())));
+        }
+        thread::sleep(START_POLL);
+    }
+    Ok(())
+}
+
+/// A port such that those of all replicas are free just now.
+fn free_base_port(replicas: u8) -> Result<u16> {
+    let is_free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+    let needed = u16::from(replicas) * PORTS_PER_REPLICA;
+    for _ in 0..PORT_TRIALS {
+        let base = PORTS.start + (random()? % u32::from(PORTS.end - PORTS.start - needed)) as u16;
+        if (base..base + needed).all(is_free) {
+            return Ok(base);
+        }
+    }
+    Err(Failure::failed(format!("found no {needed} free ports in a row between {} and {}.", PORTS.start, PORTS.end)))
+}
+
+fn random() -> Result<u32> {
+    getrandom::u32().map_err(|error| Failure::failed(format!("no random bytes: {error}.")))
+}
+
+/// A new folder that nobody else can look into.
+fn make_folder() -> Result<PathBuf> {
+    use std::os::unix::fs::DirBuilderExt;
+    let parent = std::env::temp_dir();
+    let folder = parent.join(format!("bezant-demo-{}-{:08x}", std::process::id(), random()?));
+    fs::DirBuilder::new().mode(0o700).create(&folder).map_err(|error| {
+        Failure::failed(format!("cannot make a folder in {}: {error}. Set TMPDIR to another place.", parent.display()))
+    })?;
+    Ok(folder)
+}
+
+fn remove_folder(folder: &PathBuf) {
+    if let Err(error) = fs::remove_dir_all(folder) {
+        eprintln!("bezant: {} is left behind: {error}.", folder.display());
+    }
+}

@@ -1,0 +1,208 @@
+//! `bezant demo`: a whole cluster on this machine, to be killed, made to lie, and watched.
+//!
+//! The replicas are processes of their own, as in earnest: this program again, as `bezant replica`. They live in a
+//! folder that is thrown away, and end with the standard input that the demo holds open for each of them, so that none
+//! is left behind whatever happens to the demo.
+
+mod cluster;
+
+use crate::commands::testnet::ProtocolName;
+use crate::commands::{gateway, kv, status};
+use crate::failure::{Failure, Result};
+use crate::prompt::{self, Line, Prompt};
+use crate::quit;
+use crate::service::Service;
+use bezant_gateway::redis::Server;
+use clap::{Parser, Subcommand};
+use cluster::DemoCluster;
+use serde_json::json;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Start a throw-away cluster on this machine, with a prompt
+///
+/// Commands come from the prompt, or one a line from standard input. At the end of input the cluster is gone; the
+/// exit code is 0 only if all went right.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  bezant demo\n  bezant demo --redis 6379\n  \
+    printf 'set color blue\\nkill 2\\nget color\\n' | bezant demo\n\nCommands at the prompt: help lists them")]
+pub(crate) struct Arguments {
+    /// How many replicas: n tolerate (n - 1) / 3 liars [default: 4, or 1 if unreplicated]
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=16))]
+    replicas: Option<u8>,
+    /// The replication protocol
+    #[arg(long, value_enum, default_value_t)]
+    protocol: ProtocolName,
+    /// Also serve Redis clients on this port of the loopback interface
+    #[arg(long, value_name = "PORT")]
+    redis: Option<u16>,
+    /// Print one JSON object a result
+    #[arg(long)]
+    json: bool,
+}
+
+/// One line of the demo.
+#[derive(Parser)]
+#[command(no_binary_name = true, name = "", help_template = "{subcommands}", disable_help_flag = true)]
+struct DemoLine {
+    #[command(subcommand)]
+    command: DemoCommand,
+}
+
+#[derive(Subcommand)]
+enum DemoCommand {
+    #[command(flatten)]
+    Operation(kv::Operation),
+    /// Kill a replica as a power cut would
+    Kill {
+        /// Its number
+        replica: u8,
+    },
+    /// Start a replica again; it recovers by itself
+    Restart {
+        /// Its number
+        replica: u8,
+    },
+    /// Let a replica answer clients wrongly
+    Lie {
+        /// Its number
+        replica: u8,
+    },
+    /// Let a replica tell the truth again
+    Honest {
+        /// Its number
+        replica: u8,
+    },
+    /// Show every replica, and name those at fault
+    Status {
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// End the demo
+    #[command(alias = "exit")]
+    Quit,
+}
+
+/// The cluster, which a signal may end at any time.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<DemoCluster>>);
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, DemoCluster> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result {
+    let default = if arguments.protocol == ProtocolName::Unreplicated { 1 } else { 4 };
+    let replicas = arguments.replicas.unwrap_or(default);
+    let cluster = Shared(Arc::new(Mutex::new(DemoCluster::prepare(replicas, arguments.protocol.into())?)));
+    let for_signals = cluster.clone();
+    quit::on_request(move || {
+        for_signals.lock().stop();
+        std::process::exit(quit::EXIT_CODE);
+    })?;
+    let outcome = start(&cluster).and_then(|service| converse(arguments, &cluster, &service));
+    cluster.lock().stop();
+    outcome
+}
+
+/// Starts every replica and waits until all are there.
+fn start(cluster: &Shared) -> Result<Arc<Service>> {
+    let addresses = cluster.lock().start_all()?;
+    for (replica, address) in addresses {
+        cluster::wait_until_up(replica, address, || cluster.lock().check_alive())?;
+    }
+    let service = cluster.lock().connect()?;
+    Ok(Arc::new(service))
+}
+
+fn converse(arguments: &Arguments, cluster: &Shared, service: &Arc<Service>) -> Result {
+    let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let gateway = arguments.redis.map(|port| gateway::start(address(port), Arc::clone(service))).transpose()?;
+    let mut prompt = Prompt::new("bezant> ")?;
+    if prompt.is_terminal() {
+        println!("{}", greeting(cluster.lock().members().len(), gateway.as_ref()));
+    }
+    let mut all_went_right = true;
+    while let Some(line) = prompt.next()? {
+        let alive = cluster.lock().check_alive();
+        let outcome = alive.and_then(|()| match prompt::parse::<DemoLine>(&line) {
+            Line::Nothing => Ok(Next::Continue),
+            Line::Help(text) => {
+                println!("{text}");
+                Ok(Next::Continue)
+            }
+            Line::Command(DemoLine { command }) => carry_out(&command, cluster, service, arguments.json),
+            Line::Wrong(failure) => Err(failure),
+        });
+        match outcome {
+            Ok(Next::Continue) => {}
+            Ok(Next::Quit) => break,
+            Err(failure) => {
+                all_went_right = false;
+                eprintln!("bezant: {failure}");
+            }
+        }
+    }
+    cluster.lock().check_alive()?;
+    if all_went_right { Ok(()) } else { Err(Failure::silent()) }
+}
+
+fn greeting(replicas: usize, gateway: Option<&Server>) -> String {
+    let mut text = format!(
+        "{replicas} replicas are running; {} of them may lie or crash and the answers stay right.\n\
+         Try: set color blue · kill 2 · get color · restart 2 · lie 3 · status · help",
+        (replicas - 1) / 3
+    );
+    if let Some(server) = gateway {
+        text += &format!("\nRedis clients: redis-cli -p {}", server.address().port());
+    }
+    text
+}
+
+/// Whether to read another line.
+enum Next {
+    Continue,
+    Quit,
+}
+
+fn carry_out(command: &DemoCommand, cluster: &Shared, service: &Arc<Service>, json: bool) -> Result<Next> {
+    let done = |replica: u8, state: &str| {
+        if json {
+            json!({ "replica": replica, "state": state }).to_string()
+        } else {
+            format!("replica {replica} {state}")
+        }
+    };
+    let text = match *command {
+        DemoCommand::Operation(ref operation) => operation.carry_out(&**service)?.show(json),
+        DemoCommand::Kill { replica } => {
+            cluster.lock().kill(replica)?;
+            done(replica, "killed")
+        }
+        DemoCommand::Restart { replica } => {
+            let address = cluster.lock().restart(replica)?;
+            cluster::wait_until_up(replica, address, || cluster.lock().check_alive())?;
+            done(replica, "running")
+        }
+        DemoCommand::Lie { replica } => {
+            cluster.lock().tell(replica, "lie")?;
+            done(replica, "lying")
+        }
+        DemoCommand::Honest { replica } => {
+            cluster.lock().tell(replica, "honest")?;
+            done(replica, "honest")
+        }
+        DemoCommand::Status { json: as_json } => {
+            let members = cluster.lock().members();
+            let answering = service.probe();
+            status::Overview::collect(&members, &service.differed(), answering).show(json || as_json)
+        }
+        DemoCommand::Quit => return Ok(Next::Quit),
+    };
+    println!("{}", text.trim_end());
+    Ok(Next::Continue)
+}

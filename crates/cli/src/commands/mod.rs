@@ -1,0 +1,12 @@
+//! One file, or folder, per sub-command.
+
+pub(crate) mod config;
+pub(crate) mod demo;
+pub(crate) mod gateway;
+pub(crate) mod key;
+pub(crate) mod kv;
+pub(crate) mod replica;
+pub(crate) mod sim;
+pub(crate) mod status;
+pub(crate) mod testnet;
+pub(crate) mod version;

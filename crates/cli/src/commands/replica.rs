@@ -1,0 +1,223 @@
+//! `bezant replica`: one replica, until it is asked to end.
+
+use crate::failure::{Failure, Result};
+use crate::files;
+use crate::liar::Liar;
+use crate::logging;
+use crate::notices::NoticeLog;
+use crate::quit;
+use bezant_core::auth::{Ed25519, Keyring};
+use bezant_core::checkpoint::Snapshot;
+use bezant_core::machine::Principal;
+use bezant_core::replica::{LogRecord, Replica, ReplicaConfig};
+use bezant_core::service::Service;
+use bezant_core::services::{Counter, Null, kv::Kv};
+use bezant_node::admin::{self, AdminServer, Board, Info};
+use bezant_node::config::{ClusterConfig, Durability, NodeConfig, ServiceKind};
+use bezant_node::replica::{self, MemoryLog, ReplicaHandle, ReplicaOptions};
+use bezant_node::{keys, log};
+use clap::ValueEnum;
+use std::io::BufRead;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+/// How often is looked whether the replica has ended by itself.
+const WATCH_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Run one replica of a cluster
+///
+/// Runs the replica whose node.toml is in DIR, until SIGTERM or Ctrl-C, and then ends in order. Log lines go to
+/// standard error; BEZANT_LOG=debug shows more of them.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  bezant replica --dir net/replica-0")]
+pub(crate) struct Arguments {
+    /// The replica's folder, as `bezant testnet` writes it
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+    /// The form of log lines on standard error
+    #[arg(long, value_enum, default_value_t)]
+    log_format: logging::Format,
+    /// The log is lost or damaged: set aside what is left, learn the state from the others, and vote again later
+    #[arg(long)]
+    recover_lost_log: bool,
+    /// Misbehave, for tests and demonstrations
+    #[arg(long, value_enum, value_name = "HOW")]
+    lie: Option<Lie>,
+    /// End with standard input, and obey the lines `lie` and `honest` from it
+    #[arg(long, hide = true)]
+    obey_input: bool,
+}
+
+/// Ways to misbehave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Lie {
+    /// Answer clients wrongly and vote for wrong checkpoints
+    WrongReply,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result {
+    let node = NodeConfig::load(&arguments.dir.join("node.toml")).map_err(Failure::usage)?;
+    let cluster = ClusterConfig::load(&node.cluster).map_err(Failure::usage)?;
+    logging::start(arguments.log_format);
+    let lying = Arc::new(AtomicBool::new(arguments.lie.is_some()));
+    let (leave, left) = mpsc::channel();
+    if arguments.obey_input {
+        let (leave, lying) = (leave.clone(), Arc::clone(&lying));
+        thread::spawn(move || obey(&lying, &leave));
+    }
+    quit::on_request(move || _ = leave.send(()))?;
+
+    let can_lie = arguments.obey_input || arguments.lie.is_some();
+    let start = Start { node: &node, config: &cluster, lost_log: arguments.recover_lost_log };
+    let (handle, _admin) = match node.service {
+        ServiceKind::Kv => start.run(Kv::new(), can_lie.then_some(lying))?,
+        ServiceKind::Null => start.run(Null::default(), can_lie.then_some(lying))?,
+        ServiceKind::Counter => start.run(Counter::default(), can_lie.then_some(lying))?,
+    };
+    let replica = node.replica.0;
+    tracing::info!(event = "replica-started", replica, "running");
+    loop {
+        match left.recv_timeout(WATCH_INTERVAL) {
+            Err(RecvTimeoutError::Timeout) if !handle.is_finished() => {}
+            Err(RecvTimeoutError::Timeout) => {
+                return handle.join().map_err(|error| Failure::failed(format!("{error}.")));
+            }
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    handle.stop().map_err(|error| Failure::failed(format!("{error}.")))?;
+    tracing::info!(event = "replica-stopped", replica, "ended in order");
+    Ok(())
+}
+
+/// Lines of standard input, until its end.
+fn obey(lying: &AtomicBool, leave: &mpsc::Sender<()>) {
+    for line in std::io::stdin().lock().lines().map_while(std::result::Result::ok) {
+        match line.trim() {
+            "lie" => lying.store(true, Ordering::Relaxed),
+            "honest" => lying.store(false, Ordering::Relaxed),
+            other => tracing::warn!(event = "unknown-order", order = other, "ignored"),
+        }
+        // The order is obeyed from here on.
+        println!("{line}");
+    }
+    // Nobody to tell means that the end has begun already.
+    let _ = leave.send(());
+}
+
+/// What a replica starts from.
+struct Start<'a> {
+    node: &'a NodeConfig,
+    config: &'a ClusterConfig,
+    lost_log: bool,
+}
+
+/// What was on the disk.
+struct Found {
+    snapshot: Option<Snapshot>,
+    records: Vec<LogRecord>,
+    lost_log: bool,
+    log: Box<dyn replica::Durability>,
+}
+
+impl Start<'_> {
+    fn run<S: Service + Send + 'static>(
+        &self,
+        service: S,
+        lying: Option<Arc<AtomicBool>>,
+    ) -> Result<(ReplicaHandle, AdminServer)> {
+        let keyring = self.keyring()?;
+        let entry = self.config.replica(self.node.replica).ok_or_else(|| self.stranger())?;
+        let [peers, clients, status] = [
+            (self.node.listen_peers, &entry.peer_address),
+            (self.node.listen_clients, &entry.client_address),
+            (self.node.listen_admin, &entry.admin_address),
+        ]
+        .map(|(listen, address)| {
+            let known = files::resolve(std::iter::once(address))?;
+            bind(listen.unwrap_or(known[0]))
+        });
+        let (peers, clients, status) = (peers?, clients?, status?);
+        let Found { snapshot, records, lost_log, log } = self.open_log()?;
+        let mut notices = NoticeLog::new();
+        let options = ReplicaOptions {
+            keyring: keyring.clone(),
+            channel: files::channel(self.config),
+            replicas: files::resolve(self.config.replicas.iter().map(|replica| &replica.peer_address))?,
+            replica_listener: peers,
+            client_listener: clients,
+            log,
+            on_notice: Box::new(move |notice| notices.on_notice(notice)),
+        };
+        let protocol = files::protocol(self.config);
+        let config = ReplicaConfig { cluster: self.config.to_cluster(), keyring, protocol, lost_log };
+        let recover = move || Replica::recover(config, service, snapshot, records).map_err(|error| error.to_string());
+        let started = match lying {
+            Some(lying) => replica::run(options, move || Ok(Liar::new(recover()?, lying))),
+            None => replica::run(options, recover),
+        };
+        let handle = started.map_err(|error| Failure::failed(format!("cannot start: {error}.")))?;
+        let board = Arc::new(Board::of_status(self.info(), handle.shared_status()));
+        let admin = admin::serve(status, board);
+        Ok((handle, admin.map_err(|error| Failure::failed(format!("cannot serve the admin port: {error}.")))?))
+    }
+
+    fn info(&self) -> Info {
+        let cluster = self.config.to_cluster();
+        Info {
+            cluster_name: self.config.name.clone(),
+            cluster: cluster.digest(),
+            replica: self.node.replica,
+            n: cluster.n,
+            f: cluster.f,
+            version: env!("CARGO_PKG_VERSION"),
+        }
+    }
+
+    fn keyring(&self) -> Result<Keyring> {
+        let secret = keys::load(&self.node.key).map_err(|error| Failure::usage(format!("{error}.")))?;
+        let me = Principal::Replica(self.node.replica);
+        let keys = self.config.public_keys();
+        Keyring::new(&Ed25519, &self.config.to_cluster(), me, secret, keys).ok_or_else(|| self.stranger())
+    }
+
+    fn stranger(&self) -> Failure {
+        Failure::usage(format!(
+            "{} is not the key of replica {} in {}: this folder belongs to another cluster or another replica.",
+            self.node.key.display(),
+            self.node.replica.0,
+            self.node.cluster.display()
+        ))
+    }
+
+    fn open_log(&self) -> Result<Found> {
+        if self.node.durability == Durability::Memory {
+            let log = Box::new(MemoryLog::default());
+            return Ok(Found { snapshot: None, records: Vec::new(), lost_log: self.lost_log, log });
+        }
+        let identity = log::Identity { cluster: self.config.to_cluster().digest(), replica: self.node.replica };
+        let (directory, options) = (&self.node.directory, log::Options::default());
+        let refused = |error: log::OpenError| Failure::failed(format!("{error}."));
+        if self.lost_log {
+            log::replace_lost(directory, &identity, &options).map_err(refused)?;
+        }
+        let found = log::open(directory, &identity, &options).map_err(refused)?;
+        for note in &found.notes {
+            tracing::info!(event = "log-opened", "{note}");
+        }
+        let log = Box::new(found.log);
+        Ok(Found { snapshot: found.snapshot, records: found.records, lost_log: found.lost_log, log })
+    }
+}
+
+fn bind(address: SocketAddr) -> Result<TcpListener> {
+    replica::bind(address).map_err(|error| {
+        Failure::failed(format!("cannot listen on {error}. Is this replica running already, or another program there?"))
+    })
+}

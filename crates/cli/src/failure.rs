@@ -1,0 +1,69 @@
+//! What goes wrong, as the user reads it: one or two plain sentences that say what to do, and an exit code.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// Why a command did not end with 0. The numbers are documented in `docs/cli.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// The answer is no, or it did not work.
+    Failed = 1,
+    /// The command line, or a file that it names, is wrong.
+    Usage = 2,
+    /// A write may or may not have taken effect.
+    Unknown = 3,
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        Self::from(code as u8)
+    }
+}
+
+/// Text for standard error, and the exit code.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: Code,
+    text: String,
+}
+
+/// What a command returns.
+pub(crate) type Result<T = ()> = std::result::Result<T, Failure>;
+
+impl Failure {
+    /// It did not work.
+    pub(crate) fn failed(text: impl fmt::Display) -> Self {
+        Self { code: Code::Failed, text: text.to_string() }
+    }
+
+    /// The command line or a file is wrong.
+    pub(crate) fn usage(text: impl fmt::Display) -> Self {
+        Self { code: Code::Usage, text: text.to_string() }
+    }
+
+    /// Nobody knows whether it was done.
+    pub(crate) fn unknown(text: impl fmt::Display) -> Self {
+        Self { code: Code::Unknown, text: text.to_string() }
+    }
+
+    /// The answer is no: what is to be said was printed already.
+    pub(crate) const fn silent() -> Self {
+        Self { code: Code::Failed, text: String::new() }
+    }
+
+    /// The same with nothing left to print.
+    pub(crate) fn silenced(self) -> Self {
+        Self { code: self.code, text: String::new() }
+    }
+
+    /// Whether there is nothing to print.
+    pub(crate) const fn is_silent(&self) -> bool {
+        self.text.is_empty()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.text)
+    }
+}

@@ -1,0 +1,53 @@
+//! What the cluster's files say, in the form in which the runtime wants it.
+
+use crate::commands::status::Member;
+use crate::failure::{Failure, Result};
+use bezant_core::auth::{Ed25519, SecretKey, Suite};
+use bezant_core::cluster::IdentityId;
+use bezant_core::compositions::Protocol;
+use bezant_node::config::{self, Address, ClusterConfig};
+use bezant_node::{keys, net};
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// The addresses that names stand for.
+pub(crate) fn resolve<'a>(addresses: impl Iterator<Item = &'a Address>) -> Result<Vec<SocketAddr>> {
+    let resolve = |address: &Address| {
+        address.resolve().map_err(|error| Failure::failed(format!("{address} cannot be found: {error}.")))
+    };
+    addresses.map(resolve).collect()
+}
+
+/// Every replica, and where to ask how it is.
+pub(crate) fn members(config: &ClusterConfig) -> Result<Vec<Member>> {
+    let admin = resolve(config.replicas.iter().map(|replica| &replica.admin_address))?;
+    Ok(config.replicas.iter().zip(admin).map(|(replica, admin)| Member { replica: replica.id.0, admin }).collect())
+}
+
+/// What links run over.
+pub(crate) const fn channel(config: &ClusterConfig) -> net::Channel {
+    match config.channel {
+        config::Channel::Plain => net::Channel::Plain,
+        config::Channel::Tls => net::Channel::Tls,
+    }
+}
+
+/// The composition.
+pub(crate) const fn protocol(config: &ClusterConfig) -> Protocol {
+    match config.protocol {
+        config::Protocol::Pbft => Protocol::Pbft,
+        config::Protocol::Unreplicated => Protocol::Unreplicated,
+    }
+}
+
+/// A client's secret key, and whose it is.
+pub(crate) fn client_key(config: &ClusterConfig, path: &Path) -> Result<(SecretKey, IdentityId)> {
+    let secret = keys::load(path).map_err(|error| Failure::usage(format!("{error}.")))?;
+    match config.identity_of(&Ed25519.public(&secret)) {
+        Some(identity) => Ok((secret, identity.id)),
+        None => Err(Failure::usage(format!(
+            "{} is not the key of any identity in the cluster's file. Name another with --key.",
+            path.display()
+        ))),
+    }
+}

@@ -1,0 +1,112 @@
+//! A replica that can be told to lie, for demonstrations and end-to-end tests.
+//!
+//! The liar wraps an honest replica and changes what leaves it: replies to clients and votes for checkpoints. The state
+//! inside stays right, so that the replica is as good as any other from the moment it is told to be honest again.
+
+use bezant_core::auth::Keyring;
+use bezant_core::checkpoint::Checkpoint;
+use bezant_core::digest::{Digest, Domain};
+use bezant_core::machine::{Effect, Input, Instant, Machine, Outbox, Principal};
+use bezant_core::message::{Incoming, Message, Outcome, Reply};
+use bezant_core::replica::{Notice, Record, Replica, ReplicaTimer, Report};
+use bezant_core::service::Service;
+use bezant_core::services::kv::KvResult;
+use bezant_core::wire::Wire;
+use bezant_node::replica::Hosted;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Liar<S: Service> {
+    honest: Replica<S>,
+    lying: Arc<AtomicBool>,
+    outbox: Outbox<Replica<S>>,
+}
+
+impl<S: Service> Liar<S> {
+    /// A replica that lies while `lying` is set.
+    pub(crate) fn new(honest: Replica<S>, lying: Arc<AtomicBool>) -> Self {
+        Self { honest, lying, outbox: Outbox::new() }
+    }
+}
+
+impl<S: Service> Machine for Liar<S> {
+    type Incoming = Incoming;
+    type Outgoing = Message;
+    type Timer = ReplicaTimer;
+    type Command = <Replica<S> as Machine>::Command;
+    type Notice = Notice;
+    type Record = Record;
+
+    fn step(&mut self, now: Instant, input: Input<Self>, out: &mut Outbox<Self>) {
+        let input = match input {
+            Input::Start => Input::Start,
+            Input::Message(message) => Input::Message(message),
+            Input::Timer(timer) => Input::Timer(timer),
+            Input::Command(command) => Input::Command(command),
+            Input::PassEnd => Input::PassEnd,
+        };
+        self.honest.step(now, input, &mut self.outbox);
+        let lying = self.lying.load(Ordering::Relaxed);
+        for effect in self.outbox.drain() {
+            out.push(match effect {
+                Effect::Send(to, message) if lying => Effect::Send(to, falsified(message, self.honest.keyring())),
+                Effect::Send(to, message) => Effect::Send(to, message),
+                Effect::Persist(record) => Effect::Persist(record),
+                Effect::SetTimer(timer, at) => Effect::SetTimer(timer, at),
+                Effect::CancelTimer(timer) => Effect::CancelTimer(timer),
+                Effect::Notify(notice) => Effect::Notify(notice),
+            });
+        }
+    }
+}
+
+impl<S: Service + 'static> Hosted for Liar<S> {
+    fn open(&mut self, frame: Bytes, from: Principal) -> Option<Incoming> {
+        self.honest.open(frame, from)
+    }
+
+    fn keyring(&self) -> &Keyring {
+        self.honest.keyring()
+    }
+
+    fn report(&self) -> Report {
+        self.honest.report()
+    }
+}
+
+/// What a liar says instead.
+fn falsified(message: Message, keyring: &Keyring) -> Message {
+    match message {
+        Message::Reply(reply) => Message::Reply(Reply { outcome: false_outcome(&reply.outcome), ..reply }),
+        Message::Checkpoint(signed) => {
+            let root = Digest::of(Domain::Cluster, &signed.value.root.0);
+            Message::Checkpoint(Box::new(keyring.sign(Checkpoint { root, ..signed.value })))
+        }
+        other => other,
+    }
+}
+
+/// A well-formed outcome that is never the right one, and always the same: liars agree with each other.
+fn false_outcome(truth: &Outcome) -> Outcome {
+    let lie = |value: &'static [u8]| Outcome::Done(KvResult::Value(Some(Bytes::from_static(value))).to_bytes().into());
+    let first = lie(b"a lie");
+    if first.digest() == truth.digest() { lie(b"another lie") } else { first }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lie_is_never_the_truth() {
+        let truths = [KvResult::Done, KvResult::Value(None), KvResult::Value(Some(Bytes::from_static(b"a lie")))];
+        for truth in truths {
+            let truth = Outcome::Done(truth.to_bytes().into());
+            assert_ne!(false_outcome(&truth).digest(), truth.digest());
+            assert_ne!(false_outcome(&Outcome::DoneDigest(truth.digest())).digest(), truth.digest());
+        }
+    }
+}

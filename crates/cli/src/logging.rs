@@ -1,0 +1,29 @@
+//! Logs: text on a terminal, JSON otherwise. An idle cluster writes nothing at the default level.
+
+use clap::ValueEnum;
+use std::io::IsTerminal;
+use tracing_subscriber::EnvFilter;
+
+/// The form of log lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Text if standard error is a terminal, JSON otherwise
+    #[default]
+    Auto,
+    /// Text for people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// Starts logging to standard error. `BEZANT_LOG` chooses levels, such as `debug` or `bezant_node=debug`.
+pub(crate) fn start(format: Format) {
+    let filter = EnvFilter::try_from_env("BEZANT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let is_terminal = std::io::stderr().is_terminal();
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if format == Format::Json || (format == Format::Auto && !is_terminal) {
+        builder.json().flatten_event(true).init();
+    } else {
+        builder.with_ansi(is_terminal).init();
+    }
+}

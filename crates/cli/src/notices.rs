@@ -1,0 +1,58 @@
+//! What a replica tells, as log lines. Nothing is logged for ordinary work, so that an idle or a busy healthy cluster is
+//! silent at the default level; and no peer can flood the log.
+
+use bezant_core::cluster::ReplicaId;
+use bezant_core::rejection::Rejection;
+use bezant_core::replica::Notice;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// How long a suspicion is not repeated.
+const REPEAT_AFTER: Duration = Duration::from_secs(10);
+
+/// Writes log lines.
+#[derive(Debug)]
+pub(crate) struct NoticeLog {
+    /// When each suspicion was last logged: at most one entry for each replica and reason.
+    suspicions: BTreeMap<(ReplicaId, Rejection), Instant>,
+}
+
+impl NoticeLog {
+    pub(crate) const fn new() -> Self {
+        Self { suspicions: BTreeMap::new() }
+    }
+
+    pub(crate) fn on_notice(&mut self, notice: &Notice) {
+        match notice {
+            Notice::Executed { .. } => {}
+            Notice::RolledBack { to } => tracing::debug!(event = "rolled-back", to = to.0, "tentative work undone"),
+            Notice::Stable { sequence, root } => {
+                tracing::debug!(event = "checkpoint-stable", sequence = sequence.0, %root, "checkpoint");
+            }
+            Notice::Diverged { sequence, mine, agreed } => {
+                let sequence = sequence.0;
+                tracing::error!(event = "state-diverged", sequence, %mine, %agreed, "own state was wrong: repairing it");
+            }
+            Notice::ViewEntered { view } => tracing::info!(event = "view-entered", view = view.0, "new view"),
+            Notice::ViewChangeStarted { view, reason } => {
+                tracing::info!(event = "view-change-started", view = view.0, reason, "asking for a new view");
+            }
+            Notice::Transfer { sequence, received, done: true } => {
+                tracing::info!(event = "state-transferred", sequence = sequence.0, received, "caught up");
+            }
+            Notice::Transfer { sequence, received, done: false } => {
+                tracing::debug!(event = "state-transfer", sequence = sequence.0, received, "catching up");
+            }
+            Notice::Suspicion { replica, reason } => self.on_suspicion(*replica, *reason),
+        }
+    }
+
+    fn on_suspicion(&mut self, replica: ReplicaId, reason: Rejection) {
+        let now = Instant::now();
+        let last = self.suspicions.get(&(replica, reason));
+        if last.is_none_or(|&last| now - last >= REPEAT_AFTER) {
+            self.suspicions.insert((replica, reason), now);
+            tracing::warn!(event = "replica-suspected", replica = replica.0, ?reason, "a replica seems to be faulty");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Commands, one a line: from a prompt with history on a terminal, from standard input otherwise.
+
+use crate::failure::{Failure, Result};
+use crate::words;
+use clap::Parser;
+use clap::error::ErrorKind;
+use rustyline::DefaultEditor;
+use rustyline::error::ReadlineError;
+use std::io::{BufRead, IsTerminal, Read};
+
+/// Most bytes of one line.
+const LINE_BYTES_MAX: u64 = 4 << 20;
+
+/// Where lines come from.
+pub(crate) enum Prompt {
+    /// A person.
+    Terminal { editor: Box<DefaultEditor>, text: String },
+    /// A file or another program: no prompt is shown.
+    Input,
+}
+
+impl Prompt {
+    /// Looks at what standard input is.
+    pub(crate) fn new(text: &str) -> Result<Self> {
+        if !std::io::stdin().is_terminal() {
+            return Ok(Self::Input);
+        }
+        let editor = DefaultEditor::new().map_err(|error| Failure::failed(format!("no prompt: {error}")))?;
+        Ok(Self::Terminal { editor: Box::new(editor), text: text.to_owned() })
+    }
+
+    /// Whether a person looks on.
+    pub(crate) const fn is_terminal(&self) -> bool {
+        matches!(self, Self::Terminal { .. })
+    }
+
+    /// The next line; `None` at the end, which Ctrl-C and Ctrl-D are at the prompt.
+    pub(crate) fn next(&mut self) -> Result<Option<String>> {
+        match self {
+            Self::Terminal { editor, text } => match editor.readline(text) {
+                Ok(line) => {
+                    // A line that cannot be remembered can still be carried out.
+                    let _ = editor.add_history_entry(&line);
+                    Ok(Some(line))
+                }
+                Err(ReadlineError::Eof | ReadlineError::Interrupted) => Ok(None),
+                Err(error) => Err(Failure::failed(format!("the terminal failed: {error}"))),
+            },
+            Self::Input => {
+                let mut line = Vec::new();
+                let mut input = std::io::stdin().lock().take(LINE_BYTES_MAX);
+                let read = input.read_until(b'\n', &mut line);
+                let count = read.map_err(|error| Failure::failed(format!("standard input failed: {error}")))?;
+                if count as u64 == LINE_BYTES_MAX {
+                    return Err(Failure::usage(format!("a line has more than {LINE_BYTES_MAX} bytes.")));
+                }
+                let text = String::from_utf8(line).map_err(|_| Failure::usage("standard input is not UTF-8."))?;
+                Ok((count > 0).then_some(text))
+            }
+        }
+    }
+}
+
+/// What a line is.
+pub(crate) enum Line<C> {
+    /// Empty, or a comment.
+    Nothing,
+    /// A command.
+    Command(C),
+    /// A question about the commands, and the answer.
+    Help(String),
+    /// A mistake.
+    Wrong(Failure),
+}
+
+/// Understands a line as the command line would.
+pub(crate) fn parse<C: Parser>(line: &str) -> Line<C> {
+    let words = match words::split(line) {
+        Ok(words) if words.is_empty() => return Line::Nothing,
+        Ok(words) => words,
+        Err(what) => return Line::Wrong(Failure::usage(format!("{what}."))),
+    };
+    match C::try_parse_from(words) {
+        Ok(command) => Line::Command(command),
+        Err(error) => match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                Line::Help(error.render().to_string().trim_end().to_owned())
+            }
+            ErrorKind::InvalidSubcommand => {
+                let what = first_lines(&error.render().to_string());
+                Line::Wrong(Failure::usage(format!("{what}. Type help for a list.")))
+            }
+            _ => Line::Wrong(Failure::usage(first_lines(&error.render().to_string()))),
+        },
+    }
+}
+
+/// What clap says without its usage lines and its prefix.
+fn first_lines(text: &str) -> String {
+    let lines = text.trim_start_matches("error: ").lines().map(str::trim);
+    let told: Vec<_> = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more")).collect();
+    told.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}

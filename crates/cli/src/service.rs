@@ -1,0 +1,112 @@
+//! The replicated key-value service as the sub-commands reach it: files, keys, client library.
+
+use crate::commands::status::Member;
+use crate::failure::{Failure, Result};
+use crate::files;
+use bezant_core::services::kv::{KvOperation, KvResult};
+use bezant_core::wire::Wire;
+use bezant_gateway::{Store, StoreError};
+use bezant_node::client::{self, CallError, Client, ClientOptions};
+use bezant_node::config::ClusterConfig;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Requests that one process may have under way: more of them wait.
+const SESSIONS: usize = 256;
+/// How often `probe` reads.
+const PROBES: usize = 5;
+/// How long `probe` waits for answers that come after enough others.
+const LATE_ANSWERS: Duration = Duration::from_millis(250);
+/// How long a read of `probe` may take.
+const PROBE_DEADLINE: Duration = Duration::from_secs(3);
+
+/// Which cluster, as whom, and how patiently.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Connection {
+    /// The cluster's file
+    #[arg(long, value_name = "FILE")]
+    cluster: PathBuf,
+    /// The client's secret key [default: client.key beside the cluster's file]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Seconds after which an outcome that is not known counts as unknown
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    deadline: u64,
+}
+
+/// A client of the cluster, for any number of threads.
+pub(crate) struct Service {
+    client: Client,
+    deadline: Duration,
+    members: Vec<Member>,
+}
+
+impl Service {
+    /// Reads the files and connects. Replicas that are not there are looked for again and again.
+    pub(crate) fn connect(connection: &Connection) -> Result<Self> {
+        let config = ClusterConfig::load(&connection.cluster).map_err(Failure::usage)?;
+        let key = connection.key.clone().unwrap_or_else(|| connection.cluster.with_file_name("client.key"));
+        Self::of(&config, &key, Duration::from_secs(connection.deadline))
+    }
+
+    /// With what the files say.
+    pub(crate) fn of(config: &ClusterConfig, key: &Path, deadline: Duration) -> Result<Self> {
+        let (secret, identity) = files::client_key(config, key)?;
+        let options = ClientOptions {
+            cluster: config.to_cluster(),
+            replicas: files::resolve(config.replicas.iter().map(|replica| &replica.client_address))?,
+            keys: config.public_keys(),
+            identity,
+            secret,
+            channel: files::channel(config),
+            connections: 1,
+            sessions_per_connection: SESSIONS,
+            first_session: None,
+        };
+        let client = client::connect(options).map_err(|error| Failure::failed(format!("cannot connect: {error}")))?;
+        Ok(Self { client, deadline, members: files::members(config)? })
+    }
+
+    /// Every replica, and where to ask how it is.
+    pub(crate) fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// How often each replica answered this client otherwise than the others; those that never did are left out.
+    pub(crate) fn differed(&self) -> BTreeMap<u8, u64> {
+        self.client.status().differed.iter().map(|(replica, count)| (replica.0, *count)).collect()
+    }
+
+    /// Reads a few times, so that all replicas have a chance to give themselves away. Whether the service answers.
+    pub(crate) fn probe(&self) -> bool {
+        let start = Instant::now();
+        let answering = (0..PROBES).all(|_| self.ask(&KvOperation::Count, PROBE_DEADLINE).is_ok());
+        if answering {
+            thread::sleep(LATE_ANSWERS.saturating_sub(start.elapsed()));
+        }
+        answering
+    }
+
+    fn ask(&self, operation: &KvOperation, deadline: Duration) -> std::result::Result<KvResult, StoreError> {
+        let bytes = operation.to_bytes().into();
+        let call = match operation.is_read_only() {
+            true => self.client.query(bytes, deadline),
+            false => self.client.execute(bytes, deadline),
+        };
+        match call.wait() {
+            Ok(result) => KvResult::from_bytes(result).map_err(|_| {
+                StoreError::Refused("the replicas agree on a result that is none of this service's".into())
+            }),
+            Err(error @ CallError::Unknown { .. }) => Err(StoreError::Unknown(error.to_string())),
+            Err(error) => Err(StoreError::Refused(error.to_string())),
+        }
+    }
+}
+
+impl Store for Service {
+    fn call(&self, operation: &KvOperation) -> std::result::Result<KvResult, StoreError> {
+        self.ask(operation, self.deadline)
+    }
+}
