@@ -134,6 +134,8 @@ impl Start<'_> {
     ) -> Result<(ReplicaHandle, AdminServer)> {
         let keyring = self.keyring()?;
         let entry = self.config.replica(self.node.replica).ok_or_else(|| self.stranger())?;
+        // The directory's lock comes first: it has the better explanation for a replica that runs already.
+        let Found { snapshot, records, lost_log, log } = self.open_log()?;
         let [peers, clients, status] = [
             (self.node.listen_peers, &entry.peer_address),
             (self.node.listen_clients, &entry.client_address),
@@ -144,7 +146,6 @@ impl Start<'_> {
             bind(listen.unwrap_or(known[0]))
         });
         let (peers, clients, status) = (peers?, clients?, status?);
-        let Found { snapshot, records, lost_log, log } = self.open_log()?;
         let mut notices = NoticeLog::new();
         let options = ReplicaOptions {
             keyring: keyring.clone(),

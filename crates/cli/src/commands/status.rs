@@ -137,7 +137,7 @@ fn suspects(account: &std::result::Result<Value, String>) -> impl Iterator<Item 
 }
 
 /// What is shown of a replica's own report: its name there, and here.
-const REPORTED: [(&str, &str); 11] = [
+const REPORTED: [(&str, &str); 12] = [
     ("protocol", "protocol"),
     ("view", "view"),
     ("primary", "primary"),
@@ -146,6 +146,7 @@ const REPORTED: [(&str, &str); 11] = [
     ("executed", "executed"),
     ("stable", "stable"),
     ("stable_root", "root"),
+    ("history", "history"),
     ("requests_executed", "requests_executed"),
     ("pending_requests", "pending_requests"),
     ("transfer", "transfer"),

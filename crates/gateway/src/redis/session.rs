@@ -48,8 +48,6 @@ enum Shape {
     Single,
     /// All of them.
     List,
-    /// How many of them are a value.
-    Present,
 }
 
 /// Whether the connection goes on.
@@ -261,7 +259,7 @@ fn translate(verb: Verb, arguments: &Arguments) -> Result<(Vec<KvOperation>, Sha
     match verb {
         Verb::Get => Ok((gets(), Shape::Single)),
         Verb::MGet => Ok((gets(), Shape::List)),
-        Verb::Exists => Ok((gets(), Shape::Present)),
+        Verb::Exists => single(KvOperation::Exists { keys: arguments[1..].to_vec() }),
         Verb::Set => single(set(arguments)?),
         Verb::MSet => {
             let entries = arguments[1..].chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone()));
@@ -287,7 +285,7 @@ fn check_sizes(operations: &[KvOperation], bytes: usize) -> Result<(), Reply> {
         let (keys_fit, values_fit) = match operation {
             KvOperation::Get { key } | KvOperation::Increment { key, .. } => (is_key(key), true),
             KvOperation::Set { key, value, .. } => (is_key(key), is_value(value)),
-            KvOperation::Delete { keys } => (keys.iter().all(is_key), true),
+            KvOperation::Delete { keys } | KvOperation::Exists { keys } => (keys.iter().all(is_key), true),
             KvOperation::MultiSet { entries } => {
                 (entries.iter().all(|(key, _)| is_key(key)), entries.iter().all(|(_, value)| is_value(value)))
             }
@@ -345,7 +343,6 @@ impl Shape {
         match self {
             Self::Single => replies.pop().expect("a command of this shape has one operation"),
             Self::List => Reply::Array(replies),
-            Self::Present => Reply::Integer(replies.iter().filter(|&reply| *reply != Reply::Null).count() as i64),
         }
     }
 }

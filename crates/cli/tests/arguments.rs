@@ -1,0 +1,86 @@
+//! What the binary says to right and wrong arguments, without any cluster.
+
+mod support;
+
+use support::{Scratch, bezant, run};
+
+#[track_caller]
+fn assert_refused(arguments: &[&str], code: i32, said: &str) {
+    let outcome = run(&mut bezant(arguments), "");
+    assert_eq!(outcome.code, Some(code), "{outcome:?}");
+    assert!(outcome.stderr.contains(said), "{outcome:?}");
+    assert_eq!(outcome.stdout, "");
+}
+
+#[track_caller]
+fn stdout_of(arguments: &[&str]) -> String {
+    let outcome = run(&mut bezant(arguments), "");
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    outcome.stdout
+}
+
+#[test]
+fn the_version_is_told_in_both_forms() {
+    assert!(stdout_of(&["version"]).starts_with(concat!("bezant ", env!("CARGO_PKG_VERSION"))));
+    let json: serde_json::Value = serde_json::from_str(&stdout_of(&["version", "--json"])).unwrap();
+    assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn every_sub_command_explains_itself_with_an_example() {
+    for command in ["demo", "testnet", "replica", "kv", "status", "gateway", "config", "key", "version", "completions"]
+    {
+        let help = stdout_of(&[command, "--help"]);
+        assert!(help.contains("Example") && help.contains(&format!("bezant {command}")), "{help}");
+    }
+}
+
+#[test]
+fn keys_are_explained_and_misspelt_ones_are_guessed() {
+    assert!(stdout_of(&["config", "explain", "durability"]).contains("\"sync\""));
+    assert!(stdout_of(&["config", "explain"]).lines().count() > 20);
+    assert_refused(&["config", "explain", "durabilty"], 1, "Did you mean `durability`?");
+}
+
+#[test]
+fn unknown_flags_and_values_out_of_range_are_errors_of_usage() {
+    assert_refused(&["demo", "--replcas", "4"], 2, "--replicas");
+    assert_refused(&["demo", "--replicas", "0"], 2, "1..=16");
+    assert_refused(&["testnet", "--dir", "x", "--base-port", "65536"], 2, "65536");
+    assert_refused(&["gateway", "--cluster", "x", "--redis", "here"], 2, "here");
+}
+
+#[test]
+fn missing_files_are_named() {
+    let scratch = Scratch::new();
+    let cluster = scratch.join("cluster.toml");
+    assert_refused(&["kv", "--cluster", &cluster, "get", "a"], 2, &cluster);
+    assert_refused(&["replica", "--dir", &scratch.join("nowhere")], 2, "node.toml");
+}
+
+#[test]
+fn completions_know_the_sub_commands() {
+    assert!(stdout_of(&["completions", "bash"]).contains("gateway"));
+}
+
+#[test]
+fn keys_are_made_once_and_only_their_public_half_is_shown() {
+    let scratch = Scratch::new();
+    let file = scratch.join("key");
+    let public = stdout_of(&["key", "generate", &file]);
+    let secret = std::fs::read_to_string(&file).unwrap();
+    assert_ne!(public, secret);
+    assert_eq!(stdout_of(&["key", "show", &file]), public);
+    assert_refused(&["key", "generate", &file], 1, "never overwritten");
+}
+
+#[test]
+fn a_cluster_that_cannot_be_is_refused() {
+    let scratch = Scratch::new();
+    let dir = scratch.join("net");
+    assert_refused(&["testnet", "--dir", &dir, "--replicas", "3", "--f", "1"], 2, "3·1+1 = 4");
+    assert_refused(&["testnet", "--dir", &dir, "--base-port", "65530"], 2, "port");
+    std::fs::create_dir(&dir).unwrap();
+    std::fs::write(scratch.join("net/mine"), "").unwrap();
+    assert_refused(&["testnet", "--dir", &dir], 2, "not empty");
+}

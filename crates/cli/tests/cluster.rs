@@ -1,0 +1,140 @@
+//! A cluster as an operator runs it: files, replicas as processes, and what they refuse.
+
+mod support;
+
+use rustix::process::Signal;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use support::{Outcome, Running, Scratch, bezant, run, spawn, testnet, wait_until};
+
+fn replica(scratch: &Scratch, folder: &str) -> Outcome {
+    run(&mut bezant(&["replica", "--dir", &scratch.join(folder)]), "")
+}
+
+#[track_caller]
+fn assert_refused(outcome: &Outcome, code: i32, said: &str) {
+    assert_eq!(outcome.code, Some(code), "{outcome:?}");
+    let errors: Vec<_> = outcome.stderr.lines().filter(|line| line.starts_with("bezant: ")).collect();
+    assert!(errors.len() == 1 && errors[0].contains(said), "{outcome:?}");
+}
+
+#[test]
+fn four_replicas_serve_a_shell_and_end_in_order() {
+    let scratch = Scratch::new();
+    testnet(&scratch, "net", 4);
+    let start = |number: usize| {
+        Running(spawn(&mut bezant(&["replica", "--dir", &scratch.join(&format!("net/replica-{number}"))])))
+    };
+    let mut replicas: Vec<_> = (0..4).map(start).collect();
+    let cluster = scratch.join("net/cluster.toml");
+    let kv = |words: &[&str]| run(bezant(&["kv", "--cluster", &cluster]).args(words), "");
+    assert_eq!(kv(&["set", "a", "-1"]).stdout, "ok\n");
+    assert_eq!(kv(&["get", "a"]).stdout, "-1\n");
+    let missing = kv(&["get", "b"]);
+    assert_eq!((missing.code, missing.stdout.as_str()), (Some(1), ""));
+    assert_eq!(kv(&["cas", "a", "0", "5"]).code, Some(1));
+
+    let script = "set b 'two words'\ncas a -1 5\nincr a 2\nrange\ndel a b\ncount\nfly\nincr a x\n";
+    let shell = run(&mut bezant(&["kv", "--cluster", &cluster]), script);
+    assert_eq!(shell.stdout, "ok\nok\n7\na\t7\nb\ttwo words\n2\n0\n");
+    assert_eq!(shell.code, Some(2), "{shell:?}");
+
+    let status = |code: i32| {
+        let outcome = run(&mut bezant(&["status", "--cluster", &cluster, "--json"]), "");
+        assert_eq!(outcome.code, Some(code), "{outcome:?}");
+        serde_json::from_str::<serde_json::Value>(&outcome.stdout).unwrap()
+    };
+    wait_until("all replicas are ready", || run(&mut bezant(&["status", "--cluster", &cluster]), "").code == Some(0));
+    let all = status(0);
+    assert_eq!(all["healthy"], true);
+    replicas[1].signal(Signal::TERM);
+    assert_eq!(replicas[1].wait().code(), Some(0));
+    let three = status(1);
+    assert_eq!((&three["answering"], &three["replicas"][1]["up"]), (&true.into(), &false.into()));
+    for replica in &mut replicas[2..] {
+        replica.signal(Signal::TERM);
+        assert_eq!(replica.wait().code(), Some(0));
+    }
+    // Nobody can tell any more: one replica is no quorum.
+    let unknown = kv(&["--deadline", "1", "set", "a", "2"]);
+    assert_refused(&unknown, 3, "outcome unknown");
+}
+
+#[test]
+fn a_folder_serves_one_process() {
+    let scratch = Scratch::new();
+    testnet(&scratch, "net", 1);
+    let mut first = Running(spawn(&mut bezant(&["replica", "--dir", &scratch.join("net/replica-0")])));
+    let cluster = scratch.join("net/cluster.toml");
+    assert_eq!(run(&mut bezant(&["kv", "--cluster", &cluster, "set", "a", "1"]), "").stdout, "ok\n");
+    assert_refused(&replica(&scratch, "net/replica-0"), 1, "in use by another process");
+    first.signal(Signal::INT);
+    assert!(first.wait().success());
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let scratch = Scratch::new();
+    let base = testnet(&scratch, "net", 1);
+    let _listener = std::net::TcpListener::bind(("127.0.0.1", base + 1)).unwrap();
+    assert_refused(&replica(&scratch, "net/replica-0"), 1, &format!("cannot listen on 127.0.0.1:{}", base + 1));
+}
+
+#[test]
+fn a_folder_of_another_cluster_is_refused() {
+    let scratch = Scratch::new();
+    testnet(&scratch, "one", 1);
+    testnet(&scratch, "two", 1);
+    fs::copy(scratch.join("two/cluster.toml"), scratch.join("one/cluster.toml")).unwrap();
+    assert_refused(&replica(&scratch, "one/replica-0"), 2, "another cluster");
+    let cluster = scratch.join("one/cluster.toml");
+    assert_refused(&run(&mut bezant(&["kv", "--cluster", &cluster, "get", "a"]), ""), 2, "--key");
+}
+
+#[test]
+fn a_log_of_another_cluster_is_refused() {
+    let scratch = Scratch::new();
+    testnet(&scratch, "net", 1);
+    let file = scratch.join("net/cluster.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let id = text.lines().find_map(|line| line.strip_prefix("cluster_id = ")).unwrap();
+    let other = "\"00112233445566778899aabbccddeeff\"";
+    fs::write(&file, text.replace(id, other)).unwrap();
+    assert_refused(&replica(&scratch, "net/replica-0"), 1, "another cluster.toml");
+}
+
+#[test]
+fn a_wiped_folder_is_refused() {
+    let scratch = Scratch::new();
+    testnet(&scratch, "net", 4);
+    let home = scratch.path().join("net/replica-0");
+    for entry in home.read_dir().unwrap().map(Result::unwrap) {
+        if entry.file_name().to_str().unwrap().ends_with(".bin") {
+            fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    assert_refused(&replica(&scratch, "net/replica-0"), 1, "--recover-lost-log");
+}
+
+#[test]
+fn a_key_that_others_can_read_is_refused() {
+    let scratch = Scratch::new();
+    testnet(&scratch, "net", 1);
+    let key = scratch.join("net/replica-0/key");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_refused(&replica(&scratch, "net/replica-0"), 2, "chmod 600");
+    let client = scratch.join("net/client.key");
+    fs::set_permissions(&client, fs::Permissions::from_mode(0o640)).unwrap();
+    let cluster = scratch.join("net/cluster.toml");
+    assert_refused(&run(&mut bezant(&["kv", "--cluster", &cluster, "get", "a"]), ""), 2, "chmod 600");
+}
+
+#[test]
+fn unknown_keys_in_files_are_named_with_their_line() {
+    let scratch = Scratch::new();
+    testnet(&scratch, "net", 1);
+    let file = scratch.join("net/replica-0/node.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("durability", "durabilty")).unwrap();
+    assert_refused(&replica(&scratch, "net/replica-0"), 2, "did you mean `durability`?");
+}

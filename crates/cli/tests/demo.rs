@@ -1,0 +1,115 @@
+//! `bezant demo`, driven through its standard input.
+
+mod support;
+
+use rustix::process::Signal;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use support::{Running, Scratch, bezant, free_ports, run, spawn, wait_until};
+
+#[test]
+fn a_crash_and_a_liar_change_no_answer_and_the_liar_is_named() {
+    let script = "set color blue\nget color\nkill 2\nset color green\nget color\nrestart 2\nget color\nlie 3\n\
+        set color red\nget color\nstatus --json\nhonest 3\nget color # after a comment\nquit\n";
+    let outcome = run(&mut bezant(&["demo"]), script);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let lines: Vec<_> = outcome.stdout.lines().collect();
+    let expected =
+        ["ok", "blue", "replica 2 killed", "ok", "green", "replica 2 running", "green", "replica 3 lying", "ok"];
+    assert_eq!(lines[..9], expected);
+    assert_eq!(lines[9], "red");
+    let status: serde_json::Value = serde_json::from_str(lines[10]).unwrap();
+    assert_eq!(status["at_fault"], serde_json::json!([3]), "{status}");
+    assert_eq!(status["replicas"].as_array().unwrap().len(), 4);
+    assert_eq!(lines[11..], ["replica 3 honest", "red"]);
+    assert_eq!(outcome.stderr, "");
+}
+
+#[test]
+fn whatever_goes_wrong_is_the_exit_code() {
+    let outcome =
+        run(&mut bezant(&["demo", "--json"]), "paint it black\nkill 7\nrestart 9\nlie\nset a 1\nincr a\nget b\n");
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    assert_eq!(outcome.stdout, "{\"done\":true}\n{\"value\":2}\n{\"value\":null}\n");
+    assert!(outcome.stderr.contains("paint"), "{outcome:?}");
+    assert!(outcome.stderr.contains("there is no replica 7: they are 0 to 3."), "{outcome:?}");
+    assert!(!outcome.stderr.contains("Usage"), "{outcome:?}");
+}
+
+#[test]
+fn one_unreplicated_server_is_a_demo_as_well() {
+    let outcome = run(&mut bezant(&["demo", "--protocol", "unreplicated"]), "set a 1\nget a\n");
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), "ok\n1\n"), "{outcome:?}");
+}
+
+#[test]
+fn redis_clients_see_the_same_values() {
+    let port = free_ports(1);
+    let mut demo = Running(spawn(&mut bezant(&["demo", "--redis", &port.to_string()])));
+    let mut stdin = demo.0.stdin.take().unwrap();
+    let mut stdout = BufReader::new(demo.0.stdout.take().unwrap());
+    writeln!(stdin, "set color blue").unwrap();
+    stdout.read_line(&mut String::new()).unwrap();
+    let mut redis = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    redis.write_all(b"GET color\r\nSET color green\r\nQUIT\r\n").unwrap();
+    let mut replies = String::new();
+    redis.read_to_string(&mut replies).unwrap();
+    assert_eq!(replies, "$4\r\nblue\r\n+OK\r\n+OK\r\n");
+    writeln!(stdin, "get color").unwrap();
+    drop(stdin);
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "green\n");
+    assert!(demo.wait().success());
+}
+
+#[test]
+fn a_port_in_use_is_named_and_nothing_is_left_behind() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let scratch = Scratch::new();
+    let outcome = run(bezant(&["demo", "--redis", &port]).env("TMPDIR", scratch.path()), "");
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    assert!(outcome.stderr.contains(&format!("cannot listen on 127.0.0.1:{port}")), "{outcome:?}");
+    assert_eq!(scratch.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
+fn ctrl_c_removes_folder_and_processes() {
+    let scratch = Scratch::new();
+    let mut demo = Running(spawn(bezant(&["demo"]).env("TMPDIR", scratch.path())));
+    let mut stdout = BufReader::new(demo.0.stdout.take().unwrap());
+    writeln!(demo.0.stdin.as_mut().unwrap(), "set a 1").unwrap();
+    stdout.read_line(&mut String::new()).unwrap();
+    let folder = scratch.path().read_dir().unwrap().next().unwrap().unwrap().path();
+    let keys = "net/cluster.toml";
+    let cluster = std::fs::read_to_string(folder.join(keys)).unwrap();
+    demo.signal(Signal::INT);
+    assert_eq!(demo.wait().code(), Some(130));
+    assert_eq!(scratch.path().read_dir().unwrap().count(), 0);
+    assert_all_down(&cluster);
+}
+
+#[test]
+fn a_demo_that_is_killed_leaves_no_process_behind() {
+    let scratch = Scratch::new();
+    let mut demo = Running(spawn(bezant(&["demo"]).env("TMPDIR", scratch.path())));
+    let mut stdout = BufReader::new(demo.0.stdout.take().unwrap());
+    writeln!(demo.0.stdin.as_mut().unwrap(), "set a 1").unwrap();
+    stdout.read_line(&mut String::new()).unwrap();
+    let folder: PathBuf = scratch.path().read_dir().unwrap().next().unwrap().unwrap().path();
+    let cluster = std::fs::read_to_string(folder.join("net/cluster.toml")).unwrap();
+    demo.signal(Signal::KILL);
+    demo.wait();
+    assert_all_down(&cluster);
+}
+
+/// Nobody listens at any of the addresses in the cluster's file any more.
+fn assert_all_down(cluster: &str) {
+    let addresses: Vec<&str> =
+        cluster.lines().filter(|line| line.contains("_address")).filter_map(|line| line.split('"').nth(1)).collect();
+    assert_eq!(addresses.len(), 12);
+    wait_until("ending the replicas", || {
+        addresses.iter().all(|address| std::net::TcpStream::connect(address).is_err())
+    });
+}

@@ -1,0 +1,144 @@
+//! The real binary, folders that go away, and processes that do not outlive their test.
+
+#![allow(dead_code, unreachable_pub, reason = "each test program uses a part of this")]
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long anything may take.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The program under test.
+pub fn bezant(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bezant"));
+    command.args(arguments);
+    command
+}
+
+/// What a program said, and how it ended.
+#[derive(Debug)]
+pub struct Outcome {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Runs a program with this standard input to its end.
+pub fn run(command: &mut Command, input: &str) -> Outcome {
+    let mut child = Running(spawn(command));
+    let mut stdin = child.0.stdin.take().unwrap();
+    let input = input.to_owned();
+    // A program that ends early does not read it all.
+    let writer = thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
+    let stdout = reader(child.0.stdout.take().unwrap());
+    let stderr = reader(child.0.stderr.take().unwrap());
+    let status = child.wait();
+    writer.join().unwrap();
+    Outcome { code: status.code(), stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
+}
+
+/// Starts a program with all streams as pipes.
+pub fn spawn(command: &mut Command) -> Child {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn reader(mut stream: impl Read + Send + 'static) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    })
+}
+
+/// A process that is killed when the test ends before it does.
+pub struct Running(pub Child);
+
+impl Running {
+    pub fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "it does not end");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let id = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(id, signal).unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A folder of its own, removed at the end.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("bezant-cli-test-{}-{number}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn join(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The first of so many neighbouring ports that are free just now. Different for tests that run at the same time.
+pub fn free_ports(count: u16) -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let start = std::process::id() % 100;
+    loop {
+        let place = start + NEXT.fetch_add(1, Ordering::Relaxed);
+        let base = 10_000 + (place % 190) as u16 * 50;
+        if (base..base + count).all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()) {
+            return base;
+        }
+    }
+}
+
+/// Files of a new cluster in `scratch`, and its first port.
+pub fn testnet(scratch: &Scratch, name: &str, replicas: u16) -> u16 {
+    let base = free_ports(10 * replicas);
+    let dir = scratch.join(name);
+    let (count, port) = (replicas.to_string(), base.to_string());
+    let arguments = ["testnet", "--dir", &dir, "--replicas", &count, "--base-port", &port];
+    let outcome = run(&mut bezant(&arguments), "");
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    base
+}
+
+/// Waits until `condition` holds.
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "{what} takes too long");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
