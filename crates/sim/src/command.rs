@@ -1,7 +1,7 @@
 //! `bezant sim`: the arguments and what they do.
 
 use crate::byzantine::{Adversary, Choice};
-use crate::scenario::Feature;
+use crate::scenario::{Feature, Scenario};
 use crate::world::Verdict;
 use crate::{RangeOptions, ScenarioOptions, Summary, run_range, run_traced, shrink::shrink};
 use bezant_core::compositions::Protocol;
@@ -115,6 +115,7 @@ impl Arguments {
     }
 
     fn run_one(&self, options: &ScenarioOptions) -> bool {
+        let scenario = Scenario::draw(options);
         let (verdict, trace) = run_traced(options);
         if self.trace {
             print!("{}", trace.text());
@@ -123,6 +124,10 @@ impl Arguments {
             print!("{}", trace.diagram());
             return verdict.violations.is_empty();
         }
+        let adversary = scenario.adversary.map_or("nobody", Adversary::label);
+        let liars: Vec<String> = scenario.liars.iter().map(ToString::to_string).collect();
+        let features: Vec<&str> = scenario.features.iter().map(|feature| feature.label()).collect();
+        println!("{adversary} {} with {}", liars.join(" "), features.join(","));
         println!(
             "seed {}: {} calls answered, {} frames, trace {:016x}",
             options.seed, verdict.answered, verdict.frames, verdict.trace_hash

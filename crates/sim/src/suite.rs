@@ -1,7 +1,7 @@
 //! Signatures without curve arithmetic: unforgeable by construction, not by hardness.
 //!
-//! A signature is a hash keyed with the *public* key, so that anybody could compute it; nobody does. [`Suite::signer`]
-//! is the only way to one, it wants a secret key, and Byzantine code in the simulator is handed the secrets of its own
+//! A signature is a hash keyed with the *public* key, so that anybody could compute it; nobody does. A
+//! [`Signer`] is the only maker, it wants a secret key, and Byzantine code in the simulator is handed the secrets of its own
 //! replicas and clients only. The same holds for the Diffie–Hellman secret.
 
 use bezant_core::auth::{PublicKey, SecretKey, Signature, Signer, Suite};
@@ -19,10 +19,10 @@ fn seal(public: &PublicKey, message: &[u8]) -> Signature {
     Signature(signature)
 }
 
-/// Whoever may sign for one public key.
-struct Hand(PublicKey);
+/// Signs with the public key of the secret that it was made from.
+struct Pen(PublicKey);
 
-impl Signer for Hand {
+impl Signer for Pen {
     fn sign(&self, message: &[u8]) -> Signature {
         seal(&self.0, message)
     }
@@ -34,7 +34,7 @@ impl Suite for Paper {
     }
 
     fn signer(&self, secret: &SecretKey) -> Arc<dyn Signer> {
-        Arc::new(Hand(self.public(secret)))
+        Arc::new(Pen(self.public(secret)))
     }
 
     fn verify(&self, public: &PublicKey, message: &[u8], signature: &Signature) -> bool {

@@ -1,7 +1,7 @@
-//! Lasso: in the second phase the replicas walk through the same states again and again and execute nothing.
+//! Lasso: in the second phase clients wait while the replicas walk through the same states again and again.
 //!
 //! Views only grow, so the state is taken relative to the lowest view and position among the correct replicas. Seeing
-//! one such state many times while requests are open is a livelock, long before the time limit says so.
+//! one such state many times while calls are open is a livelock, long before the time limit says so.
 
 use super::{Check, Event};
 use bezant_core::cluster::{Cluster, ReplicaId};
@@ -21,6 +21,8 @@ pub struct Lasso {
     patience: u64,
     correct: usize,
     healed: bool,
+    /// Calls that clients wait for.
+    open: u64,
     latest: BTreeMap<ReplicaId, Report>,
     progress: (u64, u64),
     visits: BTreeMap<Abstract, u64>,
@@ -31,7 +33,7 @@ impl Lasso {
     pub fn new(cluster: &Cluster, correct: usize) -> Self {
         let patience = TIMEOUTS_MAX * cluster.limits.view_timeout_max.0;
         let (latest, visits) = (BTreeMap::new(), BTreeMap::new());
-        Self { patience, correct, healed: false, latest, progress: (0, 0), visits }
+        Self { patience, correct, healed: false, open: 0, latest, progress: (0, 0), visits }
     }
 
     fn state(&self) -> Abstract {
@@ -52,6 +54,8 @@ impl Check for Lasso {
 
     fn see(&mut self, at: u64, event: &Event<'_>) -> Result<(), String> {
         match event {
+            Event::Invoked { .. } => self.open += 1,
+            Event::Answered(..) => self.open -= 1,
             Event::Healed => {
                 self.healed = true;
                 self.progress = (at, 0);
@@ -59,8 +63,7 @@ impl Check for Lasso {
             Event::Reported(replica, report) if self.healed => {
                 self.latest.insert(*replica, (*report).clone());
                 let executed = self.latest.values().map(|report| report.executed.0).sum();
-                let waiting = self.latest.values().any(|report| report.pending_requests > 0);
-                if executed != self.progress.1 || !waiting || self.latest.len() < self.correct {
+                if executed != self.progress.1 || self.open == 0 || self.latest.len() < self.correct {
                     self.progress = (at, executed);
                     self.visits.clear();
                     return Ok(());
@@ -70,7 +73,7 @@ impl Check for Lasso {
                 *visits += 1;
                 if *visits > VISITS_MAX && at - self.progress.0 > self.patience {
                     return Err(format!(
-                        "requests wait, nothing is executed, and this state came {visits} times: {state:?}"
+                        "clients wait, nothing is executed, and this state came {visits} times: {state:?}"
                     ));
                 }
             }

@@ -1,7 +1,8 @@
 //! Bounded memory: what a replica reports never exceeds what `Limits` names: one window above the stable checkpoint,
 //! and at most one below it that the replica still has to execute.
 //!
-//! After a restart it holds what its own log holds, which `log_bytes_per_snapshot` bounds and the window does not: it
+//! Batches: those of its own window and, until it has fetched that checkpoint, those above the one that a new view
+//! begins with. After a restart it holds what its own log holds, which `log_bytes_per_snapshot` bounds and the window does not: it
 //! is excused until its next stable checkpoint.
 
 use super::{Check, Event};
