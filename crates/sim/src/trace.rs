@@ -3,7 +3,7 @@
 use crate::network::ProcessId;
 use crate::rng::mix;
 use bezant_core::message::{Message, Outcome};
-use bezant_core::protocols::pbft::{PbftMessage, Vote};
+use bezant_core::protocols::pbft::{Claim, PbftMessage, Vote};
 use bezant_core::wire::{Reader, Wire};
 use bytes::Bytes;
 use std::fmt::Write;
@@ -106,6 +106,11 @@ impl Trace {
     }
 }
 
+fn claims(claims: &[Claim]) -> String {
+    let claims: Vec<String> = claims.iter().map(|c| format!("{} {:?} {}", c.sequence, c.digest, c.view)).collect();
+    claims.join(", ")
+}
+
 fn vote(name: &str, vote: &Vote) -> String {
     format!("{name} {} {} {:?}", vote.view, vote.sequence, vote.digest)
 }
@@ -144,11 +149,9 @@ fn describe_pbft(message: &PbftMessage) -> String {
         PbftMessage::Commit(v) => vote("COMMIT", v),
         PbftMessage::ViewChange(signed) => {
             let change = &signed.value;
-            let (p, q) = (change.prepared.len(), change.pre_prepared.len());
-            format!(
-                "VIEW-CHANGE of {} for {} above {} P{p} Q{q}",
-                signed.signer, change.view, change.stable.value.sequence
-            )
+            let stable = change.stable.value.sequence;
+            let (p, q) = (claims(&change.prepared), claims(&change.pre_prepared));
+            format!("VIEW-CHANGE of {} for {} above {stable} P [{p}] Q [{q}]", signed.signer, change.view)
         }
         PbftMessage::NewView(signed) => {
             format!("NEW-VIEW {} chooses {} batches", signed.value.view, signed.value.chosen.len())
