@@ -1,6 +1,6 @@
 //! What all processes share: the time, the queue of things to come, the links between them, the trace and the checks.
 
-use crate::byzantine::Sides;
+use crate::byzantine::{Sides, Tamper};
 use crate::checks::Checks;
 use crate::network::{Network, ProcessId};
 use crate::trace::Trace;
@@ -115,6 +115,8 @@ pub struct Stage {
     pub checks: Checks,
     /// Who hears which twin.
     pub sides: Sides,
+    /// Who changes frames on their way, if anybody does.
+    pub tamper: Option<Tamper>,
     /// Frames sent.
     pub frames: u64,
     /// The processes that answer to a name: two for twins.
@@ -135,6 +137,7 @@ impl Stage {
             trace,
             checks,
             sides,
+            tamper: None,
             frames: 0,
             addresses: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -186,8 +189,11 @@ impl Stage {
                 continue;
             }
             self.frames += 1;
-            for at in self.network.route(self.now, from, process, frame.len()).into_iter().flatten() {
-                self.plan(at, Happening::Frame { to: process, from: sender, frame: frame.clone() });
+            let copy = self.tamper.as_mut().and_then(|tamper| tamper.copy(&frame));
+            for frame in copy.into_iter().chain([frame.clone()]) {
+                for at in self.network.route(self.now, from, process, frame.len()).into_iter().flatten() {
+                    self.plan(at, Happening::Frame { to: process, from: sender, frame: frame.clone() });
+                }
             }
         }
     }

@@ -1,12 +1,58 @@
-//! The workload's operations as the key-value service takes them.
+//! What the simulated replicas run: the key-value service, with an eye on the agreed time (F27), and the workload's
+//! operations as it takes them.
 
 use crate::workload::{Action, Answer, Key, padding_of};
-use bezant_core::services::kv::{Condition, KvOperation, KvResult};
+use bezant_core::machine::Instant;
+use bezant_core::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
+use bezant_core::services::kv::{BUCKETS, Condition, Kv, KvOperation, KvResult};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 
-/// What the simulated replicas run.
-pub use bezant_core::services::kv::Kv as Store;
+/// The page after those of the key-value service: the agreed time of the last operation.
+const TIME_PAGE: PageNumber = BUCKETS;
+
+/// The service. It panics, which counts as a violation, when agreed time goes back.
+#[derive(Clone, Debug, Default)]
+pub struct Store {
+    kv: Kv,
+    time: Instant,
+    /// The time was not saved yet.
+    dirty: bool,
+}
+
+impl Service for Store {
+    fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
+        assert!(agreed.time >= self.time, "agreed time went back from {:?} to {:?}", self.time, agreed.time);
+        self.time = agreed.time;
+        self.dirty = true;
+        self.kv.execute(operation, agreed)
+    }
+
+    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
+        self.kv.query(operation)
+    }
+
+    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Vec<u8>>)) {
+        self.kv.save(write);
+        if std::mem::take(&mut self.dirty) {
+            write(TIME_PAGE, Some(self.time.0.to_le_bytes().to_vec()));
+        }
+    }
+
+    fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
+        let mut time = self.time;
+        let mut others = pages.filter(|(page, content)| {
+            if *page == TIME_PAGE {
+                let bytes = content.as_deref().and_then(|content| content.try_into().ok());
+                time = Instant(bytes.map_or(0, u64::from_le_bytes));
+            }
+            *page != TIME_PAGE
+        });
+        self.kv.load(&mut others)?;
+        (self.time, self.dirty) = (time, false);
+        Ok(())
+    }
+}
 
 /// What pads a value, so that requests and state are as big as they should be.
 const PADDING: u8 = b'.';
@@ -57,11 +103,10 @@ pub fn decode(action: Action, result: &Bytes) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bezant_core::service::{Agreed, Service};
 
     #[test]
     fn the_service_and_the_model_agree() {
-        let mut store = Store::new();
+        let mut store = Store::default();
         let mut model: Option<u64> = None;
         let mut rng = crate::rng::Rng::stream(1, "store");
         for step in 1..500 {

@@ -104,8 +104,8 @@ impl Plan {
         let mut rng = Rng::stream(seed, "plan");
         let clients = rng.between(1, 5);
         let identities = rng.between(1, clients);
-        let requests = rng.between(12, 40) / clients + 1;
-        let more = rng.between(4, 12) / clients + 1;
+        let requests = rng.between(6, 30) / clients + 1;
+        let more = rng.between(3, 8) / clients + 1;
         let reads = rng.between(100, 600);
         let queries = rng.between(0, 1000);
         let big = rng.between(50, 500);

@@ -1,6 +1,6 @@
 //! The world: makes the cluster that a scenario describes, lets things happen one after the other, and judges.
 
-use crate::byzantine::{self, Adversary, Sides};
+use crate::byzantine::{self, Adversary, Sides, Tamper};
 use crate::caller::Caller;
 use crate::checks::{Checks, Event, Violation};
 use crate::network::{Network, ProcessId};
@@ -84,7 +84,10 @@ impl World {
         };
         let network = Network::new(scenario.network.clone(), Rng::stream(seed, "network"));
         let checks = Checks::new(&cluster, n - scenario.liars.len() - scenario.outsiders.len());
-        let stage = Stage::new(cluster.clone(), network, Trace::new(readable), checks, Sides::new(twins.clone()));
+        let mut stage = Stage::new(cluster.clone(), network, Trace::new(readable), checks, Sides::new(twins.clone()));
+        if scenario.adversary == Some(Adversary::Tamper) {
+            stage.tamper = Some(Tamper::new(Rng::stream(seed, "tamper")));
+        }
         let rng = Rng::stream(seed, "world");
         let mut world = Self { scenario, stage, nodes: Vec::new(), callers: Vec::new(), rng, events: 0 };
         world.add_replicas(&cluster, &twins);

@@ -11,12 +11,14 @@ mod replay;
 mod silent;
 mod skewed_time;
 mod slow;
+mod tamper;
 mod twins;
 mod view_change_liar;
 mod withheld_body;
 mod wrong_checkpoint;
 mod wrong_reply;
 
+pub use tamper::Tamper;
 pub use twins::Sides;
 
 use crate::checks::Event;
@@ -82,12 +84,14 @@ adversaries! {
     Twins => "twins",
     /// Small changes to valid messages, authenticated again.
     Mutate => "mutate",
+    /// A network that changes frames on their way: nobody has its keys.
+    Tamper => "tamper",
 }
 
 impl Adversary {
     /// Whether replicas lie.
     pub const fn corrupts_replicas(self) -> bool {
-        !matches!(self, Self::PartialMacs)
+        !matches!(self, Self::PartialMacs | Self::Tamper)
     }
 
     /// Whether a client lies.
@@ -249,7 +253,7 @@ pub fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn Behaviou
         Adversary::Exclude => Box::new(exclude::Exclude::default()),
         Adversary::SkewedTime => Box::new(skewed_time::SkewedTime::new(rng)),
         Adversary::Mutate => Box::new(mutate::Mutate::new(rng)),
-        Adversary::Twins | Adversary::PartialMacs => return None,
+        Adversary::Twins | Adversary::PartialMacs | Adversary::Tamper => return None,
     })
 }
 
