@@ -72,7 +72,7 @@ pub(crate) fn soak(time: Duration) -> Result<String> {
 /// What calls of the simulator reported.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Summary {
-    seeds: u64,
+    scenarios: u64,
     adversaries: usize,
 }
 
@@ -87,22 +87,22 @@ impl Summary {
                 object.get(field).and_then(Value::as_u64).ok_or_else(missing)
             };
             ensure(number("violations")? == 0, || format!("violations: {line}"))?;
-            summary.seeds += number("seeds")?;
+            summary.scenarios += number("scenarios")?;
             summary.adversaries += 1;
         }
-        ensure(summary.seeds > 0, || "the simulator ran no seed".into())?;
+        ensure(summary.scenarios > 0, || "the simulator ran no seed".into())?;
         Ok(summary)
     }
 
     fn add(&mut self, other: Self) {
-        self.seeds += other.seeds;
+        self.scenarios += other.scenarios;
         self.adversaries = self.adversaries.max(other.adversaries);
     }
 }
 
 impl std::fmt::Display for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} scenarios, {} adversaries, no violation", self.seeds, self.adversaries)
+        write!(f, "{} scenarios, {} adversaries, no violation", self.scenarios, self.adversaries)
     }
 }
 
@@ -112,15 +112,15 @@ mod tests {
 
     #[test]
     fn scenarios_are_summed_up() {
-        let output = "{\"adversary\":\"silent\",\"seeds\":7,\"violations\":0}\n\
-            {\"adversary\":\"twins\",\"seeds\":7,\"violations\":0}\n";
-        assert_eq!(Summary::read(output).expect("well-formed"), Summary { seeds: 14, adversaries: 2 });
+        let output = "{\"adversary\":\"silent\",\"scenarios\":7,\"violations\":0}\n\
+            {\"adversary\":\"twins\",\"scenarios\":7,\"violations\":0}\n";
+        assert_eq!(Summary::read(output).expect("well-formed"), Summary { scenarios: 14, adversaries: 2 });
     }
 
     #[test]
     fn violations_silence_and_nonsense_are_failures() {
-        assert!(Summary::read("{\"seeds\":7,\"violations\":1}\n").is_err());
-        assert!(Summary::read("{\"seeds\":7}\n").is_err());
+        assert!(Summary::read("{\"scenarios\":7,\"violations\":1}\n").is_err());
+        assert!(Summary::read("{\"scenarios\":7}\n").is_err());
         assert!(Summary::read("{nonsense\n").is_err());
         assert!(Summary::read("").is_err());
     }

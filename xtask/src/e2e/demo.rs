@@ -12,30 +12,27 @@ const FIRST_ANSWER_MAX: Duration = Duration::from_millis(3_500);
 /// How long any one command may take, with a replica down and another view to be found.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
 
-/// Plays through what the README shows, and then makes a mistake.
+/// Plays through what the README shows, then makes a mistake.
 pub(crate) fn run(binary: &Path) -> Result<String> {
     let start = Instant::now();
-    let mut demo = Conversation::start(LOG, process::program(&binary.to_string_lossy(), &["demo"]).arg("--json"))?;
-    demo.say("set color blue")?;
-    demo.say("get color")?;
-    demo.hear("the first value", ANSWER_MAX, |line| line.contains("blue"))?;
+    let mut demo = Conversation::start(LOG, &mut process::program(&binary.to_string_lossy(), &["demo"]))?;
+    exchange(&mut demo, "blue", "at the start")?;
     let first = start.elapsed();
     ensure(first < FIRST_ANSWER_MAX, || format!("the first answer took {:.1} s", first.as_secs_f64()))?;
 
-    demo.say("kill 2")?;
-    expect(&mut demo, "green", "with replica 2 down")?;
-    demo.say("restart 2")?;
-    expect(&mut demo, "red", "with replica 2 back")?;
-    demo.say("lie 3")?;
+    ask(&mut demo, "kill 2", |line| line.contains("killed"))?;
+    exchange(&mut demo, "green", "with replica 2 down")?;
+    ask(&mut demo, "restart 2", |line| line.contains("running"))?;
+    exchange(&mut demo, "red", "with replica 2 back")?;
+    ask(&mut demo, "lie 3", |line| line.contains("lying"))?;
     // Enough operations for its lies to be noticed.
     for number in 0..20 {
-        expect(&mut demo, &format!("shade-{number}"), "with replica 3 lying")?;
+        exchange(&mut demo, &format!("shade-{number}"), "with replica 3 lying")?;
     }
-    demo.say("status --json")?;
-    let at_fault = |line: &str| line.contains('3') && line.contains("differ");
-    demo.hear("a status that names replica 3", ANSWER_MAX, at_fault)?;
-    demo.say("honest 3")?;
-    expect(&mut demo, "white", "with all honest again")?;
+    ask(&mut demo, "status --json", |line| line.contains("\"at_fault\":[3]"))?;
+    ask(&mut demo, "status", |line| line.contains("replica 3 is at fault"))?;
+    ask(&mut demo, "honest 3", |line| line.contains("honest"))?;
+    exchange(&mut demo, "white", "with all honest again")?;
     demo.say("quit")?;
     let status = demo.finish(ANSWER_MAX)?;
     ensure(status.success(), || format!("it ended with {status} although all went right"))?;
@@ -47,9 +44,14 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     Ok(format!("first answer after {:.1} s", first.as_secs_f64()))
 }
 
-fn expect(demo: &mut Conversation, value: &str, when: &str) -> Result {
-    demo.say(&format!("set color {value}"))?;
-    demo.say("get color")?;
-    demo.hear(&format!("`{value}` {when}"), ANSWER_MAX, |line| line.contains(value))?;
+/// Sets a value and reads it back; lines that are neither answer do not come in between.
+fn exchange(demo: &mut Conversation, value: &str, when: &str) -> Result {
+    ask(demo, &format!("set color {value}"), |line| line == "ok").map_err(|failure| failure.during(when))?;
+    ask(demo, "get color", |line| line == value).map_err(|failure| failure.during(when))
+}
+
+fn ask(demo: &mut Conversation, line: &str, right: impl Fn(&str) -> bool) -> Result {
+    demo.say(line)?;
+    demo.hear(&format!("the answer to `{line}`"), ANSWER_MAX, right)?;
     Ok(())
 }

@@ -17,8 +17,14 @@ impl Running {
     /// Starts it, with all that it prints appended to the log of a step.
     pub(super) fn start(log: &str, command: &mut Command) -> Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(process::log_path(log)?)?;
-        let child = command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).spawn()?;
+        let child = command.stdin(Stdio::piped()).stdout(file.try_clone()?).stderr(file).spawn()?;
         Ok(Self { child })
+    }
+
+    /// Writes a line to its standard input.
+    pub(super) fn tell(&mut self, word: &str) -> Result {
+        let input = self.child.stdin.as_mut().expect("its input was piped when it started");
+        Ok(writeln!(input, "{word}")?)
     }
 
     /// SIGKILL: it gets no chance to finish anything.
