@@ -40,3 +40,8 @@ pub mod service;
 pub mod services;
 pub mod switching;
 pub mod wire;
+
+/// The README's example, compiled and run with the other examples.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -53,7 +53,8 @@ fn check_file(path: &str, text: &str) -> Vec<Finding> {
 
 /// A row of a table and a line that is one long address cannot be broken; a licence is quoted as it is.
 fn may_wrap(path: &str, line: &str) -> bool {
-    let table = path.ends_with(".md") && line.starts_with('|');
+    let comment = line.trim_start().trim_start_matches(['/', '!']).trim_start();
+    let table = (path.ends_with(".md") || comment != line.trim_start()) && comment.starts_with('|');
     !(table || line.contains("https://") || path.starts_with("LICENSE-"))
 }
 
@@ -70,6 +71,8 @@ mod tests {
         let long = format!("{}\n", "ä".repeat(121));
         assert_eq!(complaints("a.rs", &long), 1);
         assert_eq!(complaints("a.md", &format!("|{long}")), 0);
+        assert_eq!(complaints("a.rs", &format!("//! |{long}")), 0);
+        assert_eq!(complaints("a.rs", &format!("|{long}")), 1);
         assert_eq!(complaints("a.rs", &format!("{}\n", "ä".repeat(120))), 0);
     }
 
