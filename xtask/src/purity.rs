@@ -9,6 +9,7 @@ use crate::process;
 use crate::source;
 use crate::tidy::{self, Files, Finding};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 const CORE: &str = "crates/core/src/";
 
@@ -61,6 +62,9 @@ pub(crate) fn check() -> Result<String> {
     let listing = process::output_of(&mut process::cargo(&[&tree[..], &format].concat()))?;
     let complaints = check_tree(&listing);
     ensure(complaints.is_empty(), || complaints.join("; "))?;
+    // On its own: in the workspace others switch on features that it might come to need unnoticed.
+    let alone = ["check", "-p", "bezant-core", "--lib", "--no-default-features", "--locked"];
+    process::logged("purity", Duration::from_secs(600), &mut process::cargo(&alone))?;
     let names: BTreeSet<&str> = listing.lines().filter_map(|line| line.split('|').next()).collect();
     Ok(format!("{} crates, none with std", names.len()))
 }
