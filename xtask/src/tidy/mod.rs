@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `text` | lines ≤ 120 columns, no trailing blanks, no machine's paths, no marks of unfinished work |
 //! | `size` | functions ≤ 70 lines, files ≤ 500 lines without their tests, as a ratchet |
-//! | `modules` | every Rust file begins with `//!` and belongs to a crate |
+//! | `modules` | every Rust file begins with `//!` and belongs to a crate; every dependency has its reasons in a decision |
 //! | `links` | every link and every page that a comment mentions exists; every page is in its index |
 //! | `commands` | every command in a document exists |
 

@@ -1,4 +1,4 @@
-//! Every Rust file says what it is for, and is part of some crate.
+//! Every Rust file says what it is for and is part of some crate, and every dependency has its reasons.
 
 use super::{Files, Finding};
 use crate::source;
@@ -14,7 +14,21 @@ pub(super) fn check(files: &Files) -> Vec<Finding> {
     let orphans = sources()
         .filter(|(path, _)| !reached.contains(path.as_str()))
         .map(|(path, _)| Finding::new(path, 1, "no crate contains this file: add its `mod` or delete it"));
-    silent.chain(orphans).collect()
+    silent.chain(orphans).chain(unexplained(files)).collect()
+}
+
+/// Dependencies of the workspace that no page of the decisions names.
+fn unexplained(files: &Files) -> Vec<Finding> {
+    let pages = files.iter().filter(|(path, _)| path.starts_with("docs/decisions/"));
+    let pages: String = pages.map(|(_, text)| text.as_str()).collect();
+    let manifest = files.get("Cargo.toml").map_or("", String::as_str);
+    let lines = manifest.lines().enumerate().skip_while(|(_, line)| *line != "[workspace.dependencies]").skip(1);
+    lines
+        .take_while(|(_, line)| !line.starts_with('['))
+        .filter_map(|(index, line)| Some((index, line.split_once(" = ")?.0)))
+        .filter(|(_, name)| !name.starts_with("bezant") && !pages.contains(&format!("`{name}`")))
+        .map(|(index, name)| Finding::new("Cargo.toml", index + 1, format!("no page of docs/decisions names `{name}`")))
+        .collect()
 }
 
 /// Whether cargo finds this file by itself.
@@ -75,6 +89,16 @@ mod tests {
     fn files_without_docs_are_found() {
         let files = project(&[("a/src/lib.rs", "fn f() {}\n")]);
         assert_eq!(check(&files), [Finding::new("a/src/lib.rs", 1, "begin the file with `//!` and what it is for")]);
+    }
+
+    #[test]
+    fn dependencies_without_reasons_are_found() {
+        let manifest = "[workspace.dependencies]\nbytes = \"1\"\nbezant-core = {}\n\nmio = \"1\"\n[profile]\na = 1\n";
+        let files = Files::from([
+            ("Cargo.toml".to_string(), manifest.to_string()),
+            ("docs/decisions/1.md".to_string(), "`mio`, not bytes\n".to_string()),
+        ]);
+        assert_eq!(check(&files), [Finding::new("Cargo.toml", 2, "no page of docs/decisions names `bytes`")]);
     }
 
     #[test]
