@@ -1,7 +1,8 @@
 //! A four-process cluster under real data, with a crash, a liar and a blackout.
 //!
 //! The faults come one after the other, for four replicas tolerate one at a time: replica 2 is killed and restarted
-//! while the first half loads; when it has caught up by itself, replica 3 lies while the second half loads.
+//! while the first half loads; when it has caught up by itself, replica 3 lies while the second half loads. Then, in the
+//! middle of writes that replace what was loaded, all of them are killed at once.
 
 use super::redis::Redis;
 use super::running::Running;
@@ -12,12 +13,13 @@ use crate::process::{self, wait_until};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const LOG: &str = "e2e-cluster";
 const REPLICAS: usize = 4;
 /// How many keys are loaded, half of them with each fault.
-const KEYS: usize = 120_000;
+const KEYS: usize = 200_000;
 /// Neighbouring ports to reserve: some for each replica, and the gateway's.
 const PORTS: u16 = 64;
 /// How long a cluster may take to answer after it was started.
@@ -51,13 +53,18 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     cluster.tell_replica(3, "honest")?;
     cluster.wait_for_one_root()?;
 
-    cluster.black_out()?;
-    cluster.check(&pairs)?;
+    let renewed: Vec<Pair> = first.iter().map(|(key, value)| (key.clone(), format!("{value} again"))).collect();
+    let acknowledged = cluster.black_out(&renewed)?;
+    cluster.start_all()?;
+    cluster.check(second)?;
+    cluster.check(&renewed[..acknowledged])?;
+    cluster.check_either(&first[acknowledged..], &renewed[acknowledged..])?;
     cluster.wait_for_one_root()?;
     Ok(format!(
-        "{KEYS} keys in {:.0} s through a crash (caught up {:.1} s after the load), a liar and a blackout",
+        "{KEYS} keys in {:.0} s through a crash (caught up {:.1} s after the load) and a liar; a blackout after {} more",
         loaded.as_secs_f64(),
-        catch_up.as_secs_f64()
+        catch_up.as_secs_f64(),
+        acknowledged
     ))
 }
 
@@ -119,13 +126,21 @@ impl Cluster {
         replica.kill()
     }
 
-    /// Kills everything at once and starts it again.
-    fn black_out(&mut self) -> Result {
-        for id in 0..REPLICAS {
-            self.kill_replica(id)?;
-        }
-        self.gateway = None;
-        self.start_all()
+    /// Kills everything at once in the middle of writing these pairs, and says how many were acknowledged.
+    fn black_out(&mut self, pairs: &[Pair]) -> Result<usize> {
+        let redis = self.redis;
+        let acknowledged = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| redis.write_until_cut(pairs, &acknowledged));
+            let enough = || acknowledged.load(Ordering::Relaxed) >= pairs.len() / 10 || writer.is_finished();
+            wait_until("writes are acknowledged", LOAD_MAX, enough)?;
+            for id in 0..REPLICAS {
+                self.kill_replica(id)?;
+            }
+            self.gateway = None;
+            writer.join().map_err(|_| Failure::new("the writer panicked"))?
+        })?;
+        Ok(acknowledged.into_inner())
     }
 
     /// Waits until the cluster holds so many keys: the load is that far.
@@ -134,9 +149,19 @@ impl Cluster {
         Ok(())
     }
 
+    /// Every pair must be there.
     fn check(&self, pairs: &[Pair]) -> Result {
+        self.check_either(pairs, pairs)
+    }
+
+    /// Every key must have one of two values: for a write that nobody acknowledged, the old or the new one.
+    fn check_either(&self, old: &[Pair], new: &[Pair]) -> Result {
         let folder = self.folder.parent().expect("the testnet is a folder in the scratch folder");
-        self.redis.check(pairs, folder, LOAD_MAX)
+        let found = self.redis.read(old, folder, LOAD_MAX)?;
+        for ((found, (key, old)), (_, new)) in found.iter().zip(old).zip(new) {
+            ensure(found == old || found == new, || format!("`{key}` is `{found}`, but `{new}` was written last"))?;
+        }
+        Ok(())
     }
 
     /// Waits until all replicas report one root, and says how long that took.
