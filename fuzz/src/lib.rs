@@ -6,10 +6,11 @@
 
 pub mod cluster;
 
-use bezant_core::auth::{Keyring, PublicKey, PublicKeys, SecretKey, Signature, Suite};
+use bezant_core::auth::{Keyring, PublicKey, PublicKeys, SecretKey, Signature, Signer, Suite};
 use bezant_core::cluster::{ClientId, Cluster, IdentityId, ReplicaId};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::Principal;
+use std::sync::Arc;
 
 /// Keys that protect nothing.
 #[derive(Clone, Copy, Debug)]
@@ -20,8 +21,8 @@ impl Suite for Credulous {
         Sound.public(secret)
     }
 
-    fn sign(&self, _secret: &SecretKey, _message: &[u8]) -> Signature {
-        Signature([0; 64])
+    fn signer(&self, secret: &SecretKey) -> Arc<dyn Signer> {
+        Sound.signer(secret)
     }
 
     fn verify(&self, _public: &PublicKey, _message: &[u8], signature: &Signature) -> bool {
@@ -41,18 +42,27 @@ impl Suite for Credulous {
 #[derive(Clone, Copy, Debug)]
 pub struct Sound;
 
+/// Whoever may sign for a key.
+struct Hand(PublicKey);
+
+impl Signer for Hand {
+    fn sign(&self, message: &[u8]) -> Signature {
+        let digest = Digest::of_parts(Domain::Signature, &[&self.0.0, message]).0;
+        Signature(std::array::from_fn(|at| digest[at % 32]))
+    }
+}
+
 impl Suite for Sound {
     fn public(&self, secret: &SecretKey) -> PublicKey {
         PublicKey(secret.0)
     }
 
-    fn sign(&self, secret: &SecretKey, message: &[u8]) -> Signature {
-        let digest = Digest::of_parts(Domain::Signature, &[&secret.0, message]).0;
-        Signature(std::array::from_fn(|at| digest[at % 32]))
+    fn signer(&self, secret: &SecretKey) -> Arc<dyn Signer> {
+        Arc::new(Hand(self.public(secret)))
     }
 
     fn verify(&self, public: &PublicKey, message: &[u8], signature: &Signature) -> bool {
-        self.sign(&SecretKey(public.0), message) == *signature
+        Hand(*public).sign(message) == *signature
     }
 
     fn verify_batch(&self, items: &[(PublicKey, &[u8], Signature)]) -> bool {
