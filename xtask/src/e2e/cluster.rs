@@ -1,8 +1,8 @@
 //! A four-process cluster under real data, with a crash, a liar and a blackout.
 //!
 //! The faults come one after the other, for four replicas tolerate one at a time: replica 2 is killed and restarted
-//! while the first half loads; when it has caught up by itself, replica 3 lies while the second half loads. Then, in the
-//! middle of writes that replace what was loaded, all of them are killed at once.
+//! while the first half loads; when it has caught up by itself, replica 3 lies while the second half loads. Then, in
+//! the middle of writes that replace what was loaded, all of them are killed at once.
 
 use super::redis::Redis;
 use super::running::Running;
@@ -61,10 +61,10 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     cluster.check_either(&first[acknowledged..], &renewed[acknowledged..])?;
     cluster.wait_for_one_root()?;
     Ok(format!(
-        "{KEYS} keys in {:.0} s through a crash (caught up {:.1} s after the load) and a liar; a blackout after {} more",
+        "{KEYS} keys in {:.0} s through a crash (caught up {:.1} s after the load) and a liar; \
+         a blackout after {acknowledged} more",
         loaded.as_secs_f64(),
-        catch_up.as_secs_f64(),
-        acknowledged
+        catch_up.as_secs_f64()
     ))
 }
 
