@@ -124,10 +124,12 @@ fn test(tally: &mut Tally, log: &str, kinds: &[&str]) -> Result<String> {
     Ok(format!("{} passed", tally.add(&output)?))
 }
 
-/// The fuzz targets are a workspace of their own: what they share has tests too.
+/// The fuzz targets are a workspace of their own, held to the same rules; what they share has tests too.
 fn fuzz_test(tally: &mut Tally) -> Result<String> {
     let manifest = ["--manifest-path", "fuzz/Cargo.toml"];
     quiet("fuzz-test", &[&["fmt", "--check"], &manifest[..]].concat())?;
+    let strict = ["--all-targets", "--locked", "--", "-D", "warnings"];
+    quiet("fuzz-test", &[&["clippy"], &manifest[..], &strict].concat())?;
     test(tally, "fuzz-test", &[&manifest[..], &["--lib"]].concat())
 }
 

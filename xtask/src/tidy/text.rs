@@ -14,7 +14,11 @@ const MACHINE_PATHS: [&str; 4] =
 
 /// Written by programs; their lines are as long as they are.
 fn is_generated(path: &str) -> bool {
-    path.ends_with(".lock") || path.ends_with(".snap") || path.ends_with(".svg") || path.ends_with(".json")
+    path.starts_with("fuzz/seeds/")
+        || path.ends_with(".lock")
+        || path.ends_with(".snap")
+        || path.ends_with(".svg")
+        || path.ends_with(".json")
 }
 
 /// Checks all files.
