@@ -128,13 +128,15 @@ fn listing() -> String {
 
 #[test]
 fn documentation_shows_the_bytes_that_we_send() {
-    const BEGIN: &str = "```text\n";
+    const BEGIN: &str = "```text\nREQUEST\n";
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/wire.md");
     let document = std::fs::read_to_string(&path).expect("the page exists");
     let (before, rest) = document.split_once(BEGIN).expect("the page has a listing");
     let (shown, after) = rest.split_once("```").expect("the listing ends");
+    let shown = format!("REQUEST\n{shown}");
     if std::env::var_os("BEZANT_WRITE_DOCS").is_some() {
-        std::fs::write(&path, [before, BEGIN, &listing(), "```", after].concat()).expect("the page can be written");
+        std::fs::write(&path, [before, "```text\n", &listing(), "```", after].concat())
+            .expect("the page can be written");
     } else {
         assert_eq!(shown, listing(), "docs/wire.md is behind, or the bytes changed unnoticed");
     }
