@@ -22,6 +22,8 @@ use std::thread::JoinHandle;
 /// How long the first requests wait for connections to replicas that neither answer nor refuse. Without the wait the
 /// replies of replicas that are connected a moment later would be lost, and asked for again after `client_retry`.
 const CONNECT_GRACE: Duration = Duration::from_millis(1_000);
+/// Connections that may be under way at once: a replica lets only so many wait unauthenticated.
+const DIALS_MAX: usize = 512;
 /// How often the status is published, at most.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -188,6 +190,7 @@ struct Engine<D> {
     /// By connection, then replica.
     dialers: Vec<Vec<Dialer>>,
     links: BTreeMap<LinkId, (usize, ReplicaId)>,
+    links_up: usize,
     sessions: Vec<Session>,
     sessions_per_connection: usize,
     first_session: u32,
@@ -223,6 +226,7 @@ impl<D: Driver> Engine<D> {
             driver,
             dialers: (0..options.connections).map(dialers).collect(),
             links: BTreeMap::new(),
+            links_up: 0,
             sessions: (0..options.sessions()).map(session).collect(),
             sessions_per_connection: per_connection,
             first_session: first,
@@ -269,12 +273,15 @@ impl<D: Driver> Engine<D> {
                 Event::Up(link, _) => {
                     if let Some(dialer) = self.dialer(link) {
                         dialer.on_up();
+                        self.links_up += 1;
                     }
                 }
                 Event::Down(link, reason) => {
                     let now = self.now;
                     if let Some(dialer) = self.dialer(link) {
+                        let was_up = dialer.is_up();
                         dialer.on_down(reason, now);
+                        self.links_up -= usize::from(was_up);
                     }
                     self.links.remove(&link);
                 }
@@ -296,10 +303,15 @@ impl<D: Driver> Engine<D> {
             return None;
         }
         let mut next = None;
+        let mut under_way = self.links.len() - self.links_up;
         for (connection, dialers) in self.dialers.iter_mut().enumerate() {
             for (replica, dialer) in dialers.iter_mut().enumerate().filter(|(_, dialer)| dialer.link().is_none()) {
+                if under_way >= DIALS_MAX {
+                    return next;
+                }
                 let again = dialer.tick(&mut self.hub, self.now);
                 if let Some(link) = dialer.link() {
+                    under_way += 1;
                     self.links.insert(link, (connection, ReplicaId(replica as u8)));
                 }
                 next = [next, again].into_iter().flatten().min();
@@ -432,7 +444,7 @@ impl<D: Driver> Engine<D> {
             counters: self.keyring.counters().clone(),
             passes: self.passes,
             rejected: self.rejected,
-            links_up: self.dialers.iter().flatten().filter(|dialer| dialer.is_up()).count(),
+            links_up: self.links_up,
             cpu: CpuTime::now(),
         }
     }

@@ -15,7 +15,7 @@
 //!
 //! What nobody can do: an unauthenticated connection holds [`handshake::HANDSHAKE_BYTES_MAX`] bytes and lives
 //! [`HANDSHAKE_SECONDS_MAX`] seconds, there are at most [`UNAUTHENTICATED_MAX`] of them per port, and the newest
-//! pushes the oldest out. A flooding client shares with all other clients what one replica gets alone. A
+//! pushes the oldest out after a second. A flooding client shares with all other clients what one replica gets alone. A
 //! peer that never reads fills its own queue and loses frames (a replica: the protocol sends again) or its connection
 //! (a client).
 

@@ -18,6 +18,10 @@ const ACCEPTS_PER_PASS: usize = 64;
 /// How long accepting rests after the system refused it (for lack of descriptors, say).
 const ACCEPT_REST: Duration = Duration::from_millis(100);
 
+/// How long accepting rests while as many as may are waiting to be authenticated.
+const FULL_REST: Duration = Duration::from_millis(5);
+/// How long a connection may take to authenticate before newer ones push it out.
+const UNDISTURBED: Duration = Duration::from_secs(1);
 /// Connections that the system may keep for us until we accept them; it has a limit of its own.
 const BACKLOG: i32 = 4096;
 
@@ -59,6 +63,10 @@ impl Hub {
             return;
         }
         for _ in 0..ACCEPTS_PER_PASS {
+            if !self.has_room(at) {
+                self.listeners[at].rest_until = Some(Instant::now() + FULL_REST);
+                return;
+            }
             match self.listeners[at].socket.accept() {
                 Ok((socket, _)) => self.accepted(at, socket),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -87,10 +95,25 @@ impl Hub {
         let Ok(tls) = self.tls.as_ref().map(TlsSettings::accept).transpose() else { return };
         let Ok(id) = self.insert(socket, tls, State::Shaking(handshake), Some(port)) else { return };
         self.listeners[at].shaking.push_back(id);
-        if self.listeners[at].shaking.len() > UNAUTHENTICATED_MAX {
-            let oldest = self.listeners[at].shaking.pop_front().expect("it is not empty");
+    }
+
+    /// Whether one more connection may wait unauthenticated. If the room is full, the oldest goes, but not before it
+    /// has had time to finish; the others wait at the door as long.
+    fn has_room(&mut self, at: usize) -> bool {
+        if self.listeners[at].shaking.len() < UNAUTHENTICATED_MAX {
+            return true;
+        }
+        let mut shaking = std::mem::take(&mut self.listeners[at].shaking);
+        shaking.retain(|&id| self.link(id).is_some_and(|link| link.peer().is_none()));
+        if shaking.len() >= UNAUTHENTICATED_MAX
+            && let Some(&oldest) = shaking.front()
+            && self.link(oldest).is_some_and(|link| link.opened.elapsed() >= UNDISTURBED)
+        {
+            shaking.pop_front();
             self.close_unless_up(oldest);
         }
+        self.listeners[at].shaking = shaking;
+        self.listeners[at].shaking.len() < UNAUTHENTICATED_MAX
     }
 
     fn close_unless_up(&mut self, id: LinkId) {
