@@ -199,3 +199,30 @@ fn futures_complete_as_well() {
         }
     }
 }
+
+#[test]
+fn hostile_bytes_on_every_port_disturb_nobody() {
+    use std::io::Write;
+    let running = Running::start(ClientAuth::Mac, Channel::Plain);
+    let client = running.client();
+    let ports: Vec<SocketAddr> = running.replica_ports.iter().chain(&running.client_ports).copied().collect();
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let until = std::sync::Arc::clone(&stop);
+    let attacker = std::thread::spawn(move || {
+        let mut random = [0; 512];
+        let mut open = std::collections::VecDeque::new();
+        while !until.load(std::sync::atomic::Ordering::Relaxed) {
+            getrandom::fill(&mut random).unwrap();
+            for port in &ports {
+                let Ok(mut socket) = std::net::TcpStream::connect(port) else { continue };
+                let _ = socket.write_all(&random);
+                open.push_back(socket);
+            }
+            open.drain(..open.len().saturating_sub(200));
+        }
+    });
+    increment(&client, 2000);
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    attacker.join().unwrap();
+    assert_eq!(read(&client), 2000);
+}

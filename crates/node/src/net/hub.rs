@@ -30,6 +30,10 @@ use std::time::{Duration, Instant};
 const SCRATCH_BYTES: usize = 256 << 10;
 /// Readiness events taken per pass.
 const EVENTS_PER_PASS: usize = 1024;
+/// How long a connection is silent before the system asks whether the other side still lives.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+/// How long the other side's system may leave bytes unacknowledged, in milliseconds.
+const UNACKNOWLEDGED_MS_MAX: u32 = 10_000;
 /// Tokens from here on are listeners and the waker; links are below.
 const FIRST_LISTENER: usize = usize::MAX - 8;
 const WAKER: Token = Token(usize::MAX - 1);
@@ -568,10 +572,12 @@ fn raise_descriptor_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// Small requests must not wait for an acknowledgement, and a peer whose machine died must be noticed one day. Where
-/// the system refuses either, the connection still works.
+/// Small requests must not wait for an acknowledgement, and a peer that is cut off must be noticed in seconds, so that it
+/// is dialled anew as soon as it is back. Where the system refuses, the connection still works.
 fn prepare(socket: &TcpStream) {
+    use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepidle, set_tcp_user_timeout};
     let _ = socket.set_nodelay(true);
-    let _ = rustix::net::sockopt::set_socket_keepalive(socket, true);
-    let _ = rustix::net::sockopt::set_tcp_keepidle(socket, Duration::from_secs(30));
+    let _ = set_socket_keepalive(socket, true);
+    let _ = set_tcp_keepidle(socket, KEEPALIVE_IDLE);
+    let _ = set_tcp_user_timeout(socket, UNACKNOWLEDGED_MS_MAX);
 }

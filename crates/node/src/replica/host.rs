@@ -21,6 +21,8 @@ const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
 const STOP_PATIENCE: Duration = Duration::from_millis(1_000);
 /// Messages that may wait for the log before the replica stops reading: only a full disk gets it there.
 const HELD_MAX: usize = 1 << 16;
+/// How long it then rests between two looks at the log.
+const FULL_REST: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// All of a host that can be made before its machine exists, and on another thread.
 pub(super) struct Parts {
@@ -140,6 +142,9 @@ impl<R: Hosted> Host<R> {
         self.now = self.clock.now();
         self.passes += 1;
         self.check_log()?;
+        if self.held.len() >= HELD_MAX {
+            std::thread::sleep(FULL_REST);
+        }
         while self.held.len() < HELD_MAX
             && let Some(event) = self.parts.hub.next_event()
         {
