@@ -197,11 +197,12 @@ fn authenticated(server: &mut Hub, address: SocketAddr) -> TcpStream {
         }
     }
     socket.set_nonblocking(false).unwrap();
-    let Progress::Done(_, Some(proof)) = handshake.receive(answer[4..].to_vec().into(), &keyring) else { panic!() };
+    let Progress::Reply(proof) = handshake.receive(answer[4..].to_vec().into(), &keyring) else { panic!() };
     say(&mut socket, &proof);
     while server.metrics().clients.connections == 0 {
         pass(server, &mut Vec::new());
     }
+    // READY stays unread.
     socket
 }
 

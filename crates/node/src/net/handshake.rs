@@ -1,10 +1,11 @@
 //! Who is at the other end: mutual authentication with the keys that the cluster file pins.
 //!
-//! Upon connecting, three frames cross:
+//! Upon connecting, four frames cross:
 //!
 //! 1. initiator → acceptor: HELLO(magic, version, cluster digest, who, nonce);
 //! 2. acceptor → initiator: ANSWER(its own HELLO, MAC over both HELLOs);
-//! 3. initiator → acceptor: PROOF(MAC over both HELLOs).
+//! 3. initiator → acceptor: PROOF(MAC over both HELLOs);
+//! 4. acceptor → initiator: READY: from now on replies find their way.
 //!
 //! Either side may say REFUSE(reason) instead, so that the other can tell its operator why. The MACs are those of the
 //! pairwise keys. The MAC'd statement names the direction and the channel binding (the TLS exporter of this very
@@ -185,6 +186,7 @@ enum Frame {
     Hello(Hello),
     Answer(Hello, Tag),
     Proof(Tag),
+    Ready,
     Refuse(LinkRefusal),
 }
 
@@ -204,6 +206,7 @@ impl Wire for Frame {
                 out.push(b'P');
                 tag.encode(out);
             }
+            Self::Ready => out.push(b'Y'),
             Self::Refuse(reason) => {
                 out.push(b'R');
                 reason.encode(out);
@@ -215,6 +218,7 @@ impl Wire for Frame {
             b'H' => Ok(Self::Hello(Wire::decode(reader)?)),
             b'A' => Ok(Self::Answer(Wire::decode(reader)?, Wire::decode(reader)?)),
             b'P' => Ok(Self::Proof(Wire::decode(reader)?)),
+            b'Y' => Ok(Self::Ready),
             b'R' => Ok(Self::Refuse(Wire::decode(reader)?)),
             _ => Err(WireError::UnknownTag),
         }
@@ -270,7 +274,7 @@ pub enum Progress {
 pub struct Handshake {
     expect: Expect,
     mine: Hello,
-    /// The initiator's HELLO, once the acceptor has it.
+    /// The other side's HELLO; at the initiator, once it has been proved.
     theirs: Option<Hello>,
     binding: Vec<u8>,
 }
@@ -321,8 +325,9 @@ impl Handshake {
         let outcome = match (frame, self.is_initiator(), self.theirs) {
             (Frame::Refuse(reason), _, _) => return Progress::RefusedByPeer(reason),
             (Frame::Hello(hello), false, None) => self.on_hello(hello, keyring),
-            (Frame::Answer(hello, tag), true, None) => self.on_answer(&hello, &tag, keyring),
+            (Frame::Answer(hello, tag), true, None) => self.on_answer(hello, &tag, keyring),
             (Frame::Proof(tag), false, Some(theirs)) => self.on_proof(&theirs, &tag, keyring),
+            (Frame::Ready, true, Some(theirs)) => Ok(Progress::Done(theirs.who, None)),
             _ => Err(LinkRefusal::NotBezant),
         };
         outcome.unwrap_or_else(refused)
@@ -342,19 +347,19 @@ impl Handshake {
         Ok(Progress::Reply(Frame::Answer(self.mine, tag).to_bytes()))
     }
 
-    fn on_answer(&mut self, hello: &Hello, tag: &Tag, keyring: &Keyring) -> Result<Progress, LinkRefusal> {
-        self.admit(hello, keyring)?;
+    fn on_answer(&mut self, hello: Hello, tag: &Tag, keyring: &Keyring) -> Result<Progress, LinkRefusal> {
+        self.admit(&hello, keyring)?;
         let other = hello.who.principal();
-        if !keyring.check(other, &self.statement(false, hello), tag) {
+        if !keyring.check(other, &self.statement(false, &hello), tag) {
             return Err(LinkRefusal::BadProof);
         }
-        let proof = Frame::Proof(keyring.tag(other, &self.statement(true, hello)));
-        Ok(Progress::Done(hello.who, Some(proof.to_bytes())))
+        self.theirs = Some(hello);
+        Ok(Progress::Reply(Frame::Proof(keyring.tag(other, &self.statement(true, &hello))).to_bytes()))
     }
 
     fn on_proof(&mut self, theirs: &Hello, tag: &Tag, keyring: &Keyring) -> Result<Progress, LinkRefusal> {
         if keyring.check(theirs.who.principal(), &self.statement(true, theirs), tag) {
-            Ok(Progress::Done(theirs.who, None))
+            Ok(Progress::Done(theirs.who, Some(Frame::Ready.to_bytes())))
         } else {
             Err(LinkRefusal::BadProof)
         }
@@ -397,11 +402,13 @@ mod tests {
             }
             other => panic!("{other:?}"),
         };
-        match dialler.receive(answer.into(), a) {
-            Progress::Done(peer, Some(proof)) => {
-                (Progress::Done(peer, None), Some(acceptor.receive(proof.into(), b.0)))
-            }
-            other => (other, None),
+        let proof = match dialler.receive(answer.into(), a) {
+            Progress::Reply(proof) => proof,
+            other => return (other, None),
+        };
+        match acceptor.receive(proof.into(), b.0) {
+            Progress::Done(peer, Some(ready)) => (dialler.receive(ready.into(), a), Some(Progress::Done(peer, None))),
+            other => (Progress::Reply(Vec::new()), Some(other)),
         }
     }
 
