@@ -1,0 +1,157 @@
+//! Visits: each readable link in turn, up to its share, one frame at a time.
+
+use super::super::handshake::{Handshake, LinkRefusal, Progress};
+use super::super::link::{CloseReason, LinkId, ReadOutcome, State};
+use super::super::{CLIENT_CONNECTIONS_MAX, CLIENT_PASS_BYTES_MAX, PASS_BYTES_MAX, PASS_FRAMES_MAX};
+use super::{CLIENTS, Event, Hub, Port, REPLICAS, SCRATCH_BYTES, class};
+use bytes::Bytes;
+
+/// The link that is being read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Visit {
+    pub(super) index: u32,
+    bytes_left: usize,
+    frames_left: usize,
+}
+
+impl Hub {
+    /// The next thing that happened in this pass.
+    pub fn next_event(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Some(event);
+            }
+            let visit = match self.visit {
+                Some(visit) => visit,
+                None => self.begin_visit()?,
+            };
+            if let Some(event) = self.advance(visit) {
+                return Some(event);
+            }
+        }
+    }
+
+    fn begin_visit(&mut self) -> Option<Visit> {
+        for queue in [REPLICAS, CLIENTS] {
+            if queue == CLIENTS && (self.client_bytes_left == 0 || self.client_frames_left == 0) {
+                return None;
+            }
+            while self.visits_left[queue] > 0 {
+                self.visits_left[queue] -= 1;
+                let index = self.queues[queue].pop_front()?;
+                let Some(link) = self.links[index as usize].as_mut().filter(|link| link.queued) else { continue };
+                link.queued = false;
+                let (bytes_left, frames_left) = if queue == CLIENTS {
+                    (self.client_bytes_left.min(CLIENT_PASS_BYTES_MAX), self.client_frames_left)
+                } else {
+                    (PASS_BYTES_MAX, PASS_FRAMES_MAX)
+                };
+                let visit = Visit { index, bytes_left, frames_left };
+                self.visit = Some(visit);
+                return Some(visit);
+            }
+        }
+        None
+    }
+
+    /// One frame or one read of the visited link.
+    fn advance(&mut self, mut visit: Visit) -> Option<Event> {
+        let Some(Some(link)) = self.links.get_mut(visit.index as usize) else {
+            self.visit = None;
+            return None;
+        };
+        let client = link.is_client_class();
+        let frame = link.input.next(link.frame_bytes_max());
+        match frame {
+            Ok(Some(frame)) => {
+                visit.frames_left -= 1;
+                if client {
+                    self.client_frames_left = self.client_frames_left.saturating_sub(1);
+                }
+                self.visit = (visit.frames_left > 0).then_some(visit);
+                let id = LinkId { index: visit.index, generation: link.generation };
+                let peer = link.peer();
+                if self.visit.is_none() {
+                    self.enqueue(visit.index);
+                }
+                return match peer {
+                    Some(peer) => {
+                        class(&mut self.metrics, client).frames_in += 1;
+                        Some(Event::Frame(id, peer, frame))
+                    }
+                    None => {
+                        self.shake(id, frame);
+                        None
+                    }
+                };
+            }
+            Ok(None) => self.read_more(visit, client),
+            Err(_) if link.peer().is_some() => self.close(visit.index, CloseReason::Oversized),
+            Err(_) => self.refuse(visit.index, LinkRefusal::NotBezant, &Handshake::refuse(LinkRefusal::NotBezant)),
+        }
+        None
+    }
+
+    fn read_more(&mut self, mut visit: Visit, client: bool) {
+        let Some(link) = self.links[visit.index as usize].as_mut() else { return };
+        if !link.readable || visit.bytes_left == 0 {
+            self.visit = None;
+            if link.readable {
+                self.enqueue(visit.index);
+            }
+            self.account(visit.index);
+            return;
+        }
+        let gulp = visit.bytes_left.min(SCRATCH_BYTES);
+        self.metrics.reads += 1;
+        match link.read(&mut self.scratch[..gulp]) {
+            ReadOutcome::Some(count) => {
+                visit.bytes_left -= count;
+                if client {
+                    self.client_bytes_left = self.client_bytes_left.saturating_sub(count);
+                }
+                class(&mut self.metrics, client).bytes_in += count as u64;
+                self.visit = Some(visit);
+                self.mark_dirty(visit.index);
+            }
+            ReadOutcome::TlsFailed => self.close(visit.index, CloseReason::TlsFailed),
+            ReadOutcome::Nothing => self.visit = Some(visit),
+            ReadOutcome::Ended => self.close(visit.index, CloseReason::Ended),
+            ReadOutcome::Failed => self.close(visit.index, CloseReason::Failed),
+        }
+    }
+
+    fn shake(&mut self, id: LinkId, frame: Bytes) {
+        let Some(Some(link)) = self.links.get_mut(id.index as usize) else { return };
+        let State::Shaking(handshake) = &mut link.state else { return };
+        match handshake.receive(frame, &self.keyring) {
+            Progress::Reply(reply) => link.queue(&[&reply]),
+            Progress::Done(peer, reply) => {
+                if link.port == Some(Port::Clients) && self.metrics.clients.connections >= CLIENT_CONNECTIONS_MAX as u64
+                {
+                    let reason = LinkRefusal::TooMany;
+                    return self.refuse(id.index, reason, &Handshake::refuse(reason));
+                }
+                if let Some(reply) = reply {
+                    link.queue(&[&reply]);
+                }
+                self.client_buffered -= std::mem::take(&mut link.accounted);
+                link.up(peer);
+                class(&mut self.metrics, link.is_client_class()).connections += 1;
+                self.events.push_back(Event::Up(id, peer));
+            }
+            Progress::Refused(reason, reply) => return self.refuse(id.index, reason, &reply),
+            Progress::RefusedByPeer(reason) => return self.close(id.index, CloseReason::RefusedByPeer(reason)),
+        }
+        self.mark_dirty(id.index);
+    }
+
+    fn refuse(&mut self, index: u32, reason: LinkRefusal, reply: &[u8]) {
+        let Some(link) = self.links[index as usize].as_mut() else { return };
+        link.queue(&[reply]);
+        // Best effort: whoever does not take these few bytes at once never learns why.
+        let _ = link.write();
+        *self.metrics.refused.entry(reason).or_default() += 1;
+        self.close(index, CloseReason::Refused(reason));
+    }
+}
