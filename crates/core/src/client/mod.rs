@@ -163,6 +163,25 @@ impl Client {
         self.call = Some(Call::new(request, now, submit.deadline, self.cluster.limits.client_retry));
     }
 
+    /// Asks for the outcome of an earlier request of this session that ended as [`Completion::Unknown`]: the same
+    /// operation under the same timestamp, so that it is executed at most once. A session that has sent a later
+    /// request since learns only that this one is too old.
+    ///
+    /// # Panics
+    /// If a request is outstanding.
+    pub fn ask_again(&mut self, now: Instant, timestamp: Timestamp, submit: Submit, out: &mut Outbox<Self>) {
+        assert!(self.call.is_none(), "one request at a time; the host keeps a queue");
+        self.last_timestamp = self.last_timestamp.max(timestamp);
+        let request = Request::new(self.instance, self.id, timestamp, false, submit.operation)
+            .authenticate(&self.cluster, &self.keyring);
+        out.send(Destination::Replicas, Message::Request(request.clone()));
+        self.set_retry(now + self.cluster.limits.client_retry, out);
+        if let Some(at) = submit.deadline {
+            self.set_deadline(at, out);
+        }
+        self.call = Some(Call::new(request, now, submit.deadline, self.cluster.limits.client_retry));
+    }
+
     fn request(&mut self, now: Instant, operation: Bytes, read_only: bool) -> Request {
         self.last_timestamp = Timestamp(now.0.max(self.last_timestamp.0 + 1));
         Request::new(self.instance, self.id, self.last_timestamp, read_only, operation)
