@@ -155,17 +155,23 @@ fn the_primary_dies_and_every_call_is_still_answered() {
 }
 
 #[test]
-fn without_enough_replicas_a_call_ends_as_unknown_and_says_what_each_replica_did() {
-    let mut running = Running::start(ClientAuth::Mac, Channel::Plain);
+fn without_enough_replicas_a_call_ends_as_unknown_says_what_each_replica_did_and_can_be_asked_again() {
+    let mut running = Running::start_on(Some(Directory::new()), ClientAuth::Mac, Channel::Plain);
     let client = running.client();
     increment(&client, 1);
     running.kill(1);
     running.kill(3);
     let call = client.execute(Bytes::copy_from_slice(&Counter::add(1)), Duration::from_millis(300));
-    let Err(CallError::Unknown { replicas, .. }) = call.wait() else { panic!() };
+    let Err(CallError::Unknown { id, replicas }) = call.wait() else { panic!() };
     let said = |id: u8| replicas.iter().find(|(replica, _)| *replica == ReplicaId(id)).unwrap().1.clone();
     assert!(said(0).contains("connected") || said(0).contains("add up"), "{replicas:?}");
     assert!(said(3).starts_with("not connected: "), "{replicas:?}");
+    running.restart(1);
+    let result = client.ask_again(id, Bytes::copy_from_slice(&Counter::add(1)), PATIENCE).wait().unwrap();
+    assert_eq!(result.as_ref(), 2u64.to_le_bytes());
+    let result = client.ask_again(id, Bytes::copy_from_slice(&Counter::add(1)), PATIENCE).wait();
+    assert_eq!(result, Err(CallError::Forgotten));
+    assert_eq!(read(&client), 2);
 }
 
 #[test]

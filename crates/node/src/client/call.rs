@@ -14,7 +14,8 @@ use std::task::{Context, Poll, Waker};
 pub enum CallError {
     /// The replicas agree that it was not executed and never will be.
     Rejected(Refusal),
-    /// The deadline passed without enough equal answers: it may have been executed, or may be yet.
+    /// The deadline passed without enough equal answers: it may have been executed, or may be yet. See
+    /// [`Client::ask_again`](super::Client::ask_again).
     Unknown {
         /// Names the request: its session and number.
         id: (ClientId, Timestamp),
@@ -23,6 +24,8 @@ pub enum CallError {
     },
     /// It was not sent, because too many calls are under way already.
     NotSent,
+    /// It cannot be asked for again: its session has gone on to other requests. Look at the service's state instead.
+    Forgotten,
     /// The client has been closed.
     Closed,
 }
@@ -40,6 +43,7 @@ impl fmt::Display for CallError {
                 Ok(())
             }
             Self::NotSent => f.write_str("not sent: all sessions were busy until the deadline, or the queue was full"),
+            Self::Forgotten => f.write_str("too late to ask again: its session has gone on to other requests"),
             Self::Closed => f.write_str("the client is closed"),
         }
     }

@@ -5,13 +5,13 @@ use crate::net::{Channel, Dialer, Event, Hub, HubOptions, LinkId, NetMetrics, Pe
 use crate::replica::CpuTime;
 use bezant_core::auth::{Counters, Ed25519, Keyring, PublicKeys, SecretKey};
 use bezant_core::client::{Answer, Client as Logical, ClientTimer, Completed, Completion, Submit};
-use bezant_core::cluster::{ClientId, Cluster, IdentityId, ReplicaId};
+use bezant_core::cluster::{ClientId, Cluster, IdentityId, ReplicaId, Timestamp};
 use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
 use bezant_core::message::Message;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use mio::Waker;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -84,6 +84,17 @@ pub struct Finished {
     pub explanation: Vec<(ReplicaId, String)>,
 }
 
+/// A request whose outcome was unknown.
+#[derive(Debug)]
+pub struct Again {
+    /// The engine's number of the session.
+    pub session: usize,
+    /// The request's.
+    pub timestamp: Timestamp,
+    /// The same operation as before.
+    pub submit: Submit,
+}
+
 /// Where requests come from and results go to, on the engine's own thread.
 pub trait Driver: Send + 'static {
     /// The next request of a free session, if there is one. Asked when a session has become free and when the engine
@@ -92,6 +103,15 @@ pub trait Driver: Send + 'static {
 
     /// A request has ended.
     fn on_finished(&mut self, finished: Finished);
+
+    /// Whether a session whose request ended as unknown is kept aside, as long as at least half of all sessions are
+    /// left, so that it can be asked again.
+    const KEEPS_UNKNOWN: bool = false;
+
+    /// A request that is to be asked for again, if there is one. Its session must be free.
+    fn again(&mut self) -> Option<Again> {
+        None
+    }
 
     /// Gives up what waited for too long. Returns when to be called again.
     fn expire(&mut self, _now: Instant) -> Option<Instant> {
@@ -195,6 +215,8 @@ struct Engine<D> {
     sessions_per_connection: usize,
     first_session: u32,
     idle: Vec<usize>,
+    /// Free sessions that are not used while others are: the last request's outcome is unknown. Oldest first.
+    kept: VecDeque<usize>,
     timers: BTreeSet<(Instant, usize, ClientTimer)>,
     outbox: Outbox<Logical>,
     encoded: Vec<u8>,
@@ -231,6 +253,7 @@ impl<D: Driver> Engine<D> {
             sessions_per_connection: per_connection,
             first_session: first,
             idle: (0..options.sessions()).rev().collect(),
+            kept: VecDeque::new(),
             timers: BTreeSet::new(),
             outbox: Outbox::new(),
             encoded: Vec::new(),
@@ -365,6 +388,13 @@ impl<D: Driver> Engine<D> {
         let connected = |dialer: &Dialer| dialer.is_up() || dialer.last().is_some();
         self.settled =
             self.settled || self.now >= self.start + CONNECT_GRACE || self.dialers.iter().flatten().all(connected);
+        while let Some(Again { session, timestamp, submit }) = self.driver.again() {
+            self.kept.retain(|kept| *kept != session);
+            self.idle.retain(|idle| *idle != session);
+            let mut outbox = std::mem::take(&mut self.outbox);
+            self.sessions[session].machine.ask_again(self.now, timestamp, submit, &mut outbox);
+            self.carry_out(session, outbox);
+        }
         while self.settled
             && let Some(&session) = self.idle.last()
             && let Some(submit) = self.driver.next(session, self.now)
@@ -377,6 +407,10 @@ impl<D: Driver> Engine<D> {
     fn step(&mut self, session: usize, input: Input<Logical>) {
         let mut outbox = std::mem::take(&mut self.outbox);
         self.sessions[session].machine.step(self.now, input, &mut outbox);
+        self.carry_out(session, outbox);
+    }
+
+    fn carry_out(&mut self, session: usize, mut outbox: Outbox<Logical>) {
         for effect in outbox.drain() {
             match effect {
                 Effect::Persist(never) => match never {},
@@ -389,12 +423,22 @@ impl<D: Driver> Engine<D> {
                 Effect::CancelTimer(timer) => self.cancel(session, timer),
                 Effect::Notify(completed) => {
                     let explanation = self.explain(session, &completed);
-                    self.idle.push(session);
+                    self.free(session, &completed);
                     self.driver.on_finished(Finished { session, completed, explanation });
                 }
             }
         }
         self.outbox = outbox;
+    }
+
+    fn free(&mut self, session: usize, completed: &Completed) {
+        if !D::KEEPS_UNKNOWN || completed.result != Completion::Unknown {
+            return self.idle.push(session);
+        }
+        self.kept.push_back(session);
+        if self.kept.len() > self.sessions.len() / 2 {
+            self.idle.extend(self.kept.pop_front());
+        }
     }
 
     /// Clients send requests only; those carry their own authentication and are the same for every receiver.

@@ -21,5 +21,5 @@ mod engine;
 mod pool;
 
 pub use call::{Call, CallError};
-pub use engine::{ClientOptions, Driver, EngineHandle, EngineStatus, Finished, run};
+pub use engine::{Again, ClientOptions, Driver, EngineHandle, EngineStatus, Finished, run};
 pub use pool::{Client, connect};

@@ -1,9 +1,10 @@
 //! The library's own [`Driver`]: calls of other threads wait for a free session.
 
 use super::call::{Call, CallError, Completer};
-use super::engine::{ClientOptions, Driver, EngineHandle, EngineStatus, Finished, run};
+use super::engine::{Again, ClientOptions, Driver, EngineHandle, EngineStatus, Finished, run};
 use crate::net::Clock;
 use bezant_core::client::{Completion, Submit};
+use bezant_core::cluster::{ClientId, Timestamp};
 use bezant_core::machine::Instant;
 use bytes::Bytes;
 use mio::Waker;
@@ -15,6 +16,9 @@ use std::time::Duration;
 /// Calls that may wait for a free session.
 const WAITING_MAX: usize = 1 << 16;
 
+/// Names a request: its session and number.
+type RequestId = (ClientId, Timestamp);
+
 #[derive(Debug)]
 struct Waiting {
     submit: Submit,
@@ -25,6 +29,8 @@ struct Waiting {
 #[derive(Debug, Default)]
 struct Inbox {
     calls: VecDeque<Waiting>,
+    /// Requests whose outcome was unknown and that are to be asked for again.
+    again: VecDeque<(RequestId, Waiting)>,
     closed: bool,
 }
 
@@ -65,7 +71,7 @@ pub struct Client(Arc<Shared>);
 /// If the keys are not those of the identity, or the system gives no readiness queue or thread.
 pub fn connect(options: ClientOptions) -> io::Result<Client> {
     let inbox = SharedInbox::default();
-    let engine = run(options, Pool { inbox: inbox.clone(), active: BTreeMap::new() })?;
+    let engine = run(options, Pool { inbox: inbox.clone(), active: BTreeMap::new(), unknown: BTreeMap::new() })?;
     let (waker, clock) = (engine.waker(), engine.clock());
     Ok(Client(Arc::new(Shared { inbox, waker, clock, engine: Some(engine) })))
 }
@@ -86,20 +92,35 @@ impl Client {
         self.call(operation, true, deadline)
     }
 
+    /// Asks again for a request that ended as [`CallError::Unknown`], with the same operation. It is executed at most
+    /// once, whether it had been before or not. The sooner the better: with many unknown outcomes the oldest sessions
+    /// are used for other requests, and then this ends as [`CallError::Forgotten`].
+    pub fn ask_again(&self, id: (ClientId, Timestamp), operation: Bytes, deadline: Duration) -> Call {
+        self.submit(Some(id), operation, false, deadline)
+    }
+
     fn call(&self, operation: Bytes, read_only: bool, deadline: Duration) -> Call {
+        self.submit(None, operation, read_only, deadline)
+    }
+
+    fn submit(&self, again: Option<RequestId>, operation: Bytes, read_only: bool, deadline: Duration) -> Call {
         let (call, completer) = Call::new();
         let micros = u64::try_from(deadline.as_micros()).unwrap_or(u64::MAX);
         let deadline = self.0.clock.now() + bezant_core::machine::Duration(micros);
         let submit = Submit { operation, read_only, deadline: Some(deadline) };
         let mut inbox = self.0.inbox.lock();
-        if inbox.closed || inbox.calls.len() >= WAITING_MAX {
+        if inbox.closed || inbox.calls.len() + inbox.again.len() >= WAITING_MAX {
             let reason = if inbox.closed { CallError::Closed } else { CallError::NotSent };
             drop(inbox);
             completer.complete(Err(reason));
             return call;
         }
-        inbox.calls.push_back(Waiting { submit, deadline, completer });
-        let first = inbox.calls.len() == 1;
+        let waiting = Waiting { submit, deadline, completer };
+        match again {
+            None => inbox.calls.push_back(waiting),
+            Some(id) => inbox.again.push_back((id, waiting)),
+        }
+        let first = inbox.calls.len() + inbox.again.len() == 1;
         drop(inbox);
         if first {
             // The engine is awake already, or its next pass finds the call.
@@ -114,6 +135,8 @@ impl Client {
 struct Pool {
     inbox: SharedInbox,
     active: BTreeMap<usize, Completer>,
+    /// By session: the request that it was last used for, if its outcome is unknown.
+    unknown: BTreeMap<usize, RequestId>,
 }
 
 impl Driver for Pool {
@@ -121,6 +144,7 @@ impl Driver for Pool {
         loop {
             let waiting = self.inbox.lock().calls.pop_front()?;
             if now < waiting.deadline {
+                self.unknown.remove(&session);
                 self.active.insert(session, waiting.completer);
                 return Some(waiting.submit);
             }
@@ -131,6 +155,9 @@ impl Driver for Pool {
     fn on_finished(&mut self, finished: Finished) {
         let Some(completer) = self.active.remove(&finished.session) else { return };
         let completed = finished.completed;
+        if completed.result == Completion::Unknown {
+            self.unknown.insert(finished.session, (completed.client, completed.timestamp));
+        }
         completer.complete(match completed.result {
             Completion::Done(result) => Ok(result),
             Completion::Refused(refusal) => Err(CallError::Rejected(refusal)),
@@ -138,6 +165,20 @@ impl Driver for Pool {
                 Err(CallError::Unknown { id: (completed.client, completed.timestamp), replicas: finished.explanation })
             }
         });
+    }
+
+    const KEEPS_UNKNOWN: bool = true;
+
+    fn again(&mut self) -> Option<Again> {
+        loop {
+            let (id, waiting) = self.inbox.lock().again.pop_front()?;
+            if let Some(session) = self.unknown.iter().find(|(_, kept)| **kept == id).map(|(session, _)| *session) {
+                self.unknown.remove(&session);
+                self.active.insert(session, waiting.completer);
+                return Some(Again { session, timestamp: id.1, submit: waiting.submit });
+            }
+            waiting.completer.complete(Err(CallError::Forgotten));
+        }
     }
 
     fn expire(&mut self, now: Instant) -> Option<Instant> {
