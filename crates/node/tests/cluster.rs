@@ -2,11 +2,11 @@
 
 mod support;
 
-use bezant_core::cluster::{ClientAuth, Cluster, ReplicaId};
+use bezant_core::cluster::{ClientAuth, Cluster};
 use bezant_core::compositions::Protocol;
 use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::services::Counter;
-use bezant_node::client::{CallError, Client, ClientOptions, connect};
+use bezant_node::client::{Client, ClientOptions, connect};
 use bezant_node::net::Channel;
 use bezant_node::replica::{MemoryLog, ReplicaHandle, ReplicaOptions, bind, run};
 use bytes::Bytes;
@@ -152,26 +152,6 @@ fn the_primary_dies_and_every_call_is_still_answered() {
     running.kill(0);
     increment(&client, 100);
     assert_eq!(read(&client), 200);
-}
-
-#[test]
-fn without_enough_replicas_a_call_ends_as_unknown_says_what_each_replica_did_and_can_be_asked_again() {
-    let mut running = Running::start_on(Some(Directory::new()), ClientAuth::Mac, Channel::Plain);
-    let client = running.client();
-    increment(&client, 1);
-    running.kill(1);
-    running.kill(3);
-    let call = client.execute(Bytes::copy_from_slice(&Counter::add(1)), Duration::from_millis(300));
-    let Err(CallError::Unknown { id, replicas }) = call.wait() else { panic!() };
-    let said = |id: u8| replicas.iter().find(|(replica, _)| *replica == ReplicaId(id)).unwrap().1.clone();
-    assert!(said(0).contains("connected") || said(0).contains("add up"), "{replicas:?}");
-    assert!(said(3).starts_with("not connected: "), "{replicas:?}");
-    running.restart(1);
-    let result = client.ask_again(id, Bytes::copy_from_slice(&Counter::add(1)), PATIENCE).wait().unwrap();
-    assert_eq!(result.as_ref(), 2u64.to_le_bytes());
-    let result = client.ask_again(id, Bytes::copy_from_slice(&Counter::add(1)), PATIENCE).wait();
-    assert_eq!(result, Err(CallError::Forgotten));
-    assert_eq!(read(&client), 2);
 }
 
 #[test]

@@ -4,8 +4,10 @@ use std::process::ExitCode;
 
 /// Run seeded simulations of a cluster with faults and liars, and check every one of them
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  bezant sim --seeds 0..1000\n  bezant sim --adversary each --seeds 0..100 --json\n  \
-    bezant sim --seed 7 --trace\n\nExit codes: 0 no violation · 1 a violation, with the command that replays it")]
+#[command(
+    after_help = "Examples:\n  bezant sim --seeds 0..1000\n  bezant sim --adversary each --seeds 0..100 --json\n  \
+    bezant sim --seed 7 --trace\n\nExit codes: 0 no violation · 1 a violation, with the command that replays it"
+)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     arguments: bezant_sim::command::Arguments,

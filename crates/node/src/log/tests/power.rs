@@ -82,11 +82,11 @@ impl PowerDisk {
 impl Disk for PowerDisk {
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         self.0.step();
-        Ok(self.file(path, Vec::new(), disk::RealDisk.create(path)?))
+        Ok(self.file(path, Vec::new(), RealDisk.create(path)?))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        Ok(self.file(path, std::fs::read(path)?, disk::RealDisk.open(path)?))
+        Ok(self.file(path, std::fs::read(path)?, RealDisk.open(path)?))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -94,13 +94,13 @@ impl Disk for PowerDisk {
         let mut state = self.0.state.lock().unwrap();
         let id = state.names.remove(from).unwrap();
         state.names.insert(to.to_owned(), id);
-        disk::RealDisk.rename(from, to)
+        RealDisk.rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.0.step();
         self.0.state.lock().unwrap().names.remove(path);
-        disk::RealDisk.remove(path)
+        RealDisk.remove(path)
     }
 
     fn sync_directory(&self, _: &Path) -> io::Result<()> {
