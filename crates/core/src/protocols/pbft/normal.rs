@@ -21,7 +21,7 @@ impl Pbft {
     pub(super) fn on_request(&mut self, context: &mut Ctx<'_>, request: Request, direct: bool) {
         let (client, digest) = (request.client, request.digest());
         let big = request.operation.len() > context.cluster.limits.inline_bytes_max;
-        match self.pool.add(request, &context.cluster.limits) {
+        match self.pool.add(request, direct, &context.cluster.limits) {
             // Clients send small requests to the backups, and big ones a second time, only when they wait too long.
             Ok(new) if direct && !(new && big) => self.suspect_primary(context, client),
             Ok(_) => {}
@@ -135,6 +135,8 @@ impl Pbft {
                 context.reject(from, Rejection::Equivocation);
             } else if proposed.batch.is_none() {
                 self.on_batch(context, from, batch);
+            } else if !proposed.accepted {
+                self.take_better_copy(context, sequence, batch);
             }
             return;
         }
@@ -162,6 +164,20 @@ impl Pbft {
             accepted: false,
         });
         self.keep(sequence, &batch);
+        self.try_accept(context, sequence);
+        self.advance(context);
+    }
+
+    /// The digest of a batch does not cover the clients' proofs: a copy with spoilt ones must not keep out a good one.
+    fn take_better_copy(&mut self, context: &mut Ctx<'_>, sequence: Sequence, batch: Arc<Batch>) {
+        if !batch.is_vouched() {
+            return;
+        }
+        self.batches.remove(&batch.digest());
+        self.keep(sequence, &batch);
+        if let Some(proposed) = self.slots.get_mut(&sequence).and_then(|slot| slot.proposed.as_mut()) {
+            proposed.batch = Some(batch);
+        }
         self.try_accept(context, sequence);
         self.advance(context);
     }
@@ -240,11 +256,14 @@ impl Pbft {
         let mut complete = true;
         for entry in &batch.entries {
             let Entry::Reference(reference) = entry else { continue };
-            if let Some((last, _)) = self.bodies.get_mut(&reference.digest) {
+            let waiting = self.pool.find(reference.client, reference.digest);
+            if let Some((last, body)) = self.bodies.get_mut(&reference.digest) {
                 *last = sequence.max(*last);
-                continue;
-            }
-            if let Some(request) = self.pool.find(reference.client, reference.digest).cloned() {
+                // A body that was fetched may have come with a spoilt proof.
+                if let (Vouched::No, Some(request)) = (body.vouched, waiting) {
+                    *body = request.clone();
+                }
+            } else if let Some(request) = waiting.cloned() {
                 self.keep_body(sequence, request);
             } else {
                 complete = false;

@@ -10,6 +10,8 @@ use alloc::vec::Vec;
 #[derive(Clone, Debug)]
 struct Waiting {
     request: Request,
+    /// It came from the client itself: nobody can have spoilt the parts of its proof that others check.
+    direct: bool,
     ticket: u64,
 }
 
@@ -29,8 +31,9 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Adds a request; a newer one of the same client replaces an older one. `Ok(false)`: known already.
-    pub(super) fn add(&mut self, request: Request, limits: &Limits) -> Result<bool, Rejection> {
+    /// Adds a request; a newer one of the same client replaces an older one. `Ok(false)`: known already; then a copy
+    /// from the client itself takes the place of one that was passed on.
+    pub(super) fn add(&mut self, request: Request, direct: bool, limits: &Limits) -> Result<bool, Rejection> {
         let client = request.client;
         if let Some(old) = self.waiting.get_mut(&client) {
             if old.request.timestamp > request.timestamp {
@@ -40,7 +43,9 @@ impl Pool {
                 if old.request.digest() != request.digest() {
                     return Err(Rejection::Equivocation);
                 }
-                old.request.vouched = old.request.vouched.max(request.vouched);
+                if direct && !old.direct && old.request.vouched != Vouched::Signature {
+                    (old.request, old.direct) = (request, true);
+                }
                 return Ok(false);
             }
             self.remove(client);
@@ -54,7 +59,7 @@ impl Pool {
         self.bytes = bytes;
         self.arrivals.insert(ticket, client);
         self.unproposed.insert(ticket, client);
-        self.waiting.insert(client, Waiting { request, ticket });
+        self.waiting.insert(client, Waiting { request, direct, ticket });
         Ok(true)
     }
 
@@ -187,7 +192,7 @@ mod tests {
         let limits = Limits { batch_requests_max: 3, batch_bytes_max: 100, ..Limits::default() };
         let mut pool = Pool::default();
         for session in 0..5 {
-            assert_eq!(pool.add(request(session, 1, 30), &limits), Ok(true));
+            assert_eq!(pool.add(request(session, 1, 30), true, &limits), Ok(true));
         }
         let sessions = |batch: Vec<Request>| batch.iter().map(|r| r.client.session).collect::<Vec<_>>();
         assert_eq!(sessions(pool.next_batch(&limits, |_| ())), [0, 1, 2]);
@@ -202,11 +207,11 @@ mod tests {
     fn memory_is_bounded_and_a_client_waits_with_one_request() {
         let limits = Limits { pending_requests_max: 2, pending_bytes_max: 50, ..Limits::default() };
         let mut pool = Pool::default();
-        assert_eq!(pool.add(request(1, 5, 30), &limits), Ok(true));
-        assert_eq!(pool.add(request(2, 5, 30), &limits), Err(Rejection::Overload));
-        assert_eq!(pool.add(request(1, 4, 1), &limits), Err(Rejection::StaleTimestamp));
-        assert_eq!(pool.add(request(1, 5, 29), &limits), Err(Rejection::Equivocation));
-        assert_eq!(pool.add(request(1, 6, 10), &limits), Ok(true));
+        assert_eq!(pool.add(request(1, 5, 30), true, &limits), Ok(true));
+        assert_eq!(pool.add(request(2, 5, 30), true, &limits), Err(Rejection::Overload));
+        assert_eq!(pool.add(request(1, 4, 1), true, &limits), Err(Rejection::StaleTimestamp));
+        assert_eq!(pool.add(request(1, 5, 29), true, &limits), Err(Rejection::Equivocation));
+        assert_eq!(pool.add(request(1, 6, 10), true, &limits), Ok(true));
         assert_eq!(pool.len(), 1);
     }
 }
