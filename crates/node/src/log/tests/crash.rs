@@ -110,6 +110,30 @@ fn rot_in_the_last_group_is_told_from_a_torn_write_by_its_mark() {
 }
 
 #[test]
+fn records_are_valid_in_their_place_only() {
+    let directory = Directory::initialised();
+    let mut log = directory.open().unwrap().log;
+    append(&mut log, 1..=4);
+    log.close().unwrap();
+    let bytes = directory.read(SEGMENT);
+    let (mark, record) = (37, 9 + record(1).to_bytes().len());
+    let place = |number: usize| HEADER_BYTES + mark + number * record..HEADER_BYTES + mark + (number + 1) * record;
+    for (from, to) in [(0, 1), (2, 1), (3, 0)] {
+        let mut moved = bytes.clone();
+        moved.copy_within(place(from), place(to).start);
+        assert!(matches!(recover(&directory, moved), Err(OpenError::Damaged { .. })), "{from} in the place of {to}");
+    }
+    // A whole segment of another log, of the same replica and the same length.
+    let other = Directory::initialised();
+    let mut log = other.open().unwrap().log;
+    append(&mut log, 1..=4);
+    log.close().unwrap();
+    let mut mixed = bytes;
+    mixed[HEADER_BYTES..].copy_from_slice(&other.read(SEGMENT)[HEADER_BYTES..]);
+    assert!(recover(&directory, mixed).unwrap().is_empty(), "nothing of it is valid here, nor are its marks");
+}
+
+#[test]
 fn a_missing_segment_is_damage() {
     let directory = Directory::initialised();
     let disk = Arc::new(FaultyDisk::default());
