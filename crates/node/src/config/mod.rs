@@ -1,7 +1,7 @@
 //! The files that operators write: `cluster.toml`, the same everywhere, and `node.toml`, one replica's own.
 //!
 //! A file is used only if every key is known and every value is in range; an error names file and line and says what
-//! was probably meant. [`reference`] is the one table that all of this, and `docs/configuration.md`, comes from.
+//! was probably meant. [`mod@reference`] is the one table that all of this, and `docs/configuration.md`, comes from.
 
 mod address;
 mod cluster;
