@@ -154,6 +154,36 @@ fn sections_are_written_as_they_should_be() {
     assert!(refused(&"#".repeat(2 << 20)).contains("larger than"));
 }
 
+/// Whatever stands in a file: it is refused with a line, or it means what it says.
+#[test]
+fn any_file_is_refused_or_reads_as_it_is_written() {
+    let good = good();
+    let mut state = 11u64;
+    let mut random = |bound: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % bound
+    };
+    let pieces = ["\"", "[", "]", "=", "\n", "-1", "0x7f", "{}", "true", "'", "\u{0}", "é", "[[replica]]\n", "f = 0\n"];
+    for _ in 0..400 {
+        let mut text = good.clone();
+        for _ in 0..=random(3) {
+            let at = random(text.len());
+            match random(3) {
+                0 => text.insert_str(at, pieces[random(pieces.len())]),
+                1 => drop(text.drain(at..(at + 1 + random(20)).min(text.len()))),
+                _ => text.truncate(at.max(1)),
+            }
+            if !text.is_ascii() || text.is_empty() {
+                break;
+            }
+        }
+        match ClusterConfig::parse("cluster.toml", &text) {
+            Ok(config) => assert_eq!(ClusterConfig::parse("cluster.toml", &config.to_toml()).unwrap(), config),
+            Err(error) => assert!(error.line.is_some() && !error.message.is_empty(), "{error}"),
+        }
+    }
+}
+
 #[test]
 fn quotes_in_names_survive() {
     let mut config = ClusterConfig::parse("cluster.toml", &good()).unwrap();

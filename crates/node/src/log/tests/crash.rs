@@ -110,6 +110,35 @@ fn rot_in_the_last_group_is_told_from_a_torn_write_by_its_mark() {
 }
 
 #[test]
+fn any_damage_is_survived_and_invents_nothing() {
+    let (directory, bytes, _, stop) = with_unsynced_tail();
+    let all: Vec<u64> = (1..=9).collect();
+    let mut random = Random(7);
+    for round in 0..300 {
+        let mut damaged = bytes.clone();
+        for _ in 0..=random.below(4) {
+            let (start, length) = (random.below(stop), 1 + random.below(40));
+            let end = damaged.len().min(start + length);
+            let target = random.below(damaged.len() - (end - start));
+            match random.below(4) {
+                0 => damaged[start..end].fill(random.below(256) as u8),
+                1 => damaged[start..end].iter_mut().for_each(|byte| *byte = random.below(256) as u8),
+                2 => damaged.copy_within(start..end, target),
+                _ => damaged.truncate(start.max(1)),
+            }
+            if damaged.len() < stop {
+                break;
+            }
+        }
+        match recover(&directory, damaged) {
+            Ok(found) => assert!(all.starts_with(&found), "round {round}: {found:?}"),
+            Err(OpenError::Damaged { .. } | OpenError::Version { .. } | OpenError::Foreign { .. }) => {}
+            Err(error) => panic!("round {round}: {error}"),
+        }
+    }
+}
+
+#[test]
 fn records_are_valid_in_their_place_only() {
     let directory = Directory::initialised();
     let mut log = directory.open().unwrap().log;

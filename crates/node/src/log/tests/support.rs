@@ -100,6 +100,18 @@ pub(super) fn flipped(bytes: &[u8], bit: usize) -> Vec<u8> {
     bytes
 }
 
+/// Numbers that look random and are the same every time (xorshift).
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound as u64) as usize
+    }
+}
+
 fn log_record(record: PbftRecord) -> LogRecord {
     LogRecord { instance: InstanceId(1), record }
 }
