@@ -12,6 +12,7 @@
 //! | who lies, and how? | [`byzantine`] |
 //! | what must be true? | [`checks`] |
 //! | what happened? | [`trace`], [`shrink`](mod@shrink) |
+//! | would we notice? | [`mutants`] |
 
 pub mod byzantine;
 pub mod caller;
@@ -19,6 +20,7 @@ pub mod checks;
 pub mod clock;
 pub mod command;
 pub mod disk;
+pub mod mutants;
 pub mod network;
 pub mod node;
 pub mod panics;

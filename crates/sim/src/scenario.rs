@@ -141,6 +141,9 @@ pub struct Scenario {
 /// More clocks than any run has processes: replicas, twins, clients.
 const CLOCKS: usize = 64;
 
+/// Time for a state transfer from silent liars, in microseconds: its time-outs do not scale with the limits.
+const TRANSFER: u64 = 60_000_000;
+
 impl Scenario {
     /// Draws the run that the options name.
     pub fn draw(options: &ScenarioOptions) -> Self {
@@ -183,7 +186,7 @@ impl Scenario {
         let spare = f - liars.len() - usize::from(amnesiac.is_some());
         let outsiders = if has(Feature::Outsiders) { &places[n - 1 - spare..n - 1] } else { &[] };
         let plan = Plan::draw(seed, safety, &limits, &has).with_requests_max(options.requests);
-        let liveness = 120 * limits.view_timeout_max.0 + 4 * plan.requests_total() * limits.view_timeout.0;
+        let liveness = TRANSFER + 120 * limits.view_timeout_max.0 + 4 * plan.requests_total() * limits.view_timeout.0;
         let places = schedule::Places { n, liars: &liars, amnesiac };
         Self {
             seed,
