@@ -2,8 +2,10 @@
 
 use crate::byzantine::{Adversary, Choice};
 use crate::scenario::{Feature, Scenario};
+use crate::seeds::{Saved, saved};
+use crate::shrink::shrink;
 use crate::world::Verdict;
-use crate::{RangeOptions, ScenarioOptions, Summary, run_range, run_traced, shrink::shrink};
+use crate::{RangeOptions, ScenarioOptions, Summary, run, run_range, run_traced};
 use bezant_core::compositions::Protocol;
 use clap::Args;
 use serde_json::json;
@@ -29,6 +31,9 @@ pub struct Arguments {
     /// The one seed to run
     #[arg(long)]
     seed: Option<u64>,
+    /// Run the saved seeds
+    #[arg(long, conflicts_with_all = ["seed", "seeds"])]
+    saved: bool,
     /// Features to do without, e.g. loss,crashes
     #[arg(long, value_delimiter = ',')]
     without: Vec<Feature>,
@@ -81,8 +86,16 @@ fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
 }
 
 impl Arguments {
+    /// The one run that `--seed` names, if it does and if the adversary is one.
+    pub fn scenario(&self) -> Option<ScenarioOptions> {
+        Some(self.options(self.adversary.parse().ok()?, self.seed?))
+    }
+
     /// Runs and prints.
     pub fn run(self) -> ExitCode {
+        if self.saved {
+            return run_saved();
+        }
         let choices = match self.adversary.as_str() {
             "each" => {
                 let named = Adversary::ALL.iter().copied().map(Choice::Only);
@@ -201,6 +214,27 @@ impl Arguments {
             print_violations(&verdict);
         }
     }
+}
+
+fn run_saved() -> ExitCode {
+    let saved = match saved() {
+        Ok(saved) => saved,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let mut failed = 0;
+    for Saved { options, why } in &saved {
+        let verdict = run(options);
+        if !verdict.violations.is_empty() {
+            failed += 1;
+            eprintln!("VIOLATION replay: {options} --trace\n  kept because: {why}");
+            print_violations(&verdict);
+        }
+    }
+    println!("{} saved seeds, {failed} violations", saved.len());
+    ExitCode::from(u8::from(failed > 0))
 }
 
 fn print_violations(verdict: &Verdict) {

@@ -207,7 +207,9 @@ mod tests {
             disk.write(record(1));
             disk.start_sync();
             disk.sync_done();
-            (2..6).for_each(|n| drop(disk.write(record(n))));
+            for n in 2..6 {
+                disk.write(record(n));
+            }
             disk.crash(&mut Rng::stream(seed, "crash"));
             let kept = disk.stored().log.len();
             assert!((1..=5).contains(&kept));

@@ -12,7 +12,7 @@
 //! | who lies, and how? | [`byzantine`] |
 //! | what must be true? | [`checks`] |
 //! | what happened? | [`trace`], [`shrink`](mod@shrink) |
-//! | would we notice? | [`mutants`] |
+//! | would we notice? | [`mutants`], [`seeds`] |
 
 pub mod byzantine;
 pub mod caller;
@@ -27,6 +27,7 @@ pub mod panics;
 pub mod rng;
 pub mod scenario;
 pub mod schedule;
+pub mod seeds;
 pub mod shrink;
 pub mod stage;
 pub mod store;

@@ -1,0 +1,64 @@
+//! Saved seeds: runs that once found something, or that show a rule at work, kept for ever in `seeds/*.txt`. A line is
+//! the arguments of the run, `#`, and one sentence.
+//!
+//! A seed means the same run only as long as the scenario is drawn in the same way. When the drawing changes, the
+//! mutants say which seeds show a rule now.
+
+use crate::ScenarioOptions;
+use crate::command::Arguments;
+use clap::Parser;
+
+/// All files, with their names.
+const FILES: &[(&str, &str)] = &[("pbft.txt", include_str!("../seeds/pbft.txt"))];
+
+/// A run and why it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// The run.
+    pub options: ScenarioOptions,
+    /// Why, in a sentence.
+    pub why: String,
+}
+
+/// A line's arguments, as the command takes them.
+#[derive(Parser)]
+#[command(no_binary_name = true)]
+struct Line {
+    #[command(flatten)]
+    arguments: Arguments,
+}
+
+/// Every saved seed.
+///
+/// # Errors
+/// The file, the line and what is wrong with it.
+pub fn saved() -> Result<Vec<Saved>, String> {
+    let mut all = Vec::new();
+    for (name, text) in FILES {
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let place = || format!("{name}, line {}", number + 1);
+            let (arguments, why) = line.split_once('#').ok_or_else(|| format!("{}: no sentence", place()))?;
+            let parsed = Line::try_parse_from(arguments.split_whitespace());
+            let arguments = parsed.map_err(|error| format!("{}: {error}", place()))?.arguments;
+            let options = arguments.scenario().ok_or_else(|| format!("{}: no --seed", place()))?;
+            all.push(Saved { options, why: why.trim().to_owned() });
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run;
+
+    /// Twice: nothing is violated, and the second run is the first.
+    #[test]
+    fn saved_seeds_hold_and_repeat() {
+        for Saved { options, why } in saved().unwrap() {
+            let (first, second) = (run(&options), run(&options));
+            assert_eq!(first.violations, [], "{options}: {why}");
+            assert_eq!(first.trace_hash, second.trace_hash, "{options}: {why}");
+        }
+    }
+}
