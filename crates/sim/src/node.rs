@@ -421,6 +421,7 @@ impl Node {
         if lost_disk {
             self.disk = Disk::default();
             self.lost_log = true;
+            stage.checks.see(stage.now, &Event::Forgot(self.id()));
         }
         self.life += 1;
         self.timers.clear();

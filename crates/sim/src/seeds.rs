@@ -28,6 +28,15 @@ struct Line {
     arguments: Arguments,
 }
 
+/// The run that these arguments name.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn scenario(arguments: &str) -> Result<ScenarioOptions, String> {
+    let line = Line::try_parse_from(arguments.split_whitespace()).map_err(|error| error.to_string())?;
+    line.arguments.scenario().ok_or_else(|| "one --seed and one --adversary are needed".to_owned())
+}
+
 /// Every saved seed.
 ///
 /// # Errors
@@ -38,9 +47,7 @@ pub fn saved() -> Result<Vec<Saved>, String> {
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let place = || format!("{name}, line {}", number + 1);
             let (arguments, why) = line.split_once('#').ok_or_else(|| format!("{}: no sentence", place()))?;
-            let parsed = Line::try_parse_from(arguments.split_whitespace());
-            let arguments = parsed.map_err(|error| format!("{}: {error}", place()))?.arguments;
-            let options = arguments.scenario().ok_or_else(|| format!("{}: no --seed", place()))?;
+            let options = scenario(arguments).map_err(|error| format!("{}: {error}", place()))?;
             all.push(Saved { options, why: why.trim().to_owned() });
         }
     }

@@ -10,22 +10,26 @@ use bezant_core::protocols::pbft::{Claim, PbftMessage, ViewChange};
 
 #[derive(Debug)]
 pub(super) struct ViewChangeLiar {
-    /// Asks for another view now and then, without a reason.
-    restless: bool,
-    /// The highest view heard of.
-    view: View,
+    /// Also as the primary of a new view, it chooses other batches than its evidence forces.
+    unfaithful: bool,
+    /// The lie that it always tells; `None`: another one each time.
+    favourite: Option<u64>,
 }
 
+/// How many lies it knows.
+const LIES: u64 = 6;
+
 impl ViewChangeLiar {
-    pub(super) const fn new(rng: &mut Rng) -> Self {
-        Self { restless: rng.coin(), view: View(0) }
+    pub(super) fn new(rng: &mut Rng) -> Self {
+        let favourite = rng.below(LIES);
+        Self { unfaithful: rng.coin(), favourite: rng.coin().then_some(favourite) }
     }
 
-    fn twist(rng: &mut Rng, change: &ViewChange, liar_window: u64) -> ViewChange {
+    fn twist(&self, rng: &mut Rng, change: &ViewChange, liar_window: u64) -> ViewChange {
         let mut lie = change.clone();
         let stable = lie.stable.value.sequence;
         let invented = Digest::of(Domain::Trace, &rng.below(3).to_le_bytes());
-        match rng.below(6) {
+        match self.favourite.unwrap_or_else(|| rng.below(LIES)) {
             0 => lie.prepared.clear(),
             1 => lie.pre_prepared.clear(),
             2 => drop(lie.prepared.pop()),
@@ -60,16 +64,14 @@ impl Behaviour for ViewChangeLiar {
         if let Message::Ordering(Ordering { instance, message: PbftMessage::ViewChange(signed) }) = message
             && signed.signer == liar.me
         {
-            self.view = self.view.max(signed.value.view);
-            let lie = Self::twist(liar.rng, &signed.value, liar.cluster.window());
+            let lie = self.twist(liar.rng, &signed.value, liar.cluster.window());
             let signed = liar.keyring.sign(lie);
             return liar.order(to, *instance, PbftMessage::ViewChange(Box::new(signed)));
         }
-        if self.restless
+        if self.unfaithful
             && let Message::Ordering(Ordering { instance, message: PbftMessage::NewView(signed) }) = message
             && signed.signer == liar.me
         {
-            // Chooses other batches than its evidence forces.
             let mut lie = signed.value.clone();
             if let Some(last) = lie.chosen.last_mut() {
                 *last = Digest::of(Domain::Trace, &last.0);

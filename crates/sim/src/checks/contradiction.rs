@@ -36,6 +36,14 @@ struct Statements {
 }
 
 impl Statements {
+    /// The disk is lost. Votes must still never be contradicted, that is what abstaining is for; but nobody else may
+    /// know of a view that it alone asked for.
+    fn forget(&mut self) {
+        self.said.retain(|place, _| !matches!(place, Place::ViewChange(_)));
+        self.committed.clear();
+        self.left_for = View(0);
+    }
+
     fn say(&mut self, place: Place, digest: Digest) -> Result<(), String> {
         match self.said.insert(place, digest) {
             Some(before) if before != digest => Err(format!("said {before:?} and {digest:?} as {place:?}")),
@@ -109,7 +117,14 @@ impl Check for Contradiction {
     }
 
     fn see(&mut self, _at: u64, event: &Event<'_>) -> Result<(), String> {
-        let Event::Said(replica, message) = event else { return Ok(()) };
+        let (replica, message) = match event {
+            Event::Said(replica, message) => (replica, message),
+            Event::Forgot(replica) => {
+                self.replicas.entry(*replica).or_default().forget();
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
         let statements = self.replicas.entry(*replica).or_default();
         match message {
             // View changes of others are passed on: only one's own are one's own statements.

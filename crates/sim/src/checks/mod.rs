@@ -38,6 +38,8 @@ pub enum Event<'a> {
     Reported(ReplicaId, &'a Report),
     /// A correct replica starts again from its disk.
     Restarted(ReplicaId),
+    /// A correct replica has lost its disk; until it votes again it counts as faulty.
+    Forgot(ReplicaId),
     /// An honest client begins a call.
     Invoked {
         /// The call's number.
