@@ -56,7 +56,7 @@ fn fresh_for(time: Duration, f: u32, mut seed: u64) -> Result<Summary> {
 
 /// `cargo xtask mutants`.
 pub(crate) fn mutants(arguments: &[String]) -> Result {
-    let fixed = ["run", "--quiet", "--release", "--locked", "-p", "bezant-sim", "--example", "mutants", "--"];
+    let fixed = ["run", "--quiet", "--release", "--locked", "-p", "bezant-sim", "--bin", "mutants", "--"];
     let words: Vec<&str> = fixed.iter().copied().chain(arguments.iter().map(String::as_str)).collect();
     let status = process::cargo(&words).status()?;
     ensure(status.success(), || "a mutant survived, or could not be built; see above".into())

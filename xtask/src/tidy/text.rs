@@ -13,17 +13,16 @@ const MACHINE_PATHS: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/tm", "p/"), concat!("/ro", "ot/"), concat!("/wo", "rk/")];
 
 /// Written by programs; their lines are as long as they are.
-fn is_generated(path: &str) -> bool {
-    path.starts_with("fuzz/seeds/")
-        || path.ends_with(".lock")
-        || path.ends_with(".snap")
-        || path.ends_with(".svg")
-        || path.ends_with(".json")
+fn is_generated(path: &str, text: &str) -> bool {
+    const ENDINGS: [&str; 4] = [".lock", ".snap", ".svg", ".json"];
+    ENDINGS.iter().any(|ending| path.ends_with(ending))
+        || path.starts_with("fuzz/seeds/")
+        || (path.ends_with(".md") && text.contains("<!-- Written from "))
 }
 
 /// Checks all files.
 pub(super) fn check(files: &Files) -> Vec<Finding> {
-    let written = files.iter().filter(|(path, _)| !is_generated(path));
+    let written = files.iter().filter(|(path, text)| !is_generated(path, text));
     written.flat_map(|(path, text)| check_file(path, text)).collect()
 }
 
