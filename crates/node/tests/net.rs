@@ -3,11 +3,11 @@
 mod support;
 
 use bezant_core::cluster::{ClientAuth, ReplicaId};
-use bezant_node::net::{Channel, CloseReason, Event, Hub, HubOptions, LinkId, LinkRefusal, Peer, Port};
+use bezant_node::net::{Bounds, Channel, CloseReason, Event, Hub, HubOptions, LinkId, LinkRefusal, Peer, Port};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
-use support::{IDENTITY, client_keyring, cluster, listener, replica_keyring};
+use support::{IDENTITY, OTHER, client_keyring, cluster, keyring_of, listener, replica_keyring};
 
 const CLIENT: Peer = Peer::Client { identity: IDENTITY, first: 0, sessions: 4 };
 
@@ -18,7 +18,7 @@ fn server() -> (Hub, SocketAddr, SocketAddr) {
 
 fn server_over(channel: Channel) -> (Hub, SocketAddr, SocketAddr) {
     let keyring = replica_keyring(&cluster(1, 4, ClientAuth::Mac), 0);
-    let mut hub = Hub::new(HubOptions { keyring, channel }).unwrap();
+    let mut hub = Hub::new(HubOptions::new(keyring, channel)).unwrap();
     let replicas = hub.listen(listener(), Port::Replicas).unwrap();
     let clients = hub.listen(listener(), Port::Clients).unwrap();
     (hub, replicas, clients)
@@ -30,7 +30,7 @@ fn client(name: u8) -> Hub {
 
 fn client_over(name: u8, channel: Channel) -> Hub {
     let keyring = client_keyring(&cluster(name, 4, ClientAuth::Mac));
-    Hub::new(HubOptions { keyring, channel }).unwrap()
+    Hub::new(HubOptions::new(keyring, channel)).unwrap()
 }
 
 fn pass(hub: &mut Hub, events: &mut Vec<Event>) {
@@ -199,7 +199,9 @@ fn authenticated(server: &mut Hub, address: SocketAddr) -> TcpStream {
     socket.set_nonblocking(false).unwrap();
     let Progress::Reply(proof) = handshake.receive(answer[4..].to_vec().into(), &keyring) else { panic!() };
     say(&mut socket, &proof);
-    while server.metrics().clients.connections == 0 {
+    let before = server.metrics().clients.connections;
+    let start = Instant::now();
+    while server.metrics().clients.connections == before && start.elapsed() < Duration::from_secs(10) {
         pass(server, &mut Vec::new());
     }
     // READY stays unread.
@@ -245,6 +247,57 @@ fn a_client_that_never_reads_is_cut_off_at_its_bound() {
     }
     assert_eq!(down(&events), Some(CloseReason::NeverReads));
     assert_eq!(server.pending(), 0);
+}
+
+fn bounded(bounds: Bounds) -> (Hub, SocketAddr) {
+    let keyring = replica_keyring(&cluster(1, 4, ClientAuth::Mac), 0);
+    let mut hub = Hub::new(HubOptions { bounds, ..HubOptions::new(keyring, Channel::Plain) }).unwrap();
+    let address = hub.listen(listener(), Port::Clients).unwrap();
+    (hub, address)
+}
+
+#[test]
+fn half_sent_frames_of_many_clients_stay_within_their_common_bound() {
+    let buffers_bytes_max = 1 << 20;
+    let (mut server, address) = bounded(Bounds { buffers_bytes_max, ..Bounds::default() });
+    let mut part = (1u32 << 20).to_le_bytes().to_vec();
+    part.resize(100_000, 0);
+    let mut sockets = Vec::new();
+    for _ in 0..20 {
+        let mut socket = authenticated(&mut server, address);
+        let _ = socket.write_all(&part);
+        sockets.push(socket);
+        pass(&mut server, &mut Vec::new());
+    }
+    let start = Instant::now();
+    while server.metrics().closed.get(&CloseReason::Overload).is_none_or(|closed| *closed < 9) {
+        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", server.metrics());
+        pass(&mut server, &mut Vec::new());
+    }
+    assert!(server.metrics().clients.connections <= 11);
+    let mut honest = client(1);
+    let link = honest.dial(address, ReplicaId(0), Peer::Client { identity: IDENTITY, first: 99, sessions: 1 }).unwrap();
+    honest.send(link, &[b"small"]);
+    run(&mut [&mut server, &mut honest], |events| frames(&events[0]).iter().any(|frame| frame == b"small"));
+}
+
+#[test]
+fn nobody_can_take_all_places_from_the_others() {
+    let (mut server, address) = bounded(Bounds { connections_max: 4, ..Bounds::default() });
+    let peer = |identity, first| Peer::Client { identity, first, sessions: 1 };
+    let mut greedy = client(1);
+    for first in 0..5 {
+        greedy.dial(address, ReplicaId(0), peer(IDENTITY, first)).unwrap();
+    }
+    let ends = run(&mut [&mut server, &mut greedy], |events| events[1].len() == 5);
+    assert_eq!(down(&ends[1]), Some(CloseReason::RefusedByPeer(LinkRefusal::TooMany)));
+    let keyring = keyring_of(&cluster(1, 4, ClientAuth::Mac), OTHER);
+    let mut modest = Hub::new(HubOptions::new(keyring, Channel::Plain)).unwrap();
+    modest.dial(address, ReplicaId(0), peer(OTHER, 0)).unwrap();
+    let events = run(&mut [&mut server, &mut greedy, &mut modest], |events| !events[2].is_empty());
+    assert!(up(&events[2]).is_some(), "{events:?}");
+    assert_eq!(down(&events[0]), Some(CloseReason::Superseded));
+    assert_eq!(server.metrics().clients.connections, 4);
 }
 
 #[test]

@@ -178,7 +178,7 @@ impl<D> EngineHandle<D> {
 /// # Errors
 /// If the keys are not those of the identity, or the system gives no readiness queue or thread.
 pub fn run<D: Driver>(options: ClientOptions, driver: D) -> io::Result<EngineHandle<D>> {
-    let hub = Hub::new(HubOptions { keyring: options.keyring()?, channel: options.channel })?;
+    let hub = Hub::new(HubOptions::new(options.keyring()?, options.channel))?;
     let first = options.first_session()?;
     let waker = hub.waker();
     let stop = Arc::new(AtomicBool::new(false));
@@ -366,10 +366,13 @@ impl<D: Driver> Engine<D> {
         [timer, grace].into_iter().flatten().min()
     }
 
+    /// No more than are set now, even if a machine sets one again for a time that has passed.
     fn fire_timers(&mut self) {
-        while let Some(&(at, session, timer)) = self.timers.first()
-            && at <= self.now
-        {
+        for _ in 0..self.timers.len() {
+            let Some(&(at, session, timer)) = self.timers.first() else { return };
+            if at > self.now {
+                return;
+            }
             self.cancel(session, timer);
             self.step(session, Input::Timer(timer));
         }

@@ -12,17 +12,17 @@ use super::link::{CloseReason, Link, LinkId, State};
 use super::metrics::{NetMetrics, Traffic};
 use super::tls::{Tls, TlsSettings};
 use super::{
-    CLIENT_BUFFERS_BYTES_MAX, CLIENT_FAIR_BYTES, CLIENT_QUEUE_BYTES_MAX, HANDSHAKE_SECONDS_MAX, PASS_BYTES_MAX,
-    PASS_FRAMES_MAX, REPLICA_QUEUE_BYTES_MAX,
+    CLIENT_BUFFERS_BYTES_MAX, CLIENT_CONNECTIONS_MAX, CLIENT_FAIR_BYTES, CLIENT_QUEUE_BYTES_MAX, HANDSHAKE_SECONDS_MAX,
+    PASS_BYTES_MAX, PASS_FRAMES_MAX, REPLICA_QUEUE_BYTES_MAX,
 };
 use accept::Listener;
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::ReplicaId;
+use bezant_core::cluster::{IdentityId, ReplicaId};
 use bytes::Bytes;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
 use read::Visit;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -57,6 +57,30 @@ pub struct HubOptions {
     pub keyring: Keyring,
     /// What links run over.
     pub channel: Channel,
+    /// What all clients together may take.
+    pub bounds: Bounds,
+}
+
+impl HubOptions {
+    /// With the bounds that suit a server.
+    pub fn new(keyring: Keyring, channel: Channel) -> Self {
+        Self { keyring, channel, bounds: Bounds::default() }
+    }
+}
+
+/// What all clients together may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Connections.
+    pub connections_max: usize,
+    /// Bytes in their buffers, in either direction.
+    pub buffers_bytes_max: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { connections_max: CLIENT_CONNECTIONS_MAX, buffers_bytes_max: CLIENT_BUFFERS_BYTES_MAX }
+    }
 }
 
 /// What links run over. The same at every replica and client of a cluster.
@@ -87,6 +111,7 @@ pub struct Hub {
     ready: Events,
     waker: Arc<Waker>,
     keyring: Keyring,
+    bounds: Bounds,
     tls: Option<TlsSettings>,
     listeners: Vec<Listener>,
     links: Vec<Option<Link>>,
@@ -105,6 +130,8 @@ pub struct Hub {
     dialling: VecDeque<LinkId>,
     scratch: Box<[u8]>,
     client_buffered: usize,
+    /// Client connections by identity.
+    identities: BTreeMap<IdentityId, usize>,
     metrics: NetMetrics,
 }
 
@@ -133,6 +160,7 @@ impl Hub {
             ready: Events::with_capacity(EVENTS_PER_PASS),
             waker,
             keyring: options.keyring,
+            bounds: options.bounds,
             tls,
             listeners: Vec::new(),
             links: Vec::new(),
@@ -148,6 +176,7 @@ impl Hub {
             dialling: VecDeque::new(),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             client_buffered: 0,
+            identities: BTreeMap::new(),
             metrics: NetMetrics::default(),
         })
     }
@@ -325,7 +354,7 @@ impl Hub {
         let held = link.buffered();
         self.client_buffered = self.client_buffered - link.accounted + held;
         link.accounted = held;
-        if self.client_buffered > CLIENT_BUFFERS_BYTES_MAX && held > CLIENT_FAIR_BYTES {
+        if self.client_buffered > self.bounds.buffers_bytes_max && held > CLIENT_FAIR_BYTES {
             self.close(index, CloseReason::Overload);
         }
     }
@@ -407,6 +436,14 @@ impl Hub {
         self.client_buffered -= link.accounted;
         if link.peer().is_some() {
             class(&mut self.metrics, link.is_client_class()).connections -= 1;
+        }
+        if let Some(Peer::Client { identity, .. }) = link.peer()
+            && let Some(held) = self.identities.get_mut(&identity)
+        {
+            *held -= 1;
+            if *held == 0 {
+                self.identities.remove(&identity);
+            }
         }
         if self.visit.is_some_and(|visit| visit.index == index) {
             self.visit = None;

@@ -47,7 +47,7 @@ pub enum CloseReason {
     NeverReads,
     /// All client buffers together are full, and this connection holds more than its fair share.
     Overload,
-    /// Replaced by a newer link of the same peer.
+    /// Replaced by a newer link: of the same peer, or of a client that had fewer when all places were taken.
     Superseded,
     /// Closed by its owner.
     Stopped,

@@ -13,7 +13,7 @@
 //! | which socket next, and for how long? | `hub` |
 //! | who connects to whom, and when again? | [`dialer`] |
 //!
-//! What nobody can do: an unauthenticated connection holds [`handshake::HANDSHAKE_BYTES_MAX`] bytes and lives
+//! What nobody can do: an unauthenticated connection holds [`handshake::HANDSHAKE_BYTES_MAX`] bytes (and what TLS itself holds) and lives
 //! [`HANDSHAKE_SECONDS_MAX`] seconds, there are at most [`UNAUTHENTICATED_MAX`] of them per port, and the newest
 //! pushes the oldest out after a second. A flooding client shares with all other clients what one replica gets alone. A
 //! peer that never reads fills its own queue and loses frames (a replica: the protocol sends again) or its connection
@@ -31,7 +31,7 @@ mod tls;
 pub use clock::Clock;
 pub use dialer::{Dialer, Target};
 pub use handshake::{LinkRefusal, Peer};
-pub use hub::{Channel, Event, Hub, HubOptions, Port};
+pub use hub::{Bounds, Channel, Event, Hub, HubOptions, Port};
 pub use link::{CloseReason, LinkId};
 pub use metrics::{NetMetrics, Traffic};
 

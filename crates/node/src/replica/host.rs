@@ -40,7 +40,7 @@ impl Parts {
         let Principal::Replica(me) = options.keyring.me() else {
             return Err(io::Error::other("the keys are not those of a replica"));
         };
-        let mut hub = Hub::new(HubOptions { keyring: options.keyring, channel: options.channel })?;
+        let mut hub = Hub::new(HubOptions::new(options.keyring, options.channel))?;
         hub.listen(options.replica_listener, Port::Replicas)?;
         hub.listen(options.client_listener, Port::Clients)?;
         let mut log = options.log;
@@ -194,12 +194,16 @@ impl<R: Hosted> Host<R> {
         }
     }
 
+    /// Each timer at most once per pass, even if it is set again for a time that has passed.
     fn fire_timers(&mut self) {
-        loop {
-            let due = self.timers.iter().find(|(_, at)| **at <= self.now).map(|(timer, _)| *timer);
-            let Some(timer) = due else { return };
-            self.timers.remove(&timer);
-            self.step(Input::Timer(timer));
+        let now = self.now;
+        let due: Vec<_> = self.timers.iter().filter(|(_, at)| **at <= now).map(|(timer, _)| *timer).collect();
+        for timer in due {
+            // An earlier one of them may have moved or cancelled it.
+            if self.timers.get(&timer).is_some_and(|at| *at <= now) {
+                self.timers.remove(&timer);
+                self.step(Input::Timer(timer));
+            }
         }
     }
 

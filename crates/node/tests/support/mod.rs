@@ -8,12 +8,19 @@ use std::net::TcpListener;
 
 pub(crate) const IDENTITY: IdentityId = IdentityId(7);
 
+/// Somebody else.
+pub(crate) const OTHER: IdentityId = IdentityId(8);
+
 pub(crate) fn replica_secret(id: u8) -> SecretKey {
     SecretKey([id + 1; 32])
 }
 
 pub(crate) fn client_secret() -> SecretKey {
-    SecretKey([200; 32])
+    secret_of(IDENTITY)
+}
+
+fn secret_of(identity: IdentityId) -> SecretKey {
+    SecretKey([200 + identity.0 as u8; 32])
 }
 
 fn public(secret: &SecretKey) -> PublicKey {
@@ -23,7 +30,7 @@ fn public(secret: &SecretKey) -> PublicKey {
 pub(crate) fn keys(n: u8) -> PublicKeys {
     PublicKeys {
         replicas: (0..n).map(|id| public(&replica_secret(id))).collect(),
-        identities: [(IDENTITY, public(&client_secret()))].into(),
+        identities: [IDENTITY, OTHER].map(|identity| (identity, public(&secret_of(identity)))).into(),
     }
 }
 
@@ -37,8 +44,12 @@ pub(crate) fn replica_keyring(cluster: &Cluster, id: u8) -> Keyring {
 }
 
 pub(crate) fn client_keyring(cluster: &Cluster) -> Keyring {
-    let me = Principal::Client(ClientId { identity: IDENTITY, session: 0 });
-    Keyring::new(&Ed25519, cluster, me, client_secret(), keys(cluster.n as u8)).unwrap()
+    keyring_of(cluster, IDENTITY)
+}
+
+pub(crate) fn keyring_of(cluster: &Cluster, identity: IdentityId) -> Keyring {
+    let me = Principal::Client(ClientId { identity, session: 0 });
+    Keyring::new(&Ed25519, cluster, me, secret_of(identity), keys(cluster.n as u8)).unwrap()
 }
 
 pub(crate) fn listener() -> TcpListener {

@@ -1,9 +1,10 @@
 //! Visits: each readable link in turn, up to its share, one frame at a time.
 
-use super::super::handshake::{Handshake, LinkRefusal, Progress};
-use super::super::link::{CloseReason, LinkId, ReadOutcome, State};
-use super::super::{CLIENT_CONNECTIONS_MAX, CLIENT_PASS_BYTES_MAX, PASS_BYTES_MAX, PASS_FRAMES_MAX};
-use super::{CLIENTS, Event, Hub, Port, REPLICAS, SCRATCH_BYTES, class};
+use super::super::handshake::{Handshake, LinkRefusal, Peer, Progress};
+use super::super::link::{CloseReason, Link, LinkId, ReadOutcome, State};
+use super::super::{CLIENT_PASS_BYTES_MAX, PASS_BYTES_MAX, PASS_FRAMES_MAX};
+use super::{CLIENTS, Event, Hub, REPLICAS, SCRATCH_BYTES, class};
+use bezant_core::cluster::IdentityId;
 use bytes::Bytes;
 
 /// The link that is being read.
@@ -126,24 +127,52 @@ impl Hub {
         let State::Shaking(handshake) = &mut link.state else { return };
         match handshake.receive(frame, &self.keyring) {
             Progress::Reply(reply) => link.queue(&[&reply]),
-            Progress::Done(peer, reply) => {
-                if link.port == Some(Port::Clients) && self.metrics.clients.connections >= CLIENT_CONNECTIONS_MAX as u64
-                {
-                    let reason = LinkRefusal::TooMany;
-                    return self.refuse(id.index, reason, &Handshake::refuse(reason));
-                }
-                if let Some(reply) = reply {
-                    link.queue(&[&reply]);
-                }
-                self.client_buffered -= std::mem::take(&mut link.accounted);
-                link.up(peer);
-                class(&mut self.metrics, link.is_client_class()).connections += 1;
-                self.events.push_back(Event::Up(id, peer));
-            }
+            Progress::Done(peer, reply) => return self.admit(id, peer, reply.as_deref()),
             Progress::Refused(reason, reply) => return self.refuse(id.index, reason, &reply),
             Progress::RefusedByPeer(reason) => return self.close(id.index, CloseReason::RefusedByPeer(reason)),
         }
         self.mark_dirty(id.index);
+    }
+
+    /// The other side has proved who it is. It is let in unless all places are taken.
+    fn admit(&mut self, id: LinkId, peer: Peer, reply: Option<&[u8]>) {
+        if let Peer::Client { identity, .. } = peer {
+            if !self.has_place(identity) {
+                let reason = LinkRefusal::TooMany;
+                return self.refuse(id.index, reason, &Handshake::refuse(reason));
+            }
+            *self.identities.entry(identity).or_default() += 1;
+        }
+        let Some(Some(link)) = self.links.get_mut(id.index as usize) else { return };
+        if let Some(reply) = reply {
+            link.queue(&[reply]);
+        }
+        self.client_buffered -= std::mem::take(&mut link.accounted);
+        link.up(peer);
+        class(&mut self.metrics, link.is_client_class()).connections += 1;
+        self.events.push_back(Event::Up(id, peer));
+        self.mark_dirty(id.index);
+    }
+
+    /// Whether an identity may have one more connection. If all places are taken, whoever has the most gives one up
+    /// to somebody who has fewer, so that no client can keep the others out.
+    fn has_place(&mut self, identity: IdentityId) -> bool {
+        if self.metrics.clients.connections < self.bounds.connections_max as u64 {
+            return true;
+        }
+        let mine = self.identities.get(&identity).copied().unwrap_or(0);
+        let Some((&richest, _)) =
+            self.identities.iter().max_by_key(|(_, held)| **held).filter(|(_, held)| **held > mine + 1)
+        else {
+            return false;
+        };
+        let of_richest =
+            |link: &Link| matches!(link.peer(), Some(Peer::Client { identity, .. }) if identity == richest);
+        let Some(index) = self.links.iter().position(|link| link.as_ref().is_some_and(of_richest)) else {
+            return false;
+        };
+        self.close(index as u32, CloseReason::Superseded);
+        true
     }
 
     fn refuse(&mut self, index: u32, reason: LinkRefusal, reply: &[u8]) {
