@@ -2,21 +2,46 @@
 
 mod support;
 
-use bezant_core::cluster::{ClientAuth, Cluster};
+use bezant_core::cluster::{ClientAuth, Cluster, ReplicaId};
 use bezant_core::compositions::Protocol;
-use bezant_core::replica::{Replica, ReplicaConfig};
+use bezant_core::replica::{Record, Replica, ReplicaConfig};
 use bezant_core::services::Counter;
-use bezant_node::client::{Client, ClientOptions, connect};
+use bezant_node::client::{CallError, Client, ClientOptions, connect};
+use bezant_node::log;
 use bezant_node::net::Channel;
-use bezant_node::replica::{MemoryLog, ReplicaHandle, ReplicaOptions, bind, run};
+use bezant_node::replica::{Durability, MemoryLog, ReplicaError, ReplicaHandle, ReplicaOptions, Stall, bind, run};
 use bytes::Bytes;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use support::{IDENTITY, client_secret, cluster, keys, listener, replica_keyring};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// A directory that goes away with the test.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("bezant-cluster-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 struct Running {
+    /// `None`: durability `memory`.
+    disk: Option<Directory>,
     cluster: Cluster,
     channel: Channel,
     replica_ports: Vec<SocketAddr>,
@@ -26,47 +51,84 @@ struct Running {
 
 impl Running {
     fn start(auth: ClientAuth, channel: Channel) -> Self {
+        Self::start_on(None, auth, channel)
+    }
+
+    fn start_on(disk: Option<Directory>, auth: ClientAuth, channel: Channel) -> Self {
         let cluster = cluster(1, 4, auth);
         let bound: Vec<_> = (0..4).map(|_| (listener(), listener())).collect();
         let replica_ports = bound.iter().map(|(replicas, _)| replicas.local_addr().unwrap()).collect();
         let client_ports = bound.iter().map(|(_, clients)| clients.local_addr().unwrap()).collect();
-        let mut running = Self { cluster, channel, replica_ports, client_ports, replicas: Vec::new() };
-        for (id, (replica_listener, client_listener)) in bound.into_iter().enumerate() {
-            let handle = running.replica(id as u8, replica_listener, client_listener, false);
+        let mut running = Self { disk, cluster, channel, replica_ports, client_ports, replicas: Vec::new() };
+        for (id, ports) in bound.into_iter().enumerate() {
+            let handle = running.replica(id as u8, ports, false);
             running.replicas.push(Some(handle));
         }
         running
     }
 
-    fn replica(
-        &self,
-        id: u8,
-        replica_listener: std::net::TcpListener,
-        client_listener: std::net::TcpListener,
-        lost_log: bool,
-    ) -> ReplicaHandle {
+    /// A replica with a log of the test's own making.
+    fn replica_with(&self, id: u8, ports: (TcpListener, TcpListener), log: Box<dyn Durability>) -> ReplicaHandle {
         let keyring = replica_keyring(&self.cluster, id);
-        let options = ReplicaOptions {
+        let config = ReplicaConfig {
+            cluster: self.cluster.clone(),
             keyring: keyring.clone(),
+            protocol: Protocol::Pbft,
+            lost_log: false,
+        };
+        let options = ReplicaOptions {
+            keyring,
             channel: self.channel,
             replicas: self.replica_ports.clone(),
-            replica_listener,
-            client_listener,
-            log: Box::new(MemoryLog::default()),
+            replica_listener: ports.0,
+            client_listener: ports.1,
+            log,
             on_notice: Box::new(|_| {}),
         };
-        let config = ReplicaConfig { cluster: self.cluster.clone(), keyring, protocol: Protocol::Pbft, lost_log };
-        run(options, move || Replica::new(config, Counter::default()).map_err(|error| error.to_string())).unwrap()
+        run(options, || Replica::new(config, Counter::default()).map_err(|error| error.to_string())).unwrap()
+    }
+
+    fn replica(&self, id: u8, ports: (TcpListener, TcpListener), restarted: bool) -> ReplicaHandle {
+        let keyring = replica_keyring(&self.cluster, id);
+        let mut config = ReplicaConfig {
+            cluster: self.cluster.clone(),
+            keyring: keyring.clone(),
+            protocol: Protocol::Pbft,
+            lost_log: restarted && self.disk.is_none(),
+        };
+        let (mut snapshot, mut records, mut log): (_, _, Box<dyn Durability>) =
+            (None, Vec::new(), Box::new(MemoryLog::default()));
+        if let Some(disk) = &self.disk {
+            let directory = disk.0.join(id.to_string());
+            let identity = log::Identity { cluster: self.cluster.digest(), replica: ReplicaId(id) };
+            if !restarted {
+                log::initialise(&directory, &identity, &log::Options::default()).unwrap();
+            }
+            let recovered = log::open(&directory, &identity, &log::Options::default()).unwrap();
+            config.lost_log = recovered.lost_log;
+            (snapshot, records, log) = (recovered.snapshot, recovered.records, Box::new(recovered.log));
+        }
+        let options = ReplicaOptions {
+            keyring,
+            channel: self.channel,
+            replicas: self.replica_ports.clone(),
+            replica_listener: ports.0,
+            client_listener: ports.1,
+            log,
+            on_notice: Box::new(|_| {}),
+        };
+        let make = move || Replica::recover(config, Counter::default(), snapshot, records);
+        run(options, || make().map_err(|error| error.to_string())).unwrap()
     }
 
     fn kill(&mut self, id: usize) {
         self.replicas[id].take().unwrap().kill().unwrap();
     }
 
-    /// Starts a replica again that has lost what it had in memory.
+    /// Starts a replica again, from its disk; if it has none, as one that has lost its log.
     fn restart(&mut self, id: usize) {
-        let listeners = (bind(self.replica_ports[id]).unwrap(), bind(self.client_ports[id]).unwrap());
-        self.replicas[id] = Some(self.replica(id as u8, listeners.0, listeners.1, true));
+        let ports = (bind(self.replica_ports[id]).unwrap(), bind(self.client_ports[id]).unwrap());
+        self.replicas[id] = Some(self.replica(id as u8, ports, true));
     }
 
     fn client(&self) -> Client {
@@ -91,6 +153,63 @@ impl Running {
     fn executed(&self, id: usize) -> u64 {
         self.replicas[id].as_ref().unwrap().status().report.executed.0
     }
+}
+
+/// A log on a disk that takes nothing, until it fails for good.
+#[derive(Default)]
+struct Stuck {
+    records: u64,
+    wake: Option<Arc<dyn Fn() + Send + Sync>>,
+    broken: Arc<AtomicBool>,
+}
+
+impl Durability for Stuck {
+    fn set_wake(&mut self, wake: Arc<dyn Fn() + Send + Sync>) {
+        self.wake = Some(wake);
+    }
+    fn append(&mut self, _record: &Record) {
+        self.records += 1;
+    }
+    fn start_sync(&mut self) {}
+    fn position(&self) -> u64 {
+        self.records
+    }
+    fn durable(&self) -> u64 {
+        0
+    }
+    fn stall(&self) -> Option<Stall> {
+        let broken = self.broken.load(Ordering::Relaxed);
+        Some(if broken { Stall::Broken("EIO".into()) } else { Stall::Full("ENOSPC".into()) })
+    }
+    fn syncs(&self) -> u64 {
+        0
+    }
+    fn bytes(&self) -> u64 {
+        0
+    }
+    fn close(self: Box<Self>) -> Result<(), Stall> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_replica_whose_log_is_stuck_says_nothing_and_ends_when_it_fails() {
+    let mut running = Running::start(ClientAuth::Mac, Channel::Plain);
+    running.kill(3);
+    let broken = Arc::new(AtomicBool::new(false));
+    let log = Box::new(Stuck { broken: Arc::clone(&broken), ..Stuck::default() });
+    let ports = (bind(running.replica_ports[3]).unwrap(), bind(running.client_ports[3]).unwrap());
+    let stuck = running.replica_with(3, ports, log);
+    let client = running.client();
+    increment(&client, 500);
+    eventually("it has something to say", || stuck.status().held > 0);
+    let status = stuck.status();
+    assert_eq!(status.net.clients.frames_out, 0, "{status:?}");
+    assert!(matches!(status.stall, Some(Stall::Full(_))));
+    broken.store(true, Ordering::Relaxed);
+    assert!(matches!(stuck.join(), Err(ReplicaError::Log(Stall::Broken(_)))));
+    increment(&client, 100);
+    assert_eq!(read(&client), 600);
 }
 
 fn increment(client: &Client, times: usize) {
@@ -145,6 +264,20 @@ fn three_thousand_operations_over_a_crash_and_a_restart_hybrid_over_tls() {
 }
 
 #[test]
+fn all_replicas_are_killed_at_once_and_come_back_with_every_acknowledged_operation() {
+    let mut running = Running::start_on(Some(Directory::new()), ClientAuth::Mac, Channel::Plain);
+    let client = running.client();
+    for round in 1..=3 {
+        increment(&client, 500);
+        (0..4).for_each(|id| running.kill(id));
+        (0..4).for_each(|id| running.restart(id));
+        assert_eq!(read(&client), 500 * round);
+    }
+    increment(&client, 1);
+    eventually("the log is synced", || running.replicas[0].as_ref().unwrap().status().syncs > 0);
+}
+
+#[test]
 fn the_primary_dies_and_every_call_is_still_answered() {
     let mut running = Running::start(ClientAuth::Mac, Channel::Plain);
     let client = running.client();
@@ -152,6 +285,26 @@ fn the_primary_dies_and_every_call_is_still_answered() {
     running.kill(0);
     increment(&client, 100);
     assert_eq!(read(&client), 200);
+}
+
+#[test]
+fn without_enough_replicas_a_call_ends_as_unknown_says_what_each_replica_did_and_can_be_asked_again() {
+    let mut running = Running::start_on(Some(Directory::new()), ClientAuth::Mac, Channel::Plain);
+    let client = running.client();
+    increment(&client, 1);
+    running.kill(1);
+    running.kill(3);
+    let call = client.execute(Bytes::copy_from_slice(&Counter::add(1)), Duration::from_millis(300));
+    let Err(CallError::Unknown { id, replicas }) = call.wait() else { panic!() };
+    let said = |id: u8| replicas.iter().find(|(replica, _)| *replica == ReplicaId(id)).unwrap().1.clone();
+    assert!(said(0).contains("connected") || said(0).contains("add up"), "{replicas:?}");
+    assert!(said(3).starts_with("not connected: "), "{replicas:?}");
+    running.restart(1);
+    let result = client.ask_again(id, Bytes::copy_from_slice(&Counter::add(1)), PATIENCE).wait().unwrap();
+    assert_eq!(result.as_ref(), 2u64.to_le_bytes());
+    let result = client.ask_again(id, Bytes::copy_from_slice(&Counter::add(1)), PATIENCE).wait();
+    assert_eq!(result, Err(CallError::Forgotten));
+    assert_eq!(read(&client), 2);
 }
 
 #[test]
@@ -170,13 +323,13 @@ fn futures_complete_as_well() {
 
     struct Unpark(std::thread::Thread);
     impl Wake for Unpark {
-        fn wake(self: std::sync::Arc<Self>) {
+        fn wake(self: Arc<Self>) {
             self.0.unpark();
         }
     }
     let running = Running::start(ClientAuth::Signature, Channel::Plain);
     let client = running.client();
-    let waker = Waker::from(std::sync::Arc::new(Unpark(std::thread::current())));
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut call = std::pin::pin!(client.execute(Bytes::copy_from_slice(&Counter::add(5)), PATIENCE));
     loop {
         match call.as_mut().poll(&mut Context::from_waker(&waker)) {
@@ -192,12 +345,12 @@ fn hostile_bytes_on_every_port_disturb_nobody() {
     let running = Running::start(ClientAuth::Mac, Channel::Plain);
     let client = running.client();
     let ports: Vec<SocketAddr> = running.replica_ports.iter().chain(&running.client_ports).copied().collect();
-    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let until = std::sync::Arc::clone(&stop);
+    let stop = Arc::new(AtomicBool::new(false));
+    let until = Arc::clone(&stop);
     let attacker = std::thread::spawn(move || {
         let mut random = [0; 512];
         let mut open = std::collections::VecDeque::new();
-        while !until.load(std::sync::atomic::Ordering::Relaxed) {
+        while !until.load(Ordering::Relaxed) {
             getrandom::fill(&mut random).unwrap();
             for port in &ports {
                 let Ok(mut socket) = std::net::TcpStream::connect(port) else { continue };
@@ -208,7 +361,7 @@ fn hostile_bytes_on_every_port_disturb_nobody() {
         }
     });
     increment(&client, 2000);
-    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    stop.store(true, Ordering::Relaxed);
     attacker.join().unwrap();
     assert_eq!(read(&client), 2000);
 }

@@ -52,6 +52,9 @@ pub(crate) fn keyring_of(cluster: &Cluster, identity: IdentityId) -> Keyring {
     Keyring::new(&Ed25519, cluster, me, secret_of(identity), keys(cluster.n as u8)).unwrap()
 }
 
+/// A listener on a loopback address that no other process uses, so that a replica finds its port free again when it
+/// restarts.
 pub(crate) fn listener() -> TcpListener {
-    TcpListener::bind("127.0.0.1:0").unwrap()
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    TcpListener::bind((std::net::Ipv4Addr::new(127, 1 + high % 100, middle, low.max(1)), 0)).unwrap()
 }
