@@ -1,8 +1,9 @@
 //! The readiness loop: which socket next, and for how long.
 //!
-//! A pass is one [`Hub::poll`], then [`Hub::next_event`] until it returns `None`, then one [`Hub::flush`]. In a pass every
-//! readable link is visited once, replicas first, each up to its share ([`super::PASS_BYTES_MAX`]); what is left over
-//! stays scheduled for the next pass. All clients together have the share of one replica, and take turns.
+//! A pass is one [`Hub::poll`], then [`Hub::next_event`] until it returns `None`, then one [`Hub::flush`]. In a
+//! pass every readable link is visited once, replicas first, each up to its share ([`super::PASS_BYTES_MAX`]); what
+//! is left over stays scheduled for the next pass. All clients together have the share of one replica, and take
+//! turns.
 
 mod accept;
 mod read;
@@ -463,8 +464,8 @@ fn raise_descriptor_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// Small requests must not wait for an acknowledgement, and a peer that is cut off must be noticed in seconds, so that it
-/// is dialled anew as soon as it is back. Where the system refuses, the connection still works.
+/// Small requests must not wait for an acknowledgement, and a peer that is cut off must be noticed in seconds, so that
+/// it is dialled anew as soon as it is back. Where the system refuses, the connection still works.
 fn prepare(socket: &TcpStream) {
     use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepidle, set_tcp_user_timeout};
     let _ = socket.set_nodelay(true);

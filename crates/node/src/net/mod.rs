@@ -13,11 +13,12 @@
 //! | which socket next, and for how long? | `hub` |
 //! | who connects to whom, and when again? | [`dialer`] |
 //!
-//! What nobody can do: an unauthenticated connection holds [`handshake::HANDSHAKE_BYTES_MAX`] bytes (and what TLS itself
-//! holds) and lives [`HANDSHAKE_SECONDS_MAX`] seconds. There are at most [`UNAUTHENTICATED_MAX`] of them per port, and
-//! the newest pushes the oldest out after a second. A flooding client shares with all other clients what one replica
-//! gets alone. When all places for clients are taken, whoever has the most gives one up. A peer that never reads fills
-//! its own queue and loses frames (a replica: the protocol sends again) or its connection (a client).
+//! What nobody can do: an unauthenticated connection holds [`handshake::HANDSHAKE_BYTES_MAX`] bytes (and what TLS
+//! itself holds) and lives [`HANDSHAKE_SECONDS_MAX`] seconds. There are at most [`UNAUTHENTICATED_MAX`] of them per
+//! port, and the newest pushes the oldest out after a second. A flooding client shares with all other clients what
+//! one replica gets alone. When all places for clients are taken, whoever has the most gives one up. A peer that
+//! never reads fills its own queue and loses frames (a replica: the protocol sends again) or its connection (a
+//! client).
 
 pub mod clock;
 pub mod dialer;

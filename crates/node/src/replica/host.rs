@@ -3,11 +3,12 @@
 use super::routes::Routes;
 use super::{CpuTime, Durability, Hosted, PeerStatus, RUN, ReplicaError, ReplicaOptions, STOP, Stall, Status};
 use crate::net::clock::{Clock, until};
-use crate::net::{Event, Hub, HubOptions, Port};
+use crate::net::{CloseReason, Event, Hub, HubOptions, Port};
 use bezant_core::auth::Tag;
 use bezant_core::cluster::ReplicaId;
 use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
 use bezant_core::message::Message;
+use bezant_core::rejection::Rejection;
 use bezant_core::replica::Notice;
 use mio::Waker;
 use std::collections::{BTreeMap, VecDeque};
@@ -190,7 +191,12 @@ impl<R: Hosted> Host<R> {
                 }
             }
             Event::Up(link, peer) => self.parts.routes.on_up(link, peer, &mut self.parts.hub),
-            Event::Down(link, reason) => self.parts.routes.on_down(link, reason, self.now),
+            Event::Down(link, reason) => {
+                let whose = self.parts.routes.on_down(link, reason, self.now);
+                if let (Some(from), CloseReason::Oversized) = (whose, reason) {
+                    self.machine.reject(from, Rejection::Malformed);
+                }
+            }
         }
     }
 

@@ -17,6 +17,7 @@ use crate::net::Channel;
 use bezant_core::auth::Keyring;
 use bezant_core::machine::{Machine, Principal};
 use bezant_core::message::{Incoming, Message};
+use bezant_core::rejection::Rejection;
 use bezant_core::replica::{Notice, Record, Replica, Report};
 use bezant_core::service::Service;
 use bytes::Bytes;
@@ -34,6 +35,8 @@ use std::thread::JoinHandle;
 pub trait Hosted: Machine<Incoming = Incoming, Outgoing = Message, Notice = Notice, Record = Record> + 'static {
     /// Decodes and verifies a frame that came over the link of `from`. A rejection is counted, and `None`.
     fn open(&mut self, frame: Bytes, from: Principal) -> Option<Incoming>;
+    /// Counts something that the loop itself did not accept, such as an oversized frame.
+    fn reject(&mut self, _from: Principal, _reason: Rejection) {}
     /// The keys with which outgoing messages are sealed.
     fn keyring(&self) -> &Keyring;
     /// The machine's view of itself.
@@ -43,6 +46,10 @@ pub trait Hosted: Machine<Incoming = Incoming, Outgoing = Message, Notice = Noti
 impl<S: Service + 'static> Hosted for Replica<S> {
     fn open(&mut self, frame: Bytes, from: Principal) -> Option<Incoming> {
         self.open(frame, from)
+    }
+
+    fn reject(&mut self, from: Principal, reason: Rejection) {
+        self.reject(from, reason);
     }
 
     fn keyring(&self) -> &Keyring {

@@ -2,7 +2,7 @@
 
 use crate::net::{CloseReason, Dialer, Hub, LinkId, Peer, Target};
 use bezant_core::cluster::{ClientId, IdentityId, ReplicaId};
-use bezant_core::machine::Instant;
+use bezant_core::machine::{Instant, Principal};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -81,18 +81,22 @@ impl Routes {
         }
     }
 
-    /// A link is gone.
-    pub(super) fn on_down(&mut self, link: LinkId, reason: CloseReason, now: Instant) {
+    /// A link is gone. Returns whose it was.
+    pub(super) fn on_down(&mut self, link: LinkId, reason: CloseReason, now: Instant) -> Option<Principal> {
         if let Some(key) = self.client_links.remove(&link) {
             self.clients.remove(&key);
+            return Some(Principal::Client(ClientId { identity: key.0, session: 0 }));
         }
-        for way in self.replicas.iter_mut().filter(|way| way.link == Some(link)) {
+        let mut whose = None;
+        for (number, way) in self.replicas.iter_mut().enumerate().filter(|(_, way)| way.link == Some(link)) {
+            whose = Some(Principal::Replica(ReplicaId(number as u8)));
             way.link = None;
             way.last = Some(reason);
             if let Some(dialer) = &mut way.dialer {
                 dialer.on_down(reason, now);
             }
         }
+        whose
     }
 
     /// Dials whom it is time to dial. Returns when to call again.
