@@ -5,6 +5,8 @@
 //! digest of the batch, so that the bytes of the requests are hashed once and not once per receiver. A request
 //! carries the authentication of its client and may be passed on by anyone. `docs/wire.md` has the bytes.
 
+mod display;
+
 use crate::auth::{Keyring, Signable, Signature, Signed, Tag, Verified};
 use crate::checkpoint::{Checkpoint, TransferMessage};
 use crate::cluster::{ClientAuth, ClientId, Cluster, InstanceId, REPLICAS_MAX, Sequence, Timestamp, View};

@@ -2,8 +2,7 @@
 
 use crate::network::ProcessId;
 use crate::rng::mix;
-use bezant_core::message::{Message, Outcome};
-use bezant_core::protocols::pbft::{Claim, PbftMessage, Vote};
+use bezant_core::message::Message;
 use bezant_core::wire::{Reader, Wire};
 use bytes::Bytes;
 use std::fmt::Write;
@@ -48,7 +47,7 @@ impl Trace {
         self.hash = fold(mix(self.hash ^ at) ^ to.0 as u64, frame);
         if let Some(lines) = &mut self.lines {
             let text = match Message::decode(&mut Reader::new(frame.clone())) {
-                Ok(message) => describe(&message),
+                Ok(message) => message.to_string(),
                 Err(error) => format!("{} bytes: {error}", frame.len()),
             };
             lines.push(Line::Message { at, from: from.to_owned(), to: to.1.to_owned(), text });
@@ -103,68 +102,5 @@ impl Trace {
             };
         }
         out
-    }
-}
-
-fn claims(claims: &[Claim]) -> String {
-    let claims: Vec<String> = claims.iter().map(|c| format!("{} {:?} {}", c.sequence, c.digest, c.view)).collect();
-    claims.join(", ")
-}
-
-fn vote(name: &str, vote: &Vote) -> String {
-    format!("{name} {} {} {:?}", vote.view, vote.sequence, vote.digest)
-}
-
-/// A message in one line.
-pub fn describe(message: &Message) -> String {
-    match message {
-        Message::Request(request) => {
-            let kind = if request.read_only { "QUERY" } else { "REQUEST" };
-            format!("{kind} {} {} {} bytes", request.client, request.timestamp, request.operation.len())
-        }
-        Message::Reply(reply) => {
-            let outcome = match &reply.outcome {
-                Outcome::Done(result) => format!("{} bytes", result.len()),
-                Outcome::DoneDigest(digest) => format!("digest {digest:?}"),
-                Outcome::Refused(refusal) => format!("refused {refusal:?}"),
-            };
-            format!("REPLY {:?} {} {} {} {outcome}", reply.firmness, reply.view, reply.sequence, reply.timestamp)
-        }
-        Message::Ordering(ordering) => describe_pbft(&ordering.message),
-        Message::Checkpoint(signed) => format!("CHECKPOINT {} {:?}", signed.value.sequence, signed.value.root),
-        Message::Transfer(transfer) => {
-            let text: String = format!("{transfer:?}").chars().take(60).collect();
-            format!("TRANSFER {text}")
-        }
-    }
-}
-
-fn describe_pbft(message: &PbftMessage) -> String {
-    match message {
-        PbftMessage::PrePrepare(p) => {
-            let count = p.batch.entries.len();
-            format!("PRE-PREPARE {} {} {:?} with {count} requests", p.view, p.sequence, p.digest())
-        }
-        PbftMessage::Prepare(v) => vote("PREPARE", v),
-        PbftMessage::Commit(v) => vote("COMMIT", v),
-        PbftMessage::ViewChange(signed) => {
-            let change = &signed.value;
-            let stable = change.stable.value.sequence;
-            let (p, q) = (claims(&change.prepared), claims(&change.pre_prepared));
-            format!("VIEW-CHANGE of {} for {} above {stable} P [{p}] Q [{q}]", signed.signer, change.view)
-        }
-        PbftMessage::NewView(signed) => {
-            format!("NEW-VIEW {} chooses {} batches", signed.value.view, signed.value.chosen.len())
-        }
-        PbftMessage::Status(s) => {
-            let changing = if s.changing { " changing" } else { "" };
-            format!("STATUS {}{changing} stable {} committed {}", s.view, s.stable, s.committed)
-        }
-        PbftMessage::FetchBatch(p) => format!("FETCH-BATCH {} {:?}", p.sequence, p.digest),
-        PbftMessage::Batch(batch) => format!("BATCH {:?} with {} requests", batch.digest(), batch.entries.len()),
-        PbftMessage::Body(r) => format!("BODY {} {} {} bytes", r.client, r.timestamp, r.operation.len()),
-        PbftMessage::FetchRequest(r) => format!("FETCH-REQUEST {} {} {:?}", r.client, r.timestamp, r.digest),
-        PbftMessage::Decided(p) => format!("DECIDED {} {:?}", p.sequence, p.digest),
-        PbftMessage::Stable(c) => format!("STABLE {} {:?}", c.value.sequence, c.value.root),
     }
 }

@@ -1,0 +1,96 @@
+//! A message in one line, for traces, logs and golden scripts: its name in capitals, then what tells it apart.
+
+use super::{Message, Outcome, Reply, Request};
+use crate::checkpoint::TransferMessage;
+use crate::protocols::pbft::{Claim, PbftMessage};
+use core::fmt::{Display, Formatter, Result};
+
+impl Display for Message {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self {
+            Self::Request(request) => request.fmt(f),
+            Self::Reply(reply) => reply.fmt(f),
+            Self::Ordering(ordering) => ordering.message.fmt(f),
+            Self::Checkpoint(signed) => write!(f, "CHECKPOINT {} {:?}", signed.value.sequence, signed.value.root),
+            Self::Transfer(transfer) => transfer.fmt(f),
+        }
+    }
+}
+
+impl Display for Request {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let kind = if self.read_only { "QUERY" } else { "REQUEST" };
+        write!(f, "{kind} {} {} {} bytes", self.client, self.timestamp, self.operation.len())
+    }
+}
+
+impl Display for Reply {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let Self { view, sequence, client, timestamp, firmness, outcome, .. } = self;
+        write!(f, "REPLY {firmness:?} {view} {sequence} {client} {timestamp} ")?;
+        match outcome {
+            Outcome::Done(result) => write!(f, "{} bytes", result.len()),
+            Outcome::DoneDigest(digest) => write!(f, "digest {digest:?}"),
+            Outcome::Refused(refusal) => write!(f, "refused {refusal:?}"),
+        }
+    }
+}
+
+impl Display for PbftMessage {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self {
+            Self::PrePrepare(p) => {
+                let requests = p.batch.entries.len();
+                write!(f, "PRE-PREPARE {} {} {:?} with {requests} requests", p.view, p.sequence, p.digest())
+            }
+            Self::Prepare(vote) => write!(f, "PREPARE {} {} {:?}", vote.view, vote.sequence, vote.digest),
+            Self::Commit(vote) => write!(f, "COMMIT {} {} {:?}", vote.view, vote.sequence, vote.digest),
+            Self::ViewChange(signed) => {
+                let change = &signed.value;
+                let low = change.stable.value.sequence;
+                write!(f, "VIEW-CHANGE of {} for {} above {low} P [", signed.signer, change.view)?;
+                claims(f, &change.prepared)?;
+                f.write_str("] Q [")?;
+                claims(f, &change.pre_prepared)?;
+                f.write_str("]")
+            }
+            Self::NewView(signed) => {
+                write!(f, "NEW-VIEW {} chooses {} batches", signed.value.view, signed.value.chosen.len())
+            }
+            Self::Status(status) => {
+                let changing = if status.changing { " changing" } else { "" };
+                write!(f, "STATUS {}{changing} stable {} committed {}", status.view, status.stable, status.committed)
+            }
+            Self::FetchBatch(position) => write!(f, "FETCH-BATCH {} {:?}", position.sequence, position.digest),
+            Self::Batch(batch) => write!(f, "BATCH {:?} with {} requests", batch.digest(), batch.entries.len()),
+            Self::FetchRequest(reference) => {
+                write!(f, "FETCH-REQUEST {} {} {:?}", reference.client, reference.timestamp, reference.digest)
+            }
+            Self::Body(r) => write!(f, "BODY {} {} {} bytes", r.client, r.timestamp, r.operation.len()),
+            Self::Decided(position) => write!(f, "DECIDED {} {:?}", position.sequence, position.digest),
+            Self::Stable(proof) => write!(f, "STABLE {} {:?}", proof.value.sequence, proof.value.root),
+        }
+    }
+}
+
+fn claims(f: &mut Formatter<'_>, claims: &[Claim]) -> Result {
+    for (index, claim) in claims.iter().enumerate() {
+        let separator = if index == 0 { "" } else { ", " };
+        write!(f, "{separator}{} {:?} {}", claim.sequence, claim.digest, claim.view)?;
+    }
+    Ok(())
+}
+
+impl Display for TransferMessage {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self {
+            Self::FetchNode { sequence, node } => write!(f, "FETCH-NODE {sequence} {node:?}"),
+            Self::Node { sequence, node, .. } => write!(f, "NODE {sequence} {node:?}"),
+            Self::FetchPage { sequence, number } => write!(f, "FETCH-PAGE {sequence} page {number}"),
+            Self::Page { sequence, number, content } => {
+                write!(f, "PAGE {sequence} page {number} {} bytes", content.len())
+            }
+            Self::Gone { sequence } => write!(f, "GONE {sequence}"),
+        }
+    }
+}
