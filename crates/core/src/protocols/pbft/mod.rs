@@ -56,21 +56,21 @@
 //! * n need not be 3f+1: 2f+1 reads ⌈(n+f+1)/2⌉ everywhere ([`crate::cluster::Cluster::strong`]).
 //!
 //! # Cost
-//! Per batch of b requests and n replicas, without faults: 1 PRE-PREPARE, n−1 PREPAREs and n COMMITs, each to n−1
-//! receivers. MACs made and checked per batch: primary 2(n−1) made, 2(n−1) checked; backup 2(n−1) made, 1 + (n−2) +
-//! (n−1) checked; per request n made and 2f+1 or more checked by the client, 1 checked and 1 made by each replica.
-//! `paper_test.rs` counts them. Four message delays to a reply with tentative execution, five without.
+//! Per batch of b requests at n replicas, without faults: n−1 PRE-PREPAREs, (n−1)² PREPAREs and n(n−1) COMMITs, one to
+//! each receiver. In mac mode every replica, primary or backup, makes 2(n−1) + b MACs and checks as many; the clients
+//! make n and check n per request. Per checkpoint, a replica makes one signature and checks 2f. Four message delays to
+//! a reply with tentative execution, five without. `docs/protocols/pbft.md` derives it, `tests/costs.rs` counts it.
 
 mod decision;
 mod message;
 mod normal;
-#[cfg(test)]
-mod paper_test;
 mod pool;
 mod recovery;
 mod replica;
 mod slot;
 mod status;
+#[cfg(test)]
+mod tests;
 mod view_change;
 
 pub use message::{Claim, NewView, PbftMessage, Position, PrePrepare, Q_PER_SEQUENCE_MAX, Status, ViewChange, Vote};

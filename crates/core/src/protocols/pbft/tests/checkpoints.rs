@@ -1,0 +1,158 @@
+//! Checkpoints, garbage, state transfer, and replicas that were left out.
+
+use super::net::{Net, done, kind, r};
+use crate::checkpoint::Checkpoint;
+use crate::cluster::{ClientAuth, Limits, ReplicaId, Sequence};
+use crate::digest::Digest;
+use crate::message::Message;
+use crate::rejection::Rejection;
+use crate::replica::Notice;
+use crate::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
+use crate::services::Counter;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+fn every_4() -> Limits {
+    Limits { checkpoint_interval: 4, ..Limits::default() }
+}
+
+/// "When a replica has a stable checkpoint, it discards all … messages with sequence number less than or equal to n."
+#[test]
+fn the_log_is_cut_at_the_stable_checkpoint() {
+    let mut net = Net::new(4, every_4());
+    for value in 1..=6 {
+        assert_eq!(net.add(1), done(value));
+    }
+    for host in &net.hosts {
+        let report = host.replica.report();
+        assert_eq!((report.stable.0, report.slots), (4, 2));
+    }
+}
+
+/// "… a proof of 2f + 1 checkpoint messages with the same digest": without it, the window does not move.
+#[test]
+fn without_a_stable_checkpoint_the_window_ends() {
+    let mut net = Net::new(4, every_4());
+    net.lose(|frame| kind(&frame.message) == "CHECKPOINT");
+    for value in 1..=8 {
+        assert_eq!(net.add(1), done(value));
+    }
+    assert_eq!(net.add(1), None, "h + 2K = 8");
+    assert_eq!(net.executed(), [8; 4]);
+}
+
+#[test]
+fn a_replica_that_missed_everything_fetches_the_state() {
+    let mut net = Net::new(4, every_4());
+    net.isolate(&[3]);
+    for value in 1..=21 {
+        assert_eq!(net.add(1), done(value));
+    }
+    assert_eq!(net.hosts[0].replica.report().stable.0, 20);
+    net.heal();
+    net.pass(5_000_000);
+    assert_eq!(net.executed(), [21; 4]);
+    assert_eq!(net.hosts[3].replica.report().history, net.hosts[0].replica.report().history);
+    assert!(net.noticed(3, |notice| matches!(notice, Notice::Transfer { done: true, .. })));
+}
+
+/// F21: the primary leaves replica 3 out of everything. It learns what is decided from f+1 others, without a view
+/// change and before the next checkpoint.
+#[test]
+fn a_replica_that_is_left_out_catches_up_from_what_others_decided() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| {
+        let ordering = matches!(kind(&frame.message).as_str(), "PRE-PREPARE" | "PREPARE" | "COMMIT" | "REQUEST");
+        frame.to == r(3) && (ordering || frame.from == r(0))
+    });
+    for value in 1..=3 {
+        assert_eq!(net.add(1), done(value));
+    }
+    assert_eq!(net.executed(), [3, 3, 3, 0]);
+    net.pass(3_000_000);
+    assert_eq!(net.executed(), [3; 4]);
+    assert!(!net.said(r(1), "DECIDED").is_empty() && !net.said(r(2), "DECIDED").is_empty());
+    assert_eq!(net.views(), [0; 4]);
+}
+
+/// f+1 must say so: one liar decides nothing.
+#[test]
+fn one_replica_that_calls_something_decided_is_not_believed() {
+    use crate::protocols::pbft::{PbftMessage, Position};
+    let mut net = Net::new(4, Limits::default());
+    let lie = Position { sequence: Sequence(1), digest: crate::protocols::batch::Batch::null().digest() };
+    for _ in 0..5 {
+        net.forge(r(2), r(3), super::net::ordering(PbftMessage::Decided(lie)));
+    }
+    net.settle();
+    assert_eq!(net.executed()[3], 0);
+    assert_eq!(net.add(1), done(1));
+    assert_eq!(net.executed(), [1; 4]);
+}
+
+/// A wrong root is outvoted, and its signer is known by its signature.
+#[test]
+fn a_checkpoint_with_a_wrong_root_is_outvoted_and_the_liar_blamed() {
+    let mut net = Net::new(4, every_4());
+    net.lose(|frame| kind(&frame.message) == "CHECKPOINT" && frame.from == r(3));
+    for value in 1..=3 {
+        assert_eq!(net.add(1), done(value));
+    }
+    let root = Digest([6; 32]);
+    let lie = Checkpoint { instance: super::net::INSTANCE, sequence: Sequence(4), root };
+    let lie = Message::Checkpoint(Box::new(net.keyring(r(3)).sign(lie)));
+    for to in 0..3 {
+        net.forge(r(3), r(to), lie.clone());
+    }
+    net.settle();
+    assert_eq!(net.add(1), done(4));
+    let blamed = Notice::Suspicion { replica: ReplicaId(3), reason: Rejection::BadCertificate };
+    for id in 0..3 {
+        let report = net.hosts[id].replica.report();
+        assert_eq!(report.stable.0, 4);
+        assert_ne!(report.stable_root, root);
+        assert!(net.noticed(id, |notice| *notice == blamed));
+        assert!(report.suspicions.contains(&(ReplicaId(3), Rejection::BadCertificate, 1)));
+    }
+}
+
+/// A counter whose memory is damaged once, at one replica.
+#[derive(Clone, Debug, Default)]
+struct Damaged {
+    counter: Counter,
+    damage: bool,
+}
+
+impl Service for Damaged {
+    fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
+        if core::mem::take(&mut self.damage) {
+            self.counter.execute(&Counter::add(1_000), agreed);
+        }
+        self.counter.execute(operation, agreed)
+    }
+    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
+        self.counter.query(operation)
+    }
+    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Vec<u8>>)) {
+        self.counter.save(write);
+    }
+    fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
+        self.counter.load(pages)
+    }
+}
+
+#[test]
+fn a_replica_whose_state_diverged_repairs_itself() {
+    let damaged = |id| Damaged { damage: id == 2, ..Damaged::default() };
+    let mut net = Net::serving(4, 1, ClientAuth::Hybrid, every_4(), damaged);
+    for value in 1..=4 {
+        assert_eq!(net.add(1), done(value), "three right answers outvote a wrong one");
+    }
+    net.settle();
+    net.pass(2_000_000);
+    assert!(net.noticed(2, |notice| matches!(notice, Notice::Diverged { sequence: Sequence(4), .. })));
+    assert!(net.noticed(2, |notice| matches!(notice, Notice::Transfer { done: true, .. })));
+    net.isolate(&[3]);
+    assert_eq!(net.add(1), done(5), "its answer is needed, and right");
+}

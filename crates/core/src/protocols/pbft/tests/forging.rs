@@ -1,0 +1,85 @@
+//! What a liar says, well formed: for [`super::net::Net::forge`].
+
+use super::net::{INSTANCE, Net, c, ordering, r};
+use crate::auth::Signed;
+use crate::checkpoint::genesis;
+use crate::cluster::{Sequence, Timestamp, View};
+use crate::digest::Digest;
+use crate::machine::{Instant, Principal};
+use crate::message::{Message, Request};
+use crate::protocols::batch::{Batch, Entry};
+use crate::protocols::pbft::{Claim, NewView, PbftMessage, PrePrepare, ViewChange, Vote};
+use crate::service::{Proposal, Service};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+/// A client's request with its proof.
+pub(super) fn request<S: Service>(net: &Net<S>, session: u32, timestamp: u64, operation: &[u8]) -> Request {
+    let Principal::Client(client) = c(session) else { unreachable!() };
+    let operation = Bytes::copy_from_slice(operation);
+    Request::new(INSTANCE, client, Timestamp(timestamp), false, operation).authenticate(&net.cluster, &net.client_keys)
+}
+
+/// A batch of small requests, proposed at this time.
+pub(super) fn batch(time: Instant, requests: Vec<Request>) -> Arc<Batch> {
+    let proposal = Proposal { time, seed: Digest::ZERO };
+    Arc::new(Batch::new(proposal, requests.into_iter().map(Entry::Inline).collect()))
+}
+
+/// PRE-PREPARE.
+pub(super) fn pre_prepare(view: u64, sequence: u64, batch: &Arc<Batch>) -> Message {
+    let (view, sequence) = (View(view), Sequence(sequence));
+    ordering(PbftMessage::PrePrepare(PrePrepare { view, sequence, batch: batch.clone() }))
+}
+
+const fn vote(view: u64, sequence: u64, digest: Digest) -> Vote {
+    Vote { view: View(view), sequence: Sequence(sequence), digest }
+}
+
+/// PREPARE.
+pub(super) const fn prepare(view: u64, sequence: u64, digest: Digest) -> Message {
+    ordering(PbftMessage::Prepare(vote(view, sequence, digest)))
+}
+
+/// COMMIT.
+pub(super) const fn commit(view: u64, sequence: u64, digest: Digest) -> Message {
+    ordering(PbftMessage::Commit(vote(view, sequence, digest)))
+}
+
+/// One entry of P or Q.
+pub(super) const fn claim(view: u64, sequence: u64, digest: Digest) -> Claim {
+    Claim { sequence: Sequence(sequence), digest, view: View(view) }
+}
+
+/// A VIEW-CHANGE above the state before the first batch, signed.
+pub(super) fn signed_view_change<S: Service>(
+    net: &Net<S>,
+    signer: u8,
+    view: u64,
+    prepared: Vec<Claim>,
+    pre_prepared: Vec<Claim>,
+) -> Signed<ViewChange> {
+    let root = net.hosts[0].replica.report().stable_root;
+    let stable = genesis(INSTANCE, root);
+    net.keyring(r(signer)).sign(ViewChange { view: View(view), stable, prepared, pre_prepared })
+}
+
+/// VIEW-CHANGE of a replica that has seen nothing.
+pub(super) fn view_change<S: Service>(net: &Net<S>, signer: u8, view: u64) -> Message {
+    let signed = signed_view_change(net, signer, view, Vec::new(), Vec::new());
+    ordering(PbftMessage::ViewChange(Box::new(signed)))
+}
+
+/// NEW-VIEW.
+pub(super) fn new_view<S: Service>(
+    net: &Net<S>,
+    signer: u8,
+    view: u64,
+    view_changes: Vec<Signed<ViewChange>>,
+    chosen: Vec<Digest>,
+) -> Message {
+    let signed = net.keyring(r(signer)).sign(NewView { view: View(view), view_changes, chosen });
+    ordering(PbftMessage::NewView(Arc::new(signed)))
+}

@@ -1,0 +1,409 @@
+//! Replicas, clients and a network that does what the test says.
+//!
+//! Time stands still unless a test lets it pass. A *round* delivers everything that is in flight, and then tells
+//! everybody who received something that the pass is over: so rounds count message delays, and requests that arrive
+//! in one round form one batch.
+
+use crate::auth::{Ed25519, Keyring, PublicKeys, SecretKey, Suite};
+use crate::checkpoint::Snapshot;
+use crate::client::{Client, ClientTimer, Completed, Completion, Submit};
+use crate::cluster::{ClientAuth, ClientId, Cluster, IdentityId, InstanceId, Limits, ReplicaId};
+use crate::compositions::Protocol;
+use crate::machine::{Destination, Effect, Input, Instant, Machine, Outbox, Principal};
+use crate::message::{Message, Ordering};
+use crate::protocols::pbft::PbftMessage;
+use crate::rejection::Rejection;
+use crate::replica::{LogRecord, Notice, Record, Replica, ReplicaConfig, ReplicaTimer};
+use crate::service::Service;
+use crate::services::Counter;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::rc::Rc;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+/// The instance that every test runs in.
+pub(super) const INSTANCE: InstanceId = InstanceId(1);
+
+/// All clients are sessions of this identity.
+const IDENTITY: IdentityId = IdentityId(1);
+const CLIENT_SECRET: SecretKey = SecretKey([201; 32]);
+
+/// A replica by its number.
+pub(super) const fn r(id: u8) -> Principal {
+    Principal::Replica(ReplicaId(id))
+}
+
+/// A client by its number.
+pub(super) const fn c(session: u32) -> Principal {
+    Principal::Client(ClientId { identity: IDENTITY, session })
+}
+
+/// The first word of a message's description.
+pub(super) fn kind(message: &Message) -> String {
+    message.to_string().split(' ').next().unwrap_or_default().to_string()
+}
+
+/// A message of PBFT as it travels.
+pub(super) const fn ordering(message: PbftMessage) -> Message {
+    Message::Ordering(Ordering { instance: INSTANCE, message })
+}
+
+/// A message between two principals.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    pub(super) from: Principal,
+    pub(super) to: Principal,
+    pub(super) message: Message,
+    bytes: Bytes,
+}
+
+/// Something that happened, for those who look on.
+#[derive(Debug)]
+pub(super) enum Event {
+    Delivered(Frame),
+    Noticed(ReplicaId, Notice),
+    Completed(Completed),
+}
+
+/// Decides which frames are lost.
+type Loss = Box<dyn Fn(&Frame) -> bool>;
+
+/// One replica with what its host would keep for it.
+#[derive(Debug)]
+pub(super) struct Host<S: Service> {
+    pub(super) replica: Replica<S>,
+    timers: BTreeMap<ReplicaTimer, Instant>,
+    log: Vec<LogRecord>,
+    snapshot: Option<Snapshot>,
+    pub(super) notices: Vec<(Instant, Notice)>,
+}
+
+/// See the [module](self).
+pub(super) struct Net<S: Service = Counter> {
+    pub(super) now: Instant,
+    pub(super) cluster: Cluster,
+    pub(super) hosts: Vec<Host<S>>,
+    pub(super) clients: Vec<Client>,
+    pub(super) client_keys: Rc<Keyring>,
+    client_timers: Vec<BTreeMap<ClientTimer, Instant>>,
+    pub(super) in_flight: Vec<Frame>,
+    lose: Loss,
+    /// Everything that anybody sent, lost or not.
+    pub(super) sent: Vec<Frame>,
+    pub(super) completed: Vec<Completed>,
+    pub(super) events: Vec<Event>,
+    make: fn(usize) -> S,
+}
+
+fn secret(id: u8) -> SecretKey {
+    SecretKey([id + 1; 32])
+}
+
+fn keyring(cluster: &Cluster, me: Principal) -> Keyring {
+    let keys = PublicKeys {
+        replicas: (0..cluster.n as u8).map(|id| Ed25519.public(&secret(id))).collect(),
+        identities: [(IDENTITY, Ed25519.public(&CLIENT_SECRET))].into(),
+    };
+    let secret = match me {
+        Principal::Replica(id) => secret(id.0),
+        Principal::Client(_) => CLIENT_SECRET,
+    };
+    Keyring::new(&Ed25519, cluster, me, secret, keys).unwrap()
+}
+
+impl Net {
+    /// Replicas that serve a counter, in hybrid mode, with one client.
+    pub(super) fn new(n: usize, limits: Limits) -> Self {
+        Self::with(n, 1, ClientAuth::Hybrid, limits)
+    }
+
+    /// Replicas that serve a counter.
+    pub(super) fn with(n: usize, clients: u32, auth: ClientAuth, limits: Limits) -> Self {
+        Self::serving(n, clients, auth, limits, |_| Counter::default())
+    }
+}
+
+impl<S: Service> Net<S> {
+    /// Replicas that serve what `make` makes for each.
+    pub(super) fn serving(n: usize, clients: u32, auth: ClientAuth, limits: Limits, make: fn(usize) -> S) -> Self {
+        let cluster = Cluster::new([7; 16], n, (n - 1) / 3, auth, limits).unwrap();
+        let client_keys = Rc::new(keyring(&cluster, c(0)));
+        let shared = Rc::new(cluster.clone());
+        let client = |session| {
+            let Principal::Client(id) = c(session) else { unreachable!() };
+            Client::new(shared.clone(), client_keys.clone(), id)
+        };
+        let clients: Vec<Client> = (0..clients).map(client).collect();
+        let hosts = (0..n)
+            .map(|id| Host {
+                replica: Replica::new(config(&cluster, id, false), make(id)).unwrap(),
+                timers: BTreeMap::new(),
+                log: Vec::new(),
+                snapshot: None,
+                notices: Vec::new(),
+            })
+            .collect();
+        let mut net = Self {
+            now: Instant(1_000_000),
+            cluster,
+            hosts,
+            client_timers: alloc::vec![BTreeMap::new(); clients.len()],
+            clients,
+            client_keys,
+            in_flight: Vec::new(),
+            lose: Box::new(|_| false),
+            sent: Vec::new(),
+            completed: Vec::new(),
+            events: Vec::new(),
+            make,
+        };
+        for id in 0..n {
+            net.step(id, Input::Start);
+        }
+        net.settle();
+        net.sent.clear();
+        net.events.clear();
+        net
+    }
+
+    /// From now on, these frames are lost, and only these.
+    pub(super) fn lose(&mut self, which: impl Fn(&Frame) -> bool + 'static) {
+        self.lose = Box::new(which);
+    }
+
+    /// From now on, these replicas neither send nor receive anything; everybody else does.
+    pub(super) fn isolate(&mut self, replicas: &'static [u8]) {
+        self.lose(|frame| {
+            let is_isolated = |party| matches!(party, Principal::Replica(id) if replicas.contains(&id.0));
+            is_isolated(frame.from) || is_isolated(frame.to)
+        });
+    }
+
+    /// From now on, nothing is lost.
+    pub(super) fn heal(&mut self) {
+        self.lose(|_| false);
+    }
+
+    /// The keys of a principal.
+    pub(super) fn keyring(&self, of: Principal) -> &Keyring {
+        match of {
+            Principal::Replica(id) => self.hosts[id.0 as usize].replica.keyring(),
+            Principal::Client(_) => &self.client_keys,
+        }
+    }
+
+    /// Lets somebody say something that its machine did not say. It is never lost.
+    pub(super) fn forge(&mut self, from: Principal, to: Principal, message: Message) {
+        let bytes = message.sealed(self.keyring(from), to).into();
+        self.in_flight.push(Frame { from, to, message, bytes });
+    }
+
+    fn send(&mut self, from: Principal, to: Destination, message: &Message) {
+        let receivers: Vec<Principal> = match to {
+            Destination::Replica(id) => alloc::vec![Principal::Replica(id)],
+            Destination::Client(id) => alloc::vec![Principal::Client(id)],
+            Destination::Replicas => self.cluster.replicas().map(Principal::Replica).filter(|id| *id != from).collect(),
+        };
+        for to in receivers {
+            let bytes = message.sealed(self.keyring(from), to).into();
+            let frame = Frame { from, to, message: message.clone(), bytes };
+            self.sent.push(frame.clone());
+            if !(self.lose)(&frame) {
+                self.in_flight.push(frame);
+            }
+        }
+    }
+
+    pub(super) fn step(&mut self, id: usize, input: Input<Replica<S>>) {
+        let mut out = Outbox::new();
+        self.hosts[id].replica.step(self.now, input, &mut out);
+        for effect in out.drain().collect::<Vec<_>>() {
+            let host = &mut self.hosts[id];
+            match effect {
+                Effect::Send(to, message) => self.send(r(id as u8), to, &message),
+                Effect::SetTimer(timer, at) => drop(host.timers.insert(timer, at)),
+                Effect::CancelTimer(timer) => drop(host.timers.remove(&timer)),
+                Effect::Notify(notice) => {
+                    host.notices.push((self.now, notice.clone()));
+                    self.events.push(Event::Noticed(ReplicaId(id as u8), notice));
+                }
+                Effect::Persist(Record::Log(record)) => host.log.push(record),
+                Effect::Persist(Record::Snapshot(record)) => {
+                    host.log = record.live;
+                    host.snapshot = Some(record.snapshot);
+                }
+            }
+        }
+    }
+
+    fn step_client(&mut self, session: usize, input: Input<Client>) {
+        let mut out = Outbox::new();
+        self.clients[session].step(self.now, input, &mut out);
+        for effect in out.drain().collect::<Vec<_>>() {
+            match effect {
+                Effect::Send(to, message) => self.send(c(session as u32), to, &message),
+                Effect::SetTimer(timer, at) => drop(self.client_timers[session].insert(timer, at)),
+                Effect::CancelTimer(timer) => drop(self.client_timers[session].remove(&timer)),
+                Effect::Notify(completed) => {
+                    self.completed.push(completed.clone());
+                    self.events.push(Event::Completed(completed));
+                }
+                Effect::Persist(never) => match never {},
+            }
+        }
+    }
+
+    /// Delivers one frame, without the end of a pass.
+    pub(super) fn deliver(&mut self, frame: Frame) {
+        let Frame { from, to, bytes, .. } = frame.clone();
+        self.events.push(Event::Delivered(frame));
+        match to {
+            Principal::Replica(id) => {
+                if let Some(incoming) = self.hosts[id.0 as usize].replica.open(bytes, from) {
+                    self.step(id.0 as usize, Input::Message(incoming));
+                }
+            }
+            Principal::Client(id) => {
+                let incoming = Message::open(bytes, from, &self.cluster, &self.client_keys).unwrap();
+                self.step_client(id.session as usize, Input::Message(incoming));
+            }
+        }
+    }
+
+    /// Delivers these frames, then ends the pass at every replica that received one. How many there were.
+    pub(super) fn deliver_all(&mut self, frames: Vec<Frame>) -> usize {
+        let count = frames.len();
+        let mut receivers = BTreeSet::new();
+        for frame in frames {
+            receivers.insert(frame.to);
+            self.deliver(frame);
+        }
+        for receiver in receivers {
+            if let Principal::Replica(id) = receiver {
+                self.step(id.0 as usize, Input::PassEnd);
+            }
+        }
+        count
+    }
+
+    /// One message delay: delivers everything that is in flight now.
+    pub(super) fn round(&mut self) -> usize {
+        let frames = core::mem::take(&mut self.in_flight);
+        self.deliver_all(frames)
+    }
+
+    /// Rounds until nothing is in flight. How many.
+    pub(super) fn settle(&mut self) -> usize {
+        (0..).find(|_| self.round() == 0).unwrap_or_default()
+    }
+
+    /// Lets time pass, in microseconds: fires what comes due, in order of time, and settles after each.
+    pub(super) fn pass(&mut self, span: u64) {
+        let end = Instant(self.now.0 + span);
+        while self.fire_before(end) {
+            self.settle();
+        }
+        self.now = end;
+    }
+
+    /// Fires the first timer, if it comes due by then.
+    pub(super) fn fire_before(&mut self, end: Instant) -> bool {
+        let of_hosts = self.hosts.iter().enumerate();
+        let replica =
+            of_hosts.flat_map(|(id, host)| host.timers.iter().map(move |(timer, at)| (*at, id, *timer))).min();
+        let of_clients = self.client_timers.iter().enumerate();
+        let client = of_clients.flat_map(|(id, timers)| timers.iter().map(move |(timer, at)| (*at, id, *timer))).min();
+        match (replica, client) {
+            (replica, Some((at, id, timer))) if at <= end && replica.is_none_or(|(first, ..)| at <= first) => {
+                self.client_timers[id].remove(&timer);
+                self.now = self.now.max(at);
+                self.step_client(id, Input::Timer(timer));
+                true
+            }
+            (Some((at, id, timer)), _) if at <= end => {
+                self.hosts[id].timers.remove(&timer);
+                self.now = self.now.max(at);
+                self.step(id, Input::Timer(timer));
+                self.step(id, Input::PassEnd);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A replica crashes and starts again from its disk. `lost_log`: the disk is new, and the operator says so.
+    pub(super) fn restart(&mut self, id: usize, lost_log: bool) {
+        let make = self.make;
+        let config = config(&self.cluster, id, lost_log);
+        let host = &mut self.hosts[id];
+        if lost_log {
+            (host.log, host.snapshot) = (Vec::new(), None);
+        }
+        host.timers.clear();
+        host.replica = Replica::recover(config, make(id), host.snapshot.clone(), host.log.clone()).unwrap();
+        self.in_flight.retain(|frame| frame.to != r(id as u8));
+        self.step(id, Input::Start);
+    }
+
+    /// A client begins a call.
+    pub(super) fn submit(&mut self, session: usize, operation: &[u8], read_only: bool) {
+        self.now.0 += 10;
+        let submit = Submit { operation: Bytes::copy_from_slice(operation), read_only, deadline: None };
+        self.step_client(session, Input::Command(submit));
+    }
+
+    /// A client's call, as far as it gets without time passing.
+    pub(super) fn call(&mut self, operation: &[u8], read_only: bool) -> Option<Completion> {
+        self.submit(0, operation, read_only);
+        self.settle();
+        self.completed.pop().map(|completed| completed.result)
+    }
+
+    /// The first client adds to the counter, if that is what is served.
+    pub(super) fn add(&mut self, amount: u64) -> Option<Completion> {
+        self.call(&Counter::add(amount), false)
+    }
+
+    /// The first client reads the counter.
+    pub(super) fn read(&mut self) -> Option<Completion> {
+        self.call(Counter::READ, true)
+    }
+
+    /// Frames of this kind that this principal sent so far, lost or not.
+    pub(super) fn said(&self, from: Principal, what: &str) -> Vec<&Frame> {
+        self.sent.iter().filter(|frame| frame.from == from && kind(&frame.message) == what).collect()
+    }
+
+    /// How often a replica rejected something of this sender for this reason.
+    pub(super) fn rejected(&self, at: usize, from: Principal, reason: Rejection) -> u64 {
+        let report = self.hosts[at].replica.report();
+        report.rejections.iter().filter(|(party, _)| *party == from).map(|(_, counts)| counts.of(reason)).sum()
+    }
+
+    /// Whether a replica told its host something like this.
+    pub(super) fn noticed(&self, at: usize, what: impl Fn(&Notice) -> bool) -> bool {
+        self.hosts[at].notices.iter().any(|(_, notice)| what(notice))
+    }
+
+    /// The last batch that each replica executed for good.
+    pub(super) fn executed(&self) -> Vec<u64> {
+        self.hosts.iter().map(|host| host.replica.report().executed.0).collect()
+    }
+
+    /// The view of each replica.
+    pub(super) fn views(&self) -> Vec<u64> {
+        self.hosts.iter().map(|host| host.replica.report().view.0).collect()
+    }
+}
+
+fn config(cluster: &Cluster, id: usize, lost_log: bool) -> ReplicaConfig {
+    let keyring = keyring(cluster, r(id as u8));
+    ReplicaConfig { cluster: cluster.clone(), keyring, protocol: Protocol::Pbft, lost_log }
+}
+
+/// The completion of a counter's operation with this result.
+pub(super) fn done(value: u64) -> Option<Completion> {
+    Some(Completion::Done(Bytes::copy_from_slice(&value.to_le_bytes())))
+}

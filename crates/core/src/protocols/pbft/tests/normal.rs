@@ -1,0 +1,298 @@
+//! The normal case: steps 1 to 6.
+
+use super::forging::{batch, commit, pre_prepare, prepare, request};
+use super::net::{Net, c, done, kind, r};
+use crate::cluster::{ClientAuth, Limits};
+use crate::digest::Digest;
+use crate::machine::Instant;
+use crate::message::{Firmness, Message};
+use crate::rejection::Rejection;
+use crate::replica::Notice;
+use crate::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
+use crate::services::Counter;
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+#[test]
+fn the_normal_case_needs_no_timer() {
+    let mut net = Net::new(4, Limits::default());
+    assert_eq!(net.add(2), done(2));
+    assert_eq!(net.add(3), done(5));
+    assert_eq!(net.read(), done(5));
+    assert_eq!(net.executed(), [2; 4]);
+}
+
+/// "Four message delays to a reply with tentative execution": request, pre-prepare, prepare, reply.
+#[test]
+fn a_reply_takes_four_message_delays() {
+    let mut net = Net::new(4, Limits::default());
+    net.submit(0, &Counter::add(1), false);
+    let rounds = (1..9).find(|_| {
+        net.round();
+        !net.completed.is_empty()
+    });
+    assert_eq!(rounds, Some(4));
+}
+
+/// Whoever misses the PREPAREs executes when committed, one message delay later, and says so.
+#[test]
+fn a_final_reply_takes_five_message_delays() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| frame.to == r(3) && kind(&frame.message) == "PREPARE");
+    net.submit(0, &Counter::add(1), false);
+    for _ in 0..4 {
+        net.round();
+    }
+    let firmness = |net: &Net, of| match net.said(r(of), "REPLY")[..] {
+        [frame] => match &frame.message {
+            Message::Reply(reply) => Some(reply.firmness),
+            _ => None,
+        },
+        _ => None,
+    };
+    assert_eq!(firmness(&net, 2), Some(Firmness::Tentative));
+    assert_eq!(firmness(&net, 3), Some(Firmness::Final), "sent in the fourth delay, it arrives in the fifth");
+}
+
+/// "A read-only request takes one round trip."
+#[test]
+fn a_read_takes_two_message_delays() {
+    let mut net = Net::new(4, Limits::default());
+    net.submit(0, Counter::READ, true);
+    net.round();
+    net.round();
+    assert_eq!(net.completed.len(), 1);
+    assert_eq!(net.executed(), [0; 4], "reads are not ordered");
+}
+
+#[test]
+fn requests_that_wait_together_form_one_batch() {
+    let mut net = Net::with(4, 8, ClientAuth::Hybrid, Limits::default());
+    for session in 0..8 {
+        net.submit(session, &Counter::add(1), false);
+    }
+    net.settle();
+    assert_eq!(net.completed.len(), 8);
+    assert!(net.noticed(0, |notice| matches!(notice, Notice::Executed { requests: 8, .. })));
+}
+
+/// While as many batches are in flight as may be, the next one grows.
+#[test]
+fn the_next_batch_grows_while_batches_are_in_flight() {
+    let mut net = Net::with(4, 6, ClientAuth::Hybrid, Limits { batches_in_flight_max: 1, ..Limits::default() });
+    for session in 0..6 {
+        net.submit(session, &Counter::add(1), false);
+        if session == 0 {
+            net.round();
+        }
+    }
+    net.settle();
+    let sizes: Vec<usize> = net.hosts[0]
+        .notices
+        .iter()
+        .filter_map(|(_, notice)| if let Notice::Executed { requests, .. } = notice { Some(*requests) } else { None })
+        .collect();
+    assert_eq!(sizes, [1, 5]);
+}
+
+/// "A backup accepts a PRE-PREPARE provided … it has not accepted a pre-prepare message for view v and sequence
+/// number n containing a different digest."
+#[test]
+fn a_backup_accepts_one_proposal_per_view_and_position() {
+    let mut net = Net::new(4, Limits::default());
+    net.isolate(&[0]);
+    let one = batch(net.now, alloc::vec![request(&net, 0, 1, b"")]);
+    let two = batch(net.now, alloc::vec![request(&net, 0, 2, b"")]);
+    net.forge(r(0), r(1), pre_prepare(0, 1, &one));
+    net.forge(r(0), r(1), pre_prepare(0, 1, &two));
+    net.round();
+    assert_eq!(net.said(r(1), "PREPARE").len(), 3, "one PREPARE to each of the others");
+    assert_eq!(net.rejected(1, r(0), Rejection::Equivocation), 1);
+}
+
+#[test]
+fn only_the_primary_of_the_view_proposes() {
+    let mut net = Net::new(4, Limits::default());
+    let proposal = batch(net.now, alloc::vec![request(&net, 0, 1, b"")]);
+    net.forge(r(2), r(1), pre_prepare(0, 1, &proposal));
+    net.forge(r(1), r(2), pre_prepare(1, 1, &proposal));
+    net.round();
+    assert_eq!(net.rejected(1, r(2), Rejection::WrongSender), 1);
+    assert_eq!(net.rejected(2, r(1), Rejection::WrongView), 1, "view 1 has not begun");
+    assert!(net.sent.is_empty());
+}
+
+/// "… the sequence number is between a low water mark, h, and a high water mark, H."
+#[test]
+fn positions_outside_the_window_are_refused() {
+    let mut net = Net::new(4, Limits { checkpoint_interval: 4, ..Limits::default() });
+    net.isolate(&[0]);
+    let proposal = batch(net.now, alloc::vec![request(&net, 0, 1, b"")]);
+    for sequence in [0, 8, 9, u64::MAX] {
+        net.forge(r(0), r(1), pre_prepare(0, sequence, &proposal));
+        net.forge(r(2), r(1), prepare(0, sequence, proposal.digest()));
+        net.forge(r(2), r(1), commit(0, sequence, proposal.digest()));
+    }
+    net.round();
+    assert_eq!(net.rejected(1, r(0), Rejection::OutsideWindow), 3, "8 = 2K is inside");
+    assert_eq!(net.rejected(1, r(2), Rejection::OutsideWindow), 4, "votes at or below h are merely late");
+    assert_eq!(net.hosts[1].replica.report().slots, 1);
+}
+
+/// "Prepared … if and only if i has inserted in its log … 2f prepares from *different* backups that match."
+#[test]
+fn a_vote_counts_once_however_often_it_is_said() {
+    let mut net = Net::new(4, Limits::default());
+    net.isolate(&[0, 2, 3]);
+    let proposal = batch(net.now, alloc::vec![request(&net, 0, 1, b"")]);
+    net.forge(r(0), r(1), pre_prepare(0, 1, &proposal));
+    net.forge(r(0), r(1), prepare(0, 1, proposal.digest()));
+    net.forge(r(2), r(1), prepare(0, 1, Digest([9; 32])));
+    net.forge(r(2), r(1), prepare(0, 1, proposal.digest()));
+    net.forge(r(2), r(1), prepare(0, 1, Digest([9; 32])));
+    net.round();
+    assert_eq!(net.rejected(1, r(0), Rejection::WrongSender), 1, "the primary's PREPARE is its PRE-PREPARE");
+    assert_eq!(net.rejected(1, r(2), Rejection::Equivocation), 1);
+    assert_eq!(net.rejected(1, r(2), Rejection::Duplicate), 1);
+    assert!(net.said(r(1), "COMMIT").is_empty(), "one's own vote and a contradictory one are not enough");
+    net.forge(r(3), r(1), prepare(0, 1, proposal.digest()));
+    net.round();
+    assert_eq!(net.said(r(1), "COMMIT").len(), 3);
+}
+
+/// "Committed-local … if it has accepted 2f + 1 commits (possibly including its own) from different replicas."
+#[test]
+fn commits_of_different_replicas_decide() {
+    let mut net = Net::new(4, Limits::default());
+    net.isolate(&[0, 2, 3]);
+    let proposal = batch(net.now, alloc::vec![request(&net, 0, 1, b"")]);
+    net.forge(r(0), r(1), pre_prepare(0, 1, &proposal));
+    for _ in 0..3 {
+        net.forge(r(2), r(1), commit(0, 1, proposal.digest()));
+    }
+    net.forge(r(3), r(1), commit(0, 1, Digest([9; 32])));
+    net.forge(r(0), r(1), commit(0, 1, proposal.digest()));
+    net.round();
+    assert_eq!(net.executed()[1], 0);
+    assert_eq!(net.rejected(1, r(2), Rejection::Duplicate), 2);
+    net.forge(r(2), r(1), prepare(0, 1, proposal.digest()));
+    net.forge(r(3), r(1), prepare(0, 1, proposal.digest()));
+    net.round();
+    assert_eq!(net.executed()[1], 1, "its own COMMIT is the third");
+}
+
+/// F21: a read needs equal answers from the same position, else it is ordered.
+#[test]
+fn a_read_that_cannot_be_answered_at_one_position_is_ordered() {
+    let mut net = Net::new(4, Limits::default());
+    net.isolate(&[3]);
+    assert_eq!(net.add(1), done(1));
+    // Replica 3 is one batch behind and replica 2 does not answer: two positions, no three equal answers.
+    net.lose(|frame| {
+        frame.from == r(2) && kind(&frame.message) == "REPLY" && {
+            matches!(&frame.message, Message::Reply(reply) if reply.firmness == Firmness::Read)
+        }
+    });
+    assert_eq!(net.read(), None);
+    net.pass(2_000_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(1));
+    assert_eq!(net.said(c(0), "QUERY").len(), 4);
+    assert!(!net.said(c(0), "REQUEST").is_empty(), "the read was ordered");
+}
+
+/// F21: nobody answers a read from a state that may be rolled back.
+#[test]
+fn a_read_waits_until_nothing_is_tentative() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| kind(&frame.message) == "COMMIT");
+    assert_eq!(net.add(1), done(1), "tentative answers of 2f+1 are enough for the write");
+    assert_eq!(net.read(), None);
+    net.heal();
+    net.pass(400_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(1));
+}
+
+/// F27: a fresh proposal's time must be near the backup's own clock.
+#[test]
+fn a_proposal_far_from_the_clock_is_not_accepted() {
+    let mut net = Net::new(4, Limits::default());
+    net.now = Instant(1_000_000_000);
+    net.isolate(&[0, 2, 3]);
+    let skew = net.cluster.limits.clock_skew_max.0;
+    let at = |net: &Net, time| batch(Instant(time), alloc::vec![request(net, 0, 1, b"")]);
+    for (sequence, time) in [(1, net.now.0 + skew + 1), (2, net.now.0 - skew - 1), (3, u64::MAX), (4, 0)] {
+        let proposal = at(&net, time);
+        net.forge(r(0), r(1), pre_prepare(0, sequence, &proposal));
+    }
+    net.round();
+    assert_eq!(net.rejected(1, r(0), Rejection::BadAgreedValue), 4);
+    assert!(net.said(r(1), "PREPARE").is_empty());
+    for (sequence, time) in [(5, net.now.0 + skew), (6, net.now.0 - skew)] {
+        let proposal = at(&net, time);
+        net.forge(r(0), r(1), pre_prepare(0, sequence, &proposal));
+    }
+    net.round();
+    assert_eq!(net.said(r(1), "PREPARE").len(), 2 * 3);
+}
+
+/// F27: f+1 PREPAREs of others, one of them a correct replica's, stand in for one's own check.
+#[test]
+fn a_backup_with_a_wrong_clock_follows_the_others() {
+    let mut net = Net::new(4, Limits::default());
+    net.isolate(&[0, 2, 3]);
+    let time = Instant(net.now.0 + net.cluster.limits.clock_skew_max.0 + 1);
+    let proposal = batch(time, alloc::vec![request(&net, 0, 1, b"")]);
+    net.forge(r(0), r(1), pre_prepare(0, 1, &proposal));
+    net.forge(r(2), r(1), prepare(0, 1, proposal.digest()));
+    net.round();
+    assert!(net.said(r(1), "PREPARE").is_empty(), "one of them may be a liar");
+    net.forge(r(3), r(1), prepare(0, 1, proposal.digest()));
+    net.round();
+    assert_eq!(net.said(r(1), "PREPARE").len(), 3);
+}
+
+/// Answers every operation with the agreed time.
+#[derive(Debug)]
+struct Clock;
+
+impl Service for Clock {
+    fn execute(&mut self, _operation: &[u8], agreed: &Agreed) -> Bytes {
+        Bytes::copy_from_slice(&agreed.time.0.to_le_bytes())
+    }
+    fn query(&self, _operation: &[u8]) -> Result<Bytes, NotReadOnly> {
+        Err(NotReadOnly)
+    }
+    fn save(&mut self, _write: &mut dyn FnMut(PageNumber, Option<Vec<u8>>)) {}
+    fn load(&mut self, _pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
+        Ok(())
+    }
+}
+
+/// F27: the agreed time grows with every batch and by no more than a bound, whatever the primary proposes.
+#[test]
+fn agreed_time_grows_and_is_bounded_whatever_the_primary_proposes() {
+    let limits = Limits { agreed_time_step_max: crate::machine::Duration(50), ..Limits::default() };
+    let mut net = Net::serving(4, 1, ClientAuth::Hybrid, limits, |_| Clock);
+    net.now = Instant(1_000_000_000);
+    net.isolate(&[0]);
+    let now = net.now.0;
+    for (sequence, time) in (1..).zip([now, now + 10, now - 900, now + 9_000_000, now]) {
+        let proposal = batch(Instant(time), alloc::vec![request(&net, 0, sequence, b"")]);
+        for to in 1..4 {
+            net.forge(r(0), r(to), pre_prepare(0, sequence, &proposal));
+        }
+        net.settle();
+    }
+    let times: Vec<u64> = net
+        .said(r(1), "REPLY")
+        .iter()
+        .filter_map(|frame| match &frame.message {
+            Message::Reply(reply) => match &reply.outcome {
+                crate::message::Outcome::Done(time) => Some(u64::from_le_bytes(time.as_ref().try_into().unwrap())),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    assert_eq!(times, [now, now + 10, now + 11, now + 61, now + 62]);
+}

@@ -1,0 +1,120 @@
+//! Crashes, restarts, and a disk that was lost.
+
+use super::net::{Net, done, kind, r};
+use crate::cluster::Limits;
+use crate::digest::Digest;
+use crate::message::{Message, Ordering};
+use crate::protocols::pbft::PbftMessage;
+use alloc::collections::BTreeMap;
+
+#[test]
+fn a_restarted_cluster_has_every_acknowledged_request() {
+    let mut net = Net::new(4, Limits::default());
+    for value in 1..=5 {
+        assert_eq!(net.add(1), done(value));
+    }
+    for id in 0..4 {
+        net.restart(id, false);
+    }
+    net.settle();
+    net.pass(3_000_000);
+    assert_eq!(net.add(1), done(6));
+    assert_eq!(net.executed(), [6; 4]);
+}
+
+/// Acknowledged means prepared at 2f+1, on their disks, even if nobody committed.
+#[test]
+fn what_only_tentative_replies_acknowledged_survives_a_crash_of_all() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| kind(&frame.message) == "COMMIT");
+    assert_eq!(net.add(1), done(1));
+    for id in 0..4 {
+        net.restart(id, false);
+    }
+    net.heal();
+    net.settle();
+    net.pass(3_000_000);
+    assert_eq!(net.executed(), [1; 4]);
+    assert_eq!(net.read(), done(1));
+}
+
+/// Rule R: whatever a replica says after a restart, it never contradicts what it said before.
+#[test]
+fn a_restarted_replica_never_votes_differently() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| kind(&frame.message) == "COMMIT" || (kind(&frame.message) == "PREPARE" && frame.to != r(3)));
+    for _ in 0..2 {
+        net.submit(0, b"", false);
+        net.settle();
+        for id in 0..4 {
+            net.restart(id, false);
+        }
+        net.settle();
+        net.pass(1_000_000);
+        net.heal();
+        net.pass(10_000_000);
+    }
+    let mut votes: BTreeMap<_, Digest> = BTreeMap::new();
+    for frame in &net.sent {
+        let Message::Ordering(Ordering { message, .. }) = &frame.message else { continue };
+        let (kind, view, sequence, digest) = match message {
+            PbftMessage::PrePrepare(p) => (0, p.view, p.sequence, p.digest()),
+            PbftMessage::Prepare(vote) => (1, vote.view, vote.sequence, vote.digest),
+            PbftMessage::Commit(vote) => (2, vote.view, vote.sequence, vote.digest),
+            _ => continue,
+        };
+        let before = votes.insert((frame.from, kind, view, sequence), digest);
+        assert!(before.is_none_or(|before| before == digest), "{:?} contradicts itself", frame.from);
+    }
+    assert!(!votes.is_empty());
+}
+
+/// A read must contain every write that was acknowledged before, also right after a restart.
+#[test]
+fn a_restarted_replica_answers_no_read_before_it_has_executed_what_it_acknowledged() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| kind(&frame.message) == "COMMIT");
+    assert_eq!(net.add(1), done(1));
+    for id in 0..4 {
+        net.restart(id, false);
+    }
+    net.lose(|frame| !matches!(kind(&frame.message).as_str(), "QUERY" | "REPLY"));
+    assert_eq!(net.read(), None, "nobody may say 0");
+    net.heal();
+    net.pass(3_000_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(1));
+}
+
+/// Rule A: a replica that lost its log may have promised anything. It learns, and is silent until its view and its
+/// stable checkpoint are past all of that.
+#[test]
+fn a_replica_that_lost_its_log_abstains_until_past_its_marks() {
+    const PROMISES: [&str; 6] = ["PRE-PREPARE", "PREPARE", "COMMIT", "VIEW-CHANGE", "NEW-VIEW", "CHECKPOINT"];
+    let mut net = Net::new(4, Limits { checkpoint_interval: 4, ..Limits::default() });
+    for value in 1..=6 {
+        assert_eq!(net.add(1), done(value));
+    }
+    net.restart(3, true);
+    net.sent.clear();
+    net.settle();
+    net.pass(3_000_000);
+    for value in 7..=30 {
+        assert_eq!(net.add(1), done(value));
+        net.pass(1_000_000);
+    }
+    let silent = |net: &Net| PROMISES.iter().all(|promise| net.said(r(3), promise).is_empty());
+    assert!(net.hosts[3].replica.report().abstaining);
+    assert!(net.hosts[3].replica.report().stable.0 > 6 + 8, "past the second mark");
+    assert!(silent(&net), "the view is still the one in which it may have voted");
+    assert_eq!(net.executed()[3], 30, "it learns all the same");
+    // The others move to view 1, without it.
+    net.lose(|frame| kind(&frame.message) == "PRE-PREPARE" && frame.from == r(0));
+    assert_eq!(net.add(1), None);
+    net.pass(5_000_000);
+    net.heal();
+    net.pass(5_000_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(31));
+    assert!(!net.hosts[3].replica.report().abstaining);
+    net.add(1).unwrap();
+    assert!(!net.said(r(3), "PREPARE").is_empty(), "it votes again");
+}

@@ -1,0 +1,214 @@
+//! Requests whose clients or primaries play foul: bodies withheld (F22), MACs that convince only some (F20).
+
+use super::forging::{batch, pre_prepare, request};
+use super::net::{Net, c, done, kind, ordering, r};
+use crate::auth::Tag;
+use crate::cluster::{ClientAuth, Limits, Sequence, View};
+use crate::machine::Principal;
+use crate::message::{Message, Request};
+use crate::protocols::batch::{Batch, Entry, Reference};
+use crate::protocols::pbft::{PbftMessage, PrePrepare};
+use crate::rejection::Rejection;
+use crate::service::Proposal;
+use crate::services::Counter;
+use alloc::sync::Arc;
+
+/// A client that asks everybody twice makes itself heard by all backups; this is how long that takes.
+const RETRY: u64 = 600_000;
+
+fn small_inline() -> Limits {
+    Limits { inline_bytes_max: 4, ..Limits::default() }
+}
+
+/// F22: no PREPARE without the body; it is fetched by its digest, from whoever has it.
+#[test]
+fn a_backup_says_prepare_only_with_the_body_in_hand() {
+    let mut net = Net::new(4, small_inline());
+    net.lose(|frame| frame.from == c(0) && frame.to == r(3));
+    net.submit(0, &Counter::add(1), false);
+    net.round();
+    net.round();
+    assert!(!net.said(r(2), "PREPARE").is_empty());
+    assert!(net.said(r(3), "PREPARE").is_empty(), "the proposal is there, the body is not");
+    assert_eq!(net.said(r(3), "FETCH-REQUEST").len(), 1);
+    net.round();
+    net.round();
+    assert_eq!(net.said(r(0), "BODY").len(), 1);
+    assert_eq!(net.said(r(3), "PREPARE").len(), 3);
+    net.settle();
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(1));
+    assert_eq!(net.executed(), [1; 4]);
+}
+
+/// F22: a digest whose body nobody has never commits; the next primary orders what clients do send.
+#[test]
+fn a_primary_that_orders_a_digest_without_a_body_loses_its_view() {
+    let mut net = Net::new(4, small_inline());
+    net.isolate(&[0]);
+    let withheld = request(&net, 0, 1, &[7; 9]);
+    let Request { client, timestamp, .. } = withheld;
+    let reference = Entry::Reference(Reference { client, timestamp, digest: withheld.digest() });
+    let proposal = Proposal { time: net.now, ..Proposal::default() };
+    let proposal = Arc::new(Batch::new(proposal, alloc::vec![reference]));
+    for to in 1..4 {
+        net.forge(r(0), r(to), pre_prepare(0, 1, &proposal));
+    }
+    net.settle();
+    assert!((1..4).all(|id| net.said(r(id), "PREPARE").is_empty()));
+    assert_eq!(net.add(1), None);
+    net.pass(10_000_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(1));
+    assert_eq!(net.views()[1..], [1; 3]);
+}
+
+/// A small request in a proposal by reference, a big one in full: both are against the rules.
+#[test]
+fn batches_out_of_bounds_are_refused() {
+    let mut net = Net::new(4, Limits { inline_bytes_max: 8, batch_requests_max: 2, ..Limits::default() });
+    net.isolate(&[0, 2, 3]);
+    let of = |net: &Net, session, size| request(net, session, 1, &[7; 16][..size]);
+    let batches = [
+        alloc::vec![of(&net, 0, 9)],
+        alloc::vec![of(&net, 0, 8), of(&net, 0, 7)],
+        (0..3).map(|session| of(&net, session, 8)).collect(),
+        alloc::vec![],
+    ];
+    let count = batches.len() as u64;
+    for requests in batches {
+        let proposal = batch(net.now, requests);
+        net.forge(r(0), r(1), pre_prepare(0, 1, &proposal));
+    }
+    net.round();
+    assert_eq!(net.rejected(1, r(0), Rejection::BadBatch), count);
+    assert!(net.sent.is_empty());
+}
+
+/// A request whose MACs hold for these replicas only.
+fn partial(net: &Net, session: u32, valid_for: &[usize], signed: bool) -> Message {
+    let mut request = request(net, session, net.now.0, &Counter::add(1));
+    for (id, tag) in request.authentication.tags.iter_mut().enumerate() {
+        if !valid_for.contains(&id) {
+            *tag = Tag::from_bytes([0xee; 16]);
+        }
+    }
+    if !signed {
+        request.authentication.signature = None;
+    }
+    Message::Request(request)
+}
+
+/// F20 in hybrid mode: the primary orders nothing that only its own MAC vouches for.
+#[test]
+fn macs_for_the_primary_only_cost_no_view_in_hybrid_mode() {
+    let mut net = Net::with(4, 2, ClientAuth::Hybrid, Limits::default());
+    let liar = partial(&net, 1, &[0], false);
+    net.forge(c(1), r(0), liar);
+    net.settle();
+    assert!(net.said(r(0), "PRE-PREPARE").is_empty());
+    assert_eq!(net.add(1), done(1));
+    net.pass(10_000_000);
+    assert_eq!(net.views(), [0; 4]);
+    let signed = partial(&net, 1, &[0], true);
+    net.forge(c(1), r(0), signed);
+    net.settle();
+    assert_eq!(net.executed(), [2; 4], "with a signature that holds, its MACs do not matter");
+}
+
+/// F20 in mac mode, as published: the same request stops the view, because no backup can check it.
+#[test]
+fn macs_for_the_primary_only_cost_a_view_in_mac_mode() {
+    let mut net = Net::with(4, 2, ClientAuth::Mac, Limits::default());
+    let liar = partial(&net, 1, &[0], false);
+    net.forge(c(1), r(0), liar);
+    net.settle();
+    assert_eq!(net.said(r(0), "PRE-PREPARE").len(), 3);
+    assert!((1..4).all(|id| net.said(r(id), "PREPARE").is_empty()));
+    assert_eq!(net.add(1), None, "its batch waits for the one before");
+    net.pass(10_000_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(1));
+    assert_eq!(net.views(), [1; 4]);
+}
+
+/// F20: what f+1 backups vouch for by PREPARE, the others accept.
+#[test]
+fn a_backup_that_cannot_check_a_request_follows_f_plus_1_that_could() {
+    let mut net = Net::with(4, 2, ClientAuth::Mac, Limits::default());
+    let liar = partial(&net, 1, &[0, 1, 2], false);
+    net.forge(c(1), r(0), liar);
+    net.round();
+    net.round();
+    assert!(net.said(r(3), "PREPARE").is_empty());
+    net.round();
+    assert_eq!(net.said(r(3), "PREPARE").len(), 3);
+    net.settle();
+    assert_eq!(net.executed(), [1; 4]);
+}
+
+/// Only a request that a correct primary must order may cost it its view.
+#[test]
+fn an_unauthentic_request_starts_no_timer() {
+    let mut net = Net::with(4, 2, ClientAuth::Hybrid, Limits::default());
+    let liar = partial(&net, 1, &[0, 1, 2, 3], false);
+    for id in 1..4 {
+        net.forge(c(1), r(id), liar.clone());
+    }
+    net.settle();
+    assert_eq!(net.rejected(1, r(1), Rejection::UnauthenticRequest), 1, "its signature is missing");
+    net.pass(10_000_000);
+    assert_eq!(net.views(), [0; 4]);
+}
+
+/// "If the replica is not the primary, it relays the request to the primary" – and waits for it.
+#[test]
+fn a_backup_passes_on_what_a_client_had_to_ask_it() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| frame.from == c(0) && frame.to == r(0));
+    assert_eq!(net.add(1), None);
+    net.pass(RETRY);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(1));
+    assert_eq!(net.views(), [0; 4]);
+    assert!((1..4).all(|id| net.said(r(id), "REQUEST").len() == 1));
+}
+
+/// "If the request has already been processed, the replicas simply re-send the reply."
+#[test]
+fn a_request_takes_effect_once_however_often_it_is_sent() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| kind(&frame.message) == "REPLY");
+    assert_eq!(net.add(1), None);
+    net.pass(5_000_000);
+    net.heal();
+    net.pass(10_000_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(1));
+    assert_eq!(net.executed(), [1; 4]);
+    assert_eq!(net.add(1), done(2));
+}
+
+/// One client cannot speak for another, and a replica can only pass on.
+#[test]
+fn a_request_is_its_clients_or_nobodys() {
+    let mut net = Net::with(4, 2, ClientAuth::Mac, Limits::default());
+    let mut stolen = request(&net, 0, 5, &Counter::add(1));
+    stolen.authentication.tags.clear();
+    net.forge(r(2), r(0), Message::Request(stolen));
+    net.settle();
+    assert_eq!(net.rejected(0, r(2), Rejection::UnauthenticRequest), 1);
+    let mine = request(&net, 0, 5, &Counter::add(1));
+    net.forge(r(2), r(0), Message::Request(mine));
+    net.settle();
+    assert_eq!(net.executed(), [1; 4]);
+}
+
+/// The same batch for two views is two proposals: a view that has not begun is nobody's.
+#[test]
+fn a_proposal_of_another_instance_means_nothing() {
+    let mut net = Net::new(4, Limits::default());
+    let proposal = batch(net.now, alloc::vec![request(&net, 0, 1, b"")]);
+    let pre_prepare = PrePrepare { view: View(0), sequence: Sequence(1), batch: proposal };
+    let Message::Ordering(mut foreign) = ordering(PbftMessage::PrePrepare(pre_prepare)) else { unreachable!() };
+    foreign.instance.0 += 1;
+    net.forge(r(0), r(1), Message::Ordering(foreign));
+    net.settle();
+    assert_eq!(net.rejected(1, Principal::Replica(crate::cluster::ReplicaId(0)), Rejection::WrongInstance), 1);
+    assert!(net.sent.is_empty());
+}

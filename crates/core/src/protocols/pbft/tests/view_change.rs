@@ -1,0 +1,270 @@
+//! View changes: steps 7 to 10.
+
+use super::forging::{claim, new_view, signed_view_change, view_change};
+use super::net::{Event, Net, done, kind, r};
+use crate::auth::Signed;
+use crate::cluster::Limits;
+use crate::digest::Digest;
+use crate::machine::Principal;
+use crate::message::{Message, Ordering};
+use crate::protocols::pbft::{PbftMessage, ViewChange};
+use crate::rejection::Rejection;
+use crate::replica::Notice;
+use crate::services::Counter;
+use alloc::vec::Vec;
+
+#[test]
+fn a_silent_primary_costs_one_view_and_no_request() {
+    let mut net = Net::new(4, Limits::default());
+    assert_eq!(net.add(1), done(1));
+    net.isolate(&[0]);
+    assert_eq!(net.add(1), None);
+    net.pass(10_000_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(2));
+    assert_eq!(net.views()[1..], [1; 3]);
+    assert_eq!(net.add(1), done(3));
+    net.heal();
+    net.pass(2_000_000);
+    assert_eq!(net.executed(), [3; 4]);
+    assert_eq!(net.views(), [1; 4]);
+}
+
+/// "If a replica receives a set of f + 1 valid view-change messages from other replicas for views greater than its
+/// current view, it sends a view-change message for the smallest view in the set, even if its timer has not expired."
+#[test]
+fn f_plus_1_view_changes_pull_a_replica_along_to_the_smallest_view() {
+    let mut net = Net::new(4, Limits::default());
+    net.isolate(&[0, 2, 3]);
+    let first = view_change(&net, 2, 5);
+    net.forge(r(2), r(1), first.clone());
+    net.forge(r(2), r(1), first);
+    net.round();
+    assert_eq!(net.views()[1], 0, "one replica alone, however often it asks, moves nobody");
+    let second = view_change(&net, 3, 3);
+    net.forge(r(3), r(1), second);
+    net.round();
+    assert_eq!(net.views()[1], 3);
+    assert_eq!(net.said(r(1), "VIEW-CHANGE").len(), 3);
+}
+
+/// A signature binds the signer, whoever passes the message on.
+#[test]
+fn a_view_change_that_is_not_sound_does_not_count() {
+    let mut net = Net::new(4, Limits::default());
+    net.isolate(&[0, 2, 3]);
+    let window = net.cluster.window();
+    let bad = [
+        signed_view_change(&net, 2, 3, alloc::vec![claim(3, 1, Digest([1; 32]))], alloc::vec![]),
+        signed_view_change(&net, 2, 3, alloc::vec![claim(0, window + 1, Digest([1; 32]))], alloc::vec![]),
+        signed_view_change(&net, 2, 3, alloc::vec![], alloc::vec![claim(0, 0, Digest([1; 32]))]),
+    ];
+    let as_message = |signed| super::net::ordering(PbftMessage::ViewChange(alloc::boxed::Box::new(signed)));
+    for signed in bad {
+        net.forge(r(2), r(1), as_message(signed));
+    }
+    net.round();
+    assert_eq!(net.rejected(1, r(2), Rejection::BadViewChange), 3);
+    let stolen =
+        Signed { signer: crate::cluster::ReplicaId(3), ..signed_view_change(&net, 2, 3, Vec::new(), Vec::new()) };
+    net.forge(r(2), r(1), as_message(stolen));
+    net.round();
+    assert_eq!(net.rejected(1, r(2), Rejection::BadSignature), 1);
+    assert_eq!(net.views()[1], 0);
+}
+
+fn starts(net: &Net, id: usize) -> Vec<(u64, u64)> {
+    let notices = net.hosts[id].notices.iter();
+    notices
+        .filter_map(|(at, notice)| match notice {
+            Notice::ViewChangeStarted { view, .. } => Some((at.0, view.0)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// "If the timer expires before it receives a valid new-view message …, it starts the view change for view v + 2 but
+/// this time it will wait 2T." And T falls back when there is progress.
+#[test]
+fn the_time_out_doubles_until_there_is_progress() {
+    let limits = Limits::default();
+    let (timeout, most) = (limits.view_timeout.0, limits.view_timeout_max.0);
+    let mut net = Net::new(4, limits);
+    net.lose(|frame| matches!(kind(&frame.message).as_str(), "PRE-PREPARE" | "NEW-VIEW"));
+    assert_eq!(net.add(1), None);
+    net.pass(150_000_000);
+    let times = starts(&net, 3);
+    let waits: Vec<u64> = times.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    assert_eq!(waits[..6], [2 * timeout, 4 * timeout, 8 * timeout, most, most, most]);
+    assert!(times.iter().map(|(_, view)| *view).eq(1..=times.len() as u64), "one view after the other: {times:?}");
+    net.heal();
+    net.pass(60_000_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(1));
+    assert_eq!(net.add(1), done(2));
+    // Progress was made: the next suspicion waits the normal time again.
+    net.lose(|frame| kind(&frame.message) == "PRE-PREPARE");
+    let (before, count) = (net.now.0, starts(&net, 3).len());
+    assert_eq!(net.add(1), None);
+    net.pass(10_000_000);
+    let retry = net.cluster.limits.client_retry.0;
+    assert_eq!(starts(&net, 3)[count].0, before + 10 + retry + timeout);
+}
+
+/// "… the replica waits for 2f + 1 view-change messages before it starts the timer" of the new view.
+#[test]
+fn nobody_runs_ahead_alone() {
+    let mut net = Net::new(4, Limits::default());
+    net.isolate(&[3]);
+    net.submit(0, &Counter::add(1), false);
+    net.settle();
+    net.isolate(&[0, 1, 2, 3]);
+    // Replica 3 hears a client but no replica: it leaves view 0, once.
+    let waiting = super::forging::request(&net, 0, net.now.0 + 1, &Counter::add(1));
+    net.forge(super::net::c(0), r(3), Message::Request(waiting));
+    net.pass(100_000_000);
+    assert_eq!(starts(&net, 3).len(), 1);
+    assert_eq!(net.views()[3], 1);
+}
+
+/// What was executed tentatively at 2f+1 replicas, and so answered, survives the view.
+#[test]
+fn a_prepared_batch_keeps_its_place_in_the_next_view() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| kind(&frame.message) == "COMMIT");
+    assert_eq!(net.add(1), done(1), "answered by tentative replies alone");
+    net.isolate(&[0]);
+    assert_eq!(net.add(1), None);
+    net.pass(10_000_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(2));
+    assert!(net.views()[1..].iter().all(|view| *view > 0));
+    net.heal();
+    net.pass(3_000_000);
+    assert_eq!(net.executed()[0], net.executed()[1]);
+    assert_eq!(net.hosts[0].replica.report().history, net.hosts[1].replica.report().history);
+}
+
+/// F27, the replay rule: a batch chosen by a new view was checked when it was fresh. However long ago that was, it is
+/// not validated again.
+#[test]
+fn a_batch_that_a_new_view_chooses_is_never_validated_again() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| kind(&frame.message) == "COMMIT");
+    assert_eq!(net.add(1), done(1));
+    net.lose(|_| true);
+    net.pass(net.cluster.limits.clock_skew_max.0 * 3);
+    net.isolate(&[0]);
+    assert_eq!(net.add(1), None);
+    net.pass(60_000_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(2));
+    for at in 1..4 {
+        assert!((0..4).all(|from| net.rejected(at, r(from), Rejection::BadAgreedValue) == 0));
+    }
+}
+
+/// Tentative execution "may be rolled back if there is a view change". Replica 3 alone prepares a batch, and is not
+/// heard in the view change: the new view does not know the batch, and replica 3 undoes it.
+#[test]
+fn a_tentative_execution_is_undone_when_the_new_view_chooses_otherwise() {
+    let mut net = Net::new(4, Limits::default());
+    assert_eq!(net.add(5), done(5));
+    net.lose(|frame| kind(&frame.message) == "PREPARE" && frame.to != r(3));
+    assert_eq!(net.add(1), None);
+    assert_eq!(net.hosts[3].replica.estate().executed().0, 2, "executed tentatively");
+    assert_eq!(net.executed(), [1; 4]);
+    net.lose(|frame| match &frame.message {
+        Message::Ordering(Ordering { message: PbftMessage::Prepare(vote), .. }) if vote.view.0 == 0 => true,
+        _ => frame.from == r(3),
+    });
+    net.pass(4_000_000);
+    assert!(net.noticed(3, |notice| matches!(notice, Notice::RolledBack { to } if to.0 == 1)));
+    net.heal();
+    net.pass(10_000_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(6), "executed once, in the new view");
+    assert_eq!(net.add(1), done(7));
+    net.pass(2_000_000);
+    let histories: Vec<Digest> = net.hosts.iter().map(|host| host.replica.report().history).collect();
+    assert!(histories.iter().all(|history| *history == histories[0]));
+}
+
+/// The VIEW-CHANGEs for view 1 as the replicas said them.
+fn said_view_changes(net: &Net) -> Vec<Signed<ViewChange>> {
+    (0..4)
+        .filter_map(|id| match &net.said(r(id), "VIEW-CHANGE").first()?.message {
+            Message::Ordering(Ordering { message: PbftMessage::ViewChange(signed), .. }) => Some((**signed).clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// "A backup accepts a new-view message for view v + 1 if it is signed properly, if the view-change messages it
+/// contains are valid for view v + 1, and if the set is correct; it verifies the correctness by performing a
+/// computation similar to the one used by the primary."
+#[test]
+fn a_new_view_that_does_not_follow_is_refused() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| kind(&frame.message) == "COMMIT");
+    assert_eq!(net.add(1), done(1));
+    net.lose(|frame| kind(&frame.message) == "NEW-VIEW" || frame.from == r(0) || frame.to == r(0));
+    assert_eq!(net.add(1), None);
+    net.pass(3_000_000);
+    let changes = said_view_changes(&net);
+    assert_eq!(changes.len(), 3);
+    let right = changes[0].value.prepared[0].digest;
+    let refused: [(u8, Vec<Signed<ViewChange>>, Vec<Digest>, Rejection); 6] = [
+        (1, changes.clone(), alloc::vec![], Rejection::BadViewChange),
+        (1, changes.clone(), alloc::vec![Digest([9; 32])], Rejection::BadViewChange),
+        (1, changes.clone(), alloc::vec![right, right], Rejection::BadViewChange),
+        (1, changes[..2].to_vec(), alloc::vec![right], Rejection::BadViewChange),
+        (3, changes.clone(), alloc::vec![right], Rejection::WrongSender),
+        (1, forged(&net, &changes), alloc::vec![right], Rejection::BadViewChange),
+    ];
+    for (signer, changes, chosen, reason) in refused {
+        let before = net.rejected(2, r(signer), reason);
+        let message = new_view(&net, signer, 1, changes, chosen);
+        net.forge(r(signer), r(2), message);
+        net.settle();
+        assert_eq!(net.rejected(2, r(signer), reason), before + 1, "{reason}");
+        assert!(net.hosts[2].replica.report().changing_view);
+    }
+    let message = new_view(&net, 1, 1, changes, alloc::vec![right]);
+    net.forge(r(1), r(2), message);
+    net.settle();
+    assert!(!net.hosts[2].replica.report().changing_view, "the right one is accepted");
+}
+
+/// One of the VIEW-CHANGEs says more than its signer did.
+fn forged(net: &Net, changes: &[Signed<ViewChange>]) -> Vec<Signed<ViewChange>> {
+    let mut changes = changes.to_vec();
+    let last = changes.last_mut().unwrap();
+    last.value.prepared = alloc::vec![claim(0, 1, last.value.prepared[0].digest), claim(0, 2, Digest([9; 32]))];
+    assert!(!net.keyring(r(0)).check_signed(last));
+    changes
+}
+
+/// "The backups multicast PREPARE for each chosen batch": the new view goes through the normal case again.
+#[test]
+fn chosen_batches_are_prepared_again_in_the_new_view() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| kind(&frame.message) == "COMMIT");
+    assert_eq!(net.add(1), done(1));
+    net.isolate(&[0]);
+    assert_eq!(net.add(1), None);
+    net.pass(4_000_000);
+    let in_view_1 = |event: &Event| match event {
+        Event::Delivered(frame) => match &frame.message {
+            Message::Ordering(Ordering { message: PbftMessage::Prepare(vote), .. }) => {
+                vote.view.0 == 1 && vote.sequence.0 == 1
+            }
+            _ => false,
+        },
+        _ => false,
+    };
+    let mut senders: Vec<Principal> = Vec::new();
+    for event in net.events.iter().filter(|event| in_view_1(event)) {
+        if let Event::Delivered(frame) = event {
+            senders.push(frame.from);
+        }
+    }
+    senders.sort();
+    senders.dedup();
+    assert_eq!(senders, [r(2), r(3)], "the backups of view 1 that are there");
+}
