@@ -19,6 +19,7 @@ use crate::wire::{Reader, Wire, WireError};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
+use core::fmt;
 
 /// Levels of nodes above the pages. The root is level 0; nodes of level 3 hold pages.
 pub const LEVELS: u32 = 4;
@@ -60,6 +61,12 @@ pub struct NodeId {
     level: u8,
     /// Its number among the 64^level nodes of its level.
     index: u32,
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {}.{}", self.level, self.index)
+    }
 }
 
 /// What hangs below a node.

@@ -84,8 +84,8 @@ fn claims(f: &mut Formatter<'_>, claims: &[Claim]) -> Result {
 impl Display for TransferMessage {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
-            Self::FetchNode { sequence, node } => write!(f, "FETCH-NODE {sequence} {node:?}"),
-            Self::Node { sequence, node, .. } => write!(f, "NODE {sequence} {node:?}"),
+            Self::FetchNode { sequence, node } => write!(f, "FETCH-NODE {sequence} {node}"),
+            Self::Node { sequence, node, .. } => write!(f, "NODE {sequence} {node}"),
             Self::FetchPage { sequence, number } => write!(f, "FETCH-PAGE {sequence} page {number}"),
             Self::Page { sequence, number, content } => {
                 write!(f, "PAGE {sequence} page {number} {} bytes", content.len())

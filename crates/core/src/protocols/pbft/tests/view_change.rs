@@ -209,7 +209,7 @@ fn a_new_view_that_does_not_follow_is_refused() {
     let changes = said_view_changes(&net);
     assert_eq!(changes.len(), 3);
     let right = changes[0].value.prepared[0].digest;
-    let refused: [(u8, Vec<Signed<ViewChange>>, Vec<Digest>, Rejection); 6] = [
+    let refused = [
         (1, changes.clone(), alloc::vec![], Rejection::BadViewChange),
         (1, changes.clone(), alloc::vec![Digest([9; 32])], Rejection::BadViewChange),
         (1, changes.clone(), alloc::vec![right, right], Rejection::BadViewChange),
