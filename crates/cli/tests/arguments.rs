@@ -28,7 +28,8 @@ fn the_version_is_told_in_both_forms() {
 
 #[test]
 fn every_sub_command_explains_itself_with_an_example() {
-    for command in ["demo", "testnet", "replica", "kv", "status", "gateway", "config", "key", "version", "completions"]
+    for command in
+        ["demo", "testnet", "replica", "kv", "status", "gateway", "sim", "config", "key", "version", "completions"]
     {
         let help = stdout_of(&[command, "--help"]);
         assert!(help.contains("Example") && help.contains(&format!("bezant {command}")), "{help}");
@@ -56,6 +57,13 @@ fn missing_files_are_named() {
     let cluster = scratch.join("cluster.toml");
     assert_refused(&["kv", "--cluster", &cluster, "get", "a"], 2, &cluster);
     assert_refused(&["replica", "--dir", &scratch.join("nowhere")], 2, "node.toml");
+}
+
+#[test]
+fn a_simulation_runs_and_tells_figures() {
+    let arguments = ["sim", "--protocol", "pbft", "--seeds", "0..2", "--adversary", "none", "--json"];
+    let json: serde_json::Value = serde_json::from_str(&stdout_of(&arguments)).unwrap();
+    assert_eq!((&json["protocol"], &json["violations"]), (&"pbft".into(), &0.into()));
 }
 
 #[test]

@@ -8,6 +8,8 @@ use std::process::ExitCode;
     after_help = "Examples:\n  bezant sim --seeds 0..1000\n  bezant sim --adversary each --seeds 0..100 --json\n  \
     bezant sim --seed 7 --trace\n\nExit codes: 0 no violation · 1 a violation, with the command that replays it"
 )]
+// Its group would have the name of the flattened one.
+#[group(skip)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     arguments: bezant_sim::command::Arguments,
