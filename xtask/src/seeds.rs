@@ -21,8 +21,10 @@ fn simulate(log: &str, arguments: &[&str]) -> Result<String> {
 
 /// Runs every seed that once found something.
 pub(crate) fn saved() -> Result<String> {
-    let summary = Summary::read(&simulate("saved-seeds", &["--saved", "--json"])?)?;
-    Ok(summary.to_string())
+    let output = simulate("saved-seeds", &["--saved"])?;
+    let last = output.lines().last().unwrap_or_default();
+    ensure(last.ends_with(" 0 violations") && !last.starts_with("0 "), || format!("the simulator says `{last}`"))?;
+    Ok(last.into())
 }
 
 /// Runs seeds that nobody has seen, for this long, sharing the time between the values of f.

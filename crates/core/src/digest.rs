@@ -14,7 +14,7 @@ pub enum Domain {
     Request,
     /// A batch: agreed values and the digests of its requests.
     Batch,
-    /// One step of the history's hash chain (D3 of notes/abstract.md).
+    /// One step of the history's hash chain (D3).
     History,
     /// The result of an operation.
     Result,

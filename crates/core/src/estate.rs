@@ -3,7 +3,7 @@
 //!
 //! Execution may be tentative: the batch after the last final one. Undoing it, or anything since the last
 //! checkpoint, is one mechanism: load the pages of the checkpoint that differ, and execute the final batches since
-//! again (D6 of notes/abstract.md).
+//! again (D6 of `docs/protocols.md`).
 
 use crate::checkpoint::Tree;
 use crate::clients::{ClientTable, Freshness};
@@ -29,7 +29,7 @@ const META: PageNumber = 2 * PAGES_MAX - 1;
 struct Meta {
     /// The last batch executed.
     executed: Sequence,
-    /// The hash chain over all requests executed (D3 of notes/abstract.md).
+    /// The hash chain over all requests executed (D3).
     history: Digest,
     /// The agreed time of the last batch that was not null.
     time: Instant,

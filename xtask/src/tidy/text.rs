@@ -54,11 +54,12 @@ fn check_file(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// A row of a table and a line that is one long address cannot be broken; a licence is quoted as it is.
+/// A row of a table, an entry of a list in a text file and a line with an address cannot be broken; a licence is
+/// quoted as it is.
 fn may_wrap(path: &str, line: &str) -> bool {
     let comment = line.trim_start().trim_start_matches(['/', '!']).trim_start();
     let table = (path.ends_with(".md") || comment != line.trim_start()) && comment.starts_with('|');
-    !(table || line.contains("https://") || path.starts_with("LICENSE-"))
+    !(table || path.ends_with(".txt") || line.contains("https://") || path.starts_with("LICENSE-"))
 }
 
 #[cfg(test)]

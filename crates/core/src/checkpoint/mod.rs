@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 /// the agreed time and the history digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Checkpoint {
-    /// The instance that executed it (S9 of notes/abstract.md).
+    /// The instance that executed it (S9).
     pub instance: InstanceId,
     /// n.
     pub sequence: Sequence,

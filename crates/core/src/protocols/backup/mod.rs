@@ -1,4 +1,4 @@
-//! Backup: any total order as an abortable instance (notes/abstract.md, section on Backup).
+//! Backup: any total order as an abortable instance, as in the paper on Abstract.
 //!
 //! # What it is for
 //! A total order decides on one sequence of batches; Backup makes a replicated service of it. It checks whether a

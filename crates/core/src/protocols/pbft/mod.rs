@@ -59,7 +59,7 @@
 //! Per batch of b requests at n replicas, without faults: n−1 PRE-PREPAREs, (n−1)² PREPAREs and n(n−1) COMMITs, one to
 //! each receiver. In mac mode every replica, primary or backup, makes 2(n−1) + b MACs and checks as many; the clients
 //! make n and check n per request. Per checkpoint, a replica makes one signature and checks 2f. Four message delays to
-//! a reply with tentative execution, five without. `docs/protocols/pbft.md` derives it, `tests/costs.rs` counts it.
+//! a reply with tentative execution, five without. `docs/protocols.md` derives it, `tests/costs.rs` counts it.
 
 mod decision;
 mod message;
@@ -84,7 +84,7 @@ use crate::wire_enum;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-/// What PBFT must have on disk before it speaks (notes/reliability.md section 5.3).
+/// What PBFT must have on disk before it speaks (`docs/durability.md`).
 #[derive(Clone, Debug)]
 pub enum PbftRecord {
     /// Before PRE-PREPARE and PREPARE: the proposal that this replica accepted, with its bodies.

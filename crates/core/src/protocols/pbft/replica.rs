@@ -28,7 +28,7 @@ pub(super) enum Phase {
     Changing,
 }
 
-/// What an amnesiac replica waits for (rule A of notes/reliability.md section 5.2).
+/// What an amnesiac replica waits for (rule A of `docs/protocols.md`).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Abstention {
     /// What the others report: view, and the last position that they may have heard this replica vote for.

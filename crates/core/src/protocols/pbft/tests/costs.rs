@@ -1,4 +1,4 @@
-//! What a batch costs, counted: the formulas of `docs/protocols/pbft.md` are equations here.
+//! What a batch costs, counted: the formulas of `docs/protocols.md` are equations here.
 
 use super::net::{Net, c, kind, r};
 use crate::cluster::{ClientAuth, Limits};
