@@ -1,19 +1,25 @@
 //! The golden bytes of `docs/wire.md`: what a message looks like on the wire does not change unnoticed.
 //!
+//! And its other half: there is no second way to say the same. Whatever decodes, golden bytes damaged in any way included,
+//! encodes to exactly the bytes that it was decoded from.
+//!
 //! After a change that is meant: `BEZANT_WRITE_DOCS=1 cargo test -p bezant-core --test golden_bytes`, and a new version
 //! of the protocol if released software speaks the old one.
 
-use bezant_core::auth::{Certificate, Signature, Signed, Tag};
+use bezant_core::auth::{Certificate, Ed25519, Keyring, PublicKeys, SecretKey, Signature, Signed, Suite, Tag};
 use bezant_core::checkpoint::{Checkpoint, NodeContent, NodeId, TransferMessage};
-use bezant_core::cluster::{ClientId, IdentityId, InstanceId, ReplicaId, Sequence, Timestamp, View};
+use bezant_core::cluster::{
+    ClientAuth, ClientId, Cluster, IdentityId, InstanceId, Limits, ReplicaId, Sequence, Timestamp, View,
+};
 use bezant_core::digest::Digest;
-use bezant_core::machine::Instant;
+use bezant_core::machine::{Instant, Principal};
 use bezant_core::message::{Firmness, Message, Ordering, Outcome, Refusal, Reply, Request};
 use bezant_core::protocols::batch::{Batch, Entry, Reference};
 use bezant_core::protocols::pbft::{Claim, NewView, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
 use bezant_core::service::Proposal;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
+use proptest::prelude::*;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,8 +50,8 @@ fn signed<T>(value: T) -> Signed<T> {
 }
 
 fn view_change() -> Signed<ViewChange> {
-    let claim = Claim { sequence: SEQUENCE, digest: DIGEST, view: VIEW };
-    let (prepared, pre_prepared) = (vec![claim], vec![claim]);
+    let claim = |sequence| Claim { sequence: Sequence(sequence), digest: DIGEST, view: View(1) };
+    let (prepared, pre_prepared) = (vec![claim(4)], vec![claim(4), claim(5)]);
     signed(ViewChange { view: VIEW, stable: certificate(), prepared, pre_prepared })
 }
 
@@ -119,26 +125,66 @@ fn listing() -> String {
     for (name, message) in messages() {
         writeln!(text, "{name}").expect("writing to a string cannot fail");
         for line in message.to_bytes().chunks(50) {
-            let hex: String = line.iter().map(|byte| format!("{byte:02x}")).collect();
-            writeln!(text, "  {hex}").expect("writing to a string cannot fail");
+            writeln!(text, "  {}", hex(line)).expect("writing to a string cannot fail");
         }
     }
     text
 }
 
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A request and a reply with real proofs, for the keys that the page names.
+fn example() -> String {
+    let secret = |byte| SecretKey([byte; 32]);
+    let cluster = Cluster::new([7; 16], 4, 1, ClientAuth::Hybrid, Limits::default()).expect("4 = 3·1 + 1");
+    let keys = PublicKeys {
+        replicas: (1..=4).map(|byte| Ed25519.public(&secret(byte))).collect(),
+        identities: [(CLIENT.identity, Ed25519.public(&secret(9)))].into(),
+    };
+    let keyring = |me, byte| Keyring::new(&Ed25519, &cluster, me, secret(byte), keys.clone()).expect("its own keys");
+    let (replica, client) = (Principal::Replica(ReplicaId(0)), Principal::Client(CLIENT));
+    let (of_replica, of_client) = (keyring(replica, 1), keyring(client, 9));
+    let request = Request::new(INSTANCE, CLIENT, TIMESTAMP, false, Bytes::from_static(b"hi"));
+    let request = request.authenticate(&cluster, &of_client);
+    let reply = reply(Firmness::Tentative, Outcome::Done(Bytes::from_static(b"hi"))).sealed(&of_replica, client);
+    let signature = request.authentication.signature.expect("hybrid mode signs").0;
+    let lines: [(&str, &[u8]); 7] = [
+        ("digest of the cluster", &cluster.digest().0),
+        ("public key of replica 0", &keys.replicas[0].0),
+        ("public key of identity 4", &keys.identities[&CLIENT.identity].0),
+        ("digest of the request", &request.digest().0),
+        ("its tag for replica 0", request.authentication.tags[0].as_bytes()),
+        ("its signature", &signature),
+        ("tag of the REPLY with result", &reply[reply.len() - Tag::BYTES..]),
+    ];
+    let mut text = String::new();
+    for (name, bytes) in lines {
+        writeln!(text, "{name}").expect("writing to a string cannot fail");
+        bytes.chunks(50).for_each(|line| writeln!(text, "  {}", hex(line)).expect("writing to a string cannot fail"));
+    }
+    text
+}
+
+/// The page with what stands in its block that begins with `first` replaced.
+fn with_block(document: &str, first: &str, text: &str) -> String {
+    let begin = format!("```text\n{first}\n");
+    let (before, rest) = document.split_once(&begin).expect("the page has the block");
+    let (_, after) = rest.split_once("```").expect("the block ends");
+    [before, "```text\n", text, "```", after].concat()
+}
+
 #[test]
 fn documentation_shows_the_bytes_that_we_send() {
-    const BEGIN: &str = "```text\nREQUEST\n";
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/wire.md");
     let document = std::fs::read_to_string(&path).expect("the page exists");
-    let (before, rest) = document.split_once(BEGIN).expect("the page has a listing");
-    let (shown, after) = rest.split_once("```").expect("the listing ends");
-    let shown = format!("REQUEST\n{shown}");
+    let current = with_block(&document, "digest of the cluster", &example());
+    let current = with_block(&current, "REQUEST", &listing());
     if std::env::var_os("BEZANT_WRITE_DOCS").is_some() {
-        std::fs::write(&path, [before, "```text\n", &listing(), "```", after].concat())
-            .expect("the page can be written");
+        std::fs::write(&path, current).expect("the page can be written");
     } else {
-        assert_eq!(shown, listing(), "docs/wire.md is behind, or the bytes changed unnoticed");
+        assert!(document == current, "docs/wire.md is behind, or the bytes changed unnoticed");
     }
 }
 
@@ -153,5 +199,53 @@ fn every_message_has_one_encoding() {
         }
         let longer = [&bytes[..], &[0]].concat();
         assert!(Message::from_bytes(longer.into()).is_err(), "{name} with a byte more");
+    }
+}
+
+/// Whether these bytes are refused, or are the one encoding of what they say. Anything else panics.
+fn is_canonical(bytes: &[u8]) -> bool {
+    match Message::from_bytes(Bytes::copy_from_slice(bytes)) {
+        Ok(message) => message.to_bytes() == bytes,
+        Err(_) => true,
+    }
+}
+
+#[test]
+fn a_message_with_any_one_byte_changed_is_refused_or_another_message() {
+    for (name, message) in messages() {
+        let golden = message.to_bytes();
+        let mut bytes = golden.clone();
+        for at in 0..golden.len() {
+            // Every bit, and the values at which lengths, tags and flags change their meaning.
+            let flips = (0..8).map(|bit| golden[at] ^ (1 << bit));
+            for value in flips.chain([0, 1, 2, 3, 13, 0x7f, 0x80, 0xff]) {
+                bytes[at] = value;
+                assert!(is_canonical(&bytes), "{name} with {value:#04x} at {at}");
+            }
+            bytes[at] = golden[at];
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_message_damaged_anywhere_is_refused_or_another_message(
+        which in any::<prop::sample::Index>(),
+        cuts in prop::collection::vec((any::<prop::sample::Index>(), 0..4usize, prop::collection::vec(any::<u8>(), 0..4)), 1..4),
+    ) {
+        let messages = messages();
+        let mut bytes = which.get(&messages).1.to_bytes();
+        for (at, removed, inserted) in cuts {
+            let start = at.index(bytes.len() + 1);
+            let end = (start + removed).min(bytes.len());
+            bytes.splice(start..end, inserted);
+        }
+        prop_assert!(is_canonical(&bytes));
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_refused_or_a_message(bytes in prop::collection::vec(any::<u8>(), 0..200), tag in 1u8..6) {
+        prop_assert!(is_canonical(&bytes));
+        prop_assert!(is_canonical(&[&[tag], &bytes[..]].concat()));
     }
 }
