@@ -8,7 +8,7 @@ use bezant_core::wire::Wire;
 use bezant_gateway::{Store, StoreError};
 use bezant_node::client::{self, CallError, Client, ClientOptions};
 use bezant_node::config::ClusterConfig;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 const SESSIONS: usize = 256;
 /// How often `probe` reads.
 const PROBES: usize = 5;
+/// How old the client library's status may be.
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(110);
 /// How long `probe` waits for answers that come after enough others.
 const LATE_ANSWERS: Duration = Duration::from_millis(250);
 /// How long a read of `probe` may take.
@@ -34,6 +36,17 @@ pub(crate) struct Connection {
     /// Seconds after which an outcome that is not known counts as unknown
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     deadline: u64,
+}
+
+/// What reading a few times told about the replicas.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Probe {
+    /// Whether the service answers.
+    pub(crate) answering: bool,
+    /// Who answered otherwise than the others just now.
+    pub(crate) lying: BTreeSet<u8>,
+    /// How often each replica did so since this client connected; those that never did are left out.
+    pub(crate) differed: BTreeMap<u8, u64>,
 }
 
 /// A client of the cluster, for any number of threads.
@@ -74,19 +87,21 @@ impl Service {
         &self.members
     }
 
-    /// How often each replica answered this client otherwise than the others; those that never did are left out.
-    pub(crate) fn differed(&self) -> BTreeMap<u8, u64> {
+    fn differed(&self) -> BTreeMap<u8, u64> {
         self.client.status().differed.iter().map(|(replica, count)| (replica.0, *count)).collect()
     }
 
-    /// Reads a few times, so that all replicas have a chance to give themselves away. Whether the service answers.
-    pub(crate) fn probe(&self) -> bool {
+    /// Reads a few times, so that all replicas have a chance to give themselves away.
+    pub(crate) fn probe(&self) -> Probe {
+        // What the client library publishes of earlier answers may be a little old.
+        thread::sleep(PUBLISH_INTERVAL);
+        let before = self.differed();
         let start = Instant::now();
         let answering = (0..PROBES).all(|_| self.ask(&KvOperation::Count, PROBE_DEADLINE).is_ok());
-        if answering {
-            thread::sleep(LATE_ANSWERS.saturating_sub(start.elapsed()));
-        }
-        answering
+        thread::sleep(LATE_ANSWERS.saturating_sub(start.elapsed()));
+        let differed = self.differed();
+        let lying = differed.iter().filter(|(replica, count)| before.get(replica) != Some(count));
+        Probe { answering, lying: lying.map(|(replica, _)| *replica).collect(), differed }
     }
 
     fn ask(&self, operation: &KvOperation, deadline: Duration) -> std::result::Result<KvResult, StoreError> {

@@ -14,8 +14,9 @@ use bezant_core::service::Service;
 use bezant_core::services::{Counter, Null, kv::Kv};
 use bezant_node::admin::{self, AdminServer, Board, Info};
 use bezant_node::config::{ClusterConfig, Durability, NodeConfig, ServiceKind};
+use bezant_node::keys;
+use bezant_node::log::{self, OpenError};
 use bezant_node::replica::{self, MemoryLog, ReplicaHandle, ReplicaOptions};
-use bezant_node::{keys, log};
 use clap::ValueEnum;
 use std::io::BufRead;
 use std::net::{SocketAddr, TcpListener};
@@ -24,10 +25,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often is looked whether the replica has ended by itself.
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
+/// How long a process that has been killed may take to let go of its directory.
+const IN_USE_MAX: Duration = Duration::from_secs(2);
 
 /// Run one replica of a cluster
 ///
@@ -203,17 +206,30 @@ impl Start<'_> {
             return Ok(Found { snapshot: None, records: Vec::new(), lost_log: self.lost_log, log });
         }
         let identity = log::Identity { cluster: self.config.to_cluster().digest(), replica: self.node.replica };
-        let (directory, options) = (&self.node.directory, log::Options::default());
-        let refused = |error: log::OpenError| Failure::failed(format!("{error}."));
+        // Without the `.` that stands for the file's own folder: it would look odd in messages.
+        let directory: PathBuf = self.node.directory.components().collect();
+        let options = log::Options::default();
+        let refused = |error: OpenError| Failure::failed(format!("{error}."));
         if self.lost_log {
-            log::replace_lost(directory, &identity, &options).map_err(refused)?;
+            patiently(|| log::replace_lost(&directory, &identity, &options)).map_err(refused)?;
         }
-        let found = log::open(directory, &identity, &options).map_err(refused)?;
+        let found = patiently(|| log::open(&directory, &identity, &options)).map_err(refused)?;
         for note in &found.notes {
             tracing::info!(event = "log-opened", "{note}");
         }
         let log = Box::new(found.log);
         Ok(Found { snapshot: found.snapshot, records: found.records, lost_log: found.lost_log, log })
+    }
+}
+
+/// Tries again for a while if the directory is in use: the replica that was killed a moment ago may still hold it.
+fn patiently<T>(mut attempt: impl FnMut() -> std::result::Result<T, OpenError>) -> std::result::Result<T, OpenError> {
+    let deadline = Instant::now() + IN_USE_MAX;
+    loop {
+        match attempt() {
+            Err(OpenError::InUse { .. }) if Instant::now() < deadline => thread::sleep(WATCH_INTERVAL),
+            outcome => return outcome,
+        }
     }
 }
 

@@ -3,9 +3,9 @@
 use crate::admin;
 use crate::failure::{Failure, Result};
 use crate::output;
-use crate::service::{Connection, Service};
+use crate::service::{Connection, Probe, Service};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::thread;
 
@@ -26,8 +26,7 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result {
     let service = Service::connect(&arguments.connection)?;
-    let answering = service.probe();
-    let overview = Overview::collect(service.members(), &service.differed(), answering);
+    let overview = Overview::collect(service.members(), &service.probe());
     println!("{}", overview.show(arguments.json).trim_end());
     if overview.is_healthy() { Ok(()) } else { Err(Failure::silent()) }
 }
@@ -43,7 +42,9 @@ pub(crate) struct Member {
 struct Row {
     member: Member,
     account: std::result::Result<Value, String>,
-    /// Answers to this client that were not those of the others.
+    /// Whether its answers are not those of the others.
+    lying: bool,
+    /// How many answers to this client were not.
     differed: u64,
     /// Other replicas that hold something against it.
     suspected_by: BTreeSet<u8>,
@@ -58,7 +59,7 @@ pub(crate) struct Overview {
 
 impl Overview {
     /// Asks all replicas at the same time.
-    pub(crate) fn collect(members: &[Member], differed: &BTreeMap<u8, u64>, answering: bool) -> Self {
+    pub(crate) fn collect(members: &[Member], probe: &Probe) -> Self {
         let accounts: Vec<_> = thread::scope(|scope| {
             let ask = |member: &Member| {
                 let admin = member.admin;
@@ -75,23 +76,24 @@ impl Overview {
         let row = |(member, account): (&Member, _)| Row {
             member: *member,
             account,
-            differed: differed.get(&member.replica).copied().unwrap_or(0),
+            lying: probe.lying.contains(&member.replica),
+            differed: probe.differed.get(&member.replica).copied().unwrap_or(0),
             suspected_by: suspicions.iter().filter(|(who, _)| *who == member.replica).map(|(_, by)| *by).collect(),
         };
-        Self { rows: members.iter().zip(accounts).map(row).collect(), answering }
+        Self { rows: members.iter().zip(accounts).map(row).collect(), answering: probe.answering }
     }
 
-    /// Replicas that gave wrong answers, or that more than f others hold something against.
-    fn at_fault(&self) -> Vec<u8> {
+    /// Replicas that give wrong answers, or that more than f others hold something against.
+    fn at_fault(&self) -> impl Iterator<Item = &Row> {
         let weak = self.rows.len().saturating_sub(1) / 3 + 1;
-        let guilty = |row: &&Row| row.differed > 0 || row.suspected_by.len() >= weak;
-        self.rows.iter().filter(guilty).map(|row| row.member.replica).collect()
+        self.rows.iter().filter(move |row| row.lying || row.suspected_by.len() >= weak)
     }
 
-    /// Whether the service answers, and every replica is up and trusted.
+    /// Whether the service answers and every replica takes part and tells the truth. What one did earlier is shown,
+    /// but does not count here: otherwise a cluster could never become healthy again.
     pub(crate) fn is_healthy(&self) -> bool {
-        let ready = |row: &Row| row.account.as_ref().is_ok_and(|account| account["ready"] == json!(true));
-        self.answering && self.at_fault().is_empty() && self.rows.iter().all(ready)
+        let well = |row: &Row| !row.lying && row.account.as_ref().is_ok_and(|account| account["ready"] == json!(true));
+        self.answering && self.rows.iter().all(well)
     }
 
     /// As a table, or as one line of JSON.
@@ -101,8 +103,8 @@ impl Overview {
 
     fn json(&self) -> Value {
         let replicas: Vec<_> = self.rows.iter().map(Row::json).collect();
-        json!({ "healthy": self.is_healthy(), "answering": self.answering, "at_fault": self.at_fault(),
-            "replicas": replicas })
+        let at_fault: Vec<_> = self.at_fault().map(|row| row.member.replica).collect();
+        json!({ "healthy": self.is_healthy(), "answering": self.answering, "at_fault": at_fault, "replicas": replicas })
     }
 
     fn table(&self) -> String {
@@ -113,13 +115,11 @@ impl Overview {
         let mut text = output::table(&rows);
         let (n, f) = (self.rows.len(), self.rows.len().saturating_sub(1) / 3);
         text += &format!("n = {n}: the answers stay right while at most {f} lie or crash.\n");
-        for replica in self.at_fault() {
-            let fault = format!("replica {replica} is at fault");
-            let row = &self.rows[usize::from(replica)];
-            let differed = row.differed;
-            text += &match differed {
-                0 => format!("{}: others caught it contradicting them.\n", output::alarming(&fault)),
-                _ => format!("{}: {differed} of its answers differ from the agreed ones.\n", output::alarming(&fault)),
+        for row in self.at_fault() {
+            let fault = output::alarming(&format!("replica {} is at fault", row.member.replica));
+            text += &match row.lying {
+                true => format!("{fault}: its answers differ from those of the others.\n"),
+                false => format!("{fault}: others caught it contradicting them, now or earlier.\n"),
             };
         }
         if !self.answering {
@@ -212,29 +212,35 @@ fn show(value: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn overview(differed: u64, suspicions: &[u8]) -> Overview {
-        let member = |replica| Member { replica, admin: ([127, 0, 0, 1], 1).into() };
+    fn overview(lying: bool, suspected_by: &[u8]) -> Overview {
         let row = |replica| Row {
-            member: member(replica),
+            member: Member { replica, admin: ([127, 0, 0, 1], 1).into() },
             account: Ok(json!({ "report": { "view": 2, "stable_root": "0123456789abcdef" }, "ready": true })),
-            differed: if replica == 3 { differed } else { 0 },
-            suspected_by: if replica == 2 { suspicions.iter().copied().collect() } else { BTreeSet::new() },
+            lying: lying && replica == 3,
+            differed: 0,
+            suspected_by: if replica == 2 { suspected_by.iter().copied().collect() } else { BTreeSet::new() },
         };
         Overview { rows: (0..4).map(row).collect(), answering: true }
     }
 
+    fn at_fault(overview: &Overview) -> Vec<u8> {
+        overview.at_fault().map(|row| row.member.replica).collect()
+    }
+
     #[test]
     fn a_liar_is_named() {
-        assert!(overview(0, &[]).is_healthy());
-        let lied = overview(7, &[]);
-        assert_eq!((lied.at_fault(), lied.is_healthy()), (vec![3], false));
-        assert!(lied.show(false).contains("replica 3 is at fault: 7 of its answers differ"));
+        assert!(overview(false, &[]).is_healthy());
+        let lied = overview(true, &[]);
+        assert_eq!((at_fault(&lied), lied.is_healthy()), (vec![3], false));
+        assert!(lied.show(false).contains("replica 3 is at fault: its answers differ"));
         assert!(lied.show(true).contains("\"at_fault\":[3]"));
     }
 
     #[test]
     fn one_replica_alone_cannot_have_another_condemned() {
-        assert_eq!(overview(0, &[0]).at_fault(), [0; 0]);
-        assert_eq!(overview(0, &[0, 1]).at_fault(), [2]);
+        assert_eq!(at_fault(&overview(false, &[0])), [0; 0]);
+        let condemned = overview(false, &[0, 1]);
+        assert_eq!(at_fault(&condemned), [2]);
+        assert!(condemned.is_healthy(), "it may have been earlier");
     }
 }

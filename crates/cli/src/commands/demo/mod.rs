@@ -198,8 +198,7 @@ fn carry_out(command: &DemoCommand, cluster: &Shared, service: &Arc<Service>, js
         }
         DemoCommand::Status { json: as_json } => {
             let members = cluster.lock().members();
-            let answering = service.probe();
-            status::Overview::collect(&members, &service.differed(), answering).show(json || as_json)
+            status::Overview::collect(&members, &service.probe()).show(json || as_json)
         }
         DemoCommand::Quit => return Ok(Next::Quit),
     };
