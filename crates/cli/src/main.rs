@@ -14,7 +14,7 @@ mod service;
 mod words;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{config, demo, gateway, key, kv, replica, sim, status, testnet, version};
+use commands::{bench, config, demo, gateway, key, kv, replica, sim, status, testnet, version};
 use failure::Result;
 use std::process::ExitCode;
 
@@ -37,6 +37,7 @@ enum Command {
     Status(status::Arguments),
     Gateway(gateway::Arguments),
     Sim(sim::Arguments),
+    Bench(bench::Arguments),
     Config(config::Arguments),
     Key(key::Arguments),
     Version(version::Arguments),
@@ -56,6 +57,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Kv(arguments) => kv::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Gateway(arguments) => gateway::run(arguments),
+        Command::Bench(arguments) => bench::run(arguments),
         Command::Sim(arguments) => return Ok(sim::run(arguments)),
         Command::Config(arguments) => config::run(arguments),
         Command::Key(arguments) => key::run(arguments),

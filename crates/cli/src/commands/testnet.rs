@@ -71,26 +71,57 @@ impl From<ProtocolName> for Protocol {
     }
 }
 
+/// How clients prove who they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum AuthName {
+pub(crate) enum AuthName {
     Mac,
     #[default]
     Hybrid,
     Signature,
 }
 
+impl From<AuthName> for ClientAuth {
+    fn from(name: AuthName) -> Self {
+        match name {
+            AuthName::Mac => Self::Mac,
+            AuthName::Hybrid => Self::Hybrid,
+            AuthName::Signature => Self::Signature,
+        }
+    }
+}
+
+/// How links are protected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum ChannelName {
+pub(crate) enum ChannelName {
     #[default]
     Tls,
     Plain,
 }
 
+impl From<ChannelName> for Channel {
+    fn from(name: ChannelName) -> Self {
+        match name {
+            ChannelName::Tls => Self::Tls,
+            ChannelName::Plain => Self::Plain,
+        }
+    }
+}
+
+/// What is on the disk before a replica speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum DurabilityName {
+pub(crate) enum DurabilityName {
     #[default]
     Sync,
     Memory,
+}
+
+impl From<DurabilityName> for Durability {
+    fn from(name: DurabilityName) -> Self {
+        match name {
+            DurabilityName::Sync => Self::Sync,
+            DurabilityName::Memory => Self::Memory,
+        }
+    }
 }
 
 /// Runs the command.
@@ -102,19 +133,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         host: arguments.host.clone(),
         name: arguments.name.clone(),
         protocol: arguments.protocol.into(),
-        client_auth: match arguments.auth {
-            AuthName::Mac => ClientAuth::Mac,
-            AuthName::Hybrid => ClientAuth::Hybrid,
-            AuthName::Signature => ClientAuth::Signature,
-        },
-        channel: match arguments.channel {
-            ChannelName::Tls => Channel::Tls,
-            ChannelName::Plain => Channel::Plain,
-        },
-        durability: match arguments.durability {
-            DurabilityName::Sync => Durability::Sync,
-            DurabilityName::Memory => Durability::Memory,
-        },
+        client_auth: arguments.auth.into(),
+        channel: arguments.channel.into(),
+        durability: arguments.durability.into(),
         ..Testnet::default()
     };
     let config = testnet(&arguments.dir, &options).map_err(|error| refusal(&error))?;

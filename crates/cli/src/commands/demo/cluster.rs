@@ -1,4 +1,5 @@
-//! The demo's replicas: processes that the demo starts, kills, talks to and cleans up after.
+//! Replicas on this machine for the demo and the benchmarks: processes that are started, killed, talked to and cleaned
+//! up after.
 
 use crate::admin;
 use crate::commands::status::Member;
@@ -6,11 +7,11 @@ use crate::commands::testnet;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::service::Service;
-use bezant_node::config::{self, ClusterConfig, Protocol, Testnet};
+use bezant_node::config::{self, ClusterConfig, Testnet};
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,7 +34,7 @@ const START_POLL: Duration = Duration::from_millis(20);
 const STOP_MAX: Duration = Duration::from_secs(3);
 
 /// A cluster in a folder of its own.
-pub(super) struct DemoCluster {
+pub(in crate::commands) struct DemoCluster {
     folder: PathBuf,
     config: ClusterConfig,
     members: Vec<Member>,
@@ -43,17 +44,11 @@ pub(super) struct DemoCluster {
 }
 
 impl DemoCluster {
-    /// Makes folder, keys and files; starts nothing.
-    pub(super) fn prepare(replicas: u8, protocol: Protocol) -> Result<Self> {
-        let folder = make_folder()?;
+    /// Makes a folder in `parent`, keys and files; starts nothing. The options' port is chosen here.
+    pub(in crate::commands) fn prepare(parent: &Path, options: Testnet) -> Result<Self> {
+        let folder = make_folder(parent, &options.name)?;
         let prepare = || {
-            let options = Testnet {
-                replicas: usize::from(replicas),
-                base_port: free_base_port(replicas)?,
-                name: "demo".to_owned(),
-                protocol,
-                ..Testnet::default()
-            };
+            let options = Testnet { base_port: free_base_port(options.replicas)?, ..options };
             let config = config::testnet(&folder.join(NET), &options).map_err(|error| testnet::refusal(&error))?;
             let members = files::members(&config)?;
             Ok((config, members))
@@ -70,23 +65,28 @@ impl DemoCluster {
         }
     }
 
+    /// The cluster's file, as clients read it.
+    pub(in crate::commands) fn file(&self) -> PathBuf {
+        self.folder.join(NET).join("cluster.toml")
+    }
+
     /// Starts every replica. Returns where each can be asked how it is.
-    pub(super) fn start_all(&mut self) -> Result<Vec<(u8, SocketAddr)>> {
+    pub(in crate::commands) fn start_all(&mut self) -> Result<Vec<(u8, SocketAddr)>> {
         (0..self.replicas.len() as u8).map(|replica| Ok((replica, self.start(replica)?))).collect()
     }
 
     /// A client of the cluster.
-    pub(super) fn connect(&self) -> Result<Service> {
+    pub(in crate::commands) fn connect(&self) -> Result<Service> {
         Service::of(&self.config, &self.folder.join(NET).join("client.key"), DEADLINE)
     }
 
     /// Every replica, and whether it is meant to be there.
-    pub(super) fn members(&self) -> Vec<Member> {
+    pub(in crate::commands) fn members(&self) -> Vec<Member> {
         self.members.clone()
     }
 
     /// Whether replicas that nobody killed are still there.
-    pub(super) fn check_alive(&mut self) -> Result {
+    pub(in crate::commands) fn check_alive(&mut self) -> Result {
         for (replica, slot) in self.replicas.iter_mut().enumerate() {
             let Some(child) = slot else { continue };
             let ended = child.try_wait().map_err(|error| Failure::failed(format!("replica {replica}: {error}")))?;
@@ -102,7 +102,7 @@ impl DemoCluster {
     }
 
     /// Kills a replica without warning.
-    pub(super) fn kill(&mut self, replica: u8) -> Result {
+    pub(in crate::commands) fn kill(&mut self, replica: u8) -> Result {
         let Some(mut child) = self.slot(replica)?.take() else {
             return Err(Failure::failed(format!("replica {replica} is not running.")));
         };
@@ -112,7 +112,7 @@ impl DemoCluster {
     }
 
     /// Starts a replica that was killed, or kills and starts it. Returns where it can be asked how it is.
-    pub(super) fn restart(&mut self, replica: u8) -> Result<SocketAddr> {
+    pub(in crate::commands) fn restart(&mut self, replica: u8) -> Result<SocketAddr> {
         if self.slot(replica)?.is_some() {
             self.kill(replica)?;
         }
@@ -120,7 +120,7 @@ impl DemoCluster {
     }
 
     /// Writes a line to a replica's standard input, and waits for it to be obeyed.
-    pub(super) fn tell(&mut self, replica: u8, word: &str) -> Result {
+    pub(in crate::commands) fn tell(&mut self, replica: u8, word: &str) -> Result {
         let Some(child) = self.slot(replica)? else {
             return Err(Failure::failed(format!("replica {replica} is not running: restart it first.")));
         };
@@ -135,7 +135,7 @@ impl DemoCluster {
     }
 
     /// Ends every replica and removes every file. Nothing can be started afterwards.
-    pub(super) fn stop(&mut self) {
+    pub(in crate::commands) fn stop(&mut self) {
         if std::mem::replace(&mut self.stopped, true) {
             return;
         }
@@ -194,7 +194,11 @@ fn read_line(output: &mut ChildStdout) -> std::io::Result<String> {
 }
 
 /// Waits until a replica says that it runs; gives up as soon as `check` fails.
-pub(super) fn wait_until_up(replica: u8, address: SocketAddr, mut check: impl FnMut() -> Result) -> Result {
+pub(in crate::commands) fn wait_until_up(
+    replica: u8,
+    address: SocketAddr,
+    mut check: impl FnMut() -> Result,
+) -> Result {
     let deadline = Instant::now() + START_MAX;
     while !admin::is_live(address) {
         check()?;
@@ -207,9 +211,9 @@ pub(super) fn wait_until_up(replica: u8, address: SocketAddr, mut check: impl Fn
 }
 
 /// A port such that those of all replicas are free just now.
-fn free_base_port(replicas: u8) -> Result<u16> {
+fn free_base_port(replicas: usize) -> Result<u16> {
     let is_free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
-    let needed = u16::from(replicas) * PORTS_PER_REPLICA;
+    let needed = replicas as u16 * PORTS_PER_REPLICA;
     for _ in 0..PORT_TRIALS {
         let base = PORTS.start + (random()? % u32::from(PORTS.end - PORTS.start - needed)) as u16;
         if (base..base + needed).all(is_free) {
@@ -224,12 +228,14 @@ fn random() -> Result<u32> {
 }
 
 /// A new folder that nobody else can look into.
-fn make_folder() -> Result<PathBuf> {
+fn make_folder(parent: &Path, name: &str) -> Result<PathBuf> {
     use std::os::unix::fs::DirBuilderExt;
-    let parent = std::env::temp_dir();
-    let folder = parent.join(format!("bezant-demo-{}-{:08x}", std::process::id(), random()?));
+    let folder = parent.join(format!("bezant-{name}-{}-{:08x}", std::process::id(), random()?));
     fs::DirBuilder::new().mode(0o700).create(&folder).map_err(|error| {
-        Failure::failed(format!("cannot make a folder in {}: {error}. Set TMPDIR to another place.", parent.display()))
+        Failure::failed(format!(
+            "cannot make a folder in {}: {error}. Choose another place: TMPDIR says where.",
+            parent.display()
+        ))
     })?;
     Ok(folder)
 }

@@ -4,7 +4,7 @@
 //! folder that is thrown away, and end with the standard input that the demo holds open for each of them, so that none
 //! is left behind whatever happens to the demo.
 
-mod cluster;
+pub(super) mod cluster;
 
 use crate::commands::testnet::ProtocolName;
 use crate::commands::{gateway, kv, status};
@@ -13,6 +13,7 @@ use crate::prompt::{self, Line, Prompt};
 use crate::quit;
 use crate::service::Service;
 use bezant_gateway::redis::Server;
+use bezant_node::config::Testnet;
 use clap::{Parser, Subcommand};
 use cluster::DemoCluster;
 use serde_json::json;
@@ -98,7 +99,13 @@ impl Shared {
 pub(crate) fn run(arguments: &Arguments) -> Result {
     let default = if arguments.protocol == ProtocolName::Unreplicated { 1 } else { 4 };
     let replicas = arguments.replicas.unwrap_or(default);
-    let cluster = Shared(Arc::new(Mutex::new(DemoCluster::prepare(replicas, arguments.protocol.into())?)));
+    let options = Testnet {
+        replicas: usize::from(replicas),
+        name: "demo".to_owned(),
+        protocol: arguments.protocol.into(),
+        ..Testnet::default()
+    };
+    let cluster = Shared(Arc::new(Mutex::new(DemoCluster::prepare(&std::env::temp_dir(), options)?)));
     let for_signals = cluster.clone();
     quit::on_request(move || {
         for_signals.lock().stop();

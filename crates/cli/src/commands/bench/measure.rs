@@ -1,0 +1,214 @@
+//! One measurement: a cluster, load on it, and its replicas' counters before and after.
+
+use crate::admin;
+use crate::commands::demo::cluster::{DemoCluster, wait_until_up};
+use crate::commands::status::Member;
+use crate::commands::testnet::{AuthName, ChannelName, DurabilityName, ProtocolName};
+use crate::failure::{Failure, Result};
+use crate::files;
+use bezant_core::cluster::ClientAuth;
+use bezant_node::client::ClientOptions;
+use bezant_node::config::{self, Channel, ClusterConfig, ServiceKind, Testnet};
+use bezant_perf::figures::{Figures, Settings, Usage};
+use bezant_perf::load::{Load, Workload};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long connecting may take.
+const CONNECT_MAX: Duration = Duration::from_secs(30);
+/// How often is looked whether all are connected.
+const CONNECT_POLL: Duration = Duration::from_millis(20);
+
+/// What is measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subject {
+    pub(super) protocol: ProtocolName,
+    pub(super) f: u8,
+    pub(super) clients: usize,
+    pub(super) outstanding: usize,
+    pub(super) request_bytes: usize,
+    pub(super) reply_bytes: usize,
+    pub(super) durability: DurabilityName,
+    pub(super) channel: ChannelName,
+    pub(super) auth: AuthName,
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { clients, outstanding, request_bytes, reply_bytes, .. } = self;
+        write!(out, "{:?} {clients}×{outstanding} {request_bytes}/{reply_bytes} bytes", self.protocol)?;
+        write!(out, " {:?} {:?} {:?}", self.durability, self.channel, self.auth)
+    }
+}
+
+impl Subject {
+    const fn replicas(&self) -> (usize, usize) {
+        match self.protocol {
+            ProtocolName::Pbft => (3 * self.f as usize + 1, self.f as usize),
+            ProtocolName::Unreplicated => (1, 0),
+        }
+    }
+
+    /// As the figures name it: what the cluster's file says, and the rest.
+    const fn settings(&self, config: &ClusterConfig, n: usize) -> Settings {
+        Settings {
+            protocol: match config.protocol {
+                config::Protocol::Pbft => "pbft",
+                config::Protocol::Unreplicated => "unreplicated",
+            },
+            n,
+            f: config.f,
+            clients: self.clients,
+            outstanding: self.outstanding,
+            request_bytes: self.request_bytes,
+            reply_bytes: self.reply_bytes,
+            durability: match self.durability {
+                DurabilityName::Memory => "memory",
+                DurabilityName::Sync => "sync",
+            },
+            channel: match config.channel {
+                Channel::Plain => "plain",
+                Channel::Tls => "tls",
+            },
+            auth: match config.client_auth {
+                ClientAuth::Mac => "mac",
+                ClientAuth::Hybrid => "hybrid",
+                ClientAuth::Signature => "signature",
+            },
+        }
+    }
+}
+
+/// The cluster that was started, if one is running: a signal may end it at any time.
+#[derive(Clone, Default)]
+pub(super) struct Running(Arc<Mutex<Option<DemoCluster>>>);
+
+impl Running {
+    fn lock(&self) -> MutexGuard<'_, Option<DemoCluster>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends every process and removes every file.
+    pub(super) fn stop(&self) {
+        if let Some(mut cluster) = self.lock().take() {
+            cluster.stop();
+        }
+    }
+
+    fn check_alive(&self) -> Result {
+        self.lock().as_mut().map_or(Ok(()), DemoCluster::check_alive)
+    }
+}
+
+/// What all measurements have in common.
+pub(super) struct Bench {
+    /// Where folders are made.
+    pub(super) parent: PathBuf,
+    pub(super) warmup: Duration,
+    pub(super) seconds: Duration,
+    pub(super) running: Running,
+}
+
+impl Bench {
+    /// Measures a cluster that is started for it.
+    pub(super) fn measure_own(&self, subject: &Subject) -> Result<Figures> {
+        let (replicas, f) = subject.replicas();
+        let options = Testnet {
+            replicas,
+            f: Some(f),
+            name: "bench".to_owned(),
+            protocol: subject.protocol.into(),
+            client_auth: subject.auth.into(),
+            channel: subject.channel.into(),
+            durability: subject.durability.into(),
+            service: ServiceKind::Null,
+            ..Testnet::default()
+        };
+        *self.running.lock() = Some(DemoCluster::prepare(&self.parent, options)?);
+        let outcome = self.start().and_then(|file| self.measure_at(subject, &file, None));
+        // A replica that has ended says why better than those who waited for it.
+        let alive = self.running.check_alive();
+        self.running.stop();
+        alive.and(outcome)
+    }
+
+    fn start(&self) -> Result<PathBuf> {
+        let gone = || Failure::failed("interrupted.");
+        let mut guard = self.running.lock();
+        let cluster = guard.as_mut().ok_or_else(gone)?;
+        let (file, addresses) = (cluster.file(), cluster.start_all()?);
+        drop(guard);
+        for (replica, address) in addresses {
+            wait_until_up(replica, address, || self.running.check_alive())?;
+        }
+        Ok(file)
+    }
+
+    /// Measures a cluster that is running.
+    pub(super) fn measure_at(&self, subject: &Subject, file: &Path, key: Option<&Path>) -> Result<Figures> {
+        let config = ClusterConfig::load(file).map_err(Failure::usage)?;
+        let key = key.map_or_else(|| file.with_file_name("client.key"), Path::to_owned);
+        let (secret, identity) = files::client_key(&config, &key)?;
+        let members = files::members(&config)?;
+        let options = ClientOptions {
+            cluster: config.to_cluster(),
+            replicas: files::resolve(config.replicas.iter().map(|replica| &replica.client_address))?,
+            keys: config.public_keys(),
+            identity,
+            secret,
+            channel: files::channel(&config),
+            connections: subject.clients,
+            sessions_per_connection: subject.outstanding,
+            first_session: None,
+        };
+        let workload = Workload { request_bytes: subject.request_bytes, reply_bytes: subject.reply_bytes };
+        let system = |error: std::io::Error| Failure::failed(format!("the load: {error}."));
+        let mut load = Load::start(options, workload).map_err(system)?;
+        self.connect(&load)?;
+        thread::sleep(self.warmup);
+        let before = usages(&members)?;
+        load.measure();
+        thread::sleep(self.seconds);
+        let interval = load.pause();
+        let after = usages(&members)?;
+        let measured = load.stop(interval).map_err(system)?;
+        if measured.failures > 0 {
+            let last = measured.last_failure.unwrap_or_default();
+            return Err(Failure::failed(format!("{} requests failed; the last: {last}.", measured.failures)));
+        }
+        if measured.latencies.count() == 0 {
+            return Err(Failure::failed("no request was answered in time. Are all replicas there?"));
+        }
+        Ok(Figures::new(subject.settings(&config, members.len()), &measured, &before, &after))
+    }
+
+    /// Waits until every connection is made, and the first answers came.
+    fn connect(&self, load: &Load) -> Result {
+        let deadline = Instant::now() + CONNECT_MAX;
+        loop {
+            let (made, wanted) = load.connections();
+            if made == wanted && load.finished() > 0 {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                let seconds = CONNECT_MAX.as_secs();
+                return Err(Failure::failed(format!("{made} of {wanted} connections were made in {seconds} s.")));
+            }
+            self.running.check_alive()?;
+            thread::sleep(CONNECT_POLL);
+        }
+    }
+}
+
+/// What every replica counts.
+fn usages(members: &[Member]) -> Result<Vec<Usage>> {
+    let usage = |member: &Member| {
+        let failed = |why: String| Failure::failed(format!("replica {}: {why}.", member.replica));
+        let status = admin::get_json(member.admin, "/status").map_err(failed)?;
+        Usage::from_status(&status).ok_or_else(|| failed("its admin port gives no counters".to_owned()))
+    };
+    members.iter().map(usage).collect()
+}

@@ -1,0 +1,192 @@
+//! `bezant bench`: what the cluster can do, and what an operation costs.
+//!
+//! Each measurement has a cluster of its own: one process per replica, in a folder that is thrown away, with the null
+//! service. The load comes from this process. Rounds and protocols take turns, so that a machine that gets slower for
+//! a while does not favour one of them.
+
+mod measure;
+
+use super::testnet::{AuthName, ChannelName, DurabilityName, ProtocolName};
+use crate::failure::{Failure, Result};
+use crate::output;
+use crate::quit;
+use bezant_perf::figures::Figures;
+use bezant_perf::suite::{self, Point};
+use clap::ValueEnum;
+use measure::{Bench, Subject};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Sessions of one identity: what a cluster admits.
+const SESSIONS_MAX: u64 = 8192;
+
+/// Measure throughput, latency and the cost of an operation
+///
+/// Starts a cluster of its own on this machine, one process per replica, and keeps a fixed number of requests under
+/// way. Progress goes to standard error, results to standard output.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  bezant bench --auth mac --clients 20 --outstanding 10 --compare unreplicated\n  \
+    bezant bench --suite --json > figures.jsonl\n\nMemory and plain, the defaults here, are for measuring the protocol \
+    alone:\na cluster in earnest runs with --durability sync --channel tls.")]
+pub(crate) struct Arguments {
+    /// The replication protocol
+    #[arg(long, value_enum, default_value_t)]
+    protocol: ProtocolName,
+    /// How many replicas may lie or crash: there are 3 f + 1
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=10))]
+    f: u8,
+    /// Connections to each replica
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=SESSIONS_MAX))]
+    clients: u64,
+    /// Requests under way on each connection, at any time
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=SESSIONS_MAX))]
+    outstanding: u64,
+    /// Bytes of an operation
+    #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = clap::value_parser!(u32).range(8..=1 << 20))]
+    request: u32,
+    /// Bytes of a result
+    #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = clap::value_parser!(u32).range(0..=1 << 16))]
+    reply: u32,
+    /// How long to measure
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: u64,
+    /// How long to run before that
+    #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=3_600))]
+    warmup: u64,
+    /// What is on the disk before a replica speaks
+    #[arg(long, value_enum, default_value_t = DurabilityName::Memory)]
+    durability: DurabilityName,
+    /// How links are protected
+    #[arg(long, value_enum, default_value_t = ChannelName::Plain)]
+    channel: ChannelName,
+    /// How clients prove who they are
+    #[arg(long, value_enum, default_value_t)]
+    auth: AuthName,
+    /// How often to measure; the table shows the round with the median throughput
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    rounds: u64,
+    /// Measure this protocol as well, in turns
+    #[arg(long, value_enum, value_name = "PROTOCOL")]
+    compare: Option<ProtocolName>,
+    /// Measure every row of the published table instead, in turns with `unreplicated`
+    #[arg(long, conflicts_with_all = ["cluster", "compare", "protocol"])]
+    suite: bool,
+    /// Measure this running cluster instead of one that is started for it; its service must be `null`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "protocol", "f", "channel", "auth"])]
+    cluster: Option<PathBuf>,
+    /// The client's secret key for that cluster [default: client.key beside the cluster's file]
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    key: Option<PathBuf>,
+    /// Where the folder of the started cluster is made [default: the system's place for temporary files]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Print one JSON object per measurement
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result {
+    let subjects = subjects(arguments);
+    if let Some(subject) = subjects.iter().find(|subject| (subject.clients * subject.outstanding) as u64 > SESSIONS_MAX)
+    {
+        let Subject { clients, outstanding, .. } = subject;
+        let text = format!("{clients} × {outstanding} requests under way are too many: at most {SESSIONS_MAX}.");
+        return Err(Failure::usage(text));
+    }
+    let bench = Bench {
+        parent: arguments.dir.clone().unwrap_or_else(std::env::temp_dir),
+        warmup: Duration::from_secs(arguments.warmup),
+        seconds: Duration::from_secs(arguments.seconds),
+        running: measure::Running::default(),
+    };
+    let for_signals = bench.running.clone();
+    quit::on_request(move || {
+        for_signals.stop();
+        std::process::exit(quit::EXIT_CODE);
+    })?;
+    let mut results: Vec<Vec<Figures>> = subjects.iter().map(|_| Vec::new()).collect();
+    let total = subjects.len() as u64 * arguments.rounds;
+    for round in 0..arguments.rounds {
+        for (number, subject) in subjects.iter().enumerate() {
+            let count = round * subjects.len() as u64 + number as u64 + 1;
+            eprintln!("[{count}/{total}] {subject}");
+            let figures = match &arguments.cluster {
+                Some(file) => bench.measure_at(subject, file, arguments.key.as_deref())?,
+                None => bench.measure_own(subject)?,
+            };
+            eprintln!(
+                "          {:.0} op/s, {:.1} replica CPU µs/op",
+                figures.ops_per_s, figures.replica_cpu_us_per_op
+            );
+            if arguments.json {
+                println!("{}", figures.to_json());
+            }
+            results[number].push(figures);
+        }
+    }
+    if !arguments.json {
+        let head = Figures::HEAD.map(str::to_owned).to_vec();
+        let rows: Vec<_> = std::iter::once(head).chain(results.into_iter().map(|runs| median(runs).row())).collect();
+        print!("{}", output::table(&rows));
+    }
+    Ok(())
+}
+
+/// The run with the median throughput.
+fn median(mut runs: Vec<Figures>) -> Figures {
+    runs.sort_by(|a, b| a.ops_per_s.total_cmp(&b.ops_per_s));
+    let middle = runs.len() / 2;
+    runs.swap_remove(middle)
+}
+
+/// What is to be measured in each round.
+fn subjects(arguments: &Arguments) -> Vec<Subject> {
+    let one = Subject {
+        protocol: arguments.protocol,
+        f: arguments.f,
+        clients: arguments.clients as usize,
+        outstanding: arguments.outstanding as usize,
+        request_bytes: arguments.request as usize,
+        reply_bytes: arguments.reply as usize,
+        durability: arguments.durability,
+        channel: arguments.channel,
+        auth: arguments.auth,
+    };
+    if !arguments.suite {
+        let protocols = std::iter::once(arguments.protocol).chain(arguments.compare);
+        return protocols.map(|protocol| Subject { protocol, ..one }).collect();
+    }
+    let row = |point: Point| {
+        [ProtocolName::Pbft, ProtocolName::Unreplicated].map(|protocol| Subject {
+            protocol,
+            clients: point.load.0,
+            outstanding: point.load.1,
+            request_bytes: point.bytes.0,
+            reply_bytes: point.bytes.1,
+            durability: value(point.durability),
+            channel: value(point.channel),
+            auth: value(point.auth),
+            ..one
+        })
+    };
+    suite::points().into_iter().flat_map(row).collect()
+}
+
+/// The value that a word of the command line stands for.
+fn value<T: ValueEnum + Default>(word: &str) -> T {
+    T::from_str(word, false).expect("the suite uses the command line's words")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_of_the_suite_is_one_of_the_command_lines() {
+        for point in suite::points() {
+            let _: (DurabilityName, ChannelName, AuthName) =
+                (value(point.durability), value(point.channel), value(point.auth));
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! One measurement: settings, figures, and how both are shown.
+
+use crate::load::Measured;
+use serde::Serialize;
+use serde_json::Value;
+
+/// What was measured: a row's left half.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Settings {
+    /// The protocol's name.
+    pub protocol: &'static str,
+    /// Replicas.
+    pub n: usize,
+    /// Faults tolerated.
+    pub f: usize,
+    /// Connections to each replica.
+    pub clients: usize,
+    /// Requests under way on each of them, at any time.
+    pub outstanding: usize,
+    /// Bytes of an operation.
+    pub request_bytes: usize,
+    /// Bytes of a result.
+    pub reply_bytes: usize,
+    /// `memory` or `sync`.
+    pub durability: &'static str,
+    /// `plain` or `tls`.
+    pub channel: &'static str,
+    /// `mac`, `hybrid` or `signature`.
+    pub auth: &'static str,
+}
+
+/// What a replica counts about itself, since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    executed: u64,
+    cpu_us: u64,
+    bytes_out: u64,
+    macs: u64,
+    signatures: u64,
+    fsyncs: u64,
+}
+
+impl Usage {
+    /// From what the admin port answers to `/status`. `None` if it is another program's.
+    pub fn from_status(status: &Value) -> Option<Self> {
+        let count = |name: &str| status["runtime"][name].as_u64();
+        Some(Self {
+            executed: status["report"]["requests_executed"].as_u64()?,
+            cpu_us: count("cpu_us")?,
+            bytes_out: count("peer_bytes_out")? + count("client_bytes_out")?,
+            macs: count("macs_made")? + count("macs_checked")?,
+            signatures: count("signatures_made")? + count("signatures_checked")?,
+            fsyncs: count("fsyncs")?,
+        })
+    }
+}
+
+/// Settings and figures: one line of JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figures {
+    /// What was measured.
+    #[serde(flatten)]
+    pub settings: Settings,
+    /// How long.
+    pub seconds: f64,
+    /// Operations that ended in this time.
+    pub ops: u64,
+    /// The same per second.
+    pub ops_per_s: f64,
+    /// Mean latency.
+    pub mean_us: f64,
+    /// Median latency.
+    pub p50_us: u64,
+    /// 99 of 100 operations took no longer.
+    pub p99_us: u64,
+    /// Processor time of all replicas, user and system, per operation.
+    pub replica_cpu_us_per_op: f64,
+    /// Processor time of the clients.
+    pub client_cpu_us_per_op: f64,
+    /// Bytes that all replicas sent, to replicas and to clients.
+    pub replica_bytes_out_per_op: f64,
+    /// MACs that all replicas made or checked.
+    pub macs_per_op: f64,
+    /// Signatures that all replicas made or checked.
+    pub signatures_per_op: f64,
+    /// Calls of fsync of all replicas.
+    pub fsyncs_per_op: f64,
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+/// The growth of a counter per executed request, summed over replicas. Each replica's counters are of one moment, so
+/// that it does not matter when exactly each was asked.
+fn per_operation(before: &[Usage], after: &[Usage], counter: impl Fn(&Usage) -> u64) -> f64 {
+    let of_one = |(before, after): (&Usage, &Usage)| {
+        let executed = after.executed.saturating_sub(before.executed).max(1);
+        counter(after).saturating_sub(counter(before)) as f64 / executed as f64
+    };
+    rounded(before.iter().zip(after).map(of_one).sum())
+}
+
+impl Figures {
+    /// From what the clients saw and what the replicas counted before and after, in the same order.
+    pub fn new(settings: Settings, measured: &Measured, before: &[Usage], after: &[Usage]) -> Self {
+        let Measured { elapsed, latencies, client_cpu, .. } = measured;
+        let ops = latencies.count();
+        Self {
+            settings,
+            seconds: rounded(elapsed.as_secs_f64()),
+            ops,
+            ops_per_s: (ops as f64 / elapsed.as_secs_f64()).round(),
+            mean_us: rounded(latencies.mean()),
+            p50_us: latencies.quantile(0.5),
+            p99_us: latencies.quantile(0.99),
+            replica_cpu_us_per_op: per_operation(before, after, |usage| usage.cpu_us),
+            client_cpu_us_per_op: rounded(client_cpu.as_secs_f64() * 1e6 / ops.max(1) as f64),
+            replica_bytes_out_per_op: per_operation(before, after, |usage| usage.bytes_out),
+            macs_per_op: per_operation(before, after, |usage| usage.macs),
+            signatures_per_op: per_operation(before, after, |usage| usage.signatures),
+            fsyncs_per_op: per_operation(before, after, |usage| usage.fsyncs),
+        }
+    }
+
+    /// One line of JSON.
+    ///
+    /// # Panics
+    /// Never: the fields are numbers and words.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("numbers and words")
+    }
+
+    /// The head of the table.
+    pub const HEAD: [&'static str; 17] = [
+        "protocol",
+        "n",
+        "load",
+        "bytes",
+        "durability",
+        "channel",
+        "auth",
+        "op/s",
+        "mean µs",
+        "p50 µs",
+        "p99 µs",
+        "replica CPU µs/op",
+        "client CPU µs/op",
+        "B out/op",
+        "MACs/op",
+        "signatures/op",
+        "fsyncs/op",
+    ];
+
+    /// A row of the table.
+    pub fn row(&self) -> Vec<String> {
+        let s = &self.settings;
+        vec![
+            s.protocol.to_owned(),
+            s.n.to_string(),
+            format!("{}×{}", s.clients, s.outstanding),
+            format!("{}/{}", s.request_bytes, s.reply_bytes),
+            s.durability.to_owned(),
+            s.channel.to_owned(),
+            s.auth.to_owned(),
+            format!("{:.0}", self.ops_per_s),
+            format!("{:.0}", self.mean_us),
+            self.p50_us.to_string(),
+            self.p99_us.to_string(),
+            format!("{:.1}", self.replica_cpu_us_per_op),
+            format!("{:.1}", self.client_cpu_us_per_op),
+            format!("{:.0}", self.replica_bytes_out_per_op),
+            format!("{:.2}", self.macs_per_op),
+            format!("{:.2}", self.signatures_per_op),
+            format!("{:.3}", self.fsyncs_per_op),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::histogram::Histogram;
+    use serde_json::json;
+    use std::time::Duration;
+
+    fn usage(executed: u64, cpu_us: u64) -> Usage {
+        let runtime = json!({"cpu_us": cpu_us, "peer_bytes_out": 1, "client_bytes_out": 2, "macs_made": 3,
+            "macs_checked": 4, "signatures_made": 5, "signatures_checked": 6, "fsyncs": 7});
+        Usage::from_status(&json!({"report": {"requests_executed": executed}, "runtime": runtime})).unwrap()
+    }
+
+    #[test]
+    fn costs_are_per_operation_of_each_replica_and_summed() {
+        let before = [usage(100, 1000), usage(0, 0)];
+        let after = [usage(200, 2000), usage(50, 100)];
+        assert_eq!(per_operation(&before, &after, |usage| usage.cpu_us), 12.0);
+        assert_eq!(per_operation(&before, &before, |usage| usage.cpu_us), 0.0);
+        assert_eq!(Usage::from_status(&json!({"hello": 1})), None);
+    }
+
+    #[test]
+    fn the_json_line_has_exactly_the_agreed_fields_in_order() {
+        let settings = Settings {
+            protocol: "pbft",
+            n: 4,
+            f: 1,
+            clients: 20,
+            outstanding: 10,
+            request_bytes: 8,
+            reply_bytes: 8,
+            durability: "memory",
+            channel: "plain",
+            auth: "mac",
+        };
+        let measured = Measured {
+            elapsed: Duration::from_secs(1),
+            latencies: Histogram::default(),
+            client_cpu: Duration::ZERO,
+            failures: 0,
+            last_failure: None,
+        };
+        let figures = Figures::new(settings, &measured, &[], &[]);
+        let text = figures.to_json();
+        let names: Vec<_> = text.split('"').skip(1).step_by(2).collect();
+        let names: Vec<_> =
+            names.into_iter().filter(|name| !["pbft", "memory", "plain", "mac"].contains(name)).collect();
+        let agreed = "protocol, n, f, clients, outstanding, request_bytes, reply_bytes, durability, channel, auth, \
+            seconds, ops, ops_per_s, mean_us, p50_us, p99_us, replica_cpu_us_per_op, client_cpu_us_per_op, \
+            replica_bytes_out_per_op, macs_per_op, signatures_per_op, fsyncs_per_op";
+        assert_eq!(names.join(", "), agreed);
+        assert_eq!(figures.row().len(), Figures::HEAD.len());
+    }
+}
