@@ -59,7 +59,7 @@
 //! Per batch of b requests at n replicas, without faults: n−1 PRE-PREPAREs, (n−1)² PREPAREs and n(n−1) COMMITs, one to
 //! each receiver. In mac mode every replica, primary or backup, makes 2(n−1) + b MACs and checks as many; the clients
 //! make n and check n per request. Per checkpoint, a replica makes one signature and checks 2f. Four message delays to
-//! a reply with tentative execution, five without. `docs/protocols.md` derives it, `tests/costs.rs` counts it.
+//! a reply with tentative execution, five without. `docs/protocols.md` has the tables, `tests/costs.rs` counts.
 
 mod decision;
 mod message;

@@ -109,3 +109,22 @@ fn a_checkpoint_costs_one_signature_each() {
         }
     }
 }
+
+/// The table in `docs/protocols.md`: frames for each request, to one decimal.
+#[test]
+fn the_page_shows_what_was_counted() {
+    let page = include_str!("../../../../../../docs/protocols.md");
+    for f in FAULTS {
+        let mut row = alloc::format!("| {} (f = {f}) |", 3 * f + 1);
+        for requests in REQUESTS {
+            let (_, _, frames) = one_batch(f, requests, ClientAuth::Mac);
+            let total: usize = frames.values().sum();
+            let tenths = (10 * total + requests as usize / 2) / requests as usize;
+            row += &match (tenths / 10, tenths % 10) {
+                (whole, 0) => alloc::format!(" {whole} |"),
+                (whole, tenth) => alloc::format!(" {whole}.{tenth} |"),
+            };
+        }
+        assert!(page.contains(&row), "{row}");
+    }
+}
