@@ -1,5 +1,5 @@
-//! What a replica tells, as log lines. Nothing is logged for ordinary work, so that an idle or a busy healthy cluster is
-//! silent at the default level; and no peer can flood the log.
+//! What a replica tells, as log lines. Nothing is logged for ordinary work, so that an idle or a busy healthy cluster
+//! is  silent at the default level; and no peer can flood the log.
 
 use bezant_core::cluster::ReplicaId;
 use bezant_core::rejection::Rejection;
@@ -31,7 +31,7 @@ impl NoticeLog {
             }
             Notice::Diverged { sequence, mine, agreed } => {
                 let sequence = sequence.0;
-                tracing::error!(event = "state-diverged", sequence, %mine, %agreed, "own state was wrong: repairing it");
+                tracing::error!(event = "state-diverged", sequence, %mine, %agreed, "own state was wrong, is repaired");
             }
             Notice::ViewEntered { view } => tracing::info!(event = "view-entered", view = view.0, "new view"),
             Notice::ViewChangeStarted { view, reason } => {

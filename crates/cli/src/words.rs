@@ -1,7 +1,7 @@
 //! Lines of a shell, split into words.
 
-/// Splits a line at white space; a `#` at the start of a word begins a comment. Single or double quotes keep white space; within double quotes, and outside of
-/// quotes, a backslash keeps the character after it.
+/// Splits a line at white space; a `#` at the start of a word begins a comment. Single or double quotes keep white
+/// space; within double quotes, and outside of  quotes, a backslash keeps the character after it.
 pub(crate) fn split(line: &str) -> Result<Vec<String>, &'static str> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

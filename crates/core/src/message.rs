@@ -37,7 +37,8 @@ pub enum Vouched {
     /// Not checked, or checked and not convincing.
     #[default]
     No,
-    /// By its MAC, or by the client's own link: enough to execute what others agreed to, not enough for a hybrid primary to order it.
+    /// By its MAC, or by the client's own link: enough to execute what others agreed to, not enough for a hybrid
+    /// primary to order it.
     Mac,
     /// By its signature.
     Signature,

@@ -1,8 +1,8 @@
 //! Signatures without curve arithmetic: unforgeable by construction, not by hardness.
 //!
 //! A signature is a hash keyed with the *public* key, so that anybody could compute it; nobody does. A
-//! [`Signer`] is the only maker, it wants a secret key, and Byzantine code in the simulator is handed the secrets of its own
-//! replicas and clients only. The same holds for the Diffie–Hellman secret.
+//! [`Signer`] is the only maker, it wants a secret key, and Byzantine code in the simulator is handed the secrets of
+//! its own  replicas and clients only. The same holds for the Diffie–Hellman secret.
 
 use bezant_core::auth::{PublicKey, SecretKey, Signature, Signer, Suite};
 use bezant_core::digest::{Digest, Domain};

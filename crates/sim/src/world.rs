@@ -385,7 +385,8 @@ impl World {
                     let (id, view, executed, stable) = (node.id(), report.view, report.executed, report.stable);
                     let (pending, transfer) = (report.pending_requests, report.transfer);
                     let transfer = transfer.map_or_else(String::new, |(to, _)| format!(" fetches {to}"));
-                    format!("{id}: {view}{changing}{abstaining} executed {executed} stable {stable} pending {pending}{transfer}")
+                    let progress = format!("executed {executed} stable {stable} pending {pending}");
+                    format!("{id}: {view}{changing}{abstaining} {progress}{transfer}")
                 }
             })
             .collect();

@@ -2,8 +2,8 @@
 //! and at most one below it that the replica still has to execute.
 //!
 //! Batches: those of its own window and, until it has fetched that checkpoint, those above the one that a new view
-//! begins with. After a restart it holds what its own log holds, which `log_bytes_per_snapshot` bounds and the window does not: it
-//! is excused until its next stable checkpoint.
+//! begins with. After a restart it holds what its own log holds, which `log_bytes_per_snapshot` bounds and the window
+//! does not: it  is excused until its next stable checkpoint.
 
 use super::{Check, Event};
 use bezant_core::cluster::{Cluster, ReplicaId};

@@ -9,7 +9,8 @@
 //! # Steps
 //! 1. A request that is already in the client table is answered from there; a new one goes to the order.
 //! 2. A read-only request is answered from the state at once, or, while the last batch is tentative, as soon as it is
-//!    final (F21); after a restart, not before everything that this replica helped to acknowledge is executed again. The client needs 2f+1 equal answers *from the same position*.
+//!    final (F21); after a restart, not before everything that this replica helped to acknowledge is executed again.
+//!    The client needs 2f+1 equal answers *from the same position*.
 //! 3. A batch is executed tentatively when the order says so, and answered as tentative; 2f+1 such answers of one view
 //!    are as good as final ones, because at least f+1 correct replicas prepared the batch in that view.
 //! 4. A batch delivered for good is executed, or confirmed if it was executed tentatively. If the order undoes a

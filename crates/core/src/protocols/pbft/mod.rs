@@ -62,6 +62,7 @@
 //! a reply with tentative execution, five without. `docs/protocols.md` has the tables, `tests/costs.rs` counts.
 
 mod decision;
+mod fetch;
 mod message;
 mod normal;
 mod pool;

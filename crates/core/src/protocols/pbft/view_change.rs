@@ -188,8 +188,8 @@ impl Pbft {
         if sound && decision.chosen == new_view.chosen { Ok(decision) } else { Err(Rejection::BadViewChange) }
     }
 
-    /// Both: the chosen batches are proposed again, everything else of earlier views that was only proposed is void. The
-    /// window moves to the stable checkpoint that was proved, whether or not its state is here yet.
+    /// Both: the chosen batches are proposed again, everything else of earlier views that was only proposed is void.
+    /// The  window moves to the stable checkpoint that was proved, whether or not its state is here yet.
     fn enter_view(&mut self, context: &mut Ctx<'_>, signed: Arc<Signed<NewView>>, decision: &Decision) {
         let proved = decision.stable.value.sequence > self.low_water_mark();
         self.install_view(signed, decision);

@@ -48,7 +48,8 @@ fn a_batch_costs_the_macs_that_the_formulas_say() {
             // PRE-PREPARE and COMMIT to every backup, and a reply to every request; b requests, n−1 PREPAREs and n−1
             // COMMITs.
             assert_eq!(primary, (2 * (n - 1) + b, 2 * (n - 1) + b), "primary, {case}");
-            // PREPARE and COMMIT to everybody, and the replies; PRE-PREPARE, b requests in it, n−2 PREPAREs, n−1 COMMITs.
+            // PREPARE and COMMIT to everybody, and the replies; PRE-PREPARE, b requests in it, n−2 PREPAREs, n−1
+            // COMMITs.
             assert_eq!(backup, (2 * (n - 1) + b, 2 * (n - 1) + b), "backup, {case}");
             // An authenticator of n entries for every request, and n replies.
             assert_eq!(clients, (n * b, n * b), "clients, {case}");
