@@ -11,13 +11,13 @@
 //!
 //! | step | who | does | then sends | before that, durable |
 //! |---|---|---|---|---|
-//! | 1 | anyone | gets a request; a backup that a client had to ask passes it on and watches it | REQUEST | – |
+//! | 1 | anyone | gets a request; one that its client had to send again is passed on and watched | REQUEST | – |
 //! | 2 | primary | makes a batch of all that waits, unless too many are in flight | PRE-PREPARE(v, n, batch) | the batch |
 //! | 3 | backup | checks sender, view, window, bounds; one proposal per (v, n) | – | – |
 //! | 4 | backup | has every body, every request is its client's, agreed values are acceptable | PREPARE(v, n, d) | the batch |
 //! | 5 | all | proposal and 2f equal PREPAREs of backups: *prepared*; executes tentatively in sequence | COMMIT(v, n, d) | (v, n, d) |
 //! | 6 | all | 2f+1 equal COMMITs: *committed*; executes for good in sequence | – (CHECKPOINT) | (n, d) |
-//! | 7 | backup | a watched request waits too long, or f+1 others leave: stops working in v | VIEW-CHANGE(v+1, h, C, P, Q) | the message |
+//! | 7 | anyone | a watched request waits too long, or f+1 others leave: stops working in v | VIEW-CHANGE(v+1, h, C, P, Q) | the message |
 //! | 8 | all | collects VIEW-CHANGEs; with 2f+1 of them, the new view has to begin in time | – | – |
 //! | 9 | new primary | decides every position from the VIEW-CHANGEs (`decision.rs`), has every body | NEW-VIEW(v+1, V, X) | the message |
 //! | 10 | backup | checks V, computes X again, accepts the chosen batches as in step 4 | PREPARE … | NEW-VIEW, batches |

@@ -17,13 +17,15 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 impl Pbft {
-    /// Step 1. A request arrives. A backup passes on what a client told it directly, and watches that it is executed.
+    /// Step 1. A request arrives. Once its client has reason to complain, this replica watches that it is executed.
     pub(super) fn on_request(&mut self, context: &mut Ctx<'_>, request: Request, direct: bool) {
         let (client, digest) = (request.client, request.digest());
         let big = request.operation.len() > context.cluster.limits.inline_bytes_max;
+        let leads = context.cluster.primary(self.view) == context.me;
         match self.pool.add(request, direct, &context.cluster.limits) {
-            // Clients send small requests to the backups, and big ones a second time, only when they wait too long.
-            Ok(new) if direct && !(new && big) => self.suspect_primary(context, client),
+            // Clients send small requests to the primary and big ones to everybody; they send them again, and small
+            // ones to the backups, when they wait too long.
+            Ok(new) if direct && !(new && (big || leads)) => self.watch(context, client),
             Ok(_) => {}
             Err(reason) => return context.reject(context.me, reason),
         }
@@ -34,12 +36,10 @@ impl Pbft {
     }
 
     /// A client waits: pass its request on to the primary and see that it is ordered. Only a request that a correct
-    /// primary must accept may cost the primary its view, so that the signature is checked first (F20).
-    fn suspect_primary(&mut self, context: &mut Ctx<'_>, client: ClientId) {
+    /// primary must accept may cost the primary its view, so that the signature is checked first (F20). The primary
+    /// watches as well: if it cannot gather 2f+1 any more, it must leave its view like everybody else.
+    fn watch(&mut self, context: &mut Ctx<'_>, client: ClientId) {
         let primary = context.cluster.primary(self.view);
-        if primary == context.me {
-            return;
-        }
         let Some(request) = self.pool.get_mut(client) else { return };
         if context.cluster.client_auth != ClientAuth::Mac {
             Request::vouch_signatures(core::iter::once(&mut *request), context.keyring);
@@ -47,7 +47,7 @@ impl Pbft {
                 return context.reject(context.me, Rejection::UnauthenticRequest);
             }
         }
-        if self.phase == Phase::Normal {
+        if self.phase == Phase::Normal && primary != context.me {
             context.push(OrderEffect::Forward(primary, request.clone()));
         }
         self.pool.watch(client);

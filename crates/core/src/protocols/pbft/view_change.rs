@@ -25,8 +25,7 @@ impl Pbft {
             Some(ViewTimer::NewView) if self.phase == Phase::Changing => "the new view does not begin",
             _ => return,
         };
-        let leading = context.cluster.primary(self.view) == context.me && self.phase == Phase::Normal;
-        if leading || !self.may_vote_in(self.view.next()) {
+        if !self.may_vote_in(self.view.next()) {
             return;
         }
         self.start_view_change(context, self.view.next(), reason);
