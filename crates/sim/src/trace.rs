@@ -76,9 +76,14 @@ impl Trace {
         out
     }
 
-    /// The last messages and notes as a Mermaid sequence diagram.
+    /// The last messages and notes as a Mermaid sequence diagram, without timers and STATUS: they are most of a run
+    /// and explain least.
     pub fn diagram(&self) -> String {
-        let lines = self.lines.as_deref().unwrap_or_default();
+        let telling = |line: &&Line| match line {
+            Line::Message { text, .. } => !text.starts_with("STATUS"),
+            Line::Note { text, .. } => !text.ends_with("is due"),
+        };
+        let lines: Vec<&Line> = self.lines.iter().flatten().filter(telling).collect();
         let shown = &lines[lines.len().saturating_sub(DIAGRAM_LINES_MAX)..];
         let mut out = String::from("sequenceDiagram\n");
         let mut names: Vec<&str> = Vec::new();

@@ -180,8 +180,14 @@ impl Liar<'_> {
 
     /// Says something after `delay` microseconds.
     pub fn say_later(&mut self, delay: u64, to: Principal, message: &Message) {
-        if let Message::Ordering(Ordering { message: PbftMessage::PrePrepare(proposal), .. }) = message {
-            self.stage.checks.see(self.stage.now, &Event::Batch(&proposal.batch));
+        if let Message::Ordering(Ordering { message, .. }) = message {
+            match message {
+                PbftMessage::PrePrepare(proposal) => {
+                    self.stage.checks.see(self.stage.now, &Event::Batch(&proposal.batch))
+                }
+                PbftMessage::Batch(batch) => self.stage.checks.see(self.stage.now, &Event::Batch(batch)),
+                _ => {}
+            }
         }
         self.release(delay, to, message.sealed(self.keyring, to).into());
     }

@@ -1,12 +1,19 @@
-//! Lies in a view change: properly signed VIEW-CHANGEs that hide what was prepared, or claim what never was.
+//! Lies in a view change: properly signed VIEW-CHANGEs that hide what was prepared, or claim what never was: a batch
+//! with a request that no client made. Whoever believes the claim gets the batch, and backups do not check again what
+//! a new view has chosen.
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
-use bezant_core::cluster::{Sequence, View};
+use crate::store;
+use crate::workload::Action;
+use bezant_core::cluster::{ClientId, InstanceId, Sequence, Timestamp, View};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::Principal;
-use bezant_core::message::{Message, Ordering};
+use bezant_core::message::{Incoming, Message, Ordering, Request};
+use bezant_core::protocols::batch::{Batch, Entry};
 use bezant_core::protocols::pbft::{Claim, PbftMessage, ViewChange};
+use bezant_core::service::Proposal;
+use std::sync::Arc;
 
 #[derive(Debug)]
 pub(super) struct ViewChangeLiar {
@@ -14,6 +21,8 @@ pub(super) struct ViewChangeLiar {
     unfaithful: bool,
     /// The lie that it always tells; `None`: another one each time.
     favourite: Option<u64>,
+    /// The batch that it made up.
+    forged: Arc<Batch>,
 }
 
 /// How many lies it knows.
@@ -22,13 +31,17 @@ const LIES: u64 = 6;
 impl ViewChangeLiar {
     pub(super) fn new(rng: &mut Rng) -> Self {
         let favourite = rng.below(LIES);
-        Self { unfaithful: rng.coin(), favourite: rng.coin().then_some(favourite) }
+        let client = ClientId::default();
+        let operation = store::encode(0, Action::Delete);
+        let request = Request::new(InstanceId(1), client, Timestamp(crate::clock::EPOCH), false, operation);
+        let forged = Arc::new(Batch::new(Proposal::default(), vec![Entry::Inline(request)]));
+        Self { unfaithful: rng.coin(), favourite: rng.coin().then_some(favourite), forged }
     }
 
     fn twist(&self, rng: &mut Rng, change: &ViewChange, liar_window: u64) -> ViewChange {
         let mut lie = change.clone();
         let stable = lie.stable.value.sequence;
-        let invented = Digest::of(Domain::Trace, &rng.below(3).to_le_bytes());
+        let invented = self.forged.digest();
         match self.favourite.unwrap_or_else(|| rng.below(LIES)) {
             0 => lie.prepared.clear(),
             1 => lie.pre_prepared.clear(),
@@ -77,8 +90,17 @@ impl Behaviour for ViewChangeLiar {
                 *last = Digest::of(Domain::Trace, &last.0);
             }
             let signed = liar.keyring.sign(lie);
-            return liar.order(to, *instance, PbftMessage::NewView(std::sync::Arc::new(signed)));
+            return liar.order(to, *instance, PbftMessage::NewView(Arc::new(signed)));
         }
         liar.say(to, message);
+    }
+
+    fn receive(&mut self, liar: &mut Liar<'_>, incoming: &Incoming) -> bool {
+        if let Message::Ordering(Ordering { instance, message: PbftMessage::FetchBatch(position) }) = &*incoming.message
+            && position.digest == self.forged.digest()
+        {
+            liar.order(incoming.from, *instance, PbftMessage::Batch(self.forged.clone()));
+        }
+        true
     }
 }
