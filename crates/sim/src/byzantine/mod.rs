@@ -181,12 +181,13 @@ impl Liar<'_> {
     /// Says something after `delay` microseconds.
     pub fn say_later(&mut self, delay: u64, to: Principal, message: &Message) {
         if let Message::Ordering(Ordering { message, .. }) = message {
-            match message {
-                PbftMessage::PrePrepare(proposal) => {
-                    self.stage.checks.see(self.stage.now, &Event::Batch(&proposal.batch))
-                }
-                PbftMessage::Batch(batch) => self.stage.checks.see(self.stage.now, &Event::Batch(batch)),
-                _ => {}
+            let batch = match message {
+                PbftMessage::PrePrepare(proposal) => Some(&proposal.batch),
+                PbftMessage::Batch(batch) => Some(batch),
+                _ => None,
+            };
+            if let Some(batch) = batch {
+                self.stage.checks.see(self.stage.now, &Event::Batch(batch));
             }
         }
         self.release(delay, to, message.sealed(self.keyring, to).into());
