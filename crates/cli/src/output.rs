@@ -9,14 +9,14 @@ pub(crate) fn json(value: &Value) {
     println!("{value}");
 }
 
-/// Whether standard output is a terminal that wants colours.
-pub(crate) fn is_colourful() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+/// Whether a stream, which is or is not a terminal, wants colours.
+pub(crate) fn is_colourful(is_terminal: bool) -> bool {
+    is_terminal && std::env::var_os("NO_COLOR").is_none()
 }
 
-/// Text as an alarm, if there are colours.
+/// Text for standard output as an alarm, if there are colours.
 pub(crate) fn alarming(text: &str) -> String {
-    if is_colourful() { format!("\x1b[1;31m{text}\x1b[0m") } else { text.to_owned() }
+    if is_colourful(std::io::stdout().is_terminal()) { format!("\x1b[1;31m{text}\x1b[0m") } else { text.to_owned() }
 }
 
 /// Rows as aligned columns; the first row is the head. Columns are two spaces apart.

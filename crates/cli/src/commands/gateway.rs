@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 
 /// Runs until it is asked to end.
 pub(crate) fn run(arguments: &Arguments) -> Result {
-    logging::start(arguments.log_format);
+    logging::start(arguments.log_format, "info");
     let service = Arc::new(Service::connect(&arguments.connection)?);
     let mut server = start(arguments.redis, service)?;
     tracing::info!(event = "gateway-started", address = %server.address(), "serving Redis clients");

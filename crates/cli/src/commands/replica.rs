@@ -42,9 +42,9 @@ pub(crate) struct Arguments {
     /// The replica's folder, as `bezant testnet` writes it
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
-    /// The form of log lines on standard error
-    #[arg(long, value_enum, default_value_t)]
-    log_format: logging::Format,
+    /// The form of log lines on standard error [default: as node.toml says]
+    #[arg(long, value_enum)]
+    log_format: Option<logging::Format>,
     /// The log is lost or damaged: set aside what is left, learn the state from the others, and vote again later
     #[arg(long)]
     recover_lost_log: bool,
@@ -67,7 +67,7 @@ enum Lie {
 pub(crate) fn run(arguments: &Arguments) -> Result {
     let node = NodeConfig::load(&arguments.dir.join("node.toml")).map_err(Failure::usage)?;
     let cluster = ClusterConfig::load(&node.cluster).map_err(Failure::usage)?;
-    logging::start(arguments.log_format);
+    logging::start(arguments.log_format.unwrap_or(node.log_format.into()), &node.log_level);
     let lying = Arc::new(AtomicBool::new(arguments.lie.is_some()));
     let (leave, left) = mpsc::channel();
     if arguments.obey_input {

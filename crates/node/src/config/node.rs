@@ -32,8 +32,10 @@ pub enum ServiceKind {
 /// How log messages are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
+    /// For people on a terminal, for machines otherwise.
     #[default]
+    Auto,
+    /// For people.
     Text,
     /// For machines.
     Json,
@@ -96,7 +98,7 @@ impl NodeConfig {
             durability: [Durability::Sync, Durability::Memory][place("durability", DURABILITIES)],
             service: [ServiceKind::Kv, ServiceKind::Null, ServiceKind::Counter][place("service", SERVICES)],
             log_level: top.text("log_level").unwrap_or("info").to_owned(),
-            log_format: [LogFormat::Text, LogFormat::Json][place("log_format", LOG_FORMATS)],
+            log_format: [LogFormat::Auto, LogFormat::Text, LogFormat::Json][place("log_format", LOG_FORMATS)],
             listen_peers: listen("listen_peers"),
             listen_clients: listen("listen_clients"),
             listen_admin: listen("listen_admin"),

@@ -200,7 +200,7 @@ pub(super) const CHANNELS: &[&str] = &["tls", "plain"];
 pub(super) const DURABILITIES: &[&str] = &["sync", "memory"];
 pub(super) const SERVICES: &[&str] = &["kv", "null", "counter"];
 pub(super) const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
-pub(super) const LOG_FORMATS: &[&str] = &["text", "json"];
+pub(super) const LOG_FORMATS: &[&str] = &["auto", "text", "json"];
 
 type Row = (&'static str, Kind, Option<&'static str>, &'static str);
 
@@ -247,7 +247,8 @@ const NODE: &[Row] = &[
         "What is replicated: a key-value store, an empty service for benchmarks, or the example of the documentation. \
          The same at every replica."),
     ("log_level", Kind::Choice(LOG_LEVELS), Some("\"info\""), "The least important messages that are shown."),
-    ("log_format", Kind::Choice(LOG_FORMATS), Some("\"text\""), "How messages are shown: for people or for machines."),
+    ("log_format", Kind::Choice(LOG_FORMATS), Some("\"auto\""),
+        "How messages are shown: for people, for machines, or as fits: text on a terminal, JSON otherwise."),
     ("listen_peers", Kind::Listen, Some("the replica's `peer_address`"), "Where to listen for the other replicas."),
     ("listen_clients", Kind::Listen, Some("the replica's `client_address`"), "Where to listen for clients."),
     ("listen_admin", Kind::Listen, Some("the replica's `admin_address`"), "Where to serve metrics and health."),
