@@ -56,14 +56,10 @@ impl Failure {
         Self { code: self.code, text: String::new() }
     }
 
-    /// Whether there is nothing to print.
-    pub(crate) const fn is_silent(&self) -> bool {
-        self.text.is_empty()
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.text)
+    /// Says so on standard error, if there is something to say.
+    pub(crate) fn report(&self) {
+        if !self.text.is_empty() {
+            eprintln!("bezant: {}", self.text);
+        }
     }
 }

@@ -74,9 +74,7 @@ fn main() -> ExitCode {
     match run(&Cli::parse().command) {
         Ok(code) => code,
         Err(failure) => {
-            if !failure.is_silent() {
-                eprintln!("bezant: {failure}");
-            }
+            failure.report();
             failure.code.into()
         }
     }

@@ -1,12 +1,19 @@
 //! Standard output: JSON lines, tables, and colours where a person looks on.
 
-use serde_json::Value;
-use std::fmt::Write;
-use std::io::IsTerminal;
+use crate::failure::{Failure, Result};
+use std::fmt::{self, Write as _};
+use std::io::{ErrorKind, IsTerminal, Write as _};
 
-/// Prints one JSON value as one line.
-pub(crate) fn json(value: &Value) {
-    println!("{value}");
+/// Prints a line, at once.
+///
+/// # Errors
+/// Nobody reads any more, which nobody needs to be told; or the disk that it goes to is full.
+pub(crate) fn line(text: impl fmt::Display) -> Result {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Failure::silent(),
+        _ => Failure::failed(format!("cannot write to standard output: {error}.")),
+    })
 }
 
 /// Whether a stream, which is or is not a terminal, wants colours.

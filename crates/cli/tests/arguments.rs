@@ -67,6 +67,16 @@ fn a_simulation_runs_and_tells_figures() {
 }
 
 #[test]
+fn a_reader_that_leaves_is_no_reason_to_complain() {
+    let mut child = support::Running(support::spawn(&mut bezant(&["config", "explain"])));
+    drop(child.0.stdout.take());
+    let status = child.wait();
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.0.stderr.take().unwrap(), &mut said).unwrap();
+    assert!(said.is_empty() && status.code().is_some_and(|code| code <= 1), "{status} {said}");
+}
+
+#[test]
 fn completions_know_the_sub_commands() {
     assert!(stdout_of(&["completions", "bash"]).contains("gateway"));
 }

@@ -31,35 +31,32 @@ enum Command {
 pub(crate) fn run(arguments: &Arguments) -> Result {
     let Command::Explain { key, json } = &arguments.command;
     let Some(name) = key else {
-        list(*json);
-        return Ok(());
+        return list(*json);
     };
     let found = reference::keys().iter().find(|key| key.name == *name);
     let found = found.or_else(|| reference::keys().iter().find(|key| key.split().1 == name));
     match (found, reference::explain(name)) {
-        (Some(key), _) if *json => output::json(&as_json(key)),
-        (_, Some(text)) => print!("{text}"),
+        (Some(key), _) if *json => output::line(as_json(key)),
+        (_, Some(text)) => output::line(text.trim_end()),
         _ => {
             let names = reference::keys().iter().flat_map(|key| [key.name.as_str(), key.split().1]);
             let hint = match reference::nearest(name, names) {
                 Some(nearest) => format!("Did you mean `{nearest}`?"),
                 None => "`bezant config explain` lists all keys.".to_owned(),
             };
-            return Err(Failure::failed(format!("there is no key `{name}`. {hint}")));
+            Err(Failure::failed(format!("there is no key `{name}`. {hint}")))
         }
     }
-    Ok(())
 }
 
-fn list(json: bool) {
+fn list(json: bool) -> Result {
     if json {
-        reference::keys().iter().for_each(|key| output::json(&as_json(key)));
-        return;
+        return reference::keys().iter().try_for_each(|key| output::line(as_json(key)));
     }
     let row = |key: &Key| vec![key.file.to_string(), key.name.clone(), key.default.clone().unwrap_or_default()];
     let head = ["file", "key", "default"].map(str::to_owned).to_vec();
     let rows: Vec<_> = std::iter::once(head).chain(reference::keys().iter().map(row)).collect();
-    print!("{}", output::table(&rows));
+    output::line(output::table(&rows).trim_end())
 }
 
 fn as_json(key: &Key) -> serde_json::Value {

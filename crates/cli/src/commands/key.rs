@@ -1,6 +1,7 @@
 //! `bezant key`: secret keys.
 
 use crate::failure::{Failure, Result};
+use crate::output;
 use bezant_core::auth::{Ed25519, Suite};
 use bezant_node::keys;
 use clap::Subcommand;
@@ -40,6 +41,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         }
         Command::Show { file } => keys::load(file).map_err(|error| Failure::usage(format!("{error}.")))?,
     };
-    println!("{}", keys::to_hex(&Ed25519.public(&key).0));
-    Ok(())
+    output::line(keys::to_hex(&Ed25519.public(&key).0))
 }

@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         Some(operation) => {
             let answer = operation.carry_out(&service)?;
             if answer.yes || arguments.json || !matches!(operation, Operation::Get { .. }) {
-                println!("{}", answer.show(arguments.json));
+                output::line(answer.show(arguments.json))?;
             }
             if answer.yes { Ok(()) } else { Err(Failure::silent()) }
         }
@@ -130,18 +130,15 @@ fn shell(service: &Service, json: bool) -> Result {
     while let Some(line) = prompt.next()? {
         let outcome = match prompt::parse::<ShellLine>(&line) {
             Line::Nothing => Ok(()),
-            Line::Help(text) => {
-                println!("{text}");
-                Ok(())
-            }
+            Line::Help(text) => output::line(text),
             Line::Command(ShellLine { command: ShellCommand::Quit }) => break,
             Line::Command(ShellLine { command: ShellCommand::Operation(operation) }) => {
-                operation.carry_out(service).map(|answer| println!("{}", answer.show(json)))
+                operation.carry_out(service).and_then(|answer| output::line(answer.show(json)))
             }
             Line::Wrong(failure) => Err(failure),
         };
         if let Err(failure) = outcome {
-            eprintln!("bezant: {failure}");
+            failure.report();
             worst = match worst {
                 Err(Failure { code: Code::Unknown, .. }) => worst,
                 _ => Err(failure.silenced()),

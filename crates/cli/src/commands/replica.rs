@@ -108,7 +108,9 @@ fn obey(lying: &AtomicBool, leave: &mpsc::Sender<()>) {
             other => tracing::warn!(event = "unknown-order", order = other, "ignored"),
         }
         // The order is obeyed from here on.
-        println!("{line}");
+        if crate::output::line(line).is_err() {
+            break;
+        }
     }
     // Nobody to tell means that the end has begun already.
     let _ = leave.send(());

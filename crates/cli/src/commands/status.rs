@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result {
     let service = Service::connect(&arguments.connection)?;
     let overview = Overview::collect(service.members(), &service.probe());
-    println!("{}", overview.show(arguments.json).trim_end());
+    output::line(overview.show(arguments.json).trim_end())?;
     if overview.is_healthy() { Ok(()) } else { Err(Failure::silent()) }
 }
 

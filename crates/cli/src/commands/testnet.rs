@@ -141,15 +141,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     let config = testnet(&arguments.dir, &options).map_err(|error| refusal(&error))?;
     let dir = arguments.dir.display();
     if arguments.json {
-        output::json(&json!({ "dir": dir.to_string(), "n": config.replicas.len(), "f": config.f,
+        return output::line(json!({ "dir": dir.to_string(), "n": config.replicas.len(), "f": config.f,
             "cluster": format!("{dir}/cluster.toml"), "client_key": format!("{dir}/client.key") }));
-        return Ok(());
     }
     let (n, f) = (config.replicas.len(), config.f);
-    println!("n = {n} replicas: the answers stay right while at most {f} lie or crash.");
-    println!("Start each of them:  bezant replica --dir {dir}/replica-0");
-    println!("Then try:            bezant kv --cluster {dir}/cluster.toml set color blue");
-    Ok(())
+    output::line(format!(
+        "n = {n} replicas: the answers stay right while at most {f} lie or crash.\n\
+         Start each of them:  bezant replica --dir {dir}/replica-0\n\
+         Then try:            bezant kv --cluster {dir}/cluster.toml set color blue"
+    ))
 }
 
 /// What the user can do something about is an error of usage.

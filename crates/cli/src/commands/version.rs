@@ -4,7 +4,7 @@ use crate::failure::Result;
 use crate::output;
 use serde_json::json;
 
-/// Print the version of this program and of the formats that it speaks
+/// Print the version of this program
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  bezant version --json")]
 pub(crate) struct Arguments {
@@ -17,11 +17,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result {
     let version = env!("CARGO_PKG_VERSION");
     if arguments.json {
-        output::json(&json!({ "name": "bezant", "version": version, "os": std::env::consts::OS,
+        return output::line(json!({ "name": "bezant", "version": version, "os": std::env::consts::OS,
             "architecture": std::env::consts::ARCH, "debug": cfg!(debug_assertions) }));
-    } else {
-        let build = if cfg!(debug_assertions) { ", a debug build: slow" } else { "" };
-        println!("bezant {version} ({} {}{build})", std::env::consts::OS, std::env::consts::ARCH);
     }
-    Ok(())
+    let build = if cfg!(debug_assertions) { ", a debug build: slow" } else { "" };
+    output::line(format!("bezant {version} ({} {}{build})", std::env::consts::OS, std::env::consts::ARCH))
 }

@@ -9,6 +9,7 @@ pub(super) mod cluster;
 use crate::commands::testnet::ProtocolName;
 use crate::commands::{gateway, kv, status};
 use crate::failure::{Failure, Result};
+use crate::output;
 use crate::prompt::{self, Line, Prompt};
 use crate::quit;
 use crate::service::Service;
@@ -131,17 +132,14 @@ fn converse(arguments: &Arguments, cluster: &Shared, service: &Arc<Service>) -> 
     let gateway = arguments.redis.map(|port| gateway::start(address(port), Arc::clone(service))).transpose()?;
     let mut prompt = Prompt::new("bezant> ")?;
     if prompt.is_terminal() {
-        println!("{}", greeting(cluster.lock().members().len(), gateway.as_ref()));
+        output::line(greeting(cluster.lock().members().len(), gateway.as_ref()))?;
     }
     let mut all_went_right = true;
     while let Some(line) = prompt.next()? {
         let alive = cluster.lock().check_alive();
         let outcome = alive.and_then(|()| match prompt::parse::<DemoLine>(&line) {
             Line::Nothing => Ok(Next::Continue),
-            Line::Help(text) => {
-                println!("{text}");
-                Ok(Next::Continue)
-            }
+            Line::Help(text) => output::line(text).map(|()| Next::Continue),
             Line::Command(DemoLine { command }) => carry_out(&command, cluster, service, arguments.json),
             Line::Wrong(failure) => Err(failure),
         });
@@ -150,7 +148,7 @@ fn converse(arguments: &Arguments, cluster: &Shared, service: &Arc<Service>) -> 
             Ok(Next::Quit) => break,
             Err(failure) => {
                 all_went_right = false;
-                eprintln!("bezant: {failure}");
+                failure.report();
             }
         }
     }
@@ -209,6 +207,5 @@ fn carry_out(command: &DemoCommand, cluster: &Shared, service: &Arc<Service>, js
         }
         DemoCommand::Quit => return Ok(Next::Quit),
     };
-    println!("{}", text.trim_end());
-    Ok(Next::Continue)
+    output::line(text.trim_end()).map(|()| Next::Continue)
 }
