@@ -28,9 +28,20 @@ fn the_version_is_told_in_both_forms() {
 
 #[test]
 fn every_sub_command_explains_itself_with_an_example() {
-    for command in
-        ["demo", "testnet", "replica", "kv", "status", "gateway", "sim", "config", "key", "version", "completions"]
-    {
+    for command in [
+        "demo",
+        "testnet",
+        "replica",
+        "kv",
+        "status",
+        "gateway",
+        "sim",
+        "bench",
+        "config",
+        "key",
+        "version",
+        "completions",
+    ] {
         let help = stdout_of(&[command, "--help"]);
         assert!(help.contains("Example") && help.contains(&format!("bezant {command}")), "{help}");
     }
