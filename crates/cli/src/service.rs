@@ -114,7 +114,13 @@ impl Service {
             Ok(result) => KvResult::from_bytes(result).map_err(|_| {
                 StoreError::Refused("the replicas agree on a result that is none of this service's".into())
             }),
-            Err(error @ CallError::Unknown { .. }) => Err(StoreError::Unknown(error.to_string())),
+            Err(CallError::Unknown { id: (client, timestamp), replicas }) => {
+                let mut text = format!("not enough equal answers in time to request {client}.{}", timestamp.0);
+                for (replica, what) in replicas {
+                    text += &format!("; replica {}: {what}", replica.0);
+                }
+                Err(StoreError::Unknown(text))
+            }
             Err(error) => Err(StoreError::Refused(error.to_string())),
         }
     }

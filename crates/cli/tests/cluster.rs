@@ -58,6 +58,7 @@ fn four_replicas_serve_a_shell_and_end_in_order() {
     // Nobody can tell any more: one replica is no quorum.
     let unknown = kv(&["--deadline", "1", "set", "a", "2"]);
     assert_refused(&unknown, 3, "outcome unknown");
+    assert_refused(&kv(&["--deadline", "1", "get", "a"]), 1, "not enough equal answers");
 }
 
 #[test]

@@ -201,9 +201,11 @@ impl Operation {
 
     /// Asks the service and waits for the answer.
     pub(crate) fn carry_out(&self, store: &dyn Store) -> Result<Answer> {
-        match store.call(&self.operation()) {
+        let operation = self.operation();
+        match store.call(&operation) {
             Ok(result) => answer(result),
-            Err(error @ StoreError::Refused(_)) => Err(Failure::failed(error)),
+            Err(error @ StoreError::Refused(_)) => Err(Failure::failed(format!("{error}."))),
+            Err(StoreError::Unknown(why)) if operation.is_read_only() => Err(Failure::failed(format!("{why}."))),
             Err(error @ StoreError::Unknown(_)) => {
                 Err(Failure::unknown(format!("{error}. It may still take effect: read before you write again.")))
             }
