@@ -237,10 +237,10 @@ proptest! {
     ) {
         let messages = messages();
         let mut bytes = which.get(&messages).1.to_bytes();
-        for (at, removed, inserted) in cuts {
+        for (at, removed, inserted, count) in cuts {
             let start = at.index(bytes.len() + 1);
             let end = (start + removed).min(bytes.len());
-            bytes.splice(start..end, inserted);
+            bytes.splice(start..end, inserted.into_iter().take(count));
         }
         prop_assert!(is_canonical(&bytes));
     }
