@@ -1,6 +1,6 @@
 //! View changes: steps 7 to 10.
 
-use super::forging::{claim, new_view, signed_view_change, view_change};
+use super::forging::{batch, claim, new_view, pre_prepare, request, signed_view_change, view_change};
 use super::net::{Event, Net, done, kind, r};
 use crate::auth::Signed;
 use crate::cluster::Limits;
@@ -267,4 +267,109 @@ fn chosen_batches_are_prepared_again_in_the_new_view() {
     senders.sort();
     senders.dedup();
     assert_eq!(senders, [r(2), r(3)], "the backups of view 1 that are there");
+}
+
+fn histories(net: &Net) -> Vec<Digest> {
+    net.hosts.iter().map(|host| host.replica.report().history).collect()
+}
+
+/// The primary says one thing to replica 1 and another to the others. At most one of them prepares; it stays.
+#[test]
+fn an_equivocating_primary_cannot_make_two_batches_final() {
+    let mut net = Net::with(4, 2, crate::cluster::ClientAuth::Hybrid, Limits::default());
+    net.isolate(&[0]);
+    let requests = [1, 2].map(|amount| request(&net, 1, amount, &Counter::add(amount)));
+    let [one, two] = requests.map(|request| batch(net.now, alloc::vec![request]));
+    net.forge(r(0), r(1), pre_prepare(0, 1, &one));
+    net.forge(r(0), r(2), pre_prepare(0, 1, &two));
+    net.forge(r(0), r(3), pre_prepare(0, 1, &two));
+    net.settle();
+    assert_eq!(net.said(r(2), "COMMIT").len(), 3, "two backups and the primary are enough to prepare");
+    assert!(net.said(r(1), "COMMIT").is_empty());
+    assert_eq!(net.add(10), None);
+    net.pass(10_000_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(12), "2 + 10");
+    assert_eq!(histories(&net)[1], histories(&net)[2]);
+    assert_eq!(histories(&net)[1], histories(&net)[3]);
+}
+
+/// Three backups with three different batches: nothing prepared, so nothing was promised, and the view is cleared.
+#[test]
+fn what_did_not_prepare_is_void_in_the_next_view() {
+    let mut net = Net::with(4, 2, crate::cluster::ClientAuth::Hybrid, Limits::default());
+    net.isolate(&[0]);
+    for id in 1..4 {
+        let request = request(&net, 1, id, &Counter::add(id));
+        let proposal = batch(net.now, alloc::vec![request]);
+        net.forge(r(0), r(id as u8), pre_prepare(0, 1, &proposal));
+    }
+    net.settle();
+    assert!((1..4).all(|id| net.said(r(id), "COMMIT").is_empty()));
+    assert_eq!(net.add(10), None);
+    net.pass(10_000_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(10));
+}
+
+/// "If the primary does not have the batch, it fetches it": no NEW-VIEW before every chosen batch is at hand.
+#[test]
+fn a_new_primary_fetches_the_chosen_batches_first() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| match kind(&frame.message).as_str() {
+        "PRE-PREPARE" => frame.to == r(1),
+        "COMMIT" => true,
+        _ => false,
+    });
+    assert_eq!(net.add(1), done(1), "replicas 0, 2 and 3 prepared it");
+    net.isolate(&[0]);
+    assert_eq!(net.add(1), None);
+    net.pass(10_000_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(2));
+    assert_eq!(net.views()[1..], [1; 3]);
+    let first = |what| net.sent.iter().position(|frame| frame.from == r(1) && kind(&frame.message) == what);
+    assert!(first("FETCH-BATCH").is_some() && first("FETCH-BATCH") < first("NEW-VIEW"));
+}
+
+/// A replica that was away for more than a window is needed in the new view: the proof of the stable checkpoint in
+/// NEW-VIEW moves its window, it votes for what follows, and fetches the state in the meantime.
+#[test]
+fn a_new_view_moves_the_window_of_a_replica_that_fell_behind() {
+    let mut net = Net::new(4, Limits { checkpoint_interval: 4, ..Limits::default() });
+    net.isolate(&[3]);
+    for value in 1..=13 {
+        assert_eq!(net.add(1), done(value));
+    }
+    net.isolate(&[0]);
+    assert_eq!(net.add(1), None);
+    net.pass(10_000_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(14));
+    assert!(net.noticed(3, |notice| matches!(notice, Notice::Transfer { done: true, .. })));
+    net.pass(2_000_000);
+    assert_eq!(net.executed()[3], net.executed()[1]);
+}
+
+/// f = 2: the first two primaries are silent, the third leads.
+#[test]
+fn f_silent_primaries_cost_f_views() {
+    let mut net = Net::new(7, Limits::default());
+    net.isolate(&[0, 1]);
+    assert_eq!(net.add(1), None);
+    net.pass(20_000_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(1));
+    assert_eq!(net.views()[2..], [2; 5]);
+    assert_eq!(net.add(1), done(2), "and the client knows the new primary");
+}
+
+/// A view is left once: what arrives late for it changes nothing.
+#[test]
+fn votes_of_a_past_view_are_refused() {
+    let mut net = Net::new(4, Limits::default());
+    net.isolate(&[0]);
+    assert_eq!(net.add(1), None);
+    net.pass(4_000_000);
+    assert_eq!(net.views()[1..], [1; 3]);
+    let proposal = batch(net.now, alloc::vec![request(&net, 0, 1, b"")]);
+    net.forge(r(0), r(2), pre_prepare(0, 3, &proposal));
+    net.forge(r(0), r(2), super::forging::commit(0, 3, proposal.digest()));
+    net.settle();
+    assert_eq!(net.rejected(2, r(0), Rejection::WrongView), 2);
 }
