@@ -118,7 +118,7 @@ fn nobody_runs_ahead_alone() {
     net.settle();
     net.isolate(&[0, 1, 2, 3]);
     // Replica 3 hears a client but no replica: it leaves view 0, once.
-    let waiting = super::forging::request(&net, 0, net.now.0 + 1, &Counter::add(1));
+    let waiting = request(&net, 0, net.now.0 + 1, &Counter::add(1));
     net.forge(super::net::c(0), r(3), Message::Request(waiting));
     net.pass(100_000_000);
     assert_eq!(starts(&net, 3).len(), 1);
