@@ -106,7 +106,7 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(array_at(bytes, at))
 }
 
-/// Appends a frame whose checksum is still open: [`close_frames`] fills it in.
+/// Appends a frame whose checksum is still open: [`Chain::close_frames`] fills it in.
 pub(crate) fn push_open_frame(out: &mut Vec<u8>, encode: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; FRAME_BYTES]);
