@@ -7,7 +7,6 @@ use crate::rng::Rng;
 use crate::store;
 use crate::workload::Action;
 use bezant_core::cluster::{ClientId, InstanceId, Sequence, Timestamp, View};
-use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::Principal;
 use bezant_core::message::{Incoming, Message, Ordering, Request};
 use bezant_core::protocols::batch::{Batch, Entry};
@@ -86,9 +85,8 @@ impl Behaviour for ViewChangeLiar {
             && signed.signer == liar.me
         {
             let mut lie = signed.value.clone();
-            if let Some(last) = lie.chosen.last_mut() {
-                *last = Digest::of(Domain::Trace, &last.0);
-            }
+            lie.chosen.pop();
+            lie.chosen.push(self.forged.digest());
             let signed = liar.keyring.sign(lie);
             return liar.order(to, *instance, PbftMessage::NewView(Arc::new(signed)));
         }
