@@ -213,12 +213,10 @@ impl Scenario {
 
 fn draw_auth(seed: u64, adversary: Option<Adversary>) -> ClientAuth {
     let drawn = *Rng::stream(seed, "auth").pick(&[ClientAuth::Hybrid, ClientAuth::Signature, ClientAuth::Mac]);
-    // Plain MACs are known to give way to a lying client (F20): measuring that again finds nothing.
-    if drawn == ClientAuth::Mac && adversary.is_some_and(Adversary::corrupts_clients) {
-        ClientAuth::Hybrid
-    } else {
-        drawn
-    }
+    // Plain MACs are known to give way to a proof that is valid for the primary only (F20), whoever spoils it:
+    // measuring that again finds nothing.
+    let spoils = |adversary: Adversary| adversary.corrupts_clients() || adversary == Adversary::Tamper;
+    if drawn == ClientAuth::Mac && adversary.is_some_and(spoils) { ClientAuth::Hybrid } else { drawn }
 }
 
 fn draw_network(seed: u64, has: &impl Fn(Feature) -> bool) -> Profile {

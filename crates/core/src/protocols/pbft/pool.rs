@@ -10,8 +10,6 @@ use alloc::vec::Vec;
 #[derive(Clone, Debug)]
 struct Waiting {
     request: Request,
-    /// It came from the client itself: nobody can have spoilt the parts of its proof that others check.
-    direct: bool,
     ticket: u64,
 }
 
@@ -32,7 +30,7 @@ pub(super) struct Pool {
 
 impl Pool {
     /// Adds a request; a newer one of the same client replaces an older one. `Ok(false)`: known already; then a copy
-    /// from the client itself takes the place of one that was passed on.
+    /// from the client itself takes the place of the old one, whose proof somebody may have spoilt for others.
     pub(super) fn add(&mut self, request: Request, direct: bool, limits: &Limits) -> Result<bool, Rejection> {
         let client = request.client;
         if let Some(old) = self.waiting.get_mut(&client) {
@@ -43,8 +41,8 @@ impl Pool {
                 if old.request.digest() != request.digest() {
                     return Err(Rejection::Equivocation);
                 }
-                if direct && !old.direct && old.request.vouched != Vouched::Signature {
-                    (old.request, old.direct) = (request, true);
+                if direct && old.request.vouched != Vouched::Signature {
+                    old.request = request;
                 }
                 return Ok(false);
             }
@@ -59,7 +57,7 @@ impl Pool {
         self.bytes = bytes;
         self.arrivals.insert(ticket, client);
         self.unproposed.insert(ticket, client);
-        self.waiting.insert(client, Waiting { request, direct, ticket });
+        self.waiting.insert(client, Waiting { request, ticket });
         Ok(true)
     }
 
