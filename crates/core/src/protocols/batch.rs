@@ -35,6 +35,14 @@ pub struct Reference {
 wire_struct!(Reference { client, timestamp, digest });
 
 impl Entry {
+    /// Whose request.
+    pub const fn client(&self) -> ClientId {
+        match self {
+            Self::Inline(request) => request.client,
+            Self::Reference(reference) => reference.client,
+        }
+    }
+
     /// D(req).
     pub const fn digest(&self) -> Digest {
         match self {

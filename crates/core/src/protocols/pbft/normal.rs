@@ -12,7 +12,6 @@ use crate::protocols::batch::{Batch, Entry, Reference};
 use crate::protocols::total_order::{Delivery, OrderEffect, Ordered, TotalOrder};
 use crate::rejection::Rejection;
 use crate::service::Proposal;
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -148,11 +147,7 @@ impl Pbft {
             context.reject(from, Rejection::BadAgreedValue);
         }
         for entry in &batch.entries {
-            if let Entry::Inline(request) = entry {
-                self.pool.proposed(request.client, request.digest());
-            } else if let Entry::Reference(reference) = entry {
-                self.pool.proposed(reference.client, reference.digest);
-            }
+            self.pool.proposed(entry.client(), entry.digest());
         }
         let slot = self.slots.entry(sequence).or_default();
         slot.proposed = Some(Proposed {
@@ -185,19 +180,20 @@ impl Pbft {
     /// The bounds that every batch keeps, and no client twice: what a correct primary never breaks.
     fn check_batch(&self, context: &Ctx<'_>, batch: &Batch) -> Result<(), Rejection> {
         let limits = &context.cluster.limits;
-        let mut clients = BTreeSet::new();
-        let distinct = batch.entries.iter().all(|entry| match entry {
+        let well_formed = batch.entries.iter().all(|entry| match entry {
             Entry::Inline(request) => {
-                clients.insert(request.client)
-                    && !request.read_only
+                !request.read_only
                     && request.instance == context.instance
                     && request.operation.len() <= limits.inline_bytes_max
             }
-            Entry::Reference(reference) => clients.insert(reference.client),
+            Entry::Reference(_) => true,
         });
+        let mut clients: Vec<ClientId> = batch.entries.iter().map(Entry::client).collect();
+        clients.sort_unstable();
+        let distinct = clients.windows(2).all(|pair| pair[0] != pair[1]);
         let sized = batch.entries.len() <= limits.batch_requests_max
             && (batch.entries.len() <= 1 || batch.inline_bytes() <= limits.batch_bytes_max);
-        if distinct && sized && !batch.is_null() { Ok(()) } else { Err(Rejection::BadBatch) }
+        if well_formed && distinct && sized && !batch.is_null() { Ok(()) } else { Err(Rejection::BadBatch) }
     }
 
     /// Step 4. A backup accepts the proposal and says PREPARE once it has every body (F22), every request is its

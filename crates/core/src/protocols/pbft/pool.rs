@@ -4,6 +4,7 @@ use crate::cluster::{ClientId, Limits, Timestamp};
 use crate::digest::Digest;
 use crate::message::{Request, Vouched};
 use crate::rejection::Rejection;
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -16,10 +17,8 @@ struct Waiting {
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pool {
-    /// The newest request of each client that was not executed yet.
-    waiting: BTreeMap<ClientId, Waiting>,
-    /// Arrival order of all of `waiting`.
-    arrivals: BTreeMap<u64, ClientId>,
+    /// The newest request of each client that was not executed yet. Boxed: the map moves its entries about.
+    waiting: BTreeMap<ClientId, Box<Waiting>>,
     /// Those that the primary is expected to order in time, in arrival order.
     watched: BTreeMap<u64, ClientId>,
     /// Those not proposed in the current view, in arrival order.
@@ -55,15 +54,13 @@ impl Pool {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.bytes = bytes;
-        self.arrivals.insert(ticket, client);
         self.unproposed.insert(ticket, client);
-        self.waiting.insert(client, Waiting { request, ticket });
+        self.waiting.insert(client, Box::new(Waiting { request, ticket }));
         Ok(true)
     }
 
     fn remove(&mut self, client: ClientId) {
         if let Some(old) = self.waiting.remove(&client) {
-            self.arrivals.remove(&old.ticket);
             self.watched.remove(&old.ticket);
             self.unproposed.remove(&old.ticket);
             self.bytes -= old.request.operation.len();
@@ -125,7 +122,7 @@ impl Pool {
 
     /// A new view begins: nothing is proposed in it yet.
     pub(super) fn forget_proposals(&mut self) {
-        self.unproposed = self.arrivals.clone();
+        self.unproposed = self.waiting.iter().map(|(client, waiting)| (waiting.ticket, *client)).collect();
     }
 
     /// This request is part of a proposal of the current view.
