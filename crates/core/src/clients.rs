@@ -164,14 +164,17 @@ impl ClientTable {
     /// # Panics
     /// Unless [`ClientTable::check`] says that the request is new.
     pub fn record(&mut self, client: ClientId, timestamp: Timestamp, sequence: Sequence, outcome: Outcome) {
-        assert_eq!(self.check(client, timestamp), Freshness::New, "{client} {timestamp} is executed once");
         self.executions += 1;
         let session = Session { entry: Entry { timestamp, sequence, outcome }, used: self.executions };
-        let usage = self.usage.entry(client.identity).or_default();
-        usage.add(client, &session);
+        self.usage.entry(client.identity).or_default().add(client, &session);
         let bucket = &mut self.buckets[bucket_of(client)];
         bucket.dirty = true;
-        if let Some(old) = bucket.sessions.insert(client, session) {
+        let old = bucket.sessions.insert(client, session);
+        let last = old.as_ref().map_or_else(|| self.floor(client.identity), |old| old.entry.timestamp);
+        assert!(timestamp > last, "{client} {timestamp} is executed once");
+        if let Some(old) = old
+            && let Some(usage) = self.usage.get_mut(&client.identity)
+        {
             usage.remove(&old);
         }
         self.evict(client.identity);
