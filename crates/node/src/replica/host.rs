@@ -3,7 +3,7 @@
 use super::routes::Routes;
 use super::{CpuTime, Durability, Hosted, PeerStatus, RUN, ReplicaError, ReplicaOptions, STOP, Stall, Status};
 use crate::net::clock::{Clock, until};
-use crate::net::{CloseReason, Event, Hub, HubOptions, Port};
+use crate::net::{CloseReason, Event, Hub, HubOptions, LinkId, Port};
 use bezant_core::auth::Tag;
 use bezant_core::cluster::ReplicaId;
 use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
@@ -80,7 +80,7 @@ pub(super) struct Host<R: Hosted> {
     /// Up to where a sync has been asked for.
     asked: u64,
     encoded: Vec<u8>,
-    tags: Vec<(Principal, Option<Tag>)>,
+    sealed: Vec<(LinkId, Option<Tag>)>,
     passes: u64,
     unroutable: u64,
     published: u64,
@@ -102,7 +102,7 @@ impl<R: Hosted> Host<R> {
             durable: 0,
             asked: 0,
             encoded: Vec::new(),
-            tags: Vec::new(),
+            sealed: Vec::new(),
             passes: 0,
             unroutable: 0,
             published: 0,
@@ -256,32 +256,35 @@ impl<R: Hosted> Host<R> {
     fn transmit(&mut self, to: Destination, message: &Message) {
         let Parts { routes, hub, me, .. } = &mut self.parts;
         self.encoded.clear();
-        self.tags.clear();
-        let (encoded, tags) = (&mut self.encoded, &mut self.tags);
+        let (encoded, sealed) = (&mut self.encoded, &mut self.sealed);
         let keyring = self.machine.keyring();
-        let mut emit = |to, tag| tags.push((to, tag));
+        let to_replica = |to, tag| {
+            if let Principal::Replica(id) = to
+                && let Some(link) = routes.replica(id)
+            {
+                sealed.push((link, tag));
+            }
+        };
         match to {
             Destination::Replicas => {
                 let others = routes.linked_replicas().filter(|id| id != me).map(Principal::Replica);
-                message.seal(keyring, others, encoded, &mut emit);
+                message.seal(keyring, others, encoded, to_replica);
             }
             Destination::Replica(id) => {
-                message.seal(keyring, [Principal::Replica(id)].into_iter(), encoded, &mut emit);
+                message.seal(keyring, [Principal::Replica(id)].into_iter(), encoded, to_replica);
             }
-            Destination::Client(id) if routes.client(id).is_some() => {
-                message.seal(keyring, [Principal::Client(id)].into_iter(), encoded, &mut emit);
-            }
-            Destination::Client(_) => self.unroutable += 1,
+            Destination::Client(id) => match routes.client(id) {
+                Some(link) => {
+                    let receiver = [Principal::Client(id)].into_iter();
+                    message.seal(keyring, receiver, encoded, |_, tag| sealed.push((link, tag)));
+                }
+                None => self.unroutable += 1,
+            },
         }
-        for (to, tag) in &self.tags {
-            let link = match to {
-                Principal::Replica(id) => routes.replica(*id),
-                Principal::Client(id) => routes.client(*id),
-            };
-            let Some(link) = link else { continue };
+        for (link, tag) in sealed.drain(..) {
             match tag {
-                Some(tag) => hub.send(link, &[&self.encoded, tag.as_bytes()]),
-                None => hub.send(link, &[&self.encoded]),
+                Some(tag) => hub.send(link, &[encoded, tag.as_bytes()]),
+                None => hub.send(link, &[encoded]),
             }
         }
     }
