@@ -6,6 +6,7 @@ use crate::commands::status::Member;
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName, ProtocolName};
 use crate::failure::{Failure, Result};
 use crate::files;
+use crate::quit;
 use bezant_core::cluster::ClientAuth;
 use bezant_node::client::ClientOptions;
 use bezant_node::config::{self, Channel, ClusterConfig, ServiceKind, Testnet};
@@ -91,11 +92,27 @@ impl Running {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Makes the files of a cluster, so that nobody can end it in the middle of that.
+    fn prepare(&self, parent: &Path, options: Testnet) -> Result {
+        let mut running = self.lock();
+        *running = Some(DemoCluster::prepare(parent, options)?);
+        Ok(())
+    }
+
     /// Ends every process and removes every file.
-    pub(super) fn stop(&self) {
+    fn stop(&self) {
         if let Some(mut cluster) = self.lock().take() {
             cluster.stop();
         }
+    }
+
+    /// The same, and then ends this process. Until it has ended nobody can start another cluster.
+    pub(super) fn exit(&self) -> ! {
+        let mut running = self.lock();
+        if let Some(mut cluster) = running.take() {
+            cluster.stop();
+        }
+        std::process::exit(quit::EXIT_CODE);
     }
 
     fn check_alive(&self) -> Result {
@@ -127,7 +144,7 @@ impl Bench {
             service: ServiceKind::Null,
             ..Testnet::default()
         };
-        *self.running.lock() = Some(DemoCluster::prepare(&self.parent, options)?);
+        self.running.prepare(&self.parent, options)?;
         let outcome = self.start().and_then(|file| self.measure_at(subject, &file, None));
         // A replica that has ended says why better than those who waited for it.
         let alive = self.running.check_alive();

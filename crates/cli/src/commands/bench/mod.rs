@@ -101,10 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         running: measure::Running::default(),
     };
     let for_signals = bench.running.clone();
-    quit::on_request(move || {
-        for_signals.stop();
-        std::process::exit(quit::EXIT_CODE);
-    })?;
+    quit::on_request(move || for_signals.exit())?;
     let mut results: Vec<Vec<Figures>> = subjects.iter().map(|_| Vec::new()).collect();
     let total = subjects.len() as u64 * arguments.rounds;
     for round in 0..arguments.rounds {
