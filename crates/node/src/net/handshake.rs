@@ -449,6 +449,41 @@ mod tests {
         assert!(matches!(ends.0, Progress::Refused(LinkRefusal::BadProof, _)), "{ends:?}");
     }
 
+    /// Identity 4 connects to replica 0 of the cluster of the example in `docs/wire.md`, which shows these bytes.
+    #[test]
+    fn documentation_shows_the_bytes_of_a_handshake() {
+        let public = |secret| Ed25519.public(&SecretKey([secret; 32]));
+        let identity = IdentityId(4);
+        let client = Principal::Client(ClientId { identity, session: 0 });
+        let cluster = Cluster::of([7; 16], 4).unwrap();
+        let keyring = |me, secret| {
+            let keys =
+                PublicKeys { replicas: (1..=4).map(public).collect(), identities: [(identity, public(9))].into() };
+            Keyring::new(&Ed25519, &cluster, me, SecretKey([secret; 32]), keys).unwrap()
+        };
+        let (dialling, accepting) = (keyring(client, 9), keyring(replica(0), 1));
+        let who = Peer::Client { identity, first: 5, sessions: 10 };
+        let mut dialler = Handshake::new(&dialling, who, Expect::Replica(ReplicaId(0)), [0x11; 32]);
+        let mut acceptor = Handshake::new(&accepting, Peer::Replica(ReplicaId(0)), Expect::AnyClient, [0x22; 32]);
+        let hello = dialler.hello();
+        let Progress::Reply(answer) = acceptor.receive(hello.clone().into(), &accepting) else { panic!() };
+        let Progress::Reply(proof) = dialler.receive(answer.clone().into(), &dialling) else { panic!() };
+        let Progress::Done(_, Some(ready)) = acceptor.receive(proof.clone().into(), &accepting) else { panic!() };
+        let refusal = Handshake::refuse(LinkRefusal::ForeignCluster);
+        let mut text = String::from("```text\n");
+        let frames = [("HELLO", hello), ("ANSWER", answer), ("PROOF", proof), ("READY", ready), ("REFUSE", refusal)];
+        for (name, frame) in frames {
+            text += &format!("{name}\n");
+            for line in frame.chunks(50) {
+                let hex: String = line.iter().map(|byte| format!("{byte:02x}")).collect();
+                text += &format!("  {hex}\n");
+            }
+        }
+        text += "```\n";
+        let document = include_str!("../../../../docs/wire.md");
+        assert!(document.contains(&text), "docs/wire.md should show this:\n{text}");
+    }
+
     #[test]
     fn garbage_is_refused() {
         let server = keyring(1, replica(0), 1);
