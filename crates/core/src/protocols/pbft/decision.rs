@@ -122,6 +122,22 @@ mod tests {
         assert_eq!(decided(&[with, other, nothing]), Some(vec![Batch::null().digest(), Digest([7; 32])]));
     }
 
+    #[test]
+    fn fewer_than_2f_plus_1_decide_nothing_not_even_that_there_is_nothing() {
+        let nothing = view_change(vec![], vec![]);
+        assert_eq!(decided(&[nothing.clone(), nothing.clone()]), None);
+        assert_eq!(decided(&[nothing.clone(), nothing.clone(), nothing]), Some(vec![]));
+    }
+
+    /// Condition A1: a batch of view 2 may have been committed since, although f+1 accepted that of view 1.
+    #[test]
+    fn an_older_batch_is_not_chosen_over_a_newer_claim_that_may_be_true() {
+        let older = view_change(vec![claim(1, 5, 1)], vec![claim(1, 5, 1)]);
+        let newer = view_change(vec![claim(1, 7, 2)], vec![claim(1, 7, 2)]);
+        assert_eq!(decided(&[older.clone(), older.clone(), newer.clone()]), None);
+        assert_eq!(decided(&[older.clone(), older, newer.clone(), newer]), Some(vec![Digest([7; 32])]));
+    }
+
     proptest! {
         /// Museum, flaw 2: the choice must be total. Whatever the liar says, the correct replicas' honest claims
         /// (here: one batch accepted by all of them in some view, prepared at some) suffice to decide, and a batch

@@ -117,6 +117,21 @@ fn a_checkpoint_with_a_wrong_root_is_outvoted_and_the_liar_blamed() {
     }
 }
 
+/// Two right roots and a wrong one are not three equal ones.
+#[test]
+fn unequal_roots_do_not_add_up() {
+    let mut net = Net::new(4, every_4());
+    net.lose(|frame| kind(&frame.message) == "CHECKPOINT" && [r(2), r(3)].contains(&frame.from));
+    let lie = Checkpoint { instance: super::net::INSTANCE, sequence: Sequence(4), root: Digest([6; 32]) };
+    let lie = Message::Checkpoint(Box::new(net.keyring(r(3)).sign(lie)));
+    net.forge(r(3), r(0), lie);
+    for value in 1..=4 {
+        assert_eq!(net.add(1), done(value));
+    }
+    assert_eq!(net.hosts[0].replica.report().stable.0, 0);
+    assert_eq!(net.hosts[2].replica.report().stable.0, 4, "it has its own, which 0 and 1 share");
+}
+
 /// A counter whose memory is damaged once, at one replica.
 #[derive(Clone, Debug, Default)]
 struct Damaged {

@@ -1,5 +1,6 @@
 //! Crashes, restarts, and a disk that was lost.
 
+use super::forging::view_change;
 use super::net::{Net, done, kind, r};
 use crate::cluster::Limits;
 use crate::digest::Digest;
@@ -83,6 +84,58 @@ fn a_restarted_replica_answers_no_read_before_it_has_executed_what_it_acknowledg
     net.heal();
     net.pass(3_000_000);
     assert_eq!(net.completed.pop().map(|completed| completed.result), done(1));
+}
+
+/// The same when its log ends in the middle of a view change: then it has nothing tentative that would tell it.
+#[test]
+fn nor_does_one_that_has_left_its_view() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| matches!(kind(&frame.message).as_str(), "COMMIT" | "NEW-VIEW"));
+    assert_eq!(net.add(1), done(1));
+    for (from, to) in [(2, 0), (2, 1), (3, 0), (3, 1), (0, 2), (1, 2), (0, 3), (1, 3)] {
+        let message = view_change(&net, from, 2);
+        net.forge(r(from), r(to), message);
+    }
+    net.settle();
+    for id in 0..4 {
+        net.restart(id, false);
+        assert_eq!(net.views()[id], 2);
+        assert!(!net.hosts[id].replica.estate().is_tentative());
+    }
+    net.lose(|frame| !matches!(kind(&frame.message).as_str(), "QUERY" | "REPLY"));
+    assert_eq!(net.read(), None, "nobody may say 0");
+}
+
+/// Rule A, the other mark: a new view alone does not end the abstention.
+#[test]
+fn a_replica_that_lost_its_log_abstains_in_a_new_view_too() {
+    let mut net = Net::new(4, Limits { checkpoint_interval: 4, ..Limits::default() });
+    for value in 1..=6 {
+        assert_eq!(net.add(1), done(value));
+    }
+    net.restart(3, true);
+    net.settle();
+    net.pass(2_000_000);
+    net.lose(|frame| kind(&frame.message) == "PRE-PREPARE" && frame.from == r(0));
+    assert_eq!(net.add(1), None);
+    net.pass(5_000_000);
+    net.heal();
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(7));
+    assert_eq!(net.views()[..3], [1; 3]);
+    net.sent.clear();
+    let mut value = 7;
+    while net.hosts[3].replica.report().stable.0 < 6 + 8 {
+        value += 1;
+        assert_eq!(net.add(1), done(value));
+        net.pass(1_000_000);
+        assert!(value < 30);
+        if net.hosts[3].replica.report().stable.0 < 6 + 8 {
+            assert!(net.said(r(3), "PREPARE").is_empty(), "below the mark of its stable checkpoint");
+        }
+    }
+    net.pass(1_000_000);
+    assert_eq!(net.add(1), done(value + 1));
+    assert!(!net.said(r(3), "PREPARE").is_empty(), "past both marks");
 }
 
 /// Rule A: a replica that lost its log may have promised anything. It learns, and is silent until its view and its

@@ -32,6 +32,7 @@ fn a_backup_says_prepare_only_with_the_body_in_hand() {
     assert!(net.said(r(3), "PREPARE").is_empty(), "the proposal is there, the body is not");
     assert_eq!(net.said(r(3), "FETCH-REQUEST").len(), 1);
     net.round();
+    assert!(net.said(r(3), "PREPARE").is_empty(), "f+1 PREPAREs vouch for the client, not for the body");
     net.round();
     assert_eq!(net.said(r(0), "BODY").len(), 1);
     assert_eq!(net.said(r(3), "PREPARE").len(), 3);
