@@ -1,6 +1,6 @@
 //! View changes: steps 7 to 10.
 
-use super::forging::{batch, claim, new_view, pre_prepare, request, signed_view_change, view_change};
+use super::forging::{batch, claim, commit, new_view, pre_prepare, request, signed_view_change, view_change};
 use super::net::{Event, Net, done, kind, r};
 use crate::auth::Signed;
 use crate::cluster::Limits;
@@ -377,7 +377,7 @@ fn votes_of_a_past_view_are_refused() {
     assert_eq!(net.views()[1..], [1; 3]);
     let proposal = batch(net.now, alloc::vec![request(&net, 0, 1, b"")]);
     net.forge(r(0), r(2), pre_prepare(0, 3, &proposal));
-    net.forge(r(0), r(2), super::forging::commit(0, 3, proposal.digest()));
+    net.forge(r(0), r(2), commit(0, 3, proposal.digest()));
     net.settle();
     assert_eq!(net.rejected(2, r(0), Rejection::WrongView), 2);
 }
