@@ -1,10 +1,12 @@
 //! Checkpoints, garbage, state transfer, and replicas that were left out.
 
 use super::net::{Net, done, kind, r};
+use crate::auth::Certificate;
 use crate::checkpoint::Checkpoint;
 use crate::cluster::{ClientAuth, Limits, ReplicaId, Sequence};
 use crate::digest::Digest;
 use crate::message::Message;
+use crate::protocols::pbft::{PbftMessage, Position};
 use crate::rejection::Rejection;
 use crate::replica::Notice;
 use crate::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
@@ -79,7 +81,6 @@ fn a_replica_that_is_left_out_catches_up_from_what_others_decided() {
 /// f+1 must say so: one liar decides nothing.
 #[test]
 fn one_replica_that_calls_something_decided_is_not_believed() {
-    use crate::protocols::pbft::{PbftMessage, Position};
     let mut net = Net::new(4, Limits::default());
     let lie = Position { sequence: Sequence(1), digest: crate::protocols::batch::Batch::null().digest() };
     for _ in 0..5 {
@@ -115,6 +116,28 @@ fn a_checkpoint_with_a_wrong_root_is_outvoted_and_the_liar_blamed() {
         assert!(net.noticed(id, |notice| *notice == blamed));
         assert!(report.suspicions.contains(&(ReplicaId(3), Rejection::BadCertificate, 1)));
     }
+}
+
+/// STABLE is believed for its proof alone.
+#[test]
+fn a_stable_checkpoint_without_its_proof_is_refused() {
+    let mut net = Net::new(4, every_4());
+    let value = Checkpoint { instance: super::net::INSTANCE, sequence: Sequence(4), root: Digest([6; 32]) };
+    let proof = |net: &Net, signers: [u8; 2]| {
+        let mine = |id: u8| (ReplicaId(id), net.keyring(r(id)).sign(value).signature);
+        let mut signatures = signers.map(mine).to_vec();
+        // The third signature is another replica's.
+        signatures.push((ReplicaId(3), signatures[0].1));
+        Certificate { value, signatures }
+    };
+    for signers in [[0, 1], [0, 2]] {
+        let stable = Box::new(proof(&net, signers));
+        net.forge(r(2), r(1), super::net::ordering(PbftMessage::Stable(stable)));
+    }
+    net.settle();
+    net.pass(2_000_000);
+    assert_eq!(net.rejected(1, r(2), Rejection::BadCertificate), 2);
+    assert!(!net.noticed(1, |notice| matches!(notice, Notice::Transfer { .. })));
 }
 
 /// Two right roots and a wrong one are not three equal ones.

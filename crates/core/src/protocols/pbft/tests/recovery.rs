@@ -23,6 +23,46 @@ fn a_restarted_cluster_has_every_acknowledged_request() {
     assert_eq!(net.executed(), [6; 4]);
 }
 
+/// What was executed for good is executed again without anybody's help: everybody may have crashed. Also what was
+/// fetched, and with the bodies of big requests.
+#[test]
+fn a_replica_finds_everything_that_it_executed_in_its_own_log() {
+    for left_out in [false, true] {
+        let mut net = Net::new(4, Limits { inline_bytes_max: 4, ..Limits::default() });
+        net.lose(move |frame| {
+            let ordering = matches!(kind(&frame.message).as_str(), "PRE-PREPARE" | "PREPARE" | "COMMIT" | "REQUEST");
+            left_out && frame.to == r(3) && ordering
+        });
+        for value in 1..=3 {
+            assert_eq!(net.add(1), done(value));
+        }
+        net.pass(3_000_000);
+        assert_eq!(net.executed(), [3; 4]);
+        net.lose(|_| true);
+        let history = net.hosts[0].replica.report().history;
+        for id in 0..4 {
+            net.restart(id, false);
+            assert_eq!(net.hosts[id].replica.report().history, history, "replica {id}, left out: {left_out}");
+        }
+        assert_eq!(net.executed(), [3; 4]);
+    }
+}
+
+/// A view that was entered stays entered.
+#[test]
+fn a_restart_does_not_leave_the_view() {
+    let mut net = Net::new(4, Limits::default());
+    net.isolate(&[0]);
+    assert_eq!(net.add(1), None);
+    net.pass(4_000_000);
+    net.lose(|_| true);
+    for id in 1..4 {
+        net.restart(id, false);
+        let report = net.hosts[id].replica.report();
+        assert_eq!((report.view.0, report.changing_view), (1, false), "replica {id}");
+    }
+}
+
 /// Acknowledged means prepared at 2f+1, on their disks, even if nobody committed.
 #[test]
 fn what_only_tentative_replies_acknowledged_survives_a_crash_of_all() {
@@ -123,6 +163,9 @@ fn a_replica_that_lost_its_log_abstains_in_a_new_view_too() {
     assert_eq!(net.completed.pop().map(|completed| completed.result), done(7));
     assert_eq!(net.views()[..3], [1; 3]);
     net.sent.clear();
+    net.restart(3, false);
+    assert!(net.hosts[3].replica.report().abstaining, "a crash does not end it either");
+    net.settle();
     let mut value = 7;
     while net.hosts[3].replica.report().stable.0 < 6 + 8 {
         value += 1;
@@ -160,6 +203,9 @@ fn a_replica_that_lost_its_log_abstains_until_past_its_marks() {
     assert!(net.hosts[3].replica.report().stable.0 > 6 + 8, "past the second mark");
     assert!(silent(&net), "the view is still the one in which it may have voted");
     assert_eq!(net.executed()[3], 30, "it learns all the same");
+    net.sent.clear();
+    assert_eq!(net.read(), done(30));
+    assert!(net.said(r(3), "REPLY").is_empty(), "it may have forgotten a write that it acknowledged");
     // The others move to view 1, without it.
     net.lose(|frame| kind(&frame.message) == "PRE-PREPARE" && frame.from == r(0));
     assert_eq!(net.add(1), None);

@@ -1,9 +1,9 @@
 //! Requests whose clients or primaries play foul: bodies withheld (F22), MACs that convince only some (F20).
 
 use super::forging::{batch, pre_prepare, request};
-use super::net::{Net, c, done, kind, ordering, r};
+use super::net::{INSTANCE, Net, c, done, kind, ordering, r};
 use crate::auth::Tag;
-use crate::cluster::{ClientAuth, Limits, Sequence, View};
+use crate::cluster::{ClientAuth, InstanceId, Limits, Sequence, Timestamp, View};
 use crate::machine::Principal;
 use crate::message::{Message, Request};
 use crate::protocols::batch::{Batch, Entry, Reference};
@@ -12,6 +12,7 @@ use crate::rejection::Rejection;
 use crate::service::Proposal;
 use crate::services::Counter;
 use alloc::sync::Arc;
+use bytes::Bytes;
 
 /// A client that asks everybody twice makes itself heard by all backups; this is how long that takes.
 const RETRY: u64 = 600_000;
@@ -62,13 +63,20 @@ fn a_primary_that_orders_a_digest_without_a_body_loses_its_view() {
     assert_eq!(net.views()[1..], [1; 3]);
 }
 
-/// A small request in a proposal by reference, a big one in full: both are against the rules.
+/// A query, a request for another instance, a big one in full, two of one client, too many, none at all.
 #[test]
 fn batches_out_of_bounds_are_refused() {
     let mut net = Net::new(4, Limits { inline_bytes_max: 8, batch_requests_max: 2, ..Limits::default() });
     net.isolate(&[0, 2, 3]);
     let of = |net: &Net, session, size| request(net, session, 1, &[7; 16][..size]);
+    let made = |instance, read_only| {
+        let Principal::Client(client) = c(0) else { unreachable!() };
+        Request::new(instance, client, Timestamp(1), read_only, Bytes::new())
+            .authenticate(&net.cluster, &net.client_keys)
+    };
     let batches = [
+        alloc::vec![made(INSTANCE, true)],
+        alloc::vec![made(InstanceId(2), false)],
         alloc::vec![of(&net, 0, 9)],
         alloc::vec![of(&net, 0, 8), of(&net, 0, 7)],
         (0..3).map(|session| of(&net, session, 8)).collect(),

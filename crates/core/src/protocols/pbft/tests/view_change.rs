@@ -2,8 +2,9 @@
 
 use super::forging::{batch, claim, commit, new_view, pre_prepare, request, signed_view_change, view_change};
 use super::net::{Event, Net, done, kind, r};
-use crate::auth::Signed;
-use crate::cluster::Limits;
+use crate::auth::{Certificate, Signed};
+use crate::checkpoint::Checkpoint;
+use crate::cluster::{InstanceId, Limits, ReplicaId, Sequence, View};
 use crate::digest::Digest;
 use crate::machine::Principal;
 use crate::message::{Message, Ordering};
@@ -11,6 +12,7 @@ use crate::protocols::pbft::{PbftMessage, ViewChange};
 use crate::rejection::Rejection;
 use crate::replica::Notice;
 use crate::services::Counter;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 #[test]
@@ -58,18 +60,59 @@ fn a_view_change_that_is_not_sound_does_not_count() {
         signed_view_change(&net, 2, 3, alloc::vec![claim(0, window + 1, Digest([1; 32]))], alloc::vec![]),
         signed_view_change(&net, 2, 3, alloc::vec![], alloc::vec![claim(0, 0, Digest([1; 32]))]),
     ];
-    let as_message = |signed| super::net::ordering(PbftMessage::ViewChange(alloc::boxed::Box::new(signed)));
+    let as_message = |signed| super::net::ordering(PbftMessage::ViewChange(Box::new(signed)));
     for signed in bad {
         net.forge(r(2), r(1), as_message(signed));
     }
     net.round();
     assert_eq!(net.rejected(1, r(2), Rejection::BadViewChange), 3);
-    let stolen =
-        Signed { signer: crate::cluster::ReplicaId(3), ..signed_view_change(&net, 2, 3, Vec::new(), Vec::new()) };
+    let stolen = Signed { signer: ReplicaId(3), ..signed_view_change(&net, 2, 3, Vec::new(), Vec::new()) };
     net.forge(r(2), r(1), as_message(stolen));
     net.round();
     assert_eq!(net.rejected(1, r(2), Rejection::BadSignature), 1);
     assert_eq!(net.views()[1], 0);
+}
+
+/// h and C: a VIEW-CHANGE proves the checkpoint that it starts from.
+#[test]
+fn a_view_change_must_prove_its_checkpoint() {
+    let mut net = Net::new(4, Limits { checkpoint_interval: 4, ..Limits::default() });
+    net.isolate(&[0, 2, 3]);
+    let root = net.hosts[0].replica.report().stable_root;
+    let stable = |instance, sequence, signers: &[u8]| {
+        let value = Checkpoint { instance: InstanceId(instance), sequence: Sequence(sequence), root };
+        let signature = |id: &u8| (ReplicaId(*id), net.keyring(r(*id)).sign(value).signature);
+        Certificate { value, signatures: signers.iter().map(signature).collect() }
+    };
+    let wrong = [stable(1, 4, &[0, 2]), stable(1, 4, &[]), stable(1, 0, &[0, 2, 3]), stable(2, 4, &[0, 2, 3])];
+    let right = stable(1, 4, &[0, 2, 3]);
+    let said = |net: &Net, stable| {
+        let value = ViewChange { view: View(3), stable, prepared: Vec::new(), pre_prepared: Vec::new() };
+        super::net::ordering(PbftMessage::ViewChange(Box::new(net.keyring(r(2)).sign(value))))
+    };
+    for (count, stable) in (1..).zip(wrong) {
+        let message = said(&net, stable);
+        net.forge(r(2), r(1), message);
+        net.round();
+        assert_eq!(net.rejected(1, r(2), Rejection::BadViewChange), count);
+    }
+    let message = said(&net, right);
+    net.forge(r(2), r(1), message);
+    net.round();
+    assert_eq!(net.rejected(1, r(2), Rejection::BadViewChange), 4, "the right one is none of them");
+}
+
+/// Of each replica the newest VIEW-CHANGE counts, in whatever order they arrive.
+#[test]
+fn an_older_view_change_does_not_replace_a_newer_one() {
+    let mut net = Net::new(4, Limits::default());
+    net.isolate(&[0, 2, 3]);
+    for (signer, view) in [(2, 5), (2, 3), (3, 4)] {
+        let message = view_change(&net, signer, view);
+        net.forge(r(signer), r(1), message);
+    }
+    net.round();
+    assert_eq!(net.views()[1], 4, "the smallest of 5 and 4");
 }
 
 fn starts(net: &Net, id: usize) -> Vec<(u64, u64)> {
@@ -346,7 +389,7 @@ fn a_new_view_moves_the_window_of_a_replica_that_fell_behind() {
     for value in 1..=13 {
         assert_eq!(net.add(1), done(value));
     }
-    net.isolate(&[0]);
+    net.lose(|frame| [frame.from, frame.to].contains(&r(0)) || kind(&frame.message) == "STABLE");
     assert_eq!(net.add(1), None);
     net.pass(10_000_000);
     assert_eq!(net.completed.pop().map(|completed| completed.result), done(14));
