@@ -1,7 +1,7 @@
 //! View changes: steps 7 to 10.
 
 use super::forging::{batch, claim, commit, new_view, pre_prepare, request, signed_view_change, view_change};
-use super::net::{Event, Net, done, kind, r};
+use super::net::{Event, Frame, Net, done, kind, r};
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::Checkpoint;
 use crate::cluster::{InstanceId, Limits, ReplicaId, Sequence, View};
@@ -389,8 +389,12 @@ fn a_new_view_moves_the_window_of_a_replica_that_fell_behind() {
     for value in 1..=13 {
         assert_eq!(net.add(1), done(value));
     }
-    net.lose(|frame| [frame.from, frame.to].contains(&r(0)) || kind(&frame.message) == "STABLE");
+    let unreachable = |frame: &Frame| [frame.from, frame.to].contains(&r(0)) || kind(&frame.message) == "STABLE";
+    net.lose(move |frame| unreachable(frame) || kind(&frame.message) == "FETCH-NODE");
     assert_eq!(net.add(1), None);
+    net.pass(5_000_000);
+    assert!(!net.said(r(3), "PREPARE").is_empty(), "it votes although its state is not there yet");
+    net.lose(unreachable);
     net.pass(10_000_000);
     assert_eq!(net.completed.pop().map(|completed| completed.result), done(14));
     assert!(net.noticed(3, |notice| matches!(notice, Notice::Transfer { done: true, .. })));
