@@ -48,8 +48,16 @@ pub struct Estate<S> {
     versions: BTreeMap<Sequence, Tree>,
     /// The final batches since the newest version.
     since: Vec<Ordered>,
-    /// Whether the last batch executed may still be undone.
-    tentative: Option<Ordered>,
+    /// The last batch executed, while it may still be undone.
+    tentative: Option<Tentative>,
+}
+
+/// A batch that may still be undone.
+#[derive(Clone, Debug)]
+struct Tentative {
+    ordered: Ordered,
+    /// The history before it.
+    history: Digest,
 }
 
 impl<S: Service> Estate<S> {
@@ -86,9 +94,12 @@ impl<S: Service> Estate<S> {
         }
     }
 
-    /// The hash chain over all requests executed.
+    /// The hash chain over all requests executed for good.
     pub const fn history(&self) -> Digest {
-        self.meta.history
+        match &self.tentative {
+            Some(tentative) => tentative.history,
+            None => self.meta.history,
+        }
     }
 
     /// Whether the last batch executed may still be undone.
@@ -98,7 +109,7 @@ impl<S: Service> Estate<S> {
 
     /// The digest of the batch that may still be undone.
     pub fn tentative_digest(&self) -> Option<Digest> {
-        self.tentative.as_ref().map(|ordered| ordered.batch.digest())
+        self.tentative.as_ref().map(|tentative| tentative.ordered.batch.digest())
     }
 
     /// What the client table says about a request.
@@ -126,11 +137,12 @@ impl<S: Service> Estate<S> {
         assert!(self.tentative.is_none(), "one tentative batch at a time");
         assert_eq!(ordered.sequence, self.meta.executed.next(), "batches are executed in sequence");
         self.meta.executed = ordered.sequence;
+        let history = self.meta.history;
         let count = self.execute_requests(cluster, &ordered, &mut answer);
         if for_good {
             self.since.push(ordered);
         } else {
-            self.tentative = Some(ordered);
+            self.tentative = Some(Tentative { ordered, history });
         }
         count
     }
@@ -177,8 +189,8 @@ impl<S: Service> Estate<S> {
     /// # Panics
     /// If there is none.
     pub fn confirm(&mut self) {
-        let ordered = self.tentative.take().expect("confirmed what was executed tentatively");
-        self.since.push(ordered);
+        let tentative = self.tentative.take().expect("confirmed what was executed tentatively");
+        self.since.push(tentative.ordered);
     }
 
     /// Undoes the tentative batch, if there is one.

@@ -92,7 +92,7 @@ pub struct Report {
     pub stable: Sequence,
     /// Its root.
     pub stable_root: Digest,
-    /// The hash chain over all requests executed.
+    /// The hash chain over all requests executed for good.
     pub history: Digest,
     /// Requests executed for good since the start of the process.
     pub requests_executed: u64,
