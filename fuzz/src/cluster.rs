@@ -186,7 +186,7 @@ impl World {
                 Effect::Send(to, message) => self.send(id, to, &message),
                 Effect::SetTimer(timer, at) => _ = self.nodes[usize::from(id.0)].timers.insert(timer, at),
                 Effect::CancelTimer(timer) => _ = self.nodes[usize::from(id.0)].timers.remove(&timer),
-                Effect::Persist(_) | Effect::Notify(_) => {}
+                Effect::Persist(_) | Effect::Append(_) | Effect::Notify(_) => {}
             }
         }
         self.check(id);

@@ -55,6 +55,7 @@ impl<S: Service> Machine for Liar<S> {
                 Effect::Send(to, message) if lying => Effect::Send(to, falsified(message, self.honest.keyring())),
                 Effect::Send(to, message) => Effect::Send(to, message),
                 Effect::Persist(record) => Effect::Persist(record),
+                Effect::Append(record) => Effect::Append(record),
                 Effect::SetTimer(timer, at) => Effect::SetTimer(timer, at),
                 Effect::CancelTimer(timer) => Effect::CancelTimer(timer),
                 Effect::Notify(notice) => Effect::Notify(notice),

@@ -112,6 +112,9 @@ pub enum Input<M: Machine> {
 pub enum Effect<M: Machine> {
     /// Append this record to the log; nothing after it may leave before it is durable.
     Persist(M::Record),
+    /// Append this record to the log. Nothing waits for it; it is durable, at the latest, with the next one that
+    /// something waits for.
+    Append(M::Record),
     /// Seal and send.
     Send(Destination, M::Outgoing),
     /// Arm a timer, replacing an earlier setting of the same name.
@@ -148,6 +151,11 @@ impl<M: Machine> Outbox<M> {
     /// Appends [`Effect::Persist`].
     pub fn persist(&mut self, record: M::Record) {
         self.push(Effect::Persist(record));
+    }
+
+    /// Appends [`Effect::Append`].
+    pub fn append(&mut self, record: M::Record) {
+        self.push(Effect::Append(record));
     }
 
     /// Appends [`Effect::Send`].

@@ -179,7 +179,7 @@ impl Caller {
         self.machine.step(self.now(stage), input, &mut outbox);
         for effect in outbox.drain() {
             match effect {
-                Effect::Persist(never) => match never {},
+                Effect::Persist(never) | Effect::Append(never) => match never {},
                 Effect::Send(to, message) => self.send(stage, to, &message),
                 Effect::SetTimer(timer, at) => {
                     self.settings += 1;

@@ -270,15 +270,13 @@ impl Node {
             self.carry_out(stage, effect);
         }
         self.outbox = outbox;
-        if self.disk.start_sync() {
-            let latency = self.rng.between(self.profile.sync_min, self.profile.sync_max);
-            stage.plan(stage.now + latency, Happening::Synced(self.process, self.life));
-        }
+        self.start_sync(stage);
     }
 
     fn carry_out(&mut self, stage: &mut Stage, effect: Effect<Replica<Store>>) {
         match effect {
-            Effect::Persist(record) => self.persist(stage, record),
+            Effect::Persist(record) => self.write(stage, record, true),
+            Effect::Append(record) => self.write(stage, record, false),
             Effect::Send(to, message) if self.barrier <= self.disk.durable() => self.leave(stage, to, &message),
             Effect::Send(to, message) => self.held.push_back((self.barrier, to, message)),
             Effect::SetTimer(timer, at) => {
@@ -295,7 +293,8 @@ impl Node {
         }
     }
 
-    fn persist(&mut self, stage: &mut Stage, record: Record) {
+    /// Hands a record to the disk; `awaited` if what follows waits until it is durable.
+    fn write(&mut self, stage: &mut Stage, record: Record, awaited: bool) {
         if let Record::Log(log) = &record
             && let PbftRecord::Accepted(proposal) = &log.record
         {
@@ -307,10 +306,18 @@ impl Node {
             Record::Snapshot(snapshot) => format!("writes snapshot {}", snapshot.snapshot.sequence()),
         });
         if let Some(mark) = self.disk.write(record) {
-            self.barrier = mark;
+            self.barrier = if awaited { mark } else { self.barrier };
         } else if !was_writing {
             let at = stage.now + self.profile.snapshot;
             stage.plan(at, Happening::SnapshotWritten(self.process, self.life));
+        }
+    }
+
+    /// A sync begins when something waits for one; what nothing waits for stays in the buffer, and a crash may lose it.
+    fn start_sync(&mut self, stage: &mut Stage) {
+        if self.barrier > self.disk.durable() && self.disk.start_sync() {
+            let latency = self.rng.between(self.profile.sync_min, self.profile.sync_max);
+            stage.plan(stage.now + latency, Happening::Synced(self.process, self.life));
         }
     }
 
@@ -326,10 +333,7 @@ impl Node {
         {
             self.leave(stage, to, &message);
         }
-        if self.disk.start_sync() {
-            let latency = self.rng.between(self.profile.sync_min, self.profile.sync_max);
-            stage.plan(stage.now + latency, Happening::Synced(self.process, self.life));
-        }
+        self.start_sync(stage);
     }
 
     /// A background snapshot is on disk.

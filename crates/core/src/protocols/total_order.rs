@@ -45,6 +45,8 @@ pub enum OrderEffect<O: TotalOrder> {
     Forward(ReplicaId, Request),
     /// Make durable before anything that follows leaves.
     Persist(O::Record),
+    /// Log, but nothing waits for it.
+    Append(O::Record),
     /// Arm a timer.
     SetTimer(O::Timer, Instant),
     /// Disarm a timer.

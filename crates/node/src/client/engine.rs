@@ -416,7 +416,7 @@ impl<D: Driver> Engine<D> {
     fn carry_out(&mut self, session: usize, mut outbox: Outbox<Logical>) {
         for effect in outbox.drain() {
             match effect {
-                Effect::Persist(never) => match never {},
+                Effect::Persist(never) | Effect::Append(never) => match never {},
                 Effect::Send(to, message) => self.send(session, to, &message),
                 Effect::SetTimer(timer, at) => {
                     self.cancel(session, timer);

@@ -153,7 +153,7 @@ impl<R: Hosted> Host<R> {
         }
         self.fire_timers();
         self.step(Input::PassEnd);
-        if self.parts.log.position() > self.asked {
+        if self.barrier > self.asked {
             self.asked = self.parts.log.position();
             self.parts.log.start_sync();
         }
@@ -222,6 +222,7 @@ impl<R: Hosted> Host<R> {
                     self.parts.log.append(&record);
                     self.barrier = self.parts.log.position();
                 }
+                Effect::Append(record) => self.parts.log.append(&record),
                 Effect::Send(to, message) => self.send(to, message),
                 Effect::SetTimer(timer, at) => drop(self.timers.insert(timer, at)),
                 Effect::CancelTimer(timer) => drop(self.timers.remove(&timer)),

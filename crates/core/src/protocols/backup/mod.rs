@@ -245,6 +245,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         queue.extend(effects);
     }
 
+    fn log_record(&mut self, record: O::Record) -> Record {
+        let record = O::wrap_record(self.instance, record);
+        self.log_bytes += record.encoded_length() as u64;
+        Record::Log(record)
+    }
+
     fn carry_out(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, effect: OrderEffect<O>) {
         match effect {
             OrderEffect::Send(to, message) => {
@@ -255,9 +261,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             }
             OrderEffect::Forward(to, request) => s.out.send(Destination::Replica(to), Message::Request(request)),
             OrderEffect::Persist(record) => {
-                let record = O::wrap_record(self.instance, record);
-                self.log_bytes += record.encoded_length() as u64;
-                s.out.persist(Record::Log(record));
+                let record = self.log_record(record);
+                s.out.persist(record);
+            }
+            OrderEffect::Append(record) => {
+                let record = self.log_record(record);
+                s.out.append(record);
             }
             OrderEffect::SetTimer(timer, at) => s.out.set_timer(O::wrap_timer(timer), at),
             OrderEffect::CancelTimer(timer) => s.out.cancel_timer(O::wrap_timer(timer)),

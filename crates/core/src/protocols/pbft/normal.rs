@@ -21,6 +21,10 @@ impl Pbft {
         let (client, digest) = (request.client, request.digest());
         let big = request.operation.len() > context.cluster.limits.inline_bytes_max;
         let leads = context.cluster.primary(self.view) == context.me;
+        if direct && self.pool.get_mut(client).is_some_and(|waiting| waiting.timestamp > request.timestamp) {
+            // What looks newer may be nobody's: only its link vouched for it.
+            self.verify_waiting(context, client);
+        }
         match self.pool.add(request, direct, &context.cluster.limits) {
             // Clients send small requests to the primary and big ones to everybody; they send them again, and small
             // ones to the backups, when they wait too long.
@@ -38,18 +42,31 @@ impl Pbft {
     /// primary must accept may cost the primary its view, so that the signature is checked first (F20). The primary
     /// watches as well: if it cannot gather 2f+1 any more, it must leave its view like everybody else.
     fn watch(&mut self, context: &mut Ctx<'_>, client: ClientId) {
+        if !self.verify_waiting(context, client) {
+            return;
+        }
         let primary = context.cluster.primary(self.view);
         let Some(request) = self.pool.get_mut(client) else { return };
-        if context.cluster.client_auth != ClientAuth::Mac {
-            Request::vouch_signatures(core::iter::once(&mut *request), context.keyring);
-            if request.vouched != Vouched::Signature {
-                return context.reject(context.me, Rejection::UnauthenticRequest);
-            }
-        }
         if self.phase == Phase::Normal && primary != context.me {
             context.push(OrderEffect::Forward(primary, request.clone()));
         }
         self.pool.watch(client);
+    }
+
+    /// Checks the signature of the client's waiting request, in the modes that have one, and drops the request if it
+    /// does not hold. Whether the request still waits.
+    fn verify_waiting(&mut self, context: &mut Ctx<'_>, client: ClientId) -> bool {
+        let Some(request) = self.pool.get_mut(client) else { return false };
+        if context.cluster.client_auth == ClientAuth::Mac {
+            return true;
+        }
+        Request::vouch_signatures(core::iter::once(&mut *request), context.keyring);
+        let holds = request.vouched == Vouched::Signature;
+        if !holds {
+            self.pool.remove(client);
+            context.reject(context.me, Rejection::UnauthenticRequest);
+        }
+        holds
     }
 
     /// Step 2. The primary proposes what is waiting, as one batch, while fewer than the congestion window are in
@@ -373,7 +390,15 @@ impl Pbft {
             context.out.extend(bodies.map(|body| OrderEffect::Persist(PbftRecord::Body(body))));
             context.push(OrderEffect::Persist(PbftRecord::Fetched((sequence, ordered.batch.clone()))));
         }
-        context.push(OrderEffect::Persist(PbftRecord::Committed(Position { sequence, digest })));
+        let record = PbftRecord::Committed(Position { sequence, digest });
+        // A replica that prepared the batch remembers it after a crash and answers no read without it; then only a
+        // vote for the state needs this record.
+        let prepared = slot.and_then(|slot| slot.prepared).is_some_and(|(_, prepared)| prepared == digest);
+        context.push(if prepared && !context.cluster.is_checkpoint(sequence) {
+            OrderEffect::Append(record)
+        } else {
+            OrderEffect::Persist(record)
+        });
     }
 
     /// The batch with everything needed to execute it, or a request for what is missing.

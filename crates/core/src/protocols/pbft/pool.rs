@@ -59,7 +59,8 @@ impl Pool {
         Ok(true)
     }
 
-    fn remove(&mut self, client: ClientId) {
+    /// Forgets the client's waiting request.
+    pub(super) fn remove(&mut self, client: ClientId) {
         if let Some(old) = self.waiting.remove(&client) {
             self.watched.remove(&old.ticket);
             self.unproposed.remove(&old.ticket);

@@ -229,8 +229,8 @@ impl<S: Service> Net<S> {
                     host.notices.push((self.now, notice.clone()));
                     self.events.push(Event::Noticed(ReplicaId(id as u8), notice));
                 }
-                Effect::Persist(Record::Log(record)) => host.log.push(record),
-                Effect::Persist(Record::Snapshot(record)) => {
+                Effect::Persist(Record::Log(record)) | Effect::Append(Record::Log(record)) => host.log.push(record),
+                Effect::Persist(Record::Snapshot(record)) | Effect::Append(Record::Snapshot(record)) => {
                     host.log = record.live;
                     host.snapshot = Some(record.snapshot);
                 }
@@ -250,7 +250,7 @@ impl<S: Service> Net<S> {
                     self.completed.push(completed.clone());
                     self.events.push(Event::Completed(completed));
                 }
-                Effect::Persist(never) => match never {},
+                Effect::Persist(never) | Effect::Append(never) => match never {},
             }
         }
     }
