@@ -14,7 +14,7 @@ use crate::service::Service;
 const RESULT_BYTES_FULL_MAX: usize = 32;
 
 /// The replica that sends the full result of a request; the others send its digest.
-pub(crate) fn designated(cluster: &Cluster, client: ClientId, timestamp: Timestamp) -> ReplicaId {
+fn designated(cluster: &Cluster, client: ClientId, timestamp: Timestamp) -> ReplicaId {
     ReplicaId(((u64::from(client.session) + timestamp.0) % cluster.n as u64) as u8)
 }
 

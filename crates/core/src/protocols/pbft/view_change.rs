@@ -8,7 +8,6 @@ use super::{PbftRecord, PbftTimer};
 use crate::auth::Signed;
 use crate::cluster::{ReplicaId, Sequence, View};
 use crate::digest::Digest;
-use crate::protocols::batch::Entry;
 use crate::protocols::total_order::{Delivery, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
 use crate::replica::Notice;
@@ -237,11 +236,7 @@ impl Pbft {
             let batch = self.batch(digest);
             if let Some(batch) = &batch {
                 for entry in &batch.entries {
-                    let client = match entry {
-                        Entry::Inline(request) => request.client,
-                        Entry::Reference(reference) => reference.client,
-                    };
-                    self.pool.proposed(client, entry.digest());
+                    self.pool.proposed(entry.client(), entry.digest());
                 }
             }
             self.slots.entry(sequence).or_default().proposed =
