@@ -124,8 +124,9 @@ impl Pbft {
         self.try_new_view(context);
     }
 
-    /// Step 9. The new primary begins the view as soon as the view changes decide every position and every body is at
-    /// hand.
+    /// Step 9. The new primary begins the view as soon as the view changes decide every position and every batch is at
+    /// hand with its bodies: a NEW-VIEW is the primary's word for each batch in it, so it must be able to accept them at
+    /// once. Otherwise others may prepare what the primary's next VIEW-CHANGE does not list, and A2 is never met again.
     pub(super) fn try_new_view(&mut self, context: &mut Ctx<'_>) {
         if self.phase != Phase::Changing || context.cluster.primary(self.view) != context.me || !self.may_vote() {
             return;
@@ -138,9 +139,13 @@ impl Pbft {
         let mut sequence = decision.stable.value.sequence;
         for digest in &decision.chosen {
             sequence = sequence.next();
-            if self.batch(*digest).is_none() && sequence > self.committed {
-                complete = false;
-                self.want_batch(context, sequence, *digest);
+            match self.batch(*digest) {
+                Some(batch) => complete &= self.gather_bodies(context, sequence, &batch),
+                None if sequence > self.committed => {
+                    complete = false;
+                    self.want_batch(context, sequence, *digest);
+                }
+                None => {}
             }
         }
         if !complete {
