@@ -4,7 +4,6 @@ use crate::commands::status::Member;
 use crate::failure::{Failure, Result};
 use bezant_core::auth::{Ed25519, SecretKey, Suite};
 use bezant_core::cluster::IdentityId;
-use bezant_core::compositions::Protocol;
 use bezant_node::config::{self, Address, ClusterConfig};
 use bezant_node::{keys, net};
 use std::net::SocketAddr;
@@ -29,14 +28,6 @@ pub(crate) const fn channel(config: &ClusterConfig) -> net::Channel {
     match config.channel {
         config::Channel::Plain => net::Channel::Plain,
         config::Channel::Tls => net::Channel::Tls,
-    }
-}
-
-/// The composition.
-pub(crate) const fn protocol(config: &ClusterConfig) -> Protocol {
-    match config.protocol {
-        config::Protocol::Pbft => Protocol::Pbft,
-        config::Protocol::Unreplicated => Protocol::Unreplicated,
     }
 }
 

@@ -24,9 +24,19 @@ impl NoticeLog {
 
     pub(crate) fn on_notice(&mut self, notice: &Notice) {
         match notice {
-            Notice::Executed { .. } => {}
+            Notice::Executed { .. } | Notice::Logged { .. } | Notice::Anchored { .. } => {}
+            Notice::Stopped { instance, reason } => {
+                tracing::info!(event = "stopped", instance = instance.0, reason, "instance stopped");
+            }
+            Notice::Begun { instance, position, .. } => {
+                tracing::info!(event = "begun", instance = instance.0, position, "backup begun");
+            }
+            Notice::Switched { instance, part, reason, took } => {
+                let (part, took_us) = (part.name(), took.0);
+                tracing::info!(event = "switched", instance = instance.0, part, reason, took_us, "instance runs");
+            }
             Notice::RolledBack { to } => tracing::debug!(event = "rolled-back", to = to.0, "tentative work undone"),
-            Notice::Stable { sequence, root } => {
+            Notice::Stable { sequence, root, .. } => {
                 tracing::debug!(event = "checkpoint-stable", sequence = sequence.0, %root, "checkpoint");
             }
             Notice::Diverged { sequence, mine, agreed } => {

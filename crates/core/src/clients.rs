@@ -15,6 +15,7 @@
 //! many large replies need more. Executing a request merely marks its bucket; encoding waits for the checkpoint.
 
 use crate::cluster::{ClientId, IdentityId, Sequence, Timestamp};
+use crate::digest::Digest;
 use crate::message::Outcome;
 use crate::service::{BadState, PAGE_BYTES_MAX, PageNumber};
 use crate::wire::{Reader, Wire, WireError};
@@ -40,10 +41,14 @@ pub struct Entry {
     pub timestamp: Timestamp,
     /// The batch in which it was executed.
     pub sequence: Sequence,
+    /// How many requests the history had with it.
+    pub position: u64,
+    /// The history's digest with it.
+    pub history: Digest,
     /// What came of it, in full, to be sent again.
     pub outcome: Outcome,
 }
-wire_struct!(Entry { timestamp, sequence, outcome });
+wire_struct!(Entry { timestamp, sequence, position, history, outcome });
 
 impl Entry {
     /// Bytes of the reply.
@@ -159,13 +164,14 @@ impl ClientTable {
         }
     }
 
-    /// Notes that a request was executed in batch `sequence`, and evicts what the identity may no longer hold.
+    /// Notes that a request was executed, and evicts what the identity may no longer hold.
     ///
     /// # Panics
     /// Unless [`ClientTable::check`] says that the request is new.
-    pub fn record(&mut self, client: ClientId, timestamp: Timestamp, sequence: Sequence, outcome: Outcome) {
+    pub fn record(&mut self, client: ClientId, entry: Entry) {
         self.executions += 1;
-        let session = Session { entry: Entry { timestamp, sequence, outcome }, used: self.executions };
+        let timestamp = entry.timestamp;
+        let session = Session { entry, used: self.executions };
         self.usage.entry(client.identity).or_default().add(client, &session);
         let bucket = &mut self.buckets[bucket_of(client)];
         bucket.dirty = true;
@@ -339,6 +345,11 @@ mod tests {
         ClientId { identity: IdentityId(identity), session }
     }
 
+    fn entry(timestamp: u64, sequence: u64, outcome: Outcome) -> Entry {
+        let (timestamp, sequence) = (Timestamp(timestamp), Sequence(sequence));
+        Entry { timestamp, sequence, position: sequence.0, history: Digest::ZERO, outcome }
+    }
+
     fn done(text: &'static str) -> Outcome {
         Outcome::Done(Bytes::from_static(text.as_bytes()))
     }
@@ -362,8 +373,8 @@ mod tests {
         let c = client(1, 1);
         assert_eq!(table.check(c, Timestamp(0)), Freshness::Stale);
         assert_eq!(table.check(c, Timestamp(5)), Freshness::New);
-        table.record(c, Timestamp(5), Sequence(1), done("a"));
-        let entry = Entry { timestamp: Timestamp(5), sequence: Sequence(1), outcome: done("a") };
+        table.record(c, entry(5, 1, done("a")));
+        let entry = entry(5, 1, done("a"));
         assert_eq!(table.check(c, Timestamp(5)), Freshness::Last(&entry));
         assert_eq!(table.check(c, Timestamp(4)), Freshness::Stale);
         assert_eq!(table.check(c, Timestamp(6)), Freshness::New);
@@ -373,16 +384,16 @@ mod tests {
     #[test]
     fn the_least_recently_executed_session_is_evicted_and_cannot_come_back_with_old_requests() {
         let mut table = ClientTable::new(2);
-        table.record(client(1, 1), Timestamp(10), Sequence(1), done("a"));
-        table.record(client(1, 2), Timestamp(5), Sequence(2), done("b"));
-        table.record(client(1, 1), Timestamp(11), Sequence(3), done("c"));
-        table.record(client(1, 3), Timestamp(7), Sequence(4), done("d"));
+        table.record(client(1, 1), entry(10, 1, done("a")));
+        table.record(client(1, 2), entry(5, 2, done("b")));
+        table.record(client(1, 1), entry(11, 3, done("c")));
+        table.record(client(1, 3), entry(7, 4, done("d")));
         assert_eq!(table.last(client(1, 2)), None, "session 2 was used longest ago");
         assert_eq!(table.check(client(1, 2), Timestamp(5)), Freshness::Stale);
         assert_eq!(table.check(client(1, 9), Timestamp(5)), Freshness::Stale, "the floor is the identity's");
         assert_eq!(table.check(client(1, 2), Timestamp(6)), Freshness::New);
         assert_eq!(table.check(client(2, 2), Timestamp(1)), Freshness::New, "other identities do not notice");
-        table.record(client(1, 4), Timestamp(6), Sequence(5), done("e"));
+        table.record(client(1, 4), entry(6, 5, done("e")));
         assert_eq!(table.check(client(1, 1), Timestamp(11)), Freshness::Stale, "session 1 was next");
         assert_eq!(table.check(client(1, 3), Timestamp(8)), Freshness::New, "a session in the table has no floor");
     }
@@ -393,12 +404,12 @@ mod tests {
         let reply = || Outcome::Done(Bytes::from(vec![7; REPLY]));
         let mut table = ClientTable::new(8_192);
         let (mut tree, max) = (Tree::new(), (REPLY_BYTES_MAX / REPLY as u64) as u32);
-        table.record(client(2, 0), Timestamp(1), Sequence(1), done("somebody else"));
+        table.record(client(2, 0), entry(1, 1, done("somebody else")));
         // All in one bucket.
         let sessions: Vec<_> =
             (0..).filter(|&session| bucket_of(client(1, session)) == 3).take(max as usize + 1).collect();
         for &session in &sessions {
-            table.record(client(1, session), Timestamp(1), Sequence(1), reply());
+            table.record(client(1, session), entry(1, 1, reply()));
         }
         assert_eq!(table.last(client(1, sessions[0])), None, "one reply too many");
         assert!(table.last(client(1, sessions[1])).is_some());
@@ -408,7 +419,7 @@ mod tests {
 
         let mut copy = from_tree(8_192, &version);
         let before = copy.clone();
-        copy.record(client(1, sessions[5]), Timestamp(2), Sequence(2), done("small"));
+        copy.record(client(1, sessions[5]), entry(2, 2, done("small")));
         let mut other = version.clone();
         checkpoint(&mut copy, &mut other);
         assert!(other.page_count() < version.page_count(), "the bucket shrank");
@@ -419,7 +430,7 @@ mod tests {
     #[test]
     fn pages_that_nobody_saved_are_refused() {
         let mut table = ClientTable::new(8);
-        table.record(client(1, 1), Timestamp(5), Sequence(1), done("a"));
+        table.record(client(1, 1), entry(5, 1, done("a")));
         let mut saved = Vec::new();
         table.save(&mut |number, content| saved.push((number, content.map(Bytes::from))));
         let [(number, Some(content))] = saved.as_slice() else { panic!("one page") };
@@ -447,7 +458,7 @@ mod tests {
             if table.check(client, timestamp) == Freshness::New {
                 executed(client, timestamp);
                 let outcome = if i % 3 == 0 { Outcome::Refused(Refusal::TooLarge) } else { done("result") };
-                table.record(client, timestamp, Sequence(i as u64), outcome);
+                table.record(client, entry(timestamp.0, i as u64, outcome));
             }
         }
     }

@@ -3,6 +3,7 @@
 //! Thresholds are named once, here. *Quorum* is a protocol in this project; sets of replicas are `weak` (f+1, at
 //! least one correct), `strong` (two of them share a correct replica) and `all`.
 
+use crate::compositions::{Part, Protocol, Quota};
 use crate::digest::{Digest, Domain};
 use crate::machine::Duration;
 use crate::wire::{Reader, Wire, WireError};
@@ -136,6 +137,10 @@ pub struct Cluster {
     pub f: usize,
     /// How clients authenticate.
     pub client_auth: ClientAuth,
+    /// The composition that runs.
+    pub protocol: Protocol,
+    /// How many requests a Backup commits before it hands on, where the composition has other instances.
+    pub quota: Quota,
     /// The bounds.
     pub limits: Limits,
 }
@@ -145,6 +150,8 @@ pub struct Cluster {
 pub struct Limits {
     /// Batches between two checkpoints (PBFT's K).
     pub checkpoint_interval: u64,
+    /// Requests between two checkpoints of an instance that may abort (CHK). Its log holds at most three times as many.
+    pub history_interval: u64,
     /// Most requests in a batch.
     pub batch_requests_max: usize,
     /// Most bytes of operations in a batch (a single request may exceed it alone).
@@ -185,6 +192,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             checkpoint_interval: 128,
+            history_interval: 1_024,
             batch_requests_max: 1024,
             batch_bytes_max: 1 << 20,
             batches_in_flight_max: 2,
@@ -268,7 +276,29 @@ impl Cluster {
         if n < 3 * f + 1 {
             return Err(ClusterError::TooFewReplicas { n, f });
         }
-        Ok(Self { id, n, f, client_auth, limits })
+        Ok(Self { id, n, f, client_auth, protocol: Protocol::default(), quota: Quota::default(), limits })
+    }
+
+    /// The same cluster with another composition.
+    #[must_use]
+    pub const fn with_protocol(mut self, protocol: Protocol) -> Self {
+        self.protocol = protocol;
+        self
+    }
+
+    /// What an instance runs, in compositions of several.
+    pub fn part(&self, instance: InstanceId) -> Option<Part> {
+        Some(self.protocol.schedule()?.part(instance))
+    }
+
+    /// The view in which PBFT begins in an instance: with another primary in each Backup (P1).
+    pub fn first_view(&self, instance: InstanceId) -> View {
+        View(self.protocol.schedule().map_or(0, |schedule| schedule.backups_before(instance) % self.n as u64))
+    }
+
+    /// The most entries in a log above its anchor, init history aside.
+    pub const fn history_bound(&self) -> u64 {
+        3 * self.limits.history_interval
     }
 
     /// f + 1: at least one of them is correct.
@@ -320,15 +350,20 @@ impl Cluster {
             self.f as u64,
             self.client_auth as u64,
             self.limits.checkpoint_interval,
+            self.limits.history_interval,
             self.limits.batch_requests_max as u64,
             self.limits.batch_bytes_max as u64,
             self.limits.operation_bytes_max as u64,
             self.limits.inline_bytes_max as u64,
             self.limits.sessions_per_identity_max as u64,
             self.limits.agreed_time_step_max.0,
-        ] {
+        ]
+        .into_iter()
+        .chain(self.quota.numbers())
+        {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
+        bytes.extend_from_slice(alloc::format!("{}", self.protocol).as_bytes());
         Digest::of(Domain::Cluster, &bytes)
     }
 }

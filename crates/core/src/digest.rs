@@ -14,6 +14,8 @@ pub enum Domain {
     Request,
     /// A batch: agreed values and the digests of its requests.
     Batch,
+    /// An entry of a history: agreed values and the digest of its request.
+    Entry,
     /// One step of the history's hash chain (D3).
     History,
     /// The result of an operation.
@@ -24,6 +26,8 @@ pub enum Domain {
     Node,
     /// Statements that are signed.
     Signature,
+    /// A large frame whose MACs cover its digest.
+    Frame,
     /// Coefficients of batch verification.
     Batching,
     /// The random seed that a primary proposes.
@@ -40,11 +44,13 @@ impl Domain {
             Self::Cluster => b"bezant/cluster/v1...............",
             Self::Request => b"bezant/request/v1...............",
             Self::Batch => b"bezant/batch/v1.................",
+            Self::Entry => b"bezant/entry/v1.................",
             Self::History => b"bezant/history/v1...............",
             Self::Result => b"bezant/result/v1................",
             Self::Page => b"bezant/page/v1..................",
             Self::Node => b"bezant/node/v1..................",
             Self::Signature => b"bezant/signature/v1.............",
+            Self::Frame => b"bezant/frame/v1.................",
             Self::Batching => b"bezant/batching/v1..............",
             Self::Seed => b"bezant/seed/v1..................",
             Self::Key => b"bezant/key/v1...................",

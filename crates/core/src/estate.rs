@@ -6,9 +6,10 @@
 //! again (D6 of `docs/protocols.md`).
 
 use crate::checkpoint::Tree;
-use crate::clients::{ClientTable, Freshness};
+use crate::clients::{ClientTable, Entry, Freshness};
 use crate::cluster::{ClientId, Cluster, Sequence, Timestamp};
 use crate::digest::Digest;
+use crate::history::{LogEntry, Logged};
 use crate::machine::{Duration, Instant};
 use crate::message::{Outcome, Refusal, Request};
 use crate::protocols::total_order::Ordered;
@@ -27,14 +28,18 @@ const META: PageNumber = 2 * PAGES_MAX - 1;
 /// Everything replicated that is neither service nor client table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Meta {
-    /// The last batch executed.
+    /// The last batch executed, as the running instance counts.
     executed: Sequence,
     /// The hash chain over all requests executed (D3).
     history: Digest,
     /// The agreed time of the last batch that was not null.
     time: Instant,
+    /// Requests executed, over all instances.
+    position: u64,
+    /// The position after which the running instance executes nothing more.
+    last: u64,
 }
-wire_struct!(Meta { executed, history, time });
+wire_struct!(Meta { executed, history, time, position, last });
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -46,6 +51,8 @@ pub struct Estate<S> {
     tree: Tree,
     /// The state at checkpoints: for rollback, and for those who fell behind.
     versions: BTreeMap<Sequence, Tree>,
+    /// Versions of earlier instances, for those who have to fetch one of them.
+    earlier: Vec<Tree>,
     /// The final batches since the newest version.
     since: Vec<Ordered>,
     /// The last batch executed, while it may still be undone.
@@ -66,9 +73,10 @@ impl<S: Service> Estate<S> {
         let mut estate = Self {
             service,
             clients: ClientTable::new(cluster.limits.sessions_per_identity_max),
-            meta: Meta::default(),
+            meta: Meta { last: u64::MAX, ..Meta::default() },
             tree: Tree::new(),
             versions: BTreeMap::new(),
+            earlier: Vec::new(),
             since: Vec::new(),
             tentative: None,
         };
@@ -92,6 +100,16 @@ impl<S: Service> Estate<S> {
             Some(_) => Sequence(self.meta.executed.0 - 1),
             None => self.meta.executed,
         }
+    }
+
+    /// Requests executed, over all instances.
+    pub const fn position(&self) -> u64 {
+        self.meta.position
+    }
+
+    /// Whether the running instance has executed all that it may.
+    pub const fn is_full(&self) -> bool {
+        self.meta.position >= self.meta.last
     }
 
     /// The hash chain over all requests executed for good.
@@ -153,12 +171,14 @@ impl<S: Service> Estate<S> {
         ordered: &Ordered,
         answer: &mut impl FnMut(&Request, &Outcome, bool),
     ) -> usize {
-        let Proposal { time, seed } = ordered.batch.proposal;
         if !ordered.batch.is_null() {
-            self.meta.time = agreed_time(self.meta.time, time, cluster.limits.agreed_time_step_max);
+            self.advance_time(cluster, &ordered.batch.proposal);
         }
         let mut count = 0;
-        for request in ordered.requests() {
+        for request in ordered.requests().filter(|request| !request.is_system()) {
+            if self.is_full() {
+                break;
+            }
             match self.clients.check(request.client, request.timestamp) {
                 Freshness::New => {}
                 Freshness::Last(entry) => {
@@ -170,18 +190,46 @@ impl<S: Service> Estate<S> {
                     continue;
                 }
             }
-            let outcome = if request.operation.len() > cluster.limits.operation_bytes_max {
-                Outcome::Refused(Refusal::TooLarge)
-            } else {
-                let agreed = Agreed { time: self.meta.time, seed, client: request.client };
-                Outcome::Done(self.service.execute(&request.operation, &agreed))
-            };
-            self.meta.history = self.meta.history.chain(request.digest());
+            let history = self.meta.history.chain(request.digest());
+            let outcome = self.execute_new(cluster, &ordered.batch.proposal, request, history);
             answer(request, &outcome, true);
-            self.clients.record(request.client, request.timestamp, ordered.sequence, outcome);
+            self.note(request, outcome);
             count += 1;
         }
         count
+    }
+
+    /// Executes the next entry of a history, which makes a batch of its own. `answer` gets the outcome.
+    ///
+    /// # Panics
+    /// If the request was executed before: it would not have been logged.
+    pub fn execute_entry(&mut self, cluster: &Cluster, logged: &Logged, answer: impl FnOnce(&Request, &Outcome)) {
+        let LogEntry { proposal, request } = &logged.entry;
+        self.meta.executed = self.meta.executed.next();
+        self.advance_time(cluster, proposal);
+        let outcome = self.execute_new(cluster, proposal, request, logged.history);
+        answer(request, &outcome);
+        self.note(request, outcome);
+    }
+
+    fn advance_time(&mut self, cluster: &Cluster, proposal: &Proposal) {
+        self.meta.time = agreed_time(self.meta.time, proposal.time, cluster.limits.agreed_time_step_max);
+    }
+
+    fn execute_new(&mut self, cluster: &Cluster, proposal: &Proposal, request: &Request, history: Digest) -> Outcome {
+        self.meta.history = history;
+        self.meta.position += 1;
+        if request.operation.len() > cluster.limits.operation_bytes_max {
+            return Outcome::Refused(Refusal::TooLarge);
+        }
+        let agreed = Agreed { time: self.meta.time, seed: proposal.seed, client: request.client };
+        Outcome::Done(self.service.execute(&request.operation, &agreed))
+    }
+
+    fn note(&mut self, request: &Request, outcome: Outcome) {
+        let Meta { executed: sequence, position, history, .. } = self.meta;
+        let entry = Entry { timestamp: request.timestamp, sequence, position, history, outcome };
+        self.clients.record(request.client, entry);
     }
 
     /// The tentative batch is final.
@@ -235,6 +283,7 @@ impl<S: Service> Estate<S> {
     pub fn forget_versions_before(&mut self, sequence: Sequence) {
         let newest = self.versions.keys().next_back().copied().unwrap_or_default();
         self.versions = self.versions.split_off(&sequence.min(newest));
+        self.earlier.clear();
     }
 
     /// Replaces the whole state by a version that others proved.
@@ -248,6 +297,65 @@ impl<S: Service> Estate<S> {
         self.versions.insert(self.meta.executed, tree);
         self.since.clear();
         Ok(())
+    }
+
+    /// Counts batches from `sequence` on, for an instance that ends at position `last`. Earlier versions can still be
+    /// fetched, but not gone back to.
+    pub fn begin_instance(&mut self, sequence: Sequence, last: u64) {
+        assert!(self.tentative.is_none(), "an instance begins with what is final");
+        self.earlier.extend(core::mem::take(&mut self.versions).into_values());
+        self.meta.executed = sequence;
+        self.meta.last = last;
+        self.checkpoint();
+    }
+
+    /// Goes back to a version, and counts batches from `sequence` on.
+    ///
+    /// # Errors
+    /// [`BadState`] if the service does not accept its own pages.
+    ///
+    /// # Panics
+    /// If the version is not kept.
+    pub fn rewind(&mut self, sequence: Sequence) -> Result<(), BadState> {
+        let version = self.versions.get(&sequence).expect("goes back to a version that is kept").clone();
+        self.tentative = None;
+        self.restore(&version)?;
+        self.meta.executed = sequence;
+        self.meta.last = u64::MAX;
+        self.since.clear();
+        self.versions.split_off(&sequence.next());
+        Ok(())
+    }
+
+    /// Replaces the whole state by a version that others had, and counts batches from `sequence` on.
+    ///
+    /// # Errors
+    /// [`BadState`] if the service does not accept the pages: it is not the service that wrote them.
+    pub fn install_at(&mut self, tree: Tree, sequence: Sequence) -> Result<(), BadState> {
+        self.install(tree)?;
+        self.anchor_at(sequence);
+        Ok(())
+    }
+
+    /// The state just executed is the end of an instance, and where the next one begins: from now on it is the version
+    /// at `sequence`, and the only one.
+    pub fn anchor_at(&mut self, sequence: Sequence) {
+        let tree = self.newest_version().clone();
+        self.meta.executed = sequence;
+        self.meta.last = u64::MAX;
+        self.since.clear();
+        self.earlier.clear();
+        self.versions = BTreeMap::from([(sequence, tree)]);
+    }
+
+    /// The version with this root, if it is still kept.
+    pub fn version_with(&self, root: Digest) -> Option<&Tree> {
+        self.versions.values().chain(&self.earlier).find(|tree| tree.root() == root)
+    }
+
+    /// The newest version at or below a batch.
+    pub fn version_before(&self, sequence: Sequence) -> Option<Sequence> {
+        self.versions.range(..=sequence).next_back().map(|(sequence, _)| *sequence)
     }
 
     /// Hands over every page that changed, and digests them.

@@ -15,6 +15,7 @@
 //! | what does an application implement? | [`service`], [`services`] |
 //! | how is state kept, digested, rolled back and transferred? | [`estate`], [`checkpoint`] |
 //! | exactly once? | [`clients`] |
+//! | what has an instance logged that may still be taken back? | [`history`] |
 //! | the protocols | [`protocols`] |
 //! | how do instances follow one another? | [`switching`], [`compositions`] |
 //! | the replica and the client as whole machines | [`replica`], [`client`] |
@@ -31,6 +32,7 @@ pub mod cluster;
 pub mod compositions;
 pub mod digest;
 pub mod estate;
+pub mod history;
 pub mod machine;
 pub mod message;
 pub mod protocols;

@@ -9,11 +9,18 @@ mod display;
 
 use crate::auth::{Keyring, Signable, Signature, Signed, Tag, Verified};
 use crate::checkpoint::{Checkpoint, TransferMessage};
-use crate::cluster::{ClientAuth, ClientId, Cluster, InstanceId, REPLICAS_MAX, Sequence, Timestamp, View};
+use crate::cluster::{
+    ClientAuth, ClientId, Cluster, IdentityId, InstanceId, REPLICAS_MAX, ReplicaId, Sequence, Timestamp, View,
+};
+use crate::compositions::Part;
 use crate::digest::{Digest, Domain};
 use crate::machine::Principal;
+use crate::protocols::chain::{ChainMessage, ChainReply, Topology};
 use crate::protocols::pbft::PbftMessage;
+use crate::protocols::speculative::Response;
+use crate::protocols::zlight::Order;
 use crate::rejection::Rejection;
+use crate::switching::{Proof, Switch, SwitchMessage};
 use crate::wire::{Reader, Wire, WireError, encode_list, encode_payload};
 use crate::{wire_enum, wire_struct};
 use alloc::boxed::Box;
@@ -30,6 +37,13 @@ pub const REQUEST_SIGNATURE_KIND: u8 = 1;
 const AUTHENTICATOR: u8 = 0xa0;
 /// First byte of a PRE-PREPARE's statement.
 const PRE_PREPARE: u8 = 0xa1;
+/// First byte of the statement of a large message that goes to several.
+const LARGE: u8 = 0xa4;
+/// Bytes from which such a message is hashed once.
+const HASHED_ONCE: usize = 256;
+
+/// The identity in whose name the system itself asks. No client has it.
+pub const SYSTEM: IdentityId = IdentityId(u32::MAX);
 
 /// How this replica came to believe that a request is its client's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,10 +143,61 @@ impl Request {
         statement
     }
 
-    /// Adds the client's proof as the cluster's mode asks for it.
+    /// INIT as a request: the proof, which the caller has checked, with which a Backup begins, in replica `from`'s
+    /// name. It authenticates itself.
+    pub fn init(instance: InstanceId, from: ReplicaId, proof: &Proof) -> Self {
+        let client = ClientId { identity: SYSTEM, session: from.0.into() };
+        let mut request = Self::new(instance, client, Timestamp(1), false, Bytes::from(proof.to_bytes()));
+        request.vouched = Vouched::Signature;
+        request
+    }
+
+    /// Whether it is an operation of the system itself, and not a client's.
+    pub fn is_system(&self) -> bool {
+        self.client.identity == SYSTEM
+    }
+
+    /// The proof in an INIT, if it proves that this instance may begin.
+    pub fn proof(&self, cluster: &Cluster, keyring: &Keyring, instance: InstanceId) -> Option<Proof> {
+        let before = InstanceId(instance.0.checked_sub(1)?);
+        let proof = Proof::from_bytes(self.operation.clone()).ok()?;
+        let part = cluster.part(before)?;
+        (self.is_system() && proof.instance() == before && proof.check(cluster, keyring, part)).then_some(proof)
+    }
+
+    /// The replicas that a client's MACs are for, in their order: in Chain the first f+1 places, otherwise all.
+    fn receivers(cluster: &Cluster, instance: InstanceId) -> Vec<ReplicaId> {
+        if let (Some(schedule), Some(Part::Chain)) = (cluster.protocol.schedule(), cluster.part(instance)) {
+            let topology = Topology::new(cluster, schedule.head(cluster, instance));
+            return topology.client_receivers().map(|place| topology.at(place)).collect();
+        }
+        cluster.replicas().collect()
+    }
+
+    /// Whether this MAC is its client's for us.
+    pub fn is_from_client(&self, keyring: &Keyring, tag: &Tag) -> bool {
+        keyring.check(Principal::Client(self.client), &self.statement(), tag)
+    }
+
+    /// Adds MACs for all replicas, whatever the instance: for a request that is sent to all of them.
+    #[must_use]
+    pub fn authenticate_for_all(mut self, cluster: &Cluster, keyring: &Keyring) -> Self {
+        let statement = self.statement();
+        self.authentication.tags =
+            cluster.replicas().map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
+        self
+    }
+
+    /// Adds the client's proof as the cluster's mode and the instance ask for it. Instances that may abort at any
+    /// time never have to convince a third party: MACs are all that they need.
     #[must_use]
     pub fn authenticate(mut self, cluster: &Cluster, keyring: &Keyring) -> Self {
         let statement = self.statement();
+        if cluster.part(self.instance).is_some_and(|part| part != Part::Backup) {
+            let receivers = Self::receivers(cluster, self.instance).into_iter();
+            self.authentication.tags = receivers.map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
+            return self;
+        }
         if cluster.client_auth != ClientAuth::Signature {
             self.authentication.tags =
                 cluster.replicas().map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
@@ -148,21 +213,36 @@ impl Request {
 
     /// Checks this replica's own MAC entry, in the modes that have one. Whether the request is vouched for now.
     pub fn vouch_by_mac(&mut self, cluster: &Cluster, keyring: &Keyring) -> bool {
-        if self.vouched == Vouched::No
-            && cluster.client_auth != ClientAuth::Signature
+        if self.vouched == Vouched::No && self.is_system() {
+            if self.proof(cluster, keyring, self.instance).is_some() {
+                self.vouched = Vouched::Signature;
+            }
+        } else if self.vouched == Vouched::No
             && let Principal::Replica(me) = keyring.me()
-            && let Some(tag) = self.authentication.tags.get(me.0 as usize)
-            && keyring.check(Principal::Client(self.client), &self.statement(), tag)
+            && let Some(tag) = self.tag_for(cluster, me)
+            && self.is_from_client(keyring, &tag)
         {
             self.vouched = Vouched::Mac;
         }
         self.vouched != Vouched::No
     }
 
-    /// Finds out whether the request is its client's, by the cheapest way that the mode allows: the MAC entry, or
-    /// (in the modes that have one) the signature. The outcome is in [`Request::vouched`].
+    fn tag_for(&self, cluster: &Cluster, me: ReplicaId) -> Option<Tag> {
+        let tags = &self.authentication.tags;
+        let speculative = cluster.part(self.instance).is_some_and(|part| part != Part::Backup);
+        if tags.len() == cluster.n || !speculative {
+            let used = speculative || cluster.client_auth != ClientAuth::Signature;
+            return tags.get(me.0 as usize).copied().filter(|_| used);
+        }
+        let place = Self::receivers(cluster, self.instance).iter().position(|id| *id == me)?;
+        tags.get(place).copied()
+    }
+
+    /// Finds out whether the request is its client's, by the cheapest way that mode and instance allow: the MAC entry,
+    /// or (where there is one) the signature. The outcome is in [`Request::vouched`].
     pub fn vouch(&mut self, cluster: &Cluster, keyring: &Keyring) {
-        if !self.vouch_by_mac(cluster, keyring) && cluster.client_auth != ClientAuth::Mac {
+        let signed = cluster.client_auth != ClientAuth::Mac && self.authentication.signature.is_some();
+        if !self.vouch_by_mac(cluster, keyring) && signed && !self.is_system() {
             Self::vouch_signatures(core::iter::once(self), keyring);
         }
     }
@@ -360,6 +440,16 @@ pub enum Message {
     Checkpoint(Box<Signed<Checkpoint>>),
     /// State transfer between replicas.
     Transfer(TransferMessage),
+    /// About instances, between replicas and clients.
+    Switch(Switch),
+    /// A speculative answer of Quorum or ZLight, or a repeated one of Chain.
+    Response(Response),
+    /// ZLight's primary to the other replicas.
+    Order(Order),
+    /// Along the chain.
+    Chain(ChainMessage),
+    /// The chain's tail to a client.
+    ChainReply(ChainReply),
 }
 wire_enum!(Message {
     1 => Request,
@@ -367,6 +457,11 @@ wire_enum!(Message {
     3 => Ordering,
     4 => Checkpoint,
     5 => Transfer,
+    6 => Switch,
+    7 => Response,
+    8 => Order,
+    9 => Chain,
+    10 => ChainReply,
 });
 
 impl Signable for Checkpoint {
@@ -383,8 +478,49 @@ pub struct Incoming {
 }
 
 impl Message {
+    /// The instance that it is about; state transfer is about none.
+    pub const fn instance(&self) -> Option<InstanceId> {
+        match self {
+            Self::Request(request) => Some(request.instance),
+            Self::Reply(reply) => Some(reply.instance),
+            Self::Ordering(ordering) => Some(ordering.instance),
+            Self::Switch(switch) => Some(switch.instance),
+            Self::Response(response) => Some(response.instance),
+            Self::Order(order) => Some(order.instance),
+            Self::Chain(chain) => Some(chain.instance),
+            Self::ChainReply(reply) => Some(reply.instance),
+            Self::Checkpoint(_) | Self::Transfer(_) => None,
+        }
+    }
+
+    /// The client that it answers, if it answers one.
+    pub const fn addressee(&self) -> Option<ClientId> {
+        match self {
+            Self::Reply(reply) => Some(reply.client),
+            Self::Response(response) => Some(response.client),
+            Self::ChainReply(reply) => Some(reply.client),
+            Self::Switch(Switch { message: SwitchMessage::Active(client), .. }) => Some(*client),
+            _ => None,
+        }
+    }
+
+    /// Whether its frame ends with a MAC for its receiver. Requests and what travels along the chain have their
+    /// authentication inside.
+    const fn has_tag(&self) -> bool {
+        !matches!(self, Self::Request(_) | Self::Chain(_) | Self::ChainReply(_))
+    }
+
     /// The statement that the sender's MAC covers, given the encoding.
     fn statement<'a>(&self, encoded: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        if let Self::Order(_) | Self::Switch(_) = self
+            && encoded.len() > HASHED_ONCE
+        {
+            // All of it, clients' MACs included (P3), but hashed once and not for each receiver.
+            scratch.clear();
+            scratch.push(LARGE);
+            scratch.extend_from_slice(&Digest::of(Domain::Frame, encoded).0);
+            return scratch;
+        }
         let Self::Ordering(Ordering { instance, message: PbftMessage::PrePrepare(pre_prepare) }) = self else {
             return encoded;
         };
@@ -411,7 +547,7 @@ impl Message {
         let mut scratch = Vec::new();
         let statement = self.statement(&out[start..], &mut scratch);
         for to in receivers {
-            let tag = (!matches!(self, Self::Request(_))).then(|| keyring.tag(to, statement));
+            let tag = self.has_tag().then(|| keyring.tag(to, statement));
             emit(to, tag);
         }
     }
@@ -438,6 +574,8 @@ impl Message {
         if let Self::Request(request) = &mut message {
             reader.finish()?;
             verify_request(request, from, cluster, keyring)?;
+        } else if !message.has_tag() {
+            reader.finish()?;
         } else {
             let body = frame.len() - reader.remaining();
             let tag = Tag::decode(&mut reader)?;
@@ -449,10 +587,17 @@ impl Message {
             }
         }
         match (&mut message, from) {
-            (Self::Request(_), _) | (Self::Reply(_), Principal::Replica(_)) => {}
+            (Self::Request(_), _) => {}
+            (Self::Switch(Switch { message: SwitchMessage::Panic(panic), .. }), Principal::Client(client))
+                if panic.client.identity == client.identity => {}
             (_, Principal::Client(_)) => return Err(Rejection::WrongSender),
             (Self::Ordering(ordering), Principal::Replica(_)) => ordering.message.vouch(cluster, keyring),
-            (Self::Checkpoint(_) | Self::Transfer(_), Principal::Replica(_)) => {}
+            (Self::Order(order), Principal::Replica(_)) => {
+                for request in &mut order.requests {
+                    request.vouch_by_mac(cluster, keyring);
+                }
+            }
+            (_, Principal::Replica(_)) => {}
         }
         Ok(Incoming { from, message: Verified::vouch(message) })
     }
@@ -470,13 +615,21 @@ fn verify_request(
     {
         return Err(Rejection::WrongSender);
     }
+    if request.is_system() {
+        // Checked when it is ordered and when it is executed; a replica sends it once.
+        return match from {
+            Principal::Replica(_) if request.vouch_by_mac(cluster, keyring) => Ok(()),
+            _ => Err(Rejection::UnauthenticRequest),
+        };
+    }
     if request.operation.len() > cluster.limits.operation_bytes_max {
         return Err(Rejection::BadBatch);
     }
     if !keyring.keys().identities.contains_key(&request.client.identity) {
         return Err(Rejection::UnknownIdentity);
     }
-    if cluster.client_auth == ClientAuth::Signature && matches!(from, Principal::Client(_)) {
+    let speculative = cluster.part(request.instance).is_some_and(|part| part != Part::Backup);
+    if !speculative && cluster.client_auth == ClientAuth::Signature && matches!(from, Principal::Client(_)) {
         // The link is the client's own: enough to let it wait. The signature is checked before it is ordered, together
         // with those of the other requests in its batch.
         request.vouched = Vouched::Mac;

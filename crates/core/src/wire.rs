@@ -228,6 +228,13 @@ impl<T: Wire> Wire for Option<T> {
     }
 }
 
+impl Wire for () {
+    fn encode(&self, _out: &mut Vec<u8>) {}
+    fn decode(_reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(())
+    }
+}
+
 impl<T: Wire> Wire for Box<T> {
     fn encode(&self, out: &mut Vec<u8>) {
         (**self).encode(out);

@@ -70,16 +70,16 @@ fn batch() -> Arc<Batch> {
 }
 
 fn transfers() -> Vec<(&'static str, TransferMessage)> {
-    let (sequence, node, number) = (SEQUENCE, NodeId::ROOT, PAGE);
+    let (version, node, number) = (DIGEST, NodeId::ROOT, PAGE);
     // Child 1 and no other.
     let content = [&2u64.to_le_bytes()[..], &DIGEST.0].concat();
     let content = NodeContent::from_bytes(content.into()).expect("one child");
     vec![
-        ("FETCH-NODE", TransferMessage::FetchNode { sequence, node }),
-        ("NODE", TransferMessage::Node { sequence, node, content }),
-        ("FETCH-PAGE", TransferMessage::FetchPage { sequence, number }),
-        ("PAGE", TransferMessage::Page { sequence, number, content: Bytes::from_static(b"hi") }),
-        ("GONE", TransferMessage::Gone { sequence }),
+        ("FETCH-NODE", TransferMessage::FetchNode { version, node }),
+        ("NODE", TransferMessage::Node { version, node, content }),
+        ("FETCH-PAGE", TransferMessage::FetchPage { version, number }),
+        ("PAGE", TransferMessage::Page { version, number, content: Bytes::from_static(b"hi") }),
+        ("GONE", TransferMessage::Gone { version }),
     ]
 }
 

@@ -3,7 +3,6 @@
 mod support;
 
 use bezant_core::cluster::{ClientAuth, Cluster, ReplicaId};
-use bezant_core::compositions::Protocol;
 use bezant_core::replica::{Record, Replica, ReplicaConfig};
 use bezant_core::services::Counter;
 use bezant_node::client::{CallError, Client, ClientOptions, connect};
@@ -70,12 +69,7 @@ impl Running {
     /// A replica with a log of the test's own making.
     fn replica_with(&self, id: u8, ports: (TcpListener, TcpListener), log: Box<dyn Durability>) -> ReplicaHandle {
         let keyring = replica_keyring(&self.cluster, id);
-        let config = ReplicaConfig {
-            cluster: self.cluster.clone(),
-            keyring: keyring.clone(),
-            protocol: Protocol::Pbft,
-            lost_log: false,
-        };
+        let config = ReplicaConfig { cluster: self.cluster.clone(), keyring: keyring.clone(), lost_log: false };
         let options = ReplicaOptions {
             keyring,
             channel: self.channel,
@@ -93,7 +87,6 @@ impl Running {
         let mut config = ReplicaConfig {
             cluster: self.cluster.clone(),
             keyring: keyring.clone(),
-            protocol: Protocol::Pbft,
             lost_log: restarted && self.disk.is_none(),
         };
         let (mut snapshot, mut records, mut log): (_, _, Box<dyn Durability>) =

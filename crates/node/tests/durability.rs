@@ -3,7 +3,6 @@
 
 use bezant_core::auth::{Ed25519, Keyring};
 use bezant_core::cluster::ReplicaId;
-use bezant_core::compositions::Protocol;
 use bezant_core::machine::Principal;
 use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::services::Counter;
@@ -100,7 +99,7 @@ impl Net {
             log: Box::new(found.log),
             on_notice: Box::new(|_| {}),
         };
-        let config = ReplicaConfig { cluster, keyring, protocol: Protocol::Pbft, lost_log: found.lost_log };
+        let config = ReplicaConfig { cluster, keyring, lost_log: found.lost_log };
         let (snapshot, records) = (found.snapshot, found.records);
         let recover = move || {
             Replica::recover(config, Counter::default(), snapshot, records).map_err(|error| format!("{error:?}"))

@@ -11,6 +11,7 @@ use crate::workload::{Action, Answer, Call, LIARS_KEYS, Plan};
 use bezant_core::auth::Keyring;
 use bezant_core::client::{Client, ClientTimer, Completed, Completion, Submit};
 use bezant_core::cluster::ClientId;
+use bezant_core::digest::Digest;
 use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
 use bezant_core::message::{Message, Refusal};
 use bytes::Bytes;
@@ -201,7 +202,13 @@ impl Caller {
             Destination::Replicas => cluster.replicas().collect(),
             Destination::Client(_) => Vec::new(),
         };
-        let Message::Request(request) = message else { return };
+        let Message::Request(request) = message else {
+            for to in receivers.into_iter().map(Principal::Replica) {
+                let frame = message.sealed(&self.keyring, to);
+                stage.post(self.process, to, frame.into());
+            }
+            return;
+        };
         for to in receivers {
             let sent = match &mut self.behaviour {
                 None => Some(request.clone()),
@@ -238,6 +245,10 @@ impl Caller {
         }
         stage.note(self.process, 7, || format!("{:?} on key {} answers {answer:?}", call.action, call.key));
         if self.is_honest() {
+            if completed.history != Digest::ZERO {
+                let Completed { instance, history, .. } = *completed;
+                stage.checks.see(stage.now, &Event::Committed { instance, history });
+            }
             stage.checks.see(stage.now, &Event::Answered(number, answer));
         }
         self.pause(stage);

@@ -183,9 +183,13 @@ mod tests {
     use super::*;
     use bezant_core::cluster::{InstanceId, Sequence, View};
     use bezant_core::protocols::pbft::PbftRecord;
+    use bezant_core::replica::InstanceRecord;
 
     fn record(n: u64) -> Record {
-        Record::Log(LogRecord { instance: InstanceId(1), record: PbftRecord::Abstain((View(0), Sequence(n))) })
+        Record::Log(LogRecord {
+            instance: InstanceId(1),
+            record: InstanceRecord::Pbft(PbftRecord::Abstain((View(0), Sequence(n)))),
+        })
     }
 
     #[test]

@@ -12,11 +12,10 @@ use crate::stage::{Happening, Stage};
 use crate::store::Store;
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::{Cluster, ReplicaId};
-use bezant_core::compositions::Protocol;
 use bezant_core::machine::{Destination, Effect, Input, Instant, Machine, Outbox, Principal};
 use bezant_core::message::{Message, Ordering};
 use bezant_core::protocols::pbft::{PbftMessage, PbftRecord};
-use bezant_core::replica::{Notice, Record, Replica, ReplicaConfig, ReplicaTimer, Report};
+use bezant_core::replica::{InstanceRecord, Notice, Record, Replica, ReplicaConfig, ReplicaTimer, Report};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -30,8 +29,6 @@ pub struct Identity {
     pub keyring: Keyring,
     /// The cluster.
     pub cluster: Cluster,
-    /// What it runs.
-    pub protocol: Protocol,
     /// Which replicas lie; it is one of them or not.
     pub liars: BTreeSet<ReplicaId>,
 }
@@ -176,7 +173,6 @@ impl Node {
         let config = ReplicaConfig {
             cluster: self.identity.cluster.clone(),
             keyring: self.identity.keyring.clone(),
-            protocol: self.identity.protocol,
             lost_log: self.lost_log,
         };
         let stored = self.disk.stored();
@@ -296,7 +292,7 @@ impl Node {
     /// Hands a record to the disk; `awaited` if what follows waits until it is durable.
     fn write(&mut self, stage: &mut Stage, record: Record, awaited: bool) {
         if let Record::Log(log) = &record
-            && let PbftRecord::Accepted(proposal) = &log.record
+            && let InstanceRecord::Pbft(PbftRecord::Accepted(proposal)) = &log.record
         {
             stage.checks.see(stage.now, &Event::Batch(&proposal.batch));
         }

@@ -13,7 +13,7 @@ use crate::rng::Rng;
 use crate::schedule::{self, Fault};
 use crate::workload::Plan;
 use bezant_core::cluster::{ClientAuth, Limits, ReplicaId};
-use bezant_core::compositions::Protocol;
+use bezant_core::compositions::{Protocol, Quota};
 use bezant_core::machine::Duration;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -112,6 +112,8 @@ pub struct Scenario {
     pub f: usize,
     /// How clients authenticate.
     pub client_auth: ClientAuth,
+    /// How long Backups last.
+    pub quota: Quota,
     /// Small bounds, so that every edge is met within a few dozen requests.
     pub limits: Limits,
     /// What the liars do; `None`: everybody is honest.
@@ -195,6 +197,7 @@ impl Scenario {
             n,
             f,
             client_auth: draw_auth(seed, adversary),
+            quota: draw_quota(seed),
             adversary,
             network,
             disk,
@@ -209,6 +212,13 @@ impl Scenario {
             liars,
         }
     }
+}
+
+/// Short Backups, so that a run sees many instances.
+fn draw_quota(seed: u64) -> Quota {
+    let mut rng = Rng::stream(seed, "quota");
+    let k = rng.between(1, 6);
+    *rng.pick(&[Quota::Fixed(k), Quota::Exponential { minimum: k }, Quota::Flattened { minimum: k, patience: 2 }])
 }
 
 fn draw_auth(seed: u64, adversary: Option<Adversary>) -> ClientAuth {
@@ -264,6 +274,7 @@ fn draw_limits(seed: u64, network: &Profile, disk: &DiskProfile) -> Limits {
         client_retry: Duration(round * rng.between(2, 8)),
         log_bytes_per_snapshot: *rng.pick(&[1_000, 8_000, 1 << 30]),
         transfer_requests_max: rng.between(1, 8) as usize,
+        history_interval: Rng::stream(seed, "history").between(3, 9),
         ..Limits::default()
     }
 }

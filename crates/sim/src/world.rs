@@ -13,8 +13,11 @@ use crate::suite::Paper;
 use crate::trace::Trace;
 use bezant_core::auth::{Keyring, PublicKeys, SecretKey, Suite};
 use bezant_core::client::Client;
-use bezant_core::cluster::{ClientId, Cluster, IdentityId, ReplicaId};
+use bezant_core::cluster::{ClientId, Cluster, IdentityId, ReplicaId, Sequence};
+use bezant_core::compositions::Part;
+use bezant_core::digest::Digest;
 use bezant_core::machine::Principal;
+use bezant_core::replica::Report;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -75,7 +78,9 @@ impl World {
         let mut id = [0; 16];
         id[..8].copy_from_slice(&seed.to_le_bytes());
         let cluster = Cluster::new(id, n, f, scenario.client_auth, scenario.limits.clone());
-        let cluster = Rc::new(cluster.expect("n is 3f + 1, and small"));
+        let mut cluster = cluster.expect("n is 3f + 1, and small").with_protocol(scenario.protocol);
+        cluster.quota = scenario.quota;
+        let cluster = Rc::new(cluster);
         let twins: Vec<(ProcessId, ProcessId)> = match scenario.adversary {
             Some(Adversary::Twins) => {
                 scenario.liars.iter().enumerate().map(|(k, liar)| (liar.0 as usize, n + k)).collect()
@@ -108,13 +113,7 @@ impl World {
             let principal = Principal::Replica(id);
             let keyring = Keyring::new(&SUITE, cluster, principal, secret(1, number as u32), keys.clone())
                 .expect("the keys belong together");
-            let identity = Identity {
-                id,
-                keyring,
-                cluster: (**cluster).clone(),
-                protocol: scenario.protocol,
-                liars: scenario.liars.clone(),
-            };
+            let identity = Identity { id, keyring, cluster: (**cluster).clone(), liars: scenario.liars.clone() };
             let clock = scenario.clocks[process];
             let rng = Rng::stream(scenario.seed ^ (process as u64) << 40, "node");
             let disk = (scenario.disk, scenario.pass);
@@ -354,8 +353,12 @@ impl World {
     }
 
     fn has_converged(&self) -> bool {
-        let ends: BTreeSet<_> =
-            self.core().filter_map(Node::report).map(|report| (report.executed, report.history)).collect();
+        // What replicas speculate about need not agree while no client asks.
+        let end = |report: Report| match self.stage.cluster.part(report.instance) {
+            None | Some(Part::Backup) => (report.instance, report.executed, report.history),
+            Some(_) => (report.instance, Sequence(0), Digest::ZERO),
+        };
+        let ends: BTreeSet<_> = self.core().filter_map(Node::report).map(end).collect();
         ends.len() == 1
     }
 
@@ -386,7 +389,8 @@ impl World {
                     let (pending, transfer) = (report.pending_requests, report.transfer);
                     let transfer = transfer.map_or_else(String::new, |(to, _)| format!(" fetches {to}"));
                     let progress = format!("executed {executed} stable {stable} pending {pending}");
-                    format!("{id}: {view}{changing}{abstaining} {progress}{transfer}")
+                    let instance = report.instance;
+                    format!("{id}: {instance} {view}{changing}{abstaining} {progress}{transfer}")
                 }
             })
             .collect();

@@ -161,8 +161,7 @@ impl Start<'_> {
             log,
             on_notice: Box::new(move |notice| notices.on_notice(notice)),
         };
-        let protocol = files::protocol(self.config);
-        let config = ReplicaConfig { cluster: self.config.to_cluster(), keyring, protocol, lost_log };
+        let config = ReplicaConfig { cluster: self.config.to_cluster(), keyring, lost_log };
         let recover = move || Replica::recover(config, service, snapshot, records).map_err(|error| error.to_string());
         let started = match lying {
             Some(lying) => replica::run(options, move || Ok(Liar::new(recover()?, lying))),

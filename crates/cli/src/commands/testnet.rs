@@ -55,9 +55,19 @@ pub(crate) struct Arguments {
 /// The protocols by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProtocolName {
-    /// Tolerates liars
+    /// Tolerates liars: the default
     #[default]
     Pbft,
+    /// Two delays without contention and faults, otherwise PBFT
+    Quorum,
+    /// Three delays without faults, otherwise PBFT
+    Zlight,
+    /// The most throughput without faults, otherwise PBFT
+    Chain,
+    /// The paper's name for zlight
+    Azyzzyva,
+    /// Quorum at low load, Chain at high load, PBFT under attack
+    Aliph,
     /// One server, which tolerates nothing: the yardstick
     Unreplicated,
 }
@@ -66,6 +76,11 @@ impl From<ProtocolName> for Protocol {
     fn from(name: ProtocolName) -> Self {
         match name {
             ProtocolName::Pbft => Self::Pbft,
+            ProtocolName::Quorum => Self::Quorum,
+            ProtocolName::Zlight => Self::ZLight,
+            ProtocolName::Chain => Self::Chain,
+            ProtocolName::Azyzzyva => Self::Azyzzyva,
+            ProtocolName::Aliph => Self::Aliph,
             ProtocolName::Unreplicated => Self::Unreplicated,
         }
     }

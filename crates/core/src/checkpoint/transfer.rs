@@ -19,7 +19,7 @@ pub use message::{TransferMessage, serve};
 
 use super::{Checkpoint, ChildId, NODE_CHILDREN, NodeContent, NodeId, Tree, page_digest};
 use crate::auth::Certificate;
-use crate::cluster::{ReplicaId, Sequence};
+use crate::cluster::ReplicaId;
 use crate::digest::Digest;
 use crate::machine::{Duration, Instant};
 use crate::rejection::Rejection;
@@ -135,7 +135,7 @@ impl Transfer {
     /// Moves on to a newer certificate, which has been checked. What was fetched is kept, so that
     /// [`Transfer::finish`] may have the state at once. An older certificate is ignored.
     pub fn retarget(&mut self, target: Certificate<Checkpoint>) {
-        if target.value.sequence <= self.sequence() {
+        if target.value.sequence <= self.target.value.sequence {
             return;
         }
         self.target = target;
@@ -147,8 +147,8 @@ impl Transfer {
         self.want_root();
     }
 
-    const fn sequence(&self) -> Sequence {
-        self.target.value.sequence
+    const fn version(&self) -> Digest {
+        self.target.value.root
     }
 
     /// The requests to send now, so that at most `max_outstanding` are without an answer. To be called after every
@@ -163,10 +163,10 @@ impl Transfer {
             let timeout = self.patience.doubled(want.attempts, Duration(self.patience.0 * PATIENCE_FACTOR_MAX));
             want.attempts += 1;
             self.outstanding.insert(item, Outstanding { to, deadline: now + timeout });
-            let sequence = self.target.value.sequence;
+            let version = self.target.value.root;
             let request = match item {
-                Item::Page(number) => TransferMessage::FetchPage { sequence, number },
-                Item::Node(Reverse(node)) => TransferMessage::FetchNode { sequence, node },
+                Item::Page(number) => TransferMessage::FetchPage { version, number },
+                Item::Node(Reverse(node)) => TransferMessage::FetchNode { version, node },
             };
             requests.push((to, request));
         }
@@ -193,25 +193,25 @@ impl Transfer {
         let owed = self.senders.owed.get_mut(&from).filter(|owed| **owed > 0).ok_or(Rejection::Unsolicited)?;
         match message {
             TransferMessage::FetchNode { .. } | TransferMessage::FetchPage { .. } => Err(Rejection::Unsolicited),
-            TransferMessage::Gone { sequence } => {
+            TransferMessage::Gone { version } => {
                 *owed -= 1;
-                if sequence == self.sequence() {
+                if version == self.version() {
                     self.senders.resting.insert(from);
                     self.outstanding.retain(|_, outstanding| outstanding.to != from);
                 }
                 Ok(Progress::None)
             }
-            TransferMessage::Node { sequence, node, content } => {
+            TransferMessage::Node { version, node, content } => {
                 *owed -= 1;
-                let received = self.receive(from, sequence, Item::Node(Reverse(node)), content.digest())?;
+                let received = self.receive(from, version, Item::Node(Reverse(node)), content.digest())?;
                 if received {
                     self.use_node(node, &content);
                 }
                 Ok(self.progress(received))
             }
-            TransferMessage::Page { sequence, number, content } => {
+            TransferMessage::Page { version, number, content } => {
                 *owed -= 1;
-                let received = self.receive(from, sequence, Item::Page(number), page_digest(number, &content))?;
+                let received = self.receive(from, version, Item::Page(number), page_digest(number, &content))?;
                 if received {
                     // A slice of the receive buffer would keep all of the buffer in memory.
                     self.building.set(number, Some(Bytes::copy_from_slice(&content)));
@@ -230,7 +230,7 @@ impl Transfer {
     }
 
     /// Whether this answer is what is wanted: then it is missing no more.
-    fn receive(&mut self, from: ReplicaId, sequence: Sequence, item: Item, digest: Digest) -> Result<bool, Rejection> {
+    fn receive(&mut self, from: ReplicaId, version: Digest, item: Item, digest: Digest) -> Result<bool, Rejection> {
         let Some(want) = self.wanted.get(&item) else { return Ok(false) };
         if want.digest == digest {
             self.wanted.remove(&item);
@@ -240,7 +240,7 @@ impl Transfer {
             return Ok(true);
         }
         // An answer for an earlier target may well differ from what is wanted now.
-        if sequence != self.sequence() {
+        if version != self.version() {
             return Ok(false);
         }
         self.senders.liars.insert(from);

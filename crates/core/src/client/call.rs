@@ -5,6 +5,7 @@ use crate::cluster::{Cluster, ReplicaId, Sequence, View};
 use crate::digest::Digest;
 use crate::machine::{Duration, Instant};
 use crate::message::{Firmness, Outcome, Reply, Request};
+use crate::protocols::speculative::Response;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -43,19 +44,33 @@ pub(super) struct Call {
     pub(super) attempts: u32,
     /// The latest reply of each replica.
     said: BTreeMap<ReplicaId, Said>,
+    /// The latest speculative answer of each replica.
+    pub(super) responses: BTreeMap<ReplicaId, Response>,
+    /// When it was asked in the present instance.
+    pub(super) asked: Instant,
     retry: Duration,
 }
 
 impl Call {
     pub(super) fn new(request: Request, now: Instant, deadline: Option<Instant>, retry: Duration) -> Self {
-        let said = BTreeMap::new();
-        Self { request, submitted: now, deadline, retry_at: now + retry, attempts: 0, said, retry }
+        Self {
+            request,
+            submitted: now,
+            deadline,
+            retry_at: now + retry,
+            attempts: 0,
+            said: BTreeMap::new(),
+            responses: BTreeMap::new(),
+            asked: now,
+            retry,
+        }
     }
 
     /// Goes on with an ordinary request for the same operation.
     pub(super) fn order_instead(&mut self, request: Request, now: Instant) {
         self.request = request;
         self.said.clear();
+        self.responses.clear();
         self.retry_at = now + self.retry;
     }
 
@@ -91,6 +106,15 @@ impl Call {
         if hopeless { Verdict::Hopeless } else { Verdict::Open }
     }
 
+    /// The verdict where every answer is final.
+    pub(super) fn final_verdict(&self, needed: usize) -> Verdict {
+        let accepted = self.said.values().map(|said| said.key).find(|key| {
+            let finals = self.said.values().filter(|said| said.key == *key && said.firmness == Firmness::Final);
+            finals.count() >= needed && self.full(key).is_some()
+        });
+        accepted.map_or(Verdict::Open, Verdict::Accepted)
+    }
+
     fn full(&self, key: &Key) -> Option<&Outcome> {
         self.said
             .values()
@@ -100,11 +124,7 @@ impl Call {
     }
 
     pub(super) fn result(&self, key: &Key) -> Completion {
-        match self.full(key) {
-            Some(Outcome::Done(result)) => Completion::Done(result.clone()),
-            Some(Outcome::Refused(refusal)) => Completion::Refused(*refusal),
-            _ => Completion::Unknown,
-        }
+        self.full(key).map_or(Completion::Unknown, Completion::of)
     }
 
     /// The view that most of those who agree name.

@@ -10,18 +10,33 @@
 //! 4. A request that waits too long goes to every replica, again and again with growing pauses, until its deadline.
 //!    At the deadline the outcome is unknown: it may or may not take effect.
 //!
+//! In a composition of several instances:
+//!
+//! 5. The request names the instance that the client believes to be active. Quorum is asked at all replicas, ZLight and
+//!    Chain at the head, a Backup at the primary of its first view.
+//! 6. Quorum and ZLight: n equal answers, in result, position and history, commit. A client that has waited for some
+//!    multiple of its usual latency asks everybody once more (P12); if that does not help, or two answers differ, it
+//!    panics.
+//! 7. Chain: the tail's answer with the MACs of all of the last f+1 places commits, or equal answers of all of them to
+//!    the repeated request. A limited Backup: f+1 equal final answers commit.
+//! 8. f+1 replicas that say that a later instance is active convince: the client asks again there, with the same
+//!    timestamp, so that the operation is executed at most once.
+//!
 //! # Why it is safe
 //! Among 2f+1 replies at least f+1 are from correct replicas. If one of them is final the batch is committed; if all
 //! are tentative in view v, then f+1 correct replicas prepared it in v, every view change hears of one of them, and
 //! the batch stays at its position.
 
 mod call;
+mod speculation;
 
 use crate::auth::Keyring;
 use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence, Timestamp, View};
+use crate::compositions::Part;
 use crate::digest::Digest;
 use crate::machine::{Destination, Duration, Input, Instant, Machine, Outbox, Principal};
-use crate::message::{Firmness, Incoming, Message, Refusal, Reply, Request};
+use crate::message::{Firmness, Incoming, Message, Outcome, Refusal, Reply, Request};
+use crate::switching::{Switch, SwitchMessage};
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -54,6 +69,16 @@ pub enum Completion {
     Unknown,
 }
 
+impl Completion {
+    fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Done(result) => Self::Done(result.clone()),
+            Outcome::Refused(refusal) => Self::Refused(*refusal),
+            Outcome::DoneDigest(_) => Self::Unknown,
+        }
+    }
+}
+
 /// What one replica had to say about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -76,8 +101,13 @@ pub struct Completed {
     pub timestamp: Timestamp,
     /// How it ended.
     pub result: Completion,
-    /// The position at which it was executed or read; 0 if unknown.
+    /// The instance that answered.
+    pub instance: InstanceId,
+    /// The position at which it was executed or read; 0 if unknown. In an instance that may abort, the position in the
+    /// history, otherwise the number of the batch.
     pub sequence: Sequence,
+    /// The digest of the history there, if the instance says it, otherwise zero.
+    pub history: Digest,
     /// What each replica said, if somebody differed or the outcome is unknown; empty otherwise.
     pub answers: Vec<(ReplicaId, Answer)>,
     /// From submission to now.
@@ -111,6 +141,10 @@ pub struct Client {
     /// The view that the last replies named: where the primary is believed to be.
     view: View,
     last_timestamp: Timestamp,
+    /// Which instance each replica says is active.
+    active: BTreeMap<ReplicaId, InstanceId>,
+    /// How long requests take in instances that may abort, smoothed.
+    usual_latency: Duration,
     call: Option<Call>,
     accepted: Option<Accepted>,
     differed: BTreeMap<ReplicaId, u64>,
@@ -121,14 +155,17 @@ pub struct Client {
 
 impl Client {
     /// A session of the identity whose keys these are.
-    pub const fn new(cluster: Rc<Cluster>, keyring: Rc<Keyring>, id: ClientId) -> Self {
+    pub fn new(cluster: Rc<Cluster>, keyring: Rc<Keyring>, id: ClientId) -> Self {
+        let view = cluster.first_view(InstanceId(1));
         Self {
             cluster,
             keyring,
             id,
             instance: InstanceId(1),
-            view: View(0),
+            view,
             last_timestamp: Timestamp(0),
+            active: BTreeMap::new(),
+            usual_latency: Duration(0),
             call: None,
             accepted: None,
             differed: BTreeMap::new(),
@@ -154,13 +191,11 @@ impl Client {
 
     fn submit(&mut self, now: Instant, submit: Submit, out: &mut Outbox<Self>) {
         assert!(self.call.is_none(), "one request at a time; the host keeps a queue");
-        let request = self.request(now, submit.operation, submit.read_only);
+        // Where instances may abort, reads are ordered (S12).
+        let read_only = submit.read_only && self.cluster.protocol.schedule().is_none();
+        let request = self.request(now, submit.operation, read_only);
         self.transmit(&request, out);
-        self.set_retry(now + self.cluster.limits.client_retry, out);
-        if let Some(at) = submit.deadline {
-            self.set_deadline(at, out);
-        }
-        self.call = Some(Call::new(request, now, submit.deadline, self.cluster.limits.client_retry));
+        self.wait(request, now, submit.deadline, out);
     }
 
     /// Asks for the outcome of an earlier request of this session that ended as [`Completion::Unknown`]: the same
@@ -174,12 +209,21 @@ impl Client {
         self.last_timestamp = self.last_timestamp.max(timestamp);
         let request = Request::new(self.instance, self.id, timestamp, false, submit.operation)
             .authenticate(&self.cluster, &self.keyring);
-        out.send(Destination::Replicas, Message::Request(request.clone()));
-        self.set_retry(now + self.cluster.limits.client_retry, out);
-        if let Some(at) = submit.deadline {
+        let everywhere = match self.part() {
+            Some(part) if part != Part::Backup => request.clone().authenticate_for_all(&self.cluster, &self.keyring),
+            _ => request.clone(),
+        };
+        out.send(Destination::Replicas, Message::Request(everywhere));
+        self.wait(request, now, submit.deadline, out);
+    }
+
+    fn wait(&mut self, request: Request, now: Instant, deadline: Option<Instant>, out: &mut Outbox<Self>) {
+        let patience = self.patience();
+        self.set_retry(now + patience, out);
+        if let Some(at) = deadline {
             self.set_deadline(at, out);
         }
-        self.call = Some(Call::new(request, now, submit.deadline, self.cluster.limits.client_retry));
+        self.call = Some(Call::new(request, now, deadline, patience));
     }
 
     fn request(&mut self, now: Instant, operation: Bytes, read_only: bool) -> Request {
@@ -191,12 +235,12 @@ impl Client {
     /// Step 1.
     fn transmit(&self, request: &Request, out: &mut Outbox<Self>) {
         let everybody = request.read_only || request.operation.len() > self.cluster.limits.inline_bytes_max;
-        let to = if everybody { Destination::Replicas } else { Destination::Replica(self.cluster.primary(self.view)) };
+        let to = self.first_receivers(everybody);
         out.send(to, Message::Request(request.clone()));
     }
 
     fn set_retry(&mut self, at: Instant, out: &mut Outbox<Self>) {
-        if self.retry_at.is_none() {
+        if self.retry_at.is_none_or(|set| at < set) {
             self.retry_at = Some(at);
             out.set_timer(ClientTimer::Retry, at);
         }
@@ -213,13 +257,19 @@ impl Client {
         if reply.client != self.id || reply.instance != self.instance {
             return;
         }
+        let part = self.part();
         let Some(call) = self.call.as_mut().filter(|call| call.request.timestamp == reply.timestamp) else {
             return self.on_late_reply(from, &reply);
         };
         call.add(from, reply);
-        match call.verdict(&self.cluster) {
+        let verdict = match part {
+            None => call.verdict(&self.cluster),
+            // f+1 equal final answers of a Backup, which orders reads (S12).
+            Some(_) => call.final_verdict(self.cluster.weak()),
+        };
+        match verdict {
             Verdict::Open => {}
-            Verdict::Accepted(key) => self.accept(now, key, out),
+            Verdict::Accepted(key) => self.complete(now, key, Digest::ZERO, None, out),
             Verdict::Hopeless => self.fall_back(now, out),
         }
     }
@@ -235,10 +285,17 @@ impl Client {
         }
     }
 
-    /// Steps 2 and 3: enough replicas agree.
-    fn accept(&mut self, now: Instant, key: call::Key, out: &mut Outbox<Self>) {
+    /// Steps 2, 3, 6 and 7: enough replicas agree.
+    fn complete(
+        &mut self,
+        now: Instant,
+        key: call::Key,
+        history: Digest,
+        outcome: Option<Outcome>,
+        out: &mut Outbox<Self>,
+    ) {
         let Some(call) = self.call.take() else { return };
-        let result = call.result(&key);
+        let result = outcome.map_or_else(|| call.result(&key), |outcome| Completion::of(&outcome));
         let timestamp = call.request.timestamp;
         self.view = call.view_of(&key).unwrap_or(self.view);
         self.accepted = Some(Accepted { timestamp, sequence: key.sequence, digest: key.digest });
@@ -252,7 +309,8 @@ impl Client {
             }
         }
         let latency = now - call.submitted;
-        out.notify(Completed { client: self.id, timestamp, result, sequence: key.sequence, answers, latency });
+        let (client, instance, sequence) = (self.id, self.instance, key.sequence);
+        out.notify(Completed { client, timestamp, result, instance, sequence, history, answers, latency });
     }
 
     /// Step 3: the read cannot be answered by 2f+1 equal replies; order it instead.
@@ -275,6 +333,8 @@ impl Client {
         }
         if call.request.read_only {
             self.fall_back(now, out);
+        } else if self.cluster.part(self.instance).is_some_and(|part| part != Part::Backup) {
+            self.on_impatience(now, out);
         } else {
             call.attempts += 1;
             call.retry_at = now + base.doubled(call.attempts.min(RETRY_DOUBLINGS_MAX), Duration(u64::MAX));
@@ -295,7 +355,9 @@ impl Client {
             client: self.id,
             timestamp: call.request.timestamp,
             result: Completion::Unknown,
+            instance: self.instance,
             sequence: Sequence(0),
+            history: Digest::ZERO,
             answers: call.answers(&self.cluster, None),
             latency: now - call.submitted,
         });
@@ -314,8 +376,15 @@ impl Machine for Client {
         match input {
             Input::Start | Input::PassEnd => {}
             Input::Message(Incoming { from, message }) => {
-                if let (Message::Reply(reply), Principal::Replica(from)) = (message.into_inner(), from) {
-                    self.on_reply(now, from, reply, out);
+                let Principal::Replica(from) = from else { return };
+                match message.into_inner() {
+                    Message::Reply(reply) => self.on_reply(now, from, reply, out),
+                    Message::Response(response) => self.on_response(now, from, response, out),
+                    Message::ChainReply(reply) => self.on_chain_reply(now, reply, out),
+                    Message::Switch(Switch { instance, message: SwitchMessage::Active(client) }) => {
+                        self.on_active(now, from, instance, client, out);
+                    }
+                    _ => {}
                 }
             }
             Input::Timer(ClientTimer::Retry) => self.on_retry(now, out),

@@ -2,18 +2,17 @@
 //! wire format, authentication and client as everything else, so that it is the yardstick of the benchmarks. It
 //! tolerates no fault; a restart begins with an empty state.
 
+use crate::auth::Signed;
 use crate::clients::Freshness;
 use crate::cluster::{InstanceId, View};
-use crate::estate::Estate;
 use crate::machine::{Destination, Principal};
 use crate::message::{Firmness, Message, Outcome, Refusal, Reply, Request};
-use crate::protocols::backup::Surroundings;
 use crate::protocols::batch::{Batch, Entry};
 use crate::protocols::total_order::Ordered;
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
-use crate::switching::Abortable;
+use crate::switching::{AbortReport, Abortable, Ledger, Surroundings};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -22,14 +21,14 @@ use alloc::vec::Vec;
 #[derive(Clone, Debug)]
 pub struct Unreplicated<S> {
     instance: InstanceId,
-    estate: Estate<S>,
+    ledger: Ledger<S>,
     requests_executed: u64,
 }
 
 impl<S: Service> Unreplicated<S> {
     /// A server over an estate.
-    pub const fn open(instance: InstanceId, estate: Estate<S>) -> Self {
-        Self { instance, estate, requests_executed: 0 }
+    pub const fn open(instance: InstanceId, ledger: Ledger<S>) -> Self {
+        Self { instance, ledger, requests_executed: 0 }
     }
 
     /// Requests executed since the process started.
@@ -42,16 +41,16 @@ impl<S: Service> Unreplicated<S> {
         let mut firmness = Firmness::Final;
         let outcome = if request.read_only {
             firmness = Firmness::Read;
-            match self.estate.service().query(&request.operation) {
+            match self.ledger.estate.service().query(&request.operation) {
                 Ok(result) => Outcome::Done(result),
                 Err(_) => Outcome::Refused(Refusal::NotReadOnly),
             }
-        } else if let Freshness::Last(entry) = self.estate.freshness(&request) {
+        } else if let Freshness::Last(entry) = self.ledger.estate.freshness(&request) {
             entry.outcome.clone()
         } else {
             self.execute(s, request)
         };
-        let sequence = self.estate.executed();
+        let sequence = self.ledger.estate.executed();
         let reply = Reply { instance: self.instance, view: View(0), sequence, client, timestamp, firmness, outcome };
         s.out.send(Destination::Client(client), Message::Reply(reply));
     }
@@ -59,13 +58,14 @@ impl<S: Service> Unreplicated<S> {
     fn execute(&mut self, s: &mut Surroundings<'_, S>, request: Request) -> Outcome {
         let proposal = Proposal { time: s.now, ..Proposal::default() };
         let batch = Arc::new(Batch::new(proposal, vec![Entry::Inline(request)]));
-        let ordered = Ordered { sequence: self.estate.executed().next(), view: View(0), batch, bodies: Vec::new() };
+        let ordered =
+            Ordered { sequence: self.ledger.estate.executed().next(), view: View(0), batch, bodies: Vec::new() };
         let mut outcome = Outcome::Refused(Refusal::StaleTimestamp);
         self.requests_executed +=
-            self.estate.execute(s.cluster, ordered, true, |_, done, _| outcome = done.clone()) as u64;
-        if s.cluster.is_checkpoint(self.estate.executed()) {
-            self.estate.checkpoint();
-            self.estate.forget_versions_before(self.estate.executed());
+            self.ledger.estate.execute(s.cluster, ordered, true, |_, done, _| outcome = done.clone()) as u64;
+        if s.cluster.is_checkpoint(self.ledger.estate.executed()) {
+            self.ledger.estate.checkpoint();
+            self.ledger.estate.forget_versions_before(self.ledger.estate.executed());
         }
         outcome
     }
@@ -85,11 +85,17 @@ impl<S: Service> Abortable<S> for Unreplicated<S> {
 
     fn pass_end(&mut self, _surroundings: &mut Surroundings<'_, S>) {}
 
-    fn estate(&self) -> &Estate<S> {
-        &self.estate
+    fn stop(&mut self, _surroundings: &mut Surroundings<'_, S>, _reason: &'static str) {}
+
+    fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
+        None
     }
 
-    fn halt(self) -> Estate<S> {
-        self.estate
+    fn ledger(&self) -> &Ledger<S> {
+        &self.ledger
+    }
+
+    fn halt(self) -> Ledger<S> {
+        self.ledger
     }
 }

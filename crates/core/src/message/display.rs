@@ -3,6 +3,7 @@
 use super::{Message, Outcome, Reply, Request};
 use crate::checkpoint::TransferMessage;
 use crate::protocols::pbft::{Claim, PbftMessage};
+use crate::switching::{Switch, SwitchMessage};
 use core::fmt::{Display, Formatter, Result};
 
 impl Display for Message {
@@ -13,6 +14,19 @@ impl Display for Message {
             Self::Ordering(ordering) => ordering.message.fmt(f),
             Self::Checkpoint(signed) => write!(f, "CHECKPOINT {} {:?}", signed.value.sequence, signed.value.root),
             Self::Transfer(transfer) => transfer.fmt(f),
+            Self::Switch(switch) => switch.fmt(f),
+            Self::Response(r) => {
+                write!(f, "RESP {} p{} {:?} {} {} ", r.instance, r.position, r.history, r.client, r.timestamp)?;
+                r.outcome.fmt(f)
+            }
+            Self::Order(o) => write!(f, "ORDER {} p{} with {} requests", o.instance, o.first, o.requests.len()),
+            Self::Chain(c) => {
+                write!(f, "CHAIN {} p{} {:?} with {} requests", c.instance, c.first, c.history, c.requests.len())
+            }
+            Self::ChainReply(r) => {
+                write!(f, "CHAIN-REPLY {} p{} {:?} {} {} ", r.instance, r.position, r.history, r.client, r.timestamp)?;
+                r.outcome.fmt(f)
+            }
         }
     }
 }
@@ -28,10 +42,37 @@ impl Display for Reply {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let Self { view, sequence, client, timestamp, firmness, outcome, .. } = self;
         write!(f, "REPLY {firmness:?} {view} {sequence} {client} {timestamp} ")?;
-        match outcome {
-            Outcome::Done(result) => write!(f, "{} bytes", result.len()),
-            Outcome::DoneDigest(digest) => write!(f, "digest {digest:?}"),
-            Outcome::Refused(refusal) => write!(f, "refused {refusal:?}"),
+        outcome.fmt(f)
+    }
+}
+
+impl Display for Outcome {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self {
+            Self::Done(result) => write!(f, "{} bytes", result.len()),
+            Self::DoneDigest(digest) => write!(f, "digest {digest:?}"),
+            Self::Refused(refusal) => write!(f, "refused {refusal:?}"),
+        }
+    }
+}
+
+impl Display for Switch {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let Self { instance, message } = self;
+        match message {
+            SwitchMessage::Panic(panic) => write!(f, "PANIC {instance} {} {}", panic.client, panic.timestamp),
+            SwitchMessage::Active(client) => write!(f, "ACTIVE {instance} to {client}"),
+            SwitchMessage::Abort(signed) => {
+                let report = &signed.value;
+                let length = report.anchor.position + report.digests.len() as u64;
+                write!(f, "ABORT {instance} of {} p{}..p{length}", signed.signer, report.anchor.position)
+            }
+            SwitchMessage::Init(proof) => write!(f, "INIT {instance} with {} reports", proof.reports.len()),
+            SwitchMessage::Behind(()) => write!(f, "BEHIND {instance}"),
+            SwitchMessage::Fetch(fetch) => write!(f, "FETCH {instance} {} entries", fetch.0.len()),
+            SwitchMessage::Bodies(bodies) => write!(f, "BODIES {instance} {} entries", bodies.0.len()),
+            SwitchMessage::Anchor(b) => write!(f, "ANCHOR {instance} p{} {:?} {:?}", b.position, b.history, b.root),
+            SwitchMessage::Checkpoint(b) => write!(f, "LCS {instance} p{} {:?} {:?}", b.position, b.history, b.root),
         }
     }
 }
@@ -84,13 +125,13 @@ fn claims(f: &mut Formatter<'_>, claims: &[Claim]) -> Result {
 impl Display for TransferMessage {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
-            Self::FetchNode { sequence, node } => write!(f, "FETCH-NODE {sequence} {node}"),
-            Self::Node { sequence, node, .. } => write!(f, "NODE {sequence} {node}"),
-            Self::FetchPage { sequence, number } => write!(f, "FETCH-PAGE {sequence} page {number}"),
-            Self::Page { sequence, number, content } => {
-                write!(f, "PAGE {sequence} page {number} {} bytes", content.len())
+            Self::FetchNode { version, node } => write!(f, "FETCH-NODE {version:?} {node}"),
+            Self::Node { version, node, .. } => write!(f, "NODE {version:?} {node}"),
+            Self::FetchPage { version, number } => write!(f, "FETCH-PAGE {version:?} page {number}"),
+            Self::Page { version, number, content } => {
+                write!(f, "PAGE {version:?} page {number} {} bytes", content.len())
             }
-            Self::Gone { sequence } => write!(f, "GONE {sequence}"),
+            Self::Gone { version } => write!(f, "GONE {version:?}"),
         }
     }
 }

@@ -3,5 +3,9 @@
 
 pub mod backup;
 pub mod batch;
+pub mod chain;
 pub mod pbft;
+pub mod quorum;
+pub mod speculative;
 pub mod total_order;
+pub mod zlight;

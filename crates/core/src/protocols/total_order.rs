@@ -152,6 +152,10 @@ pub trait TotalOrder: Debug + Clone + Sized {
     fn wrap_record(instance: InstanceId, record: Self::Record) -> LogRecord;
     /// Its timer as one of the replica's.
     fn wrap_timer(timer: Self::Timer) -> ReplicaTimer;
+    /// The timer inside one of the replica's, if it is this order's.
+    fn unwrap_timer(timer: ReplicaTimer) -> Option<Self::Timer>;
+    /// Whose requests wait to be ordered.
+    fn waiting_clients(&self) -> Vec<ClientId>;
     /// Whether this replica may vote now; it may not while it abstains after the loss of its log.
     fn may_vote(&self) -> bool;
     /// The last position that this replica may have helped to acknowledge; asked after recovery.

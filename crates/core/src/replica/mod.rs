@@ -7,24 +7,23 @@
 mod record;
 mod report;
 
-pub use record::{LogRecord, Record, SnapshotRecord};
+pub use record::{InstanceRecord, LogRecord, Record, SnapshotRecord};
 pub use report::{Notice, Report};
 
 use crate::auth::Keyring;
 use crate::checkpoint::Snapshot;
 use crate::cluster::{Cluster, InstanceId, ReplicaId};
-use crate::compositions::{Composite, Protocol, Running};
+use crate::compositions::{Composite, Running};
 use crate::estate::Estate;
 use crate::machine::{Input, Instant, Machine, Outbox, Principal};
 use crate::message::{Incoming, Message};
-use crate::protocols::backup::Surroundings;
 use crate::protocols::pbft::PbftTimer;
 use crate::protocols::total_order::TotalOrder;
 use crate::rejection::{Rejection, RejectionCounts};
 use crate::service::Service;
-use crate::switching::Abortable;
+use crate::switching::Surroundings;
 use alloc::collections::BTreeMap;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use bytes::Bytes;
 use core::convert::Infallible;
 use core::fmt;
@@ -36,8 +35,6 @@ pub struct ReplicaConfig {
     pub cluster: Cluster,
     /// This replica's keys.
     pub keyring: Keyring,
-    /// The composition.
-    pub protocol: Protocol,
     /// The operator says that this replica had a log and lost it: it learns, and abstains until it may vote again.
     pub lost_log: bool,
 }
@@ -49,6 +46,29 @@ pub enum ReplicaTimer {
     Pbft(PbftTimer),
     /// State transfer: begin, or ask again.
     Transfer,
+    /// An init history: ask again for what is missing.
+    Opening,
+    /// A lightweight checkpoint: say it again.
+    Checkpoint,
+    /// An abort report: say it again.
+    Abort,
+    /// Chain looks at the load.
+    LowLoad,
+    /// Which instance runs elsewhere?
+    Heartbeat,
+}
+
+impl ReplicaTimer {
+    /// Those that mean nothing once their instance is over.
+    pub(crate) const OF_INSTANCES: [Self; 7] = [
+        Self::Pbft(PbftTimer::View),
+        Self::Pbft(PbftTimer::Status),
+        Self::Transfer,
+        Self::Opening,
+        Self::Checkpoint,
+        Self::Abort,
+        Self::LowLoad,
+    ];
 }
 
 /// Why a replica cannot start from what is on disk.
@@ -110,9 +130,9 @@ impl<S: Service> Replica<S> {
         snapshot: Option<Snapshot>,
         log: impl IntoIterator<Item = LogRecord>,
     ) -> Result<Self, RecoverError> {
-        let ReplicaConfig { cluster, keyring, protocol, lost_log } = config;
+        let ReplicaConfig { cluster, keyring, lost_log } = config;
         let Principal::Replica(me) = keyring.me() else { return Err(RecoverError::NotAReplica) };
-        if let Some(objection) = Composite::<S>::objection(protocol, &cluster) {
+        if let Some(objection) = cluster.protocol.objection(&cluster) {
             return Err(RecoverError::WrongCluster(objection));
         }
         let mut estate = Estate::new(&cluster, service);
@@ -127,12 +147,13 @@ impl<S: Service> Replica<S> {
             estate.install(tree).map_err(|_| RecoverError::BadState)?;
             restored = Some(certificate);
         }
-        let mut composite = Composite::open(protocol, estate, restored, lost_log);
-        if let Running::Backup(backup) = &mut composite.running {
-            for LogRecord { instance, record } in log {
-                if instance == composite.instance {
-                    backup.order_mut().replay(&cluster, me, record);
-                }
+        let mut composite = Composite::open(&cluster, me, estate, restored, lost_log);
+        for LogRecord { instance, record } in log {
+            if let InstanceRecord::Pbft(record) = record
+                && instance == composite.instance
+                && let Some(order) = composite.order_mut()
+            {
+                order.replay(&cluster, me, record);
             }
         }
         Ok(Self { cluster, keyring, me, composite, rejections: BTreeMap::new() })
@@ -176,20 +197,24 @@ impl<S: Service> Replica<S> {
 
     /// The application, as of the last executed batch.
     pub fn service(&self) -> &S {
-        self.composite.estate().service()
+        self.composite.ledger().estate.service()
     }
 
     /// Service, client table and history.
     pub fn estate(&self) -> &Estate<S> {
-        self.composite.estate()
+        &self.composite.ledger().estate
     }
 
     /// This replica's view of itself.
     pub fn report(&self) -> Report {
-        let estate = self.composite.estate();
+        let estate = &self.composite.ledger().estate;
         let mut report = Report {
             protocol: self.composite.protocol.to_string(),
             instance: self.composite.instance,
+            part: self.cluster.part(self.composite.instance).map_or_else(String::new, |part| part.to_string()),
+            position: estate.position(),
+            switch_reason: self.composite.last_switch.reason,
+            switch_took: self.composite.last_switch.took,
             executed: estate.executed_for_good(),
             history: estate.history(),
             rejections: self.rejections.iter().map(|(from, counts)| (*from, counts.clone())).collect(),
@@ -200,7 +225,7 @@ impl<S: Service> Replica<S> {
             let blamed = counts.iter().filter(|(reason, _)| reason.is_blame());
             report.suspicions.extend(blamed.map(|(reason, count)| (replica, reason, count)));
         }
-        match &self.composite.running {
+        match self.composite.running() {
             Running::Backup(backup) => {
                 let order = backup.order();
                 report.view = order.view();
@@ -216,6 +241,16 @@ impl<S: Service> Replica<S> {
                 report.transfer = backup.transfer();
             }
             Running::Unreplicated(server) => report.requests_executed = server.requests_executed(),
+            Running::Quorum(quorum) => report.requests_executed = quorum.base.requests_logged(),
+            Running::ZLight(zlight) => {
+                report.requests_executed = zlight.base.requests_logged();
+                report.pending_requests = zlight.queue().len();
+            }
+            Running::Chain(chain) => {
+                report.requests_executed = chain.base.requests_logged();
+                report.pending_requests = chain.queue().len();
+            }
+            Running::Opening(_) => {}
         }
         report
     }

@@ -1,10 +1,16 @@
 //! What a replica must find again after a crash: see the table in `docs/durability.md`.
 
+use crate::auth::Signed;
 use crate::checkpoint::Snapshot;
 use crate::cluster::InstanceId;
+use crate::history::{Boundary, LogEntry};
 use crate::protocols::pbft::PbftRecord;
+use crate::switching::report::ENTRIES_MAX as REPORT_ENTRIES_MAX;
+use crate::switching::{AbortReport, Proof};
+use crate::wire::{Reader, Wire, WireError, encode_list};
 use crate::wire_struct;
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// One thing to make durable.
@@ -16,13 +22,73 @@ pub enum Record {
     Snapshot(Box<SnapshotRecord>),
 }
 
+/// What an instance must not forget.
+#[derive(Clone, Debug)]
+pub enum InstanceRecord {
+    /// Of PBFT.
+    Pbft(PbftRecord),
+    /// A speculative instance has logged these next; nobody was told before.
+    Logged(Vec<LogEntry>),
+    /// The instance was opened, with this proof; these entries of its init history were not logged here before.
+    Opened((Arc<Proof>, Vec<LogEntry>)),
+    /// A Backup has begun; these entries of its init history were not logged here before.
+    Inherited(Vec<LogEntry>),
+    /// All n replicas have this checkpoint of a speculative instance.
+    Anchored(Boundary),
+    /// The instance stopped here, and this was said about it.
+    Stopped(Arc<Signed<AbortReport>>),
+}
+
+impl Wire for InstanceRecord {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Pbft(record) => {
+                out.push(1);
+                record.encode(out);
+            }
+            Self::Logged(entries) => {
+                out.push(2);
+                encode_list(entries, out);
+            }
+            Self::Opened((proof, entries)) => {
+                out.push(3);
+                proof.encode(out);
+                encode_list(entries, out);
+            }
+            Self::Inherited(entries) => {
+                out.push(4);
+                encode_list(entries, out);
+            }
+            Self::Anchored(boundary) => {
+                out.push(5);
+                boundary.encode(out);
+            }
+            Self::Stopped(report) => {
+                out.push(6);
+                report.encode(out);
+            }
+        }
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        match reader.tag()? {
+            1 => Ok(Self::Pbft(Wire::decode(reader)?)),
+            2 => Ok(Self::Logged(reader.list(REPORT_ENTRIES_MAX)?)),
+            3 => Ok(Self::Opened((Wire::decode(reader)?, reader.list(REPORT_ENTRIES_MAX)?))),
+            4 => Ok(Self::Inherited(reader.list(REPORT_ENTRIES_MAX)?)),
+            5 => Ok(Self::Anchored(Wire::decode(reader)?)),
+            6 => Ok(Self::Stopped(Wire::decode(reader)?)),
+            _ => Err(WireError::UnknownTag),
+        }
+    }
+}
+
 /// An entry of the log, with its wire encoding.
 #[derive(Clone, Debug)]
 pub struct LogRecord {
     /// The instance that wrote it.
     pub instance: InstanceId,
-    /// What PBFT must not forget.
-    pub record: PbftRecord,
+    /// What must not be forgotten.
+    pub record: InstanceRecord,
 }
 wire_struct!(LogRecord { instance, record });
 
@@ -31,12 +97,21 @@ impl LogRecord {
     pub fn encoded_length(&self) -> usize {
         /// Headers, votes, and a request's proof.
         const ALLOWANCE: usize = 256;
+        let of_entries = |entries: &[LogEntry]| -> usize {
+            entries.iter().map(|entry| ALLOWANCE + entry.request.operation.len()).sum()
+        };
         match &self.record {
-            PbftRecord::Accepted(pre_prepare) => {
+            InstanceRecord::Pbft(PbftRecord::Accepted(pre_prepare)) => {
                 ALLOWANCE * (1 + pre_prepare.batch.entries.len()) + pre_prepare.batch.inline_bytes()
             }
-            PbftRecord::Body(request) => ALLOWANCE + request.operation.len(),
-            _ => ALLOWANCE,
+            InstanceRecord::Pbft(PbftRecord::Body(request)) => ALLOWANCE + request.operation.len(),
+            InstanceRecord::Logged(entries) | InstanceRecord::Inherited(entries) => of_entries(entries),
+            InstanceRecord::Opened((proof, entries)) => {
+                let digests: usize = proof.reports.iter().map(|report| report.value.digests.len()).sum();
+                ALLOWANCE + 32 * digests + of_entries(entries)
+            }
+            InstanceRecord::Stopped(report) => ALLOWANCE + 32 * report.value.digests.len(),
+            InstanceRecord::Pbft(_) | InstanceRecord::Anchored(_) => ALLOWANCE,
         }
     }
 }

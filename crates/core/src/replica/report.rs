@@ -1,7 +1,9 @@
 //! What a replica tells its host: notices as things happen, and a report on demand.
 
 use crate::cluster::{InstanceId, ReplicaId, Sequence, View};
+use crate::compositions::Part;
 use crate::digest::Digest;
+use crate::machine::Duration;
 use crate::rejection::{Rejection, RejectionCounts};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,6 +13,8 @@ use alloc::vec::Vec;
 pub enum Notice {
     /// A batch was executed for good: position, digest of the batch, history digest after it, number of requests in it.
     Executed {
+        /// The instance.
+        instance: InstanceId,
         /// The batch's position.
         sequence: Sequence,
         /// Its digest.
@@ -20,6 +24,55 @@ pub enum Notice {
         /// How many requests it has; duplicates among them were not executed again.
         requests: usize,
     },
+    /// A speculative instance has logged and executed an entry, which may still be taken back.
+    Logged {
+        /// The instance.
+        instance: InstanceId,
+        /// Its position in the history.
+        position: u64,
+        /// The digest of the request.
+        request: Digest,
+        /// The digest of the history before it.
+        before: Digest,
+        /// The digest of the history with it.
+        history: Digest,
+    },
+    /// All n replicas have said that they have this checkpoint: it is certain.
+    Anchored {
+        /// The instance.
+        instance: InstanceId,
+        /// The checkpoint.
+        position: u64,
+        /// The Merkle root of the state.
+        root: Digest,
+    },
+    /// This replica has stopped in an instance.
+    Stopped {
+        /// The instance.
+        instance: InstanceId,
+        /// Why, in words.
+        reason: &'static str,
+    },
+    /// Another instance runs.
+    Switched {
+        /// The instance.
+        instance: InstanceId,
+        /// What it runs.
+        part: Part,
+        /// Why the one before was left, in words.
+        reason: &'static str,
+        /// Since this replica stopped, or learnt that others had.
+        took: Duration,
+    },
+    /// This replica has the init history of an instance.
+    Begun {
+        /// The instance.
+        instance: InstanceId,
+        /// The last position of the init history.
+        position: u64,
+        /// Its digest.
+        history: Digest,
+    },
     /// A tentative execution was undone.
     RolledBack {
         /// The last batch that the state still contains.
@@ -27,6 +80,8 @@ pub enum Notice {
     },
     /// A checkpoint became stable.
     Stable {
+        /// The instance.
+        instance: InstanceId,
         /// Its position.
         sequence: Sequence,
         /// The Merkle root of the state.
@@ -78,6 +133,14 @@ pub struct Report {
     pub protocol: String,
     /// The running instance.
     pub instance: InstanceId,
+    /// What it runs.
+    pub part: String,
+    /// Requests executed over all instances.
+    pub position: u64,
+    /// Why the instance before was left, in words; empty in the first.
+    pub switch_reason: &'static str,
+    /// How long the last switch took.
+    pub switch_took: Duration,
     /// Its view.
     pub view: View,
     /// The view's primary.

@@ -1,58 +1,69 @@
-//! How one instance follows another (design.md section 1).
+//! How one instance follows another (design.md section 1; the paper's composition protocol).
 //!
-//! An [`Abortable`] instance executes and answers in its own pattern over an estate that it owns by value. `halt`
-//! consumes it: a halted instance cannot execute, answer or vote again, because it no longer exists. What it leaves
-//! behind is the only thing that the next instance can be opened with.
+//! # What it is for
+//! An instance that may abort is simple, because it need not work when anything is wrong: it stops, and another one
+//! goes on. What has to be right is the way from one to the next, and that is here, once for all of them.
+//!
+//! # Steps
+//! * S1. A client that is not served in time sends PANIC to all replicas, again and again until it is answered.
+//! * S2. A replica that gets a PANIC, finds evidence of a fault itself, or knows of f+1 others that have stopped, stops
+//!   and sends its signed abort report to all others.
+//! * S3. 2f+1 reports (of a Backup: f+1 equal ones) are a proof. Whoever has it opens the next instance and sends the
+//!   proof to all others (INIT). [`report`] says which history the proof yields and why nothing committed is lost.
+//! * S4. [`opening`] says how a replica comes to that history. Opening an instance freezes all before it, for good
+//!   (D13).
+//! * S5. Whoever speaks to an earlier instance is told which one is active: a replica gets the proof, a client the
+//!   number. A client believes f+1 replicas, and asks again there with the same timestamp.
+//! * S6. A Backup agrees on the history with which it begins: INIT is ordered like a request, the first valid one
+//!   counts, and requests that were ordered before it are held until then (L3).
+//!
+//! # Why it is safe
+//! A request that committed is in every abort history of its instance ([`report`]), so in every history with which the
+//! next one begins, and so on: positions never change their content once somebody was told of it.
+//!
+//! # Deviations from the paper
+//! * There the client collects the reports, carries the history to the next instance, and every client does so for
+//!   itself. Here replicas exchange the reports, as R-Aliph does: two hundred clients would otherwise fetch and carry
+//!   the same proof two hundred times (P11). A client needs f+1 equal words instead of a proof: one of them is a
+//!   correct replica's, which has checked it.
+//! * A report is signed once per instance and names no request (P4).
+//! * INIT is no request of a history, and costs none of k (D14).
 
-use crate::estate::Estate;
+mod ledger;
+mod message;
+pub(crate) mod opening;
+pub mod report;
+mod surroundings;
+
+pub use ledger::Ledger;
+pub use message::{Bodies, FETCH_MAX, Fetch, Panic, Switch, SwitchMessage};
+pub(crate) use opening::Opening;
+pub use report::{AbortHistory, AbortReport, Proof};
+pub use surroundings::Surroundings;
+
+use crate::auth::Signed;
 use crate::machine::Principal;
 use crate::message::Message;
-use crate::protocols::backup::{Backup, Surroundings};
-use crate::protocols::pbft::Pbft;
 use crate::replica::ReplicaTimer;
 use crate::service::Service;
+use alloc::sync::Arc;
 
 /// A protocol instance within a composition.
 pub trait Abortable<S: Service> {
     /// The first input.
     fn start(&mut self, surroundings: &mut Surroundings<'_, S>);
-    /// A message that the boundary verified.
+    /// A message that the boundary verified, for this instance.
     fn message(&mut self, surroundings: &mut Surroundings<'_, S>, from: Principal, message: Message);
     /// A timer came due.
     fn timer(&mut self, surroundings: &mut Surroundings<'_, S>, timer: ReplicaTimer);
     /// Everything that was waiting has been handed over.
     fn pass_end(&mut self, surroundings: &mut Surroundings<'_, S>);
-    /// Service, client table and history.
-    fn estate(&self) -> &Estate<S>;
-    /// Stops for good.
-    fn halt(self) -> Estate<S>;
-}
-
-impl<S: Service> Abortable<S> for Backup<Pbft, S> {
-    fn start(&mut self, surroundings: &mut Surroundings<'_, S>) {
-        Self::start(self, surroundings);
-    }
-
-    fn message(&mut self, surroundings: &mut Surroundings<'_, S>, from: Principal, message: Message) {
-        Self::message(self, surroundings, from, message);
-    }
-
-    fn timer(&mut self, surroundings: &mut Surroundings<'_, S>, timer: ReplicaTimer) {
-        match timer {
-            ReplicaTimer::Pbft(timer) => self.order_timer(surroundings, timer),
-            ReplicaTimer::Transfer => self.on_transfer_timeout(surroundings),
-        }
-    }
-
-    fn pass_end(&mut self, surroundings: &mut Surroundings<'_, S>) {
-        Self::pass_end(self, surroundings);
-    }
-
-    fn estate(&self) -> &Estate<S> {
-        Self::estate(self)
-    }
-
-    fn halt(self) -> Estate<S> {
-        Self::halt(self)
-    }
+    /// Stops in this instance, unless it only ends by itself.
+    fn stop(&mut self, surroundings: &mut Surroundings<'_, S>, reason: &'static str);
+    /// The abort report, once stopped.
+    fn report(&self) -> Option<&Arc<Signed<AbortReport>>>;
+    /// State and history.
+    fn ledger(&self) -> &Ledger<S>;
+    /// Hands everything on: nothing of this instance can speak any more.
+    fn halt(self) -> Ledger<S>;
 }

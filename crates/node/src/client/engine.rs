@@ -8,7 +8,6 @@ use bezant_core::client::{Answer, Client as Logical, ClientTimer, Completed, Com
 use bezant_core::cluster::{ClientId, Cluster, IdentityId, ReplicaId, Timestamp};
 use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
 use bezant_core::message::Message;
-use bezant_core::wire::Wire;
 use bytes::Bytes;
 use mio::Waker;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -346,10 +345,7 @@ impl<D: Driver> Engine<D> {
     fn on_frame(&mut self, _link: LinkId, from: ReplicaId, frame: Bytes) {
         let opened = Message::open(frame, Principal::Replica(from), &self.cluster, &self.keyring);
         let session = match &opened {
-            Ok(incoming) => match &*incoming.message {
-                Message::Reply(reply) => reply.client.session.checked_sub(self.first_session),
-                _ => None,
-            },
+            Ok(incoming) => incoming.message.addressee().and_then(|id| id.session.checked_sub(self.first_session)),
             Err(_) => None,
         };
         match (opened, session) {
@@ -446,16 +442,20 @@ impl<D: Driver> Engine<D> {
 
     /// Clients send requests only; those carry their own authentication and are the same for every receiver.
     fn send(&mut self, session: usize, to: Destination, message: &Message) {
-        self.encoded.clear();
-        message.encode(&mut self.encoded);
         let dialers = &self.dialers[session / self.sessions_per_connection];
         let receivers = match to {
-            Destination::Replica(id) => dialers.get(id.0 as usize..=id.0 as usize).unwrap_or_default(),
-            Destination::Replicas => dialers,
-            Destination::Client(_) => &[],
+            Destination::Replica(id) => id.0 as usize..(id.0 as usize + 1).min(dialers.len()),
+            Destination::Replicas => 0..dialers.len(),
+            Destination::Client(_) => 0..0,
         };
-        for link in receivers.iter().filter_map(Dialer::link) {
-            self.hub.send(link, &[&self.encoded]);
+        let links = receivers.filter_map(|id| Some((ReplicaId(id as u8), dialers[id].link()?)));
+        let ids = links.clone().map(|(id, _)| Principal::Replica(id));
+        self.encoded.clear();
+        let mut tags = Vec::new();
+        message.seal(&self.keyring, ids, &mut self.encoded, |_, tag| tags.push(tag));
+        for ((_, link), tag) in links.zip(&tags) {
+            let tag = tag.as_ref().map_or(&[][..], |tag| tag.as_bytes());
+            self.hub.send(link, &[&self.encoded, tag]);
         }
     }
 

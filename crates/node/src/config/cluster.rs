@@ -6,19 +6,10 @@ use super::{Address, ConfigError, read};
 use crate::keys::{from_hex, to_hex};
 use bezant_core::auth::{Ed25519, PublicKey, PublicKeys, SecretKey, Suite};
 use bezant_core::cluster::{ClientAuth, Cluster, IdentityId, Limits, ReplicaId};
+use bezant_core::compositions::Protocol;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
-
-/// Which protocol orders requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Protocol {
-    /// PBFT, as `backup(pbft, k = ∞)`.
-    #[default]
-    Pbft,
-    /// One server without protection.
-    Unreplicated,
-}
 
 /// How links are protected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,7 +77,6 @@ fn choose<T: Copy + Default>(section: &Section, key: &str, words: &[&str], value
     place.map_or(T::default(), |place| values[place])
 }
 
-const PROTOCOL_VALUES: &[Protocol] = &[Protocol::Pbft, Protocol::Unreplicated];
 const CLIENT_AUTH_VALUES: &[ClientAuth] = &[ClientAuth::Mac, ClientAuth::Hybrid, ClientAuth::Signature];
 const CHANNEL_VALUES: &[Channel] = &[Channel::Tls, Channel::Plain];
 
@@ -118,7 +108,7 @@ impl ClusterConfig {
             cluster_id: top.text("cluster_id").and_then(from_hex).expect("checked against the table"),
             name: top.text("name").unwrap_or("bezant").to_owned(),
             f,
-            protocol: choose(top, "protocol", PROTOCOLS, PROTOCOL_VALUES),
+            protocol: choose(top, "protocol", PROTOCOLS, Protocol::ALL),
             client_auth: choose(top, "client_auth", CLIENT_AUTHS, CLIENT_AUTH_VALUES),
             channel: choose(top, "channel", CHANNELS, CHANNEL_VALUES),
             limits,
@@ -129,8 +119,8 @@ impl ClusterConfig {
             return Err(document.error(top.line_of("cluster_id"), "`cluster_id` is a placeholder: use random bytes"));
         }
         config.cluster().map_err(|error| document.error(top.line_of("f"), error))?;
-        if config.protocol == Protocol::Unreplicated && config.replicas.len() != 1 {
-            let message = "`protocol = \"unreplicated\"` is for exactly one replica";
+        if let Some(objection) = config.protocol.objection(&config.to_cluster()) {
+            let message = format!("`protocol = \"{}\"`: {objection}", config.protocol);
             return Err(document.error(top.line_of("protocol"), message));
         }
         Ok(config)
@@ -138,7 +128,8 @@ impl ClusterConfig {
 
     fn cluster(&self) -> Result<Cluster, String> {
         let (n, limits) = (self.replicas.len(), self.limits.clone());
-        Cluster::new(self.cluster_id, n, self.f, self.client_auth, limits).map_err(|error| error.to_string())
+        let cluster = Cluster::new(self.cluster_id, n, self.f, self.client_auth, limits);
+        cluster.map(|cluster| cluster.with_protocol(self.protocol)).map_err(|error| error.to_string())
     }
 
     /// The parameters as the machines take them.
@@ -176,8 +167,7 @@ impl ClusterConfig {
         line(format_args!("cluster_id = \"{}\"", to_hex(&self.cluster_id)));
         line(format_args!("name = {}", quoted(&self.name)));
         line(format_args!("f = {}", self.f));
-        let place = PROTOCOL_VALUES.iter().position(|value| *value == self.protocol);
-        line(format_args!("protocol = \"{}\"", word(PROTOCOLS, place)));
+        line(format_args!("protocol = \"{}\"", self.protocol));
         let place = CLIENT_AUTH_VALUES.iter().position(|value| *value == self.client_auth);
         line(format_args!("client_auth = \"{}\"", word(CLIENT_AUTHS, place)));
         let place = CHANNEL_VALUES.iter().position(|value| *value == self.channel);

@@ -13,7 +13,8 @@ mod testnet;
 mod tests;
 
 pub use address::Address;
-pub use cluster::{Channel, ClusterConfig, IdentityEntry, Protocol, ReplicaEntry};
+pub use bezant_core::compositions::Protocol;
+pub use cluster::{Channel, ClusterConfig, IdentityEntry, ReplicaEntry};
 pub use node::{Durability, LogFormat, NodeConfig, ServiceKind};
 pub use testnet::{Testnet, TestnetError, testnet};
 

@@ -194,7 +194,7 @@ const REPLICA: Kind = Kind::Number { min: 0, max: REPLICAS_MAX as u64 - 1, unit:
 const F: Kind = Kind::Number { min: 0, max: (REPLICAS_MAX as u64 - 1) / 3, unit: "replicas" };
 const IDENTITY: Kind = Kind::Number { min: 0, max: u32::MAX as u64, unit: "identity" };
 
-pub(super) const PROTOCOLS: &[&str] = &["pbft", "unreplicated"];
+pub(super) const PROTOCOLS: &[&str] = &["pbft", "quorum", "zlight", "chain", "azyzzyva", "aliph", "unreplicated"];
 pub(super) const CLIENT_AUTHS: &[&str] = &["mac", "hybrid", "signature"];
 pub(super) const CHANNELS: &[&str] = &["tls", "plain"];
 pub(super) const DURABILITIES: &[&str] = &["sync", "memory"];

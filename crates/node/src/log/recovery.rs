@@ -9,7 +9,7 @@ use super::{Log, OpenError, Options, Recovered};
 use crate::snapshot::{self, SnapshotError};
 use bezant_core::checkpoint::Snapshot;
 use bezant_core::protocols::pbft::PbftRecord;
-use bezant_core::replica::LogRecord;
+use bezant_core::replica::{InstanceRecord, LogRecord};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -214,7 +214,7 @@ fn read_segments(
 
 /// Whether the replica lost an earlier log and has not yet written down from where on it may vote.
 fn is_lost(segments: &[Segment]) -> bool {
-    let abstains = |record: &LogRecord| matches!(record.record, PbftRecord::Abstain(_));
+    let abstains = |record: &LogRecord| matches!(record.record, InstanceRecord::Pbft(PbftRecord::Abstain(_)));
     segments.last().is_some_and(|last| last.header.lost)
         && !segments.iter().any(|segment| segment.records.iter().any(abstains))
 }

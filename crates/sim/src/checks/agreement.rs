@@ -1,7 +1,7 @@
 //! Agreement: at one position all correct replicas execute the same batch, after the same history.
 
 use super::{Check, Event};
-use bezant_core::cluster::{ReplicaId, Sequence};
+use bezant_core::cluster::{InstanceId, ReplicaId, Sequence};
 use bezant_core::digest::Digest;
 use bezant_core::replica::Notice;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub struct Agreement {
     /// What was executed first at each position, and by whom.
-    executed: BTreeMap<Sequence, (ReplicaId, Digest, Digest)>,
+    executed: BTreeMap<(InstanceId, Sequence), (ReplicaId, Digest, Digest)>,
 }
 
 impl Check for Agreement {
@@ -19,8 +19,11 @@ impl Check for Agreement {
     }
 
     fn see(&mut self, _at: u64, event: &Event<'_>) -> Result<(), String> {
-        let Event::Noticed(replica, Notice::Executed { sequence, digest, history, .. }) = event else { return Ok(()) };
-        let (first, batch, after) = self.executed.entry(*sequence).or_insert((*replica, *digest, *history));
+        let Event::Noticed(replica, Notice::Executed { instance, sequence, digest, history, .. }) = event else {
+            return Ok(());
+        };
+        let (first, batch, after) =
+            self.executed.entry((*instance, *sequence)).or_insert((*replica, *digest, *history));
         if batch != digest {
             return Err(format!("at {sequence}, {first} executed {batch:?} and {replica} executed {digest:?}"));
         }

@@ -5,10 +5,11 @@
 
 use super::{Check, Event};
 use bezant_core::auth::Signed;
-use bezant_core::cluster::{ClientId, ReplicaId, Sequence, Timestamp, View};
+use bezant_core::cluster::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::message::{Firmness, Message, Outcome};
+use bezant_core::message::{Firmness, Message, Outcome, Request};
 use bezant_core::protocols::pbft::{PbftMessage, ViewChange, Vote};
+use bezant_core::switching::{Switch, SwitchMessage};
 use bezant_core::wire::Wire;
 use std::collections::BTreeMap;
 
@@ -23,6 +24,9 @@ enum Place {
     Checkpoint(Sequence),
     Decided(Sequence),
     Result(ClientId, Timestamp),
+    Abort,
+    Response(ClientId, Timestamp),
+    Position(u64),
 }
 
 /// What one replica has said.
@@ -108,7 +112,33 @@ impl Statements {
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Contradiction {
-    replicas: BTreeMap<ReplicaId, Statements>,
+    replicas: BTreeMap<(ReplicaId, InstanceId), Statements>,
+    /// Instances in which a replica has said that it stopped.
+    stopped: BTreeMap<ReplicaId, InstanceId>,
+}
+
+fn digest_of(requests: &[Request]) -> Digest {
+    let digests: Vec<u8> = requests.iter().flat_map(|request| request.digest().0).collect();
+    Digest::of(Domain::Trace, &digests)
+}
+
+impl Contradiction {
+    /// Who has said that it stopped says nothing more for that instance (A5).
+    fn stop(&mut self, replica: ReplicaId, instance: InstanceId, message: &Message) -> Result<(), String> {
+        let speaks =
+            matches!(message, Message::Response(_) | Message::Order(_) | Message::Chain(_) | Message::ChainReply(_));
+        match message {
+            Message::Switch(Switch { message: SwitchMessage::Abort(_), .. }) => {
+                let last = self.stopped.entry(replica).or_default();
+                *last = instance.max(*last);
+            }
+            _ if speaks && self.stopped.get(&replica).is_some_and(|stopped| instance <= *stopped) => {
+                return Err(format!("{replica} says {message} after it has said that it stopped"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
 }
 
 impl Check for Contradiction {
@@ -120,12 +150,18 @@ impl Check for Contradiction {
         let (replica, message) = match event {
             Event::Said(replica, message) => (replica, message),
             Event::Forgot(replica) => {
-                self.replicas.entry(*replica).or_default().forget();
+                let of_replica = self.replicas.iter_mut().filter(|((id, _), _)| id == replica);
+                of_replica.for_each(|(_, statements)| statements.forget());
                 return Ok(());
             }
             _ => return Ok(()),
         };
-        let statements = self.replicas.entry(*replica).or_default();
+        let instance = match message {
+            Message::Checkpoint(signed) => signed.value.instance,
+            message => message.instance().unwrap_or_default(),
+        };
+        self.stop(*replica, instance, message)?;
+        let statements = self.replicas.entry((*replica, instance)).or_default();
         match message {
             // View changes of others are passed on: only one's own are one's own statements.
             Message::Ordering(ordering) => match &ordering.message {
@@ -142,6 +178,15 @@ impl Check for Contradiction {
             {
                 statements.say(Place::Result(reply.client, reply.timestamp), reply.outcome.digest())
             }
+            Message::Switch(Switch { message: SwitchMessage::Abort(signed), .. }) => {
+                statements.say(Place::Abort, Digest::of(Domain::Trace, &signed.to_bytes()))
+            }
+            Message::Response(response) => {
+                let place = Place::Response(response.client, response.timestamp);
+                statements.say(place, response.history)
+            }
+            Message::Order(order) => statements.say(Place::Position(order.first), digest_of(&order.requests)),
+            Message::Chain(chain) => statements.say(Place::Position(chain.first), chain.history),
             _ => Ok(()),
         }
         .map_err(|what| format!("{replica} {what}"))

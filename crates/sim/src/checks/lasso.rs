@@ -62,7 +62,9 @@ impl Check for Lasso {
             }
             Event::Reported(replica, report) if self.healed => {
                 self.latest.insert(*replica, (*report).clone());
-                let executed = self.latest.values().map(|report| report.executed.0).sum();
+                // Positions count requests over all instances, and batches where there is only one.
+                let executed =
+                    self.latest.values().map(|r| if r.part.is_empty() { r.executed.0 } else { r.position }).sum();
                 if executed != self.progress.1 || self.open == 0 || self.latest.len() < self.correct {
                     self.progress = (at, executed);
                     self.visits.clear();

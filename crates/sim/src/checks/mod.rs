@@ -3,6 +3,7 @@
 
 mod agreement;
 mod contradiction;
+mod inheritance;
 mod lasso;
 mod linearizability;
 mod memory;
@@ -11,6 +12,7 @@ mod validity;
 
 pub use agreement::Agreement;
 pub use contradiction::Contradiction;
+pub use inheritance::Inheritance;
 pub use lasso::Lasso;
 pub use linearizability::Linearizability;
 pub use memory::Memory;
@@ -18,7 +20,8 @@ pub use roots::Roots;
 pub use validity::Validity;
 
 use crate::workload::{Action, Answer, Key};
-use bezant_core::cluster::{Cluster, ReplicaId};
+use bezant_core::cluster::{Cluster, InstanceId, ReplicaId};
+use bezant_core::digest::Digest;
 use bezant_core::message::{Message, Request};
 use bezant_core::protocols::batch::Batch;
 use bezant_core::replica::{Notice, Report};
@@ -48,6 +51,13 @@ pub enum Event<'a> {
         key: Key,
         /// What.
         action: Action,
+    },
+    /// An honest client accepted an answer that names a history.
+    Committed {
+        /// The instance that answered.
+        instance: InstanceId,
+        /// The history's digest at the answer's position.
+        history: Digest,
     },
     /// A call ended, with `None` if nobody knows whether it was executed.
     Answered(u64, Option<Answer>),
@@ -100,6 +110,7 @@ impl Checks {
             Box::new(Agreement::default()),
             Box::new(Validity::default()),
             Box::new(Contradiction::default()),
+            Box::new(Inheritance::default()),
             Box::new(Roots::default()),
             Box::new(Memory::new(cluster)),
             Box::new(Lasso::new(cluster, correct)),

@@ -1,7 +1,7 @@
 //! Stable checkpoints: one root per position, and no correct replica ever finds that its own state is another.
 
 use super::{Check, Event};
-use bezant_core::cluster::{ReplicaId, Sequence};
+use bezant_core::cluster::{InstanceId, ReplicaId, Sequence};
 use bezant_core::digest::Digest;
 use bezant_core::replica::Notice;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Roots {
-    stable: BTreeMap<Sequence, (ReplicaId, Digest)>,
+    stable: BTreeMap<(InstanceId, Sequence), (ReplicaId, Digest)>,
 }
 
 impl Check for Roots {
@@ -19,8 +19,8 @@ impl Check for Roots {
 
     fn see(&mut self, _at: u64, event: &Event<'_>) -> Result<(), String> {
         match event {
-            Event::Noticed(replica, Notice::Stable { sequence, root }) => {
-                let (first, known) = self.stable.entry(*sequence).or_insert((*replica, *root));
+            Event::Noticed(replica, Notice::Stable { instance, sequence, root }) => {
+                let (first, known) = self.stable.entry((*instance, *sequence)).or_insert((*replica, *root));
                 if known != root {
                     return Err(format!("at {sequence}, the root is {known:?} at {first} and {root:?} at {replica}"));
                 }

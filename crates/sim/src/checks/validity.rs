@@ -1,49 +1,120 @@
-//! Validity and exactly once: what is executed was asked for by a client, and executed no more than once.
+//! Validity and exactly once: what is executed was asked for by a client before, and executed no more than once in its
+//! history.
 //!
-//! The check keeps its own client table: it walks through the executed batches in order, knows which of each batch's
-//! requests a correct replica must have executed, and so what its history must be.
+//! The check keeps every history that a correct replica had, as a tree: each digest with the one before it and the
+//! request between them. Within an instance that orders batches it keeps a client table of its own and walks through
+//! the batches, and so knows what every history must be.
 
 use super::{Check, Event};
-use bezant_core::cluster::{ClientId, Sequence, Timestamp};
+use bezant_core::cluster::{ClientId, InstanceId, Sequence, Timestamp};
 use bezant_core::digest::Digest;
 use bezant_core::protocols::batch::{Batch, Entry};
 use bezant_core::replica::Notice;
 use std::collections::BTreeMap;
+
+/// An instance that orders batches.
+#[derive(Debug, Default)]
+struct Ordered {
+    last: BTreeMap<ClientId, Timestamp>,
+    /// The history after each batch, from 0: the init history.
+    histories: Vec<Digest>,
+}
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Validity {
     issued: BTreeMap<Digest, (ClientId, Timestamp)>,
     /// The digests of the requests in each batch that was ever seen.
-    batches: BTreeMap<Digest, Vec<Digest>>,
-    last: BTreeMap<ClientId, Timestamp>,
-    /// The history after each position, from 1.
-    histories: Vec<Digest>,
+    batches: BTreeMap<Digest, Vec<(ClientId, Digest)>>,
+    /// Histories: the one before, and the request.
+    tree: BTreeMap<Digest, (Digest, ClientId, Timestamp)>,
+    instances: BTreeMap<InstanceId, Ordered>,
 }
 
 impl Validity {
-    /// Executes the next batch on the model.
-    fn advance(&mut self, sequence: Sequence, digest: Digest) -> Result<(), String> {
-        let mut history = self.histories.last().copied().unwrap_or(Digest::ZERO);
-        if digest == Batch::null().digest() {
-            self.histories.push(history);
+    fn issued(&self, request: Digest) -> Result<(ClientId, Timestamp), String> {
+        self.issued
+            .get(&request)
+            .copied()
+            .ok_or_else(|| format!("request {request:?} was executed that no client made"))
+    }
+
+    /// The last request of each client in a history.
+    fn table(&self, mut history: Digest) -> BTreeMap<ClientId, Timestamp> {
+        let mut table: BTreeMap<ClientId, Timestamp> = BTreeMap::new();
+        while let Some((before, client, timestamp)) = self.tree.get(&history) {
+            table.entry(*client).or_insert(*timestamp);
+            history = *before;
+        }
+        table
+    }
+
+    /// A replica that speculates has executed one request more.
+    fn logged(&mut self, request: Digest, before: Digest, history: Digest) -> Result<(), String> {
+        let (client, timestamp) = self.issued(request)?;
+        if self.tree.contains_key(&history) {
             return Ok(());
         }
-        let Some(requests) = self.batches.get(&digest) else {
-            return Err(format!("the batch {digest:?} executed at {sequence} was never proposed by anybody"));
-        };
-        for request in requests {
-            let Some((client, timestamp)) = self.issued.get(request) else {
-                return Err(format!("at {sequence}, request {request:?} was executed that no client made"));
+        if self.table(before).get(&client).is_some_and(|last| *last >= timestamp) {
+            return Err(format!("{client} {timestamp} was executed, and is executed again at {history:?} (A4)"));
+        }
+        self.tree.insert(history, (before, client, timestamp));
+        Ok(())
+    }
+
+    /// Executes the next batch of an instance on the model. The last batch may be cut short: `until` is where.
+    fn advance(&mut self, instance: InstanceId, digest: Digest, until: Digest) -> Result<(), String> {
+        let mut ordered = self.instances.remove(&instance).unwrap_or_default();
+        let mut history = ordered.histories.last().copied().unwrap_or(Digest::ZERO);
+        if digest != Batch::null().digest() {
+            let Some(requests) = self.batches.get(&digest).cloned() else {
+                return Err(format!("the batch {digest:?} was never proposed by anybody"));
             };
-            let last = self.last.entry(*client).or_default();
-            if *timestamp > *last {
-                *last = *timestamp;
-                history = history.chain(*request);
+            for (client, request) in requests {
+                if client.identity == bezant_core::message::SYSTEM || (instance.0 > 1 && history == until) {
+                    continue;
+                }
+                let (client, timestamp) = self.issued(request)?;
+                let last = ordered.last.entry(client).or_default();
+                if timestamp > *last {
+                    *last = timestamp;
+                    let before = history;
+                    history = history.chain(request);
+                    self.tree.insert(history, (before, client, timestamp));
+                }
             }
         }
-        self.histories.push(history);
+        ordered.histories.push(history);
+        self.instances.insert(instance, ordered);
         Ok(())
+    }
+
+    fn executed(
+        &mut self,
+        instance: InstanceId,
+        sequence: Sequence,
+        digest: Digest,
+        history: Digest,
+    ) -> Result<(), String> {
+        if self.instances.is_empty() {
+            self.begin(InstanceId(1), Digest::ZERO);
+        }
+        let known = self.instances.get(&instance).map_or(0, |ordered| ordered.histories.len() as u64);
+        if sequence.0 > known {
+            return Err(format!("{sequence} was executed while nobody had executed {}", Sequence(known)));
+        }
+        if sequence.0 == known {
+            self.advance(instance, digest, history).map_err(|what| format!("at {sequence}, {what}"))?;
+        }
+        if self.instances[&instance].histories[sequence.0 as usize] != history {
+            return Err(format!("at {sequence} not each request was executed once, in order"));
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, instance: InstanceId, history: Digest) {
+        let last = self.table(history);
+        self.instances.entry(instance).or_insert_with(|| Ordered { last, histories: vec![history] });
     }
 }
 
@@ -58,21 +129,20 @@ impl Check for Validity {
                 self.issued.entry(request.digest()).or_insert((request.client, request.timestamp));
             }
             Event::Batch(batch) => {
-                let digests = || batch.entries.iter().map(Entry::digest).collect();
+                let digests = || batch.entries.iter().map(|entry| (entry.client(), Entry::digest(entry))).collect();
                 self.batches.entry(batch.digest()).or_insert_with(digests);
             }
-            Event::Noticed(replica, Notice::Executed { sequence, digest, history, .. }) => {
-                let executed = Sequence(self.histories.len() as u64);
-                if *sequence > executed.next() {
-                    return Err(format!("{replica} executed {sequence} while nobody had executed {}", executed.next()));
+            Event::Noticed(replica, notice) => match notice {
+                Notice::Executed { instance, sequence, digest, history, .. } => {
+                    self.executed(*instance, *sequence, *digest, *history)
+                        .map_err(|what| format!("{replica}: {what}"))?;
                 }
-                if *sequence == executed.next() {
-                    self.advance(*sequence, *digest)?;
+                Notice::Logged { request, before, history, .. } => {
+                    self.logged(*request, *before, *history).map_err(|what| format!("{replica}: {what}"))?;
                 }
-                if self.histories[sequence.0 as usize - 1] != *history {
-                    return Err(format!("at {sequence}, {replica} did not execute each request once, in order"));
-                }
-            }
+                Notice::Begun { instance, history, .. } => self.begin(*instance, *history),
+                _ => {}
+            },
             _ => {}
         }
         Ok(())

@@ -9,7 +9,7 @@ use crate::files;
 use crate::quit;
 use bezant_core::cluster::ClientAuth;
 use bezant_node::client::ClientOptions;
-use bezant_node::config::{self, Channel, ClusterConfig, ServiceKind, Testnet};
+use bezant_node::config::{Channel, ClusterConfig, ServiceKind, Testnet};
 use bezant_perf::figures::{Figures, Settings, Usage};
 use bezant_perf::load::{Load, Workload};
 use std::fmt;
@@ -48,18 +48,15 @@ impl fmt::Display for Subject {
 impl Subject {
     const fn replicas(&self) -> (usize, usize) {
         match self.protocol {
-            ProtocolName::Pbft => (3 * self.f as usize + 1, self.f as usize),
             ProtocolName::Unreplicated => (1, 0),
+            _ => (3 * self.f as usize + 1, self.f as usize),
         }
     }
 
     /// As the figures name it: what the cluster's file says, and the rest.
     const fn settings(&self, config: &ClusterConfig, n: usize) -> Settings {
         Settings {
-            protocol: match config.protocol {
-                config::Protocol::Pbft => "pbft",
-                config::Protocol::Unreplicated => "unreplicated",
-            },
+            protocol: config.protocol.name(),
             n,
             f: config.f,
             clients: self.clients,

@@ -1,26 +1,27 @@
 //! What replicas say to one another in a transfer, and how to answer.
 
 use crate::checkpoint::{NodeContent, NodeId, Tree};
-use crate::cluster::Sequence;
+use crate::digest::Digest;
 use crate::service::{PAGE_BYTES_MAX, PageNumber};
 use crate::wire::{Reader, Wire, WireError, encode_payload};
 use alloc::vec::Vec;
 use bytes::Bytes;
 
-/// A request or an answer. All name the checkpoint whose version of the state is meant.
+/// A request or an answer. All name the version of the state that is meant by its root: whatever instance counts
+/// batches from wherever, that is unambiguous.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransferMessage {
     /// Which children does this node have?
     FetchNode {
         /// The version.
-        sequence: Sequence,
+        version: Digest,
         /// The node.
         node: NodeId,
     },
     /// These.
     Node {
         /// The version.
-        sequence: Sequence,
+        version: Digest,
         /// The node.
         node: NodeId,
         /// The digests of its children.
@@ -29,14 +30,14 @@ pub enum TransferMessage {
     /// What is on this page?
     FetchPage {
         /// The version.
-        sequence: Sequence,
+        version: Digest,
         /// The page.
         number: PageNumber,
     },
     /// This.
     Page {
         /// The version.
-        sequence: Sequence,
+        version: Digest,
         /// The page.
         number: PageNumber,
         /// What is on it, at most [`PAGE_BYTES_MAX`].
@@ -45,51 +46,51 @@ pub enum TransferMessage {
     /// The answer to either request of a replica that does not have the version, or not any more.
     Gone {
         /// The version.
-        sequence: Sequence,
+        version: Digest,
     },
 }
 
 impl Wire for TransferMessage {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::FetchNode { sequence, node } => {
+            Self::FetchNode { version, node } => {
                 out.push(1);
-                sequence.encode(out);
+                version.encode(out);
                 node.encode(out);
             }
-            Self::Node { sequence, node, content } => {
+            Self::Node { version, node, content } => {
                 out.push(2);
-                sequence.encode(out);
+                version.encode(out);
                 node.encode(out);
                 content.encode(out);
             }
-            Self::FetchPage { sequence, number } => {
+            Self::FetchPage { version, number } => {
                 out.push(3);
-                sequence.encode(out);
+                version.encode(out);
                 number.encode(out);
             }
-            Self::Page { sequence, number, content } => {
+            Self::Page { version, number, content } => {
                 out.push(4);
-                sequence.encode(out);
+                version.encode(out);
                 number.encode(out);
                 encode_payload(content, out);
             }
-            Self::Gone { sequence } => {
+            Self::Gone { version } => {
                 out.push(5);
-                sequence.encode(out);
+                version.encode(out);
             }
         }
     }
 
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         let tag = reader.tag()?;
-        let sequence = Wire::decode(reader)?;
+        let version = Wire::decode(reader)?;
         match tag {
-            1 => Ok(Self::FetchNode { sequence, node: Wire::decode(reader)? }),
-            2 => Ok(Self::Node { sequence, node: Wire::decode(reader)?, content: Wire::decode(reader)? }),
-            3 => Ok(Self::FetchPage { sequence, number: Wire::decode(reader)? }),
-            4 => Ok(Self::Page { sequence, number: Wire::decode(reader)?, content: reader.payload(PAGE_BYTES_MAX)? }),
-            5 => Ok(Self::Gone { sequence }),
+            1 => Ok(Self::FetchNode { version, node: Wire::decode(reader)? }),
+            2 => Ok(Self::Node { version, node: Wire::decode(reader)?, content: Wire::decode(reader)? }),
+            3 => Ok(Self::FetchPage { version, number: Wire::decode(reader)? }),
+            4 => Ok(Self::Page { version, number: Wire::decode(reader)?, content: reader.payload(PAGE_BYTES_MAX)? }),
+            5 => Ok(Self::Gone { version }),
             _ => Err(WireError::UnknownTag),
         }
     }
@@ -99,18 +100,18 @@ impl Wire for TransferMessage {
 /// asks for what the version does not have, which nobody who fetches it would.
 pub fn serve<'a>(
     message: &TransferMessage,
-    lookup: impl FnOnce(Sequence) -> Option<&'a Tree>,
+    lookup: impl FnOnce(Digest) -> Option<&'a Tree>,
 ) -> Option<TransferMessage> {
-    let (TransferMessage::FetchNode { sequence, .. } | TransferMessage::FetchPage { sequence, .. }) = *message else {
+    let (TransferMessage::FetchNode { version, .. } | TransferMessage::FetchPage { version, .. }) = *message else {
         return None;
     };
-    let Some(tree) = lookup(sequence) else { return Some(TransferMessage::Gone { sequence }) };
+    let Some(tree) = lookup(version) else { return Some(TransferMessage::Gone { version }) };
     match *message {
         TransferMessage::FetchNode { node, .. } => {
-            tree.node(node).map(|content| TransferMessage::Node { sequence, node, content })
+            tree.node(node).map(|content| TransferMessage::Node { version, node, content })
         }
         TransferMessage::FetchPage { number, .. } => {
-            tree.get(number).cloned().map(|content| TransferMessage::Page { sequence, number, content })
+            tree.get(number).cloned().map(|content| TransferMessage::Page { version, number, content })
         }
         _ => None,
     }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::checkpoint::genesis;
 use crate::cluster::InstanceId;
+use crate::cluster::Sequence;
 use crate::service::PAGE_BYTES_MAX;
 use crate::wire::{Wire, WireError};
 use alloc::vec;
@@ -45,8 +46,8 @@ fn almost_too_slow(answer: TransferMessage) -> Option<(TransferMessage, Duration
 
 fn gone(answer: TransferMessage) -> Option<(TransferMessage, Duration)> {
     match answer {
-        TransferMessage::Node { sequence, .. } | TransferMessage::Page { sequence, .. } => {
-            honest(TransferMessage::Gone { sequence })
+        TransferMessage::Node { version, .. } | TransferMessage::Page { version, .. } => {
+            honest(TransferMessage::Gone { version })
         }
         other => honest(other),
     }
@@ -54,7 +55,7 @@ fn gone(answer: TransferMessage) -> Option<(TransferMessage, Duration)> {
 
 fn with_page(answer: TransferMessage, content: Bytes) -> Option<(TransferMessage, Duration)> {
     match answer {
-        TransferMessage::Page { sequence, number, .. } => honest(TransferMessage::Page { sequence, number, content }),
+        TransferMessage::Page { version, number, .. } => honest(TransferMessage::Page { version, number, content }),
         other => honest(other),
     }
 }
@@ -69,8 +70,8 @@ fn huge_page(answer: TransferMessage) -> Option<(TransferMessage, Duration)> {
 
 fn another_page(answer: TransferMessage) -> Option<(TransferMessage, Duration)> {
     match answer {
-        TransferMessage::Page { sequence, number, content } => {
-            honest(TransferMessage::Page { sequence, number: number + 1, content })
+        TransferMessage::Page { version, number, content } => {
+            honest(TransferMessage::Page { version, number: number + 1, content })
         }
         other => honest(other),
     }
@@ -79,10 +80,10 @@ fn another_page(answer: TransferMessage) -> Option<(TransferMessage, Duration)> 
 /// Every node has 64 children, all unknown: a tree that would never end.
 fn endless_tree(answer: TransferMessage) -> Option<(TransferMessage, Duration)> {
     match answer {
-        TransferMessage::Node { sequence, node, .. } => {
+        TransferMessage::Node { version, node, .. } => {
             let mut bytes = u64::MAX.to_bytes();
             bytes.extend((0..NODE_CHILDREN * 32).map(|i| i as u8 | 1));
-            honest(TransferMessage::Node { sequence, node, content: NodeContent::from_bytes(bytes.into()).unwrap() })
+            honest(TransferMessage::Node { version, node, content: NodeContent::from_bytes(bytes.into()).unwrap() })
         }
         other => honest(other),
     }
@@ -91,9 +92,9 @@ fn endless_tree(answer: TransferMessage) -> Option<(TransferMessage, Duration)> 
 /// The right content under the name of a node of another level.
 fn wrong_level(answer: TransferMessage) -> Option<(TransferMessage, Duration)> {
     match (answer, NodeId::ROOT.child(1)) {
-        (TransferMessage::Node { sequence, content, node }, ChildId::Node(child)) => {
+        (TransferMessage::Node { version, content, node }, ChildId::Node(child)) => {
             let node = if node == NodeId::ROOT { child } else { NodeId::ROOT };
-            honest(TransferMessage::Node { sequence, node, content })
+            honest(TransferMessage::Node { version, node, content })
         }
         (other, _) => honest(other),
     }
@@ -103,7 +104,7 @@ fn wrong_level(answer: TransferMessage) -> Option<(TransferMessage, Duration)> {
 struct Network {
     now: Instant,
     behaviours: Vec<Behaviour>,
-    versions: BTreeMap<Sequence, Tree>,
+    versions: BTreeMap<Digest, Tree>,
     under_way: BTreeMap<(Instant, u64), (ReplicaId, TransferMessage)>,
     sent: u64,
     asked: BTreeMap<ReplicaId, u64>,
@@ -124,7 +125,7 @@ impl Network {
     }
 
     fn begin(&mut self, target: &Tree, base: Tree) -> Transfer {
-        self.versions.insert(Sequence(1), target.clone());
+        self.versions.insert(target.root(), target.clone());
         Transfer::new(certificate(1, target), base, ME, self.behaviours.len() + 1, PATIENCE)
     }
 
@@ -133,7 +134,7 @@ impl Network {
             self.sent += 1;
             *self.asked.entry(to).or_default() += 1;
             let request = TransferMessage::from_bytes(request.to_bytes().into()).unwrap();
-            let answer = serve(&request, |sequence| self.versions.get(&sequence)).expect("it is there or gone");
+            let answer = serve(&request, |version| self.versions.get(&version)).expect("it is there or gone");
             let answer = self.behaviours[to.0 as usize - 1](answer);
             if let Some((answer, latency)) = answer {
                 let answer = TransferMessage::from_bytes(answer.to_bytes().into()).unwrap();
@@ -286,6 +287,7 @@ fn a_version_that_everybody_discards_is_left_for_a_newer_one_without_starting_ag
     let mut target = tree(0..1000, 1);
     let mut network = Network::new(&[honest, honest, wrong_page]);
     let mut transfer = network.begin(&target, Tree::new());
+    let mut roots = vec![Digest::ZERO, target.root()];
     for sequence in 2..12 {
         for _ in 0..90 {
             network.step(&mut transfer);
@@ -296,8 +298,9 @@ fn a_version_that_everybody_discards_is_left_for_a_newer_one_without_starting_ag
             target.set(number * 190, Some(Bytes::from(vec![sequence as u8])));
         }
         target.seal();
-        network.versions.insert(Sequence(sequence), target.clone());
-        network.versions.remove(&Sequence(sequence - 2));
+        roots.push(target.root());
+        network.versions.insert(target.root(), target.clone());
+        network.versions.remove(&roots[sequence as usize - 2]);
         transfer.retarget(certificate(sequence, &target));
         transfer.retarget(certificate(1, &Tree::new()));
         assert_eq!(transfer.target().value.sequence, Sequence(sequence));
@@ -312,7 +315,7 @@ fn a_version_that_everybody_discards_is_left_for_a_newer_one_without_starting_ag
 fn what_nobody_asked_for_is_rejected() {
     let target = tree(0..3, 1);
     let mut transfer = Transfer::new(certificate(1, &target), Tree::new(), ME, 4, PATIENCE);
-    let root = serve(&TransferMessage::FetchNode { sequence: Sequence(1), node: NodeId::ROOT }, |_| Some(&target));
+    let root = serve(&TransferMessage::FetchNode { version: target.root(), node: NodeId::ROOT }, |_| Some(&target));
     let root = root.unwrap();
     assert_eq!(transfer.on_message(ReplicaId(1), root.clone()), Err(Rejection::Unsolicited));
     let requests = transfer.next_requests(Instant(1), MAX_OUTSTANDING);
@@ -342,40 +345,40 @@ fn a_late_answer_is_used() {
 #[test]
 fn requests_are_answered_from_the_version_asked_for() {
     let target = tree([5], 1);
-    let ask = |message: TransferMessage| serve(&message, |sequence| (sequence == Sequence(1)).then_some(&target));
-    let (sequence, number) = (Sequence(1), 5);
+    let ask = |message: TransferMessage| serve(&message, |version| (version == target.root()).then_some(&target));
+    let (version, number) = (target.root(), 5);
     let content = target.get(5).unwrap().clone();
     assert_eq!(
-        ask(TransferMessage::FetchPage { sequence, number }),
-        Some(TransferMessage::Page { sequence, number, content })
+        ask(TransferMessage::FetchPage { version, number }),
+        Some(TransferMessage::Page { version, number, content })
     );
-    let gone = TransferMessage::Gone { sequence: Sequence(2) };
-    assert_eq!(ask(TransferMessage::FetchPage { sequence: Sequence(2), number }), Some(gone.clone()));
-    assert_eq!(ask(TransferMessage::FetchPage { sequence, number: 6 }), None);
-    assert_eq!(ask(TransferMessage::FetchPage { sequence, number: u32::MAX }), None);
+    let gone = TransferMessage::Gone { version: Digest::ZERO };
+    assert_eq!(ask(TransferMessage::FetchPage { version: Digest::ZERO, number }), Some(gone.clone()));
+    assert_eq!(ask(TransferMessage::FetchPage { version, number: 6 }), None);
+    assert_eq!(ask(TransferMessage::FetchPage { version, number: u32::MAX }), None);
     assert_eq!(ask(gone), None);
 }
 
 #[test]
 fn encodings_read_back_and_are_bounded() {
     let target = tree([5], 1);
-    let (sequence, node, number) = (Sequence(1), NodeId::ROOT, 5);
+    let (version, node, number) = (target.root(), NodeId::ROOT, 5);
     let content = target.node(node).unwrap();
     let messages = [
-        TransferMessage::FetchNode { sequence, node },
-        TransferMessage::Node { sequence, node, content },
-        TransferMessage::FetchPage { sequence, number },
-        TransferMessage::Page { sequence, number, content: Bytes::from(vec![1; PAGE_BYTES_MAX]) },
-        TransferMessage::Gone { sequence },
+        TransferMessage::FetchNode { version, node },
+        TransferMessage::Node { version, node, content },
+        TransferMessage::FetchPage { version, number },
+        TransferMessage::Page { version, number, content: Bytes::from(vec![1; PAGE_BYTES_MAX]) },
+        TransferMessage::Gone { version },
     ];
     for (tag, message) in (1..).zip(messages) {
         assert_eq!(message.to_bytes()[0], tag);
         assert_eq!(TransferMessage::from_bytes(message.to_bytes().into()), Ok(message));
     }
     let content = Bytes::from(vec![1; PAGE_BYTES_MAX + 1]);
-    let huge = TransferMessage::Page { sequence, number, content }.to_bytes();
+    let huge = TransferMessage::Page { version, number, content }.to_bytes();
     assert_eq!(TransferMessage::from_bytes(huge.into()), Err(WireError::TooLong));
-    let mut child_without_digest = TransferMessage::FetchNode { sequence, node }.to_bytes();
+    let mut child_without_digest = TransferMessage::FetchNode { version, node }.to_bytes();
     child_without_digest[0] = 2;
     child_without_digest.extend(1u64.to_bytes());
     child_without_digest.extend(Digest::ZERO.to_bytes());

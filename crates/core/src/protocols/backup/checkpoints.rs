@@ -1,24 +1,25 @@
 //! Checkpoints, stability and state transfer: steps 5 to 7 of the [module](super).
 
-use super::{Backup, Queue, Surroundings, VOTES_PER_REPLICA_MAX};
+use super::{Backup, Init, Queue, VOTES_PER_REPLICA_MAX};
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::transfer::{Transfer, serve};
 use crate::checkpoint::{Checkpoint, Snapshot, TransferMessage, Tree};
-use crate::cluster::ReplicaId;
+use crate::cluster::{ReplicaId, Sequence};
 use crate::machine::{Destination, Principal};
 use crate::message::Message;
 use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;
 use crate::replica::{Notice, Record, ReplicaTimer, SnapshotRecord};
 use crate::service::Service;
+use crate::switching::{Ledger, Surroundings};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Step 5. Take a version of the state and say what its root is.
     pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>) {
-        let sequence = self.estate.executed();
-        let root = self.estate.checkpoint();
+        let sequence = self.ledger.estate.executed();
+        let root = self.ledger.estate.checkpoint();
         if let Some(certificate) = self.ahead.take_if(|ahead| ahead.value.sequence <= sequence) {
             self.on_certificate(s, queue, certificate);
         }
@@ -85,8 +86,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return;
         }
         self.blame(s, &certificate);
-        if sequence > self.estate.executed_for_good() {
-            let far = sequence.0 > self.estate.executed_for_good().0 + s.cluster.window();
+        if sequence > self.executed_for_good() {
+            let far = sequence.0 > self.executed_for_good().0 + s.cluster.window();
             if self.ahead.as_ref().is_none_or(|ahead| ahead.value.sequence < sequence) {
                 if self.ahead.is_none() {
                     s.out.set_timer(ReplicaTimer::Transfer, s.now + s.cluster.limits.status_interval);
@@ -98,7 +99,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             }
             return;
         }
-        let Some(mine) = self.estate.version(sequence).map(Tree::root) else { return };
+        let Some(mine) = self.version(sequence).map(Tree::root) else { return };
         if mine != root {
             s.out.notify(Notice::Diverged { sequence, mine, agreed: root });
             self.ahead = Some(certificate);
@@ -107,15 +108,25 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.make_stable(s, queue, certificate);
     }
 
+    /// The last batch of this instance executed for good. Before it has its init history, the state counts otherwise.
+    fn executed_for_good(&self) -> Sequence {
+        if matches!(self.init, Init::Done) { self.ledger.estate.executed_for_good() } else { Sequence(0) }
+    }
+
+    /// The version of the state after a batch of this instance.
+    fn version(&self, sequence: Sequence) -> Option<&Tree> {
+        self.ledger.estate.version(sequence).filter(|_| matches!(self.init, Init::Done))
+    }
+
     fn make_stable(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, certificate: Certificate<Checkpoint>) {
         let Checkpoint { sequence, root, .. } = certificate.value;
         // The version before stays: somebody may be fetching it.
-        self.estate.forget_versions_before(self.stable.value.sequence);
+        self.ledger.estate.forget_versions_before(self.stable.value.sequence);
         self.stable = certificate.clone();
         for of_replica in self.votes.values_mut() {
             of_replica.retain(|vote| vote.value.sequence > sequence);
         }
-        s.out.notify(Notice::Stable { sequence, root });
+        s.out.notify(Notice::Stable { instance: self.instance, sequence, root });
         self.call(s, queue, |order, context| order.stable(context, &certificate));
         if self.log_bytes > s.cluster.limits.log_bytes_per_snapshot {
             self.save_snapshot(s, certificate, false);
@@ -123,7 +134,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     fn save_snapshot(&mut self, s: &mut Surroundings<'_, S>, certificate: Certificate<Checkpoint>, transferred: bool) {
-        let Some(tree) = self.estate.version(certificate.value.sequence).cloned() else { return };
+        let Some(tree) = self.ledger.estate.version(certificate.value.sequence).cloned() else { return };
         self.log_bytes = 0;
         let instance = self.instance;
         let live = self.order.live_records(s.me).into_iter().map(|record| O::wrap_record(instance, record)).collect();
@@ -151,10 +162,14 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             Some(transfer) if transfer.target().value.sequence >= sequence => return,
             Some(transfer) => transfer.retarget(target),
             None => {
-                let base = self.estate.newest_version().clone();
+                let base = self.ledger.estate.newest_version().clone();
                 let patience = s.cluster.limits.status_interval.doubled(2, s.cluster.limits.view_timeout);
                 self.transfer = Some(Transfer::new(target, base, s.me, s.cluster.n, patience));
             }
+        }
+        if !matches!(self.init, Init::Done) {
+            // That state includes the init history, which others may not keep any more.
+            self.init = Init::Waiting;
         }
         s.out.notify(Notice::Transfer { sequence, received: 0, done: false });
         self.continue_transfer(s);
@@ -163,7 +178,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// The transfer timer: begin what had to wait, and ask again for what did not come.
     pub(crate) fn on_transfer_timeout(&mut self, s: &mut Surroundings<'_, S>) {
         if self.transfer.is_none() {
-            self.ahead.take_if(|ahead| ahead.value.sequence <= self.estate.executed_for_good());
+            let executed = self.executed_for_good();
+            self.ahead.take_if(|ahead| ahead.value.sequence <= executed);
             self.begin_transfer(s);
         }
         self.continue_transfer(s);
@@ -182,9 +198,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// A request for state, or a piece of it.
-    pub(super) fn on_transfer(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, message: TransferMessage) {
-        if let Some(answer) = serve(&message, |sequence| self.estate.version(sequence)) {
+    pub(crate) fn on_transfer(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, message: TransferMessage) {
+        if let Some(answer) = serve(&message, |root| self.ledger.estate.version_with(root)) {
             return s.out.send(Destination::Replica(from), Message::Transfer(answer));
+        }
+        if matches!(self.init, Init::Opening(_)) {
+            return self.on_opening_transfer(s, from, message);
         }
         let Some(transfer) = &mut self.transfer else {
             return s.reject(Principal::Replica(from), Rejection::Unsolicited);
@@ -208,17 +227,18 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     ) {
         let sequence = certificate.value.sequence;
         self.ahead.take_if(|ahead| ahead.value.sequence <= sequence);
-        let diverged = self.estate.version(sequence).is_some_and(|mine| mine.root() != certificate.value.root);
-        if sequence <= self.estate.executed_for_good() && !diverged {
+        let diverged = self.version(sequence).is_some_and(|mine| mine.root() != certificate.value.root);
+        if sequence <= self.executed_for_good() && !diverged {
             return;
         }
-        if self.estate.install(tree).is_err() {
+        if self.ledger.estate.install(tree).is_err() {
             // 2f+1 replicas agree on pages that our service cannot read: it is not the same service.
-            let mine = self.estate.newest_version().root();
+            let mine = self.ledger.estate.newest_version().root();
             return s.out.notify(Notice::Diverged { sequence, mine, agreed: certificate.value.root });
         }
         self.stable = certificate.clone();
-        let Self { order, estate, .. } = self;
+        self.installed_limited(s, &certificate);
+        let Self { order, ledger: Ledger { estate, .. }, .. } = self;
         order.forget_executed(&|client, timestamp| estate.is_executed(client, timestamp));
         let mut queue = Queue::new();
         self.call(s, &mut queue, |order, context| order.installed(context, &certificate));

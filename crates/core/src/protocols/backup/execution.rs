@@ -1,22 +1,16 @@
 //! Requests, reads, deliveries and replies: steps 1 to 4 of the [module](super).
 
-use super::{Backup, Queue, Surroundings};
+use super::{Backup, Queue};
 use crate::clients::Freshness;
-use crate::cluster::{ClientId, Cluster, ReplicaId, Sequence, Timestamp, View};
+use crate::cluster::{Sequence, View};
 use crate::machine::{Destination, Principal};
 use crate::message::{Firmness, Message, Outcome, Refusal, Reply, Request};
+use crate::protocols::speculative::abridged;
 use crate::protocols::total_order::{Delivery, Ordered, TotalOrder};
 use crate::rejection::Rejection;
 use crate::replica::Notice;
 use crate::service::Service;
-
-/// Results up to this size are sent in full by every replica: a digest would not be shorter.
-const RESULT_BYTES_FULL_MAX: usize = 32;
-
-/// The replica that sends the full result of a request; the others send its digest.
-fn designated(cluster: &Cluster, client: ClientId, timestamp: Timestamp) -> ReplicaId {
-    ReplicaId(((u64::from(client.session) + timestamp.0) % cluster.n as u64) as u8)
-}
+use crate::switching::Surroundings;
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Step 1.
@@ -25,15 +19,18 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return s.reject(from, Rejection::WrongInstance);
         }
         let direct = matches!(from, Principal::Client(_));
+        if self.limited {
+            return self.on_request_limited(s, from, request, direct);
+        }
         if request.read_only {
             return if direct { self.on_read(s, request) } else { s.reject(from, Rejection::WrongSender) };
         }
-        match self.estate.freshness(&request) {
+        match self.ledger.estate.freshness(&request) {
             Freshness::New => self.drive(s, |order, context| order.submit(context, request, direct)),
             Freshness::Last(_) if !direct => {}
             Freshness::Last(entry) => {
                 let (sequence, outcome) = (entry.sequence, entry.outcome.clone());
-                if sequence <= self.estate.executed_for_good() {
+                if sequence <= self.ledger.estate.executed_for_good() {
                     return self.reply(s, &request, self.order.view(), sequence, Firmness::Final, outcome);
                 }
                 self.reply(s, &request, self.tentative_view, sequence, Firmness::Tentative, outcome);
@@ -61,15 +58,15 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// Whether the state holds everything that this replica helped to acknowledge, and nothing that may be undone.
     fn may_answer_reads(&self) -> bool {
-        !self.estate.is_tentative() && self.estate.executed() >= self.promised
+        !self.ledger.estate.is_tentative() && self.ledger.estate.executed() >= self.promised
     }
 
     fn answer_read(&self, s: &mut Surroundings<'_, S>, request: &Request) {
-        let outcome = match self.estate.service().query(&request.operation) {
+        let outcome = match self.ledger.estate.service().query(&request.operation) {
             Ok(result) => Outcome::Done(result),
             Err(_) => Outcome::Refused(Refusal::NotReadOnly),
         };
-        self.reply(s, request, self.order.view(), self.estate.executed(), Firmness::Read, outcome);
+        self.reply(s, request, self.order.view(), self.ledger.estate.executed(), Firmness::Read, outcome);
     }
 
     fn answer_waiting_reads(&mut self, s: &mut Surroundings<'_, S>) {
@@ -81,7 +78,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    fn reply(
+    pub(super) fn reply(
         &self,
         s: &mut Surroundings<'_, S>,
         request: &Request,
@@ -98,6 +95,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Steps 3 and 4.
     pub(super) fn on_delivery(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, delivery: Delivery) {
         match delivery {
+            // D12: what a limited Backup says must be final.
+            Delivery::Tentative(_) if self.limited => {}
+            Delivery::Final(ordered) if self.limited => self.on_final_limited(s, queue, ordered),
             Delivery::Tentative(ordered) => {
                 self.tentative_view = ordered.view;
                 self.execute(s, ordered, Firmness::Tentative);
@@ -105,14 +105,14 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             Delivery::Final(ordered) => {
                 self.finalise(s, ordered);
                 self.answer_waiting_reads(s);
-                if s.cluster.is_checkpoint(self.estate.executed()) {
+                if s.cluster.is_checkpoint(self.ledger.estate.executed()) {
                     self.take_checkpoint(s, queue);
                 }
             }
             Delivery::Undo => {
-                if self.estate.is_tentative() {
-                    self.estate.undo(s.cluster).expect("the service accepts the pages that it saved itself");
-                    s.out.notify(Notice::RolledBack { to: self.estate.executed() });
+                if self.ledger.estate.is_tentative() {
+                    self.ledger.estate.undo(s.cluster).expect("the service accepts the pages that it saved itself");
+                    s.out.notify(Notice::RolledBack { to: self.ledger.estate.executed() });
                 }
                 self.answer_waiting_reads(s);
             }
@@ -120,42 +120,42 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    fn finalise(&mut self, s: &mut Surroundings<'_, S>, ordered: Ordered) {
+    pub(super) fn finalise(&mut self, s: &mut Surroundings<'_, S>, ordered: Ordered) {
         let sequence = ordered.sequence;
         let (digest, requests) = (ordered.batch.digest(), ordered.batch.entries.len());
         for request in ordered.requests() {
             self.order.executed(request.client, request.timestamp);
         }
-        if self.estate.is_tentative() {
-            assert_eq!(self.estate.tentative_digest(), Some(digest), "another batch was executed tentatively");
-            self.estate.confirm();
+        if self.ledger.estate.is_tentative() {
+            assert_eq!(self.ledger.estate.tentative_digest(), Some(digest), "another batch was executed tentatively");
+            self.ledger.estate.confirm();
         } else {
             self.execute(s, ordered, Firmness::Final);
         }
-        s.out.notify(Notice::Executed { sequence, digest, history: self.estate.history(), requests });
+        s.out.notify(Notice::Executed {
+            instance: self.instance,
+            sequence,
+            digest,
+            history: self.ledger.estate.history(),
+            requests,
+        });
     }
 
     fn execute(&mut self, s: &mut Surroundings<'_, S>, ordered: Ordered, firmness: Firmness) {
         let (sequence, view, instance) = (ordered.sequence, ordered.view, self.instance);
-        let (cluster, me) = (s.cluster, s.me);
+        let (cluster, me, limited) = (s.cluster, s.me, self.limited);
         let out = &mut *s.out;
-        let executed = self.estate.execute(cluster, ordered, firmness == Firmness::Final, |request, outcome, now| {
-            if !now {
-                // Answered when it was executed; its client asks again if it needs to.
-                return;
-            }
-            let Request { client, timestamp, .. } = *request;
-            let outcome = match outcome {
-                Outcome::Done(result)
-                    if result.len() > RESULT_BYTES_FULL_MAX && designated(cluster, client, timestamp) != me =>
-                {
-                    Outcome::DoneDigest(outcome.digest())
+        let executed =
+            self.ledger.estate.execute(cluster, ordered, firmness == Firmness::Final, |request, outcome, now| {
+                if !now && !limited {
+                    // Answered when it was executed; its client asks again if it needs to.
+                    return;
                 }
-                outcome => outcome.clone(),
-            };
-            let reply = Reply { instance, view, sequence, client, timestamp, firmness, outcome };
-            out.send(Destination::Client(client), Message::Reply(reply));
-        });
+                let Request { client, timestamp, .. } = *request;
+                let outcome = abridged(cluster, me, client, timestamp, outcome);
+                let reply = Reply { instance, view, sequence, client, timestamp, firmness, outcome };
+                out.send(Destination::Client(client), Message::Reply(reply));
+            });
         self.requests_executed += executed as u64;
     }
 }

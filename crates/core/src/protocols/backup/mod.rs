@@ -38,58 +38,47 @@
 
 mod checkpoints;
 mod execution;
+mod limited;
 
-use crate::auth::{Certificate, Keyring, Signed};
+use crate::auth::{Certificate, Signed};
 use crate::checkpoint::{Checkpoint, transfer::Transfer};
-use crate::cluster::{Cluster, InstanceId, ReplicaId, Sequence, View};
-use crate::estate::Estate;
-use crate::machine::{Destination, Instant, Outbox, Principal};
+use crate::cluster::{InstanceId, ReplicaId, Sequence, View};
+use crate::machine::{Destination, Principal};
 use crate::message::{Message, Request};
+use crate::protocols::total_order::Ordered;
 use crate::protocols::total_order::{Context, OrderEffect, TotalOrder};
-use crate::rejection::{Rejection, RejectionCounts};
-use crate::replica::{Record, Replica};
+use crate::rejection::Rejection;
+use crate::replica::{Record, ReplicaTimer};
 use crate::service::Service;
+use crate::switching::{AbortReport, Abortable, Ledger, Opening, Surroundings};
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// How many requests Backup commits before it hands on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quota {
-    /// k = ∞: the last instance of its composition.
-    Unlimited,
-}
-
-/// What surrounds an instance during one step.
-#[derive(Debug)]
-pub struct Surroundings<'a, S: Service> {
-    /// The time.
-    pub now: Instant,
-    /// The cluster.
-    pub cluster: &'a Cluster,
-    /// Our keys.
-    pub keyring: &'a Keyring,
-    /// Who we are.
-    pub me: ReplicaId,
-    /// What was not accepted, by sender.
-    pub rejections: &'a mut BTreeMap<Principal, RejectionCounts>,
-    /// What is to be done.
-    pub out: &'a mut Outbox<Replica<S>>,
-}
-
-impl<S: Service> Surroundings<'_, S> {
-    /// Counts something that was not accepted.
-    pub fn reject(&mut self, from: Principal, reason: Rejection) {
-        self.rejections.entry(from).or_default().add(reason);
-    }
+/// How far a Backup has come with the history that it begins with.
+#[derive(Clone, Debug)]
+enum Init {
+    /// No INIT was delivered yet.
+    Waiting,
+    /// Something of the history is missing.
+    Opening(Box<Opening>),
+    /// It works.
+    Done,
 }
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Backup<O: TotalOrder, S> {
     instance: InstanceId,
-    quota: Quota,
     order: O,
-    estate: Estate<S>,
+    ledger: Ledger<S>,
+    /// Whether it hands on after k requests. Then only final deliveries count, and every read is ordered (D12).
+    limited: bool,
+    init: Init,
+    /// Batches delivered before the init history was there.
+    held: VecDeque<Ordered>,
+    report: Option<Arc<Signed<AbortReport>>>,
     /// The last checkpoint that 2f+1 replicas signed and that this replica has.
     stable: Certificate<Checkpoint>,
     /// CHECKPOINT votes above it: the newest [`VOTES_PER_REPLICA_MAX`] of each replica.
@@ -116,19 +105,16 @@ const VOTES_PER_REPLICA_MAX: usize = 3;
 type Queue<O> = VecDeque<OrderEffect<O>>;
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
-    /// Opens an instance over an estate whose newest version is the one that the certificate names.
-    pub fn open(
-        instance: InstanceId,
-        quota: Quota,
-        order: O,
-        estate: Estate<S>,
-        stable: Certificate<Checkpoint>,
-    ) -> Self {
+    /// The only instance of its composition, over a state whose newest version is the one that the certificate names.
+    pub fn open(instance: InstanceId, order: O, ledger: Ledger<S>, stable: Certificate<Checkpoint>) -> Self {
         Self {
             instance,
-            quota,
             order,
-            estate,
+            ledger,
+            limited: false,
+            init: Init::Done,
+            held: VecDeque::new(),
+            report: None,
             stable,
             votes: BTreeMap::new(),
             ahead: None,
@@ -141,12 +127,6 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// Stops for good and hands the estate on: nothing of this instance can speak any more.
-    pub fn halt(self) -> Estate<S> {
-        let Quota::Unlimited = self.quota;
-        self.estate
-    }
-
     /// The order.
     pub const fn order(&self) -> &O {
         &self.order
@@ -155,11 +135,6 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// The order, for recovery.
     pub(crate) const fn order_mut(&mut self) -> &mut O {
         &mut self.order
-    }
-
-    /// Service, client table, history.
-    pub const fn estate(&self) -> &Estate<S> {
-        &self.estate
     }
 
     /// The last stable checkpoint that this replica has.
@@ -187,7 +162,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     pub fn message(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
         match (message, from) {
             (Message::Request(request), _) => self.on_request(s, from, request),
-            (Message::Checkpoint(vote), Principal::Replica(from)) => self.on_checkpoint(s, from, *vote),
+            (Message::Checkpoint(vote), Principal::Replica(from)) if vote.value.instance == self.instance => {
+                self.on_checkpoint(s, from, *vote);
+            }
             (Message::Transfer(message), Principal::Replica(from)) => self.on_transfer(s, from, message),
             (message, from) => match (O::unwrap_message(message), from) {
                 (Some((instance, message)), Principal::Replica(from)) if instance == self.instance => {
@@ -197,11 +174,6 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 _ => s.reject(from, Rejection::WrongSender),
             },
         }
-    }
-
-    /// A timer of the order.
-    pub fn order_timer(&mut self, s: &mut Surroundings<'_, S>, timer: O::Timer) {
-        self.drive(s, |order, context| order.timer(context, timer));
     }
 
     /// Everything that was waiting has been handed over.
@@ -229,7 +201,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         act: impl FnOnce(&mut O, &mut Context<'_, O>),
     ) {
         let mut effects = Vec::new();
-        let service = self.estate.service();
+        let service = self.ledger.estate.service();
         let validate =
             |proposal: &crate::service::Proposal, request: &Request| service.validate(proposal, &request.operation);
         let mut context = Context {
@@ -274,5 +246,46 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             OrderEffect::Reject(from, reason) => s.reject(Principal::Replica(from), reason),
             OrderEffect::Deliver(delivery) => self.on_delivery(s, queue, delivery),
         }
+    }
+}
+
+impl<O: TotalOrder, S: Service> Abortable<S> for Backup<O, S> {
+    fn start(&mut self, surroundings: &mut Surroundings<'_, S>) {
+        Self::start(self, surroundings);
+    }
+
+    fn message(&mut self, surroundings: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+        Self::message(self, surroundings, from, message);
+    }
+
+    fn timer(&mut self, surroundings: &mut Surroundings<'_, S>, timer: ReplicaTimer) {
+        match timer {
+            ReplicaTimer::Transfer => self.on_transfer_timeout(surroundings),
+            ReplicaTimer::Opening => self.on_opening_timeout(surroundings),
+            timer => {
+                if let Some(timer) = O::unwrap_timer(timer) {
+                    self.drive(surroundings, |order, context| order.timer(context, timer));
+                }
+            }
+        }
+    }
+
+    fn pass_end(&mut self, surroundings: &mut Surroundings<'_, S>) {
+        Self::pass_end(self, surroundings);
+    }
+
+    /// A Backup ends by itself, after k requests.
+    fn stop(&mut self, _surroundings: &mut Surroundings<'_, S>, _reason: &'static str) {}
+
+    fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
+        self.report.as_ref()
+    }
+
+    fn ledger(&self) -> &Ledger<S> {
+        &self.ledger
+    }
+
+    fn halt(self) -> Ledger<S> {
+        self.into_ledger()
     }
 }

@@ -59,6 +59,11 @@ impl Pool {
         Ok(true)
     }
 
+    /// Whose requests wait.
+    pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
+        self.waiting.keys().copied()
+    }
+
     /// Forgets the client's waiting request.
     pub(super) fn remove(&mut self, client: ClientId) {
         if let Some(old) = self.waiting.remove(&client) {

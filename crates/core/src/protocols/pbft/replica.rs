@@ -13,7 +13,7 @@ use crate::message::{Message, Ordering, Request};
 use crate::protocols::batch::{Batch, Reference};
 use crate::protocols::total_order::{Context, Delivery, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
-use crate::replica::{LogRecord, ReplicaTimer};
+use crate::replica::{InstanceRecord, LogRecord, ReplicaTimer};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -114,6 +114,13 @@ impl Pbft {
             view_changes_started: 0,
             logged_stable: None,
         }
+    }
+
+    /// The same, beginning with a later view: so that a faulty replica is not the first primary of every instance.
+    #[must_use]
+    pub fn beginning_with(mut self, view: View) -> Self {
+        self.view = view;
+        self
     }
 
     /// h: the last stable checkpoint.
@@ -304,11 +311,22 @@ impl TotalOrder for Pbft {
     }
 
     fn wrap_record(instance: InstanceId, record: PbftRecord) -> LogRecord {
-        LogRecord { instance, record }
+        LogRecord { instance, record: InstanceRecord::Pbft(record) }
     }
 
     fn wrap_timer(timer: PbftTimer) -> ReplicaTimer {
         ReplicaTimer::Pbft(timer)
+    }
+
+    fn unwrap_timer(timer: ReplicaTimer) -> Option<PbftTimer> {
+        match timer {
+            ReplicaTimer::Pbft(timer) => Some(timer),
+            _ => None,
+        }
+    }
+
+    fn waiting_clients(&self) -> Vec<ClientId> {
+        self.pool.clients().collect()
     }
 
     fn may_vote(&self) -> bool {

@@ -113,7 +113,7 @@ impl Random {
 }
 
 fn log_record(record: PbftRecord) -> LogRecord {
-    LogRecord { instance: InstanceId(1), record }
+    LogRecord { instance: InstanceId(1), record: InstanceRecord::Pbft(record) }
 }
 
 pub(super) fn record(number: u64) -> LogRecord {
@@ -132,7 +132,7 @@ pub(super) fn abstain_record() -> LogRecord {
 
 pub(super) fn numbers(records: &[LogRecord]) -> Vec<u64> {
     let number = |record: &LogRecord| match &record.record {
-        PbftRecord::Prepared(vote) => Some(vote.sequence.0),
+        InstanceRecord::Pbft(PbftRecord::Prepared(vote)) => Some(vote.sequence.0),
         _ => None,
     };
     records.iter().filter_map(number).collect()

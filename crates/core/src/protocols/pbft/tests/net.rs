@@ -8,7 +8,6 @@ use crate::auth::{Ed25519, Keyring, PublicKeys, SecretKey, Suite};
 use crate::checkpoint::Snapshot;
 use crate::client::{Client, ClientTimer, Completed, Completion, Submit};
 use crate::cluster::{ClientAuth, ClientId, Cluster, IdentityId, InstanceId, Limits, ReplicaId};
-use crate::compositions::Protocol;
 use crate::machine::{Destination, Effect, Input, Instant, Machine, Outbox, Principal};
 use crate::message::{Message, Ordering};
 use crate::protocols::pbft::PbftMessage;
@@ -400,7 +399,7 @@ impl<S: Service> Net<S> {
 
 fn config(cluster: &Cluster, id: usize, lost_log: bool) -> ReplicaConfig {
     let keyring = keyring(cluster, r(id as u8));
-    ReplicaConfig { cluster: cluster.clone(), keyring, protocol: Protocol::Pbft, lost_log }
+    ReplicaConfig { cluster: cluster.clone(), keyring, lost_log }
 }
 
 /// The completion of a counter's operation with this result.

@@ -275,7 +275,7 @@ fn described(notice: &Notice) -> String {
             format!("{sequence} {digest:?} is final, {requests} requests")
         }
         Notice::RolledBack { to } => format!("rolls back to {to}"),
-        Notice::Stable { sequence, root } => format!("{sequence} is stable, root {root:?}"),
+        Notice::Stable { sequence, root, .. } => format!("{sequence} is stable, root {root:?}"),
         Notice::Diverged { sequence, .. } => format!("diverged at {sequence}"),
         Notice::ViewEntered { view } => format!("enters {view}"),
         Notice::ViewChangeStarted { view, reason } => format!("leaves for {view}: {reason}"),
@@ -284,6 +284,11 @@ fn described(notice: &Notice) -> String {
             format!("{state} the state at {sequence}, {received} items")
         }
         Notice::Suspicion { replica, reason } => format!("suspects {replica}: {reason}"),
+        Notice::Logged { .. }
+        | Notice::Anchored { .. }
+        | Notice::Stopped { .. }
+        | Notice::Switched { .. }
+        | Notice::Begun { .. } => unreachable!("plain PBFT is one instance"),
     }
 }
 

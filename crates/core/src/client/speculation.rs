@@ -1,0 +1,196 @@
+//! The client's part in instances that may abort, and its way from one to the next: steps 5 to 8 of the
+//! [module](super).
+
+use super::Client;
+use super::call::Key;
+use crate::cluster::{ClientId, InstanceId, ReplicaId, Sequence};
+use crate::compositions::Part;
+use crate::digest::Digest;
+use crate::machine::{Destination, Duration, Instant, Outbox, Principal};
+use crate::message::{Message, Outcome};
+use crate::protocols::chain::{ChainReply, Topology};
+use crate::protocols::speculative::Response;
+use crate::switching::{Panic, Switch, SwitchMessage};
+
+/// The least patience of a client, as a part of `Limits::client_retry`: a busy machine may pause for some milliseconds.
+const PATIENCE_PARTS: u64 = 5;
+
+/// How many times its usual latency a client waits.
+const PATIENCE_FACTOR: u64 = 8;
+
+impl Client {
+    pub(super) fn part(&self) -> Option<Part> {
+        self.cluster.part(self.instance)
+    }
+
+    /// T: how long to wait before asking again, and then before panicking (P12).
+    pub(super) fn patience(&self) -> Duration {
+        let most = self.cluster.limits.client_retry;
+        match self.part() {
+            Some(Part::Backup) | None => most,
+            Some(_) if self.usual_latency == Duration(0) => most,
+            Some(_) => Duration((PATIENCE_FACTOR * self.usual_latency.0).clamp(most.0 / PATIENCE_PARTS, most.0)),
+        }
+    }
+
+    pub(super) fn note_latency(&mut self, latency: Duration) {
+        self.usual_latency = Duration((7 * self.usual_latency.0 + latency.0) / 8);
+    }
+
+    fn topology(&self) -> Option<Topology> {
+        let schedule = self.cluster.protocol.schedule()?;
+        Some(Topology::new(&self.cluster, schedule.head(&self.cluster, self.instance)))
+    }
+
+    /// Step 5: where the request goes first.
+    pub(super) fn first_receivers(&self, everybody: bool) -> Destination {
+        match (self.part(), self.cluster.protocol.schedule()) {
+            (Some(Part::Quorum), _) => Destination::Replicas,
+            (Some(Part::ZLight | Part::Chain), Some(schedule)) => {
+                Destination::Replica(schedule.head(&self.cluster, self.instance))
+            }
+            _ if everybody => Destination::Replicas,
+            _ => Destination::Replica(self.cluster.primary(self.view)),
+        }
+    }
+
+    /// Steps 6: a speculative answer.
+    pub(super) fn on_response(&mut self, now: Instant, from: ReplicaId, response: Response, out: &mut Outbox<Self>) {
+        let part = self.part();
+        let topology = self.topology();
+        let Some(call) = self.call.as_mut().filter(|call| call.request.timestamp == response.timestamp) else { return };
+        if response.client != self.id || response.instance != self.instance {
+            return;
+        }
+        let vouchers: &dyn Fn(ReplicaId) -> bool = match (part, &topology) {
+            (Some(Part::Quorum | Part::ZLight), _) => &|_| true,
+            // Step 7: a repeated answer. Those of exactly the last f+1 places count.
+            (Some(Part::Chain), Some(topology)) => &|id| topology.is_last(topology.place(id)),
+            _ => return,
+        };
+        if !vouchers(from) {
+            return;
+        }
+        call.responses.insert(from, response);
+        let needed = self.cluster.replicas().filter(|id| vouchers(*id)).count();
+        let statement = |response: &Response| (response.position, response.history, response.outcome.digest());
+        let Some(first) = call.responses.values().next().map(statement) else { return };
+        if call.responses.values().any(|response| statement(response) != first) {
+            // They will never be equal.
+            return self.panic(now, out);
+        }
+        let (position, history, digest) = first;
+        let full = call.responses.values().map(|response| &response.outcome);
+        let full = full.into_iter().find(|outcome| !matches!(outcome, Outcome::DoneDigest(_))).cloned();
+        if let (Some(outcome), true) = (full, call.responses.len() == needed) {
+            self.settle(now, Settled { position, history, digest, outcome }, out);
+        }
+    }
+
+    /// Step 7: the tail's answer.
+    pub(super) fn on_chain_reply(&mut self, now: Instant, reply: ChainReply, out: &mut Outbox<Self>) {
+        let waits = self.call.as_ref().is_some_and(|call| call.request.timestamp == reply.timestamp);
+        if !waits || reply.client != self.id || reply.instance != self.instance || self.part() != Some(Part::Chain) {
+            return;
+        }
+        let Some(topology) = self.topology() else { return };
+        let statement = reply.statement();
+        let bytes = statement.bytes();
+        let last = (0..=topology.tail()).filter(|place| topology.is_last(*place));
+        let vouched = reply.tags.len() == topology.reply_tags(topology.tail())
+            && last
+                .zip(&reply.tags)
+                .all(|(place, tag)| self.keyring.check(Principal::Replica(topology.at(place)), &bytes, tag));
+        if vouched {
+            let (position, history, digest) = (statement.position, statement.history, statement.outcome);
+            self.settle(now, Settled { position, history, digest, outcome: reply.outcome }, out);
+        }
+    }
+
+    fn settle(&mut self, now: Instant, settled: Settled, out: &mut Outbox<Self>) {
+        if let Some(call) = &self.call {
+            let latency = now - call.asked;
+            self.note_latency(latency);
+        }
+        let key = Key { sequence: Sequence(settled.position), digest: settled.digest };
+        self.complete(now, key, settled.history, Some(settled.outcome), out);
+    }
+
+    /// Step 6: T has passed. The first time everybody is asked, then the client panics.
+    pub(super) fn on_impatience(&mut self, now: Instant, out: &mut Outbox<Self>) {
+        let patience = self.patience();
+        let Some(call) = &mut self.call else { return };
+        call.attempts += 1;
+        call.retry_at = now + patience;
+        if call.attempts > 1 {
+            return self.panic(now, out);
+        }
+        let request = call.request.clone().authenticate_for_all(&self.cluster, &self.keyring);
+        out.send(Destination::Replicas, Message::Request(request));
+    }
+
+    fn panic(&mut self, now: Instant, out: &mut Outbox<Self>) {
+        let patience = self.patience();
+        let Some(call) = &mut self.call else { return };
+        call.attempts = call.attempts.max(1);
+        call.retry_at = now + patience;
+        let panic = Panic { client: self.id, timestamp: call.request.timestamp };
+        let message = SwitchMessage::Panic(panic);
+        out.send(Destination::Replicas, Message::Switch(Switch { instance: self.instance, message }));
+    }
+
+    /// Step 8: a replica says which instance is active. f+1 of them convince.
+    pub(super) fn on_active(
+        &mut self,
+        now: Instant,
+        from: ReplicaId,
+        instance: InstanceId,
+        client: ClientId,
+        out: &mut Outbox<Self>,
+    ) {
+        if client != self.id || self.cluster.protocol.schedule().is_none() {
+            return;
+        }
+        let known = self.active.entry(from).or_default();
+        *known = instance.max(*known);
+        let mut claims: alloc::vec::Vec<InstanceId> = self.active.values().copied().collect();
+        claims.sort_by_key(|claim| core::cmp::Reverse(*claim));
+        let Some(&proved) = claims.get(self.cluster.f) else { return };
+        if proved <= self.instance {
+            return;
+        }
+        self.instance = proved;
+        self.view = self.first_view();
+        self.active.retain(|_, claim| *claim > proved);
+        self.ask_in_new_instance(now, out);
+    }
+
+    /// The same request again, with the same timestamp, for another instance.
+    fn ask_in_new_instance(&mut self, now: Instant, out: &mut Outbox<Self>) {
+        let Some(mut call) = self.call.take() else { return };
+        let crate::message::Request { client, timestamp, operation, .. } = call.request.clone();
+        let request = crate::message::Request::new(self.instance, client, timestamp, false, operation)
+            .authenticate(&self.cluster, &self.keyring);
+        self.transmit(&request, out);
+        let patience = self.patience();
+        call.order_instead(request, now);
+        call.retry_at = now + patience;
+        call.asked = now;
+        call.attempts = 0;
+        self.call = Some(call);
+        self.set_retry(now + patience, out);
+    }
+
+    /// The view in which a Backup begins; its primary is asked first.
+    pub(super) fn first_view(&self) -> crate::cluster::View {
+        self.cluster.first_view(self.instance)
+    }
+}
+
+/// What was accepted in an instance that may abort.
+pub(super) struct Settled {
+    pub(super) position: u64,
+    pub(super) history: Digest,
+    pub(super) digest: Digest,
+    pub(super) outcome: Outcome,
+}

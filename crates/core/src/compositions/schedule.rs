@@ -1,0 +1,278 @@
+//! Which protocol each instance of a composition runs, who leads it, and how long a Backup lasts.
+//!
+//! Everything here is a pure function of the instance's number, so that every replica and every client computes the
+//! same (D11).
+
+use crate::cluster::{Cluster, InstanceId, ReplicaId};
+use core::fmt;
+use core::str::FromStr;
+
+/// The most instances in one round of a schedule.
+pub const PARTS_MAX: usize = 8;
+
+/// One protocol of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// [`crate::protocols::quorum`].
+    Quorum,
+    /// [`crate::protocols::zlight`].
+    ZLight,
+    /// [`crate::protocols::chain`].
+    Chain,
+    /// [`crate::protocols::backup`] over PBFT.
+    Backup,
+}
+
+impl Part {
+    const ALL: [Self; 4] = [Self::Quorum, Self::ZLight, Self::Chain, Self::Backup];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Quorum => "quorum",
+            Self::ZLight => "zlight",
+            Self::Chain => "chain",
+            Self::Backup => "backup(pbft)",
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A cyclic schedule of instances with at least one Backup.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Schedule {
+    parts: [Part; PARTS_MAX],
+    length: u8,
+}
+
+/// Why a schedule cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScheduleError {
+    /// No parts.
+    Empty,
+    /// More than [`PARTS_MAX`] parts.
+    TooLong,
+    /// A part that is none.
+    UnknownPart,
+    /// No Backup: nothing would ever commit while a replica is down, and two aborting instances could follow each
+    /// other for ever.
+    NoBackup,
+}
+
+impl fmt::Display for ScheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("a schedule needs at least one part, e.g. \"chain\", \"backup(pbft)\""),
+            Self::TooLong => write!(f, "a schedule has at most {PARTS_MAX} parts"),
+            Self::UnknownPart => {
+                f.write_str("unknown part of a schedule; there are")?;
+                Part::ALL.iter().try_for_each(|part| write!(f, " {part}"))
+            }
+            Self::NoBackup => f.write_str(
+                "a schedule needs a backup(pbft): without one nothing commits while a replica is down or slow",
+            ),
+        }
+    }
+}
+
+impl core::error::Error for ScheduleError {}
+
+impl Schedule {
+    /// A schedule that is known to be sound.
+    pub(super) const fn of(known: &[Part]) -> Self {
+        let mut parts = [Part::Backup; PARTS_MAX];
+        let mut at = 0;
+        while at < known.len() {
+            parts[at] = known[at];
+            at += 1;
+        }
+        Self { parts, length: known.len() as u8 }
+    }
+
+    /// A schedule.
+    ///
+    /// # Errors
+    /// [`ScheduleError`] unless it has 1 to [`PARTS_MAX`] parts, one of them a Backup.
+    pub fn new(parts: &[Part]) -> Result<Self, ScheduleError> {
+        match parts.len() {
+            0 => Err(ScheduleError::Empty),
+            length if length > PARTS_MAX => Err(ScheduleError::TooLong),
+            _ if !parts.contains(&Part::Backup) => Err(ScheduleError::NoBackup),
+            _ => Ok(Self::of(parts)),
+        }
+    }
+
+    /// The parts, in order.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts[..usize::from(self.length)]
+    }
+
+    /// What an instance runs.
+    pub fn part(&self, instance: InstanceId) -> Part {
+        self.parts[self.place(instance)]
+    }
+
+    fn place(&self, instance: InstanceId) -> usize {
+        ((instance.0.max(1) - 1) % u64::from(self.length)) as usize
+    }
+
+    /// How many instances before this one run a part that `counts`.
+    fn earlier(&self, instance: InstanceId, counts: impl Fn(Part) -> bool) -> u64 {
+        let rounds = (instance.0.max(1) - 1) / u64::from(self.length);
+        let in_round = |parts: &[Part]| parts.iter().filter(|part| counts(**part)).count() as u64;
+        rounds * in_round(self.parts()) + in_round(&self.parts[..self.place(instance)])
+    }
+
+    /// The head of Chain and the primary of ZLight: the next replica for each such instance (P1), so that a faulty one
+    /// costs one instance and not all.
+    pub fn head(&self, cluster: &Cluster, instance: InstanceId) -> ReplicaId {
+        let led = self.earlier(instance, |part| matches!(part, Part::Chain | Part::ZLight));
+        ReplicaId((led % cluster.n as u64) as u8)
+    }
+
+    /// How many Backups came before this instance: m.
+    pub fn backups_before(&self, instance: InstanceId) -> u64 {
+        self.earlier(instance, |part| part == Part::Backup)
+    }
+}
+
+impl fmt::Debug for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, part) in self.parts().iter().enumerate() {
+            let separator = if at == 0 { "" } else { ", " };
+            write!(f, "{separator}{part}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Part {
+    type Err = ScheduleError;
+    fn from_str(name: &str) -> Result<Self, ScheduleError> {
+        let name = name.trim();
+        Self::ALL.iter().copied().find(|part| part.name() == name).ok_or(ScheduleError::UnknownPart)
+    }
+}
+
+impl FromStr for Schedule {
+    type Err = ScheduleError;
+    /// Parts with commas between them.
+    fn from_str(text: &str) -> Result<Self, ScheduleError> {
+        let mut parts = alloc::vec::Vec::new();
+        for name in text.split(',').filter(|name| !name.trim().is_empty()) {
+            parts.push(name.parse()?);
+        }
+        Self::new(&parts)
+    }
+}
+
+/// How many requests a Backup commits before it hands on: k(i), the same at every replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Quota {
+    /// Always the same.
+    Fixed(u64),
+    /// The minimum, doubled for each Backup since the last reset; resets come further and further apart, so that the
+    /// maxima grow without bound (L5).
+    Exponential {
+        /// K_min, for the first Backup after a reset.
+        minimum: u64,
+    },
+    /// The minimum for the first 2^`patience`-th of doublings, and only then more: ⌈2^(m − `patience`)⌉ times the minimum
+    /// with resets as for `Exponential`. A fault that lasts a moment costs short Backups only.
+    Flattened {
+        /// K_min.
+        minimum: u64,
+        /// Backups after a reset before k begins to double.
+        patience: u32,
+    },
+}
+
+impl Default for Quota {
+    fn default() -> Self {
+        Self::Exponential { minimum: 256 }
+    }
+}
+
+/// The exponent of the m-th Backup when the r-th reset comes after r + [`FIRST_RESET`] Backups.
+fn exponent(m: u64) -> u32 {
+    let (mut left, mut length) = (m, FIRST_RESET);
+    while left >= length {
+        left -= length;
+        length += 1;
+    }
+    left as u32
+}
+
+/// Backups before the first reset.
+const FIRST_RESET: u64 = 12;
+
+impl Quota {
+    /// k for the Backup that `before` others preceded; the minimum if its init history says that load is low.
+    pub fn requests(self, before: u64, low_load: bool) -> u64 {
+        let (minimum, doublings) = match self {
+            Self::Fixed(k) => (k, 0),
+            Self::Exponential { minimum } => (minimum, exponent(before)),
+            Self::Flattened { minimum, patience } => (minimum, exponent(before).saturating_sub(patience)),
+        };
+        let doublings = if low_load { 0 } else { doublings };
+        minimum.max(1).saturating_mul(1u64.checked_shl(doublings).unwrap_or(u64::MAX))
+    }
+
+    /// What replicas and clients must agree on, as numbers.
+    pub(crate) const fn numbers(self) -> [u64; 3] {
+        match self {
+            Self::Fixed(k) => [0, k, 0],
+            Self::Exponential { minimum } => [1, minimum, 0],
+            Self::Flattened { minimum, patience } => [2, minimum, patience as u64],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn a_schedule_needs_a_backup_and_says_so() {
+        assert_eq!("quorum, chain".parse::<Schedule>(), Err(ScheduleError::NoBackup));
+        assert_eq!("".parse::<Schedule>(), Err(ScheduleError::Empty));
+        assert_eq!("quorum, raft".parse::<Schedule>(), Err(ScheduleError::UnknownPart));
+        let schedule: Schedule = "zlight, chain, backup(pbft)".parse().unwrap();
+        assert_eq!(schedule.to_string(), "zlight, chain, backup(pbft)");
+    }
+
+    #[test]
+    fn instances_take_turns_and_so_do_heads() {
+        let cluster = Cluster::of([0; 16], 4).unwrap();
+        let schedule = Schedule::of(&[Part::Quorum, Part::Chain, Part::Backup]);
+        let parts: alloc::vec::Vec<Part> = (1..=4).map(|i| schedule.part(InstanceId(i))).collect();
+        assert_eq!(parts, [Part::Quorum, Part::Chain, Part::Backup, Part::Quorum]);
+        let heads: alloc::vec::Vec<u8> = [2, 5, 8, 11, 14].map(|i| schedule.head(&cluster, InstanceId(i)).0).into();
+        assert_eq!(heads, [0, 1, 2, 3, 0]);
+        assert_eq!([3, 6, 9].map(|i| schedule.backups_before(InstanceId(i))), [0, 1, 2]);
+    }
+
+    #[test]
+    fn the_quota_grows_beyond_every_bound_although_it_is_reset() {
+        let quota = Quota::Exponential { minimum: 4 };
+        assert_eq!([0, 1, 2].map(|m| quota.requests(m, false)), [4, 8, 16]);
+        assert_eq!(quota.requests(FIRST_RESET, false), 4, "a reset");
+        let best = |until: u64| (0..until).map(|m| quota.requests(m, false)).max();
+        assert!(best(100) > best(FIRST_RESET));
+        assert_eq!(quota.requests(7, true), 4);
+        let flat = Quota::Flattened { minimum: 1, patience: 2 };
+        assert_eq!([0, 1, 2, 3, 4].map(|m| flat.requests(m, false)), [1, 1, 1, 2, 4]);
+    }
+}

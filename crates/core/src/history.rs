@@ -1,0 +1,233 @@
+//! The history of an instance that may abort: what was logged since the anchor, and the digest after every position.
+//!
+//! Positions count requests from the beginning of the composition: position p is the p-th request ever logged (D3).
+//! The **anchor** is the last position that is certain to be in every correct replica's history: the state before the
+//! first request, a checkpoint that all n replicas confirmed, or the end of a Backup. Nothing at or below it is ever
+//! taken back, so that a log begins above it. A **boundary** is a checkpoint that this replica has taken above its
+//! anchor and that is not certain yet.
+//!
+//! A log can be cut back when another history is inherited. What is cut off was vouched for in an abort report, and
+//! somebody may still have to fetch it: its bodies are kept until the anchor moves (D9).
+
+use crate::digest::{Digest, Domain};
+use crate::message::{Authentication, Request};
+use crate::service::Proposal;
+use crate::wire_struct;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+/// A request with the values agreed for it: what stands at one position of a history.
+#[derive(Clone, Debug)]
+pub struct LogEntry {
+    /// Agreed time and seed, before clamping.
+    pub proposal: Proposal,
+    /// The request, without its client's proof: whoever logged it checked it, and the digest identifies it.
+    pub request: Request,
+}
+wire_struct!(LogEntry { proposal, request });
+
+impl LogEntry {
+    /// An entry for a request that was checked.
+    pub fn new(proposal: Proposal, mut request: Request) -> Self {
+        request.authentication = Authentication::default();
+        Self { proposal, request }
+    }
+
+    /// Over agreed values and request.
+    pub fn digest(&self) -> Digest {
+        let mut bytes = [0; 72];
+        bytes[..8].copy_from_slice(&self.proposal.time.0.to_le_bytes());
+        bytes[8..40].copy_from_slice(&self.proposal.seed.0);
+        bytes[40..].copy_from_slice(&self.request.digest().0);
+        Digest::of(Domain::Entry, &bytes)
+    }
+}
+
+/// A position with the digests of history and state there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Boundary {
+    /// Requests up to here.
+    pub position: u64,
+    /// The history's digest.
+    pub history: Digest,
+    /// The Merkle root of the state: service, client table, position and history (S11).
+    pub root: Digest,
+}
+wire_struct!(Boundary { position, history, root });
+
+/// One position of a log.
+#[derive(Clone, Debug)]
+pub struct Logged {
+    /// What was logged.
+    pub entry: LogEntry,
+    /// The entry's digest.
+    pub digest: Digest,
+    /// The history's digest with it.
+    pub history: Digest,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Log {
+    anchor: Boundary,
+    entries: VecDeque<Logged>,
+    boundaries: Vec<Boundary>,
+    retained: BTreeMap<Digest, LogEntry>,
+}
+
+impl Log {
+    /// An empty log above an anchor.
+    pub const fn new(anchor: Boundary) -> Self {
+        Self { anchor, entries: VecDeque::new(), boundaries: Vec::new(), retained: BTreeMap::new() }
+    }
+
+    /// The anchor.
+    pub const fn anchor(&self) -> Boundary {
+        self.anchor
+    }
+
+    /// Checkpoints taken above the anchor, oldest first.
+    pub fn boundaries(&self) -> &[Boundary] {
+        &self.boundaries
+    }
+
+    /// L: the last position.
+    pub fn length(&self) -> u64 {
+        self.anchor.position + self.entries.len() as u64
+    }
+
+    /// The digest of the whole history.
+    pub fn history(&self) -> Digest {
+        self.entries.back().map_or(self.anchor.history, |last| last.history)
+    }
+
+    /// The digest at a position between anchor and end.
+    pub fn history_at(&self, position: u64) -> Option<Digest> {
+        if position == self.anchor.position {
+            return Some(self.anchor.history);
+        }
+        self.at(position).map(|logged| logged.history)
+    }
+
+    /// What stands at a position above the anchor.
+    pub fn at(&self, position: u64) -> Option<&Logged> {
+        let index = position.checked_sub(self.anchor.position + 1)?;
+        self.entries.get(usize::try_from(index).ok()?)
+    }
+
+    /// What was logged after a position.
+    pub fn after(&self, position: u64) -> impl Iterator<Item = &Logged> {
+        self.entries.iter().skip(position.saturating_sub(self.anchor.position) as usize)
+    }
+
+    /// Appends an entry and returns what is logged now.
+    pub fn push(&mut self, entry: LogEntry) -> &Logged {
+        let digest = entry.digest();
+        let history = self.history().chain(digest);
+        self.entries.push_back(Logged { entry, digest, history });
+        self.entries.back().expect("just pushed")
+    }
+
+    /// Notes a checkpoint of this replica's own.
+    pub fn mark(&mut self, boundary: Boundary) {
+        self.boundaries.push(boundary);
+    }
+
+    /// Notes a checkpoint that f+1 replicas attest, if it is above the anchor.
+    pub fn learn(&mut self, boundary: Boundary) {
+        if boundary.position == self.anchor.position {
+            self.anchor = boundary;
+        } else if boundary.position > self.anchor.position && !self.boundaries.contains(&boundary) {
+            self.boundaries.push(boundary);
+            self.boundaries.sort();
+        }
+    }
+
+    /// Cuts off everything after a position. The bodies stay to be fetched.
+    ///
+    /// # Panics
+    /// If the position is below the anchor.
+    pub fn cut(&mut self, position: u64) {
+        assert!(position >= self.anchor.position, "nothing below the anchor is ever taken back");
+        for logged in self.entries.split_off((position - self.anchor.position) as usize) {
+            self.retained.insert(logged.digest, logged.entry);
+        }
+        self.boundaries.retain(|boundary| boundary.position <= position);
+    }
+
+    /// The anchor moves up to a position of this log, or to one above it all that was reached otherwise.
+    pub fn anchor_at(&mut self, anchor: Boundary) {
+        let passed = (anchor.position - self.anchor.position).min(self.entries.len() as u64);
+        self.entries.drain(..passed as usize);
+        self.anchor = anchor;
+        self.boundaries.retain(|boundary| boundary.position > anchor.position);
+        self.retained.clear();
+    }
+
+    /// Begins again above another anchor, with what is known kept as bodies only.
+    pub fn restart(&mut self, anchor: Boundary) {
+        self.cut(self.anchor.position);
+        self.anchor = anchor;
+    }
+
+    /// Keeps a body that will be vouched for.
+    pub fn retain(&mut self, entry: LogEntry) {
+        self.retained.insert(entry.digest(), entry);
+    }
+
+    /// The bodies of these digests that are here.
+    pub fn find(&self, digests: &[Digest]) -> Vec<LogEntry> {
+        let logged: BTreeMap<Digest, &LogEntry> = self.entries.iter().map(|l| (l.digest, &l.entry)).collect();
+        let found = |digest| logged.get(digest).copied().or_else(|| self.retained.get(digest));
+        digests.iter().filter_map(found).cloned().collect()
+    }
+
+    /// Bodies kept although no position of this log holds them.
+    pub fn retained(&self) -> usize {
+        self.retained.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{ClientId, InstanceId, Timestamp};
+
+    fn entry(n: u64) -> LogEntry {
+        let request = Request::new(InstanceId(1), ClientId::default(), Timestamp(n), false, bytes::Bytes::new());
+        LogEntry::new(Proposal::default(), request)
+    }
+
+    #[test]
+    fn the_digest_at_a_position_does_not_depend_on_where_the_log_was_cut() {
+        let (mut whole, mut cut) = (Log::new(Boundary::default()), Log::new(Boundary::default()));
+        for n in 1..=9 {
+            whole.push(entry(n));
+            cut.push(entry(n));
+            if n == 4 {
+                let history = cut.history();
+                cut.anchor_at(Boundary { position: 3, history: cut.history_at(3).unwrap(), root: Digest::ZERO });
+                assert_eq!(cut.history(), history);
+            }
+        }
+        assert_eq!(whole.history(), cut.history());
+        assert_eq!((whole.length(), cut.length()), (9, 9));
+        assert_eq!(whole.at(7).unwrap().history, cut.history_at(7).unwrap());
+        assert_eq!(cut.history_at(2), None);
+        assert_eq!(whole.after(5).count(), cut.after(5).count());
+    }
+
+    #[test]
+    fn what_was_cut_off_can_still_be_fetched_until_the_anchor_moves() {
+        let mut log = Log::new(Boundary::default());
+        for n in 1..=3 {
+            log.push(entry(n));
+        }
+        log.cut(1);
+        log.push(entry(7));
+        let wanted = [entry(3).digest(), entry(7).digest(), entry(9).digest()];
+        assert_eq!(log.find(&wanted).len(), 2);
+        log.anchor_at(Boundary { position: 1, history: log.history_at(1).unwrap(), root: Digest::ZERO });
+        assert_eq!(log.find(&wanted).len(), 1);
+    }
+}

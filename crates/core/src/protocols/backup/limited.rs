@@ -1,0 +1,219 @@
+//! A Backup that hands on after k requests: how it begins and how it ends (section 6 of the note on Abstract).
+//!
+//! # Steps
+//! 1. Every replica that has a proof submits it as INIT. The first valid one in the order decides the init history;
+//!    batches delivered before it are held, not ignored (L3).
+//! 2. The replica comes to that history as in [`crate::switching::opening`], while the order goes on (L11), and then
+//!    executes what was held.
+//! 3. Only final deliveries are executed, so that what a replica signs at the end is the same everywhere (S7, D12).
+//!    Reads are ordered.
+//! 4. The k-th request executed is the last: the replica signs the end, and answers only what it has executed. k is a
+//!    function of the instance and the ordered INIT (D11), and travels with the state.
+
+use super::{Backup, Init, Queue};
+use crate::auth::Certificate;
+use crate::checkpoint::{Checkpoint, TransferMessage, genesis};
+use crate::clients::Freshness;
+use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence, View};
+use crate::digest::Digest;
+use crate::machine::Principal;
+use crate::message::{Firmness, Request};
+use crate::protocols::total_order::{Ordered, TotalOrder};
+use crate::rejection::Rejection;
+use crate::replica::{InstanceRecord, LogRecord, Notice, Record};
+use crate::service::Service;
+use crate::switching::{AbortReport, Bodies, Ledger, Opening, Proof, Surroundings};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+impl<O: TotalOrder, S: Service> Backup<O, S> {
+    /// An instance of several. The first of all begins with the ledger as it is, any other waits for INIT.
+    pub fn open_limited(cluster: &Cluster, instance: InstanceId, order: O, ledger: Ledger<S>) -> Self {
+        let mut backup = Self::open(instance, order, ledger, genesis(instance, Digest::ZERO));
+        backup.limited = true;
+        if instance.0 > 1 {
+            backup.init = Init::Waiting;
+        } else {
+            backup.begin(cluster, false);
+        }
+        backup
+    }
+
+    /// What the state holds is the init history.
+    fn begin(&mut self, cluster: &Cluster, low_load: bool) {
+        let before = cluster.protocol.schedule().map_or(0, |schedule| schedule.backups_before(self.instance));
+        let quota = cluster.quota.requests(before, low_load);
+        let estate = &mut self.ledger.estate;
+        estate.begin_instance(Sequence(0), estate.position().saturating_add(quota));
+        self.init = Init::Done;
+    }
+
+    /// Step 1.
+    pub(crate) fn submit_init(&mut self, s: &mut Surroundings<'_, S>, proof: &Proof) {
+        let request = Request::init(self.instance, s.me, proof);
+        self.drive(s, |order, context| order.submit(context, request, true));
+    }
+
+    pub(super) fn on_request_limited(
+        &mut self,
+        s: &mut Surroundings<'_, S>,
+        from: Principal,
+        request: Request,
+        direct: bool,
+    ) {
+        if request.read_only {
+            return s.reject(from, Rejection::WrongSender);
+        }
+        let works = matches!(self.init, Init::Done);
+        match self.ledger.estate.freshness(&request) {
+            Freshness::Last(entry) if works && !request.is_system() => {
+                if direct {
+                    let (sequence, outcome) = (entry.sequence, entry.outcome.clone());
+                    self.reply(s, &request, View(0), sequence, Firmness::Final, outcome);
+                }
+            }
+            Freshness::Stale if works && !request.is_system() => s.reject(from, Rejection::StaleTimestamp),
+            _ if self.report.is_some() || (works && request.is_system()) => {}
+            _ => self.drive(s, |order, context| order.submit(context, request, direct)),
+        }
+    }
+
+    /// Steps 1, 3 and 4.
+    pub(super) fn on_final_limited(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, ordered: Ordered) {
+        for request in ordered.requests() {
+            // Ordered is enough: execution may have to wait for the init history (L11).
+            self.order.executed(request.client, request.timestamp);
+        }
+        if !matches!(self.init, Init::Done) {
+            self.held.push_back(ordered);
+            return self.look_for_init(s, queue);
+        }
+        self.execute_limited(s, queue, ordered);
+    }
+
+    fn execute_limited(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, ordered: Ordered) {
+        if self.report.is_some() {
+            return;
+        }
+        self.finalise(s, ordered);
+        if self.ledger.estate.is_full() {
+            self.end(s);
+        } else if s.cluster.is_checkpoint(self.ledger.estate.executed()) {
+            self.take_checkpoint(s, queue);
+        }
+    }
+
+    /// Step 1: the first valid INIT.
+    fn look_for_init(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>) {
+        if !matches!(self.init, Init::Waiting) || self.transfer.is_some() {
+            return;
+        }
+        let inits = self.held.iter().flat_map(Ordered::requests).filter(|request| request.is_system());
+        let history = inits.into_iter().find_map(|request| {
+            // Whoever ordered it may have lied: what counts is what the proof proves, and that is the same everywhere.
+            let proof = request.proof(s.cluster, s.keyring, self.instance)?;
+            proof.abort_history(s.cluster)
+        });
+        let Some(history) = history else { return };
+        let mut opening = Opening::new(s, self.instance, history, &self.ledger);
+        opening.ask(s);
+        self.init = Init::Opening(Box::new(opening));
+        self.try_begin(s, queue);
+    }
+
+    /// Step 2.
+    fn try_begin(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>) {
+        match core::mem::replace(&mut self.init, Init::Waiting) {
+            Init::Opening(opening) if opening.is_done() => {
+                let low_load = opening.history().low_load;
+                let entries = opening.finish(s, &mut self.ledger);
+                let record = InstanceRecord::Inherited(entries);
+                s.out.persist(Record::Log(LogRecord { instance: self.instance, record }));
+                self.begin(s.cluster, low_load);
+                let (position, history) = (self.ledger.estate.position(), self.ledger.estate.history());
+                s.out.notify(Notice::Begun { instance: self.instance, position, history });
+                for ordered in core::mem::take(&mut self.held) {
+                    self.execute_limited(s, queue, ordered);
+                }
+            }
+            unfinished => self.init = unfinished,
+        }
+    }
+
+    /// Entries of the init history that were missing.
+    pub(crate) fn on_bodies(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, bodies: Bodies) {
+        if let Init::Opening(opening) = &mut self.init {
+            opening.on_bodies(s, from, bodies);
+            let mut queue = Queue::new();
+            self.try_begin(s, &mut queue);
+            self.drain(s, queue);
+        }
+    }
+
+    /// A piece of the state with which the init history begins.
+    pub(super) fn on_opening_transfer(
+        &mut self,
+        s: &mut Surroundings<'_, S>,
+        from: ReplicaId,
+        message: TransferMessage,
+    ) {
+        let Init::Opening(opening) = &mut self.init else { return };
+        opening.on_transfer(s, from, message);
+        let mut queue = Queue::new();
+        self.try_begin(s, &mut queue);
+        self.drain(s, queue);
+    }
+
+    pub(super) fn on_opening_timeout(&mut self, s: &mut Surroundings<'_, S>) {
+        if let Init::Opening(opening) = &mut self.init {
+            opening.ask(s);
+        }
+    }
+
+    /// The state was replaced by one that 2f+1 replicas had in this instance: it includes the init history.
+    pub(super) fn installed_limited(&mut self, s: &mut Surroundings<'_, S>, certificate: &Certificate<Checkpoint>) {
+        if !self.limited {
+            return;
+        }
+        self.init = Init::Done;
+        // The order delivers again what follows the certificate.
+        self.held.clear();
+        self.ledger.close(certificate.value.root);
+        if self.ledger.estate.is_full() {
+            self.end(s);
+        }
+    }
+
+    /// Step 4: the end, the same at every correct replica.
+    fn end(&mut self, s: &mut Surroundings<'_, S>) {
+        let root = self.ledger.estate.checkpoint();
+        let anchor = self.ledger.close(root);
+        let report = AbortReport {
+            instance: self.instance,
+            anchor,
+            boundaries: Vec::new(),
+            digests: Vec::new(),
+            low_load: false,
+        };
+        let report = Arc::new(s.keyring.sign(report));
+        let record = InstanceRecord::Stopped(report.clone());
+        s.out.persist(Record::Log(LogRecord { instance: self.instance, record }));
+        s.out.notify(Notice::Stopped { instance: self.instance, reason: "k requests are done" });
+        self.report = Some(report);
+    }
+
+    /// Whose requests this instance has not executed.
+    pub(crate) fn waiting_clients(&self) -> Vec<ClientId> {
+        self.order.waiting_clients()
+    }
+
+    /// Hands everything on.
+    pub(super) fn into_ledger(self) -> Ledger<S> {
+        let mut ledger = self.ledger;
+        if self.report.is_some() {
+            ledger.estate.anchor_at(Sequence(ledger.log.length()));
+        }
+        ledger
+    }
+}

@@ -1,0 +1,386 @@
+//! A replica's part: steps C2 and C3 of the [module](super).
+
+use super::message::{ChainMessage, ChainReply, ReplyStatement, results_digest};
+use super::topology::Topology;
+use crate::auth::{Signed, Tag};
+use crate::cluster::{InstanceId, ReplicaId};
+use crate::digest::Digest;
+use crate::machine::{Destination, Duration, Instant, Principal};
+use crate::message::{Message, Outcome, Request};
+use crate::protocols::speculative::{Queue, Response, Speculation, Standing};
+use crate::rejection::Rejection;
+use crate::replica::ReplicaTimer;
+use crate::service::Service;
+use crate::switching::{AbortReport, Abortable, Ledger, Surroundings, SwitchMessage};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// CHAIN messages ahead of the log that are kept.
+const EARLY_MAX: usize = 256;
+
+/// How long at most one client must have been active for load to be low.
+pub(crate) const LOW_LOAD: Duration = Duration::from_millis(2_000);
+
+/// See the [module](super).
+#[derive(Clone, Debug)]
+pub(crate) struct Chain<S> {
+    pub(crate) base: Speculation<S>,
+    topology: Topology,
+    /// This replica's place.
+    place: usize,
+    queue: Queue,
+    early: BTreeMap<u64, ChainMessage>,
+    /// Whether load is watched, for a composition that has something better for low load.
+    watches_load: bool,
+    /// Clients seen since load was last looked at.
+    active: BTreeSet<crate::cluster::ClientId>,
+    low_since: Instant,
+}
+
+/// What the places from 2f on know about a batch after executing it.
+struct Executed {
+    history: Digest,
+    outcome: Outcome,
+    position: u64,
+    request: usize,
+}
+
+impl<S: Service> Chain<S> {
+    /// An instance that begins with what the ledger holds.
+    pub(crate) fn open(
+        instance: InstanceId,
+        topology: Topology,
+        me: ReplicaId,
+        watches_load: bool,
+        ledger: Ledger<S>,
+    ) -> Self {
+        Self {
+            base: Speculation::open(instance, ledger),
+            topology,
+            place: topology.place(me),
+            queue: Queue::default(),
+            early: BTreeMap::new(),
+            watches_load,
+            active: BTreeSet::new(),
+            low_since: Instant(0),
+        }
+    }
+
+    /// The first input.
+    pub(crate) fn start(&mut self, s: &mut Surroundings<'_, S>) {
+        self.base.start(s);
+        self.low_since = s.now;
+        if self.watches_load && !self.base.is_stopped() {
+            s.out.set_timer(ReplicaTimer::LowLoad, s.now + LOW_LOAD);
+        }
+    }
+
+    /// Requests that wait at the head.
+    pub(crate) const fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// C2, first half; and the last f+1 places answer what is in the history.
+    pub(crate) fn on_request(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: Request) {
+        if self.base.is_stopped() {
+            return;
+        }
+        match self.base.standing(s, &request) {
+            Standing::New if self.place == 0 => {
+                if let Err(reason) = self.queue.push(&s.cluster.limits, request) {
+                    s.reject(from, reason);
+                }
+            }
+            Standing::Done { position, history, outcome } if self.topology.is_last(self.place) => {
+                let Request { client, timestamp, .. } = request;
+                let instance = self.base.instance;
+                let response = Response { instance, client, timestamp, position, history, outcome };
+                s.out.send(Destination::Client(client), Message::Response(response));
+            }
+            Standing::New | Standing::Done { .. } => {}
+            Standing::Stale => s.reject(from, Rejection::StaleTimestamp),
+        }
+    }
+
+    /// C2, second half; and what was passed on is executed now.
+    pub(crate) fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
+        while self.place == 0 && !self.queue.is_empty() && self.base.may_log(s) {
+            let room = self.base.room(s);
+            let mut requests = self.queue.take(&s.cluster.limits, room);
+            requests.retain(|request| self.base.standing(s, request) == Standing::New);
+            if requests.is_empty() {
+                continue;
+            }
+            for request in &mut requests {
+                // Only the first f+1 places are meant; one sent to all carries more.
+                request.authentication.tags = self.client_tags(request);
+            }
+            let message = ChainMessage {
+                instance: self.base.instance,
+                first: self.base.ledger.log.length() + 1,
+                proposal: self.base.propose(s),
+                requests,
+                history: Digest::ZERO,
+                results: Digest::ZERO,
+                tags: Vec::new(),
+                reply_tags: Vec::new(),
+            };
+            self.log_and_pass_on(s, message, None);
+        }
+        self.base.execute(s, |_, _, _, _| ());
+    }
+
+    /// A client's MACs for the first f+1 places, as it sent them to the head or to everybody.
+    fn client_tags(&self, request: &Request) -> Vec<Tag> {
+        let tags = &request.authentication.tags;
+        if tags.len() == self.topology.tail() + 1 && self.topology.tail() > 0 {
+            self.topology.client_receivers().map(|place| tags[self.topology.at(place).0 as usize]).collect()
+        } else {
+            tags.clone()
+        }
+    }
+
+    /// C3, first half.
+    pub(crate) fn on_chain(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, message: ChainMessage) {
+        if self.base.is_stopped() {
+            return;
+        }
+        if self.place == 0 || from != self.topology.at(self.place - 1) {
+            return s.reject(Principal::Replica(from), Rejection::WrongSender);
+        }
+        let previous = self.place - 1;
+        if !message.has_shape(&self.topology, previous) || message.requests.is_empty() {
+            return s.reject(Principal::Replica(from), Rejection::Malformed);
+        }
+        if !self.check(s, &message, previous) {
+            // Not what the predecessor sent: a stop would let anybody on the way stop the chain (P3).
+            return s.reject(Principal::Replica(from), Rejection::BadMac);
+        }
+        let next = self.base.ledger.log.length() + 1;
+        let window = 2 * s.cluster.history_bound();
+        if message.first < next || message.first > next + window || self.early.len() >= EARLY_MAX {
+            return s.reject(Principal::Replica(from), Rejection::OutsideWindow);
+        }
+        self.early.insert(message.first, message);
+        self.take_early(s);
+    }
+
+    /// Whether the MAC that the replica at `maker` made for this one is good.
+    fn check(&self, s: &Surroundings<'_, S>, message: &ChainMessage, maker: usize) -> bool {
+        let index = self.topology.carried(self.place - 1).position(|pair| pair == (maker, self.place));
+        let statement = message.statement(&self.topology, maker);
+        let maker = Principal::Replica(self.topology.at(maker));
+        index.is_some_and(|index| s.keyring.check(maker, &statement, &message.tags[index]))
+    }
+
+    /// Takes the batches whose turn it is; also after a checkpoint has made room.
+    pub(crate) fn take_early(&mut self, s: &mut Surroundings<'_, S>) {
+        while self.base.may_log(s)
+            && let Some(message) = self.early.remove(&(self.base.ledger.log.length() + 1))
+        {
+            if let Some(objection) = self.objection(s, &message) {
+                return self.base.stop(s, objection, false);
+            }
+            let claimed = (message.history, message.results);
+            self.log_and_pass_on(s, message, Some(claimed));
+        }
+    }
+
+    /// C3: everything but the direct predecessor's MAC, which was good.
+    fn objection(&mut self, s: &mut Surroundings<'_, S>, message: &ChainMessage) -> Option<&'static str> {
+        let others = self.topology.predecessors(self.place).filter(|maker| *maker + 1 < self.place);
+        for maker in others.collect::<Vec<_>>() {
+            if !self.check(s, message, maker) {
+                return Some("a predecessor's MAC is bad");
+            }
+        }
+        if self.topology.client_receivers().contains(&self.place) {
+            let good = |request: &Request| {
+                let tag = request.authentication.tags.first();
+                tag.is_some_and(|tag| request.is_from_client(s.keyring, tag))
+            };
+            if !message.requests.iter().all(good) {
+                return Some("a request that is not its client's");
+            }
+        }
+        self.base.objection(s, &message.proposal, &message.requests)
+    }
+
+    /// C3, second half, and C2. `claimed` is what the predecessor says about history and results.
+    fn log_and_pass_on(
+        &mut self,
+        s: &mut Surroundings<'_, S>,
+        mut message: ChainMessage,
+        claimed: Option<(Digest, Digest)>,
+    ) {
+        self.active.extend(message.requests.iter().map(|request| request.client));
+        let before = self.base.ledger.log.length();
+        for request in &message.requests {
+            self.base.log(message.proposal.clone(), request.clone());
+        }
+        message.history = self.base.ledger.log.history();
+        if claimed.is_some_and(|(history, _)| history != message.history) {
+            // Nothing was said about these entries yet.
+            self.base.forget_after(before);
+            return self.base.stop(s, "the predecessor has another history", false);
+        }
+        self.base.persist(s, before);
+        let mut executed = Vec::new();
+        if self.topology.is_last(self.place) {
+            executed = self.execute(s);
+            let digests: Vec<Digest> = executed.iter().map(|done| done.outcome.digest()).collect();
+            message.results = results_digest(&digests);
+            if self.place > 2 * s.cluster.f && claimed.is_some_and(|(_, results)| results != message.results) {
+                return self.base.stop(s, "the predecessor has other results", false);
+            }
+            self.add_reply_tags(s, &mut message, &executed, &digests);
+        }
+        self.add_tags(s, &mut message);
+        if self.place < self.topology.tail() {
+            let next = self.topology.at(self.place + 1);
+            return s.out.send(Destination::Replica(next), Message::Chain(message));
+        }
+        self.reply(s, &message, executed);
+    }
+
+    fn execute(&mut self, s: &mut Surroundings<'_, S>) -> Vec<Executed> {
+        let mut executed = Vec::new();
+        let mut position = self.base.ledger.estate.position();
+        self.base.execute(s, |_, logged, _, outcome| {
+            position += 1;
+            let request = executed.len();
+            executed.push(Executed { history: logged.history, outcome: outcome.clone(), position, request });
+        });
+        executed
+    }
+
+    /// This replica's MACs for the clients, behind those of the places before.
+    fn add_reply_tags(
+        &self,
+        s: &Surroundings<'_, S>,
+        message: &mut ChainMessage,
+        executed: &[Executed],
+        digests: &[Digest],
+    ) {
+        let before = self.topology.reply_tags(self.place) - 1;
+        let mut tags = Vec::with_capacity(executed.len() * (before + 1));
+        for (done, digest) in executed.iter().zip(digests) {
+            let Request { client, timestamp, .. } = message.requests[done.request];
+            let statement = ReplyStatement {
+                instance: message.instance,
+                client,
+                timestamp,
+                position: done.position,
+                history: done.history,
+                outcome: *digest,
+            };
+            tags.extend_from_slice(&message.reply_tags[done.request * before..(done.request + 1) * before]);
+            tags.push(s.keyring.tag(Principal::Client(client), &statement.bytes()));
+        }
+        message.reply_tags = tags;
+    }
+
+    /// The MACs that go on: those of others for places still to come, then this replica's own.
+    fn add_tags(&self, s: &Surroundings<'_, S>, message: &mut ChainMessage) {
+        let mut tags = Vec::new();
+        if self.place > 0 {
+            let carried = self.topology.carried(self.place - 1).zip(&message.tags);
+            tags.extend(carried.filter(|((_, receiver), _)| *receiver > self.place).map(|(_, tag)| *tag));
+            let keep = self.topology.client_tags(self.place);
+            for request in &mut message.requests {
+                let tags = &mut request.authentication.tags;
+                *tags = tags.split_off(tags.len() - keep);
+            }
+        } else {
+            for request in &mut message.requests {
+                request.authentication.tags.remove(0);
+            }
+        }
+        let statement = message.statement(&self.topology, self.place);
+        for place in self.topology.successors(self.place) {
+            tags.push(s.keyring.tag(Principal::Replica(self.topology.at(place)), &statement));
+        }
+        message.tags = tags;
+    }
+
+    /// The tail answers.
+    fn reply(&self, s: &mut Surroundings<'_, S>, message: &ChainMessage, executed: Vec<Executed>) {
+        let each = self.topology.reply_tags(self.place);
+        for done in executed {
+            let Request { client, timestamp, .. } = message.requests[done.request];
+            let reply = ChainReply {
+                instance: message.instance,
+                client,
+                timestamp,
+                position: done.position,
+                history: done.history,
+                outcome: done.outcome,
+                tags: message.reply_tags[done.request * each..(done.request + 1) * each].to_vec(),
+            };
+            s.out.send(Destination::Client(client), Message::ChainReply(reply));
+        }
+    }
+
+    /// Looks at the load: at most one client for two seconds means that Quorum would serve it better.
+    pub(crate) fn on_low_load_timeout(&mut self, s: &mut Surroundings<'_, S>) {
+        if self.base.is_stopped() {
+            return;
+        }
+        let active = core::mem::take(&mut self.active).len();
+        if active == 1 {
+            return self.base.stop(s, "at most one client for two seconds", true);
+        }
+        s.out.set_timer(ReplicaTimer::LowLoad, s.now + LOW_LOAD);
+    }
+}
+
+impl<S: Service> Abortable<S> for Chain<S> {
+    fn start(&mut self, s: &mut Surroundings<'_, S>) {
+        Self::start(self, s);
+    }
+
+    fn message(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+        match (message, from) {
+            (Message::Request(request), from) if !request.read_only => self.on_request(s, from, request),
+            (Message::Chain(message), Principal::Replica(from)) => self.on_chain(s, from, message),
+            (Message::Switch(switch), Principal::Replica(from)) => {
+                match switch.message {
+                    SwitchMessage::Checkpoint(boundary) => self.base.on_checkpoint(s, from, boundary, false),
+                    SwitchMessage::Anchor(boundary) => self.base.on_checkpoint(s, from, boundary, true),
+                    _ => {}
+                }
+                self.take_early(s);
+            }
+            (_, from) => s.reject(from, Rejection::WrongSender),
+        }
+    }
+
+    fn timer(&mut self, s: &mut Surroundings<'_, S>, timer: ReplicaTimer) {
+        match timer {
+            ReplicaTimer::Checkpoint => self.base.on_checkpoint_timeout(s),
+            ReplicaTimer::LowLoad => self.on_low_load_timeout(s),
+            _ => {}
+        }
+    }
+
+    fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
+        Self::pass_end(self, s);
+    }
+
+    fn stop(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str) {
+        self.base.stop(s, reason, false);
+    }
+
+    fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
+        self.base.report()
+    }
+
+    fn ledger(&self) -> &Ledger<S> {
+        &self.base.ledger
+    }
+
+    fn halt(self) -> Ledger<S> {
+        self.base.halt()
+    }
+}

@@ -1,0 +1,124 @@
+//! Quorum: two message delays, as long as clients do not contend and nobody fails (section 5.1 of the paper).
+//!
+//! # What it is for
+//! A client asks all replicas, each executes at once and answers; there is no other message. It is the fastest that a
+//! replicated service can be, and it aborts as soon as two clients' requests arrive in different orders.
+//!
+//! # Steps
+//! * Q1. The client sends its request, with one MAC per replica, to all (the client's part is in
+//!   [`crate::client`]).
+//! * Q2. A replica that has not executed the client's request logs it, makes it durable, executes it and answers with
+//!   the digest of its whole history. One that has answers again (D5).
+//! * Q3. n equal answers, in history and result, commit. Anything else makes the client panic.
+//!
+//! # Why it is safe
+//! n equal digests mean that every correct replica has this very history, and had not stopped. It is therefore in any
+//! 2f+1 abort reports at least f+1 times.
+//!
+//! # Why it is live
+//! Without contention and faults all correct replicas receive the same requests in the same order, since a client has
+//! one request outstanding. Otherwise the next instance takes over.
+//!
+//! # Deviations from the paper
+//! * Agreed time: nobody proposes one, so it is the client's timestamp, kept growing and bounded like every agreed
+//!   time. A request from further in the future than the clocks may differ stops the instance, and the next one orders
+//!   it. The seed is the history's digest before the request.
+//! * A duplicate is answered from the client table, with the digest at its own position (S4).
+//! * In a cluster with signatures, requests to Quorum carry MACs only: nobody has to be convinced of them later.
+//!
+//! # Cost
+//! Per request 2 MACs at each replica, 2n at the client, 2n messages, two delays, one write to the log.
+
+use crate::auth::Signed;
+use crate::cluster::InstanceId;
+use crate::machine::{Instant, Principal};
+use crate::message::{Message, Request};
+use crate::protocols::speculative::{Speculation, Standing};
+use crate::rejection::Rejection;
+use crate::replica::ReplicaTimer;
+use crate::service::{Proposal, Service};
+use crate::switching::{AbortReport, Abortable, Ledger, Surroundings, SwitchMessage};
+use alloc::sync::Arc;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(crate) struct Quorum<S> {
+    pub(crate) base: Speculation<S>,
+}
+
+impl<S: Service> Quorum<S> {
+    /// An instance that begins with what the ledger holds.
+    pub(crate) fn open(instance: InstanceId, ledger: Ledger<S>) -> Self {
+        Self { base: Speculation::open(instance, ledger) }
+    }
+
+    /// Q2.
+    pub(crate) fn on_request(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: Request) {
+        if self.base.is_stopped() {
+            return;
+        }
+        match self.base.standing(s, &request) {
+            Standing::New => self.log(s, from, request),
+            Standing::Done { position, history, outcome } => {
+                self.base.respond(s, &request, position, history, &outcome);
+            }
+            Standing::Stale => s.reject(from, Rejection::StaleTimestamp),
+        }
+    }
+
+    fn log(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: Request) {
+        if !self.base.may_log(s) {
+            return s.reject(from, Rejection::Overload);
+        }
+        if request.timestamp.0 > (s.now + s.cluster.limits.clock_skew_max).0 {
+            return self.base.stop(s, "a request from the future", false);
+        }
+        let before = self.base.ledger.log.length();
+        let proposal = Proposal { time: Instant(request.timestamp.0), seed: self.base.ledger.log.history() };
+        self.base.log(proposal, request);
+        self.base.persist(s, before);
+        self.base.execute_and_respond(s);
+    }
+}
+
+impl<S: Service> Abortable<S> for Quorum<S> {
+    fn start(&mut self, s: &mut Surroundings<'_, S>) {
+        self.base.start(s);
+    }
+
+    fn message(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+        match (message, from) {
+            (Message::Request(request), from) if !request.read_only => self.on_request(s, from, request),
+            (Message::Switch(switch), Principal::Replica(from)) => match switch.message {
+                SwitchMessage::Checkpoint(boundary) => self.base.on_checkpoint(s, from, boundary, false),
+                SwitchMessage::Anchor(boundary) => self.base.on_checkpoint(s, from, boundary, true),
+                _ => {}
+            },
+            (_, from) => s.reject(from, Rejection::WrongSender),
+        }
+    }
+
+    fn timer(&mut self, s: &mut Surroundings<'_, S>, timer: ReplicaTimer) {
+        if timer == ReplicaTimer::Checkpoint {
+            self.base.on_checkpoint_timeout(s);
+        }
+    }
+
+    fn pass_end(&mut self, _s: &mut Surroundings<'_, S>) {}
+
+    fn stop(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str) {
+        self.base.stop(s, reason, false);
+    }
+
+    fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
+        self.base.report()
+    }
+
+    fn ledger(&self) -> &Ledger<S> {
+        &self.base.ledger
+    }
+
+    fn halt(self) -> Ledger<S> {
+        self.base.halt()
+    }
+}

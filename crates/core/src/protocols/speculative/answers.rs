@@ -1,0 +1,90 @@
+//! Answers of replicas that speculate: steps L2 and Q2, and Z3 of ZLight.
+
+use super::Speculation;
+use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Timestamp};
+use crate::digest::Digest;
+use crate::machine::Destination;
+use crate::message::{Message, Outcome, Request};
+use crate::service::Service;
+use crate::switching::Surroundings;
+use crate::wire_struct;
+
+/// RESP: a speculative answer. n equal ones, one of them with the result in full, commit the request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The instance that answers.
+    pub instance: InstanceId,
+    /// Whose request.
+    pub client: ClientId,
+    /// Which request.
+    pub timestamp: Timestamp,
+    /// Its position in the history, or the init history's end.
+    pub position: u64,
+    /// The history's digest there.
+    pub history: Digest,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+wire_struct!(Response { instance, client, timestamp, position, history, outcome });
+
+/// Results up to this size are sent in full by every replica: a digest would not be shorter.
+const RESULT_BYTES_FULL_MAX: usize = 32;
+
+/// The replica that sends the full result of a request; the others send its digest.
+pub(crate) fn designated(cluster: &Cluster, client: ClientId, timestamp: Timestamp) -> ReplicaId {
+    ReplicaId(((u64::from(client.session) + timestamp.0) % cluster.n as u64) as u8)
+}
+
+/// What this replica sends of an outcome: all of it, or the digest of a long result that another one sends.
+pub(crate) fn abridged(
+    cluster: &Cluster,
+    me: ReplicaId,
+    client: ClientId,
+    timestamp: Timestamp,
+    outcome: &Outcome,
+) -> Outcome {
+    match outcome {
+        Outcome::Done(result)
+            if result.len() > RESULT_BYTES_FULL_MAX && designated(cluster, client, timestamp) != me =>
+        {
+            Outcome::DoneDigest(outcome.digest())
+        }
+        outcome => outcome.clone(),
+    }
+}
+
+impl<S: Service> Speculation<S> {
+    /// Executes what is logged and answers the clients.
+    pub(crate) fn execute_and_respond(&mut self, s: &mut Surroundings<'_, S>) {
+        let instance = self.instance;
+        let mut position = self.ledger.estate.position();
+        self.execute(s, |s, logged, request, outcome| {
+            position += 1;
+            let response = Response {
+                instance,
+                client: request.client,
+                timestamp: request.timestamp,
+                position,
+                history: logged.history,
+                outcome: abridged(s.cluster, s.me, request.client, request.timestamp, outcome),
+            };
+            let message = Message::Response(response);
+            s.out.send(Destination::Client(request.client), message);
+        });
+    }
+
+    /// Answers a request that is in the history.
+    pub(crate) fn respond(
+        &self,
+        s: &mut Surroundings<'_, S>,
+        request: &Request,
+        position: u64,
+        history: Digest,
+        outcome: &Outcome,
+    ) {
+        let Request { client, timestamp, .. } = *request;
+        let response =
+            Response { instance: self.instance, client, timestamp, position, history, outcome: outcome.clone() };
+        s.out.send(Destination::Client(client), Message::Response(response));
+    }
+}

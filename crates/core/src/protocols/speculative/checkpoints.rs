@@ -1,0 +1,129 @@
+//! Lightweight checkpoints: step L3 of the [module](super).
+
+use super::Speculation;
+use crate::cluster::ReplicaId;
+use crate::history::Boundary;
+use crate::machine::{Destination, Principal};
+use crate::message::Message;
+use crate::rejection::Rejection;
+use crate::replica::{InstanceRecord, LogRecord, Notice, Record, ReplicaTimer};
+use crate::service::Service;
+use crate::switching::{Surroundings, Switch, SwitchMessage};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// Positions ahead of or beside our own for which a replica's statements are kept.
+const STATEMENTS_PER_REPLICA_MAX: usize = 8;
+
+/// Time-outs without all n agreeing after which a replica logs nothing more.
+const PATIENCE: u32 = 3;
+
+/// Which checkpoints are under way.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Checkpoints {
+    /// What the others said of this instance, the newest of each.
+    said: BTreeMap<ReplicaId, Vec<Boundary>>,
+    /// Time-outs since the oldest checkpoint under way was taken.
+    waited: u32,
+    armed: bool,
+}
+
+impl Checkpoints {
+    /// Whether a checkpoint takes too long.
+    pub(super) const fn is_suspended(&self) -> bool {
+        self.waited >= PATIENCE
+    }
+
+    pub(super) fn cancel<S: Service>(&mut self, s: &mut Surroundings<'_, S>) {
+        if self.armed {
+            s.out.cancel_timer(ReplicaTimer::Checkpoint);
+            self.armed = false;
+        }
+    }
+
+    fn arm<S: Service>(&mut self, s: &mut Surroundings<'_, S>) {
+        if !self.armed {
+            self.armed = true;
+            s.out.set_timer(ReplicaTimer::Checkpoint, s.now + s.cluster.limits.status_interval);
+        }
+    }
+}
+
+impl<S: Service> Speculation<S> {
+    pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, S>) {
+        let boundary = self.ledger.checkpoint();
+        self.announce(s, boundary);
+        self.checkpoints.arm(s);
+        self.try_anchor(s);
+    }
+
+    fn announce(&self, s: &mut Surroundings<'_, S>, boundary: Boundary) {
+        let message = SwitchMessage::Checkpoint(boundary);
+        s.out.send(Destination::Replicas, Message::Switch(Switch { instance: self.instance, message }));
+    }
+
+    /// The state of another replica at a checkpoint.
+    pub(crate) fn on_checkpoint(
+        &mut self,
+        s: &mut Surroundings<'_, S>,
+        from: ReplicaId,
+        boundary: Boundary,
+        is_answer: bool,
+    ) {
+        let anchor = self.ledger.log.anchor();
+        if boundary.position <= anchor.position {
+            // It does not know yet that this one is certain: it lacks our own statement.
+            if boundary == anchor && !is_answer {
+                let message = SwitchMessage::Anchor(anchor);
+                let to = Destination::Replica(from);
+                s.out.send(to, Message::Switch(Switch { instance: self.instance, message }));
+            }
+            return;
+        }
+        let said = self.checkpoints.said.entry(from).or_default();
+        if said.iter().any(|known| known.position == boundary.position && *known != boundary) {
+            return s.reject(Principal::Replica(from), Rejection::Equivocation);
+        }
+        if !said.contains(&boundary) {
+            said.push(boundary);
+            said.sort();
+            if said.len() > STATEMENTS_PER_REPLICA_MAX {
+                said.remove(0);
+            }
+        }
+        self.try_anchor(s);
+    }
+
+    /// All n said the same: that position is in every correct history, for ever.
+    fn try_anchor(&mut self, s: &mut Surroundings<'_, S>) {
+        if self.is_stopped() {
+            return;
+        }
+        let certain = self.ledger.log.boundaries().iter().rev().copied().find(|boundary| {
+            self.checkpoints.said.values().filter(|said| said.contains(boundary)).count() + 1 == s.cluster.all()
+        });
+        let Some(boundary) = certain else { return };
+        self.ledger.anchor_at(boundary);
+        self.checkpoints.said.values_mut().for_each(|said| said.retain(|known| known.position > boundary.position));
+        self.checkpoints.waited = 0;
+        if self.ledger.log.boundaries().is_empty() {
+            self.checkpoints.cancel(s);
+        }
+        let record = InstanceRecord::Anchored(boundary);
+        s.out.append(Record::Log(LogRecord { instance: self.instance, record }));
+        s.out.notify(Notice::Anchored { instance: self.instance, position: boundary.position, root: boundary.root });
+    }
+
+    /// A checkpoint is still under way: say it again.
+    pub(crate) fn on_checkpoint_timeout(&mut self, s: &mut Surroundings<'_, S>) {
+        self.checkpoints.armed = false;
+        if self.is_stopped() || self.ledger.log.boundaries().is_empty() {
+            return;
+        }
+        self.checkpoints.waited += 1;
+        for boundary in self.ledger.log.boundaries().to_vec() {
+            self.announce(s, boundary);
+        }
+        self.checkpoints.arm(s);
+    }
+}

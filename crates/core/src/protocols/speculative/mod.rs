@@ -1,0 +1,253 @@
+//! What Quorum, ZLight and Chain share: a replica that logs, executes and answers before anything is agreed, takes
+//! lightweight checkpoints, and stops for good when it is told to.
+//!
+//! # Steps
+//! L1. *Log.* A request that is newer than its client's last one gets the next position, as long as the log above the
+//!     anchor is within its bound, and neither stopped nor suspended. What is logged is durable before anything is
+//!     said about it.
+//! L2. *Answer again.* A request that is in the history already is answered from the client table, with the history's
+//!     digest at its position, or at the end of the init history if it lies in there (D5).
+//! L3. *Lightweight checkpoint (LCS).* After every CHK-th position, and right after an init history, the replica tells
+//!     all others the digests of history and state. When all n said the same, that position is certain and becomes the
+//!     anchor. Until then the message is repeated; if it takes too long the replica logs nothing more. Several
+//!     checkpoints may be under way (S3).
+//! L4. *Stop.* On a client's PANIC, on f+1 abort reports of others, or on evidence of its own, the replica stops:
+//!     nothing is logged, executed, answered or said for this instance again, but for one signed abort report.
+//!
+//! # Why it is safe
+//! The log only grows, and ends before the report is signed, so that whatever this replica said about a position is in
+//! its report. See [`crate::switching`] for what is made of the reports.
+
+mod answers;
+mod checkpoints;
+mod queue;
+
+pub use answers::Response;
+pub(crate) use answers::abridged;
+pub(crate) use checkpoints::Checkpoints;
+pub(crate) use queue::Queue;
+
+use crate::auth::Signed;
+use crate::clients::Freshness;
+use crate::cluster::InstanceId;
+use crate::digest::Digest;
+use crate::history::{LogEntry, Logged};
+use crate::message::{Outcome, Request};
+use crate::replica::{InstanceRecord, LogRecord, Notice, Record};
+use crate::service::{Proposal, Service};
+use crate::switching::{AbortReport, Ledger, Surroundings};
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// What the history says about a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It may be logged.
+    New,
+    /// It was executed: with this digest of the history (D5), this came of it.
+    Done { position: u64, history: Digest, outcome: Outcome },
+    /// Its client has had a later one executed.
+    Stale,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(crate) struct Speculation<S> {
+    pub(crate) instance: InstanceId,
+    pub(crate) ledger: Ledger<S>,
+    /// L0 and the history's digest there: where this instance began.
+    init: (u64, Digest),
+    checkpoints: Checkpoints,
+    report: Option<Arc<Signed<AbortReport>>>,
+    /// Clients with a request that is logged and not executed yet.
+    unexecuted: BTreeSet<crate::cluster::ClientId>,
+    requests_logged: u64,
+}
+
+impl<S: Service> Speculation<S> {
+    /// An instance that begins with what the ledger holds.
+    pub(crate) fn open(instance: InstanceId, ledger: Ledger<S>) -> Self {
+        let init = (ledger.log.length(), ledger.log.history());
+        Self {
+            instance,
+            ledger,
+            init,
+            checkpoints: Checkpoints::default(),
+            report: None,
+            unexecuted: BTreeSet::new(),
+            requests_logged: 0,
+        }
+    }
+
+    /// The first input: what was inherited is made certain as soon as possible (L4 of the note).
+    pub(crate) fn start(&mut self, s: &mut Surroundings<'_, S>) {
+        if self.report.is_none() && self.init.0 > self.ledger.log.anchor().position {
+            self.take_checkpoint(s);
+        }
+    }
+
+    /// Requests logged by this instance here.
+    pub(crate) const fn requests_logged(&self) -> u64 {
+        self.requests_logged
+    }
+
+    /// The abort report, once stopped.
+    pub(crate) const fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
+        self.report.as_ref()
+    }
+
+    /// Whether this replica has stopped in this instance.
+    pub(crate) const fn is_stopped(&self) -> bool {
+        self.report.is_some()
+    }
+
+    /// Whether another request may be logged now.
+    pub(crate) fn may_log(&self, s: &Surroundings<'_, S>) -> bool {
+        let log = &self.ledger.log;
+        !self.is_stopped()
+            && !self.checkpoints.is_suspended()
+            && log.length() - log.anchor().position < s.cluster.history_bound()
+    }
+
+    /// How many requests may be logged now.
+    pub(crate) fn room(&self, s: &Surroundings<'_, S>) -> u64 {
+        let log = &self.ledger.log;
+        (log.anchor().position + s.cluster.history_bound()).saturating_sub(log.length())
+    }
+
+    /// What a head proposes with its next batch.
+    pub(crate) fn propose(&self, s: &Surroundings<'_, S>) -> Proposal {
+        let log = &self.ledger.log;
+        let mut position = [0; 16];
+        position[..8].copy_from_slice(&self.instance.0.to_le_bytes());
+        position[8..].copy_from_slice(&log.length().to_le_bytes());
+        Proposal { time: s.now, seed: s.keyring.seed(&position) }
+    }
+
+    /// Why a head's batch, whose requests are authentic, may not be logged.
+    pub(crate) fn objection(
+        &mut self,
+        s: &mut Surroundings<'_, S>,
+        proposal: &Proposal,
+        requests: &[Request],
+    ) -> Option<&'static str> {
+        let skew = s.cluster.limits.clock_skew_max;
+        if proposal.time > s.now + skew || proposal.time + skew < s.now {
+            return Some("agreed time too far from this clock");
+        }
+        let mut clients = BTreeSet::new();
+        for request in requests {
+            if !clients.insert(request.client) || self.standing(s, request) != Standing::New {
+                return Some("a request that is in the history already");
+            }
+            let instance = request.instance == self.instance;
+            if !instance || request.read_only || request.operation.len() > s.cluster.limits.operation_bytes_max {
+                return Some("a request that may not be logged");
+            }
+        }
+        requests.is_empty().then_some("a batch of nothing")
+    }
+
+    /// L2.
+    pub(crate) fn standing(&mut self, s: &mut Surroundings<'_, S>, request: &Request) -> Standing {
+        if self.unexecuted.contains(&request.client) {
+            self.execute(s, |_, _, _, _| ());
+        }
+        match self.ledger.estate.freshness(request) {
+            Freshness::New => Standing::New,
+            Freshness::Stale => Standing::Stale,
+            Freshness::Last(entry) => {
+                let (position, history) = if entry.position <= self.init.0 {
+                    (self.init.0, self.init.1)
+                } else {
+                    (entry.position, entry.history)
+                };
+                Standing::Done { position, history, outcome: entry.outcome.clone() }
+            }
+        }
+    }
+
+    /// L1. The record is to be made durable with [`Speculation::persist`], once for all that is logged in a step.
+    ///
+    /// # Panics
+    /// Unless the request is new and may be logged.
+    pub(crate) fn log(&mut self, proposal: Proposal, request: Request) {
+        assert!(!self.is_stopped(), "nothing is logged after the report");
+        self.unexecuted.insert(request.client);
+        self.ledger.log.push(LogEntry::new(proposal, request));
+        self.requests_logged += 1;
+    }
+
+    /// Takes back what was logged after a position, when nothing was said about it yet.
+    pub(crate) fn forget_after(&mut self, position: u64) {
+        self.requests_logged -= self.ledger.log.length() - position;
+        self.ledger.log.cut(position);
+        self.unexecuted.clear();
+    }
+
+    /// Makes what was logged after a position durable before anything that follows leaves.
+    pub(crate) fn persist(&self, s: &mut Surroundings<'_, S>, after: u64) {
+        let entries: Vec<LogEntry> = self.ledger.log.after(after).map(|logged| logged.entry.clone()).collect();
+        if !entries.is_empty() {
+            let record = InstanceRecord::Logged(entries);
+            s.out.persist(Record::Log(LogRecord { instance: self.instance, record }));
+        }
+    }
+
+    /// Executes what is logged, and takes the checkpoints that are due. `answer` gets each entry with its outcome.
+    pub(crate) fn execute(
+        &mut self,
+        s: &mut Surroundings<'_, S>,
+        mut answer: impl FnMut(&mut Surroundings<'_, S>, &Logged, &Request, &Outcome),
+    ) {
+        let interval = s.cluster.limits.history_interval;
+        loop {
+            let Ledger { estate, log } = &mut self.ledger;
+            let (mut due, mut before) = (false, estate.history());
+            for logged in log.after(estate.executed().0) {
+                estate.execute_entry(s.cluster, logged, |request, outcome| answer(s, logged, request, outcome));
+                let (position, request, history) = (estate.position(), logged.entry.request.digest(), logged.history);
+                s.out.notify(Notice::Logged { instance: self.instance, position, request, before, history });
+                before = history;
+                // At the same positions everywhere, however the entries came.
+                due = position.is_multiple_of(interval);
+                if due {
+                    break;
+                }
+            }
+            if !due {
+                break;
+            }
+            self.take_checkpoint(s);
+        }
+        self.unexecuted.clear();
+    }
+
+    /// L4. Stops for good, and says what was logged.
+    pub(crate) fn stop(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str, low_load: bool) {
+        if self.is_stopped() {
+            return;
+        }
+        self.execute(s, |_, _, _, _| ());
+        let log = &self.ledger.log;
+        let report = AbortReport {
+            instance: self.instance,
+            anchor: log.anchor(),
+            boundaries: log.boundaries().to_vec(),
+            digests: log.after(log.anchor().position).map(|logged| logged.digest).collect(),
+            low_load,
+        };
+        let report = Arc::new(s.keyring.sign(report));
+        let record = InstanceRecord::Stopped(report.clone());
+        s.out.persist(Record::Log(LogRecord { instance: self.instance, record }));
+        s.out.notify(Notice::Stopped { instance: self.instance, reason });
+        self.checkpoints.cancel(s);
+        self.report = Some(report);
+    }
+
+    /// Hands the ledger on: nothing of this instance can speak any more.
+    pub(crate) fn halt(self) -> Ledger<S> {
+        self.ledger
+    }
+}

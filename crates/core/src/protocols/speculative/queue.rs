@@ -1,0 +1,66 @@
+//! Requests that wait at a head until it may log them.
+
+use crate::cluster::{ClientId, Limits};
+use crate::message::Request;
+use crate::rejection::Rejection;
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+/// See the [module](self). At most one request of each client, and as many in all as [`Limits`] says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queue {
+    requests: VecDeque<Request>,
+    clients: BTreeSet<ClientId>,
+    bytes: usize,
+}
+
+impl Queue {
+    /// Whether nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Adds a request.
+    ///
+    /// # Errors
+    /// [`Rejection::Duplicate`] if one of this client waits, [`Rejection::Overload`] if too much does.
+    pub(crate) fn push(&mut self, limits: &Limits, request: Request) -> Result<(), Rejection> {
+        if self.requests.len() >= limits.pending_requests_max
+            || self.bytes + request.operation.len() > limits.pending_bytes_max
+        {
+            return Err(Rejection::Overload);
+        }
+        if !self.clients.insert(request.client) {
+            return Err(Rejection::Duplicate);
+        }
+        self.bytes += request.operation.len();
+        self.requests.push_back(request);
+        Ok(())
+    }
+
+    /// The next batch: at most `most` requests, within the bounds of a batch.
+    pub(crate) fn take(&mut self, limits: &Limits, most: u64) -> Vec<Request> {
+        let most = usize::try_from(most).unwrap_or(usize::MAX).min(limits.batch_requests_max);
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while let Some(next) = self.requests.front() {
+            bytes += next.operation.len();
+            if batch.len() >= most || (bytes > limits.batch_bytes_max && !batch.is_empty()) {
+                break;
+            }
+            self.bytes -= next.operation.len();
+            self.clients.remove(&next.client);
+            batch.extend(self.requests.pop_front());
+        }
+        batch
+    }
+
+    /// Whose requests wait.
+    pub(crate) fn clients(&self) -> impl Iterator<Item = ClientId> {
+        self.clients.iter().copied()
+    }
+}

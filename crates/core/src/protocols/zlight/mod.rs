@@ -1,0 +1,232 @@
+//! ZLight: three message delays without contention to fear, as long as nobody fails (section 4 of the paper).
+//!
+//! # What it is for
+//! Zyzzyva's fast path and nothing else: a primary orders, everybody executes at once and answers, and a client that
+//! does not get n equal answers panics. There is no view change and no second kind of commit.
+//!
+//! # Steps
+//! * Z1. The client sends its request, with one MAC per replica, to the primary.
+//! * Z2. The primary gives the requests that wait the next positions, proposes the agreed time and a seed, sends ORDER
+//!   with all of it, MACs included, to the others, then logs, executes and answers like them.
+//! * Z3. A replica takes ORDERs in the order of their positions and keeps one that is early (L8). It checks its own
+//!   MAC of each request; if one fails, or the agreed time is not acceptable, it orders nothing more and waits for the
+//!   panic. Otherwise it logs, executes and answers.
+//! * Z4. n equal answers, in history and result, commit. Anything else makes the client panic.
+//!
+//! # Why it is safe
+//! As in [`super::quorum`]: n equal history digests.
+//!
+//! # Why it is live
+//! With a correct primary and no failure the replicas log the same batches. The primary is another one in each
+//! instance (P1).
+//!
+//! # Deviations from the paper
+//! * ORDERs that overtake one another are put in order; the paper assumes FIFO links (L8).
+//! * The primary's MAC covers the clients' MACs as well: line noise cannot make a replica blame a client (P3).
+//! * The primary rotates (P1). Agreed time and seed are proposed as in PBFT (F27).
+//! * A client that waits too long sends its request to all before it panics (P12); whoever has it in its history
+//!   answers again.
+//!
+//! # Cost
+//! With batches of b: at the primary 2 + 3f/b MACs per request, at a backup 2 + 1/b, at the client 2n; 6f + 2 messages
+//! for b = 1; three delays.
+
+use crate::auth::Signed;
+use crate::cluster::{InstanceId, ReplicaId};
+use crate::machine::{Destination, Principal};
+use crate::message::{Message, Request, Vouched};
+use crate::protocols::speculative::{Queue, Speculation, Standing};
+use crate::rejection::Rejection;
+use crate::replica::ReplicaTimer;
+use crate::service::{Proposal, Service};
+use crate::switching::{AbortReport, Abortable, Ledger, Surroundings, SwitchMessage};
+use crate::wire::{Reader, Wire, WireError, encode_list};
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// ORDERs ahead of the log that are kept.
+const EARLY_MAX: usize = 256;
+
+/// The most requests in one ORDER or CHAIN message.
+pub const BATCH_MAX: usize = 4_096;
+
+/// ORDER: the primary's next batch.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The instance.
+    pub instance: InstanceId,
+    /// The position of the first request.
+    pub first: u64,
+    /// Agreed time and seed.
+    pub proposal: Proposal,
+    /// The requests, with their clients' MACs.
+    pub requests: Vec<Request>,
+}
+
+impl Wire for Order {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.instance.encode(out);
+        self.first.encode(out);
+        self.proposal.encode(out);
+        encode_list(&self.requests, out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self {
+            instance: Wire::decode(reader)?,
+            first: Wire::decode(reader)?,
+            proposal: Wire::decode(reader)?,
+            requests: reader.list(BATCH_MAX)?,
+        })
+    }
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(crate) struct ZLight<S> {
+    pub(crate) base: Speculation<S>,
+    primary: ReplicaId,
+    queue: Queue,
+    early: BTreeMap<u64, Order>,
+}
+
+impl<S: Service> ZLight<S> {
+    /// An instance that begins with what the ledger holds.
+    pub(crate) fn open(instance: InstanceId, primary: ReplicaId, ledger: Ledger<S>) -> Self {
+        let base = Speculation::open(instance, ledger);
+        Self { base, primary, queue: Queue::default(), early: BTreeMap::new() }
+    }
+
+    /// Requests that wait at the primary.
+    pub(crate) const fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// Z2, first half; and whoever has the request in its history answers again.
+    pub(crate) fn on_request(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: Request) {
+        if self.base.is_stopped() {
+            return;
+        }
+        match self.base.standing(s, &request) {
+            Standing::New if s.me == self.primary => {
+                if let Err(reason) = self.queue.push(&s.cluster.limits, request) {
+                    s.reject(from, reason);
+                }
+            }
+            Standing::New => {}
+            Standing::Done { position, history, outcome } => {
+                self.base.respond(s, &request, position, history, &outcome);
+            }
+            Standing::Stale => s.reject(from, Rejection::StaleTimestamp),
+        }
+    }
+
+    /// Z2, second half.
+    pub(crate) fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
+        while s.me == self.primary && !self.queue.is_empty() && self.base.may_log(s) {
+            let room = self.base.room(s);
+            let mut requests = self.queue.take(&s.cluster.limits, room);
+            requests.retain(|request| self.base.standing(s, request) == Standing::New);
+            if requests.is_empty() {
+                continue;
+            }
+            let first = self.base.ledger.log.length() + 1;
+            let proposal = self.base.propose(s);
+            let order = Order { instance: self.base.instance, first, proposal, requests };
+            self.log(s, &order);
+            s.out.send(Destination::Replicas, Message::Order(order));
+            self.base.execute_and_respond(s);
+        }
+    }
+
+    fn log(&mut self, s: &mut Surroundings<'_, S>, order: &Order) {
+        for request in &order.requests {
+            self.base.log(order.proposal.clone(), request.clone());
+        }
+        self.base.persist(s, order.first - 1);
+    }
+
+    /// Z3.
+    pub(crate) fn on_order(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, order: Order) {
+        if self.base.is_stopped() {
+            return;
+        }
+        if from != self.primary {
+            return s.reject(Principal::Replica(from), Rejection::WrongSender);
+        }
+        let next = self.base.ledger.log.length() + 1;
+        if order.first < next || order.first > next + 2 * s.cluster.history_bound() || self.early.len() >= EARLY_MAX {
+            return s.reject(Principal::Replica(from), Rejection::OutsideWindow);
+        }
+        self.early.insert(order.first, order);
+        self.take_early(s);
+    }
+
+    /// Takes the ORDERs whose turn it is; also after a checkpoint has made room.
+    pub(crate) fn take_early(&mut self, s: &mut Surroundings<'_, S>) {
+        while self.base.may_log(s)
+            && let Some(order) = self.early.remove(&(self.base.ledger.log.length() + 1))
+        {
+            if let Some(objection) = self.objection(s, &order) {
+                return self.base.stop(s, objection, false);
+            }
+            self.log(s, &order);
+            self.base.execute_and_respond(s);
+        }
+    }
+
+    fn objection(&mut self, s: &mut Surroundings<'_, S>, order: &Order) -> Option<&'static str> {
+        if order.requests.iter().any(|request| request.vouched == Vouched::No) {
+            return Some("a request that is not its client's");
+        }
+        self.base.objection(s, &order.proposal, &order.requests)
+    }
+}
+
+impl<S: Service> Abortable<S> for ZLight<S> {
+    fn start(&mut self, s: &mut Surroundings<'_, S>) {
+        self.base.start(s);
+    }
+
+    fn message(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+        match (message, from) {
+            (Message::Request(request), from) if !request.read_only => self.on_request(s, from, request),
+            (Message::Order(order), Principal::Replica(from)) => self.on_order(s, from, order),
+            (Message::Switch(switch), Principal::Replica(from)) => {
+                match switch.message {
+                    SwitchMessage::Checkpoint(boundary) => self.base.on_checkpoint(s, from, boundary, false),
+                    SwitchMessage::Anchor(boundary) => self.base.on_checkpoint(s, from, boundary, true),
+                    _ => {}
+                }
+                self.take_early(s);
+            }
+            (_, from) => s.reject(from, Rejection::WrongSender),
+        }
+    }
+
+    fn timer(&mut self, s: &mut Surroundings<'_, S>, timer: ReplicaTimer) {
+        if timer == ReplicaTimer::Checkpoint {
+            self.base.on_checkpoint_timeout(s);
+        }
+    }
+
+    fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
+        Self::pass_end(self, s);
+    }
+
+    fn stop(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str) {
+        self.base.stop(s, reason, false);
+    }
+
+    fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
+        self.base.report()
+    }
+
+    fn ledger(&self) -> &Ledger<S> {
+        &self.base.ledger
+    }
+
+    fn halt(self) -> Ledger<S> {
+        self.base.halt()
+    }
+}

@@ -1,0 +1,100 @@
+//! What is said about instances rather than within one.
+
+use super::report::{AbortReport, Proof};
+use crate::auth::Signed;
+use crate::cluster::{ClientId, InstanceId, Timestamp};
+use crate::digest::Digest;
+use crate::history::{Boundary, LogEntry};
+use crate::wire::{Reader, Wire, WireError, encode_list};
+use crate::{wire_enum, wire_struct};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// Digests asked for in one FETCH.
+pub const FETCH_MAX: usize = 512;
+
+/// PANIC: a client's request was not answered in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Panic {
+    /// Whose request.
+    pub client: ClientId,
+    /// Which request.
+    pub timestamp: Timestamp,
+}
+wire_struct!(Panic { client, timestamp });
+
+/// FETCH: the sender lacks these entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetch(
+    /// Their digests, at most [`FETCH_MAX`].
+    pub Vec<Digest>,
+);
+
+impl Wire for Fetch {
+    fn encode(&self, out: &mut Vec<u8>) {
+        encode_list(&self.0, out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self(reader.list(FETCH_MAX)?))
+    }
+}
+
+/// BODIES: entries that were asked for.
+#[derive(Clone, Debug)]
+pub struct Bodies(
+    /// The entries; their digests say which they are.
+    pub Vec<LogEntry>,
+);
+
+impl Wire for Bodies {
+    fn encode(&self, out: &mut Vec<u8>) {
+        encode_list(&self.0, out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self(reader.list(FETCH_MAX)?))
+    }
+}
+
+/// One statement about an instance.
+#[derive(Clone, Debug)]
+pub enum SwitchMessage {
+    /// A client to every replica.
+    Panic(Panic),
+    /// A replica to a client: the instance named runs here. f+1 of these convince.
+    Active(ClientId),
+    /// A replica to every other: it has stopped in the instance.
+    Abort(Arc<Signed<AbortReport>>),
+    /// A replica to others: the instance runs here, and this proves that it may.
+    Init(Arc<Proof>),
+    /// A replica to another: it runs the instance named and nothing later.
+    Behind(()),
+    /// A replica to another.
+    Fetch(Fetch),
+    /// The answer.
+    Bodies(Bodies),
+    /// A replica to every other: its state at a checkpoint (LCS).
+    Checkpoint(Boundary),
+    /// The answer to one who still says what is certain here: the same statement, which needs no answer.
+    Anchor(Boundary),
+}
+wire_enum!(SwitchMessage {
+    1 => Panic,
+    2 => Active,
+    3 => Abort,
+    4 => Init,
+    5 => Behind,
+    6 => Fetch,
+    7 => Bodies,
+    8 => Checkpoint,
+    9 => Anchor,
+});
+
+/// A statement with the instance that it is about (D1).
+#[derive(Clone, Debug)]
+pub struct Switch {
+    /// The instance.
+    pub instance: InstanceId,
+    /// The statement.
+    pub message: SwitchMessage,
+}
+wire_struct!(Switch { instance, message });

@@ -1,0 +1,196 @@
+//! Opening: how a replica comes to the history with which an instance begins (section 2.5 of the note on Abstract).
+//!
+//! # Steps
+//! 1. The proof yields the abort history: digests from some anchor to L0.
+//! 2. The own log is compared with it. What they share is kept. If the own log does not reach the history's anchor at
+//!    all, the state is fetched at the last checkpoint that f+1 reports attest.
+//! 3. The bodies that are missing are fetched, from all who say that they have them, before this replica vouches for
+//!    anything (D9).
+//! 4. What the own log has beyond is taken back: to the last version of the state that the history still covers (D6),
+//!    and forward again by executing what follows.
+//!
+//! The anchor of the own log stays where it was (D7): an inherited history makes nothing more certain.
+
+use super::ledger::Ledger;
+use super::message::{Bodies, FETCH_MAX, Fetch, Switch, SwitchMessage};
+use super::report::AbortHistory;
+use super::surroundings::Surroundings;
+use crate::auth::Certificate;
+use crate::checkpoint::{Checkpoint, TransferMessage, transfer::Transfer};
+use crate::cluster::{InstanceId, ReplicaId, Sequence};
+use crate::digest::Digest;
+use crate::history::{Boundary, LogEntry};
+use crate::machine::{Destination, Principal};
+use crate::message::Message;
+use crate::rejection::Rejection;
+use crate::replica::ReplicaTimer;
+use crate::service::Service;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    instance: InstanceId,
+    history: AbortHistory,
+    /// The last position that the own log shares with the history; `None` if the state has to be fetched.
+    shared: Option<u64>,
+    /// Entries that have to be fetched: `None` until they are here.
+    wanted: BTreeMap<Digest, Option<LogEntry>>,
+    missing: usize,
+    transfer: Option<Transfer>,
+    fetched: Option<crate::checkpoint::Tree>,
+    /// Who is asked next, among the holders.
+    turn: usize,
+}
+
+impl Opening {
+    /// Steps 1 and 2.
+    pub(crate) fn new<S: Service>(
+        s: &Surroundings<'_, S>,
+        instance: InstanceId,
+        history: AbortHistory,
+        ledger: &Ledger<S>,
+    ) -> Self {
+        let own = ledger.log.anchor();
+        let lowest = own.position.max(history.anchor.position);
+        let highest = ledger.log.length().min(history.position);
+        let shared = (lowest..=highest)
+            .rev()
+            .find(|&position| ledger.log.history_at(position) == history.history_at(position))
+            // Who fetched a state above its anchor cannot go back below it.
+            .filter(|&position| {
+                ledger.estate.executed().0 <= position || ledger.estate.version_before(Sequence(position)).is_some()
+            });
+        let from = shared.unwrap_or(history.anchor.position);
+        let mut wanted: BTreeMap<Digest, Option<LogEntry>> =
+            history.digests_after(from).iter().map(|digest| (*digest, None)).collect();
+        let digests: Vec<Digest> = wanted.keys().copied().collect();
+        for entry in ledger.log.find(&digests) {
+            wanted.insert(entry.digest(), Some(entry));
+        }
+        let missing = wanted.values().filter(|entry| entry.is_none()).count();
+        let transfer = match (shared, history.boundaries.last()) {
+            (None, Some(&Boundary { position, root, .. })) => {
+                let value = Checkpoint { instance, sequence: Sequence(position), root };
+                let target = Certificate { value, signatures: Vec::new() };
+                let base = ledger.estate.newest_version().clone();
+                let patience = s.cluster.limits.status_interval;
+                Some(Transfer::new(target, base, s.me, s.cluster.n, patience))
+            }
+            _ => None,
+        };
+        Self { instance, history, shared, wanted, missing, transfer, fetched: None, turn: s.me.0.into() }
+    }
+
+    /// The history that this instance begins with.
+    pub(crate) const fn history(&self) -> &AbortHistory {
+        &self.history
+    }
+
+    /// Step 3: asks for what is missing; again, of others, at every time-out.
+    pub(crate) fn ask<S: Service>(&mut self, s: &mut Surroundings<'_, S>) {
+        let missing: Vec<Digest> =
+            self.wanted.iter().filter(|(_, entry)| entry.is_none()).map(|(digest, _)| *digest).collect();
+        let holders: Vec<ReplicaId> = self.history.holders.iter().copied().filter(|id| *id != s.me).collect();
+        // Each part goes to another holder; a holder that lies about what it has delays its share by one time-out.
+        let share = missing.len().div_ceil(holders.len().max(1)).clamp(1, FETCH_MAX);
+        for part in missing.chunks(share) {
+            let Some(to) = holders.get(self.turn % holders.len().max(1)) else { break };
+            self.turn += 1;
+            let message = SwitchMessage::Fetch(Fetch(part.to_vec()));
+            s.out.send(Destination::Replica(*to), Message::Switch(Switch { instance: self.instance, message }));
+        }
+        self.turn += 1;
+        self.continue_transfer(s);
+        if !self.is_done() {
+            s.out.set_timer(ReplicaTimer::Opening, s.now + s.cluster.limits.status_interval);
+        }
+    }
+
+    fn continue_transfer<S: Service>(&mut self, s: &mut Surroundings<'_, S>) {
+        let Some(transfer) = &mut self.transfer else { return };
+        for (to, request) in transfer.next_requests(s.now, s.cluster.limits.transfer_requests_max) {
+            s.out.send(Destination::Replica(to), Message::Transfer(request));
+        }
+        if let Some(tree) = transfer.finish() {
+            self.fetched = Some(tree);
+            self.transfer = None;
+        }
+    }
+
+    /// Entries that somebody sent.
+    pub(crate) fn on_bodies<S: Service>(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, bodies: Bodies) {
+        for entry in bodies.0 {
+            match self.wanted.get_mut(&entry.digest()) {
+                Some(slot @ None) => {
+                    *slot = Some(entry);
+                    self.missing -= 1;
+                }
+                Some(Some(_)) => {}
+                None => s.reject(Principal::Replica(from), Rejection::Unsolicited),
+            }
+        }
+    }
+
+    /// A piece of the state.
+    pub(crate) fn on_transfer<S: Service>(
+        &mut self,
+        s: &mut Surroundings<'_, S>,
+        from: ReplicaId,
+        message: TransferMessage,
+    ) {
+        let Some(transfer) = &mut self.transfer else {
+            return s.reject(Principal::Replica(from), Rejection::Unsolicited);
+        };
+        if let Err(reason) = transfer.on_message(from, message) {
+            s.reject(Principal::Replica(from), reason);
+        }
+        self.continue_transfer(s);
+    }
+
+    /// Whether everything is here.
+    pub(crate) const fn is_done(&self) -> bool {
+        self.missing == 0 && self.transfer.is_none()
+    }
+
+    /// Step 4. Returns the entries that were not logged here before.
+    ///
+    /// # Panics
+    /// Unless everything is here.
+    pub(crate) fn finish<S: Service>(self, s: &Surroundings<'_, S>, ledger: &mut Ledger<S>) -> Vec<LogEntry> {
+        assert!(self.is_done(), "opened with everything at hand");
+        let Self { history, shared, wanted, fetched, .. } = self;
+        let from = match shared {
+            Some(shared) => {
+                if ledger.estate.executed().0 > shared {
+                    let version = ledger.estate.version_before(Sequence(shared));
+                    let version = version.expect("there is a version at the anchor, and the anchor is shared");
+                    ledger.estate.rewind(version).expect("the service accepts the pages that it saved itself");
+                }
+                ledger.log.cut(shared);
+                shared
+            }
+            None => {
+                let base = history.boundaries.last().expect("f+1 correct replicas have a checkpoint in common");
+                let tree = fetched.expect("the state is here");
+                let installed = ledger.estate.install_at(tree, Sequence(base.position));
+                installed.expect("the service accepts the pages that correct replicas saved");
+                ledger.log.restart(history.anchor);
+                history.anchor.position
+            }
+        };
+        let mut new = Vec::new();
+        for digest in history.digests_after(from) {
+            let entry = wanted.get(digest).cloned().flatten().expect("every body is here");
+            new.push(entry.clone());
+            ledger.log.push(entry);
+        }
+        ledger.catch_up(s.cluster, |_, _, _| ());
+        for boundary in &history.boundaries {
+            ledger.log.learn(*boundary);
+        }
+        assert_eq!(ledger.log.history(), history.history(), "the history is the one that was proved");
+        new
+    }
+}
