@@ -67,6 +67,10 @@ impl Statements {
         let change = &signed.value;
         self.say(Place::ViewChange(change.view), Digest::of(Domain::Trace, &change.to_bytes()))?;
         self.left_for = self.left_for.max(change.view);
+        // What it claims to have prepared is what its COMMIT says, whether that has left it by now or not.
+        for claim in &change.prepared {
+            self.say(Place::Commit(claim.view, claim.sequence), claim.digest)?;
+        }
         let stable = change.stable.value.sequence;
         for (sequence, (view, digest)) in self.committed.range(stable.next()..) {
             if *view >= change.view {

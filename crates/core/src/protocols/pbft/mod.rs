@@ -17,7 +17,7 @@
 //! | 4 | backup | has every body, every request is its client's, agreed values are acceptable | PREPARE(v, n, d) | the batch |
 //! | 5 | all | proposal and 2f equal PREPAREs of backups: *prepared*; executes tentatively in sequence | COMMIT(v, n, d) | (v, n, d) |
 //! | 6 | all | 2f+1 equal COMMITs: *committed*; executes for good in sequence | – (CHECKPOINT) | (n, d) |
-//! | 7 | anyone | a watched request waits too long, or f+1 others leave: stops working in v | VIEW-CHANGE(v+1, h, C, P, Q) | the message |
+//! | 7 | anyone | a watched request or batch waits too long, or f+1 others leave: leaves v | VIEW-CHANGE(v+1, h, C, P, Q) | the message |
 //! | 8 | all | collects VIEW-CHANGEs; with 2f+1 of them, the new view has to begin in time | – | – |
 //! | 9 | new primary | decides every position from the VIEW-CHANGEs (`decision.rs`), has every body | NEW-VIEW(v+1, V, X) | the message |
 //! | 10 | backup | checks V, computes X again, accepts the chosen batches as in step 4 | PREPARE … | NEW-VIEW, batches |
@@ -40,8 +40,10 @@
 //! replica along; nobody starts the timer of a new view before 2f+1 have left, so that nobody runs ahead. The decision
 //! is total on the VIEW-CHANGEs of all correct replicas. A request watches the primary only if a correct primary would
 //! have to order it (F20); a batch with a request that one backup cannot authenticate is vouched for by f+1 PREPAREs;
-//! a replica that the primary leaves out of its quorums learns decided batches from f+1 others (F21); a batch prepares
-//! only with its bodies in hand, and f+1 correct replicas have them (F22).
+//! a replica that the primary leaves out of its quorums learns decided batches from f+1 others (F21); a batch that
+//! prepared at a correct replica, or that NEW-VIEW chose, is watched as requests are (`status.rs`), so that what one
+//! correct replica commits all do, even if nobody asks again; a batch prepares only with its bodies in hand, and f+1
+//! correct replicas have them (F22).
 //!
 //! # Deviations from the paper
 //! * VIEW-CHANGE and NEW-VIEW are signed, so that acknowledgements are not needed; everything else has MACs. P and Q

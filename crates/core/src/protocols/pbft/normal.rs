@@ -426,9 +426,12 @@ impl Pbft {
         if self.phase != Phase::Normal {
             return;
         }
-        if let Some(ViewTimer::Request(client, timestamp)) = self.view_timer
-            && self.pool.waits(client, timestamp)
-        {
+        let still_waits = match self.view_timer {
+            Some(ViewTimer::Request(client, timestamp)) => self.pool.waits(client, timestamp),
+            Some(ViewTimer::Batch(sequence)) => sequence > self.committed,
+            Some(ViewTimer::NewView) | None => false,
+        };
+        if still_waits {
             return;
         }
         match self.pool.oldest_watched() {

@@ -83,6 +83,8 @@ pub struct Pbft {
 pub(super) enum ViewTimer {
     /// This request must be executed in time.
     Request(ClientId, Timestamp),
+    /// The batch at this position must be committed in time: a correct primary's would be.
+    Batch(Sequence),
     /// The new view must begin in time.
     NewView,
 }

@@ -5,7 +5,7 @@
 //! leaves out of its quorums.
 
 use super::message::{PbftMessage, Position, PrePrepare, Status, Vote};
-use super::replica::{Ctx, Pbft, Phase};
+use super::replica::{Ctx, Pbft, Phase, ViewTimer};
 use super::{PbftRecord, PbftTimer};
 use crate::cluster::{ReplicaId, Sequence, View};
 use crate::machine::Instant;
@@ -62,6 +62,9 @@ impl Pbft {
         let stuck = unfinished && self.status.last == Some(now);
         self.status.last = Some(now);
         self.status.stuck_intervals = if stuck { self.status.stuck_intervals + 1 } else { 0 };
+        if stuck {
+            self.watch_batch(context);
+        }
         let stuck = stuck && is_due(self.status.stuck_intervals);
         self.status.idle_intervals += 1;
         if stuck || (!unfinished && self.status.idle_intervals >= HEARTBEAT_INTERVALS) {
@@ -70,6 +73,27 @@ impl Pbft {
         }
         if stuck {
             self.ask_again(context);
+        }
+    }
+
+    /// Watches the first batch that is not committed here, without progress for a whole interval, if the primary owes
+    /// it to everybody: f+1 replicas say that it prepared in this view, or NEW-VIEW chose it. A correct primary's
+    /// batch would commit then: f+1 PREPAREs of correct replicas let all others accept it, and its bodies are there.
+    /// No client's request may remind anybody of it: 2f+1 tentative replies have answered it already.
+    ///
+    /// So what one correct replica commits, all will, whether clients ask or not. Take the first position where some
+    /// did and some did not. If f+1 did, their DECIDEDs are enough. Else f+1 or more did not, and f+1 correct replicas
+    /// say that it prepared, those included that have left the view since ([`Self::help_with_votes`]); or a later view
+    /// chose it. So those who have not committed it leave the view, if they have not left already, and pull the others
+    /// along.
+    fn watch_batch(&mut self, context: &mut Ctx<'_>) {
+        let sequence = self.committed.next();
+        let Some(slot) = self.slots.get(&sequence).filter(|slot| slot.committed.is_none()) else { return };
+        let chosen = slot.proposed.as_ref().is_some_and(|proposed| proposed.reproposed);
+        let owed = chosen || slot.commits.winner(self.view, context.cluster.weak()).is_some();
+        if owed && self.phase == Phase::Normal && self.view_timer.is_none() {
+            self.view_timer = Some(ViewTimer::Batch(sequence));
+            context.push(OrderEffect::SetTimer(PbftTimer::View, self.view_deadline(context)));
         }
     }
 
@@ -104,7 +128,7 @@ impl Pbft {
         }
         self.help_with_view(context, from, &theirs);
         self.help_with_decided(context, from, &theirs);
-        if self.phase == Phase::Normal && theirs.view == self.view && !theirs.changing {
+        if !theirs.changing && self.may_vote() {
             self.help_with_votes(context, from, &theirs);
         }
     }
@@ -136,27 +160,27 @@ impl Pbft {
         }
     }
 
-    /// The proposals and votes of the current view that they may have missed.
+    /// The proposals and votes of their view that they may have missed. Whoever has left that view does not vote in it
+    /// any more, but says again that a batch prepared there, as its VIEW-CHANGE does.
     fn help_with_votes(&self, context: &mut Ctx<'_>, from: ReplicaId, theirs: &Status) {
-        if !self.may_vote() {
-            return;
-        }
+        let same_view = self.phase == Phase::Normal && theirs.view == self.view;
         let mut batches = 0;
         for (&sequence, slot) in self.slots.range(theirs.committed.next()..) {
-            let Some(proposed) = slot.accepted(self.view) else { continue };
-            let vote = Vote { view: self.view, sequence, digest: proposed.digest };
-            if self.leads(context) && !proposed.reproposed && batches < BATCHES_PER_STATUS {
-                batches += 1;
-                if let Some(batch) = proposed.batch.clone() {
-                    let pre_prepare = PrePrepare { view: self.view, sequence, batch };
-                    context.push(OrderEffect::Send(from, PbftMessage::PrePrepare(pre_prepare)));
+            if let Some(proposed) = slot.accepted(self.view).filter(|_| same_view) {
+                if self.leads(context) && !proposed.reproposed && batches < BATCHES_PER_STATUS {
+                    batches += 1;
+                    if let Some(batch) = proposed.batch.clone() {
+                        let pre_prepare = PrePrepare { view: self.view, sequence, batch };
+                        context.push(OrderEffect::Send(from, PbftMessage::PrePrepare(pre_prepare)));
+                    }
+                }
+                if slot.prepares.of(context.me) == Some((self.view, proposed.digest)) {
+                    let vote = Vote { view: self.view, sequence, digest: proposed.digest };
+                    context.push(OrderEffect::Send(from, PbftMessage::Prepare(vote)));
                 }
             }
-            if slot.prepares.of(context.me) == Some((self.view, proposed.digest)) {
-                context.push(OrderEffect::Send(from, PbftMessage::Prepare(vote)));
-            }
-            if slot.is_prepared(self.view) {
-                context.push(OrderEffect::Send(from, PbftMessage::Commit(vote)));
+            if let Some((view, digest)) = slot.prepared.filter(|(view, _)| *view == theirs.view) {
+                context.push(OrderEffect::Send(from, PbftMessage::Commit(Vote { view, sequence, digest })));
             }
         }
     }

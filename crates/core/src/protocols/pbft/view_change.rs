@@ -17,10 +17,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 impl Pbft {
-    /// The oldest request was not executed in time, or the new view did not begin in time.
+    /// The oldest request was not executed, or a batch not committed, or the new view did not begin in time.
     pub(super) fn on_view_timeout(&mut self, context: &mut Ctx<'_>) {
         let reason = match self.view_timer.take() {
             Some(ViewTimer::Request(..)) if self.phase == Phase::Normal => "a request waits too long",
+            Some(ViewTimer::Batch(_)) if self.phase == Phase::Normal => "a batch waits too long",
             Some(ViewTimer::NewView) if self.phase == Phase::Changing => "the new view does not begin",
             _ => return,
         };

@@ -428,3 +428,68 @@ fn votes_of_a_past_view_are_refused() {
     net.settle();
     assert_eq!(net.rejected(2, r(0), Rejection::WrongView), 2);
 }
+
+/// Whether a COMMIT of view 0.
+fn commits_in_view_0(frame: &Frame) -> bool {
+    matches!(&frame.message, Message::Ordering(Ordering { message: PbftMessage::Commit(vote), .. }) if vote.view.0 == 0)
+}
+
+/// A primary that lies helps one backup to commit and nobody else, and the client has its answer: nobody asks again.
+/// The others learn from f+1 COMMITs that the batch is owed to them, and leave.
+#[test]
+fn what_one_replica_committed_all_will_although_no_client_asks() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| match kind(&frame.message).as_str() {
+        "PRE-PREPARE" => frame.to == r(3),
+        "COMMIT" => frame.to != r(1),
+        _ => false,
+    });
+    assert_eq!(net.add(1), done(1), "answered by tentative replies");
+    assert_eq!(net.executed(), [0, 1, 0, 0]);
+    net.isolate(&[0]);
+    net.pass(10_000_000);
+    assert_eq!(net.executed()[1..], [1; 3]);
+    assert_eq!(net.views()[1..], [1; 3]);
+}
+
+/// The same, but the second replica that prepared the batch has left the view: it still says that it prepared there.
+#[test]
+fn who_has_left_a_view_still_says_what_prepared_there() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| match kind(&frame.message).as_str() {
+        "PRE-PREPARE" => frame.to == r(3),
+        "COMMIT" => frame.to != r(1),
+        _ => false,
+    });
+    assert_eq!(net.add(1), done(1));
+    net.isolate(&[0, 2]);
+    let waiting = request(&net, 0, net.now.0 + 1, &Counter::add(1));
+    net.forge(super::net::c(0), r(2), Message::Request(waiting));
+    net.pass(3_000_000);
+    assert_eq!(net.views(), [0, 0, 1, 0]);
+    net.isolate(&[0]);
+    net.pass(10_000_000);
+    assert_eq!(net.executed()[1..], [2; 3]);
+}
+
+/// The same in a later view: one replica has committed in view 0 and missed view 1. What NEW-VIEW chose is owed, even
+/// if it cannot prepare any more.
+#[test]
+fn what_a_new_view_chose_is_watched() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| commits_in_view_0(frame) && frame.to != r(3));
+    assert_eq!(net.add(1), done(1));
+    assert_eq!(net.executed(), [0, 0, 0, 1]);
+    net.lose(|frame| match &frame.message {
+        _ if [frame.from, frame.to].contains(&r(0)) => true,
+        Message::Ordering(Ordering { message: PbftMessage::NewView(signed), .. }) => {
+            frame.to == r(3) && signed.value.view.0 == 1
+        }
+        _ => frame.from == r(3) && commits_in_view_0(frame),
+    });
+    net.pass(3_000_000);
+    assert_eq!(net.views()[1..3], [1; 2]);
+    net.pass(10_000_000);
+    assert_eq!(net.executed()[1..], [1; 3]);
+    assert!(net.views()[1..].iter().all(|view| *view > 1));
+}
