@@ -1,7 +1,8 @@
 //! `cargo xtask verify`: the one gate. Every check in order, each with its time, until one fails.
 //!
-//! Cheap checks come first, so that most mistakes cost seconds. The last line of a run that went well is
-//! `tests: N passed, 0 failed`, where N sums up what cargo's own test runs reported.
+//! Cheap checks come first, so that most mistakes cost seconds. Behind a step that runs tests stand the reports of all
+//! test programs that had a test to run, as cargo wrote them. The last line of a run that went well is
+//! `N passed, 0 failed` and nothing else, where N is their sum.
 
 use crate::failure::{Failure, Result, ensure};
 use crate::process::{self, cargo, logged};
@@ -73,8 +74,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     }
     println!("{} steps in {:.0} s", chosen.len(), start.elapsed().as_secs_f64());
     if only.is_empty() {
-        ensure(tally.passed > 0, || "no test ran".into())?;
-        println!("tests: {} passed, 0 failed", tally.passed);
+        println!("{} passed, 0 failed", tally.passed);
     }
     Ok(())
 }
@@ -86,22 +86,29 @@ struct Tally {
 }
 
 impl Tally {
-    /// Adds one run of cargo; every program that it ran must have reported.
-    fn add(&mut self, output: &str) -> Result<u64> {
+    /// Adds one run of cargo; every program that it ran must have reported. Returns the reports of those that ran a
+    /// test, a line each: that some program has no test of its own is no news.
+    fn add<'a>(&mut self, output: &'a str) -> Result<Vec<&'a str>> {
         let programs = output.lines().filter(|line| {
             let line = line.trim_start();
             line.starts_with("Running ") || line.starts_with("Doc-tests ")
         });
-        let reports: Vec<&str> = output.lines().filter_map(|line| line.strip_prefix("test result: ok. ")).collect();
+        let reports: Vec<&str> = output.lines().filter(|line| line.starts_with(REPORT)).collect();
         let missing = programs.count().saturating_sub(reports.len());
         ensure(missing == 0, || format!("{missing} test programs did not say how many tests passed"))?;
-        let counts = reports.iter().map(|line| line.split(' ').next()?.parse::<u64>().ok());
-        let passed: Option<u64> = counts.sum();
-        let passed = passed.ok_or_else(|| Failure::new("a test program's report has no count"))?;
-        self.passed += passed;
-        Ok(passed)
+        let mut telling = Vec::new();
+        for report in reports {
+            let count = report[REPORT.len()..].split(' ').next().and_then(|word| word.parse::<u64>().ok());
+            let count = count.ok_or_else(|| Failure::new("a test program's report has no count"))?;
+            self.passed += count;
+            telling.extend((count > 0).then_some(report));
+        }
+        Ok(telling)
     }
 }
+
+/// How the report of a test program without a failure begins.
+const REPORT: &str = "test result: ok. ";
 
 /// The program that users run.
 pub(crate) fn binary() -> PathBuf {
@@ -121,7 +128,11 @@ fn clippy() -> Result<String> {
 fn test(tally: &mut Tally, log: &str, kinds: &[&str]) -> Result<String> {
     let arguments = [&["test", "--locked", "--no-fail-fast"], kinds].concat();
     let output = logged(log, CARGO_LIMIT, &mut cargo(&arguments))?;
-    Ok(format!("{} passed", tally.add(&output)?))
+    let before = tally.passed;
+    let reports = tally.add(&output)?;
+    let ran = tally.passed - before;
+    ensure(ran > 0, || "no test ran".into())?;
+    Ok(format!("{ran} passed\n{}", reports.join("\n")))
 }
 
 /// The fuzz targets are a workspace of their own, held to the same rules; what they share has tests too.
@@ -149,14 +160,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tally_sums_up_all_programs() {
+    fn the_tally_sums_up_all_programs_and_shows_those_that_ran_a_test() {
         let output = "     Running unittests src/lib.rs (target/a)\n\
             test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured\n\
+            \x20    Running unittests src/main.rs (target/b)\n\
+            test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured\n\
             \x20  Doc-tests bezant_core\n\
             test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured\n";
+        let shown = [
+            "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured",
+            "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured",
+        ];
         let mut tally = Tally::default();
-        assert_eq!(tally.add(output).expect("complete"), 4);
-        assert_eq!(tally.add(output).expect("complete"), 4);
+        assert_eq!(tally.add(output).expect("complete"), shown);
+        assert_eq!(tally.passed, 4);
+        assert_eq!(tally.add(output).expect("complete"), shown);
         assert_eq!(tally.passed, 8);
     }
 
