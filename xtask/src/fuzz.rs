@@ -30,7 +30,7 @@ pub(crate) fn run(time: Duration, only: Option<&str>) -> Result<String> {
         ensure(targets.iter().any(|name| name == only), || format!("no fuzz target `{only}`"))?;
         targets.retain(|name| name == only);
     }
-    logged("fuzz", BUILD_LIMIT, &mut tools::cargo_fuzz(&["build"]))?;
+    logged("fuzz", BUILD_LIMIT, &mut tools::cargo_fuzz(&["build"])?)?;
     let mut notes = Vec::new();
     for target in &targets {
         let output = run_target(target, time)?;
@@ -57,7 +57,7 @@ fn run_target(target: &str, time: Duration) -> Result<String> {
     arguments.push("--");
     arguments.extend(limits.iter().map(String::as_str));
     // An input of its own that fails stays under fuzz/artifacts, and the log says how to run it again.
-    logged("fuzz", time + Duration::from_secs(120), &mut tools::cargo_fuzz(&arguments))
+    logged("fuzz", time + Duration::from_secs(120), &mut tools::cargo_fuzz(&arguments)?)
 }
 
 fn executions(output: &str) -> Option<u64> {

@@ -147,20 +147,30 @@ fn install_nightly() -> Result<bool> {
     Ok(true)
 }
 
+/// The path of a tool that a step runs. A step alone installs nothing: this fails if the step `tools` has not run.
+fn needed(tool: &Tool, step: &str) -> Result<PathBuf> {
+    let path = installed(tool);
+    ensure(path.is_file(), || {
+        let name = tool.name;
+        format!("{name} is not set up yet: run `cargo xtask verify --only tools --only {step}`")
+    })?;
+    Ok(path)
+}
+
 /// `cargo fuzz` with these arguments.
-pub(crate) fn cargo_fuzz(arguments: &[&str]) -> Command {
-    let mut command = nightly(&installed(&CARGO_FUZZ).to_string_lossy(), &["fuzz"]);
+pub(crate) fn cargo_fuzz(arguments: &[&str]) -> Result<Command> {
+    let mut command = nightly(&needed(&CARGO_FUZZ, "fuzz")?.to_string_lossy(), &["fuzz"]);
     // A finding is one line and a file; the way there is noise until somebody looks for it.
     command.args(arguments).env("RUST_BACKTRACE", "0");
-    command
+    Ok(command)
 }
 
 /// `cargo deny` over one workspace.
-fn cargo_deny(manifest: &str, flags: &[&str], what: &[&str]) -> Command {
-    let mut command = Command::new(installed(&CARGO_DENY));
+fn cargo_deny(manifest: &str, flags: &[&str], what: &[&str]) -> Result<Command> {
+    let mut command = Command::new(needed(&CARGO_DENY, "deny")?);
     command.current_dir(process::root()).args(["--manifest-path", manifest, "--config", "deny.toml", "--workspace"]);
     command.args(flags).args(["--locked", "check", "--hide-inclusion-graph"]).args(what);
-    command
+    Ok(command)
 }
 
 const MANIFESTS: [&str; 2] = ["Cargo.toml", "fuzz/Cargo.toml"];
@@ -171,10 +181,11 @@ const DENY_LIMIT: Duration = Duration::from_secs(300);
 pub(crate) fn deny() -> Result<String> {
     let known = advisories_are_here();
     for manifest in MANIFESTS {
+        let what: &[&str] = if known { &["all"] } else { &["licenses", "bans", "sources"] };
+        let mut check = cargo_deny(manifest, &["--offline"], what)?;
         // Dependencies for other systems too: nothing else has fetched those.
         logged("deny", DENY_LIMIT, &mut cargo(&["fetch", "--locked", "--manifest-path", manifest]))?;
-        let what: &[&str] = if known { &["all"] } else { &["licenses", "bans", "sources"] };
-        logged("deny", DENY_LIMIT, &mut cargo_deny(manifest, &["--offline"], what))?;
+        logged("deny", DENY_LIMIT, &mut check)?;
     }
     Ok(if known {
         "licences, bans, sources, advisories as last fetched".into()
@@ -197,7 +208,7 @@ pub(crate) fn advisories(arguments: &[String]) -> Result {
     crate::Options::parse(arguments, &[])?;
     install_tool(&CARGO_DENY)?;
     for manifest in MANIFESTS {
-        logged("advisories", DENY_LIMIT, &mut cargo_deny(manifest, &[], &["advisories"]))?;
+        logged("advisories", DENY_LIMIT, &mut cargo_deny(manifest, &[], &["advisories"])?)?;
     }
     println!("no advisory against any dependency");
     Ok(())
@@ -218,5 +229,7 @@ mod tests {
     fn an_unknown_tool_is_not_taken_for_installed() {
         let nothing = Tool { name: "no-such-tool", version: "1.0.0" };
         assert!(output_of(Command::new(installed(&nothing)).arg("--version")).is_err());
+        let failure = needed(&nothing, "deny").expect_err("there is no such tool").to_string();
+        assert!(failure.starts_with("no-such-tool is not set up yet: run `cargo xtask verify"), "{failure}");
     }
 }
