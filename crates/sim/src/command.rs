@@ -183,12 +183,14 @@ impl Arguments {
                 "scenarios_per_s": per_second.round(), "scenarios_per_s_per_core": per_core.round(),
                 "calls": summary.answered, "batches": counts.executed, "view_changes": counts.view_changes,
                 "transfers": counts.transfers, "rollbacks": counts.rollbacks, "recoveries": counts.recoveries,
+                "lost_logs": counts.lost_logs, "failed_syncs": counts.failed_syncs, "old_disks": counts.old_disks,
             });
             return println!("{object}");
         }
         println!(
             "{choice}: {} scenarios, {} violations, {per_second:.0}/s ({per_core:.0}/s per thread); {} calls, \
-             {} batches, {} view changes, {} transfers, {} rollbacks, {} recoveries",
+             {} batches, {} view changes, {} transfers, {} rollbacks, {} recoveries, {} lost logs, {} failed syncs, \
+             {} old disks",
             summary.scenarios,
             summary.failures.len(),
             summary.answered,
@@ -197,6 +199,9 @@ impl Arguments {
             counts.transfers,
             counts.rollbacks,
             counts.recoveries,
+            counts.lost_logs,
+            counts.failed_syncs,
+            counts.old_disks,
         );
     }
 

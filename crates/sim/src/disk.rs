@@ -3,9 +3,15 @@
 //! Log records are synced in groups: one sync covers everything written before it began. A snapshot opens a new log
 //! segment; the older segments go once snapshot and segment are both durable. A crash keeps a prefix, possibly empty,
 //! of what was written and not yet synced: a torn tail is what the host's checksums cut off.
+//!
+//! Worse can happen. A durable record may rot: the host's checksums find it when the log is read, and its marks tell it
+//! from a torn tail, so that the log is refused as a whole. A lost or refused log is replaced by an empty one, which
+//! remembers why it is new until the replica has written down from where on it may vote. A sync may fail, which the
+//! host takes for a crash. And a disk may be put back to an earlier copy of itself, which no replica can see.
 
 use crate::rng::Rng;
 use bezant_core::checkpoint::Snapshot;
+use bezant_core::protocols::pbft::PbftRecord;
 use bezant_core::replica::{LogRecord, Record, SnapshotRecord};
 use std::collections::VecDeque;
 
@@ -16,7 +22,13 @@ pub struct Stored {
     pub snapshot: Option<Snapshot>,
     /// All records of the segments that are left, oldest first.
     pub log: Vec<LogRecord>,
+    /// An earlier log was lost, and the replica has not written down yet from where on it may vote.
+    pub lost_log: bool,
 }
+
+/// A record that was durable cannot be read any more: there is no telling what this replica has promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unreadable;
 
 #[derive(Debug)]
 enum Write {
@@ -37,12 +49,30 @@ struct Background {
     written: bool,
 }
 
+#[derive(Clone, Debug, Default)]
+struct Segment {
+    number: u64,
+    records: Vec<LogRecord>,
+    /// One of its records cannot be read any more.
+    rotten: bool,
+}
+
+/// What is durable.
+#[derive(Clone, Debug, Default)]
+struct Content {
+    snapshot: Option<Snapshot>,
+    /// By ascending number.
+    segments: Vec<Segment>,
+    /// See [`Stored::lost_log`].
+    lost_log: bool,
+}
+
 /// See the [module](self). The default is an empty disk.
 #[derive(Debug, Default)]
 pub struct Disk {
-    snapshot: Option<Snapshot>,
-    /// Durable segments by ascending number.
-    segments: Vec<(u64, Vec<LogRecord>)>,
+    content: Content,
+    /// The content as it was some time ago.
+    copy: Content,
     segment_last: u64,
     buffered: VecDeque<Write>,
     /// How many of `buffered` the running sync covers; 0 if none runs.
@@ -102,18 +132,9 @@ impl Disk {
         for write in self.buffered.drain(..count) {
             self.durable += 1;
             match write {
-                Write::Segment(segment) => self.segments.push((segment, Vec::new())),
-                Write::Record(record) => {
-                    if self.segments.is_empty() {
-                        self.segments.push((0, Vec::new()));
-                    }
-                    let (_, records) = self.segments.last_mut().expect("a segment was pushed if there was none");
-                    records.push(record);
-                }
-                Write::Snapshot(segment, snapshot) => {
-                    self.snapshot = Some(snapshot);
-                    self.segments.retain(|(number, _)| *number >= segment);
-                }
+                Write::Segment(number) => self.content.segments.push(Segment { number, ..Segment::default() }),
+                Write::Record(record) => self.content.append(record),
+                Write::Snapshot(segment, snapshot) => self.content.install(segment, snapshot),
             }
         }
     }
@@ -139,9 +160,8 @@ impl Disk {
             && let Some(ready) = self.background.pop_front()
         {
             // A transferred snapshot may have overtaken it.
-            if self.snapshot.as_ref().is_none_or(|newest| newest.sequence() < ready.snapshot.sequence()) {
-                self.snapshot = Some(ready.snapshot);
-                self.segments.retain(|(number, _)| *number >= ready.segment);
+            if self.content.snapshot.as_ref().is_none_or(|newest| newest.sequence() < ready.snapshot.sequence()) {
+                self.content.install(ready.segment, ready.snapshot);
             }
         }
     }
@@ -171,10 +191,62 @@ impl Disk {
         self.written = self.durable;
     }
 
+    /// All is gone, or was moved away because it could not be read.
+    pub fn lose(&mut self) {
+        self.content = Content { lost_log: true, ..Content::default() };
+    }
+
+    /// A durable record, any, becomes unreadable. Nobody notices before the log is read. `false` if there is none.
+    pub fn rot(&mut self, rng: &mut Rng) -> bool {
+        let mut filled: Vec<&mut Segment> =
+            self.content.segments.iter_mut().filter(|segment| !segment.records.is_empty()).collect();
+        if filled.is_empty() {
+            return false;
+        }
+        let chosen = rng.below(filled.len() as u64) as usize;
+        filled[chosen].rotten = true;
+        true
+    }
+
+    /// Keeps a copy of what is durable now, as a backup of the whole disk does.
+    pub fn copy(&mut self) {
+        self.copy = self.content.clone();
+    }
+
+    /// The disk is as it was when it was copied.
+    pub fn put_back(&mut self) {
+        self.content = self.copy.clone();
+    }
+
     /// What a restart finds.
-    pub fn stored(&self) -> Stored {
-        let log = self.segments.iter().flat_map(|(_, records)| records.iter().cloned()).collect();
-        Stored { snapshot: self.snapshot.clone(), log }
+    ///
+    /// # Errors
+    /// [`Unreadable`]: the log is not whole.
+    pub fn stored(&self) -> Result<Stored, Unreadable> {
+        let Content { snapshot, segments, lost_log } = &self.content;
+        if segments.iter().any(|segment| segment.rotten) {
+            return Err(Unreadable);
+        }
+        let log = segments.iter().flat_map(|segment| segment.records.iter().cloned()).collect();
+        Ok(Stored { snapshot: snapshot.clone(), log, lost_log: *lost_log })
+    }
+}
+
+impl Content {
+    fn append(&mut self, record: LogRecord) {
+        // From now on the log itself says why its replica may not vote everywhere.
+        self.lost_log &= !matches!(record.record, PbftRecord::Abstain(_));
+        if self.segments.is_empty() {
+            self.segments.push(Segment::default());
+        }
+        let last = self.segments.last_mut().expect("a segment was pushed if there was none");
+        last.records.push(record);
+    }
+
+    /// A snapshot, with the segments from this number on, replaces everything older.
+    fn install(&mut self, segment: u64, snapshot: Snapshot) {
+        self.snapshot = Some(snapshot);
+        self.segments.retain(|kept| kept.number >= segment);
     }
 }
 
@@ -201,7 +273,52 @@ mod tests {
         assert!(!disk.start_sync(), "one at a time");
         disk.sync_done();
         assert!(disk.durable() >= first && disk.durable() < second);
-        assert_eq!(disk.stored().log.len(), 1);
+        assert_eq!(disk.stored().unwrap().log.len(), 1);
+    }
+
+    fn synced(records: std::ops::Range<u64>, disk: &mut Disk) {
+        for n in records {
+            disk.write(record(n));
+        }
+        disk.start_sync();
+        disk.sync_done();
+    }
+
+    #[test]
+    fn rot_is_found_when_the_log_is_read() {
+        let mut disk = Disk::default();
+        let rng = &mut Rng::stream(1, "rot");
+        assert!(!disk.rot(rng), "there is nothing yet");
+        synced(1..3, &mut disk);
+        assert!(disk.rot(rng));
+        synced(3..4, &mut disk);
+        assert_eq!(disk.stored().unwrap_err(), Unreadable);
+        disk.lose();
+        let stored = disk.stored().unwrap();
+        assert!(stored.lost_log && stored.log.is_empty());
+    }
+
+    #[test]
+    fn a_new_log_remembers_the_lost_one_until_the_replica_knows_where_to_vote() {
+        let mut disk = Disk::default();
+        disk.lose();
+        disk.write(record(1));
+        disk.start_sync();
+        assert!(disk.stored().unwrap().lost_log);
+        disk.sync_done();
+        let stored = disk.stored().unwrap();
+        assert!(!stored.lost_log && stored.log.len() == 1);
+    }
+
+    #[test]
+    fn a_disk_that_is_put_back_forgets_what_came_after_the_copy() {
+        let mut disk = Disk::default();
+        synced(1..3, &mut disk);
+        disk.copy();
+        synced(3..6, &mut disk);
+        assert_eq!(disk.stored().unwrap().log.len(), 5);
+        disk.put_back();
+        assert_eq!(disk.stored().unwrap().log.len(), 2);
     }
 
     #[test]
@@ -215,7 +332,7 @@ mod tests {
                 disk.write(record(n));
             }
             disk.crash(&mut Rng::stream(seed, "crash"));
-            let kept = disk.stored().log.len();
+            let kept = disk.stored().unwrap().log.len();
             assert!((1..=5).contains(&kept));
             assert_eq!(disk.durable(), disk.written());
         }

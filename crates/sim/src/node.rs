@@ -4,10 +4,11 @@
 use crate::byzantine::{self, Behaviour};
 use crate::checks::Event;
 use crate::clock::Clock;
-use crate::disk::Disk;
+use crate::disk::{Disk, Stored, Unreadable};
 use crate::network::ProcessId;
 use crate::rng::Rng;
 use crate::scenario::DiskProfile;
+use crate::schedule::{Outage, Ruin};
 use crate::stage::{Happening, Stage};
 use crate::store::Store;
 use bezant_core::auth::Keyring;
@@ -44,6 +45,12 @@ pub struct Counts {
     pub rollbacks: u64,
     /// Restarts from a disk.
     pub recoveries: u64,
+    /// Logs lost or refused, so that their replicas had to abstain.
+    pub lost_logs: u64,
+    /// Syncs that failed.
+    pub failed_syncs: u64,
+    /// Disks put back to an earlier copy.
+    pub old_disks: u64,
     /// Stable checkpoints.
     pub checkpoints: u64,
     /// Batches executed for good.
@@ -57,6 +64,9 @@ impl Counts {
         self.transfers += other.transfers;
         self.rollbacks += other.rollbacks;
         self.recoveries += other.recoveries;
+        self.lost_logs += other.lost_logs;
+        self.failed_syncs += other.failed_syncs;
+        self.old_disks += other.old_disks;
         self.checkpoints += other.checkpoints;
         self.executed += other.executed;
     }
@@ -76,7 +86,6 @@ pub struct Node {
     pass: u64,
     rng: Rng,
     disk: Disk,
-    lost_log: bool,
     /// It never comes back.
     retired: bool,
     /// Restarts so far.
@@ -87,8 +96,10 @@ pub struct Node {
     held: VecDeque<(u64, Destination, Message)>,
     /// The last write that later messages must wait for.
     barrier: u64,
-    /// Effects until a planned crash, then how long it stays down and whether the disk is lost.
-    crash: Option<(u64, u64, bool)>,
+    /// Effects until a planned crash, and the crash.
+    crash: Option<(u64, Outage)>,
+    /// The next sync will fail, and the replica be down for so long.
+    sync_fails: Option<u64>,
     pass_planned: bool,
     outbox: Outbox<Replica<Store>>,
     /// How often things happened.
@@ -117,7 +128,6 @@ impl Node {
             pass,
             rng,
             disk: Disk::default(),
-            lost_log: false,
             retired: false,
             life: 0,
             timers: BTreeMap::new(),
@@ -125,6 +135,7 @@ impl Node {
             held: VecDeque::new(),
             barrier: 0,
             crash: None,
+            sync_fails: None,
             pass_planned: false,
             outbox: Outbox::new(),
             counts: Counts::default(),
@@ -151,11 +162,6 @@ impl Node {
         self.machine.is_some()
     }
 
-    /// Whether it ever lost its disk.
-    pub const fn is_amnesiac(&self) -> bool {
-        self.lost_log
-    }
-
     /// Its view of itself, if it is up.
     pub fn report(&self) -> Option<Report> {
         self.machine.as_ref().map(Replica::report)
@@ -170,20 +176,20 @@ impl Node {
         if self.machine.is_some() || self.retired {
             return;
         }
+        let Stored { snapshot, log, lost_log } = self.read_disk(stage);
         let config = ReplicaConfig {
             cluster: self.identity.cluster.clone(),
             keyring: self.identity.keyring.clone(),
-            lost_log: self.lost_log,
+            lost_log,
         };
-        let stored = self.disk.stored();
         if self.life > 0 {
             self.counts.recoveries += 1;
             if self.is_correct() {
                 stage.checks.see(stage.now, &Event::Restarted(self.id()));
             }
-            stage.note(self.process, 1, || format!("restarts with {} records", stored.log.len()));
+            stage.note(self.process, 1, || format!("restarts with {} records", log.len()));
         }
-        match Replica::recover(config, Store::default(), stored.snapshot, stored.log) {
+        match Replica::recover(config, Store::default(), snapshot, log) {
             Ok(machine) => self.machine = Some(machine),
             Err(error) => {
                 let what = format!("{} cannot recover from its own disk: {error}", self.id());
@@ -191,6 +197,22 @@ impl Node {
             }
         }
         self.input(stage, Input::Start);
+    }
+
+    /// What is on the disk. A log that is refused is moved away: its operator starts the replica with
+    /// `--recover-lost-log`.
+    fn read_disk(&mut self, stage: &mut Stage) -> Stored {
+        self.disk.stored().unwrap_or_else(|Unreadable| {
+            stage.note(self.process, 6, || "refuses its log".into());
+            self.lose_disk(stage);
+            self.disk.stored().expect("nothing rots on an empty disk")
+        })
+    }
+
+    fn lose_disk(&mut self, stage: &mut Stage) {
+        self.disk.lose();
+        self.counts.lost_logs += 1;
+        stage.checks.see(stage.now, &Event::Forgot(self.id()));
     }
 
     /// A frame arrived.
@@ -255,12 +277,12 @@ impl Node {
         machine.step(now, input, &mut outbox);
         for effect in outbox.drain() {
             match &mut self.crash {
-                Some((0, down, lost_disk)) => {
-                    let (down, lost_disk) = (*down, *lost_disk);
-                    self.power_off(stage, Some(down), lost_disk);
+                Some((0, outage)) => {
+                    let outage = *outage;
+                    self.power_off(stage, outage);
                     break;
                 }
-                Some((effects, ..)) => *effects -= 1,
+                Some((effects, _)) => *effects -= 1,
                 None => {}
             }
             self.carry_out(stage, effect);
@@ -317,10 +339,16 @@ impl Node {
         }
     }
 
-    /// The running sync is complete: what waited for it leaves.
+    /// The running sync is complete: what waited for it leaves. If it failed the replica does not speak again before it
+    /// has read what is durable: a second sync would claim a success that the first one had not.
     pub fn synced(&mut self, stage: &mut Stage, life: u32) {
         if life != self.life || self.machine.is_none() {
             return;
+        }
+        if let Some(down) = self.sync_fails {
+            self.counts.failed_syncs += 1;
+            stage.note(self.process, 7, || "cannot sync".into());
+            return self.power_off(stage, Outage::harmless(Some(down)));
         }
         self.disk.sync_done();
         while let Some((mark, ..)) = self.held.front()
@@ -394,42 +422,68 @@ impl Node {
     }
 
     /// Plans a crash after so many more effects.
-    pub fn plan_crash(&mut self, stage: &mut Stage, effects: u64, down: u64, lost_disk: bool) {
+    pub fn plan_crash(&mut self, stage: &mut Stage, effects: u64, outage: Outage) {
         if self.machine.is_none() {
             return;
         }
         if effects == 0 {
-            self.power_off(stage, Some(down), lost_disk);
+            self.power_off(stage, outage);
         } else {
-            self.crash = Some((effects, down, lost_disk));
+            self.crash = Some((effects, outage));
         }
     }
 
-    /// Forgets a planned crash.
-    pub const fn spare(&mut self) {
-        self.crash = None;
+    /// Lets the next sync fail; the replica is then down for so long.
+    pub const fn plan_failed_sync(&mut self, down: u64) {
+        self.sync_fails = Some(down);
     }
 
-    /// Stops at once. It comes back after `down` microseconds, or never.
-    pub fn power_off(&mut self, stage: &mut Stage, down: Option<u64>, lost_disk: bool) {
-        self.retired |= down.is_none();
+    /// Forgets what was planned.
+    pub const fn spare(&mut self) {
+        self.crash = None;
+        self.sync_fails = None;
+    }
+
+    /// A durable record becomes unreadable.
+    pub fn rot(&mut self, stage: &mut Stage) {
+        if self.disk.rot(&mut self.rng) {
+            stage.note(self.process, 10, || "has a record that rots".into());
+        }
+    }
+
+    /// Its disk is copied.
+    pub fn copy_disk(&mut self, stage: &mut Stage) {
+        self.disk.copy();
+        stage.note(self.process, 11, || "has its disk copied".into());
+    }
+
+    /// Stops at once, and comes back as the outage says.
+    pub fn power_off(&mut self, stage: &mut Stage, outage: Outage) {
+        self.retired |= outage.down.is_none();
         if self.machine.take().is_none() {
             return;
         }
-        stage.note(self.process, 5, || if lost_disk { "loses its disk".into() } else { "stops".into() });
+        stage.note(self.process, 5, || match outage.ruin {
+            Ruin::Nothing => "stops".into(),
+            Ruin::Lost => "loses its disk".into(),
+            Ruin::PutBack => "stops; its disk is put back".into(),
+        });
         self.disk.crash(&mut self.rng);
-        if lost_disk {
-            self.disk = Disk::default();
-            self.lost_log = true;
-            stage.checks.see(stage.now, &Event::Forgot(self.id()));
+        match outage.ruin {
+            Ruin::Nothing => {}
+            Ruin::Lost => self.lose_disk(stage),
+            Ruin::PutBack => {
+                self.disk.put_back();
+                self.counts.old_disks += 1;
+            }
         }
         self.life += 1;
         self.timers.clear();
         self.held.clear();
         self.barrier = 0;
-        self.crash = None;
+        self.spare();
         self.pass_planned = false;
-        if let Some(down) = down {
+        if let Some(down) = outage.down {
             stage.plan(stage.now + down, Happening::Restart(self.process));
         }
     }

@@ -68,6 +68,12 @@ features! {
     Deadlines => "deadlines",
     /// In the second phase, correct replicas beyond n−f stay dead.
     Outsiders => "outsiders",
+    /// A durable record of a replica becomes unreadable: its log is refused, and it comes back as one that lost it.
+    Rot => "rot",
+    /// A sync fails: the replica stops speaking and restarts from what is durable.
+    FailedSyncs => "failed-syncs",
+    /// A disk is put back to an earlier copy of itself, as a whole. Its replica counts as Byzantine.
+    OldDisk => "old-disk",
 }
 
 impl fmt::Display for Feature {
@@ -118,7 +124,7 @@ pub struct Scenario {
     pub limits: Limits,
     /// What the liars do; `None`: everybody is honest.
     pub adversary: Option<Adversary>,
-    /// The Byzantine replicas: at most f, less those that lose their disks.
+    /// The Byzantine replicas: at most f, less those that lose their disks. One whose disk is put back is among them.
     pub liars: BTreeSet<ReplicaId>,
     /// Links.
     pub network: Profile,
@@ -156,7 +162,7 @@ impl Scenario {
         // Each feature is on in about half of the runs.
         let drawn: BTreeSet<Feature> = Feature::ALL.iter().copied().filter(|_| rng.coin()).collect();
         // One server alone tolerates nothing and keeps nothing: it must not stop.
-        let stops = [Feature::PowerCut, Feature::Crashes];
+        let stops = [Feature::PowerCut, Feature::Crashes, Feature::FailedSyncs];
         let spared = |feature| options.protocol == Protocol::Unreplicated && stops.contains(&feature);
         let has = |feature| drawn.contains(&feature) && !options.without.contains(&feature) && !spared(feature);
 
@@ -164,13 +170,7 @@ impl Scenario {
         let mut rng = Rng::stream(seed, "places");
         let mut places: Vec<ReplicaId> = (0..n as u8).map(ReplicaId).collect();
         rng.shuffle(&mut places);
-        let amnesiac = (has(Feature::LostDisk) && has(Feature::Crashes) && f > 0).then(|| places[n - 1]);
-        let budget = f - usize::from(amnesiac.is_some());
-        let corrupts = adversary.is_some_and(Adversary::corrupts_replicas);
-        // An adversary that was asked for comes before the lost disk.
-        let (amnesiac, budget) = if corrupts && budget == 0 { (None, f) } else { (amnesiac, budget) };
-        let liars: BTreeSet<ReplicaId> =
-            if corrupts { places[..budget].iter().copied().collect() } else { BTreeSet::new() };
+        let (liars, amnesiac) = draw_faulty(&places, f, adversary, &has);
 
         let network = draw_network(seed, &has);
         let disk = draw_disk(seed, &has);
@@ -189,7 +189,8 @@ impl Scenario {
         let outsiders = if has(Feature::Outsiders) { &places[n - 1 - spare..n - 1] } else { &[] };
         let plan = Plan::draw(seed, safety, &limits, &has).with_requests_max(options.requests);
         let liveness = TRANSFER + 120 * limits.view_timeout_max.0 + 4 * plan.requests_total() * limits.view_timeout.0;
-        let places = schedule::Places { n, liars: &liars, amnesiac };
+        let put_back = liars.first().copied().filter(|_| has(Feature::OldDisk) && has(Feature::Crashes));
+        let places = schedule::Places { n, liars: &liars, amnesiac, put_back };
         Self {
             seed,
             features: Feature::ALL.iter().copied().filter(|feature| has(*feature)).collect(),
@@ -219,6 +220,28 @@ fn draw_quota(seed: u64) -> Quota {
     let mut rng = Rng::stream(seed, "quota");
     let k = rng.between(1, 6);
     *rng.pick(&[Quota::Fixed(k), Quota::Exponential { minimum: k }, Quota::Flattened { minimum: k, patience: 2 }])
+}
+
+/// The Byzantine replicas, and the one that loses its disk or a record of it: at most f together.
+fn draw_faulty(
+    places: &[ReplicaId],
+    f: usize,
+    adversary: Option<Adversary>,
+    has: &impl Fn(Feature) -> bool,
+) -> (BTreeSet<ReplicaId>, Option<ReplicaId>) {
+    let forgets = has(Feature::Crashes) && (has(Feature::LostDisk) || has(Feature::Rot));
+    let amnesiac = places.last().copied().filter(|_| forgets && f > 0);
+    let budget = f - usize::from(amnesiac.is_some());
+    let corrupts = adversary.is_some_and(Adversary::corrupts_replicas);
+    // An adversary that was asked for comes before the lost disk.
+    let (amnesiac, budget) = if corrupts && budget == 0 { (None, f) } else { (amnesiac, budget) };
+    let liars = if corrupts {
+        budget
+    } else {
+        // An old disk needs no adversary: an honest replica that speaks from it is a liar.
+        budget.min(usize::from(has(Feature::OldDisk) && has(Feature::Crashes)))
+    };
+    (places[..liars.min(places.len())].iter().copied().collect(), amnesiac)
 }
 
 fn draw_auth(seed: u64, adversary: Option<Adversary>) -> ClientAuth {

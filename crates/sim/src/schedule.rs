@@ -11,22 +11,53 @@ use std::collections::BTreeSet;
 pub enum Fault {
     /// Links are cut for a while.
     Cut(Cut, u64),
-    /// A replica stops in the middle of its next step's effects and comes back later, with or without its disk.
+    /// A replica stops in the middle of its next step's effects and comes back later.
     Crash {
         /// Which.
         replica: ReplicaId,
         /// Effects of that step still carried out.
         effects: u64,
-        /// How long it is down.
-        down: u64,
-        /// Whether its disk is lost.
-        lost_disk: bool,
+        /// What else happens.
+        outage: Outage,
     },
+    /// A durable record on a replica's disk becomes unreadable.
+    Rot(ReplicaId),
+    /// The next sync of a replica's disk fails: it stops, and comes back after this time.
+    FailedSync(ReplicaId, u64),
+    /// A replica's disk is copied: see [`Ruin::PutBack`].
+    Copy(ReplicaId),
     /// All replicas stop at once and come back one by one.
     PowerCut {
         /// How long the first is down.
         down: u64,
     },
+}
+
+/// A replica stops for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// How long it is down; `None`: it never comes back.
+    pub down: Option<u64>,
+    /// What its disk has lost when it comes back, beyond what was not synced.
+    pub ruin: Ruin,
+}
+
+/// What an outage does to a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ruin {
+    /// Nothing.
+    Nothing,
+    /// All is gone.
+    Lost,
+    /// It is as it was when it was copied, and nobody knows.
+    PutBack,
+}
+
+impl Outage {
+    /// One that harms nothing that was durable.
+    pub const fn harmless(down: Option<u64>) -> Self {
+        Self { down, ruin: Ruin::Nothing }
+    }
 }
 
 /// Who plays which part.
@@ -36,8 +67,10 @@ pub struct Places<'a> {
     pub n: usize,
     /// The Byzantine ones. Their crashes would only make them more honest.
     pub liars: &'a BTreeSet<ReplicaId>,
-    /// The one that loses its disk.
+    /// The one that loses its disk, all of it or a record.
     pub amnesiac: Option<ReplicaId>,
+    /// The Byzantine one whose disk is put back to an earlier copy.
+    pub put_back: Option<ReplicaId>,
 }
 
 /// Draws the schedule of a run whose first phase lasts `safety` and whose replicas wait `patience` for a view.
@@ -65,13 +98,15 @@ pub fn draw(
         let effects = rng.below(6);
         let down = rng.between(patience / 20, patience * 3);
         if has(Feature::Crashes) && !places.liars.contains(&replica) {
-            faults.push((at, Fault::Crash { replica, effects, down, lost_disk: false }));
+            let outage = Outage::harmless(Some(down));
+            faults.push((at, Fault::Crash { replica, effects, outage }));
         }
     }
     let mut rng = Rng::stream(seed, "disasters");
     let (at, effects, down) = (rng.below(safety), rng.below(6), rng.between(patience / 20, patience));
-    if let Some(replica) = places.amnesiac {
-        faults.push((at, Fault::Crash { replica, effects, down, lost_disk: true }));
+    if let (Some(replica), true) = (places.amnesiac, has(Feature::LostDisk)) {
+        let outage = Outage { down: Some(down), ruin: Ruin::Lost };
+        faults.push((at, Fault::Crash { replica, effects, outage }));
     }
     for _ in 0..rng.between(1, 2) {
         let (at, down) = (rng.below(safety), rng.between(patience / 20, patience));
@@ -79,7 +114,45 @@ pub fn draw(
             faults.push((at, Fault::PowerCut { down }));
         }
     }
+    faults.extend(draw_disk_faults(seed, safety, patience, places, has));
     faults.sort_by_key(|(at, _)| *at);
+    faults
+}
+
+/// Rot, failed syncs and an old disk.
+fn draw_disk_faults(
+    seed: u64,
+    safety: u64,
+    patience: u64,
+    places: &Places<'_>,
+    has: &impl Fn(Feature) -> bool,
+) -> Vec<(u64, Fault)> {
+    let mut faults = Vec::new();
+    let mut rng = Rng::stream(seed, "rot");
+    let (at, later, effects, down) =
+        (rng.below(safety), rng.below(2 * patience), rng.below(6), rng.between(patience / 20, patience));
+    if let (Some(replica), true) = (places.amnesiac, has(Feature::Rot)) {
+        faults.push((at, Fault::Rot(replica)));
+        // Nobody reads a log before the next start.
+        faults.push((at + later, Fault::Crash { replica, effects, outage: Outage::harmless(Some(down)) }));
+    }
+    let mut rng = Rng::stream(seed, "failed syncs");
+    for _ in 0..rng.between(1, 4) {
+        let at = rng.below(safety);
+        let replica = ReplicaId(rng.below(places.n as u64) as u8);
+        let down = rng.between(patience / 20, patience * 3);
+        if has(Feature::FailedSyncs) && !places.liars.contains(&replica) {
+            faults.push((at, Fault::FailedSync(replica, down)));
+        }
+    }
+    let mut rng = Rng::stream(seed, "old disk");
+    let (at, later, effects, down) =
+        (rng.below(safety), rng.between(patience / 4, safety), rng.below(6), rng.between(patience / 20, patience));
+    if let Some(replica) = places.put_back {
+        faults.push((at, Fault::Copy(replica)));
+        let outage = Outage { down: Some(down), ruin: Ruin::PutBack };
+        faults.push((at + later, Fault::Crash { replica, effects, outage }));
+    }
     faults
 }
 

@@ -57,15 +57,20 @@ pub fn saved() -> Result<Vec<Saved>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::Counts;
     use crate::run;
 
-    /// Twice: nothing is violated, and the second run is the first.
+    /// Twice: nothing is violated, and the second run is the first. Between them they meet every fault of a disk.
     #[test]
     fn saved_seeds_hold_and_repeat() {
+        let mut counts = Counts::default();
         for Saved { options, why } in saved().unwrap() {
             let (first, second) = (run(&options), run(&options));
             assert_eq!(first.violations, [], "{options}: {why}");
             assert_eq!(first.trace_hash, second.trace_hash, "{options}: {why}");
+            counts.add(&first.counts);
         }
+        let Counts { recoveries, lost_logs, failed_syncs, old_disks, .. } = counts;
+        assert!([recoveries, lost_logs, failed_syncs, old_disks].iter().all(|count| *count > 0), "{counts:?}");
     }
 }

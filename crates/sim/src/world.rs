@@ -7,7 +7,7 @@ use crate::network::{Network, ProcessId};
 use crate::node::{Counts, Identity, Node};
 use crate::rng::Rng;
 use crate::scenario::Scenario;
-use crate::schedule::Fault;
+use crate::schedule::{Fault, Outage};
 use crate::stage::{Happening, Stage};
 use crate::suite::Paper;
 use crate::trace::Trace;
@@ -275,14 +275,23 @@ impl World {
                 self.stage.network.cut(number as u32, cut);
                 self.stage.plan(self.stage.now + span, Happening::Mend(number as u32));
             }
-            Fault::Crash { replica, effects, down, lost_disk } => {
+            Fault::Crash { replica, effects, outage } => {
                 let (node, stage) = self.node(replica.0 as usize);
-                node.plan_crash(stage, effects, down, lost_disk);
+                node.plan_crash(stage, effects, outage);
+            }
+            Fault::Rot(replica) => {
+                let (node, stage) = self.node(replica.0 as usize);
+                node.rot(stage);
+            }
+            Fault::FailedSync(replica, down) => self.nodes[replica.0 as usize].plan_failed_sync(down),
+            Fault::Copy(replica) => {
+                let (node, stage) = self.node(replica.0 as usize);
+                node.copy_disk(stage);
             }
             Fault::PowerCut { down } => {
                 for node in &mut self.nodes {
                     let down = down + self.rng.below(down + 1);
-                    node.power_off(&mut self.stage, Some(down), false);
+                    node.power_off(&mut self.stage, Outage::harmless(Some(down)));
                 }
             }
         }
@@ -315,7 +324,7 @@ impl World {
         for node in &mut self.nodes {
             node.spare();
             if outsiders.contains(&node.id()) {
-                node.power_off(&mut self.stage, None, false);
+                node.power_off(&mut self.stage, Outage::harmless(None));
             } else {
                 node.start(&mut self.stage);
             }
