@@ -4,6 +4,7 @@ use crate::commands::status::Member;
 use crate::failure::{Failure, Result};
 use bezant_core::auth::{Ed25519, SecretKey, Suite};
 use bezant_core::cluster::IdentityId;
+use bezant_node::client::ClientOptions;
 use bezant_node::config::{self, Address, ClusterConfig};
 use bezant_node::{keys, net};
 use std::net::SocketAddr;
@@ -31,8 +32,30 @@ pub(crate) const fn channel(config: &ClusterConfig) -> net::Channel {
     }
 }
 
+/// How a client with the key in this file reaches the cluster over so many connections, with so many requests under way
+/// on each.
+pub(crate) fn client_options(
+    config: &ClusterConfig,
+    key: &Path,
+    connections: usize,
+    sessions_per_connection: usize,
+) -> Result<ClientOptions> {
+    let (secret, identity) = client_key(config, key)?;
+    Ok(ClientOptions {
+        cluster: config.to_cluster(),
+        replicas: resolve(config.replicas.iter().map(|replica| &replica.client_address))?,
+        keys: config.public_keys(),
+        identity,
+        secret,
+        channel: channel(config),
+        connections,
+        sessions_per_connection,
+        first_session: None,
+    })
+}
+
 /// A client's secret key, and whose it is.
-pub(crate) fn client_key(config: &ClusterConfig, path: &Path) -> Result<(SecretKey, IdentityId)> {
+fn client_key(config: &ClusterConfig, path: &Path) -> Result<(SecretKey, IdentityId)> {
     let secret = keys::load(path).map_err(|error| Failure::usage(format!("{error}.")))?;
     match config.identity_of(&Ed25519.public(&secret)) {
         Some(identity) => Ok((secret, identity.id)),

@@ -6,7 +6,7 @@ use crate::files;
 use bezant_core::services::kv::{KvOperation, KvResult};
 use bezant_core::wire::Wire;
 use bezant_gateway::{Store, StoreError};
-use bezant_node::client::{self, CallError, Client, ClientOptions};
+use bezant_node::client::{self, CallError, Client};
 use bezant_node::config::ClusterConfig;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -66,18 +66,7 @@ impl Service {
 
     /// With what the files say.
     pub(crate) fn of(config: &ClusterConfig, key: &Path, deadline: Duration) -> Result<Self> {
-        let (secret, identity) = files::client_key(config, key)?;
-        let options = ClientOptions {
-            cluster: config.to_cluster(),
-            replicas: files::resolve(config.replicas.iter().map(|replica| &replica.client_address))?,
-            keys: config.public_keys(),
-            identity,
-            secret,
-            channel: files::channel(config),
-            connections: 1,
-            sessions_per_connection: SESSIONS,
-            first_session: None,
-        };
+        let options = files::client_options(config, key, 1, SESSIONS)?;
         let client = client::connect(options).map_err(|error| Failure::failed(format!("cannot connect: {error}")))?;
         Ok(Self { client, deadline, members: files::members(config)? })
     }

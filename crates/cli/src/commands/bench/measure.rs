@@ -8,7 +8,6 @@ use crate::failure::{Failure, Result};
 use crate::files;
 use crate::quit;
 use bezant_core::cluster::ClientAuth;
-use bezant_node::client::ClientOptions;
 use bezant_node::config::{Channel, ClusterConfig, ServiceKind, Testnet};
 use bezant_perf::figures::{Figures, Settings, Usage};
 use bezant_perf::load::{Load, Workload};
@@ -165,19 +164,8 @@ impl Bench {
     pub(super) fn measure_at(&self, subject: &Subject, file: &Path, key: Option<&Path>) -> Result<Figures> {
         let config = ClusterConfig::load(file).map_err(Failure::usage)?;
         let key = key.map_or_else(|| file.with_file_name("client.key"), Path::to_owned);
-        let (secret, identity) = files::client_key(&config, &key)?;
+        let options = files::client_options(&config, &key, subject.clients, subject.outstanding)?;
         let members = files::members(&config)?;
-        let options = ClientOptions {
-            cluster: config.to_cluster(),
-            replicas: files::resolve(config.replicas.iter().map(|replica| &replica.client_address))?,
-            keys: config.public_keys(),
-            identity,
-            secret,
-            channel: files::channel(&config),
-            connections: subject.clients,
-            sessions_per_connection: subject.outstanding,
-            first_session: None,
-        };
         let workload = Workload { request_bytes: subject.request_bytes, reply_bytes: subject.reply_bytes };
         let system = |error: std::io::Error| Failure::failed(format!("the load: {error}."));
         let mut load = Load::start(options, workload).map_err(system)?;
