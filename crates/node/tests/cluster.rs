@@ -11,32 +11,12 @@ use bezant_node::net::Channel;
 use bezant_node::replica::{Durability, MemoryLog, ReplicaError, ReplicaHandle, ReplicaOptions, Stall, bind, run};
 use bytes::Bytes;
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::{Duration, Instant};
-use support::{IDENTITY, client_secret, cluster, keys, listener, replica_keyring};
-
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A directory that goes away with the test.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!("bezant-cluster-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use support::{
+    Directory, IDENTITY, PATIENCE, client_secret, cluster, eventually, increment, keys, listener, read, replica_keyring,
+};
 
 struct Running {
     /// `None`: durability `memory`.
@@ -92,7 +72,7 @@ impl Running {
         let (mut snapshot, mut records, mut log): (_, _, Box<dyn Durability>) =
             (None, Vec::new(), Box::new(MemoryLog::default()));
         if let Some(disk) = &self.disk {
-            let directory = disk.0.join(id.to_string());
+            let directory = disk.path().join(id.to_string());
             let identity = log::Identity { cluster: self.cluster.digest(), replica: ReplicaId(id) };
             if !restarted {
                 log::initialise(&directory, &identity, &log::Options::default()).unwrap();
@@ -205,27 +185,6 @@ fn a_replica_whose_log_is_stuck_says_nothing_and_ends_when_it_fails() {
     assert_eq!(read(&client), 600);
 }
 
-fn increment(client: &Client, times: usize) {
-    let calls: Vec<_> =
-        (0..times).map(|_| client.execute(Bytes::copy_from_slice(&Counter::add(1)), PATIENCE)).collect();
-    for call in calls {
-        call.wait().unwrap();
-    }
-}
-
-fn read(client: &Client) -> u64 {
-    let value = client.query(Bytes::from_static(Counter::READ), PATIENCE).wait().unwrap();
-    u64::from_le_bytes(value.as_ref().try_into().unwrap())
-}
-
-fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_true() {
-        assert!(start.elapsed() < PATIENCE, "not in time: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 fn survives_a_crash_and_a_restart(auth: ClientAuth, channel: Channel) {
     let mut running = Running::start(auth, channel);
     let client = running.client();
@@ -258,7 +217,7 @@ fn three_thousand_operations_over_a_crash_and_a_restart_hybrid_over_tls() {
 
 #[test]
 fn all_replicas_are_killed_at_once_and_come_back_with_every_acknowledged_operation() {
-    let mut running = Running::start_on(Some(Directory::new()), ClientAuth::Mac, Channel::Plain);
+    let mut running = Running::start_on(Some(Directory::new("cluster")), ClientAuth::Mac, Channel::Plain);
     let client = running.client();
     for round in 1..=3 {
         increment(&client, 500);
@@ -282,7 +241,7 @@ fn the_primary_dies_and_every_call_is_still_answered() {
 
 #[test]
 fn without_enough_replicas_a_call_ends_as_unknown_says_what_each_replica_did_and_can_be_asked_again() {
-    let mut running = Running::start_on(Some(Directory::new()), ClientAuth::Mac, Channel::Plain);
+    let mut running = Running::start_on(Some(Directory::new("cluster")), ClientAuth::Mac, Channel::Plain);
     let client = running.client();
     increment(&client, 1);
     running.kill(1);

@@ -1,6 +1,8 @@
 //! Four replicas from the files of a testnet, with their logs on the disk: killed one by one and all at once, they
 //! keep what they acknowledged.
 
+mod support;
+
 use bezant_core::auth::{Ed25519, Keyring};
 use bezant_core::cluster::ReplicaId;
 use bezant_core::machine::Principal;
@@ -11,28 +13,10 @@ use bezant_node::config::{ClusterConfig, NodeConfig, Testnet, testnet};
 use bezant_node::net::Channel;
 use bezant_node::replica::{ReplicaHandle, ReplicaOptions, bind, run};
 use bezant_node::{keys, log};
-use bytes::Bytes;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::time::{Duration, Instant};
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A directory of its own, deleted at the end.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Self {
-        Self(std::env::temp_dir().join(format!("bezant-durability-{}-{name}", std::process::id())))
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use support::{Directory, eventually, increment, read};
 
 /// A base port of which every port that a testnet of four needs is free at the moment, and that no other test of this
 /// process has been given. All are below those that the system gives to outgoing connections.
@@ -69,14 +53,14 @@ impl Net {
         // Small, so that snapshots are taken and logs cut while the test runs.
         options.limits.checkpoint_interval = 16;
         options.limits.log_bytes_per_snapshot = 64 << 10;
-        let config = testnet(&directory.0, &options).unwrap();
+        let config = testnet(directory.path(), &options).unwrap();
         let mut net = Self { directory, config, replicas: (0..4).map(|_| None).collect() };
         (0..4).for_each(|id| net.open(id, false));
         net
     }
 
     fn home(&self, id: u8) -> PathBuf {
-        self.directory.0.join(format!("replica-{id}"))
+        self.directory.path().join(format!("replica-{id}"))
     }
 
     /// Starts a replica with what its log says.
@@ -112,7 +96,7 @@ impl Net {
     }
 
     fn client(&self) -> Client {
-        let secret = keys::load(&self.directory.0.join("client.key")).unwrap();
+        let secret = keys::load(&self.directory.path().join("client.key")).unwrap();
         connect(ClientOptions {
             cluster: self.config.to_cluster(),
             replicas: self.config.replicas.iter().map(|entry| entry.client_address.resolve().unwrap()).collect(),
@@ -139,27 +123,6 @@ impl Net {
 fn has_snapshot(home: &Path) -> bool {
     let names = std::fs::read_dir(home).unwrap().map(|entry| entry.unwrap().file_name());
     names.into_iter().any(|name| name.to_str().is_some_and(|name| name.starts_with("snapshot-")))
-}
-
-fn increment(client: &Client, times: usize) {
-    let calls: Vec<_> =
-        (0..times).map(|_| client.execute(Bytes::copy_from_slice(&Counter::add(1)), PATIENCE)).collect();
-    for call in calls {
-        call.wait().unwrap();
-    }
-}
-
-fn read(client: &Client) -> u64 {
-    let value = client.query(Bytes::from_static(Counter::READ), PATIENCE).wait().unwrap();
-    u64::from_le_bytes(value.as_ref().try_into().unwrap())
-}
-
-fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_true() {
-        assert!(start.elapsed() < PATIENCE, "not in time: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]

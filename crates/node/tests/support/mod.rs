@@ -1,10 +1,16 @@
-//! Keys and clusters for the tests.
+//! Keys, clusters and clients for the tests.
 #![allow(dead_code)] // every test binary uses its own part
 
 use bezant_core::auth::{Ed25519, Keyring, PublicKey, PublicKeys, SecretKey, Suite};
 use bezant_core::cluster::{ClientAuth, ClientId, Cluster, IdentityId, Limits, ReplicaId};
 use bezant_core::machine::Principal;
+use bezant_core::services::Counter;
+use bezant_node::client::Client;
+use bytes::Bytes;
 use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 pub(crate) const IDENTITY: IdentityId = IdentityId(7);
 
@@ -57,4 +63,54 @@ pub(crate) fn keyring_of(cluster: &Cluster, identity: IdentityId) -> Keyring {
 pub(crate) fn listener() -> TcpListener {
     let [_, high, middle, low] = std::process::id().to_be_bytes();
     TcpListener::bind((std::net::Ipv4Addr::new(127, 1 + high % 100, middle, low.max(1)), 0)).unwrap()
+}
+
+/// How long anything may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Adds one so often, all at once, and waits for all answers.
+pub(crate) fn increment(client: &Client, times: usize) {
+    let calls: Vec<_> =
+        (0..times).map(|_| client.execute(Bytes::copy_from_slice(&Counter::add(1)), PATIENCE)).collect();
+    for call in calls {
+        call.wait().unwrap();
+    }
+}
+
+/// The counter.
+pub(crate) fn read(client: &Client) -> u64 {
+    let value = client.query(Bytes::from_static(Counter::READ), PATIENCE).wait().unwrap();
+    u64::from_le_bytes(value.as_ref().try_into().unwrap())
+}
+
+/// Waits until it is true.
+pub(crate) fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_true() {
+        assert!(start.elapsed() < PATIENCE, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// An empty directory that no other test uses and that goes away with the test.
+pub(crate) struct Directory(PathBuf);
+
+impl Directory {
+    pub(crate) fn new(name: &str) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("bezant-{name}-{}-{number}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
