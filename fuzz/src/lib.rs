@@ -1,10 +1,12 @@
-//! What the fuzz targets share: a cluster of four, keys, and a network between machines that the fuzzer plays.
+//! What the fuzz targets share: a cluster of four, keys, networks that the fuzzer plays, and files that it damages.
 //!
 //! Two suites stand in for Ed25519, for no fuzzer finds a valid signature by chance:
 //! * [`Credulous`] accepts one signature in two, so that what lies behind the check of one message is reached;
 //! * [`Sound`] accepts what the signer signed and nothing else, so that replicas may be held to their promises.
 
 pub mod cluster;
+pub mod handshake;
+pub mod snapshot;
 
 use bezant_core::auth::{Keyring, PublicKey, PublicKeys, SecretKey, Signature, Signer, Suite};
 use bezant_core::cluster::{ClientId, Cluster, IdentityId, ReplicaId};
