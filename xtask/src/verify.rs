@@ -6,7 +6,7 @@
 
 use crate::failure::{Failure, Result, ensure};
 use crate::process::{self, cargo, logged};
-use crate::{Options, e2e, fuzz, purity, seeds, tidy, tools};
+use crate::{Options, e2e, fuzz, purity, seeds, spec, tidy, tools};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ struct Step {
     run: fn(&mut Tally) -> Result<String>,
 }
 
-const STEPS: [Step; 17] = [
+const STEPS: [Step; 18] = [
     Step { name: "tools", run: |_| tools::all() },
     Step { name: "fmt", run: |_| quiet("fmt", &["fmt", "--all", "--check"]) },
     Step { name: "tidy", run: |_| tidy::check() },
@@ -38,6 +38,7 @@ const STEPS: [Step; 17] = [
     Step { name: "commands", run: |_| commands() },
     Step { name: "saved-seeds", run: |_| seeds::saved() },
     Step { name: "fresh-seeds", run: |_| seeds::fresh(FRESH_SEEDS, &[1]) },
+    Step { name: "spec", run: |_| spec::check() },
     Step { name: "fuzz-test", run: fuzz_test },
     Step { name: "fuzz", run: |_| fuzz::run(FUZZ_SMOKE, None) },
     Step { name: "e2e-demo", run: |_| e2e::demo::run(&binary()) },
