@@ -7,11 +7,9 @@
 
 mod display;
 
-use crate::auth::{Keyring, Signable, Signature, Signed, Tag, Verified};
+use crate::auth::{Authenticator, Keyring, Signable, Signature, Signed, Tag, Verified};
 use crate::checkpoint::{Checkpoint, TransferMessage};
-use crate::cluster::{
-    ClientAuth, ClientId, Cluster, IdentityId, InstanceId, REPLICAS_MAX, ReplicaId, Sequence, Timestamp, View,
-};
+use crate::cluster::{ClientAuth, ClientId, Cluster, IdentityId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use crate::compositions::Part;
 use crate::digest::{Digest, Domain};
 use crate::machine::Principal;
@@ -21,7 +19,7 @@ use crate::protocols::speculative::Response;
 use crate::protocols::zlight::Order;
 use crate::rejection::Rejection;
 use crate::switching::{Proof, Switch, SwitchMessage};
-use crate::wire::{Reader, Wire, WireError, encode_list, encode_payload};
+use crate::wire::{Reader, Wire, WireError, encode_payload};
 use crate::{wire_enum, wire_struct};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -29,6 +27,12 @@ use bytes::Bytes;
 
 /// The largest frame, without its length prefix. A connection that announces more is closed.
 pub const FRAME_BYTES_MAX: usize = 8 << 20;
+
+/// Results up to this size are sent in full by every replica: a digest would not be shorter.
+pub const RESULT_BYTES_FULL_MAX: usize = 32;
+
+/// Requests up to this size are copied out of the receive buffer, as one piece.
+const REQUEST_COPY_BYTES_MAX: usize = 1024;
 
 /// The kind byte under which clients sign requests; no [`Signable::KIND`] equals it.
 pub const REQUEST_SIGNATURE_KIND: u8 = 1;
@@ -62,20 +66,12 @@ pub enum Vouched {
 #[derive(Clone, Debug, Default)]
 pub struct Authentication {
     /// An authenticator: one MAC per replica, or none.
-    pub tags: Vec<Tag>,
+    pub tags: Authenticator,
     /// A signature, or none.
     pub signature: Option<Signature>,
 }
 
-impl Wire for Authentication {
-    fn encode(&self, out: &mut Vec<u8>) {
-        encode_list(&self.tags, out);
-        self.signature.encode(out);
-    }
-    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        Ok(Self { tags: reader.list(REPLICAS_MAX)?, signature: Wire::decode(reader)? })
-    }
-}
+wire_struct!(Authentication { tags, signature });
 
 /// REQUEST: a client's operation.
 #[derive(Clone, Debug)]
@@ -229,13 +225,14 @@ impl Request {
 
     fn tag_for(&self, cluster: &Cluster, me: ReplicaId) -> Option<Tag> {
         let tags = &self.authentication.tags;
+        let length = tags.iter().len();
         let speculative = cluster.part(self.instance).is_some_and(|part| part != Part::Backup);
-        if tags.len() == cluster.n || !speculative {
+        if length == cluster.n || !speculative {
             let used = speculative || cluster.client_auth != ClientAuth::Signature;
-            return tags.get(me.0 as usize).copied().filter(|_| used);
+            return tags.get(me.0 as usize).filter(|_| used);
         }
         let place = Self::receivers(cluster, self.instance).iter().position(|id| *id == me)?;
-        tags.get(place).copied()
+        tags.get(place)
     }
 
     /// Finds out whether the request is its client's, by the cheapest way that mode and instance allow: the MAC entry,
@@ -279,6 +276,7 @@ impl Wire for Request {
         self.authentication.encode(out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        reader.detach(REQUEST_COPY_BYTES_MAX);
         let instance = Wire::decode(reader)?;
         let client = Wire::decode(reader)?;
         let timestamp = Wire::decode(reader)?;
@@ -360,7 +358,11 @@ impl Wire for Outcome {
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         match reader.tag()? {
-            0 => Ok(Self::Done(reader.payload(FRAME_BYTES_MAX)?)),
+            0 => {
+                let length = reader.length(FRAME_BYTES_MAX, 1)?;
+                // The client needs only one of the equal ones for long.
+                Ok(Self::Done(reader.slice(length)?))
+            }
             1 => Ok(Self::DoneDigest(Wire::decode(reader)?)),
             2 => Ok(Self::Refused(Wire::decode(reader)?)),
             _ => Err(WireError::UnknownTag),

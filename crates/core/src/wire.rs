@@ -16,6 +16,11 @@ use core::fmt;
 /// never pins a large buffer.
 const COPY_BYTES_MAX: usize = 1024;
 
+/// A payload to be kept for long: it no longer pins the buffer that it is a slice of, unless it is large itself.
+pub fn unpinned(payload: Bytes) -> Bytes {
+    if payload.len() <= COPY_BYTES_MAX { Bytes::copy_from_slice(&payload) } else { payload }
+}
+
 /// Why bytes are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WireError {
@@ -79,17 +84,29 @@ pub trait Wire: Sized {
 pub struct Reader {
     bytes: Bytes,
     at: usize,
+    /// Nothing but what is being read lies in `bytes`, so that slices of it pin nothing else.
+    detached: bool,
 }
 
 impl Reader {
     /// Starts at the first byte.
     pub const fn new(bytes: Bytes) -> Self {
-        Self { bytes, at: 0 }
+        Self { bytes, at: 0, detached: false }
     }
 
     /// Bytes not read yet.
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.at
+    }
+
+    /// Copies what is left, at most `max` bytes of it, into a buffer of its own, if that was not done yet: the small
+    /// payloads in it then are slices of one copy. More than that is left where it is.
+    pub fn detach(&mut self, max: usize) {
+        if !self.detached && self.remaining() <= max {
+            self.bytes = Bytes::copy_from_slice(&self.bytes[self.at..]);
+            self.at = 0;
+            self.detached = true;
+        }
     }
 
     /// The next `N` bytes.
@@ -126,15 +143,36 @@ impl Reader {
         Ok(length)
     }
 
-    /// A payload of at most `max` bytes: a slice of the received buffer if it is large, a copy if it is small.
+    /// A payload of at most `max` bytes: a slice of the received buffer if it is large or the buffer is
+    /// [detached](Self::detach), a copy otherwise.
     ///
     /// # Errors
     /// [`WireError::TooLong`] or [`WireError::Truncated`].
     pub fn payload(&mut self, max: usize) -> Result<Bytes, WireError> {
         let length = self.length(max, 1)?;
+        self.piece(length)
+    }
+
+    /// The next `length` bytes, as [`Reader::payload`] hands them out.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`].
+    pub fn piece(&mut self, length: usize) -> Result<Bytes, WireError> {
+        let slice = self.slice(length)?;
+        Ok(if self.detached { slice } else { unpinned(slice) })
+    }
+
+    /// The next `length` bytes as a slice of the received buffer. Whoever keeps it for long [unpins](unpinned) it.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`].
+    pub fn slice(&mut self, length: usize) -> Result<Bytes, WireError> {
+        if length > self.remaining() {
+            return Err(WireError::Truncated);
+        }
         let range = self.at..self.at + length;
         self.at += length;
-        Ok(if length <= COPY_BYTES_MAX { Bytes::copy_from_slice(&self.bytes[range]) } else { self.bytes.slice(range) })
+        Ok(self.bytes.slice(range))
     }
 
     /// A list of at most `max` values.

@@ -35,7 +35,7 @@ const PAGE: u32 = 7;
 
 fn request() -> Request {
     let mut request = Request::new(INSTANCE, CLIENT, TIMESTAMP, false, Bytes::from_static(b"hi"));
-    request.authentication.tags = vec![Tag::from_bytes([0x7a; 16]); 4];
+    request.authentication.tags = [Tag::from_bytes([0x7a; 16]); 4].into_iter().collect();
     request.authentication.signature = Some(SIGNATURE);
     request
 }
@@ -150,12 +150,13 @@ fn example() -> String {
     let request = request.authenticate(&cluster, &of_client);
     let reply = reply(Firmness::Tentative, Outcome::Done(Bytes::from_static(b"hi"))).sealed(&of_replica, client);
     let signature = request.authentication.signature.expect("hybrid mode signs").0;
+    let tag = request.authentication.tags.get(0).expect("hybrid mode has a tag for every replica");
     let lines: [(&str, &[u8]); 7] = [
         ("digest of the cluster", &cluster.digest().0),
         ("public key of replica 0", &keys.replicas[0].0),
         ("public key of identity 4", &keys.identities[&CLIENT.identity].0),
         ("digest of the request", &request.digest().0),
-        ("its tag for replica 0", request.authentication.tags[0].as_bytes()),
+        ("its tag for replica 0", tag.as_bytes()),
         ("its signature", &signature),
         ("tag of the REPLY with result", &reply[reply.len() - Tag::BYTES..]),
     ];

@@ -1,7 +1,9 @@
 //! Message authentication codes: keyed BLAKE3, truncated to 16 bytes, compared in constant time.
 
+use crate::cluster::REPLICAS_MAX;
 use crate::wire::{Reader, Wire, WireError};
 use alloc::vec::Vec;
+use bytes::Bytes;
 use core::fmt;
 use subtle::ConstantTimeEq;
 use zeroize::ZeroizeOnDrop;
@@ -45,6 +47,49 @@ impl Wire for Tag {
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         Ok(Self(reader.array()?))
+    }
+}
+
+/// MACs over one statement, one for each replica by number; or none. Kept as they lie on the wire, so that a request
+/// is read, passed on and copied without unpacking them.
+#[derive(Clone, Default)]
+pub struct Authenticator(Bytes);
+
+impl Authenticator {
+    /// The MAC for one replica, if there is one.
+    pub fn get(&self, replica: usize) -> Option<Tag> {
+        self.iter().nth(replica)
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Tag> + '_ {
+        self.0.chunks_exact(Tag::BYTES).map(|bytes| Tag(bytes.try_into().expect("a chunk of that size")))
+    }
+}
+
+impl FromIterator<Tag> for Authenticator {
+    fn from_iter<I: IntoIterator<Item = Tag>>(tags: I) -> Self {
+        let tags = tags.into_iter();
+        let mut bytes = Vec::with_capacity(tags.size_hint().0 * Tag::BYTES);
+        tags.for_each(|tag| bytes.extend_from_slice(&tag.0));
+        Self(bytes.into())
+    }
+}
+
+impl fmt::Debug for Authenticator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl Wire for Authenticator {
+    fn encode(&self, out: &mut Vec<u8>) {
+        (self.iter().len() as u32).encode(out);
+        out.extend_from_slice(&self.0);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        let tags = reader.length(REPLICAS_MAX, Tag::BYTES)?;
+        Ok(Self(reader.piece(tags * Tag::BYTES)?))
     }
 }
 

@@ -25,6 +25,6 @@ mod signature;
 mod verified;
 
 pub use keyring::{Counters, Keyring, PublicKeys};
-pub use mac::{MacKey, Tag};
+pub use mac::{Authenticator, MacKey, Tag};
 pub use signature::{Ed25519, PublicKey, SecretKey, Signature, Signer, Suite};
 pub use verified::{Certificate, Signable, Signed, Verified};

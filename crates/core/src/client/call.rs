@@ -4,7 +4,7 @@ use super::{Answer, Completion};
 use crate::cluster::{Cluster, ReplicaId, Sequence, View};
 use crate::digest::Digest;
 use crate::machine::{Duration, Instant};
-use crate::message::{Firmness, Outcome, Reply, Request};
+use crate::message::{Firmness, Outcome, RESULT_BYTES_FULL_MAX, Reply, Request};
 use crate::protocols::speculative::Response;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -13,7 +13,30 @@ use alloc::vec::Vec;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) sequence: Sequence,
-    pub(super) digest: Digest,
+    pub(super) gist: Gist,
+}
+
+/// An outcome in a form that is quick to compare. Every correct replica sends a short result in full, so that it need
+/// not be hashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gist {
+    /// A result of so many bytes, followed by zeros.
+    Short(u8, [u8; RESULT_BYTES_FULL_MAX]),
+    /// Anything else by its digest.
+    Digest(Digest),
+}
+
+impl Gist {
+    pub(super) fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Done(result) if result.len() <= RESULT_BYTES_FULL_MAX => {
+                let mut bytes = [0; RESULT_BYTES_FULL_MAX];
+                bytes[..result.len()].copy_from_slice(result);
+                Self::Short(result.len() as u8, bytes)
+            }
+            outcome => Self::Digest(outcome.digest()),
+        }
+    }
 }
 
 /// What the replies so far amount to.
@@ -29,6 +52,7 @@ pub(super) enum Verdict {
 
 #[derive(Clone, Debug)]
 struct Said {
+    from: ReplicaId,
     key: Key,
     firmness: Firmness,
     view: View,
@@ -43,7 +67,7 @@ pub(super) struct Call {
     pub(super) retry_at: Instant,
     pub(super) attempts: u32,
     /// The latest reply of each replica.
-    said: BTreeMap<ReplicaId, Said>,
+    said: Vec<Said>,
     /// The latest speculative answer of each replica.
     pub(super) responses: BTreeMap<ReplicaId, Response>,
     /// When it was asked in the present instance.
@@ -59,7 +83,7 @@ impl Call {
             deadline,
             retry_at: now + retry,
             attempts: 0,
-            said: BTreeMap::new(),
+            said: Vec::new(),
             responses: BTreeMap::new(),
             asked: now,
             retry,
@@ -78,23 +102,27 @@ impl Call {
         if reply.firmness.is_ordered() == self.request.read_only {
             return;
         }
-        let key = Key { sequence: reply.sequence, digest: reply.outcome.digest() };
+        let key = Key { sequence: reply.sequence, gist: Gist::of(&reply.outcome) };
         let Reply { firmness, view, outcome, .. } = reply;
-        self.said.insert(from, Said { key, firmness, view, outcome });
+        let said = Said { from, key, firmness, view, outcome };
+        match self.said.iter_mut().find(|said| said.from == from) {
+            Some(earlier) => *earlier = said,
+            None => self.said.push(said),
+        }
     }
 
     /// How many replies support this one: equal result and position, and final or tentative in its view. A final
     /// reply has no view of its own: it supports, and is supported by, tentative ones of any single view.
     fn support(&self, of: &Said) -> usize {
         self.said
-            .values()
+            .iter()
             .filter(|said| said.key == of.key && (said.firmness != Firmness::Tentative || said.view == of.view))
             .count()
     }
 
     pub(super) fn verdict(&self, cluster: &Cluster) -> Verdict {
         let mut best = 0;
-        for said in self.said.values() {
+        for said in &self.said {
             let support = self.support(said);
             best = best.max(support);
             if support >= cluster.strong() && self.full(&said.key).is_some() {
@@ -108,8 +136,8 @@ impl Call {
 
     /// The verdict where every answer is final.
     pub(super) fn final_verdict(&self, needed: usize) -> Verdict {
-        let accepted = self.said.values().map(|said| said.key).find(|key| {
-            let finals = self.said.values().filter(|said| said.key == *key && said.firmness == Firmness::Final);
+        let accepted = self.said.iter().map(|said| said.key).find(|key| {
+            let finals = self.said.iter().filter(|said| said.key == *key && said.firmness == Firmness::Final);
             finals.count() >= needed && self.full(key).is_some()
         });
         accepted.map_or(Verdict::Open, Verdict::Accepted)
@@ -117,7 +145,7 @@ impl Call {
 
     fn full(&self, key: &Key) -> Option<&Outcome> {
         self.said
-            .values()
+            .iter()
             .filter(|said| said.key == *key)
             .map(|said| &said.outcome)
             .find(|outcome| !matches!(outcome, Outcome::DoneDigest(_)))
@@ -129,13 +157,12 @@ impl Call {
 
     /// The view that most of those who agree name.
     pub(super) fn view_of(&self, key: &Key) -> Option<View> {
-        let mut views: Vec<View> = self.said.values().filter(|said| said.key == *key).map(|said| said.view).collect();
-        views.sort();
-        views.get(views.len() / 2).copied()
+        let views = || self.said.iter().filter(|said| said.key == *key).map(|said| said.view);
+        views().max_by_key(|view| views().filter(|other| other == view).count())
     }
 
     pub(super) fn anybody_differs(&self, key: &Key) -> bool {
-        self.said.values().any(|said| said.key != *key)
+        self.said.iter().any(|said| said.key != *key)
     }
 
     /// What each replica said, measured against what was accepted.
@@ -143,7 +170,8 @@ impl Call {
         cluster
             .replicas()
             .map(|replica| {
-                let answer = match (self.said.get(&replica), accepted) {
+                let said = self.said.iter().find(|said| said.from == replica);
+                let answer = match (said, accepted) {
                     (None, _) => Answer::Silent,
                     (Some(said), Some(key)) if said.key == *key => Answer::Agreed,
                     (Some(said), Some(key)) if said.key.sequence == key.sequence => Answer::Differed,

@@ -37,11 +37,12 @@ use crate::digest::Digest;
 use crate::machine::{Destination, Duration, Input, Instant, Machine, Outbox, Principal};
 use crate::message::{Firmness, Incoming, Message, Outcome, Refusal, Reply, Request};
 use crate::switching::{Switch, SwitchMessage};
+use crate::wire::unpinned;
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use call::{Call, Verdict};
+use call::{Call, Gist, Verdict};
 use core::convert::Infallible;
 
 /// The pause before a request is sent again grows by doubling, up to this factor of `Limits::client_retry`.
@@ -72,7 +73,7 @@ pub enum Completion {
 impl Completion {
     fn of(outcome: &Outcome) -> Self {
         match outcome {
-            Outcome::Done(result) => Self::Done(result.clone()),
+            Outcome::Done(result) => Self::Done(unpinned(result.clone())),
             Outcome::Refused(refusal) => Self::Refused(*refusal),
             Outcome::DoneDigest(_) => Self::Unknown,
         }
@@ -128,7 +129,7 @@ pub enum ClientTimer {
 struct Accepted {
     timestamp: Timestamp,
     sequence: Sequence,
-    digest: Digest,
+    gist: Gist,
 }
 
 /// See the [module](self).
@@ -279,7 +280,7 @@ impl Client {
         if let Some(accepted) = self.accepted
             && accepted.timestamp == reply.timestamp
             && accepted.sequence == reply.sequence
-            && accepted.digest != reply.outcome.digest()
+            && accepted.gist != Gist::of(&reply.outcome)
         {
             *self.differed.entry(from).or_default() += 1;
         }
@@ -298,7 +299,7 @@ impl Client {
         let result = outcome.map_or_else(|| call.result(&key), |outcome| Completion::of(&outcome));
         let timestamp = call.request.timestamp;
         self.view = call.view_of(&key).unwrap_or(self.view);
-        self.accepted = Some(Accepted { timestamp, sequence: key.sequence, digest: key.digest });
+        self.accepted = Some(Accepted { timestamp, sequence: key.sequence, gist: key.gist });
         let mut answers = Vec::new();
         if call.anybody_differs(&key) {
             answers = call.answers(&self.cluster, Some(&key));

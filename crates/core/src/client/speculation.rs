@@ -2,7 +2,7 @@
 //! [module](super).
 
 use super::Client;
-use super::call::Key;
+use super::call::{Gist, Key};
 use crate::cluster::{ClientId, InstanceId, ReplicaId, Sequence};
 use crate::compositions::Part;
 use crate::digest::Digest;
@@ -79,11 +79,11 @@ impl Client {
             // They will never be equal.
             return self.panic(now, out);
         }
-        let (position, history, digest) = first;
+        let (position, history, _) = first;
         let full = call.responses.values().map(|response| &response.outcome);
         let full = full.into_iter().find(|outcome| !matches!(outcome, Outcome::DoneDigest(_))).cloned();
         if let (Some(outcome), true) = (full, call.responses.len() == needed) {
-            self.settle(now, Settled { position, history, digest, outcome }, out);
+            self.settle(now, Settled { position, history, outcome }, out);
         }
     }
 
@@ -102,8 +102,8 @@ impl Client {
                 .zip(&reply.tags)
                 .all(|(place, tag)| self.keyring.check(Principal::Replica(topology.at(place)), &bytes, tag));
         if vouched {
-            let (position, history, digest) = (statement.position, statement.history, statement.outcome);
-            self.settle(now, Settled { position, history, digest, outcome: reply.outcome }, out);
+            let (position, history) = (statement.position, statement.history);
+            self.settle(now, Settled { position, history, outcome: reply.outcome }, out);
         }
     }
 
@@ -112,7 +112,7 @@ impl Client {
             let latency = now - call.asked;
             self.note_latency(latency);
         }
-        let key = Key { sequence: Sequence(settled.position), digest: settled.digest };
+        let key = Key { sequence: Sequence(settled.position), gist: Gist::of(&settled.outcome) };
         self.complete(now, key, settled.history, Some(settled.outcome), out);
     }
 
@@ -191,6 +191,5 @@ impl Client {
 pub(super) struct Settled {
     pub(super) position: u64,
     pub(super) history: Digest,
-    pub(super) digest: Digest,
     pub(super) outcome: Outcome,
 }

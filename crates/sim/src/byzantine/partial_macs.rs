@@ -39,11 +39,10 @@ impl ClientBehaviour for PartialMacs {
             lie = Request::new(lie.instance, lie.client, lie.timestamp, lie.read_only, operation.into());
             lie = lie.authenticate(cluster, keyring);
         }
-        for (index, tag) in lie.authentication.tags.iter_mut().enumerate() {
-            if self.spoilt >> index & 1 == 1 {
-                *tag = Tag::from_bytes([0xee; 16]);
-            }
-        }
+        let spoilt = Tag::from_bytes([0xee; 16]);
+        let tags = lie.authentication.tags.iter().enumerate();
+        lie.authentication.tags =
+            tags.map(|(index, tag)| if self.spoilt >> index & 1 == 1 { spoilt } else { tag }).collect();
         if rng.per_mille(self.unsigned)
             && let Some(signature) = &mut lie.authentication.signature
         {

@@ -86,7 +86,10 @@ impl ChainMessage {
     pub(super) fn has_shape(&self, topology: &Topology, place: usize) -> bool {
         self.tags.len() == topology.carried(place).count()
             && self.reply_tags.len() == self.requests.len() * topology.reply_tags(place)
-            && self.requests.iter().all(|request| request.authentication.tags.len() == topology.client_tags(place))
+            && self
+                .requests
+                .iter()
+                .all(|request| request.authentication.tags.iter().len() == topology.client_tags(place))
     }
 }
 

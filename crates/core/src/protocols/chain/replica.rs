@@ -2,7 +2,7 @@
 
 use super::message::{ChainMessage, ChainReply, ReplyStatement, results_digest};
 use super::topology::Topology;
-use crate::auth::{Signed, Tag};
+use crate::auth::{Authenticator, Signed};
 use crate::cluster::{InstanceId, ReplicaId};
 use crate::digest::Digest;
 use crate::machine::{Destination, Duration, Instant, Principal};
@@ -132,10 +132,11 @@ impl<S: Service> Chain<S> {
     }
 
     /// A client's MACs for the first f+1 places, as it sent them to the head or to everybody.
-    fn client_tags(&self, request: &Request) -> Vec<Tag> {
+    fn client_tags(&self, request: &Request) -> Authenticator {
         let tags = &request.authentication.tags;
-        if tags.len() == self.topology.tail() + 1 && self.topology.tail() > 0 {
-            self.topology.client_receivers().map(|place| tags[self.topology.at(place).0 as usize]).collect()
+        if tags.iter().len() == self.topology.tail() + 1 && self.topology.tail() > 0 {
+            let at = |place| tags.get(self.topology.at(place).0 as usize);
+            self.topology.client_receivers().filter_map(at).collect()
         } else {
             tags.clone()
         }
@@ -197,8 +198,8 @@ impl<S: Service> Chain<S> {
         }
         if self.topology.client_receivers().contains(&self.place) {
             let good = |request: &Request| {
-                let tag = request.authentication.tags.first();
-                tag.is_some_and(|tag| request.is_from_client(s.keyring, tag))
+                let tag = request.authentication.tags.get(0);
+                tag.is_some_and(|tag| request.is_from_client(s.keyring, &tag))
             };
             if !message.requests.iter().all(good) {
                 return Some("a request that is not its client's");
@@ -287,15 +288,11 @@ impl<S: Service> Chain<S> {
         if self.place > 0 {
             let carried = self.topology.carried(self.place - 1).zip(&message.tags);
             tags.extend(carried.filter(|((_, receiver), _)| *receiver > self.place).map(|(_, tag)| *tag));
-            let keep = self.topology.client_tags(self.place);
-            for request in &mut message.requests {
-                let tags = &mut request.authentication.tags;
-                *tags = tags.split_off(tags.len() - keep);
-            }
-        } else {
-            for request in &mut message.requests {
-                request.authentication.tags.remove(0);
-            }
+        }
+        let keep = self.topology.client_tags(self.place);
+        for request in &mut message.requests {
+            let tags = request.authentication.tags.clone();
+            request.authentication.tags = tags.iter().skip(tags.iter().len() - keep).collect();
         }
         let statement = message.statement(&self.topology, self.place);
         for place in self.topology.successors(self.place) {

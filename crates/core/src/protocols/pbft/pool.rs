@@ -143,7 +143,7 @@ impl Pool {
     /// Takes the next requests for a batch: up to the limits, at least one if any waits. They stay in the pool, as
     /// proposed, until they are executed; those that `vouch` leaves unconvinced are dropped.
     pub(super) fn next_batch(&mut self, limits: &Limits, vouch: impl FnOnce(&mut [Request])) -> Vec<Request> {
-        let mut batch = Vec::new();
+        let mut batch = Vec::with_capacity(self.unproposed.len().min(limits.batch_requests_max));
         let mut bytes = 0;
         while let Some((ticket, client)) = self.unproposed.pop_first() {
             let request = &self.waiting[&client].request;
@@ -157,15 +157,14 @@ impl Pool {
             batch.push(request.clone());
         }
         vouch(&mut batch);
-        let mut good = Vec::with_capacity(batch.len());
-        for request in batch {
-            if request.vouched == Vouched::No {
+        batch.retain(|request| {
+            let vouched = request.vouched != Vouched::No;
+            if !vouched {
                 self.remove(request.client);
-            } else {
-                good.push(request);
             }
-        }
-        good
+            vouched
+        });
+        batch
     }
 
     /// All watched requests, in arrival order.

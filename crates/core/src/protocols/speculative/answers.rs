@@ -4,7 +4,7 @@ use super::Speculation;
 use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Timestamp};
 use crate::digest::Digest;
 use crate::machine::Destination;
-use crate::message::{Message, Outcome, Request};
+use crate::message::{Message, Outcome, RESULT_BYTES_FULL_MAX, Request};
 use crate::service::Service;
 use crate::switching::Surroundings;
 use crate::wire_struct;
@@ -26,9 +26,6 @@ pub struct Response {
     pub outcome: Outcome,
 }
 wire_struct!(Response { instance, client, timestamp, position, history, outcome });
-
-/// Results up to this size are sent in full by every replica: a digest would not be shorter.
-const RESULT_BYTES_FULL_MAX: usize = 32;
 
 /// The replica that sends the full result of a request; the others send its digest.
 pub(crate) fn designated(cluster: &Cluster, client: ClientId, timestamp: Timestamp) -> ReplicaId {

@@ -2,7 +2,7 @@
 
 use super::forging::{batch, pre_prepare, request};
 use super::net::{INSTANCE, Net, c, done, kind, ordering, r};
-use crate::auth::Tag;
+use crate::auth::{Authenticator, Tag};
 use crate::cluster::{ClientAuth, InstanceId, Limits, Sequence, Timestamp, View};
 use crate::machine::Principal;
 use crate::message::{Message, Request};
@@ -95,11 +95,9 @@ fn batches_out_of_bounds_are_refused() {
 /// A request whose MACs hold for these replicas only.
 fn partial(net: &Net, session: u32, valid_for: &[usize], signed: bool) -> Message {
     let mut request = request(net, session, net.now.0, &Counter::add(1));
-    for (id, tag) in request.authentication.tags.iter_mut().enumerate() {
-        if !valid_for.contains(&id) {
-            *tag = Tag::from_bytes([0xee; 16]);
-        }
-    }
+    let spoilt = Tag::from_bytes([0xee; 16]);
+    let tags = request.authentication.tags.iter().enumerate();
+    request.authentication.tags = tags.map(|(id, tag)| if valid_for.contains(&id) { tag } else { spoilt }).collect();
     if !signed {
         request.authentication.signature = None;
     }
@@ -198,7 +196,7 @@ fn a_request_takes_effect_once_however_often_it_is_sent() {
 fn a_request_is_its_clients_or_nobodys() {
     let mut net = Net::with(4, 2, ClientAuth::Mac, Limits::default());
     let mut stolen = request(&net, 0, 5, &Counter::add(1));
-    stolen.authentication.tags.clear();
+    stolen.authentication.tags = Authenticator::default();
     net.forge(r(2), r(0), Message::Request(stolen));
     net.settle();
     assert_eq!(net.rejected(0, r(2), Rejection::UnauthenticRequest), 1);

@@ -175,11 +175,10 @@ impl Stage {
     fn partial(&mut self, session: u32, amount: u64, replicas: &[&str]) {
         self.net.now.0 += 10;
         let mut request = forging::request(&self.net, session, self.net.now.0, &Counter::add(amount));
-        for (id, tag) in request.authentication.tags.iter_mut().enumerate() {
-            if !replicas.contains(&name(r(id as u8)).as_str()) {
-                *tag = Tag::from_bytes([0xee; 16]);
-            }
-        }
+        let spoilt = Tag::from_bytes([0xee; 16]);
+        let valid = |id: usize| replicas.contains(&name(r(id as u8)).as_str());
+        let tags = request.authentication.tags.iter().enumerate();
+        request.authentication.tags = tags.map(|(id, tag)| if valid(id) { tag } else { spoilt }).collect();
         request.authentication.signature = None;
         self.net.forge(c(session), r(0), Message::Request(request));
     }
