@@ -11,6 +11,9 @@ const FILE_MODE: u32 = 0o600;
 /// So are directories.
 const DIRECTORY_MODE: u32 = 0o700;
 
+/// Zeros are written in pieces of this size.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
 /// Where the log writes.
 pub trait Disk: fmt::Debug + Send + Sync {
     /// Creates a file, or empties the one that is there.
@@ -102,7 +105,14 @@ impl DiskFile for RealFile {
     }
 
     fn allocate(&mut self, offset: u64, bytes: u64) -> io::Result<()> {
-        rustix::fs::fallocate(&self.0, rustix::fs::FallocateFlags::empty(), offset, bytes).map_err(io::Error::from)
+        rustix::fs::fallocate(&self.0, rustix::fs::FallocateFlags::empty(), offset, bytes)?;
+        // Reserved blocks count as unwritten: the first write to each changes metadata, which the next sync would have
+        // to commit to the file system's journal. With zeros in them a sync writes data and nothing else.
+        let end = offset + bytes;
+        for at in (offset..end).step_by(ZEROS.len()) {
+            self.0.write_all_at(&ZEROS[..ZEROS.len().min((end - at) as usize)], at)?;
+        }
+        Ok(())
     }
 
     fn truncate(&mut self, bytes: u64) -> io::Result<()> {

@@ -60,7 +60,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { disk: Arc::new(RealDisk), allocation_bytes: 16 << 20, reserve_bytes: 4 << 20 }
+        Self { disk: Arc::new(RealDisk), allocation_bytes: 1 << 20, reserve_bytes: 4 << 20 }
     }
 }
 
