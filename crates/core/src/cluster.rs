@@ -156,7 +156,8 @@ pub struct Limits {
     pub batch_requests_max: usize,
     /// Most bytes of operations in a batch (a single request may exceed it alone).
     pub batch_bytes_max: usize,
-    /// Batches that the primary keeps in flight before it waits and lets the next batch grow (congestion window).
+    /// Batches that the primary keeps in flight, none smaller than the one before, before it lets the next grow
+    /// (congestion window).
     pub batches_in_flight_max: u64,
     /// Most bytes of one operation and of one result.
     pub operation_bytes_max: usize,

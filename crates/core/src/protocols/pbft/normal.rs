@@ -75,7 +75,7 @@ impl Pbft {
         while self.leads(context)
             && self.pool.has_unproposed()
             && self.in_window(context.cluster, self.next)
-            && self.next.0 - self.delivered().0 <= context.cluster.limits.batches_in_flight_max
+            && self.may_overlap(context)
         {
             let hybrid = context.cluster.client_auth != ClientAuth::Mac;
             let keyring = context.keyring;
@@ -96,9 +96,22 @@ impl Pbft {
         }
     }
 
+    /// Whether the congestion window lets one more batch follow those in flight. It must not be smaller than the one
+    /// before it: else every batch but one would be small, and what a batch costs, however small, is most of the work.
+    /// Nobody waits longer than for the batches in flight.
+    fn may_overlap(&self, context: &Ctx<'_>) -> bool {
+        match self.next.0.saturating_sub(self.delivered().next().0) {
+            0 => true,
+            in_flight => {
+                in_flight < context.cluster.limits.batches_in_flight_max && self.pool.unproposed() >= self.last_proposed
+            }
+        }
+    }
+
     fn propose_batch(&mut self, context: &mut Ctx<'_>, requests: Vec<Request>) {
         let sequence = self.next;
         self.next = sequence.next();
+        self.last_proposed = requests.len();
         let time = context.now.max(self.last_time + Duration(1));
         self.last_time = time;
         let mut position = [0; 16];

@@ -126,6 +126,11 @@ impl Pool {
         !self.unproposed.is_empty()
     }
 
+    /// How many requests are not proposed in the current view.
+    pub(super) fn unproposed(&self) -> usize {
+        self.unproposed.len()
+    }
+
     /// A new view begins: nothing is proposed in it yet.
     pub(super) fn forget_proposals(&mut self) {
         self.unproposed = self.waiting.iter().map(|(client, waiting)| (waiting.ticket, *client)).collect();

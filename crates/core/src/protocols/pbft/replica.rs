@@ -57,6 +57,8 @@ pub struct Pbft {
     pub(super) pool: Pool,
     /// The next sequence number that this replica assigns as primary.
     pub(super) next: Sequence,
+    /// How many requests it put into the last batch.
+    pub(super) last_proposed: usize,
     /// The newest VIEW-CHANGE of each replica, for views that have not begun here.
     pub(super) view_changes: BTreeMap<ReplicaId, Signed<ViewChange>>,
     /// How the current view began, for those who missed it. View 0 begins by itself.
@@ -104,6 +106,7 @@ impl Pbft {
             bodies: BTreeMap::new(),
             pool: Pool::default(),
             next: Sequence(1),
+            last_proposed: 0,
             view_changes: BTreeMap::new(),
             new_view: None,
             view_timer: None,

@@ -87,12 +87,36 @@ fn the_next_batch_grows_while_batches_are_in_flight() {
         }
     }
     net.settle();
-    let sizes: Vec<usize> = net.hosts[0]
-        .notices
-        .iter()
-        .filter_map(|(_, notice)| if let Notice::Executed { requests, .. } = notice { Some(*requests) } else { None })
-        .collect();
-    assert_eq!(sizes, [1, 5]);
+    assert_eq!(batch_sizes(&net), [1, 5]);
+}
+
+/// Requests in each batch that the first replica executed.
+fn batch_sizes(net: &Net) -> Vec<usize> {
+    let size = |notice: &Notice| if let Notice::Executed { requests, .. } = notice { Some(*requests) } else { None };
+    net.hosts[0].notices.iter().filter_map(|(_, notice)| size(notice)).collect()
+}
+
+/// Submits so many requests at a time, each lot one message delay after the one before.
+fn lots(net: &mut Net, lots: &[usize]) {
+    let mut sessions = 0..;
+    for lot in lots {
+        for session in sessions.by_ref().take(*lot) {
+            net.submit(session, &Counter::add(1), false);
+        }
+        net.round();
+    }
+}
+
+/// A batch follows one in flight only if it is no smaller; otherwise it grows until that one is executed.
+#[test]
+fn a_batch_overlaps_none_that_is_larger() {
+    let mut net = Net::with(4, 8, ClientAuth::Hybrid, Limits::default());
+    lots(&mut net, &[3, 1, 4]);
+    net.settle();
+    assert_eq!(batch_sizes(&net), [3, 5]);
+    let mut net = Net::with(4, 8, ClientAuth::Hybrid, Limits::default());
+    lots(&mut net, &[1, 2]);
+    assert_eq!(net.said(r(0), "PRE-PREPARE").len(), 6, "both to three others, before either is prepared");
 }
 
 /// "A backup accepts a PRE-PREPARE provided … it has not accepted a pre-prepare message for view v and sequence
