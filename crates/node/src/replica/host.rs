@@ -152,7 +152,11 @@ impl<R: Hosted> Host<R> {
             self.on_event(event);
         }
         self.fire_timers();
-        self.step(Input::PassEnd);
+        // A batch formed while the log syncs would only wait for the next sync: formed after this one, it is larger.
+        // The log wakes the loop then.
+        if self.parts.log.durable() >= self.asked {
+            self.step(Input::PassEnd);
+        }
         if self.barrier > self.asked {
             self.asked = self.parts.log.position();
             self.parts.log.start_sync();
