@@ -1,9 +1,9 @@
 //! One replica: its machine, its log and its sockets on one thread.
 //!
 //! A pass of the loop: wait, read every readable socket, verify and step each message, step the timers that are due,
-//! let batches form ([`Input::PassEnd`](bezant_core::machine::Input::PassEnd)) unless the log is busy, ask the log for a
-//! sync, let out what the log has made durable, write once per socket. The loop waits for nothing but readiness: fsync runs on the log's
-//! own thread and wakes the loop when it is done.
+//! let batches form ([`Input::PassEnd`](bezant_core::machine::Input::PassEnd)) unless the log is busy, ask it for a
+//! sync, let out what it has made durable, write once per socket. The loop waits for nothing but readiness: fsync runs
+//! on the log's own thread and wakes the loop when it is done.
 
 pub mod durability;
 mod host;
