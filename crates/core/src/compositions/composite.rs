@@ -2,37 +2,34 @@
 
 use super::{Part, Protocol, Unreplicated};
 use crate::auth::{Certificate, Signed};
-use crate::checkpoint::{Checkpoint, TransferMessage, genesis, serve};
+use crate::checkpoint::{Checkpoint, genesis};
 use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId};
 use crate::digest::Digest;
 use crate::estate::Estate;
 use crate::machine::{Destination, Duration, Instant, Principal};
-use crate::message::{Message, Request};
+use crate::message::Message;
 use crate::protocols::backup::Backup;
 use crate::protocols::chain::{Chain, Topology};
 use crate::protocols::pbft::Pbft;
 use crate::protocols::quorum::Quorum;
 use crate::protocols::zlight::ZLight;
 use crate::rejection::Rejection;
-use crate::replica::{InstanceRecord, LogRecord, Notice, Record, ReplicaTimer};
+use crate::replica::ReplicaTimer;
 use crate::service::Service;
-use crate::switching::{
-    AbortHistory, AbortReport, Abortable, Bodies, FETCH_MAX, Fetch, Ledger, Opening, Panic, Proof, Surroundings,
-    Switch, SwitchMessage,
-};
+use crate::switching::{AbortReport, Abortable, Ledger, Opening, Proof, Surroundings, Switch, SwitchMessage};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// Messages for instances that this replica has not opened yet.
-const AHEAD_MAX: usize = 4_096;
+pub(super) const AHEAD_MAX: usize = 4_096;
 
 /// Status intervals between two questions whether this replica is behind.
 const HEARTBEAT_INTERVALS: u64 = 5;
 
 /// Bytes of entries in one BODIES message.
-const BODIES_BYTES_MAX: usize = 1 << 20;
+pub(super) const BODIES_BYTES_MAX: usize = 1 << 20;
 
 /// The instance that runs. A new protocol is one more variant; the compiler lists the places to touch.
 #[derive(Clone, Debug)]
@@ -61,20 +58,20 @@ pub(crate) struct Composite<S: Service> {
     pub(crate) protocol: Protocol,
     pub(crate) instance: InstanceId,
     /// Always there between steps.
-    running: Option<Running<S>>,
+    pub(super) running: Option<Running<S>>,
     /// What proves that this instance may run; none for the first.
-    proof: Option<Arc<Proof>>,
+    pub(super) proof: Option<Arc<Proof>>,
     /// Abort reports of this instance.
-    reports: BTreeMap<ReplicaId, Signed<AbortReport>>,
-    announced: Option<Instant>,
-    stopped_at: Option<Instant>,
-    stop_reason: &'static str,
-    ahead: VecDeque<(Principal, Message)>,
+    pub(super) reports: BTreeMap<ReplicaId, Signed<AbortReport>>,
+    pub(super) announced: Option<Instant>,
+    pub(super) stopped_at: Option<Instant>,
+    pub(super) stop_reason: &'static str,
+    pub(super) ahead: VecDeque<(Principal, Message)>,
     /// When somebody who is behind was last told.
-    told: BTreeMap<Principal, Instant>,
+    pub(super) told: BTreeMap<Principal, Instant>,
     /// Clients of the instance before this that wait.
-    waiting: BTreeSet<ClientId>,
-    asked: Option<Instant>,
+    pub(super) waiting: BTreeSet<ClientId>,
+    pub(super) asked: Option<Instant>,
     heartbeats: u64,
     pub(crate) last_switch: LastSwitch,
 }
@@ -92,6 +89,8 @@ macro_rules! each {
         }
     };
 }
+
+pub(super) use each;
 
 impl<S: Service> Composite<S> {
     /// The first instance of the schedule, over the state before the first batch or one restored from disk.
@@ -134,7 +133,7 @@ impl<S: Service> Composite<S> {
     }
 
     /// What the schedule says, over a ledger that holds the init history.
-    fn instance(cluster: &Cluster, me: ReplicaId, instance: InstanceId, ledger: Ledger<S>) -> Running<S> {
+    pub(super) fn instance(cluster: &Cluster, me: ReplicaId, instance: InstanceId, ledger: Ledger<S>) -> Running<S> {
         let schedule = cluster.protocol.schedule().expect("one of several instances");
         let head = schedule.head(cluster, instance);
         match schedule.part(instance) {
@@ -156,7 +155,7 @@ impl<S: Service> Composite<S> {
         self.running.as_ref().expect("an instance runs between steps")
     }
 
-    const fn running_mut(&mut self) -> &mut Running<S> {
+    pub(super) const fn running_mut(&mut self) -> &mut Running<S> {
         self.running.as_mut().expect("an instance runs between steps")
     }
 
@@ -223,7 +222,7 @@ impl<S: Service> Composite<S> {
         self.look(s);
     }
 
-    fn dispatch(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+    pub(super) fn dispatch(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
         if self.protocol.schedule().is_none() {
             return each!(self.running_mut(), instance => instance.message(s, from, message), _ => ());
         }
@@ -246,7 +245,7 @@ impl<S: Service> Composite<S> {
     }
 
     /// Something for the instance that runs, or is being opened.
-    fn on_current(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+    pub(super) fn on_current(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
         match (message, from) {
             (Message::Switch(Switch { message, .. }), from) => match (message, from) {
                 (SwitchMessage::Panic(panic), Principal::Client(_)) => self.on_panic(s, panic.client),
@@ -269,235 +268,10 @@ impl<S: Service> Composite<S> {
         }
         each!(self.running_mut(), instance => instance.message(s, from, message), _ => ());
     }
-
-    /// S2: a client was not served in time.
-    fn on_panic(&mut self, s: &mut Surroundings<'_, S>, client: ClientId) {
-        self.waiting.insert(client);
-        each!(self.running_mut(), instance => instance.stop(s, "a client panicked"), _ => ());
-    }
-
-    /// S2 and S3: another replica has stopped.
-    fn on_abort(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, report: &Signed<AbortReport>) {
-        if self.reports.contains_key(&from) {
-            return;
-        }
-        let too_long = report.value.digests.len() as u64 > 2 * s.cluster.history_bound();
-        if report.signer != from || report.value.instance != self.instance || too_long {
-            return s.reject(Principal::Replica(from), Rejection::BadCertificate);
-        }
-        if !s.keyring.check_signed(report) {
-            return s.reject(Principal::Replica(from), Rejection::BadSignature);
-        }
-        self.reports.insert(from, report.clone());
-        self.stopped_at.get_or_insert(s.now);
-        let others = self.reports.keys().filter(|id| **id != s.me).count();
-        if others >= s.cluster.weak() {
-            each!(self.running_mut(), instance => instance.stop(s, "f+1 replicas have stopped"), _ => ());
-        }
-    }
-
-    /// Looks whether something has come to an end: this instance, or the opening of one.
-    fn look(&mut self, s: &mut Surroundings<'_, S>) {
-        loop {
-            self.announce(s);
-            let Some(part) = s.cluster.part(self.instance) else { return };
-            if let Some(proof) = Proof::assemble(s.cluster, part, self.reports.values())
-                && let Some(history) = proof.abort_history(s.cluster)
-            {
-                let next = InstanceId(self.instance.0 + 1);
-                self.advance(s, next, Arc::new(proof), history);
-                continue;
-            }
-            match self.running_mut() {
-                Running::Opening(opening) if opening.0.is_done() => self.finish_opening(s),
-                _ => return,
-            }
-        }
-    }
-
-    /// S2: says that this replica has stopped, again at every time-out.
-    fn announce(&mut self, s: &mut Surroundings<'_, S>) {
-        if self.announced.is_some() {
-            return;
-        }
-        let report = each!(self.running(), instance => instance.report().cloned(), _ => None);
-        let Some(report) = report else { return };
-        self.announced = Some(s.now);
-        self.stopped_at.get_or_insert(s.now);
-        self.reports.insert(s.me, (*report).clone());
-        s.out.send(Destination::Replicas, self.switch(SwitchMessage::Abort(report)));
-        s.out.set_timer(ReplicaTimer::Abort, s.now + s.cluster.limits.status_interval);
-    }
-
-    const fn switch(&self, message: SwitchMessage) -> Message {
-        Message::Switch(Switch { instance: self.instance, message })
-    }
-
-    /// S3: somebody proves that a later instance may run.
-    fn on_init(&mut self, s: &mut Surroundings<'_, S>, from: Principal, instance: InstanceId, proof: Arc<Proof>) {
-        let before = InstanceId(instance.0 - 1);
-        let part = s.cluster.part(before);
-        let proved = part.is_some_and(|part| proof.instance() == before && proof.check(s.cluster, s.keyring, part));
-        match proof.abort_history(s.cluster).filter(|_| proved) {
-            Some(history) => self.advance(s, instance, proof, history),
-            None => s.reject(from, Rejection::BadCertificate),
-        }
-    }
-
-    /// S3 to S5: leaves the instance that runs, for good, and goes to a later one.
-    fn advance(&mut self, s: &mut Surroundings<'_, S>, instance: InstanceId, proof: Arc<Proof>, history: AbortHistory) {
-        self.stopped_at.get_or_insert(s.now);
-        self.stop_reason = if history.low_load { "hardly any load" } else { self.reason(instance) };
-        let old = self.running.take().expect("an instance runs between steps");
-        self.waiting.extend(waiting_clients(&old));
-        for timer in ReplicaTimer::OF_INSTANCES {
-            s.out.cancel_timer(timer);
-        }
-        let ledger = each!(old, instance => instance.halt(), opening => opening.1);
-        self.instance = instance;
-        self.proof = Some(proof.clone());
-        self.reports.clear();
-        self.announced = None;
-        self.told.clear();
-        s.out.send(Destination::Replicas, self.switch(SwitchMessage::Init(proof.clone())));
-        if s.cluster.part(instance) == Some(Part::Backup) {
-            let mut running = Self::instance(s.cluster, s.me, instance, ledger);
-            if let Running::Backup(backup) = &mut running {
-                backup.start(s);
-                backup.submit_init(s, &proof);
-            }
-            self.running = Some(running);
-            self.opened(s);
-        } else {
-            let mut opening = Opening::new(s, instance, history, &ledger);
-            opening.ask(s);
-            self.running = Some(Running::Opening(Box::new((opening, ledger))));
-        }
-    }
-
-    fn reason(&self, instance: InstanceId) -> &'static str {
-        if instance.0 > self.instance.0 + 1 { "this replica was behind" } else { "a request was not served in time" }
-    }
-
-    /// S4 is done: the instance runs.
-    fn finish_opening(&mut self, s: &mut Surroundings<'_, S>) {
-        let Some(Running::Opening(opening)) = self.running.take() else { return };
-        let (opening, mut ledger) = *opening;
-        let entries = opening.finish(s, &mut ledger);
-        let proof = self.proof.clone().expect("opened with a proof");
-        let record = InstanceRecord::Opened((proof, entries));
-        s.out.persist(Record::Log(LogRecord { instance: self.instance, record }));
-        let (position, history) = (ledger.log.length(), ledger.log.history());
-        s.out.notify(Notice::Begun { instance: self.instance, position, history });
-        let mut running = Self::instance(s.cluster, s.me, self.instance, ledger);
-        each!(&mut running, instance => instance.start(s), _ => ());
-        self.running = Some(running);
-        self.opened(s);
-    }
-
-    /// S5: those who wait are told, and what came too early is looked at again.
-    fn opened(&mut self, s: &mut Surroundings<'_, S>) {
-        let took = self.stopped_at.take().map_or(Duration(0), |at| s.now - at);
-        self.last_switch = LastSwitch { reason: self.stop_reason, took };
-        let part = s.cluster.part(self.instance).expect("one of several instances");
-        s.out.notify(Notice::Switched { instance: self.instance, part, reason: self.stop_reason, took });
-        for client in core::mem::take(&mut self.waiting) {
-            s.out.send(Destination::Client(client), self.switch(SwitchMessage::Active(client)));
-        }
-        for (from, message) in core::mem::take(&mut self.ahead) {
-            self.dispatch(s, from, message);
-        }
-    }
-
-    /// S5: somebody speaks to an instance that is over.
-    fn tell(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: &Message) {
-        match (from, message) {
-            (Principal::Client(_), Message::Request(Request { client, .. }))
-            | (
-                Principal::Client(_),
-                Message::Switch(Switch { message: SwitchMessage::Panic(Panic { client, .. }), .. }),
-            ) => {
-                s.out.send(Destination::Client(*client), self.switch(SwitchMessage::Active(*client)));
-            }
-            (Principal::Replica(to), _) => {
-                let pause = Duration(s.cluster.limits.status_interval.0 / 2);
-                if self.told.get(&from).is_some_and(|at| s.now - *at < pause) {
-                    return;
-                }
-                self.told.insert(from, s.now);
-                let Some(proof) = self.proof.clone() else { return };
-                s.out.send(Destination::Replica(to), self.switch(SwitchMessage::Init(proof)));
-            }
-            (from, _) => s.reject(from, Rejection::WrongInstance),
-        }
-    }
-
-    /// Something for an instance that this replica does not know of: it may be behind.
-    fn on_ahead(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
-        self.keep_ahead(s, from, message);
-        let pause = Duration(s.cluster.limits.status_interval.0 / 2);
-        if self.asked.is_some_and(|at| s.now - at < pause) {
-            return;
-        }
-        self.asked = Some(s.now);
-        let to = match from {
-            Principal::Replica(replica) => Destination::Replica(replica),
-            Principal::Client(_) => Destination::Replicas,
-        };
-        s.out.send(to, self.switch(SwitchMessage::Behind(())));
-    }
-
-    fn keep_ahead(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
-        if self.ahead.len() >= AHEAD_MAX {
-            return s.reject(from, Rejection::Overload);
-        }
-        self.ahead.push_back((from, message));
-    }
-
-    /// Somebody lacks entries of its init history.
-    fn on_fetch(&mut self, s: &mut Surroundings<'_, S>, to: ReplicaId, instance: InstanceId, fetch: &Fetch) {
-        let found = self.ledger().log.find(&fetch.0[..fetch.0.len().min(FETCH_MAX)]);
-        let (mut part, mut bytes) = (Vec::new(), 0);
-        for entry in found {
-            bytes += entry.request.operation.len();
-            if bytes > BODIES_BYTES_MAX && !part.is_empty() {
-                break;
-            }
-            part.push(entry);
-        }
-        if !part.is_empty() {
-            let message = SwitchMessage::Bodies(Bodies(part));
-            s.out.send(Destination::Replica(to), Message::Switch(Switch { instance, message }));
-        }
-        if instance < self.instance {
-            let message = Message::Switch(Switch { instance, message: SwitchMessage::Behind(()) });
-            self.tell(s, Principal::Replica(to), &message);
-        }
-    }
-
-    fn on_bodies(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, bodies: Bodies) {
-        match self.running_mut() {
-            Running::Opening(opening) => opening.0.on_bodies(s, from, bodies),
-            Running::Backup(backup) => backup.on_bodies(s, from, bodies),
-            _ => {}
-        }
-    }
-
-    /// A request for state, or a piece of it.
-    fn on_transfer(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, message: TransferMessage) {
-        if let Some(answer) = serve(&message, |root| self.ledger().estate.version_with(root)) {
-            return s.out.send(Destination::Replica(from), Message::Transfer(answer));
-        }
-        match self.running_mut() {
-            Running::Opening(opening) => opening.0.on_transfer(s, from, message),
-            Running::Backup(backup) => backup.on_transfer(s, from, message),
-            _ => s.reject(Principal::Replica(from), Rejection::Unsolicited),
-        }
-    }
 }
 
 /// Clients whose requests an instance has not answered.
-fn waiting_clients<S: Service>(running: &Running<S>) -> Vec<ClientId> {
+pub(super) fn waiting_clients<S: Service>(running: &Running<S>) -> Vec<ClientId> {
     match running {
         Running::ZLight(zlight) => zlight.queue().clients().collect(),
         Running::Chain(chain) => chain.queue().clients().collect(),

@@ -14,6 +14,7 @@
 
 mod composite;
 mod schedule;
+mod switch;
 mod unreplicated;
 
 pub(crate) use composite::{Composite, Running};

@@ -188,8 +188,8 @@ pub enum Quota {
         /// K_min, for the first Backup after a reset.
         minimum: u64,
     },
-    /// The minimum for the first 2^`patience`-th of doublings, and only then more: ⌈2^(m − `patience`)⌉ times the minimum
-    /// with resets as for `Exponential`. A fault that lasts a moment costs short Backups only.
+    /// As `Exponential`, but the first `patience` Backups after a reset have the minimum: a fault that lasts a moment
+    /// costs short Backups only.
     Flattened {
         /// K_min.
         minimum: u64,

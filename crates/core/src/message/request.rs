@@ -1,0 +1,304 @@
+//! A client's request and its proof.
+
+use super::FRAME_BYTES_MAX;
+use crate::auth::{Authenticator, Keyring, Signature, Tag};
+use crate::cluster::{ClientAuth, ClientId, Cluster, IdentityId, InstanceId, ReplicaId, Timestamp};
+use crate::compositions::Part;
+use crate::digest::{Digest, Domain};
+use crate::machine::Principal;
+use crate::protocols::chain::Topology;
+use crate::rejection::Rejection;
+use crate::switching::Proof;
+use crate::wire::{Reader, Wire, WireError, encode_payload};
+use crate::wire_struct;
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+/// Requests up to this size are copied out of the receive buffer, as one piece.
+const REQUEST_COPY_BYTES_MAX: usize = 1024;
+
+/// The kind byte under which clients sign requests; no [`crate::auth::Signable::KIND`] equals it.
+pub const REQUEST_SIGNATURE_KIND: u8 = 1;
+
+/// First byte of the statement in a client's authenticator: no frame's statement begins with it.
+const AUTHENTICATOR: u8 = 0xa0;
+
+/// The identity in whose name the system itself asks. No client has it.
+pub const SYSTEM: IdentityId = IdentityId(u32::MAX);
+
+/// How this replica came to believe that a request is its client's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Vouched {
+    /// Not checked, or checked and not convincing.
+    #[default]
+    No,
+    /// By its MAC, or by the client's own link: enough to execute what others agreed to, not enough for a hybrid
+    /// primary to order it.
+    Mac,
+    /// By its signature.
+    Signature,
+}
+
+/// The client's proof, one part per way of checking it.
+#[derive(Clone, Debug, Default)]
+pub struct Authentication {
+    /// An authenticator: one MAC per replica, or none.
+    pub tags: Authenticator,
+    /// A signature, or none.
+    pub signature: Option<Signature>,
+}
+
+wire_struct!(Authentication { tags, signature });
+
+/// REQUEST: a client's operation.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The instance that is asked (D1): a request for one instance means nothing to another.
+    pub instance: InstanceId,
+    /// Who asks.
+    pub client: ClientId,
+    /// The client's own number for it.
+    pub timestamp: Timestamp,
+    /// Asked as a read-only query; never ordered.
+    pub read_only: bool,
+    /// What to execute.
+    pub operation: Bytes,
+    /// The client's proof.
+    pub authentication: Authentication,
+    /// Computed once, on arrival; not on the wire.
+    digest: Digest,
+    /// What this replica has checked; not on the wire.
+    pub vouched: Vouched,
+}
+
+impl Request {
+    /// A request without proof yet.
+    pub fn new(
+        instance: InstanceId,
+        client: ClientId,
+        timestamp: Timestamp,
+        read_only: bool,
+        operation: Bytes,
+    ) -> Self {
+        let digest = Self::digest_of(client, timestamp, read_only, &operation);
+        let authentication = Authentication::default();
+        Self { instance, client, timestamp, read_only, operation, authentication, digest, vouched: Vouched::No }
+    }
+
+    fn digest_of(client: ClientId, timestamp: Timestamp, read_only: bool, operation: &[u8]) -> Digest {
+        const HEADER: usize = 17;
+        let mut header = [0; HEADER];
+        header[..4].copy_from_slice(&client.identity.0.to_le_bytes());
+        header[4..8].copy_from_slice(&client.session.to_le_bytes());
+        header[8..16].copy_from_slice(&timestamp.0.to_le_bytes());
+        header[16] = u8::from(read_only);
+        if operation.len() <= 64 - HEADER {
+            let mut block = [0; 64];
+            block[..HEADER].copy_from_slice(&header);
+            block[HEADER..HEADER + operation.len()].copy_from_slice(operation);
+            return Digest::of(Domain::Request, &block[..HEADER + operation.len()]);
+        }
+        Digest::of_parts(Domain::Request, &[&header, operation])
+    }
+
+    /// D(req): over client, timestamp and operation, not over instance and proof, so that histories of different
+    /// instances compare.
+    pub const fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// What a client's MACs and signature cover: instance and digest.
+    fn statement(&self) -> [u8; 41] {
+        let mut statement = [0; 41];
+        statement[0] = AUTHENTICATOR;
+        statement[1..9].copy_from_slice(&self.instance.0.to_le_bytes());
+        statement[9..].copy_from_slice(&self.digest.0);
+        statement
+    }
+
+    /// INIT as a request: the proof, which the caller has checked, with which a Backup begins, in replica `from`'s
+    /// name. It authenticates itself.
+    pub fn init(instance: InstanceId, from: ReplicaId, proof: &Proof) -> Self {
+        let client = ClientId { identity: SYSTEM, session: from.0.into() };
+        let mut request = Self::new(instance, client, Timestamp(1), false, Bytes::from(proof.to_bytes()));
+        request.vouched = Vouched::Signature;
+        request
+    }
+
+    /// Whether it is an operation of the system itself, and not a client's.
+    pub fn is_system(&self) -> bool {
+        self.client.identity == SYSTEM
+    }
+
+    /// The proof in an INIT, if it proves that this instance may begin.
+    pub fn proof(&self, cluster: &Cluster, keyring: &Keyring, instance: InstanceId) -> Option<Proof> {
+        let before = InstanceId(instance.0.checked_sub(1)?);
+        let proof = Proof::from_bytes(self.operation.clone()).ok()?;
+        let part = cluster.part(before)?;
+        (self.is_system() && proof.instance() == before && proof.check(cluster, keyring, part)).then_some(proof)
+    }
+
+    /// The replicas that a client's MACs are for, in their order: in Chain the first f+1 places, otherwise all.
+    fn receivers(cluster: &Cluster, instance: InstanceId) -> Vec<ReplicaId> {
+        if let (Some(schedule), Some(Part::Chain)) = (cluster.protocol.schedule(), cluster.part(instance)) {
+            let topology = Topology::new(cluster, schedule.head(cluster, instance));
+            return topology.client_receivers().map(|place| topology.at(place)).collect();
+        }
+        cluster.replicas().collect()
+    }
+
+    /// Whether this MAC is its client's for us.
+    pub fn is_from_client(&self, keyring: &Keyring, tag: &Tag) -> bool {
+        keyring.check(Principal::Client(self.client), &self.statement(), tag)
+    }
+
+    /// Adds MACs for all replicas, whatever the instance: for a request that is sent to all of them.
+    #[must_use]
+    pub fn authenticate_for_all(mut self, cluster: &Cluster, keyring: &Keyring) -> Self {
+        let statement = self.statement();
+        self.authentication.tags =
+            cluster.replicas().map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
+        self
+    }
+
+    /// Adds the client's proof as the cluster's mode and the instance ask for it. Instances that may abort at any
+    /// time never have to convince a third party: MACs are all that they need.
+    #[must_use]
+    pub fn authenticate(mut self, cluster: &Cluster, keyring: &Keyring) -> Self {
+        let statement = self.statement();
+        if cluster.part(self.instance).is_some_and(|part| part != Part::Backup) {
+            let receivers = Self::receivers(cluster, self.instance).into_iter();
+            self.authentication.tags = receivers.map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
+            return self;
+        }
+        if cluster.client_auth != ClientAuth::Signature {
+            self.authentication.tags =
+                cluster.replicas().map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
+        }
+        // Read-only requests are never ordered: nobody needs to convince a third party of them.
+        if cluster.client_auth == ClientAuth::Signature
+            || (cluster.client_auth == ClientAuth::Hybrid && !self.read_only)
+        {
+            self.authentication.signature = Some(keyring.sign_bytes(REQUEST_SIGNATURE_KIND, &statement));
+        }
+        self
+    }
+
+    /// Checks this replica's own MAC entry, in the modes that have one. Whether the request is vouched for now.
+    pub fn vouch_by_mac(&mut self, cluster: &Cluster, keyring: &Keyring) -> bool {
+        if self.vouched == Vouched::No && self.is_system() {
+            if self.proof(cluster, keyring, self.instance).is_some() {
+                self.vouched = Vouched::Signature;
+            }
+        } else if self.vouched == Vouched::No
+            && let Principal::Replica(me) = keyring.me()
+            && let Some(tag) = self.tag_for(cluster, me)
+            && self.is_from_client(keyring, &tag)
+        {
+            self.vouched = Vouched::Mac;
+        }
+        self.vouched != Vouched::No
+    }
+
+    fn tag_for(&self, cluster: &Cluster, me: ReplicaId) -> Option<Tag> {
+        let tags = &self.authentication.tags;
+        let length = tags.iter().len();
+        let speculative = cluster.part(self.instance).is_some_and(|part| part != Part::Backup);
+        if length == cluster.n || !speculative {
+            let used = speculative || cluster.client_auth != ClientAuth::Signature;
+            return tags.get(me.0 as usize).filter(|_| used);
+        }
+        let place = Self::receivers(cluster, self.instance).iter().position(|id| *id == me)?;
+        tags.get(place)
+    }
+
+    /// Finds out whether the request is its client's, by the cheapest way that mode and instance allow: the MAC entry,
+    /// or (where there is one) the signature. The outcome is in [`Request::vouched`].
+    pub fn vouch(&mut self, cluster: &Cluster, keyring: &Keyring) {
+        let signed = cluster.client_auth != ClientAuth::Mac && self.authentication.signature.is_some();
+        if !self.vouch_by_mac(cluster, keyring) && signed && !self.is_system() {
+            Self::vouch_signatures(core::iter::once(self), keyring);
+        }
+    }
+
+    /// Checks the signatures of many requests at once, for those that are not vouched for by signature yet.
+    pub fn vouch_signatures<'a>(requests: impl Iterator<Item = &'a mut Self>, keyring: &Keyring) {
+        let mut open: Vec<&mut Self> = requests.filter(|request| request.vouched != Vouched::Signature).collect();
+        let statements: Vec<[u8; 41]> = open.iter().map(|request| request.statement()).collect();
+        let items: Vec<_> = open
+            .iter()
+            .zip(&statements)
+            .map(|(request, statement)| {
+                let missing = Signature([0; 64]);
+                let signature = request.authentication.signature.unwrap_or(missing);
+                (Principal::Client(request.client), statement.as_slice(), signature)
+            })
+            .collect();
+        let valid = keyring.check_batch(REQUEST_SIGNATURE_KIND, &items);
+        for (request, valid) in open.iter_mut().zip(valid) {
+            if valid {
+                request.vouched = Vouched::Signature;
+            }
+        }
+    }
+}
+
+impl Wire for Request {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.instance.encode(out);
+        self.client.encode(out);
+        self.timestamp.encode(out);
+        self.read_only.encode(out);
+        encode_payload(&self.operation, out);
+        self.authentication.encode(out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        reader.detach(REQUEST_COPY_BYTES_MAX);
+        let instance = Wire::decode(reader)?;
+        let client = Wire::decode(reader)?;
+        let timestamp = Wire::decode(reader)?;
+        let read_only = Wire::decode(reader)?;
+        let operation = reader.payload(FRAME_BYTES_MAX)?;
+        let mut request = Self::new(instance, client, timestamp, read_only, operation);
+        request.authentication = Wire::decode(reader)?;
+        Ok(request)
+    }
+}
+
+/// A client may send its own requests only; a replica may pass on anybody's.
+pub(super) fn verify_request(
+    request: &mut Request,
+    from: Principal,
+    cluster: &Cluster,
+    keyring: &Keyring,
+) -> Result<(), Rejection> {
+    if let Principal::Client(client) = from
+        && client.identity != request.client.identity
+    {
+        return Err(Rejection::WrongSender);
+    }
+    if request.is_system() {
+        // Checked when it is ordered and when it is executed; a replica sends it once.
+        return match from {
+            Principal::Replica(_) if request.vouch_by_mac(cluster, keyring) => Ok(()),
+            _ => Err(Rejection::UnauthenticRequest),
+        };
+    }
+    if request.operation.len() > cluster.limits.operation_bytes_max {
+        return Err(Rejection::BadBatch);
+    }
+    if !keyring.keys().identities.contains_key(&request.client.identity) {
+        return Err(Rejection::UnknownIdentity);
+    }
+    let speculative = cluster.part(request.instance).is_some_and(|part| part != Part::Backup);
+    if !speculative && cluster.client_auth == ClientAuth::Signature && matches!(from, Principal::Client(_)) {
+        // The link is the client's own: enough to let it wait. The signature is checked before it is ordered, together
+        // with those of the other requests in its batch.
+        request.vouched = Vouched::Mac;
+    }
+    request.vouch(cluster, keyring);
+    if request.vouched == Vouched::No {
+        return Err(Rejection::UnauthenticRequest);
+    }
+    Ok(())
+}
