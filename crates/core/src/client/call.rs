@@ -70,6 +70,8 @@ pub(super) struct Call {
     said: Vec<Said>,
     /// The latest speculative answer of each replica.
     pub(super) responses: BTreeMap<ReplicaId, Response>,
+    /// Whether it has panicked since it was last asked or waited in vain.
+    pub(super) panicked: bool,
     /// When it was asked in the present instance.
     pub(super) asked: Instant,
     retry: Duration,
@@ -85,6 +87,7 @@ impl Call {
             attempts: 0,
             said: Vec::new(),
             responses: BTreeMap::new(),
+            panicked: false,
             asked: now,
             retry,
         }
@@ -95,6 +98,7 @@ impl Call {
         self.request = request;
         self.said.clear();
         self.responses.clear();
+        self.panicked = false;
         self.retry_at = now + self.retry;
     }
 

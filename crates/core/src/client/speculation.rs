@@ -123,6 +123,7 @@ impl Client {
         call.attempts += 1;
         call.retry_at = now + patience;
         if call.attempts > 1 {
+            call.panicked = false;
             return self.panic(now, out);
         }
         let request = call.request.clone().authenticate_for_all(&self.cluster, &self.keyring);
@@ -131,7 +132,8 @@ impl Client {
 
     fn panic(&mut self, now: Instant, out: &mut Outbox<Self>) {
         let patience = self.patience();
-        let Some(call) = &mut self.call else { return };
+        let Some(call) = self.call.as_mut().filter(|call| !call.panicked) else { return };
+        call.panicked = true;
         call.attempts = call.attempts.max(1);
         call.retry_at = now + patience;
         let panic = Panic { client: self.id, timestamp: call.request.timestamp };

@@ -104,15 +104,19 @@ impl<S: Service> Composite<S> {
         let (instance, protocol) = (InstanceId(1), cluster.protocol);
         let root = estate.newest_version().root();
         let ledger = Ledger::new(estate);
-        let running = match protocol {
-            Protocol::Unreplicated => Running::Unreplicated(Box::new(Unreplicated::open(instance, ledger))),
+        let several = protocol.schedule().is_some();
+        let (protocol, instance, running) = match protocol {
+            _ if several && restored.is_some() => Self::before_replay(protocol, ledger),
+            Protocol::Unreplicated => {
+                (protocol, instance, Running::Unreplicated(Box::new(Unreplicated::open(instance, ledger))))
+            }
             Protocol::Pbft => {
                 let mut order = Pbft::new(instance, root, lost_log);
                 let stable = restored.unwrap_or_else(|| genesis(instance, root));
                 order.restored(stable.clone());
-                Running::Backup(Box::new(Backup::open(instance, order, ledger, stable)))
+                (protocol, instance, Running::Backup(Box::new(Backup::open(instance, order, ledger, stable))))
             }
-            _ => Self::instance(cluster, me, instance, ledger),
+            _ => (protocol, instance, Self::instance(cluster, me, instance, ledger)),
         };
         Self {
             protocol,
@@ -164,17 +168,19 @@ impl<S: Service> Composite<S> {
         each!(self.running(), instance => instance.ledger(), opening => &opening.1)
     }
 
-    /// The order of a running Backup, for recovery.
-    pub(crate) fn order_mut(&mut self) -> Option<&mut Pbft> {
-        match self.running_mut() {
-            Running::Backup(backup) => Some(backup.order_mut()),
-            _ => None,
-        }
+    /// Takes the ledger from the instance that runs, which is over.
+    pub(super) fn halt_running(&mut self) -> Ledger<S> {
+        let old = self.running.take().expect("an instance runs between steps");
+        each!(old, instance => instance.halt(), opening => opening.1)
+    }
+
+    pub(super) fn set_running(&mut self, running: Running<S>) {
+        self.running = Some(running);
     }
 
     /// The first input.
     pub(crate) fn start(&mut self, s: &mut Surroundings<'_, S>) {
-        each!(self.running_mut(), instance => instance.start(s), _ => ());
+        each!(self.running_mut(), instance => instance.start(s), opening => opening.0.ask(s));
         if self.protocol.schedule().is_some() {
             self.heartbeat(s);
         }

@@ -2,13 +2,14 @@
 
 use super::Part;
 use super::composite::{AHEAD_MAX, BODIES_BYTES_MAX, Composite, LastSwitch, Running, each, waiting_clients};
-use crate::auth::Signed;
-use crate::checkpoint::{TransferMessage, serve};
-use crate::cluster::{ClientId, InstanceId, ReplicaId};
+use crate::auth::{Certificate, Signed};
+use crate::checkpoint::{Checkpoint, Snapshot, TransferMessage, serve};
+use crate::cluster::{ClientId, InstanceId, ReplicaId, Sequence};
+use crate::history::Boundary;
 use crate::machine::{Destination, Duration, Principal};
 use crate::message::{Message, Request};
 use crate::rejection::Rejection;
-use crate::replica::{InstanceRecord, LogRecord, Notice, Record, ReplicaTimer};
+use crate::replica::{InstanceRecord, LogRecord, Notice, Record, ReplicaTimer, SnapshotRecord};
 use crate::service::Service;
 use crate::switching::{
     AbortHistory, AbortReport, Abortable, Bodies, FETCH_MAX, Fetch, Opening, Panic, Proof, Surroundings, Switch,
@@ -16,6 +17,7 @@ use crate::switching::{
 };
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 
 impl<S: Service> Composite<S> {
@@ -108,7 +110,8 @@ impl<S: Service> Composite<S> {
         for timer in ReplicaTimer::OF_INSTANCES {
             s.out.cancel_timer(timer);
         }
-        let ledger = each!(old, instance => instance.halt(), opening => opening.1);
+        self.running = Some(old);
+        let ledger = self.halt_running();
         self.instance = instance;
         self.proof = Some(proof.clone());
         self.reports.clear();
@@ -116,10 +119,12 @@ impl<S: Service> Composite<S> {
         self.told.clear();
         s.out.send(Destination::Replicas, self.switch(SwitchMessage::Init(proof.clone())));
         if s.cluster.part(instance) == Some(Part::Backup) {
+            let record = InstanceRecord::Opened((proof.clone(), Vec::new()));
+            s.out.persist(Record::Log(LogRecord { instance, record }));
             let mut running = Self::instance(s.cluster, s.me, instance, ledger);
             if let Running::Backup(backup) = &mut running {
+                backup.begin_with(Some(proof.clone()));
                 backup.start(s);
-                backup.submit_init(s, &proof);
             }
             self.running = Some(running);
             self.opened(s);
@@ -138,10 +143,19 @@ impl<S: Service> Composite<S> {
     fn finish_opening(&mut self, s: &mut Surroundings<'_, S>) {
         let Some(Running::Opening(opening)) = self.running.take() else { return };
         let (opening, mut ledger) = *opening;
+        let fetched = opening.fetched();
         let entries = opening.finish(s, &mut ledger);
         let proof = self.proof.clone().expect("opened with a proof");
-        let record = InstanceRecord::Opened((proof, entries));
-        s.out.persist(Record::Log(LogRecord { instance: self.instance, record }));
+        let record = LogRecord { instance: self.instance, record: InstanceRecord::Opened((proof, entries)) };
+        s.out.persist(match fetched {
+            None => Record::Log(record),
+            Some((boundary, tree)) => {
+                let Boundary { position, root, .. } = boundary;
+                let value = Checkpoint { instance: self.instance, sequence: Sequence(position), root };
+                let snapshot = Snapshot { certificate: Certificate { value, signatures: Vec::new() }, tree };
+                Record::Snapshot(Box::new(SnapshotRecord { snapshot, live: vec![record], transferred: true }))
+            }
+        });
         let (position, history) = (ledger.log.length(), ledger.log.history());
         s.out.notify(Notice::Begun { instance: self.instance, position, history });
         let mut running = Self::instance(s.cluster, s.me, self.instance, ledger);

@@ -149,6 +149,11 @@ impl Opening {
         self.continue_transfer(s);
     }
 
+    /// The state that was fetched, and where it stands in the history.
+    pub(crate) fn fetched(&self) -> Option<(Boundary, crate::checkpoint::Tree)> {
+        Some((*self.history.boundaries.last()?, self.fetched.clone()?))
+    }
+
     /// Whether everything is here.
     pub(crate) const fn is_done(&self) -> bool {
         self.missing == 0 && self.transfer.is_none()

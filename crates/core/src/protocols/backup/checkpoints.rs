@@ -137,7 +137,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let Some(tree) = self.ledger.estate.version(certificate.value.sequence).cloned() else { return };
         self.log_bytes = 0;
         let instance = self.instance;
-        let live = self.order.live_records(s.me).into_iter().map(|record| O::wrap_record(instance, record)).collect();
+        let of_order = self.order.live_records(s.me).into_iter().map(|record| O::wrap_record(instance, record));
+        let live = self.opening_record().into_iter().chain(of_order).collect();
         let snapshot = Snapshot { certificate, tree };
         s.out.persist(Record::Snapshot(Box::new(SnapshotRecord { snapshot, live, transferred })));
     }

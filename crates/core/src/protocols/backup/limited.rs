@@ -16,6 +16,7 @@ use crate::checkpoint::{Checkpoint, TransferMessage, genesis};
 use crate::clients::Freshness;
 use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence, View};
 use crate::digest::Digest;
+use crate::history::LogEntry;
 use crate::machine::Principal;
 use crate::message::{Firmness, Request};
 use crate::protocols::total_order::{Ordered, TotalOrder};
@@ -50,8 +51,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// Step 1.
-    pub(crate) fn submit_init(&mut self, s: &mut Surroundings<'_, S>, proof: &Proof) {
-        let request = Request::init(self.instance, s.me, proof);
+    pub(super) fn submit_init(&mut self, s: &mut Surroundings<'_, S>) {
+        let Some(proof) = self.proof.clone().filter(|_| matches!(self.init, Init::Waiting)) else { return };
+        let request = Request::init(self.instance, s.me, &proof);
         self.drive(s, |order, context| order.submit(context, request, true));
     }
 
@@ -183,6 +185,28 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if self.ledger.estate.is_full() {
             self.end(s);
         }
+    }
+
+    /// What proves that this instance may run.
+    pub(crate) fn begin_with(&mut self, proof: Option<Arc<Proof>>) {
+        self.proof = proof;
+    }
+
+    /// The record with which a log of this instance begins.
+    pub(super) fn opening_record(&self) -> Option<LogRecord> {
+        let record = InstanceRecord::Opened((self.proof.clone()?, Vec::new()));
+        Some(LogRecord { instance: self.instance, record })
+    }
+
+    /// Bodies of the init history that the log has.
+    pub(crate) fn retain(&mut self, entries: Vec<LogEntry>) {
+        entries.into_iter().for_each(|entry| self.ledger.log.retain(entry));
+    }
+
+    /// The state, from a snapshot, is the one at a checkpoint of this instance: it includes the init history.
+    pub(crate) fn resume_at(&mut self, certificate: Certificate<Checkpoint>) {
+        self.init = Init::Done;
+        self.stable = certificate;
     }
 
     /// Step 4: the end, the same at every correct replica.

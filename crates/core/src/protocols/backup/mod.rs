@@ -50,7 +50,7 @@ use crate::protocols::total_order::{Context, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
 use crate::replica::{Record, ReplicaTimer};
 use crate::service::Service;
-use crate::switching::{AbortReport, Abortable, Ledger, Opening, Surroundings};
+use crate::switching::{AbortReport, Abortable, Ledger, Opening, Proof, Surroundings};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -79,6 +79,8 @@ pub struct Backup<O: TotalOrder, S> {
     /// Batches delivered before the init history was there.
     held: VecDeque<Ordered>,
     report: Option<Arc<Signed<AbortReport>>>,
+    /// What proves that this instance may run, if there was one before it.
+    proof: Option<Arc<Proof>>,
     /// The last checkpoint that 2f+1 replicas signed and that this replica has.
     stable: Certificate<Checkpoint>,
     /// CHECKPOINT votes above it: the newest [`VOTES_PER_REPLICA_MAX`] of each replica.
@@ -115,6 +117,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             init: Init::Done,
             held: VecDeque::new(),
             report: None,
+            proof: None,
             stable,
             votes: BTreeMap::new(),
             ahead: None,
@@ -156,6 +159,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     pub fn start(&mut self, s: &mut Surroundings<'_, S>) {
         self.promised = self.order.promised();
         self.drive(s, O::start);
+        self.submit_init(s);
     }
 
     /// A message that the boundary verified.

@@ -121,6 +121,11 @@ impl<S: Service> Speculation<S> {
             return;
         }
         self.checkpoints.waited += 1;
+        self.announce_again(s);
+    }
+
+    /// Says every checkpoint that is under way.
+    pub(super) fn announce_again(&mut self, s: &mut Surroundings<'_, S>) {
         for boundary in self.ledger.log.boundaries().to_vec() {
             self.announce(s, boundary);
         }

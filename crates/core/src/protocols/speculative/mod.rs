@@ -29,7 +29,7 @@ pub(crate) use queue::Queue;
 
 use crate::auth::Signed;
 use crate::clients::Freshness;
-use crate::cluster::InstanceId;
+use crate::cluster::{Cluster, InstanceId};
 use crate::digest::Digest;
 use crate::history::{LogEntry, Logged};
 use crate::message::{Outcome, Request};
@@ -82,7 +82,12 @@ impl<S: Service> Speculation<S> {
 
     /// The first input: what was inherited is made certain as soon as possible (L4 of the note).
     pub(crate) fn start(&mut self, s: &mut Surroundings<'_, S>) {
-        if self.report.is_none() && self.init.0 > self.ledger.log.anchor().position {
+        if self.is_stopped() {
+            return;
+        }
+        if self.ledger.log.boundaries().iter().any(|boundary| boundary.position >= self.init.0) {
+            self.announce_again(s);
+        } else if self.init.0 > self.ledger.log.anchor().position {
             self.take_checkpoint(s);
         }
     }
@@ -222,6 +227,26 @@ impl<S: Service> Speculation<S> {
             self.take_checkpoint(s);
         }
         self.unexecuted.clear();
+    }
+
+    /// Replays a record of this instance: see [`crate::compositions`].
+    pub(crate) fn replay(&mut self, cluster: &Cluster, record: InstanceRecord) {
+        match record {
+            InstanceRecord::Logged(entries) => {
+                for entry in entries {
+                    self.ledger.log.push(entry);
+                    self.ledger.catch_up(cluster, |_, _, _| ());
+                    if self.ledger.log.length().is_multiple_of(cluster.limits.history_interval) {
+                        self.ledger.checkpoint();
+                    }
+                }
+            }
+            InstanceRecord::Anchored(boundary) if self.ledger.log.boundaries().contains(&boundary) => {
+                self.ledger.anchor_at(boundary);
+            }
+            InstanceRecord::Stopped(report) => self.report = Some(report),
+            _ => {}
+        }
     }
 
     /// L4. Stops for good, and says what was logged.

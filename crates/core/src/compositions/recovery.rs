@@ -1,0 +1,120 @@
+//! After a crash: the log is replayed through the instances that it tells of, and nothing is said meanwhile (S13).
+//!
+//! Every instance that was opened is opened again, with the bodies that the log has; what was logged in it is logged
+//! and executed again; what was said when it stopped is said again, byte by byte. So a replica that restarts from its
+//! log is the one that crashed. A state that came from others is in a snapshot with the record that opened the instance.
+
+use super::composite::{Composite, Running};
+use super::{Part, Protocol};
+use crate::auth::Certificate;
+use crate::checkpoint::Checkpoint;
+use crate::cluster::{InstanceId, Sequence};
+use crate::history::{Log, LogEntry};
+use crate::protocols::quorum::Quorum;
+use crate::replica::{InstanceRecord, LogRecord};
+use crate::service::Service;
+use crate::switching::{AbortHistory, Ledger, Opening, Proof, Surroundings};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// No instance: what runs until the log has opened one.
+const BEFORE: InstanceId = InstanceId(0);
+
+impl<S: Service> Composite<S> {
+    /// Over a state from a snapshot of a composition of several instances. The log's first record opens the instance.
+    pub(super) fn before_replay(protocol: Protocol, ledger: Ledger<S>) -> (Protocol, InstanceId, Running<S>) {
+        (protocol, BEFORE, Running::Quorum(Box::new(Quorum::open(BEFORE, ledger))))
+    }
+
+    /// Replays one record, oldest first. What it makes the machine say is thrown away by the caller.
+    pub(crate) fn replay(
+        &mut self,
+        s: &mut Surroundings<'_, S>,
+        restored: Option<&Certificate<Checkpoint>>,
+        record: LogRecord,
+    ) {
+        let LogRecord { instance, record } = record;
+        if let InstanceRecord::Opened((proof, entries)) = record {
+            if instance > self.instance {
+                self.reopen(s, restored, instance, proof, entries);
+            }
+            return;
+        }
+        if instance != self.instance {
+            return;
+        }
+        match (record, self.running_mut()) {
+            (InstanceRecord::Pbft(record), Running::Backup(backup)) => {
+                backup.order_mut().replay(s.cluster, s.me, record);
+            }
+            (InstanceRecord::Inherited(entries), Running::Backup(backup)) => backup.retain(entries),
+            (record, Running::Quorum(quorum)) => quorum.base.replay(s.cluster, record),
+            (record, Running::ZLight(zlight)) => zlight.base.replay(s.cluster, record),
+            (record, Running::Chain(chain)) => chain.base.replay(s.cluster, record),
+            // The end of a Backup is reached again by executing; what it says there is the same.
+            _ => {}
+        }
+    }
+
+    fn reopen(
+        &mut self,
+        s: &mut Surroundings<'_, S>,
+        restored: Option<&Certificate<Checkpoint>>,
+        instance: InstanceId,
+        proof: Arc<Proof>,
+        entries: Vec<LogEntry>,
+    ) {
+        let Some(history) = proof.abort_history(s.cluster) else { return };
+        if let Running::Backup(backup) = self.running_mut() {
+            // Its batches are in the log: the state at its end is where this instance begins.
+            backup.start(s);
+        }
+        let mut ledger = self.halt_running();
+        self.instance = instance;
+        self.proof = Some(proof);
+        let restored = restored.filter(|certificate| certificate.value.instance == instance);
+        if s.cluster.part(instance) == Some(Part::Backup) {
+            let mut running = Self::instance(s.cluster, s.me, instance, ledger);
+            if let Running::Backup(backup) = &mut running {
+                backup.begin_with(self.proof.clone());
+                if let Some(certificate) = restored {
+                    backup.order_mut().restored(certificate.clone());
+                    backup.resume_at(certificate.clone());
+                }
+            }
+            return self.set_running(running);
+        }
+        let mut opening = if restored.is_some() {
+            reload(&history, &mut ledger, entries);
+            None
+        } else {
+            entries.into_iter().for_each(|entry| ledger.log.retain(entry));
+            Some(Opening::new(s, instance, history, &ledger))
+        };
+        if let Some(opening) = opening.take_if(|opening| opening.is_done()) {
+            opening.finish(s, &mut ledger);
+        }
+        self.set_running(match opening {
+            // The log does not have all of it, which only happens if its snapshot is gone: fetch it again.
+            Some(opening) => Running::Opening(Box::new((opening, ledger))),
+            None => {
+                if ledger.log.length() > ledger.log.anchor().position {
+                    ledger.checkpoint();
+                }
+                Self::instance(s.cluster, s.me, instance, ledger)
+            }
+        });
+    }
+}
+
+/// The init history over a state that was fetched in the middle of it.
+fn reload<S: Service>(history: &AbortHistory, ledger: &mut Ledger<S>, entries: Vec<LogEntry>) {
+    let base = history.boundaries.last().map_or(history.anchor, |boundary| *boundary);
+    ledger.estate.anchor_at(Sequence(base.position));
+    ledger.log = Log::new(history.anchor);
+    for entry in entries {
+        ledger.log.push(entry);
+    }
+    history.boundaries.iter().for_each(|boundary| ledger.log.learn(*boundary));
+}
