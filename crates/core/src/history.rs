@@ -170,6 +170,17 @@ impl Log {
         self.anchor = anchor;
     }
 
+    /// Ends here, and begins again above this anchor. The bodies stay: others may still be on their way to it.
+    pub fn close(&mut self, anchor: Boundary) {
+        self.restart(anchor);
+        self.boundaries.clear();
+    }
+
+    /// The anchor is certain, and everybody can get its state: nobody needs a body from before.
+    pub fn forget_bodies(&mut self) {
+        self.retained.clear();
+    }
+
     /// Keeps a body that will be vouched for.
     pub fn retain(&mut self, entry: LogEntry) {
         self.retained.insert(entry.digest(), entry);

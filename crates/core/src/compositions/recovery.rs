@@ -79,7 +79,9 @@ impl<S: Service> Composite<S> {
             if let Running::Backup(backup) = &mut running {
                 backup.begin_with(self.proof.clone());
                 if let Some(certificate) = restored {
-                    backup.order_mut().restored(certificate.clone());
+                    if certificate.value.sequence > Sequence(0) {
+                        backup.order_mut().restored(certificate.clone());
+                    }
                     backup.resume_at(certificate.clone());
                 }
             }

@@ -52,7 +52,7 @@ impl<S: Service> Ledger<S> {
     /// The state just executed is the end of a Backup, where every replica goes on.
     pub fn close(&mut self, root: crate::digest::Digest) -> Boundary {
         let boundary = Boundary { position: self.estate.position(), history: self.estate.history(), root };
-        self.log = Log::new(boundary);
+        self.log.close(boundary);
         boundary
     }
 }

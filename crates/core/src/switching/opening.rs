@@ -18,6 +18,7 @@ use super::surroundings::Surroundings;
 use crate::auth::Certificate;
 use crate::checkpoint::{Checkpoint, TransferMessage, transfer::Transfer};
 use crate::cluster::{InstanceId, ReplicaId, Sequence};
+use crate::compositions::Part;
 use crate::digest::Digest;
 use crate::history::{Boundary, LogEntry};
 use crate::machine::{Destination, Principal};
@@ -165,7 +166,7 @@ impl Opening {
     /// Unless everything is here.
     pub(crate) fn finish<S: Service>(self, s: &Surroundings<'_, S>, ledger: &mut Ledger<S>) -> Vec<LogEntry> {
         assert!(self.is_done(), "opened with everything at hand");
-        let Self { history, shared, wanted, fetched, .. } = self;
+        let Self { instance, history, shared, wanted, fetched, .. } = self;
         let from = match shared {
             Some(shared) => {
                 if ledger.estate.executed().0 > shared {
@@ -192,6 +193,9 @@ impl Opening {
             ledger.log.push(entry);
         }
         ledger.catch_up(s.cluster, |_, _, _| ());
+        if s.cluster.part(InstanceId(instance.0 - 1)) == Some(Part::Backup) {
+            ledger.log.forget_bodies();
+        }
         for boundary in &history.boundaries {
             ledger.log.learn(*boundary);
         }

@@ -190,7 +190,9 @@ impl Check for Contradiction {
                 statements.say(place, response.history)
             }
             Message::Order(order) => statements.say(Place::Position(order.first), digest_of(&order.requests)),
-            Message::Chain(chain) => statements.say(Place::Position(chain.first), chain.history),
+            Message::Chain(chain) if !chain.requests.is_empty() => {
+                statements.say(Place::Position(chain.first), chain.history)
+            }
             _ => Ok(()),
         }
         .map_err(|what| format!("{replica} {what}"))

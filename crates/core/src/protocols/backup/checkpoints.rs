@@ -133,7 +133,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    fn save_snapshot(&mut self, s: &mut Surroundings<'_, S>, certificate: Certificate<Checkpoint>, transferred: bool) {
+    pub(super) fn save_snapshot(
+        &mut self,
+        s: &mut Surroundings<'_, S>,
+        certificate: Certificate<Checkpoint>,
+        transferred: bool,
+    ) {
         let Some(tree) = self.ledger.estate.version(certificate.value.sequence).cloned() else { return };
         self.log_bytes = 0;
         let instance = self.instance;

@@ -128,11 +128,16 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     fn try_begin(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>) {
         match core::mem::replace(&mut self.init, Init::Waiting) {
             Init::Opening(opening) if opening.is_done() => {
-                let low_load = opening.history().low_load;
+                let (low_load, fetched) = (opening.history().low_load, opening.fetched().is_some());
                 let entries = opening.finish(s, &mut self.ledger);
                 let record = InstanceRecord::Inherited(entries);
                 s.out.persist(Record::Log(LogRecord { instance: self.instance, record }));
                 self.begin(s.cluster, low_load);
+                if fetched {
+                    // The log cannot recreate it.
+                    let root = self.ledger.estate.newest_version().root();
+                    self.save_snapshot(s, genesis(self.instance, root), true);
+                }
                 let (position, history) = (self.ledger.estate.position(), self.ledger.estate.history());
                 s.out.notify(Notice::Begun { instance: self.instance, position, history });
                 for ordered in core::mem::take(&mut self.held) {
@@ -206,7 +211,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// The state, from a snapshot, is the one at a checkpoint of this instance: it includes the init history.
     pub(crate) fn resume_at(&mut self, certificate: Certificate<Checkpoint>) {
         self.init = Init::Done;
-        self.stable = certificate;
+        if certificate.value.sequence > Sequence(0) {
+            self.stable = certificate;
+        }
     }
 
     /// Step 4: the end, the same at every correct replica.

@@ -33,6 +33,8 @@
 //! * A client that waits too long sends its request to all before it panics (P12). The last f+1 places answer such a
 //!   request from their client tables, each for itself; the client accepts f+1 equal answers of exactly those, which is
 //!   the same evidence as C4.
+//!   The init history travels along the chain as an empty batch first, so that nobody vouches for a history that others
+//!   did not begin with.
 //! * CHAIN messages that overtake one another are put in order; the paper relies on TCP.
 //! * The first 2f places execute when everything that waits has been passed on, and at every checkpoint (P10).
 //!

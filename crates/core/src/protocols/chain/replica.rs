@@ -5,7 +5,7 @@ use super::topology::Topology;
 use crate::auth::{Authenticator, Signed};
 use crate::cluster::{InstanceId, ReplicaId};
 use crate::digest::Digest;
-use crate::machine::{Destination, Duration, Instant, Principal};
+use crate::machine::{Destination, Duration, Principal};
 use crate::message::{Message, Outcome, Request};
 use crate::protocols::speculative::{Queue, Response, Speculation, Standing};
 use crate::rejection::Rejection;
@@ -31,11 +31,12 @@ pub(crate) struct Chain<S> {
     place: usize,
     queue: Queue,
     early: BTreeMap<u64, ChainMessage>,
+    /// Whether something has come along the chain: then all before this place began with the same history.
+    confirmed: bool,
     /// Whether load is watched, for a composition that has something better for low load.
     watches_load: bool,
     /// Clients seen since load was last looked at.
     active: BTreeSet<crate::cluster::ClientId>,
-    low_since: Instant,
 }
 
 /// What the places from 2f on know about a batch after executing it.
@@ -55,22 +56,24 @@ impl<S: Service> Chain<S> {
         watches_load: bool,
         ledger: Ledger<S>,
     ) -> Self {
+        let (base, place) = (Speculation::open(instance, ledger), topology.place(me));
         Self {
-            base: Speculation::open(instance, ledger),
+            base,
             topology,
-            place: topology.place(me),
+            place,
             queue: Queue::default(),
             early: BTreeMap::new(),
+            confirmed: false,
             watches_load,
             active: BTreeSet::new(),
-            low_since: Instant(0),
         }
     }
 
     /// The first input.
     pub(crate) fn start(&mut self, s: &mut Surroundings<'_, S>) {
         self.base.start(s);
-        self.low_since = s.now;
+        self.confirmed |= self.base.has_logged();
+        self.pass_on_init(s);
         if self.watches_load && !self.base.is_stopped() {
             s.out.set_timer(ReplicaTimer::LowLoad, s.now + LOW_LOAD);
         }
@@ -92,14 +95,53 @@ impl<S: Service> Chain<S> {
                     s.reject(from, reason);
                 }
             }
-            Standing::Done { position, history, outcome } if self.topology.is_last(self.place) => {
+            // Whoever began with another history than the head's must not vouch for it (S1).
+            Standing::Done { position, history, outcome } if self.topology.is_last(self.place) && self.confirmed => {
                 let Request { client, timestamp, .. } = request;
                 let instance = self.base.instance;
                 let response = Response { instance, client, timestamp, position, history, outcome };
                 s.out.send(Destination::Client(client), Message::Response(response));
             }
-            Standing::New | Standing::Done { .. } => {}
+            Standing::Done { .. } => self.pass_on_init(s),
+            Standing::New => {}
             Standing::Stale => s.reject(from, Rejection::StaleTimestamp),
+        }
+    }
+
+    /// C2: the init history travels like a batch, of nothing, as long as nothing else has (L4 of the note): so that what
+    /// is in it can be answered.
+    fn pass_on_init(&mut self, s: &mut Surroundings<'_, S>) {
+        if self.place != 0 || self.base.is_stopped() || self.base.has_logged() || self.base.instance.0 == 1 {
+            return;
+        }
+        let mut message = self.batch(s, Vec::new());
+        message.history = self.base.ledger.log.history();
+        self.finish_empty(s, message);
+    }
+
+    /// An empty batch has come as far as this place.
+    fn finish_empty(&mut self, s: &mut Surroundings<'_, S>, mut message: ChainMessage) {
+        self.confirmed = true;
+        if self.topology.is_last(self.place) {
+            message.results = results_digest(&[]);
+        }
+        self.add_tags(s, &mut message);
+        if self.place < self.topology.tail() {
+            let next = self.topology.at(self.place + 1);
+            s.out.send(Destination::Replica(next), Message::Chain(message));
+        }
+    }
+
+    fn batch(&self, s: &Surroundings<'_, S>, requests: Vec<Request>) -> ChainMessage {
+        ChainMessage {
+            instance: self.base.instance,
+            first: self.base.ledger.log.length() + 1,
+            proposal: self.base.propose(s),
+            requests,
+            history: Digest::ZERO,
+            results: Digest::ZERO,
+            tags: Vec::new(),
+            reply_tags: Vec::new(),
         }
     }
 
@@ -116,16 +158,7 @@ impl<S: Service> Chain<S> {
                 // Only the first f+1 places are meant; one sent to all carries more.
                 request.authentication.tags = self.client_tags(request);
             }
-            let message = ChainMessage {
-                instance: self.base.instance,
-                first: self.base.ledger.log.length() + 1,
-                proposal: self.base.propose(s),
-                requests,
-                history: Digest::ZERO,
-                results: Digest::ZERO,
-                tags: Vec::new(),
-                reply_tags: Vec::new(),
-            };
+            let message = self.batch(s, requests);
             self.log_and_pass_on(s, message, None);
         }
         self.base.execute(s, |_, _, _, _| ());
@@ -151,7 +184,7 @@ impl<S: Service> Chain<S> {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
         }
         let previous = self.place - 1;
-        if !message.has_shape(&self.topology, previous) || message.requests.is_empty() {
+        if !message.has_shape(&self.topology, previous) {
             return s.reject(Principal::Replica(from), Rejection::Malformed);
         }
         if !self.check(s, &message, previous) {
@@ -159,12 +192,31 @@ impl<S: Service> Chain<S> {
             return s.reject(Principal::Replica(from), Rejection::BadMac);
         }
         let next = self.base.ledger.log.length() + 1;
+        if message.requests.is_empty() {
+            return self.on_empty(s, message, next);
+        }
         let window = 2 * s.cluster.history_bound();
         if message.first < next || message.first > next + window || self.early.len() >= EARLY_MAX {
             return s.reject(Principal::Replica(from), Rejection::OutsideWindow);
         }
         self.early.insert(message.first, message);
         self.take_early(s);
+    }
+
+    /// C3 for the init history.
+    fn on_empty(&mut self, s: &mut Surroundings<'_, S>, message: ChainMessage, next: u64) {
+        if message.first != next || self.base.has_logged() {
+            return;
+        }
+        let others: Vec<usize> =
+            self.topology.predecessors(self.place).filter(|maker| *maker + 1 < self.place).collect();
+        if !others.into_iter().all(|maker| self.check(s, &message, maker)) {
+            return self.base.stop(s, "a predecessor's MAC is bad", false);
+        }
+        if message.history != self.base.ledger.log.history() {
+            return self.base.stop(s, "the predecessor began with another history", false);
+        }
+        self.finish_empty(s, message);
     }
 
     /// Whether the MAC that the replica at `maker` made for this one is good.
@@ -227,6 +279,7 @@ impl<S: Service> Chain<S> {
             return self.base.stop(s, "the predecessor has another history", false);
         }
         self.base.persist(s, before);
+        self.confirmed = true;
         let mut executed = Vec::new();
         if self.topology.is_last(self.place) {
             executed = self.execute(s);

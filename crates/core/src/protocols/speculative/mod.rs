@@ -102,6 +102,11 @@ impl<S: Service> Speculation<S> {
         self.report.as_ref()
     }
 
+    /// Whether anything was logged after the init history.
+    pub(crate) fn has_logged(&self) -> bool {
+        self.ledger.log.length() > self.init.0
+    }
+
     /// Whether this replica has stopped in this instance.
     pub(crate) const fn is_stopped(&self) -> bool {
         self.report.is_some()
