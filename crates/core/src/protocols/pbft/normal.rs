@@ -21,8 +21,10 @@ impl Pbft {
         let (client, digest) = (request.client, request.digest());
         let big = request.operation.len() > context.cluster.limits.inline_bytes_max;
         let leads = context.cluster.primary(self.view) == context.me;
-        if direct && self.pool.get_mut(client).is_some_and(|waiting| waiting.timestamp > request.timestamp) {
-            // What looks newer may be nobody's: only its link vouched for it.
+        let timestamp = request.timestamp;
+        let contradicts = |old: &mut Request| old.timestamp >= timestamp && old.digest() != digest;
+        if direct && self.pool.get_mut(client).is_some_and(contradicts) {
+            // What is here, as new or newer, may be nobody's: only its link vouched for it.
             self.verify_waiting(context, client);
         }
         match self.pool.add(request, direct, &context.cluster.limits) {

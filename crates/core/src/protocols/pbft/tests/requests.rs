@@ -206,6 +206,22 @@ fn a_request_is_its_clients_or_nobodys() {
     assert_eq!(net.executed(), [1; 4]);
 }
 
+/// In signature mode only its link vouches for a big request until it is watched or ordered: what somebody else slipped
+/// in under the client's name and timestamp gives way to what the client signed.
+#[test]
+fn what_a_client_did_not_sign_does_not_keep_out_what_it_did() {
+    let mut net = Net::with(4, 2, ClientAuth::Signature, small_inline());
+    let mut stolen = request(&net, 1, 5, &Counter::add(9));
+    stolen.authentication.signature = None;
+    let signed = request(&net, 1, 5, &Counter::add(1));
+    for request in [stolen, signed.clone(), signed] {
+        net.forge(c(1), r(1), Message::Request(request));
+        net.settle();
+    }
+    assert_eq!(net.executed(), [1; 4], "replica 1 passed it on");
+    assert_eq!(net.add(1), done(2));
+}
+
 /// The same batch for two views is two proposals: a view that has not begun is nobody's.
 #[test]
 fn a_proposal_of_another_instance_means_nothing() {
