@@ -366,8 +366,9 @@ impl Pbft {
     /// primary left out of every quorum catches up without a view change.
     fn on_decided(&mut self, context: &mut Ctx<'_>, from: ReplicaId, position: Position) {
         let Position { sequence, digest } = position;
-        let high = self.low_water_mark().0 + context.cluster.window();
-        if sequence <= self.committed || sequence.0 > high {
+        // Neither above the window nor below what is kept of the past: those who fell that far behind fetch the state.
+        let (low, window) = (self.low_water_mark().0, context.cluster.window());
+        if sequence <= self.committed || sequence.0 > low + window || sequence.0 + window <= low {
             return;
         }
         let slot = self.slots.entry(sequence).or_default();

@@ -161,11 +161,11 @@ impl Pbft {
     }
 
     /// The proposals and votes of their view that they may have missed. Whoever has left that view does not vote in it
-    /// any more, but says again that a batch prepared there, as its VIEW-CHANGE does.
+    /// any more, but says again that a batch prepared there, as its VIEW-CHANGE does. What is stable needs no votes.
     fn help_with_votes(&self, context: &mut Ctx<'_>, from: ReplicaId, theirs: &Status) {
         let same_view = self.phase == Phase::Normal && theirs.view == self.view;
         let mut batches = 0;
-        for (&sequence, slot) in self.slots.range(theirs.committed.next()..) {
+        for (&sequence, slot) in self.slots.range(theirs.committed.max(self.low_water_mark()).next()..) {
             if let Some(proposed) = slot.accepted(self.view).filter(|_| same_view) {
                 if self.leads(context) && !proposed.reproposed && batches < BATCHES_PER_STATUS {
                     batches += 1;
