@@ -139,13 +139,15 @@ impl Mutant {
                 std::thread::sleep(Duration::from_millis(50));
             }
             let said = fs::read_to_string(log)?;
-            let Some((_, replay)) = said.lines().next().and_then(|line| line.split_once("bezant sim ")) else {
+            // What comes before it says how far the hunt has come.
+            let mut lines = said.lines().skip_while(|line| !line.contains("bezant sim "));
+            let Some((_, replay)) = lines.next().and_then(|line| line.split_once("bezant sim ")) else {
                 return Ok(Fate::Survived);
             };
             let arguments = replay.trim_end_matches(" --trace");
             let options = scenario(arguments).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             if run(&options).violations.is_empty() {
-                let what = said.lines().nth(1).unwrap_or_default().trim();
+                let what = lines.next().unwrap_or_default().trim();
                 return Ok(Fate::Caught(format!("{arguments}: {what}")));
             }
             // The real code fails here too: that is news, but it says nothing about the mutant.
