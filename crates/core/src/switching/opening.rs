@@ -96,12 +96,12 @@ impl Opening {
         let holders: Vec<ReplicaId> = self.history.holders.iter().copied().filter(|id| *id != s.me).collect();
         // Each part goes to another holder; a holder that lies about what it has delays its share by one time-out.
         let share = missing.len().div_ceil(holders.len().max(1)).clamp(1, FETCH_MAX);
-        for part in missing.chunks(share) {
-            let Some(to) = holders.get(self.turn % holders.len().max(1)) else { break };
-            self.turn += 1;
+        for (number, part) in missing.chunks(share).enumerate() {
+            let Some(to) = holders.get((self.turn + number) % holders.len().max(1)) else { break };
             let message = SwitchMessage::Fetch(Fetch(part.to_vec()));
             s.out.send(Destination::Replica(*to), Message::Switch(Switch { instance: self.instance, message }));
         }
+        // One step per time-out: as many as there are holders would bring each part back to the same liar.
         self.turn += 1;
         self.continue_transfer(s);
         if !self.is_done() {
