@@ -130,8 +130,12 @@ impl Request {
         self.client.identity == SYSTEM
     }
 
-    /// The proof in an INIT, if it proves that this instance may begin.
+    /// The proof in an INIT, if it proves that this instance, a Backup, may begin. No other instance takes it as a
+    /// request: it would become a part of the history (D14).
     pub fn proof(&self, cluster: &Cluster, keyring: &Keyring, instance: InstanceId) -> Option<Proof> {
+        if cluster.part(instance) != Some(Part::Backup) {
+            return None;
+        }
         let before = InstanceId(instance.0.checked_sub(1)?);
         let proof = Proof::from_bytes(self.operation.clone()).ok()?;
         let part = cluster.part(before)?;
