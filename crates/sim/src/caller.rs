@@ -209,6 +209,12 @@ impl Caller {
             }
             return;
         };
+        if let Some(behaviour) = &mut self.behaviour {
+            for (to, message) in behaviour.also(&mut self.rng, &cluster, request) {
+                let to = Principal::Replica(to);
+                stage.post(self.process, to, message.sealed(&self.keyring, to).into());
+            }
+        }
         for to in receivers {
             let sent = match &mut self.behaviour {
                 None => Some(request.clone()),

@@ -98,7 +98,7 @@ impl Arguments {
         }
         let choices = match self.adversary.as_str() {
             "each" => {
-                let named = Adversary::ALL.iter().copied().map(Choice::Only);
+                let named = Adversary::against(self.protocol).iter().copied().map(Choice::Only);
                 [Choice::Nobody].into_iter().chain(named).collect()
             }
             name => match name.parse() {

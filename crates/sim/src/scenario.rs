@@ -166,7 +166,7 @@ impl Scenario {
         let spared = |feature| options.protocol == Protocol::Unreplicated && stops.contains(&feature);
         let has = |feature| drawn.contains(&feature) && !options.without.contains(&feature) && !spared(feature);
 
-        let adversary = options.adversary.resolve(seed);
+        let adversary = options.adversary.resolve(seed, options.protocol);
         let mut rng = Rng::stream(seed, "places");
         let mut places: Vec<ReplicaId> = (0..n as u8).map(ReplicaId).collect();
         rng.shuffle(&mut places);

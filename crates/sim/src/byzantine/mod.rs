@@ -1,16 +1,27 @@
 //! Liars. One file a behaviour: each wraps an honest machine with its own keys and changes, withholds or adds what it
 //! says. A behaviour sees all that its replica receives and may sign with its replica's keys, never with others'.
 
+mod abort_equivocation;
+mod bogus_proof;
+mod chain_substitute;
+mod cross_instance;
 mod equivocate;
 mod exclude;
+mod false_stop;
+mod false_tail;
 mod flood;
+mod lopsided_client;
 mod lying_transfer;
 mod mutate;
+mod panic_storm;
 mod partial_macs;
 mod replay;
+mod selective_checkpoint;
 mod silent;
 mod skewed_time;
 mod slow;
+mod split_order;
+mod spoilt_macs;
 mod tamper;
 mod twins;
 mod view_change_liar;
@@ -27,6 +38,7 @@ use crate::rng::Rng;
 use crate::stage::{Happening, Stage};
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::{Cluster, InstanceId, ReplicaId};
+use bezant_core::compositions::Protocol;
 use bezant_core::machine::Principal;
 use bezant_core::message::{Incoming, Message, Ordering, Request};
 use bezant_core::protocols::pbft::PbftMessage;
@@ -86,17 +98,45 @@ adversaries! {
     Mutate => "mutate",
     /// A network that changes frames on their way: nobody has its keys.
     Tamper => "tamper",
+    /// A replica whose abort reports differ from receiver to receiver, and claim what nobody had (K6, K20).
+    AbortEquivocation => "abort-equivocation",
+    /// A place of a chain that forwards another history than it got (K5, S1).
+    ChainSubstitute => "chain-substitute",
+    /// A replica that tells some of its lightweight checkpoints, and others of what they want to hear (K7).
+    SelectiveCheckpoint => "selective-checkpoint",
+    /// A primary of ZLight that tells two orders, and leaves gaps (K17).
+    SplitOrder => "split-order",
+    /// A place of a chain that spoils the MACs that pass through it (K18).
+    SpoiltMacs => "spoilt-macs",
+    /// A replica whose speculative answers are wrong, or late (K19).
+    FalseTail => "false-tail",
+    /// A replica that says in one instance what was said in another (K10, K11).
+    CrossInstance => "cross-instance",
+    /// A replica that proves what did not happen (K21).
+    BogusProof => "bogus-proof",
+    /// A replica that stops, or says so, without reason (K23).
+    FalseStop => "false-stop",
+    /// A client that panics whenever it speaks (K14).
+    PanicStorm => "panic-storm",
+    /// A client whose requests reach some replicas only, with odd MACs and two operations in one (K2, K12, K16).
+    LopsidedClient => "lopsided-client",
 }
 
 impl Adversary {
     /// Whether replicas lie.
     pub const fn corrupts_replicas(self) -> bool {
-        !matches!(self, Self::PartialMacs | Self::Tamper)
+        !matches!(self, Self::PartialMacs | Self::Tamper | Self::PanicStorm | Self::LopsidedClient)
+    }
+
+    /// Those that make sense against a protocol: a single instance cannot be lied to about others.
+    pub fn against(protocol: Protocol) -> &'static [Self] {
+        let of_one = Self::ALL.iter().take_while(|adversary| **adversary != Self::AbortEquivocation).count();
+        if protocol.schedule().is_some() { Self::ALL } else { &Self::ALL[..of_one] }
     }
 
     /// Whether a client lies.
     pub const fn corrupts_clients(self) -> bool {
-        matches!(self, Self::PartialMacs | Self::WithheldBody)
+        matches!(self, Self::PartialMacs | Self::WithheldBody | Self::PanicStorm | Self::LopsidedClient)
     }
 }
 
@@ -120,13 +160,14 @@ pub enum Choice {
 
 impl Choice {
     /// The adversary of a seed.
-    pub fn resolve(self, seed: u64) -> Option<Adversary> {
+    pub fn resolve(self, seed: u64, protocol: Protocol) -> Option<Adversary> {
         match self {
             Self::Nobody => None,
             Self::Only(adversary) => Some(adversary),
             Self::All => {
-                let drawn = Rng::stream(seed, "adversary").below(Adversary::ALL.len() as u64 + 1);
-                Adversary::ALL.get(drawn as usize).copied()
+                let fitting = Adversary::against(protocol);
+                let drawn = Rng::stream(seed, "adversary").below(fitting.len() as u64 + 1);
+                fitting.get(drawn as usize).copied()
             }
         }
     }
@@ -242,6 +283,11 @@ pub trait ClientBehaviour: fmt::Debug {
         to: ReplicaId,
         request: &Request,
     ) -> Option<Request>;
+
+    /// What it says besides, whenever it sends a request.
+    fn also(&mut self, _rng: &mut Rng, _cluster: &Cluster, _request: &Request) -> Vec<(ReplicaId, Message)> {
+        Vec::new()
+    }
 }
 
 /// The mind of a lying replica; `None` where the honest machine does it (twins).
@@ -260,7 +306,20 @@ pub fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn Behaviou
         Adversary::Exclude => Box::new(exclude::Exclude::default()),
         Adversary::SkewedTime => Box::new(skewed_time::SkewedTime::new(rng)),
         Adversary::Mutate => Box::new(mutate::Mutate::new(rng)),
-        Adversary::Twins | Adversary::PartialMacs | Adversary::Tamper => return None,
+        Adversary::AbortEquivocation => Box::new(abort_equivocation::AbortEquivocation::new(rng)),
+        Adversary::ChainSubstitute => Box::new(chain_substitute::ChainSubstitute::new(rng)),
+        Adversary::SelectiveCheckpoint => Box::new(selective_checkpoint::SelectiveCheckpoint::new(rng)),
+        Adversary::SplitOrder => Box::new(split_order::SplitOrder::new(rng)),
+        Adversary::SpoiltMacs => Box::new(spoilt_macs::SpoiltMacs::new(rng)),
+        Adversary::FalseTail => Box::new(false_tail::FalseTail::new(rng)),
+        Adversary::CrossInstance => Box::new(cross_instance::CrossInstance::default()),
+        Adversary::BogusProof => Box::new(bogus_proof::BogusProof::default()),
+        Adversary::FalseStop => Box::new(false_stop::FalseStop::new(rng)),
+        Adversary::Twins
+        | Adversary::PartialMacs
+        | Adversary::Tamper
+        | Adversary::PanicStorm
+        | Adversary::LopsidedClient => return None,
     })
 }
 
@@ -273,6 +332,8 @@ pub fn client_behaviour(
     match adversary {
         Adversary::PartialMacs => Some(Box::new(partial_macs::PartialMacs::new(rng))),
         Adversary::WithheldBody => Some(Box::new(withheld_body::ToLiarsOnly::new(liars))),
+        Adversary::PanicStorm => Some(Box::new(panic_storm::PanicStorm)),
+        Adversary::LopsidedClient => Some(Box::new(lopsided_client::LopsidedClient::new(rng))),
         _ => None,
     }
 }

@@ -1,5 +1,6 @@
 //! A withheld body (F22): a client gives a big request to the liars only; they order it by its digest and then do not
-//! give the body to anybody.
+//! give the body to anybody. In instances that may abort every request is like that: the liar vouches for it in its abort
+//! report and answers no FETCH (K12).
 
 use super::{Behaviour, ClientBehaviour, Liar};
 use crate::rng::Rng;
@@ -8,6 +9,7 @@ use bezant_core::cluster::{Cluster, ReplicaId};
 use bezant_core::machine::Principal;
 use bezant_core::message::{Message, Ordering, Request};
 use bezant_core::protocols::pbft::PbftMessage;
+use bezant_core::switching::{Switch, SwitchMessage};
 use std::collections::BTreeSet;
 
 /// The lying replica's part.
@@ -19,7 +21,8 @@ impl Behaviour for WithheldBody {
         let big = |request: &Request| request.operation.len() > liar.cluster.limits.inline_bytes_max;
         let body = match message {
             Message::Request(request) => big(request),
-            Message::Ordering(Ordering { message: PbftMessage::Batch(_) | PbftMessage::Body(_), .. }) => true,
+            Message::Ordering(Ordering { message: PbftMessage::Batch(_) | PbftMessage::Body(_), .. })
+            | Message::Switch(Switch { message: SwitchMessage::Bodies(_), .. }) => true,
             _ => false,
         };
         if !body {

@@ -1,0 +1,124 @@
+//! A replica in the middle of a chain that forwards something else than it got, with its own MACs to match (K5, S1).
+//!
+//! It also prepares for that: it gives the replicas after it another proof of how the last instance ended, made of the
+//! same honest reports and another lie of its own, so that they begin with a history that its predecessors do not
+//! have.
+
+use super::{Behaviour, Liar};
+use crate::rng::Rng;
+use bezant_core::auth::Signed;
+use bezant_core::cluster::{InstanceId, ReplicaId};
+use bezant_core::compositions::Part;
+use bezant_core::digest::{Digest, Domain};
+use bezant_core::history::LogEntry;
+use bezant_core::machine::Principal;
+use bezant_core::message::{Incoming, Message};
+use bezant_core::protocols::chain::{ChainMessage, Topology};
+use bezant_core::switching::{AbortReport, Proof, Switch, SwitchMessage};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(super) struct ChainSubstitute {
+    /// What others reported of the last instance that stopped.
+    heard: BTreeMap<ReplicaId, Signed<AbortReport>>,
+    stopped: InstanceId,
+    /// The history that the places after it were made to begin the instance with, and have by now.
+    fed: Option<(InstanceId, Digest)>,
+    /// Other lies, per mille.
+    often: u64,
+}
+
+/// This replica's own MACs, made anew for what the message says now. `None` where it is no place of a chain.
+fn authenticate(liar: &Liar<'_>, message: &mut ChainMessage) -> Option<()> {
+    let schedule = liar.cluster.protocol.schedule()?;
+    let topology = Topology::new(liar.cluster, schedule.head(liar.cluster, message.instance));
+    let place = topology.place(liar.me);
+    let statement = message.statement(&topology, place);
+    for (index, (maker, receiver)) in topology.carried(place).enumerate() {
+        if maker == place {
+            *message.tags.get_mut(index)? = liar.keyring.tag(Principal::Replica(topology.at(receiver)), &statement);
+        }
+    }
+    Some(())
+}
+
+impl ChainSubstitute {
+    pub(super) fn new(rng: &mut Rng) -> Self {
+        let often = *rng.pick(&[0, 100, 400]);
+        Self { heard: BTreeMap::new(), stopped: InstanceId(0), fed: None, often }
+    }
+
+    /// Proves, to those after it, what one of the others reported.
+    fn feed(&mut self, liar: &mut Liar<'_>) {
+        let next = InstanceId(self.stopped.0 + 1);
+        let (Some(schedule), Some(Part::Chain)) = (liar.cluster.protocol.schedule(), liar.cluster.part(next)) else {
+            return;
+        };
+        let mut copied: Vec<_> = self.heard.values().map(|signed| signed.value.clone()).collect();
+        copied.sort_by_key(|report| report.digests.len());
+        let Some(lie) = copied.get(liar.rng.below(copied.len() as u64) as usize) else { return };
+        let own = liar.keyring.sign(lie.clone());
+        let reports = self.heard.values().chain([&own]);
+        let Some(part) = liar.cluster.part(self.stopped) else { return };
+        let Some(proof) = Proof::assemble(liar.cluster, part, reports) else { return };
+        let Some(history) = proof.abort_history(liar.cluster) else { return };
+        self.fed = Some((next, history.history()));
+        let topology = Topology::new(liar.cluster, schedule.head(liar.cluster, next));
+        let place = topology.place(liar.me);
+        let message = SwitchMessage::Init(Arc::new(proof));
+        let message = Message::Switch(Switch { instance: next, message });
+        for after in place + 1..=topology.tail() {
+            liar.say(Principal::Replica(topology.at(after)), &message);
+        }
+    }
+
+    fn forward(&mut self, liar: &mut Liar<'_>, chain: &ChainMessage) -> ChainMessage {
+        let mut lie = chain.clone();
+        if let Some((instance, history)) = &mut self.fed
+            && *instance == lie.instance
+        {
+            let entries = lie.requests.iter().map(|request| LogEntry::new(lie.proposal.clone(), request.clone()));
+            *history = entries.fold(*history, |history, entry| history.chain(entry.digest()));
+            lie.history = *history;
+        } else if liar.rng.per_mille(self.often) {
+            match liar.rng.below(5) {
+                0 => lie.history = Digest::of(Domain::Trace, &lie.history.0),
+                1 => lie.results = Digest::of(Domain::Trace, &lie.results.0),
+                2 => lie.first += 1,
+                3 => lie.requests.reverse(),
+                _ => lie.proposal.seed = Digest::of(Domain::Trace, &lie.proposal.seed.0),
+            }
+        }
+        // Only a chain's own places forward.
+        let _ = authenticate(liar, &mut lie);
+        lie
+    }
+}
+
+impl Behaviour for ChainSubstitute {
+    fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
+        if let Message::Chain(chain) = message {
+            let lie = self.forward(liar, chain);
+            return liar.say(to, &Message::Chain(lie));
+        }
+        liar.say(to, message);
+    }
+
+    fn receive(&mut self, liar: &mut Liar<'_>, incoming: &Incoming) -> bool {
+        if let Message::Switch(Switch { message: SwitchMessage::Abort(signed), .. }) = &*incoming.message
+            && signed.value.instance >= self.stopped
+        {
+            if signed.value.instance > self.stopped {
+                self.stopped = signed.value.instance;
+                self.heard.clear();
+            }
+            self.heard.insert(signed.signer, (**signed).clone());
+            // As soon as it is possible: the honest proof must come second.
+            if self.heard.len() + 1 == liar.cluster.strong() {
+                self.feed(liar);
+            }
+        }
+        true
+    }
+}

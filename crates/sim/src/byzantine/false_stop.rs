@@ -1,0 +1,56 @@
+//! A replica that says that it has stopped when nobody has asked it to, because of low load (K23), in every instance
+//! and again and again; or that never says it has.
+
+use super::{Behaviour, Liar};
+use crate::rng::Rng;
+use bezant_core::cluster::InstanceId;
+use bezant_core::machine::Principal;
+use bezant_core::message::Message;
+use bezant_core::switching::{AbortReport, Switch, SwitchMessage};
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(super) struct FalseStop {
+    /// Never says that it has stopped.
+    stubborn: bool,
+    /// Says so without reason, per mille of the ticks.
+    often: u64,
+    latest: InstanceId,
+    /// The last report that its honest machine made.
+    report: Option<AbortReport>,
+}
+
+impl FalseStop {
+    pub(super) const fn new(rng: &mut Rng) -> Self {
+        Self { stubborn: rng.per_mille(200), often: rng.between(50, 1_000), latest: InstanceId(0), report: None }
+    }
+}
+
+impl Behaviour for FalseStop {
+    fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
+        self.latest = self.latest.max(message.instance().unwrap_or_default());
+        if let Message::Switch(Switch { instance, message: SwitchMessage::Abort(signed) }) = message {
+            self.report = Some(signed.value.clone());
+            if !self.stubborn {
+                let signed = Arc::new(liar.keyring.sign(AbortReport { low_load: true, ..signed.value.clone() }));
+                let message = SwitchMessage::Abort(signed);
+                liar.say(to, &Message::Switch(Switch { instance: *instance, message }));
+            }
+            return;
+        }
+        liar.say(to, message);
+    }
+
+    fn tick(&mut self, liar: &mut Liar<'_>) {
+        let Some(last) = self.report.clone().filter(|_| !self.stubborn) else { return };
+        if !liar.rng.per_mille(self.often) {
+            return;
+        }
+        let instance = self.latest;
+        let signed = Arc::new(liar.keyring.sign(AbortReport { instance, low_load: true, ..last }));
+        for to in liar.others() {
+            let message = SwitchMessage::Abort(signed.clone());
+            liar.say(to, &Message::Switch(Switch { instance, message }));
+        }
+    }
+}
