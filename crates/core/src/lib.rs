@@ -41,6 +41,8 @@ pub mod replica;
 pub mod service;
 pub mod services;
 pub mod switching;
+#[cfg(test)]
+mod testing;
 pub mod wire;
 
 /// The README's example, compiled and run with the other examples.

@@ -1,6 +1,5 @@
 //! Checkpoints, garbage, state transfer, and replicas that were left out.
 
-use super::net::{Net, done, kind, r};
 use crate::auth::Certificate;
 use crate::checkpoint::Checkpoint;
 use crate::cluster::{ClientAuth, Limits, ReplicaId, Sequence};
@@ -11,6 +10,7 @@ use crate::rejection::Rejection;
 use crate::replica::Notice;
 use crate::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
 use crate::services::Counter;
+use crate::testing::net::{Net, done, kind, r};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -84,7 +84,7 @@ fn one_replica_that_calls_something_decided_is_not_believed() {
     let mut net = Net::new(4, Limits::default());
     let lie = Position { sequence: Sequence(1), digest: crate::protocols::batch::Batch::null().digest() };
     for _ in 0..5 {
-        net.forge(r(2), r(3), super::net::ordering(PbftMessage::Decided(lie)));
+        net.forge(r(2), r(3), crate::testing::net::ordering(PbftMessage::Decided(lie)));
     }
     net.settle();
     assert_eq!(net.executed()[3], 0);
@@ -101,7 +101,7 @@ fn a_checkpoint_with_a_wrong_root_is_outvoted_and_the_liar_blamed() {
         assert_eq!(net.add(1), done(value));
     }
     let root = Digest([6; 32]);
-    let lie = Checkpoint { instance: super::net::INSTANCE, sequence: Sequence(4), root };
+    let lie = Checkpoint { instance: crate::testing::net::INSTANCE, sequence: Sequence(4), root };
     let lie = Message::Checkpoint(Box::new(net.keyring(r(3)).sign(lie)));
     for to in 0..3 {
         net.forge(r(3), r(to), lie.clone());
@@ -122,7 +122,7 @@ fn a_checkpoint_with_a_wrong_root_is_outvoted_and_the_liar_blamed() {
 #[test]
 fn a_stable_checkpoint_without_its_proof_is_refused() {
     let mut net = Net::new(4, every_4());
-    let value = Checkpoint { instance: super::net::INSTANCE, sequence: Sequence(4), root: Digest([6; 32]) };
+    let value = Checkpoint { instance: crate::testing::net::INSTANCE, sequence: Sequence(4), root: Digest([6; 32]) };
     let proof = |net: &Net, signers: [u8; 2]| {
         let mine = |id: u8| (ReplicaId(id), net.keyring(r(id)).sign(value).signature);
         let mut signatures = signers.map(mine).to_vec();
@@ -132,7 +132,7 @@ fn a_stable_checkpoint_without_its_proof_is_refused() {
     };
     for signers in [[0, 1], [0, 2]] {
         let stable = Box::new(proof(&net, signers));
-        net.forge(r(2), r(1), super::net::ordering(PbftMessage::Stable(stable)));
+        net.forge(r(2), r(1), crate::testing::net::ordering(PbftMessage::Stable(stable)));
     }
     net.settle();
     net.pass(2_000_000);
@@ -145,7 +145,7 @@ fn a_stable_checkpoint_without_its_proof_is_refused() {
 fn unequal_roots_do_not_add_up() {
     let mut net = Net::new(4, every_4());
     net.lose(|frame| kind(&frame.message) == "CHECKPOINT" && [r(2), r(3)].contains(&frame.from));
-    let lie = Checkpoint { instance: super::net::INSTANCE, sequence: Sequence(4), root: Digest([6; 32]) };
+    let lie = Checkpoint { instance: crate::testing::net::INSTANCE, sequence: Sequence(4), root: Digest([6; 32]) };
     let lie = Message::Checkpoint(Box::new(net.keyring(r(3)).sign(lie)));
     net.forge(r(3), r(0), lie);
     for value in 1..=4 {

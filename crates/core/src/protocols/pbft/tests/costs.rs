@@ -1,9 +1,9 @@
 //! What a batch costs, counted: the formulas of `docs/protocols.md` are equations here.
 
-use super::net::{Net, c, kind, r};
 use crate::cluster::{ClientAuth, Limits};
 use crate::machine::Principal;
 use crate::services::Counter;
+use crate::testing::net::{Net, c, kind, r};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 

@@ -1,25 +1,22 @@
-//! What a liar says, well formed: for [`super::net::Net::forge`].
+//! What a liar says, well formed: for [`crate::testing::net::Net::forge`].
 
-use super::net::{INSTANCE, Net, c, ordering, r};
 use crate::auth::Signed;
 use crate::checkpoint::genesis;
-use crate::cluster::{Sequence, Timestamp, View};
+use crate::cluster::{Sequence, View};
 use crate::digest::Digest;
-use crate::machine::{Instant, Principal};
+use crate::machine::Instant;
 use crate::message::{Message, Request};
 use crate::protocols::batch::{Batch, Entry};
 use crate::protocols::pbft::{Claim, NewView, PbftMessage, PrePrepare, ViewChange, Vote};
 use crate::service::{Proposal, Service};
+use crate::testing::net::{INSTANCE, Net, ordering, r};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use bytes::Bytes;
 
 /// A client's request with its proof.
 pub(super) fn request<S: Service>(net: &Net<S>, session: u32, timestamp: u64, operation: &[u8]) -> Request {
-    let Principal::Client(client) = c(session) else { unreachable!() };
-    let operation = Bytes::copy_from_slice(operation);
-    Request::new(INSTANCE, client, Timestamp(timestamp), false, operation).authenticate(&net.cluster, &net.client_keys)
+    net.request(INSTANCE, session, timestamp, operation)
 }
 
 /// A batch of small requests, proposed at this time.

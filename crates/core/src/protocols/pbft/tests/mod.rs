@@ -3,9 +3,12 @@
 mod checkpoints;
 mod costs;
 mod forging;
-mod net;
 mod normal;
 mod recovery;
 mod requests;
-mod scripts;
 mod view_change;
+
+#[test]
+fn every_script_goes_as_written() {
+    crate::testing::stage::play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/protocols/pbft/scripts"), 6);
+}

@@ -1,7 +1,6 @@
 //! The normal case: steps 1 to 6.
 
 use super::forging::{batch, commit, pre_prepare, prepare, request};
-use super::net::{Net, c, done, kind, r};
 use crate::cluster::{ClientAuth, Limits};
 use crate::digest::Digest;
 use crate::machine::Instant;
@@ -10,6 +9,7 @@ use crate::rejection::Rejection;
 use crate::replica::Notice;
 use crate::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
 use crate::services::Counter;
+use crate::testing::net::{Net, c, done, kind, r};
 use alloc::vec::Vec;
 use bytes::Bytes;
 

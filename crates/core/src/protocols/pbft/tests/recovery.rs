@@ -1,11 +1,11 @@
 //! Crashes, restarts, and a disk that was lost.
 
 use super::forging::view_change;
-use super::net::{Net, done, kind, r};
 use crate::cluster::Limits;
 use crate::digest::Digest;
 use crate::message::{Message, Ordering};
 use crate::protocols::pbft::PbftMessage;
+use crate::testing::net::{Net, done, kind, r};
 use alloc::collections::BTreeMap;
 
 #[test]

@@ -1,7 +1,6 @@
 //! Requests whose clients or primaries play foul: bodies withheld (F22), MACs that convince only some (F20).
 
 use super::forging::{batch, pre_prepare, request};
-use super::net::{INSTANCE, Net, c, done, kind, ordering, r};
 use crate::auth::{Authenticator, Tag};
 use crate::cluster::{ClientAuth, InstanceId, Limits, Sequence, Timestamp, View};
 use crate::machine::Principal;
@@ -11,6 +10,7 @@ use crate::protocols::pbft::{PbftMessage, PrePrepare};
 use crate::rejection::Rejection;
 use crate::service::Proposal;
 use crate::services::Counter;
+use crate::testing::net::{INSTANCE, Net, c, done, kind, ordering, r};
 use alloc::sync::Arc;
 use bytes::Bytes;
 

@@ -1,7 +1,6 @@
 //! View changes: steps 7 to 10.
 
 use super::forging::{batch, claim, commit, new_view, pre_prepare, request, signed_view_change, view_change};
-use super::net::{Event, Frame, Net, done, kind, r};
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::Checkpoint;
 use crate::cluster::{InstanceId, Limits, ReplicaId, Sequence, View};
@@ -12,6 +11,7 @@ use crate::protocols::pbft::{PbftMessage, Position, ViewChange};
 use crate::rejection::Rejection;
 use crate::replica::Notice;
 use crate::services::Counter;
+use crate::testing::net::{Event, Frame, Net, done, kind, r};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -60,7 +60,7 @@ fn a_view_change_that_is_not_sound_does_not_count() {
         signed_view_change(&net, 2, 3, alloc::vec![claim(0, window + 1, Digest([1; 32]))], alloc::vec![]),
         signed_view_change(&net, 2, 3, alloc::vec![], alloc::vec![claim(0, 0, Digest([1; 32]))]),
     ];
-    let as_message = |signed| super::net::ordering(PbftMessage::ViewChange(Box::new(signed)));
+    let as_message = |signed| crate::testing::net::ordering(PbftMessage::ViewChange(Box::new(signed)));
     for signed in bad {
         net.forge(r(2), r(1), as_message(signed));
     }
@@ -88,7 +88,7 @@ fn a_view_change_must_prove_its_checkpoint() {
     let right = stable(1, 4, &[0, 2, 3]);
     let said = |net: &Net, stable| {
         let value = ViewChange { view: View(3), stable, prepared: Vec::new(), pre_prepared: Vec::new() };
-        super::net::ordering(PbftMessage::ViewChange(Box::new(net.keyring(r(2)).sign(value))))
+        crate::testing::net::ordering(PbftMessage::ViewChange(Box::new(net.keyring(r(2)).sign(value))))
     };
     for (count, stable) in (1..).zip(wrong) {
         let message = said(&net, stable);
@@ -162,7 +162,7 @@ fn nobody_runs_ahead_alone() {
     net.isolate(&[0, 1, 2, 3]);
     // Replica 3 hears a client but no replica: it leaves view 0, once.
     let waiting = request(&net, 0, net.now.0 + 1, &Counter::add(1));
-    net.forge(super::net::c(0), r(3), Message::Request(waiting));
+    net.forge(crate::testing::net::c(0), r(3), Message::Request(waiting));
     net.pass(100_000_000);
     assert_eq!(starts(&net, 3).len(), 1);
     assert_eq!(net.views()[3], 1);
@@ -469,7 +469,7 @@ fn who_has_left_a_view_still_says_what_prepared_there() {
     assert_eq!(net.add(1), done(1));
     net.isolate(&[0, 2]);
     let waiting = request(&net, 0, net.now.0 + 1, &Counter::add(1));
-    net.forge(super::net::c(0), r(2), Message::Request(waiting));
+    net.forge(crate::testing::net::c(0), r(2), Message::Request(waiting));
     net.pass(3_000_000);
     assert_eq!(net.views(), [0, 0, 1, 0]);
     net.isolate(&[0]);

@@ -7,9 +7,9 @@
 use crate::auth::{Ed25519, Keyring, PublicKeys, SecretKey, Suite};
 use crate::checkpoint::Snapshot;
 use crate::client::{Client, ClientTimer, Completed, Completion, Submit};
-use crate::cluster::{ClientAuth, ClientId, Cluster, IdentityId, InstanceId, Limits, ReplicaId};
+use crate::cluster::{ClientAuth, ClientId, Cluster, IdentityId, InstanceId, Limits, ReplicaId, Timestamp};
 use crate::machine::{Destination, Effect, Input, Instant, Machine, Outbox, Principal};
-use crate::message::{Message, Ordering};
+use crate::message::{Message, Ordering, Request};
 use crate::protocols::pbft::PbftMessage;
 use crate::rejection::Rejection;
 use crate::replica::{LogRecord, Notice, Record, Replica, ReplicaConfig, ReplicaTimer};
@@ -23,44 +23,44 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 /// The instance that every test runs in.
-pub(super) const INSTANCE: InstanceId = InstanceId(1);
+pub(crate) const INSTANCE: InstanceId = InstanceId(1);
 
 /// All clients are sessions of this identity.
 const IDENTITY: IdentityId = IdentityId(1);
 const CLIENT_SECRET: SecretKey = SecretKey([201; 32]);
 
 /// A replica by its number.
-pub(super) const fn r(id: u8) -> Principal {
+pub(crate) const fn r(id: u8) -> Principal {
     Principal::Replica(ReplicaId(id))
 }
 
 /// A client by its number.
-pub(super) const fn c(session: u32) -> Principal {
+pub(crate) const fn c(session: u32) -> Principal {
     Principal::Client(ClientId { identity: IDENTITY, session })
 }
 
 /// The first word of a message's description.
-pub(super) fn kind(message: &Message) -> String {
+pub(crate) fn kind(message: &Message) -> String {
     message.to_string().split(' ').next().unwrap_or_default().to_string()
 }
 
 /// A message of PBFT as it travels.
-pub(super) const fn ordering(message: PbftMessage) -> Message {
+pub(crate) const fn ordering(message: PbftMessage) -> Message {
     Message::Ordering(Ordering { instance: INSTANCE, message })
 }
 
 /// A message between two principals.
 #[derive(Clone, Debug)]
-pub(super) struct Frame {
-    pub(super) from: Principal,
-    pub(super) to: Principal,
-    pub(super) message: Message,
+pub(crate) struct Frame {
+    pub(crate) from: Principal,
+    pub(crate) to: Principal,
+    pub(crate) message: Message,
     bytes: Bytes,
 }
 
 /// Something that happened, for those who look on.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(crate) enum Event {
     Delivered(Frame),
     Noticed(ReplicaId, Notice),
     Completed(Completed),
@@ -71,28 +71,30 @@ type Loss = Box<dyn Fn(&Frame) -> bool>;
 
 /// One replica with what its host would keep for it.
 #[derive(Debug)]
-pub(super) struct Host<S: Service> {
-    pub(super) replica: Replica<S>,
+pub(crate) struct Host<S: Service> {
+    pub(crate) replica: Replica<S>,
     timers: BTreeMap<ReplicaTimer, Instant>,
     log: Vec<LogRecord>,
     snapshot: Option<Snapshot>,
-    pub(super) notices: Vec<(Instant, Notice)>,
+    pub(crate) notices: Vec<(Instant, Notice)>,
 }
 
 /// See the [module](self).
-pub(super) struct Net<S: Service = Counter> {
-    pub(super) now: Instant,
-    pub(super) cluster: Cluster,
-    pub(super) hosts: Vec<Host<S>>,
-    pub(super) clients: Vec<Client>,
-    pub(super) client_keys: Rc<Keyring>,
+pub(crate) struct Net<S: Service = Counter> {
+    pub(crate) now: Instant,
+    pub(crate) cluster: Cluster,
+    pub(crate) hosts: Vec<Host<S>>,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) client_keys: Rc<Keyring>,
     client_timers: Vec<BTreeMap<ClientTimer, Instant>>,
-    pub(super) in_flight: Vec<Frame>,
+    pub(crate) in_flight: Vec<Frame>,
+    /// Held back by [`Net::scrambled_round`]: they arrive with the next one.
+    late: Vec<Frame>,
     lose: Loss,
     /// Everything that anybody sent, lost or not.
-    pub(super) sent: Vec<Frame>,
-    pub(super) completed: Vec<Completed>,
-    pub(super) events: Vec<Event>,
+    pub(crate) sent: Vec<Frame>,
+    pub(crate) completed: Vec<Completed>,
+    pub(crate) events: Vec<Event>,
     make: fn(usize) -> S,
 }
 
@@ -114,20 +116,30 @@ fn keyring(cluster: &Cluster, me: Principal) -> Keyring {
 
 impl Net {
     /// Replicas that serve a counter, in hybrid mode, with one client.
-    pub(super) fn new(n: usize, limits: Limits) -> Self {
+    pub(crate) fn new(n: usize, limits: Limits) -> Self {
         Self::with(n, 1, ClientAuth::Hybrid, limits)
     }
 
     /// Replicas that serve a counter.
-    pub(super) fn with(n: usize, clients: u32, auth: ClientAuth, limits: Limits) -> Self {
+    pub(crate) fn with(n: usize, clients: u32, auth: ClientAuth, limits: Limits) -> Self {
         Self::serving(n, clients, auth, limits, |_| Counter::default())
     }
 }
 
+/// A cluster of so many replicas.
+pub(crate) fn cluster(n: usize, auth: ClientAuth, limits: Limits) -> Cluster {
+    Cluster::new([7; 16], n, (n - 1) / 3, auth, limits).unwrap()
+}
+
 impl<S: Service> Net<S> {
     /// Replicas that serve what `make` makes for each.
-    pub(super) fn serving(n: usize, clients: u32, auth: ClientAuth, limits: Limits, make: fn(usize) -> S) -> Self {
-        let cluster = Cluster::new([7; 16], n, (n - 1) / 3, auth, limits).unwrap();
+    pub(crate) fn serving(n: usize, clients: u32, auth: ClientAuth, limits: Limits, make: fn(usize) -> S) -> Self {
+        Self::of(cluster(n, auth, limits), clients, make)
+    }
+
+    /// A cluster that is chosen in full, composition included.
+    pub(crate) fn of(cluster: Cluster, clients: u32, make: fn(usize) -> S) -> Self {
+        let n = cluster.n;
         let client_keys = Rc::new(keyring(&cluster, c(0)));
         let shared = Rc::new(cluster.clone());
         let client = |session| {
@@ -152,6 +164,7 @@ impl<S: Service> Net<S> {
             clients,
             client_keys,
             in_flight: Vec::new(),
+            late: Vec::new(),
             lose: Box::new(|_| false),
             sent: Vec::new(),
             completed: Vec::new(),
@@ -168,12 +181,12 @@ impl<S: Service> Net<S> {
     }
 
     /// From now on, these frames are lost, and only these.
-    pub(super) fn lose(&mut self, which: impl Fn(&Frame) -> bool + 'static) {
+    pub(crate) fn lose(&mut self, which: impl Fn(&Frame) -> bool + 'static) {
         self.lose = Box::new(which);
     }
 
     /// From now on, these replicas neither send nor receive anything; everybody else does.
-    pub(super) fn isolate(&mut self, replicas: &'static [u8]) {
+    pub(crate) fn isolate(&mut self, replicas: &'static [u8]) {
         self.lose(|frame| {
             let is_isolated = |party| matches!(party, Principal::Replica(id) if replicas.contains(&id.0));
             is_isolated(frame.from) || is_isolated(frame.to)
@@ -181,20 +194,28 @@ impl<S: Service> Net<S> {
     }
 
     /// From now on, nothing is lost.
-    pub(super) fn heal(&mut self) {
+    pub(crate) fn heal(&mut self) {
         self.lose(|_| false);
     }
 
     /// The keys of a principal.
-    pub(super) fn keyring(&self, of: Principal) -> &Keyring {
+    pub(crate) fn keyring(&self, of: Principal) -> &Keyring {
         match of {
             Principal::Replica(id) => self.hosts[id.0 as usize].replica.keyring(),
             Principal::Client(_) => &self.client_keys,
         }
     }
 
+    /// A client's request for an instance, with its proof, which its machine did not make.
+    pub(crate) fn request(&self, instance: InstanceId, session: u32, timestamp: u64, operation: &[u8]) -> Request {
+        let Principal::Client(client) = c(session) else { unreachable!() };
+        let operation = Bytes::copy_from_slice(operation);
+        let request = Request::new(instance, client, Timestamp(timestamp), false, operation);
+        request.authenticate(&self.cluster, &self.client_keys)
+    }
+
     /// Lets somebody say something that its machine did not say. It is never lost.
-    pub(super) fn forge(&mut self, from: Principal, to: Principal, message: Message) {
+    pub(crate) fn forge(&mut self, from: Principal, to: Principal, message: Message) {
         let bytes = message.sealed(self.keyring(from), to).into();
         self.in_flight.push(Frame { from, to, message, bytes });
     }
@@ -215,7 +236,7 @@ impl<S: Service> Net<S> {
         }
     }
 
-    pub(super) fn step(&mut self, id: usize, input: Input<Replica<S>>) {
+    pub(crate) fn step(&mut self, id: usize, input: Input<Replica<S>>) {
         let mut out = Outbox::new();
         self.hosts[id].replica.step(self.now, input, &mut out);
         for effect in out.drain().collect::<Vec<_>>() {
@@ -255,7 +276,7 @@ impl<S: Service> Net<S> {
     }
 
     /// Delivers one frame, without the end of a pass.
-    pub(super) fn deliver(&mut self, frame: Frame) {
+    pub(crate) fn deliver(&mut self, frame: Frame) {
         let Frame { from, to, bytes, .. } = frame.clone();
         self.events.push(Event::Delivered(frame));
         match to {
@@ -272,7 +293,7 @@ impl<S: Service> Net<S> {
     }
 
     /// Delivers these frames, then ends the pass at every replica that received one. How many there were.
-    pub(super) fn deliver_all(&mut self, frames: Vec<Frame>) -> usize {
+    pub(crate) fn deliver_all(&mut self, frames: Vec<Frame>) -> usize {
         let count = frames.len();
         let mut receivers = BTreeSet::new();
         for frame in frames {
@@ -288,18 +309,31 @@ impl<S: Service> Net<S> {
     }
 
     /// One message delay: delivers everything that is in flight now.
-    pub(super) fn round(&mut self) -> usize {
+    pub(crate) fn round(&mut self) -> usize {
         let frames = core::mem::take(&mut self.in_flight);
         self.deliver_all(frames)
     }
 
+    /// A round in which messages overtake one another: about half of them arrive one round late, and what
+    /// arrives does so in any order. Nothing takes longer than two rounds. How many arrived or are late.
+    pub(crate) fn scrambled_round(&mut self, mut random: impl FnMut() -> u64) -> usize {
+        let (held, now): (Vec<_>, Vec<_>) =
+            core::mem::take(&mut self.in_flight).into_iter().partition(|_| random().is_multiple_of(2));
+        let mut frames = core::mem::replace(&mut self.late, held);
+        frames.extend(now);
+        for last in (1..frames.len()).rev() {
+            frames.swap(last, (random() % (last as u64 + 1)) as usize);
+        }
+        self.deliver_all(frames) + self.late.len()
+    }
+
     /// Rounds until nothing is in flight. How many.
-    pub(super) fn settle(&mut self) -> usize {
+    pub(crate) fn settle(&mut self) -> usize {
         (0..).find(|_| self.round() == 0).unwrap_or_default()
     }
 
     /// Lets time pass, in microseconds: fires what comes due, in order of time, and settles after each.
-    pub(super) fn pass(&mut self, span: u64) {
+    pub(crate) fn pass(&mut self, span: u64) {
         let end = Instant(self.now.0 + span);
         while self.fire_before(end) {
             self.settle();
@@ -308,7 +342,7 @@ impl<S: Service> Net<S> {
     }
 
     /// Fires the first timer, if it comes due by then.
-    pub(super) fn fire_before(&mut self, end: Instant) -> bool {
+    pub(crate) fn fire_before(&mut self, end: Instant) -> bool {
         let of_hosts = self.hosts.iter().enumerate();
         let replica =
             of_hosts.flat_map(|(id, host)| host.timers.iter().map(move |(timer, at)| (*at, id, *timer))).min();
@@ -333,7 +367,7 @@ impl<S: Service> Net<S> {
     }
 
     /// A replica crashes and starts again from its disk. `lost_log`: the disk is new, and the operator says so.
-    pub(super) fn restart(&mut self, id: usize, lost_log: bool) {
+    pub(crate) fn restart(&mut self, id: usize, lost_log: bool) {
         let make = self.make;
         let config = config(&self.cluster, id, lost_log);
         let host = &mut self.hosts[id];
@@ -347,52 +381,52 @@ impl<S: Service> Net<S> {
     }
 
     /// A client begins a call.
-    pub(super) fn submit(&mut self, session: usize, operation: &[u8], read_only: bool) {
+    pub(crate) fn submit(&mut self, session: usize, operation: &[u8], read_only: bool) {
         self.now.0 += 10;
         let submit = Submit { operation: Bytes::copy_from_slice(operation), read_only, deadline: None };
         self.step_client(session, Input::Command(submit));
     }
 
     /// A client's call, as far as it gets without time passing.
-    pub(super) fn call(&mut self, operation: &[u8], read_only: bool) -> Option<Completion> {
+    pub(crate) fn call(&mut self, operation: &[u8], read_only: bool) -> Option<Completion> {
         self.submit(0, operation, read_only);
         self.settle();
         self.completed.pop().map(|completed| completed.result)
     }
 
     /// The first client adds to the counter, if that is what is served.
-    pub(super) fn add(&mut self, amount: u64) -> Option<Completion> {
+    pub(crate) fn add(&mut self, amount: u64) -> Option<Completion> {
         self.call(&Counter::add(amount), false)
     }
 
     /// The first client reads the counter.
-    pub(super) fn read(&mut self) -> Option<Completion> {
+    pub(crate) fn read(&mut self) -> Option<Completion> {
         self.call(Counter::READ, true)
     }
 
     /// Frames of this kind that this principal sent so far, lost or not.
-    pub(super) fn said(&self, from: Principal, what: &str) -> Vec<&Frame> {
+    pub(crate) fn said(&self, from: Principal, what: &str) -> Vec<&Frame> {
         self.sent.iter().filter(|frame| frame.from == from && kind(&frame.message) == what).collect()
     }
 
     /// How often a replica rejected something of this sender for this reason.
-    pub(super) fn rejected(&self, at: usize, from: Principal, reason: Rejection) -> u64 {
+    pub(crate) fn rejected(&self, at: usize, from: Principal, reason: Rejection) -> u64 {
         let report = self.hosts[at].replica.report();
         report.rejections.iter().filter(|(party, _)| *party == from).map(|(_, counts)| counts.of(reason)).sum()
     }
 
     /// Whether a replica told its host something like this.
-    pub(super) fn noticed(&self, at: usize, what: impl Fn(&Notice) -> bool) -> bool {
+    pub(crate) fn noticed(&self, at: usize, what: impl Fn(&Notice) -> bool) -> bool {
         self.hosts[at].notices.iter().any(|(_, notice)| what(notice))
     }
 
     /// The last batch that each replica executed for good.
-    pub(super) fn executed(&self) -> Vec<u64> {
+    pub(crate) fn executed(&self) -> Vec<u64> {
         self.hosts.iter().map(|host| host.replica.report().executed.0).collect()
     }
 
     /// The view of each replica.
-    pub(super) fn views(&self) -> Vec<u64> {
+    pub(crate) fn views(&self) -> Vec<u64> {
         self.hosts.iter().map(|host| host.replica.report().view.0).collect()
     }
 }
@@ -403,6 +437,6 @@ fn config(cluster: &Cluster, id: usize, lost_log: bool) -> ReplicaConfig {
 }
 
 /// The completion of a counter's operation with this result.
-pub(super) fn done(value: u64) -> Option<Completion> {
+pub(crate) fn done(value: u64) -> Option<Completion> {
     Some(Completion::Done(Bytes::copy_from_slice(&value.to_le_bytes())))
 }

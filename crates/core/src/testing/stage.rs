@@ -1,12 +1,13 @@
 //! Golden scripts: whole stories that can be read from top to bottom.
 //!
-//! A script in `../scripts` is a sequence of blocks: commands, one a line, then `----`, then what happened, up to an
+//! A script is a sequence of blocks: commands, one a line, then `----`, then what happened, up to an
 //! empty line. Lines beginning with `#` are for the reader. `BEZANT_REWRITE=1 cargo test -p bezant-core scripts`
 //! writes what happens now; the difference is for review.
 //!
 //! | command | does |
 //! |---|---|
 //! | `cluster replicas=4 clients=1 auth=hybrid checkpoint=128` | begins; each word may be left out |
+//! | `cluster protocol=aliph k=8 history=64` | … and these: composition, requests of a Backup, CHK |
 //! | `request c0 add 1`, `request c0 read` | a client begins a call |
 //! | `partial c0 add 1 for r0 r1` | a client sends a request to the primary whose MACs hold for these only, without a signature |
 //! | `round` | delivers what is in flight: one message delay |
@@ -18,16 +19,16 @@
 //! | `restart r2`, `restart r2 lost-log` | a crash, and a start from the disk or without it |
 //! | `status` | how each replica sees itself |
 //!
-//! In the trace, `1 |` is the first round. Not shown are STATUS messages, which come with every heartbeat, and messages
+//! In the trace, `1 |` is the first round. Not shown are STATUS and BEHIND, which come with every heartbeat, and messages
 //! that their receiver has had before, which do not change anything.
 
 extern crate std;
 
-use super::forging;
-use super::net::{Event, Frame, Net, c, kind, r};
+use super::net::{Event, Frame, INSTANCE, Net, c, cluster, kind, r};
 use crate::auth::Tag;
 use crate::client::Completion;
-use crate::cluster::{ClientAuth, Limits};
+use crate::cluster::{ClientAuth, Cluster, Limits};
+use crate::compositions::{Protocol, Quota};
 use crate::machine::{Instant, Principal};
 use crate::message::Message;
 use crate::replica::Notice;
@@ -41,13 +42,14 @@ use core::cell::RefCell;
 use core::fmt::Write;
 use std::{env, fs};
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/protocols/pbft/scripts");
-
-#[test]
-fn every_script_goes_as_written() {
-    let mut paths: Vec<_> = fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().path()).collect();
+/// Plays every script of a folder, of which there are at least so many.
+///
+/// # Panics
+/// If one of them goes otherwise than written.
+pub(crate) fn play_all(folder: &str, least: usize) {
+    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    assert!(paths.len() >= 6);
+    assert!(paths.len() >= least);
     for path in paths {
         let written = fs::read_to_string(&path).unwrap();
         let played = play(&written);
@@ -124,6 +126,7 @@ struct Stage {
 impl Stage {
     fn new(options: &str) -> Self {
         let (mut replicas, mut clients, mut auth, mut limits) = (4, 1, ClientAuth::Hybrid, Limits::default());
+        let (mut protocol, mut quota) = (Protocol::default(), Quota::default());
         for option in options.split_whitespace() {
             match option.split_once('=') {
                 Some(("replicas", value)) => replicas = number(value),
@@ -131,10 +134,14 @@ impl Stage {
                 Some(("auth", "mac")) => auth = ClientAuth::Mac,
                 Some(("auth", "hybrid")) => auth = ClientAuth::Hybrid,
                 Some(("checkpoint", value)) => limits.checkpoint_interval = number(value),
+                Some(("history", value)) => limits.history_interval = number(value),
+                Some(("protocol", value)) => protocol = value.parse().unwrap(),
+                Some(("k", value)) => quota = Quota::Fixed(number(value)),
                 _ => panic!("unknown option {option}"),
             }
         }
-        let mut net = Net::with(replicas, clients, auth, limits);
+        let cluster = Cluster { quota, ..cluster(replicas, auth, limits) }.with_protocol(protocol);
+        let mut net = Net::of(cluster, clients, |_| Counter::default());
         let lost: Rc<RefCell<Vec<Pattern>>> = Rc::default();
         let rules = lost.clone();
         net.lose(move |frame| rules.borrow().iter().any(|rule| rule.matches(frame)));
@@ -174,7 +181,7 @@ impl Stage {
 
     fn partial(&mut self, session: u32, amount: u64, replicas: &[&str]) {
         self.net.now.0 += 10;
-        let mut request = forging::request(&self.net, session, self.net.now.0, &Counter::add(amount));
+        let mut request = self.net.request(INSTANCE, session, self.net.now.0, &Counter::add(amount));
         let spoilt = Tag::from_bytes([0xee; 16]);
         let valid = |id: usize| replicas.contains(&name(r(id as u8)).as_str());
         let tags = request.authentication.tags.iter().enumerate();
@@ -231,7 +238,8 @@ impl Stage {
             match event {
                 Event::Delivered(frame) => {
                     let (from, to, text) = (name(frame.from), name(frame.to), frame.message.to_string());
-                    if text.starts_with("STATUS") || !self.had.insert((from.clone(), to.clone(), text.clone())) {
+                    let heartbeat = text.starts_with("STATUS") || text.starts_with("BEHIND");
+                    if heartbeat || !self.had.insert((from.clone(), to.clone(), text.clone())) {
                         continue;
                     }
                     match deliveries.iter_mut().find(|known| known.0 == from && known.2 == text) {
@@ -283,11 +291,11 @@ fn described(notice: &Notice) -> String {
             format!("{state} the state at {sequence}, {received} items")
         }
         Notice::Suspicion { replica, reason } => format!("suspects {replica}: {reason}"),
-        Notice::Logged { .. }
-        | Notice::Anchored { .. }
-        | Notice::Stopped { .. }
-        | Notice::Switched { .. }
-        | Notice::Begun { .. } => unreachable!("plain PBFT is one instance"),
+        Notice::Logged { position, history, .. } => format!("logs p{position} {history:?}"),
+        Notice::Anchored { position, root, .. } => format!("p{position} is certain, root {root:?}"),
+        Notice::Stopped { instance, reason } => format!("stops in {instance}: {reason}"),
+        Notice::Switched { instance, part, reason, .. } => format!("runs {part} as {instance}: {reason}"),
+        Notice::Begun { instance, position, history } => format!("begins {instance} with p{position} {history:?}"),
     }
 }
 
