@@ -16,6 +16,8 @@ mod composite;
 mod recovery;
 mod schedule;
 mod switch;
+#[cfg(test)]
+mod tests;
 mod unreplicated;
 
 pub(crate) use composite::{Composite, Running};

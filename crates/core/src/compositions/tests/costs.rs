@@ -1,0 +1,136 @@
+//! What a request costs, counted: the formulas of `docs/protocols.md` are equations here.
+//!
+//! Every run is one batch without a timer coming due, so that nothing but the requests themselves is counted: no
+//! heartbeat, no checkpoint, no repetition.
+
+use crate::cluster::{ClientAuth, Cluster, Limits};
+use crate::compositions::{Part, Protocol, Schedule};
+use crate::machine::Principal;
+use crate::services::Counter;
+use crate::testing::net::{Net, c, cluster, kind, r};
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+const FAULTS: [usize; 3] = [1, 2, 3];
+const REQUESTS: [u32; 3] = [1, 8, 64];
+
+fn net(f: usize, clients: u32, protocol: Protocol) -> Net {
+    let cluster = Cluster { protocol, ..cluster(3 * f + 1, ClientAuth::Mac, Limits::default()) };
+    Net::of(cluster, clients, |_| Counter::default())
+}
+
+/// MACs made and checked by all replicas in order, then by all clients together.
+fn macs(net: &Net) -> Vec<u64> {
+    let parties = (0..net.cluster.n as u8).map(r).chain([c(0)]);
+    let count = |party: Principal| {
+        let counters = net.keyring(party).counters();
+        counters.macs_made.get() + counters.macs_checked.get()
+    };
+    parties.map(count).collect()
+}
+
+/// One batch of `requests` requests at 3f+1 replicas: MAC operations of each replica and of all clients together, and
+/// frames of each kind.
+fn one_batch(f: usize, requests: u32, protocol: Protocol) -> (Vec<u64>, BTreeMap<String, usize>) {
+    let mut net = net(f, requests, protocol);
+    let before = macs(&net);
+    for session in 0..requests as usize {
+        net.submit(session, &Counter::add(1), false);
+        if protocol == Protocol::Quorum {
+            // Without contention: one client after the other.
+            net.settle();
+        }
+    }
+    net.settle();
+    assert_eq!(net.completed.len(), requests as usize);
+    let mut frames = BTreeMap::new();
+    for frame in &net.sent {
+        *frames.entry(kind(&frame.message)).or_default() += 1;
+    }
+    (macs(&net).iter().zip(before).map(|(after, before)| after - before).collect(), frames)
+}
+
+fn each_case(check: impl Fn(u64, u64, &str, &dyn Fn(Protocol) -> (Vec<u64>, BTreeMap<String, usize>))) {
+    for f in FAULTS {
+        for requests in REQUESTS {
+            let case = format!("f = {f}, b = {requests}");
+            check(f as u64, u64::from(requests), &case, &|protocol| one_batch(f, requests, protocol));
+        }
+    }
+}
+
+fn frames(expected: &[(&str, u64)]) -> BTreeMap<String, usize> {
+    expected.iter().map(|(kind, count)| ((*kind).into(), *count as usize)).collect()
+}
+
+/// "2 at a replica, 2(3f+1) at the client": every request of Quorum is a batch of one.
+#[test]
+fn quorum_costs_what_the_formulas_say() {
+    each_case(|f, b, case, run| {
+        let n = 3 * f + 1;
+        let (macs, sent) = run(Protocol::Quorum);
+        let (clients, replicas) = macs.split_last().unwrap();
+        assert!(replicas.iter().all(|macs| *macs == 2 * b), "replicas, {case}: {replicas:?}");
+        assert_eq!(*clients, 2 * n * b, "clients, {case}");
+        assert_eq!(sent, frames(&[("REQUEST", n * b), ("RESP", n * b)]), "{case}");
+    });
+}
+
+/// "2 + 3f/b at the primary, 2 + 1/b at a backup, 2(3f+1) at the client."
+#[test]
+fn zlight_costs_what_the_formulas_say() {
+    each_case(|f, b, case, run| {
+        let n = 3 * f + 1;
+        let (macs, sent) = run(Protocol::ZLight);
+        let (clients, replicas) = macs.split_last().unwrap();
+        assert_eq!(replicas[0], 2 * b + 3 * f, "primary, {case}");
+        assert!(replicas[1..].iter().all(|macs| *macs == 2 * b + 1), "backups, {case}: {replicas:?}");
+        assert_eq!(*clients, 2 * n * b, "clients, {case}");
+        assert_eq!(sent, frames(&[("REQUEST", b), ("ORDER", 3 * f), ("RESP", n * b)]), "{case}");
+    });
+}
+
+/// "[p ≤ f] + [p ≥ 2f] + (min(p, f+1) + |Succ|) / b at place p, at most 1 + (2f+1)/b, at f and at 2f."
+#[test]
+fn chain_costs_what_the_formulas_say() {
+    each_case(|f, b, case, run| {
+        let (macs, sent) = run(Protocol::Chain);
+        let (clients, replicas) = macs.split_last().unwrap();
+        let formula = |p: u64| {
+            let successors = if p < 2 * f { (f + 1).min(3 * f - p) } else { 3 * f - p };
+            (u64::from(p <= f) + u64::from(p >= 2 * f)) * b + p.min(f + 1) + successors
+        };
+        assert_eq!(replicas, (0..=3 * f).map(formula).collect::<Vec<_>>(), "{case}");
+        let most = b + 2 * f + 1;
+        assert_eq!(replicas.iter().max(), Some(&most), "{case}");
+        assert_eq!((replicas[f as usize], replicas[2 * f as usize]), (most, most), "{case}");
+        assert_eq!(*clients, 2 * (f + 1) * b, "clients, {case}");
+        assert_eq!(sent, frames(&[("REQUEST", b), ("CHAIN", 3 * f), ("CHAIN-REPLY", b)]), "{case}");
+    });
+}
+
+/// Message delays from a client's request to its completion.
+fn delays(f: usize, protocol: Protocol) -> usize {
+    let mut net = net(f, 1, protocol);
+    net.submit(0, &Counter::add(1), false);
+    (1..99)
+        .find(|_| {
+            net.round();
+            !net.completed.is_empty()
+        })
+        .unwrap()
+}
+
+#[test]
+fn requests_take_the_message_delays_that_the_paper_says() {
+    for f in FAULTS {
+        assert_eq!(delays(f, Protocol::Quorum), 2);
+        assert_eq!(delays(f, Protocol::ZLight), 3);
+        assert_eq!(delays(f, Protocol::Chain), 3 * f + 2);
+        assert_eq!(delays(f, Protocol::Pbft), 4);
+        // A Backup that hands on executes final batches only (D12).
+        assert_eq!(delays(f, Protocol::Schedule(Schedule::of(&[Part::Backup, Part::Quorum]))), 5);
+    }
+}

@@ -1,0 +1,3 @@
+//! Compositions on a network that does what the test says: what they cost, what they keep, and whole stories.
+
+mod costs;
