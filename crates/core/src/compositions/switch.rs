@@ -32,8 +32,8 @@ impl<S: Service> Composite<S> {
         if self.reports.contains_key(&from) {
             return;
         }
-        let too_long = report.value.digests.len() as u64 > 2 * s.cluster.history_bound();
-        if report.signer != from || report.value.instance != self.instance || too_long {
+        let fits = report.value.fits(s.cluster);
+        if report.signer != from || report.value.instance != self.instance || !fits {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
         if !s.keyring.check_signed(report) {
@@ -95,7 +95,7 @@ impl<S: Service> Composite<S> {
         let before = InstanceId(instance.0 - 1);
         let part = s.cluster.part(before);
         let proved = part.is_some_and(|part| proof.instance() == before && proof.check(s.cluster, s.keyring, part));
-        match proof.abort_history(s.cluster).filter(|_| proved) {
+        match proved.then(|| proof.abort_history(s.cluster)).flatten() {
             Some(history) => self.advance(s, instance, proof, history),
             None => s.reject(from, Rejection::BadCertificate),
         }

@@ -64,8 +64,7 @@ impl Display for Switch {
             SwitchMessage::Active(client) => write!(f, "ACTIVE {instance} to {client}"),
             SwitchMessage::Abort(signed) => {
                 let report = &signed.value;
-                let length = report.anchor.position + report.digests.len() as u64;
-                write!(f, "ABORT {instance} of {} p{}..p{length}", signed.signer, report.anchor.position)
+                write!(f, "ABORT {instance} of {} p{}..p{}", signed.signer, report.anchor.position, report.end())
             }
             SwitchMessage::Init(proof) => write!(f, "INIT {instance} with {} reports", proof.reports.len()),
             SwitchMessage::Behind(()) => write!(f, "BEHIND {instance}"),

@@ -76,6 +76,16 @@ impl AbortReport {
         histories
     }
 
+    /// The last position that is listed.
+    pub fn end(&self) -> u64 {
+        self.anchor.position.saturating_add(self.digests.len() as u64)
+    }
+
+    /// Whether it is no longer than a correct replica's.
+    pub fn fits(&self, cluster: &Cluster) -> bool {
+        self.digests.len() as u64 <= 2 * cluster.history_bound()
+    }
+
     /// The boundaries that this report attests: with a root that its sender computed or had proved.
     fn attested(&self) -> impl Iterator<Item = &Boundary> {
         core::iter::once(&self.anchor).chain(&self.boundaries).filter(|boundary| boundary.root != Digest::ZERO)
@@ -138,7 +148,7 @@ impl Proof {
             report.value.instance == instance
                 && cluster.contains(report.signer)
                 && (part != Part::Backup || report.value == self.reports[0].value)
-                && report.value.digests.len() as u64 <= 2 * cluster.history_bound()
+                && report.value.fits(cluster)
         };
         self.reports.len() == needed
             && self.reports.iter().all(sound)
@@ -149,47 +159,97 @@ impl Proof {
     /// The history that the next instance begins with; `None` if the reports have nothing in common, which those of
     /// a protocol with at most f liars always have.
     pub fn abort_history(&self, cluster: &Cluster) -> Option<AbortHistory> {
-        let reports: Vec<&AbortReport> = self.reports.iter().map(|signed| &signed.value).collect();
-        let histories: Vec<Vec<Digest>> = reports.iter().map(|report| report.histories()).collect();
-        let at = |index: usize, position: u64| -> Option<Digest> {
-            let offset = position.checked_sub(reports[index].anchor.position)?;
-            histories[index].get(usize::try_from(offset).ok()?).copied()
-        };
-        let end = reports.iter().map(|report| report.anchor.position + report.digests.len() as u64).max()?;
-        let begin = reports.iter().map(|report| report.anchor.position).min()?;
-        // D8: the longest prefix that f+1 share.
-        let (position, members) = (begin..=end).rev().find_map(|position| {
-            (0..reports.len()).find_map(|index| {
-                let digest = at(index, position)?;
-                let same: Vec<usize> =
-                    (0..reports.len()).filter(|other| at(*other, position) == Some(digest)).collect();
-                (same.len() >= cluster.weak()).then_some((position, same))
-            })
-        })?;
-        let lowest = *members.iter().min_by_key(|index| reports[**index].anchor.position)?;
-        let length = (position - reports[lowest].anchor.position) as usize;
-        let mut boundaries: BTreeSet<Boundary> = BTreeSet::new();
-        for boundary in reports.iter().flat_map(|report| report.attested()) {
-            let on_path = boundary.position <= position && at(lowest, boundary.position) == Some(boundary.history);
-            let attested = reports.iter().filter(|report| report.attested().any(|other| other == boundary)).count();
-            if on_path && attested >= cluster.weak() {
-                boundaries.insert(*boundary);
-            }
-        }
-        let mut anchor = reports[lowest].anchor;
+        let paths = Paths::of(&self.reports);
+        let (position, members) = paths.longest_shared(cluster)?;
+        let lowest = members.iter().copied().min_by_key(|path| paths.anchor(*path).position)?;
+        // Those whose anchor lies on this history, from the highest to the lowest.
+        let mut beside: Vec<usize> = (0..self.reports.len())
+            .filter(|path| paths.anchor(*path).position <= position && paths.join(*path, lowest))
+            .collect();
+        beside.sort_by_key(|path| core::cmp::Reverse(paths.anchor(*path)));
+        // f+1 have their anchor here or above, one of them is correct: it is certain, and nobody needs what is below.
+        let mut anchor = paths.anchor(*beside.get(cluster.f)?);
+        let skipped = (anchor.position - paths.anchor(lowest).position) as usize;
+        let length = (position - paths.anchor(lowest).position) as usize;
+        // A member may have dropped what a correct replica, whose log parts from this history later, still has.
+        let dropped = members.iter().any(|path| paths.anchor(*path).position > anchor.position);
+        beside.retain(|path| dropped || members.contains(path));
+        beside.sort_unstable();
+        let boundaries: BTreeSet<Boundary> = paths
+            .attested(cluster)
+            .filter(|known| known.position <= position && paths.at(lowest, known.position) == Some(known.history))
+            .collect();
         if !boundaries.contains(&anchor) {
             // Its position is certain, what its signer says about the state there is not.
             anchor.root = Digest::ZERO;
         }
+        let low_load = self.reports.iter().filter(|report| report.value.low_load).count() >= cluster.weak();
         Some(AbortHistory {
             position,
             anchor,
             boundaries: boundaries.into_iter().collect(),
-            digests: reports[lowest].digests[..length].to_vec(),
-            histories: histories[lowest][..=length].to_vec(),
-            holders: members.iter().map(|index| self.reports[*index].signer).collect(),
-            low_load: reports.iter().filter(|report| report.low_load).count() >= cluster.weak(),
+            digests: self.reports[lowest].value.digests[skipped..length].to_vec(),
+            histories: paths.histories[lowest][skipped..=length].to_vec(),
+            holders: beside.iter().map(|path| self.reports[*path].signer).collect(),
+            low_load,
         })
+    }
+}
+
+/// The histories that the reports of a proof list, by the place of the report in it.
+struct Paths<'a> {
+    reports: &'a [Signed<AbortReport>],
+    histories: Vec<Vec<Digest>>,
+}
+
+impl<'a> Paths<'a> {
+    fn of(reports: &'a [Signed<AbortReport>]) -> Self {
+        Self { reports, histories: reports.iter().map(|report| report.value.histories()).collect() }
+    }
+
+    fn anchor(&self, path: usize) -> Boundary {
+        self.reports[path].value.anchor
+    }
+
+    /// The digest of the history at a position that a report lists.
+    fn at(&self, path: usize, position: u64) -> Option<Digest> {
+        let offset = position.checked_sub(self.anchor(path).position)?;
+        self.histories[path].get(usize::try_from(offset).ok()?).copied()
+    }
+
+    /// Whether two reports list the same history where the higher of their anchors is.
+    fn join(&self, one: usize, other: usize) -> bool {
+        let higher = self.anchor(one).position.max(self.anchor(other).position);
+        let digest = self.at(one, higher);
+        digest.is_some() && digest == self.at(other, higher)
+    }
+
+    /// D8: the last position where f+1 reports list the same history, and which reports.
+    fn longest_shared(&self, cluster: &Cluster) -> Option<(u64, Vec<usize>)> {
+        // Only where f+1 reports have something to say: a liar's lowest or highest position costs nobody time (K20).
+        let mut begins: Vec<u64> = self.reports.iter().map(|report| report.value.anchor.position).collect();
+        let mut ends: Vec<u64> = self.reports.iter().map(|report| report.value.end()).collect();
+        begins.sort_unstable();
+        ends.sort_unstable_by_key(|end| core::cmp::Reverse(*end));
+        let (begin, end) = (*begins.get(cluster.f)?, *ends.get(cluster.f)?);
+        let places = 0..self.reports.len();
+        (begin..=end).rev().find_map(|position| {
+            places.clone().find_map(|path| {
+                let digest = self.at(path, position)?;
+                let members: Vec<usize> =
+                    places.clone().filter(|other| self.at(*other, position) == Some(digest)).collect();
+                (members.len() >= cluster.weak()).then_some((position, members))
+            })
+        })
+    }
+
+    /// Checkpoints that f+1 reports attest.
+    fn attested(&self, cluster: &Cluster) -> impl Iterator<Item = Boundary> {
+        let attest = |known: &Boundary| {
+            self.reports.iter().filter(|report| report.value.attested().any(|other| other == known)).count()
+        };
+        let all = self.reports.iter().flat_map(|report| report.value.attested());
+        all.copied().filter(move |known| attest(known) >= cluster.weak())
     }
 }
 
@@ -198,8 +258,8 @@ impl Proof {
 pub struct AbortHistory {
     /// L0: its last position.
     pub position: u64,
-    /// Where the digests begin. Certain to be in every correct history: a correct replica of those that share this
-    /// history has its anchor here or above. The root may be unknown (zero).
+    /// Where the digests begin. Certain to be in every correct history: a correct replica has its anchor here or above.
+    /// The root may be unknown (zero).
     pub anchor: Boundary,
     /// Checkpoints on the way that f+1 reports attest, oldest first: one of them is correct, so that their states are
     /// true and can be fetched.
@@ -208,7 +268,7 @@ pub struct AbortHistory {
     pub digests: Vec<Digest>,
     /// The history's digest at each position from the anchor on.
     histories: Vec<Digest>,
-    /// Who says that it has all of it.
+    /// Who says that it has all of it; or parts of it, where some of those have dropped its beginning.
     pub holders: Vec<ReplicaId>,
     /// f+1 replicas stopped because there was hardly any load.
     pub low_load: bool,
@@ -232,3 +292,6 @@ impl AbortHistory {
         self.digests.get(offset..).unwrap_or(&[])
     }
 }
+
+#[cfg(test)]
+mod tests;
