@@ -1,13 +1,15 @@
 //! A replica that can be told to lie, for demonstrations and end-to-end tests.
 //!
-//! The liar wraps an honest replica and changes what leaves it: replies to clients and votes for checkpoints. The state
-//! inside stays right, so that the replica is as good as any other from the moment it is told to be honest again.
+//! The liar wraps an honest replica and changes what leaves it: answers to clients, results passed along a chain, and
+//! votes for checkpoints. The state inside stays right, so that the replica is as good as any other from the moment it is told to be honest again.
 
 use bezant_core::auth::Keyring;
 use bezant_core::checkpoint::Checkpoint;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::{Effect, Input, Instant, Machine, Outbox, Principal};
 use bezant_core::message::{Incoming, Message, Outcome, Reply};
+use bezant_core::protocols::chain::{ChainMessage, ChainReply};
+use bezant_core::protocols::speculative::Response;
 use bezant_core::replica::{Notice, Record, Replica, ReplicaTimer, Report};
 use bezant_core::service::Service;
 use bezant_core::services::kv::KvResult;
@@ -82,6 +84,17 @@ impl<S: Service + 'static> Hosted for Liar<S> {
 fn falsified(message: Message, keyring: &Keyring) -> Message {
     match message {
         Message::Reply(reply) => Message::Reply(Reply { outcome: false_outcome(&reply.outcome), ..reply }),
+        Message::Response(response) => {
+            Message::Response(Response { outcome: false_outcome(&response.outcome), ..response })
+        }
+        Message::ChainReply(reply) => {
+            Message::ChainReply(ChainReply { outcome: false_outcome(&reply.outcome), ..reply })
+        }
+        // Only the last f+1 places of a chain say what the results are.
+        Message::Chain(message) if message.results != Digest::ZERO => {
+            let results = Digest::of(Domain::Cluster, &message.results.0);
+            Message::Chain(ChainMessage { results, ..message })
+        }
         Message::Checkpoint(signed) => {
             let root = Digest::of(Domain::Cluster, &signed.value.root.0);
             Message::Checkpoint(Box::new(keyring.sign(Checkpoint { root, ..signed.value })))

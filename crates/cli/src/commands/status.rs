@@ -4,6 +4,7 @@ use crate::admin;
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::service::{Connection, Probe, Service};
+use bezant_core::digest::Digest;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -107,12 +108,21 @@ impl Overview {
         json!({ "healthy": self.is_healthy(), "answering": self.answering, "at_fault": at_fault, "replicas": replicas })
     }
 
+    /// The report of the replica that has come furthest.
+    fn newest(&self) -> Option<&Value> {
+        let reports = self.rows.iter().filter_map(|row| Some(&row.account.as_ref().ok()?["report"]));
+        reports.max_by_key(|report| report["instance"].as_u64())
+    }
+
     fn table(&self) -> String {
-        let head =
-            ["replica", "state", "view", "executed", "stable", "stable root", "requests", "differed", "suspected by"];
-        let mut rows = vec![head.map(str::to_owned).to_vec()];
-        rows.extend(self.rows.iter().map(Row::cells));
+        let composition = self.newest().filter(|report| report["part"] != json!(""));
+        let columns = if composition.is_some() { INSTANCE_COLUMNS } else { BATCH_COLUMNS };
+        let mut head = vec!["replica", "state"];
+        head.extend(columns.iter().map(|(title, _)| *title).chain(["differed", "suspected by"]));
+        let mut rows = vec![head.into_iter().map(str::to_owned).collect()];
+        rows.extend(self.rows.iter().map(|row| row.cells(columns)));
         let mut text = output::table(&rows);
+        text += &composition.map_or_else(String::new, last_switch);
         let (n, f) = (self.rows.len(), self.rows.len().saturating_sub(1) / 3);
         text += &format!("n = {n}: the answers stay right while at most {f} lie or crash.\n");
         for row in self.at_fault() {
@@ -137,8 +147,14 @@ fn suspects(account: &std::result::Result<Value, String>) -> impl Iterator<Item 
 }
 
 /// What is shown of a replica's own report: its name there, and here.
-const REPORTED: [(&str, &str); 12] = [
+const REPORTED: [(&str, &str); 18] = [
     ("protocol", "protocol"),
+    ("instance", "instance"),
+    ("part", "part"),
+    ("position", "position"),
+    ("switches", "switches"),
+    ("switch_reason", "switch_reason"),
+    ("switch_took_us", "switch_took_us"),
     ("view", "view"),
     ("primary", "primary"),
     ("changing_view", "changing_view"),
@@ -151,6 +167,38 @@ const REPORTED: [(&str, &str); 12] = [
     ("pending_requests", "pending_requests"),
     ("transfer", "transfer"),
 ];
+
+/// Titles, and the names in the report, where one protocol runs for ever.
+const BATCH_COLUMNS: &[(&str, &str)] = &[
+    ("view", "view"),
+    ("executed", "executed"),
+    ("stable", "stable"),
+    ("stable root", "stable_root"),
+    ("requests", "requests_executed"),
+];
+
+/// The same where instances follow one another.
+const INSTANCE_COLUMNS: &[(&str, &str)] = &[
+    ("instance", "instance"),
+    ("runs", "part"),
+    ("requests", "position"),
+    ("history", "history"),
+    ("waiting", "pending_requests"),
+];
+
+/// Hexadecimal digits of a digest that are shown to people.
+const DIGEST_SHOWN: usize = 8;
+
+/// Why the composition is where it is.
+fn last_switch(report: &Value) -> String {
+    let switches = report["switches"].as_u64().unwrap_or(0);
+    if switches == 0 {
+        return String::new();
+    }
+    let took = report["switch_took_us"].as_u64().unwrap_or(0) as f64 / 1e3;
+    let reason = report["switch_reason"].as_str().unwrap_or("");
+    format!("switches so far: {switches}; the last took {took:.1} ms, because: {reason}.\n")
+}
 
 impl Row {
     fn json(&self) -> Value {
@@ -169,20 +217,18 @@ impl Row {
         fields
     }
 
-    fn cells(&self) -> Vec<String> {
+    fn cells(&self, columns: &[(&str, &str)]) -> Vec<String> {
         let suspected_by: Vec<_> = self.suspected_by.iter().map(u8::to_string).collect();
         let mut cells = vec![self.member.replica.to_string()];
         match &self.account {
             Ok(account) => {
                 let report = &account["report"];
                 cells.push(state(report).to_owned());
-                cells.extend(["view", "executed", "stable"].map(|name| show(&report[name])));
-                cells.push(report["stable_root"].as_str().unwrap_or("").chars().take(8).collect());
-                cells.push(show(&report["requests_executed"]));
+                cells.extend(columns.iter().map(|(_, name)| show(&report[*name])));
             }
             Err(why) => {
                 cells.push(why.clone());
-                cells.extend(std::iter::repeat_n(String::new(), 5));
+                cells.extend(columns.iter().map(|_| String::new()));
             }
         }
         cells.extend([self.differed.to_string(), suspected_by.join(" ")]);
@@ -205,7 +251,12 @@ fn state(report: &Value) -> &'static str {
 }
 
 fn show(value: &Value) -> String {
-    if value.is_null() { String::new() } else { value.to_string() }
+    match value {
+        Value::Null => String::new(),
+        Value::String(digest) if digest.len() == 2 * size_of::<Digest>() => digest.chars().take(DIGEST_SHOWN).collect(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Result};
 use crate::output;
 use bezant_core::cluster::ClientAuth;
+use bezant_core::compositions::Schedule;
 use bezant_node::config::{Channel, Durability, Protocol, Testnet, TestnetError, testnet};
 use clap::ValueEnum;
 use serde_json::json;
@@ -35,9 +36,10 @@ pub(crate) struct Arguments {
     /// What to call the cluster
     #[arg(long, default_value = "bezant")]
     name: String,
-    /// The replication protocol
-    #[arg(long, value_enum, default_value_t)]
-    protocol: ProtocolName,
+    /// The replication protocol: pbft, quorum, zlight, chain, azyzzyva, aliph, unreplicated, or a list of parts such as
+    /// "zlight, chain, backup(pbft)"
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = parse_protocol)]
+    protocol: Protocol,
     /// How clients prove who they are
     #[arg(long, value_enum, default_value_t)]
     auth: AuthName,
@@ -52,38 +54,12 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// The protocols by name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ProtocolName {
-    /// Tolerates liars: the default
-    #[default]
-    Pbft,
-    /// Two delays without contention and faults, otherwise PBFT
-    Quorum,
-    /// Three delays without faults, otherwise PBFT
-    Zlight,
-    /// The most throughput without faults, otherwise PBFT
-    Chain,
-    /// The paper's name for zlight
-    Azyzzyva,
-    /// Quorum at low load, Chain at high load, PBFT under attack
-    Aliph,
-    /// One server, which tolerates nothing: the yardstick
-    Unreplicated,
-}
-
-impl From<ProtocolName> for Protocol {
-    fn from(name: ProtocolName) -> Self {
-        match name {
-            ProtocolName::Pbft => Self::Pbft,
-            ProtocolName::Quorum => Self::Quorum,
-            ProtocolName::Zlight => Self::ZLight,
-            ProtocolName::Chain => Self::Chain,
-            ProtocolName::Azyzzyva => Self::Azyzzyva,
-            ProtocolName::Aliph => Self::Aliph,
-            ProtocolName::Unreplicated => Self::Unreplicated,
-        }
+/// A composition: its name, or a list of parts with commas between them.
+pub(crate) fn parse_protocol(text: &str) -> std::result::Result<Protocol, String> {
+    if text.contains([',', '(']) {
+        return text.parse::<Schedule>().map(Protocol::Schedule).map_err(|error| error.to_string());
     }
+    text.parse::<Protocol>().map_err(|error| error.to_string())
 }
 
 /// How clients prove who they are.
@@ -147,7 +123,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         base_port: arguments.base_port,
         host: arguments.host.clone(),
         name: arguments.name.clone(),
-        protocol: arguments.protocol.into(),
+        protocol: arguments.protocol,
         client_auth: arguments.auth.into(),
         channel: arguments.channel.into(),
         durability: arguments.durability.into(),

@@ -94,6 +94,14 @@ pub const METRICS: &[Metric] = &[
         |s, out| out.put(s.published.runtime.cpu_us as f64 / 1e6)),
     gauge("bezant_replica_instance_number", "The running instance of the composition.",
         |s, out| out.put(s.published.report.instance.0)),
+    gauge("bezant_replica_instance_info",
+        "Always 1; the labels say what the instance runs, and why the one before was left.", instance),
+    counter("bezant_replica_switches_total", "Instances of the composition that ended before this one, since its start.",
+        |s, out| out.put(s.published.report.instance.0.saturating_sub(1))),
+    gauge("bezant_replica_switch_seconds", "How long the last switch from one instance to the next took.",
+        |s, out| out.put(s.published.report.switch_took.0 as f64 / 1e6)),
+    gauge("bezant_replica_position_requests", "Requests executed over all instances; the last may still be undone.",
+        |s, out| out.put(s.published.report.position)),
     gauge("bezant_replica_view_number", "The view that the replica is in, or wants.",
         |s, out| out.put(s.published.report.view.0)),
     gauge("bezant_replica_primary_number", "The replica that is primary of that view.",
@@ -165,6 +173,11 @@ fn info(sample: &Sample, out: &mut Series<'_>) {
         ("protocol", &sample.published.report.protocol),
     ];
     out.put_for(&labels, 1);
+}
+
+fn instance(sample: &Sample, out: &mut Series<'_>) {
+    let report = &sample.published.report;
+    out.put_for(&[("part", &report.part), ("reason", report.switch_reason)], 1);
 }
 
 fn rejections(sample: &Sample, out: &mut Series<'_>) {

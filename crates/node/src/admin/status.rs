@@ -45,6 +45,11 @@ fn report(report: &Report) -> Value {
     json!({
         "protocol": report.protocol,
         "instance": report.instance.0,
+        "part": report.part,
+        "position": report.position,
+        "switches": report.instance.0.saturating_sub(1),
+        "switch_reason": report.switch_reason,
+        "switch_took_us": report.switch_took.0,
         "view": report.view.0,
         "primary": report.primary.0,
         "changing_view": report.changing_view,

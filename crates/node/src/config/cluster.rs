@@ -1,12 +1,12 @@
 //! `cluster.toml`: who takes part, where, with which keys, and the bounds that all share.
 
 use super::document::{Document, Section};
-use super::reference::{CHANNELS, CLIENT_AUTHS, FileKind, LIMITS, PROTOCOLS};
+use super::reference::{CHANNELS, CLIENT_AUTHS, FileKind, LIMITS, PROTOCOLS, QUOTAS};
 use super::{Address, ConfigError, read};
 use crate::keys::{from_hex, to_hex};
 use bezant_core::auth::{Ed25519, PublicKey, PublicKeys, SecretKey, Suite};
 use bezant_core::cluster::{ClientAuth, Cluster, IdentityId, Limits, ReplicaId};
-use bezant_core::compositions::Protocol;
+use bezant_core::compositions::{Protocol, Quota, Schedule};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -59,6 +59,8 @@ pub struct ClusterConfig {
     pub f: usize,
     /// Which protocol orders requests.
     pub protocol: Protocol,
+    /// How many requests a Backup answers before it hands on.
+    pub quota: Quota,
     /// How clients authenticate.
     pub client_auth: ClientAuth,
     /// How links are protected.
@@ -77,6 +79,8 @@ fn choose<T: Copy + Default>(section: &Section, key: &str, words: &[&str], value
     place.map_or(T::default(), |place| values[place])
 }
 
+/// Backups that answer the fewest requests, where a flattened quota does not say how many.
+const PATIENCE: u32 = 3;
 const CLIENT_AUTH_VALUES: &[ClientAuth] = &[ClientAuth::Mac, ClientAuth::Hybrid, ClientAuth::Signature];
 const CHANNEL_VALUES: &[Channel] = &[Channel::Tls, Channel::Plain];
 
@@ -108,7 +112,8 @@ impl ClusterConfig {
             cluster_id: top.text("cluster_id").and_then(from_hex).expect("checked against the table"),
             name: top.text("name").unwrap_or("bezant").to_owned(),
             f,
-            protocol: choose(top, "protocol", PROTOCOLS, Protocol::ALL),
+            protocol: protocol(&document)?,
+            quota: quota(&document)?,
             client_auth: choose(top, "client_auth", CLIENT_AUTHS, CLIENT_AUTH_VALUES),
             channel: choose(top, "channel", CHANNELS, CHANNEL_VALUES),
             limits,
@@ -120,8 +125,9 @@ impl ClusterConfig {
         }
         config.cluster().map_err(|error| document.error(top.line_of("f"), error))?;
         if let Some(objection) = config.protocol.objection(&config.to_cluster()) {
-            let message = format!("`protocol = \"{}\"`: {objection}", config.protocol);
-            return Err(document.error(top.line_of("protocol"), message));
+            let key = if matches!(config.protocol, Protocol::Schedule(_)) { "schedule" } else { "protocol" };
+            let message = format!("`{}`: {objection}", protocol_line(config.protocol));
+            return Err(document.error(top.line_of(key), message));
         }
         Ok(config)
     }
@@ -129,7 +135,8 @@ impl ClusterConfig {
     fn cluster(&self) -> Result<Cluster, String> {
         let (n, limits) = (self.replicas.len(), self.limits.clone());
         let cluster = Cluster::new(self.cluster_id, n, self.f, self.client_auth, limits);
-        cluster.map(|cluster| cluster.with_protocol(self.protocol)).map_err(|error| error.to_string())
+        let cluster = cluster.map_err(|error| error.to_string())?.with_protocol(self.protocol);
+        Ok(Cluster { quota: self.quota, ..cluster })
     }
 
     /// The parameters as the machines take them.
@@ -167,7 +174,10 @@ impl ClusterConfig {
         line(format_args!("cluster_id = \"{}\"", to_hex(&self.cluster_id)));
         line(format_args!("name = {}", quoted(&self.name)));
         line(format_args!("f = {}", self.f));
-        line(format_args!("protocol = \"{}\"", self.protocol));
+        line(format_args!("{}", protocol_line(self.protocol)));
+        if self.quota != Quota::default() {
+            line(format_args!("{}", quota_lines(self.quota)));
+        }
         let place = CLIENT_AUTH_VALUES.iter().position(|value| *value == self.client_auth);
         line(format_args!("client_auth = \"{}\"", word(CLIENT_AUTHS, place)));
         let place = CHANNEL_VALUES.iter().position(|value| *value == self.channel);
@@ -197,6 +207,57 @@ impl ClusterConfig {
         }
         out
     }
+}
+
+/// The composition, as the file says it.
+fn protocol_line(protocol: Protocol) -> String {
+    match protocol {
+        Protocol::Schedule(schedule) => {
+            let parts: Vec<_> = schedule.parts().iter().map(|part| format!("\"{part}\"")).collect();
+            format!("schedule = [{}]", parts.join(", "))
+        }
+        named => format!("protocol = \"{named}\""),
+    }
+}
+
+fn quota_lines(quota: Quota) -> String {
+    let (name, requests, patience) = match quota {
+        Quota::Exponential { minimum } => ("exponential", minimum, None),
+        Quota::Fixed(requests) => ("fixed", requests, None),
+        Quota::Flattened { minimum, patience } => ("flattened", minimum, Some(patience)),
+    };
+    let patience = patience.map_or_else(String::new, |patience| format!("\nbackup_patience = {patience}"));
+    format!("backup_quota = \"{name}\"\nbackup_requests = {requests}{patience}")
+}
+
+fn protocol(document: &Document) -> Result<Protocol, ConfigError> {
+    let top = document.top();
+    let Some(parts) = top.list("schedule") else { return Ok(choose(top, "protocol", PROTOCOLS, Protocol::ALL)) };
+    let line = top.line_of("schedule");
+    if top.text("protocol").is_some() {
+        return Err(document.error(line, "`schedule` stands instead of `protocol`: give one of them"));
+    }
+    let parts: Result<Vec<_>, _> = parts.iter().map(|part| part.parse()).collect();
+    let schedule = parts.and_then(|parts| Schedule::new(&parts));
+    schedule.map(Protocol::Schedule).map_err(|error| document.error(line, format!("`schedule`: {error}")))
+}
+
+/// Requests and patience have the table's defaults where the file does not say them.
+fn quota(document: &Document) -> Result<Quota, ConfigError> {
+    let top = document.top();
+    let Quota::Exponential { minimum } = Quota::default() else { unreachable!("the default of the table") };
+    let minimum = top.number("backup_requests").unwrap_or(minimum);
+    let patience = top.number("backup_patience");
+    let name = top.text("backup_quota").unwrap_or(QUOTAS[0]);
+    if patience.is_some() && name != "flattened" {
+        let message = "`backup_patience` goes with `backup_quota = \"flattened\"`";
+        return Err(document.error(top.line_of("backup_patience"), message));
+    }
+    Ok(match name {
+        "fixed" => Quota::Fixed(minimum),
+        "flattened" => Quota::Flattened { minimum, patience: patience.map_or(PATIENCE, |patience| patience as u32) },
+        _ => Quota::Exponential { minimum },
+    })
 }
 
 /// Text as TOML writes it.

@@ -17,6 +17,7 @@ const REPEATED: &[&str] = &["replica", "identity"];
 enum Content {
     Number(u64),
     Text(String),
+    List(Vec<String>),
 }
 
 /// One table of the file: the top, `[limits]`, or one of several `[[replica]]`.
@@ -39,6 +40,13 @@ impl Section {
     pub(super) fn text(&self, key: &str) -> Option<&str> {
         match self.values.get(key)? {
             (_, Content::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn list(&self, key: &str) -> Option<&[String]> {
+        match self.values.get(key)? {
+            (_, Content::List(list)) => Some(list),
             _ => None,
         }
     }
@@ -229,7 +237,11 @@ impl Reader<'_> {
                 let number = number.filter(|number| (min..=max).contains(&number));
                 number.map(Content::Number).ok_or_else(|| wrong(&format!("it is {integer}")))
             }
-            (Kind::Number { .. }, other) => Err(wrong(&format!("it is of type {}", other.type_str()))),
+            (Kind::Schedule, DeValue::Array(array)) => {
+                let texts = array.iter().map(|element| element.get_ref().as_str().map(str::to_owned));
+                texts.collect::<Option<_>>().map(Content::List).ok_or_else(|| wrong("it has something else in it"))
+            }
+            (Kind::Number { .. } | Kind::Schedule, other) => Err(wrong(&format!("it is of type {}", other.type_str()))),
             (kind, DeValue::String(text)) => {
                 check_text(kind, text).map_err(|why| wrong(&why))?;
                 Ok(Content::Text(text.clone().into_owned()))

@@ -1,6 +1,7 @@
 //! The one table of all keys: it drives checking, `bezant config explain`, suggestions and `docs/configuration.md`.
 
 use bezant_core::cluster::{Limits, REPLICAS_MAX};
+use bezant_core::compositions::PARTS_MAX;
 use bezant_core::machine::Duration;
 use bezant_core::message::FRAME_BYTES_MAX;
 use std::fmt;
@@ -48,13 +49,15 @@ pub enum Kind {
     Listen,
     /// A path; a relative one starts at the file's directory.
     Path,
+    /// A list of the parts of a composition.
+    Schedule,
 }
 
 impl Kind {
     /// Whether a text is of this kind, as far as that can be said without reading it as an address.
     pub(super) fn accepts(&self, text: &str) -> bool {
         match self {
-            Self::Number { .. } => false,
+            Self::Number { .. } | Self::Schedule => false,
             Self::Text(max) => (1..=*max).contains(&text.chars().count()) && !text.chars().any(char::is_control),
             Self::Choice(words) => words.contains(&text),
             Self::Hex(bytes) => text.len() == 2 * bytes && text.bytes().all(|digit| digit.is_ascii_hexdigit()),
@@ -64,19 +67,23 @@ impl Kind {
     }
 }
 
+/// Words to choose from, as the documentation shows them.
+fn words(words: &[&str]) -> String {
+    let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    words.join(" or ")
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number { min, max, unit } => write!(f, "a number from {min} to {max} ({unit})"),
             Self::Text(max) => write!(f, "text of 1 to {max} characters"),
-            Self::Choice(words) => {
-                let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
-                f.write_str(&words.join(" or "))
-            }
+            Self::Choice(choices) => f.write_str(&words(choices)),
             Self::Hex(bytes) => write!(f, "{} hexadecimal digits", 2 * bytes),
             Self::Address => f.write_str("\"host:port\" under which others reach it"),
             Self::Listen => f.write_str("\"ip:port\" to listen on"),
             Self::Path => f.write_str("a path, relative to this file"),
+            Self::Schedule => write!(f, "a list of 1 to {PARTS_MAX} of {}", words(PARTS)),
         }
     }
 }
@@ -156,6 +163,8 @@ const BATCH_BYTES_MAX: u64 = FRAME_BYTES_MAX as u64 / 2;
 pub(super) const LIMITS: &[Limit] = &[
     limit!(checkpoint_interval, count "batches", 1, 65_536,
         "Batches between two checkpoints. Twice as many may be in flight above a stable one."),
+    limit!(history_interval, count "requests", 1, 65_536,
+        "Requests between two checkpoints of quorum, zlight and chain. Their history holds at most three times as many."),
     limit!(batch_requests_max, count "requests", 1, 16_384, "Most requests in a batch."),
     limit!(batch_bytes_max, count "bytes", 1, BATCH_BYTES_MAX,
         "Most bytes of operations in a batch. A single request may exceed it alone."),
@@ -192,9 +201,13 @@ pub(super) const LIMITS: &[Limit] = &[
 pub(super) const NAME: Kind = Kind::Text(64);
 const REPLICA: Kind = Kind::Number { min: 0, max: REPLICAS_MAX as u64 - 1, unit: "replica" };
 const F: Kind = Kind::Number { min: 0, max: (REPLICAS_MAX as u64 - 1) / 3, unit: "replicas" };
+const QUOTA: Kind = Kind::Number { min: 1, max: 1 << 20, unit: "requests" };
+const PATIENCE: Kind = Kind::Number { min: 0, max: 64, unit: "times" };
 const IDENTITY: Kind = Kind::Number { min: 0, max: u32::MAX as u64, unit: "identity" };
 
 pub(super) const PROTOCOLS: &[&str] = &["pbft", "quorum", "zlight", "chain", "azyzzyva", "aliph", "unreplicated"];
+pub(super) const PARTS: &[&str] = &["quorum", "zlight", "chain", "backup(pbft)"];
+pub(super) const QUOTAS: &[&str] = &["exponential", "fixed", "flattened"];
 pub(super) const CLIENT_AUTHS: &[&str] = &["mac", "hybrid", "signature"];
 pub(super) const CHANNELS: &[&str] = &["tls", "plain"];
 pub(super) const DURABILITIES: &[&str] = &["sync", "memory"];
@@ -213,7 +226,18 @@ const CLUSTER: &[Row] = &[
     ("f", F, Some("the most that the number of replicas allows"),
         "How many replicas may lie, crash or be taken over at the same time: 3·f + 1 replicas are needed."),
     ("protocol", Kind::Choice(PROTOCOLS), Some("\"pbft\""),
-        "The protocol that orders requests. \"unreplicated\" is one server without any protection, as a yardstick."),
+        "The protocol that orders requests. \"quorum\", \"zlight\" (also called \"azyzzyva\") and \"chain\" hand over to \
+         PBFT for a while whenever something is wrong; \"aliph\" is quorum at low load, then chain, then PBFT. \
+         \"unreplicated\" is one server without any protection, as a yardstick."),
+    ("schedule", Kind::Schedule, Some("as `protocol` says"),
+        "Your own composition instead of a `protocol`: the parts follow one another in this order, and then again from \
+         the start. One of them must be \"backup(pbft)\", which goes on when a replica is down."),
+    ("backup_quota", Kind::Choice(QUOTAS), Some("\"exponential\""),
+        "How many requests a \"backup(pbft)\" answers before the next part has its turn. \"fixed\": always \
+         `backup_requests`. \"exponential\": twice as many each time, and again few after some time. \"flattened\": the \
+         same, but the first `backup_patience` times do not double."),
+    ("backup_requests", QUOTA, Some("256"), "The fewest requests that a \"backup(pbft)\" answers."),
+    ("backup_patience", PATIENCE, Some("3"), "For `backup_quota = \"flattened\"`: how often the fewest are enough."),
     ("client_auth", Kind::Choice(CLIENT_AUTHS), Some("\"hybrid\""),
         "How clients prove who they are. \"hybrid\": MACs for speed and a signature, so that a client with partly \
          valid MACs costs nobody a view. \"mac\": as published, for comparison. \"signature\": all replicas check it."),

@@ -6,6 +6,7 @@ use crate::keys::{self, KeyError};
 use crate::log::{self, Identity, OpenError};
 use bezant_core::auth::{Ed25519, Suite};
 use bezant_core::cluster::{ClientAuth, Cluster, ClusterError, IdentityId, Limits, ReplicaId};
+use bezant_core::compositions::Quota;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -69,6 +70,8 @@ pub enum TestnetError {
     NotEmpty(PathBuf),
     /// The numbers do not make a cluster.
     Cluster(ClusterError),
+    /// The protocol cannot run on so many replicas.
+    Protocol(&'static str),
     /// The ports do not fit below 65536, or the host is none that others could reach.
     Address(String),
     /// The name is too long, empty, or has control characters.
@@ -86,6 +89,7 @@ impl fmt::Display for TestnetError {
         match self {
             Self::NotEmpty(path) => write!(f, "{} is not empty: choose a new directory", path.display()),
             Self::Cluster(error) => error.fmt(f),
+            Self::Protocol(why) => f.write_str(why),
             Self::Address(why) => f.write_str(why),
             Self::Name => write!(f, "the cluster's name must be {NAME}"),
             Self::Key(error) => error.fmt(f),
@@ -112,7 +116,11 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
     getrandom::fill(&mut cluster_id)
         .map_err(|error| TestnetError::Io(directory.to_owned(), io::Error::other(error.to_string())))?;
     let cluster = Cluster::new(cluster_id, options.replicas, f, options.client_auth, options.limits.clone())
-        .map_err(TestnetError::Cluster)?;
+        .map_err(TestnetError::Cluster)?
+        .with_protocol(options.protocol);
+    if let Some(objection) = options.protocol.objection(&cluster) {
+        return Err(TestnetError::Protocol(objection));
+    }
     if !NAME.accepts(&options.name) {
         return Err(TestnetError::Name);
     }
@@ -124,6 +132,7 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
         name: options.name.clone(),
         f,
         protocol: options.protocol,
+        quota: Quota::default(),
         client_auth: options.client_auth,
         channel: options.channel,
         limits: options.limits.clone(),

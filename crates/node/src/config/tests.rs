@@ -3,6 +3,7 @@
 use super::reference::{FileKind, Kind, keys};
 use super::*;
 use bezant_core::cluster::{ClientAuth, ReplicaId};
+use bezant_core::compositions::Quota;
 use bezant_core::machine::Duration;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -123,6 +124,56 @@ fn a_value_out_of_range_is_refused_with_the_range() {
     assert!(with("f = 1", "f = 2").contains("7 are needed"));
     assert!(with("f = 1", "f = 22").contains("from 0 to 21"));
     assert!(with("pbft", "unreplicated").contains("exactly one replica"));
+}
+
+const NAMED: &str = "protocol = \"pbft\"";
+
+#[test]
+fn a_schedule_of_ones_own_is_read_and_written() {
+    let text = good().replace(NAMED, "schedule = [\"zlight\", \"chain\", \"backup(pbft)\"]");
+    let config = ClusterConfig::parse("cluster.toml", &text).unwrap();
+    assert_eq!(config.protocol, Protocol::Schedule("zlight, chain, backup(pbft)".parse().unwrap()));
+    assert!(config.to_toml().contains("schedule = [\"zlight\", \"chain\", \"backup(pbft)\"]"));
+    assert_eq!(ClusterConfig::parse("cluster.toml", &config.to_toml()).unwrap(), config);
+}
+
+#[test]
+fn a_schedule_that_cannot_be_is_refused_with_the_reason() {
+    let with = |line: &str| refused(&good().replace(NAMED, line));
+    assert!(with("schedule = [\"quorum\", \"chain\"]").contains("nothing commits while a replica is down"));
+    assert!(with("schedule = []").contains("at least one part"));
+    assert!(with("schedule = [\"raft\"]").contains("there are quorum zlight chain backup(pbft)"));
+    assert!(with("schedule = \"chain\"").contains("must be a list"));
+    assert!(with("schedule = [1]").contains("something else"));
+    let both = with("protocol = \"aliph\"\nschedule = [\"backup(pbft)\"]");
+    assert!(both.contains("instead of `protocol`"), "{both}");
+    let odd = good().replace(NAMED, "schedule = [\"backup(pbft)\"]").replacen("f = 1", "f = 0", 1);
+    assert!(refused(&odd).contains("`schedule = [\"backup(pbft)\"]`: protocols that abort run on exactly 3f+1"));
+}
+
+#[test]
+fn quotas_are_read_and_written() {
+    let with = |lines: &str| good().replace(NAMED, &format!("protocol = \"aliph\"\n{lines}"));
+    let quota = |lines: &str| {
+        let config = ClusterConfig::parse("cluster.toml", &with(lines)).unwrap();
+        assert_eq!(ClusterConfig::parse("cluster.toml", &config.to_toml()).unwrap(), config);
+        assert_eq!(config.to_cluster().quota, config.quota);
+        config.quota
+    };
+    assert_eq!(quota(""), Quota::default());
+    assert_eq!(quota("backup_quota = \"fixed\"\nbackup_requests = 1"), Quota::Fixed(1));
+    assert_eq!(quota("backup_requests = 8"), Quota::Exponential { minimum: 8 });
+    assert_eq!(quota("backup_quota = \"flattened\""), Quota::Flattened { minimum: 256, patience: 3 });
+    assert_eq!(
+        quota("backup_quota = \"flattened\"\nbackup_patience = 9"),
+        Quota::Flattened { minimum: 256, patience: 9 }
+    );
+    assert!(refused(&with("backup_patience = 9")).contains("goes with `backup_quota = \"flattened\"`"));
+    assert!(refused(&with("backup_quota = \"flatened\"")).contains("did you mean \"flattened\"?"));
+    for (key, value) in [("backup_requests", "256"), ("backup_patience", "3"), ("backup_quota", "\"exponential\"")] {
+        let key = keys().iter().find(|known| known.name == key).unwrap();
+        assert_eq!(key.default.as_deref(), Some(value), "{}", key.name);
+    }
 }
 
 #[test]

@@ -3,12 +3,12 @@
 use crate::admin;
 use crate::commands::demo::cluster::{DemoCluster, wait_until_up};
 use crate::commands::status::Member;
-use crate::commands::testnet::{AuthName, ChannelName, DurabilityName, ProtocolName};
+use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::quit;
 use bezant_core::cluster::ClientAuth;
-use bezant_node::config::{Channel, ClusterConfig, ServiceKind, Testnet};
+use bezant_node::config::{Channel, ClusterConfig, Protocol, ServiceKind, Testnet};
 use bezant_perf::figures::{Figures, Settings, Usage};
 use bezant_perf::load::{Load, Workload};
 use std::fmt;
@@ -25,7 +25,7 @@ const CONNECT_POLL: Duration = Duration::from_millis(20);
 /// What is measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject {
-    pub(super) protocol: ProtocolName,
+    pub(super) protocol: Protocol,
     pub(super) f: u8,
     pub(super) clients: usize,
     pub(super) outstanding: usize,
@@ -39,7 +39,7 @@ pub(super) struct Subject {
 impl fmt::Display for Subject {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { clients, outstanding, request_bytes, reply_bytes, .. } = self;
-        write!(out, "{:?} {clients}×{outstanding} {request_bytes}/{reply_bytes} bytes", self.protocol)?;
+        write!(out, "{} {clients}×{outstanding} {request_bytes}/{reply_bytes} bytes", self.protocol)?;
         write!(out, " {:?} {:?} {:?}", self.durability, self.channel, self.auth)
     }
 }
@@ -47,7 +47,7 @@ impl fmt::Display for Subject {
 impl Subject {
     const fn replicas(&self) -> (usize, usize) {
         match self.protocol {
-            ProtocolName::Unreplicated => (1, 0),
+            Protocol::Unreplicated => (1, 0),
             _ => (3 * self.f as usize + 1, self.f as usize),
         }
     }
@@ -133,7 +133,7 @@ impl Bench {
             replicas,
             f: Some(f),
             name: "bench".to_owned(),
-            protocol: subject.protocol.into(),
+            protocol: subject.protocol,
             client_auth: subject.auth.into(),
             channel: subject.channel.into(),
             durability: subject.durability.into(),

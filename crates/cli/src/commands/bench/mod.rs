@@ -6,10 +6,11 @@
 
 mod measure;
 
-use super::testnet::{AuthName, ChannelName, DurabilityName, ProtocolName};
+use super::testnet::{AuthName, ChannelName, DurabilityName, parse_protocol};
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::quit;
+use bezant_node::config::Protocol;
 use bezant_perf::figures::Figures;
 use bezant_perf::suite::{self, Point};
 use clap::ValueEnum;
@@ -29,9 +30,10 @@ const SESSIONS_MAX: u64 = 8192;
     bezant bench --suite --json > figures.jsonl\n\nMemory and plain, the defaults here, are for measuring the protocol \
     alone:\na cluster in earnest runs with --durability sync --channel tls.")]
 pub(crate) struct Arguments {
-    /// The replication protocol
-    #[arg(long, value_enum, default_value_t)]
-    protocol: ProtocolName,
+    /// The replication protocol: pbft, quorum, zlight, chain, azyzzyva, aliph, unreplicated, or a list of parts such as
+    /// "zlight, chain, backup(pbft)"
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = parse_protocol)]
+    protocol: Protocol,
     /// How many replicas may lie or crash: there are 3 f + 1
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=10))]
     f: u8,
@@ -66,8 +68,8 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
     rounds: u64,
     /// Measure this protocol as well, in turns
-    #[arg(long, value_enum, value_name = "PROTOCOL")]
-    compare: Option<ProtocolName>,
+    #[arg(long, value_name = "NAME", value_parser = parse_protocol)]
+    compare: Option<Protocol>,
     /// Measure every row of the published table instead, in turns with `unreplicated`
     #[arg(long, conflicts_with_all = ["cluster", "compare", "protocol"])]
     suite: bool,
@@ -155,7 +157,7 @@ fn subjects(arguments: &Arguments) -> Vec<Subject> {
         return protocols.map(|protocol| Subject { protocol, ..one }).collect();
     }
     let row = |point: Point| {
-        [ProtocolName::Pbft, ProtocolName::Unreplicated].map(|protocol| Subject {
+        [Protocol::Pbft, Protocol::Unreplicated].map(|protocol| Subject {
             protocol,
             clients: point.load.0,
             outstanding: point.load.1,

@@ -6,7 +6,7 @@
 
 pub(super) mod cluster;
 
-use crate::commands::testnet::ProtocolName;
+use crate::commands::testnet::parse_protocol;
 use crate::commands::{gateway, kv, status};
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -14,7 +14,7 @@ use crate::prompt::{self, Line, Prompt};
 use crate::quit;
 use crate::service::Service;
 use bezant_gateway::redis::Server;
-use bezant_node::config::Testnet;
+use bezant_node::config::{Protocol, Testnet};
 use clap::{Parser, Subcommand};
 use cluster::DemoCluster;
 use serde_json::json;
@@ -32,9 +32,10 @@ pub(crate) struct Arguments {
     /// How many replicas: n tolerate (n - 1) / 3 liars [default: 4, or 1 if unreplicated]
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..=16))]
     replicas: Option<u8>,
-    /// The replication protocol
-    #[arg(long, value_enum, default_value_t)]
-    protocol: ProtocolName,
+    /// The replication protocol: pbft, quorum, zlight, chain, azyzzyva, aliph, unreplicated, or a list of parts such as
+    /// "zlight, chain, backup(pbft)"
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = parse_protocol)]
+    protocol: Protocol,
     /// Also serve Redis clients on this port of the loopback interface
     #[arg(long, value_name = "PORT")]
     redis: Option<u16>,
@@ -98,12 +99,12 @@ impl Shared {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result {
-    let default = if arguments.protocol == ProtocolName::Unreplicated { 1 } else { 4 };
+    let default = if arguments.protocol == Protocol::Unreplicated { 1 } else { 4 };
     let replicas = arguments.replicas.unwrap_or(default);
     let options = Testnet {
         replicas: usize::from(replicas),
         name: "demo".to_owned(),
-        protocol: arguments.protocol.into(),
+        protocol: arguments.protocol,
         ..Testnet::default()
     };
     let cluster = Shared(Arc::new(Mutex::new(DemoCluster::prepare(&std::env::temp_dir(), options)?)));
