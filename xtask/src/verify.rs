@@ -24,7 +24,7 @@ struct Step {
     run: fn(&mut Tally) -> Result<String>,
 }
 
-const STEPS: [Step; 18] = [
+const STEPS: [Step; 19] = [
     Step { name: "tools", run: |_| tools::all() },
     Step { name: "fmt", run: |_| quiet("fmt", &["fmt", "--all", "--check"]) },
     Step { name: "tidy", run: |_| tidy::check() },
@@ -43,6 +43,7 @@ const STEPS: [Step; 18] = [
     Step { name: "fuzz", run: |_| fuzz::run(FUZZ_SMOKE, None) },
     Step { name: "e2e-demo", run: |_| e2e::demo::run(&binary()) },
     Step { name: "e2e-cluster", run: |_| e2e::cluster::run(&binary()) },
+    Step { name: "e2e-aliph", run: |_| e2e::aliph::run(&binary()) },
 ];
 
 /// `cargo xtask verify`.

@@ -2,6 +2,7 @@
 //!
 //! They use the command line only, as docs/getting-started.md does, so that what a reader types is what is tested.
 
+pub(crate) mod aliph;
 pub(crate) mod cluster;
 pub(crate) mod demo;
 mod redis;
@@ -15,23 +16,22 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// An end-to-end test of a binary; it returns what it measured, in words.
+type Test = fn(&Path) -> Result<String>;
+
+const TESTS: [(&str, Test); 3] = [("demo", demo::run), ("cluster", cluster::run), ("aliph", aliph::run)];
+
 /// `cargo xtask e2e`.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let build = ["build", "--release", "--locked", "-p", "bezant"];
     logged("build", Duration::from_secs(20 * 60), &mut process::cargo(&build))?;
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let (demo, cluster) = match words.as_slice() {
-        [] => (true, true),
-        ["demo"] => (true, false),
-        ["cluster"] => (false, true),
-        _ => return Err(Failure::new("the end-to-end tests are `demo` and `cluster`")),
-    };
-    let binary = verify::binary();
-    if demo {
-        println!("demo: {}", demo::run(&binary)?);
+    if words.len() > 1 || words.iter().any(|word| TESTS.iter().all(|(name, _)| name != word)) {
+        return Err(Failure::new("the end-to-end tests are `demo`, `cluster` and `aliph`"));
     }
-    if cluster {
-        println!("cluster: {}", cluster::run(&binary)?);
+    let binary = verify::binary();
+    for (name, test) in TESTS.iter().filter(|(name, _)| words.is_empty() || words.contains(name)) {
+        println!("{name}: {}", test(&binary)?);
     }
     Ok(())
 }

@@ -130,7 +130,7 @@ impl Drop for Load {
 }
 
 /// A command as the protocol has it.
-fn encode(words: &[&str], out: &mut Vec<u8>) {
+pub(super) fn encode(words: &[&str], out: &mut Vec<u8>) {
     out.extend(format!("*{}\r\n", words.len()).bytes());
     for word in words {
         out.extend(format!("${}\r\n{word}\r\n", word.len()).bytes());

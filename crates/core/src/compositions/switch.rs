@@ -135,8 +135,19 @@ impl<S: Service> Composite<S> {
         }
     }
 
+    /// Why this replica leaves the instance that runs.
     fn reason(&self, instance: InstanceId) -> &'static str {
-        if instance.0 > self.instance.0 + 1 { "this replica was behind" } else { "a request was not served in time" }
+        if instance.0 > self.instance.0 + 1 {
+            return "this replica was behind";
+        }
+        let own = match self.running() {
+            Running::Backup(_) => "the backup had answered its requests",
+            Running::Quorum(quorum) => quorum.base.stop_reason(),
+            Running::ZLight(zlight) => zlight.base.stop_reason(),
+            Running::Chain(chain) => chain.base.stop_reason(),
+            Running::Opening(_) | Running::Unreplicated(_) => "",
+        };
+        if own.is_empty() { "the others had stopped" } else { own }
     }
 
     /// S4 is done: the instance runs.

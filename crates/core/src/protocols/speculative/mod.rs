@@ -60,6 +60,8 @@ pub(crate) struct Speculation<S> {
     init: (u64, Digest),
     checkpoints: Checkpoints,
     report: Option<Arc<Signed<AbortReport>>>,
+    /// Why this replica stopped, in words; empty before.
+    stop_reason: &'static str,
     /// Clients with a request that is logged and not executed yet.
     unexecuted: BTreeSet<crate::cluster::ClientId>,
     requests_logged: u64,
@@ -75,6 +77,7 @@ impl<S: Service> Speculation<S> {
             init,
             checkpoints: Checkpoints::default(),
             report: None,
+            stop_reason: "",
             unexecuted: BTreeSet::new(),
             requests_logged: 0,
         }
@@ -274,6 +277,12 @@ impl<S: Service> Speculation<S> {
         s.out.notify(Notice::Stopped { instance: self.instance, reason });
         self.checkpoints.cancel(s);
         self.report = Some(report);
+        self.stop_reason = reason;
+    }
+
+    /// Why this replica stopped, in words; empty before.
+    pub(crate) const fn stop_reason(&self) -> &'static str {
+        self.stop_reason
     }
 
     /// Hands the ledger on: nothing of this instance can speak any more.
