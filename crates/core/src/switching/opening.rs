@@ -81,7 +81,7 @@ impl Opening {
             }
             _ => None,
         };
-        Self { instance, history, shared, wanted, missing, transfer, fetched: None, turn: s.me.0.into() }
+        Self { instance, history, shared, wanted, missing, transfer, fetched: None, turn: 0 }
     }
 
     /// The history that this instance begins with.
@@ -93,7 +93,12 @@ impl Opening {
     pub(crate) fn ask<S: Service>(&mut self, s: &mut Surroundings<'_, S>) {
         let missing: Vec<Digest> =
             self.wanted.iter().filter(|(_, entry)| entry.is_none()).map(|(digest, _)| *digest).collect();
-        let holders: Vec<ReplicaId> = self.history.holders.iter().copied().filter(|id| *id != s.me).collect();
+        // The holders first; but who has opened the instance in the meantime has everything as well, and a holder may be
+        // down for good.
+        let mut holders: Vec<ReplicaId> = self.history.holders.iter().copied().filter(|id| *id != s.me).collect();
+        if self.turn > holders.len() || holders.is_empty() {
+            holders = s.cluster.replicas().filter(|id| *id != s.me).collect();
+        }
         // Each part goes to another holder; a holder that lies about what it has delays its share by one time-out.
         let share = missing.len().div_ceil(holders.len().max(1)).clamp(1, FETCH_MAX);
         for (number, part) in missing.chunks(share).enumerate() {

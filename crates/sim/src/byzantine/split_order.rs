@@ -32,7 +32,7 @@ impl SplitOrder {
             2 => lie.requests.reverse(),
             3 => drop(lie.requests.pop()),
             4 => lie.proposal.seed = Digest::of(Domain::Trace, &lie.proposal.seed.0),
-            5 => lie.proposal.time = lie.proposal.time + Duration(liar.rng.below(1 << 40)),
+            5 => lie.proposal.time += Duration(liar.rng.below(1 << 40)),
             6 => {
                 let requests = self.last.as_ref().map(|last| last.requests.clone());
                 lie.requests = requests.unwrap_or_default();

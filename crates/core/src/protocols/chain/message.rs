@@ -68,7 +68,7 @@ impl Wire for ChainMessage {
 impl ChainMessage {
     /// What the MAC of a replica at `place` for another covers: instance, positions, batch, and the history with it;
     /// the results as well if that replica executed them.
-    pub(super) fn statement(&self, topology: &Topology, place: usize) -> Vec<u8> {
+    pub fn statement(&self, topology: &Topology, place: usize) -> Vec<u8> {
         let results = if topology.is_last(place) { self.results } else { Digest::ZERO };
         let mut statement = Vec::with_capacity(113);
         statement.push(CHAIN);

@@ -48,4 +48,4 @@ pub(crate) mod topology;
 
 pub use message::{ChainMessage, ChainReply, ReplyStatement};
 pub(crate) use replica::Chain;
-pub(crate) use topology::Topology;
+pub use topology::Topology;

@@ -7,57 +7,58 @@ use core::ops::RangeInclusive;
 
 /// The chain of one instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Topology {
+pub struct Topology {
     head: ReplicaId,
     n: usize,
     f: usize,
 }
 
 impl Topology {
-    pub(crate) const fn new(cluster: &Cluster, head: ReplicaId) -> Self {
+    /// The chain that begins with this head.
+    pub const fn new(cluster: &Cluster, head: ReplicaId) -> Self {
         Self { head, n: cluster.n, f: cluster.f }
     }
 
     /// The place of a replica.
-    pub(crate) const fn place(&self, replica: ReplicaId) -> usize {
+    pub const fn place(&self, replica: ReplicaId) -> usize {
         (replica.0 as usize + self.n - self.head.0 as usize) % self.n
     }
 
     /// The replica at a place.
-    pub(crate) const fn at(&self, place: usize) -> ReplicaId {
+    pub const fn at(&self, place: usize) -> ReplicaId {
         ReplicaId(((self.head.0 as usize + place) % self.n) as u8)
     }
 
     /// The last place: the tail, which answers.
-    pub(crate) const fn tail(&self) -> usize {
+    pub const fn tail(&self) -> usize {
         self.n - 1
     }
 
     /// Succ(c): the places whose replicas check the client's MACs, 0 to f.
-    pub(crate) const fn client_receivers(&self) -> RangeInclusive<usize> {
+    pub const fn client_receivers(&self) -> RangeInclusive<usize> {
         0..=self.f
     }
 
     /// Whether the replica at this place executes before it passes on, and vouches to the client: 2f to 3f.
-    pub(crate) const fn is_last(&self, place: usize) -> bool {
+    pub const fn is_last(&self, place: usize) -> bool {
         place >= 2 * self.f
     }
 
     /// Succ(p) among replicas: the next f+1 places, or all that are left.
-    pub(crate) fn successors(&self, place: usize) -> RangeInclusive<usize> {
+    pub fn successors(&self, place: usize) -> RangeInclusive<usize> {
         let end = if self.is_last(place) { self.tail() } else { (place + self.f + 1).min(self.tail()) };
         place + 1..=end
     }
 
     /// Pred(q) among replicas: whose MACs the replica at place q checks.
-    pub(crate) fn predecessors(&self, place: usize) -> impl Iterator<Item = usize> + use<> {
+    pub fn predecessors(&self, place: usize) -> impl Iterator<Item = usize> + use<> {
         let topology = *self;
         (0..place).filter(move |earlier| topology.successors(*earlier).contains(&place))
     }
 
     /// The MACs that the link from a place to the next one carries, as (maker, receiver), in their order on the wire:
     /// the maker is at this place or before it, the receiver after it.
-    pub(crate) fn carried(&self, place: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+    pub fn carried(&self, place: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
         let topology = *self;
         (0..=place).flat_map(move |maker| {
             topology.successors(maker).filter(move |receiver| *receiver > place).map(move |receiver| (maker, receiver))
@@ -65,12 +66,12 @@ impl Topology {
     }
 
     /// How many MACs of a client travel with each of its requests on the link that leaves a place.
-    pub(crate) const fn client_tags(&self, place: usize) -> usize {
+    pub const fn client_tags(&self, place: usize) -> usize {
         self.f.saturating_sub(place)
     }
 
     /// How many MACs for the client travel with each request on the link that leaves a place.
-    pub(crate) const fn reply_tags(&self, place: usize) -> usize {
+    pub const fn reply_tags(&self, place: usize) -> usize {
         (place + 1).saturating_sub(2 * self.f)
     }
 }

@@ -396,7 +396,7 @@ fn a_new_view_moves_the_window_of_a_replica_that_fell_behind() {
     assert!(!net.said(r(3), "PREPARE").is_empty(), "it votes although its state is not there yet");
     let kept = net.hosts[3].replica.report().slots;
     let past = Position { sequence: Sequence(2), digest: Digest::ZERO };
-    net.forge(r(1), r(3), super::net::ordering(PbftMessage::Decided(past)));
+    net.forge(r(1), r(3), crate::testing::net::ordering(PbftMessage::Decided(past)));
     net.round();
     assert_eq!(net.hosts[3].replica.report().slots, kept, "more than a window ago: nothing of it is kept");
     net.lose(unreachable);
