@@ -320,6 +320,7 @@ impl<S: Service> Estate<S> {
         let version = self.versions.get(&sequence).expect("goes back to a version that is kept").clone();
         self.tentative = None;
         self.restore(&version)?;
+        assert_eq!(self.meta.position, sequence.0, "versions that are gone back to are named by their positions");
         self.meta.executed = sequence;
         self.meta.last = u64::MAX;
         self.since.clear();

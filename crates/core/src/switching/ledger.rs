@@ -33,6 +33,19 @@ impl<S: Service> Ledger<S> {
         }
     }
 
+    /// Executes up to a position, if it is ahead, and keeps a version of the state there.
+    pub fn catch_up_to(&mut self, cluster: &Cluster, position: u64) {
+        let Self { estate, log } = self;
+        let before = estate.executed().0;
+        if position <= before || position > log.length() {
+            return;
+        }
+        for logged in log.after(before).take((position - before) as usize) {
+            estate.execute_entry(cluster, logged, |_, _| ());
+        }
+        estate.checkpoint();
+    }
+
     /// Takes a checkpoint of the state as far as it is executed.
     pub fn checkpoint(&mut self) -> Boundary {
         let position = self.estate.executed().0;

@@ -61,7 +61,8 @@ impl Opening {
             .find(|&position| ledger.log.history_at(position) == history.history_at(position))
             // Who fetched a state above its anchor cannot go back below it.
             .filter(|&position| {
-                ledger.estate.executed().0 <= position || ledger.estate.version_before(Sequence(position)).is_some()
+                let version = ledger.estate.version_before(Sequence(position));
+                ledger.estate.executed().0 <= position || version.is_some_and(|version| version.0 >= own.position)
             });
         let from = shared.unwrap_or(history.anchor.position);
         let mut wanted: BTreeMap<Digest, Option<LogEntry>> =
@@ -197,6 +198,10 @@ impl Opening {
             new.push(entry.clone());
             ledger.log.push(entry);
         }
+        for boundary in &history.boundaries {
+            // All n may make it certain: then this replica needs a version of it like the others.
+            ledger.catch_up_to(s.cluster, boundary.position);
+        }
         ledger.catch_up(s.cluster, |_, _, _| ());
         if s.cluster.part(InstanceId(instance.0 - 1)) == Some(Part::Backup) {
             ledger.log.forget_bodies();
@@ -205,6 +210,7 @@ impl Opening {
             ledger.log.learn(*boundary);
         }
         assert_eq!(ledger.log.history(), history.history(), "the history is the one that was proved");
+        assert_eq!(ledger.estate.history(), history.history(), "the state is the history's");
         new
     }
 }
