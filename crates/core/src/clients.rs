@@ -237,14 +237,20 @@ impl ClientTable {
             let (bucket, piece) = ((number % BUCKETS) as usize, (number / BUCKETS) as usize);
             changes.entry(bucket).or_default().insert(piece, content);
         }
+        let mut loaded = Vec::new();
         for (number, changes) in changes {
-            let old = &self.buckets[number];
-            let new = Bucket::from_pages(number, &old.to_bytes(), changes)?;
-            for (client, session) in &old.sessions {
+            loaded.push((number, Bucket::from_pages(number, &self.buckets[number].to_bytes(), changes)?));
+        }
+        // Everything old goes before anything new comes: another history may have used the same number in another
+        // bucket.
+        for (number, _) in &loaded {
+            for (client, session) in &self.buckets[*number].sessions {
                 if let Some(usage) = self.usage.get_mut(&client.identity) {
                     usage.remove(session);
                 }
             }
+        }
+        for (number, new) in loaded {
             for (client, session) in &new.sessions {
                 self.usage.entry(client.identity).or_default().add(*client, session);
             }
@@ -425,6 +431,19 @@ mod tests {
         assert!(other.page_count() < version.page_count(), "the bucket shrank");
         copy.load(&mut version.changed(&other).into_iter()).unwrap();
         assert!(copy == before, "rolled back");
+    }
+
+    #[test]
+    fn a_table_of_another_history_becomes_the_one_whose_pages_it_loads() {
+        let (mut here, mut there) = (ClientTable::new(8), ClientTable::new(8));
+        // The same numbers, for sessions in other buckets.
+        for (number, session) in (1..).zip(0..6) {
+            here.record(client(1, session), entry(number, number, done("here")));
+            there.record(client(1, 5 - session), entry(number, number, done("there")));
+        }
+        let versions = [&mut here, &mut there].map(|table| checkpoint(table, &mut Tree::new()));
+        here.load(&mut versions[1].changed(&versions[0]).into_iter()).unwrap();
+        assert!(here == there, "nothing of the other history is left");
     }
 
     #[test]
