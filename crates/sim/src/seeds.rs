@@ -9,7 +9,8 @@ use crate::command::Arguments;
 use clap::Parser;
 
 /// All files, with their names.
-const FILES: &[(&str, &str)] = &[("pbft.txt", include_str!("../seeds/pbft.txt"))];
+const FILES: &[(&str, &str)] =
+    &[("abstract.txt", include_str!("../seeds/abstract.txt")), ("pbft.txt", include_str!("../seeds/pbft.txt"))];
 
 /// A run and why it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]

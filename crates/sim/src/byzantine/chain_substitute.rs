@@ -4,6 +4,7 @@
 //! same honest reports and another lie of its own, so that they begin with a history that its predecessors do not
 //! have.
 
+use super::split_order::forged;
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
 use bezant_core::auth::Signed;
@@ -25,8 +26,16 @@ pub(super) struct ChainSubstitute {
     stopped: InstanceId,
     /// The history that the places after it were made to begin the instance with, and have by now.
     fed: Option<(InstanceId, Digest)>,
+    /// What it passed on last: instance, next position, history.
+    passed: (InstanceId, u64, Digest),
     /// Other lies, per mille.
     often: u64,
+}
+
+/// The history with a batch.
+fn with_batch(history: Digest, message: &ChainMessage) -> Digest {
+    let entries = message.requests.iter().map(|request| LogEntry::new(message.proposal.clone(), request.clone()));
+    entries.fold(history, |history, entry| history.chain(entry.digest()))
 }
 
 /// This replica's own MACs, made anew for what the message says now. `None` where it is no place of a chain.
@@ -46,7 +55,7 @@ fn authenticate(liar: &Liar<'_>, message: &mut ChainMessage) -> Option<()> {
 impl ChainSubstitute {
     pub(super) fn new(rng: &mut Rng) -> Self {
         let often = *rng.pick(&[0, 100, 400]);
-        Self { heard: BTreeMap::new(), stopped: InstanceId(0), fed: None, often }
+        Self { heard: BTreeMap::new(), stopped: InstanceId(0), fed: None, passed: Default::default(), often }
     }
 
     /// Proves, to those after it, what one of the others reported.
@@ -78,15 +87,19 @@ impl ChainSubstitute {
         if let Some((instance, history)) = &mut self.fed
             && *instance == lie.instance
         {
-            let entries = lie.requests.iter().map(|request| LogEntry::new(lie.proposal.clone(), request.clone()));
-            *history = entries.fold(*history, |history, entry| history.chain(entry.digest()));
+            *history = with_batch(*history, &lie);
             lie.history = *history;
         } else if liar.rng.per_mille(self.often) {
-            match liar.rng.below(5) {
+            match liar.rng.below(6) {
                 0 => lie.history = Digest::of(Domain::Trace, &lie.history.0),
                 1 => lie.results = Digest::of(Domain::Trace, &lie.results.0),
                 2 => lie.first += 1,
                 3 => lie.requests.reverse(),
+                4 if self.passed.0 == lie.instance && self.passed.1 == lie.first => {
+                    // Requests of its own invention, and a history that fits.
+                    lie.requests = lie.requests.iter().map(forged).collect();
+                    lie.history = with_batch(self.passed.2, &lie);
+                }
                 _ => lie.proposal.seed = Digest::of(Domain::Trace, &lie.proposal.seed.0),
             }
         }
@@ -100,6 +113,7 @@ impl Behaviour for ChainSubstitute {
     fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
         if let Message::Chain(chain) = message {
             let lie = self.forward(liar, chain);
+            self.passed = (lie.instance, lie.first + lie.requests.len() as u64, lie.history);
             return liar.say(to, &Message::Chain(lie));
         }
         liar.say(to, message);

@@ -1,5 +1,5 @@
 //! A replica that says that it has stopped when nobody has asked it to, because of low load (K23), in every instance
-//! and again and again; or that never says it has.
+//! and again and again; or that never says it has. It also tells clients of instances that are not there yet.
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
@@ -37,6 +37,12 @@ impl Behaviour for FalseStop {
                 liar.say(to, &Message::Switch(Switch { instance: *instance, message }));
             }
             return;
+        }
+        if let Principal::Client(client) = to
+            && liar.rng.per_mille(self.often)
+        {
+            let instance = InstanceId(self.latest.0 + liar.rng.between(1, 9));
+            liar.say(to, &Message::Switch(Switch { instance, message: SwitchMessage::Active(client) }));
         }
         liar.say(to, message);
     }

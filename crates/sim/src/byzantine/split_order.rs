@@ -6,7 +6,7 @@ use crate::rng::Rng;
 use bezant_core::auth::Tag;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::{Duration, Principal};
-use bezant_core::message::Message;
+use bezant_core::message::{Message, Request};
 use bezant_core::protocols::zlight::Order;
 
 #[derive(Debug)]
@@ -19,6 +19,16 @@ pub(super) struct SplitOrder {
     last: Option<Order>,
 }
 
+/// What the client did not ask for, with its MACs.
+pub(super) fn forged(request: &Request) -> Request {
+    let mut operation = request.operation.to_vec();
+    operation.push(0);
+    let Request { instance, client, timestamp, read_only, .. } = *request;
+    let mut forged = Request::new(instance, client, timestamp, read_only, operation.into());
+    forged.authentication = request.authentication.clone();
+    forged
+}
+
 impl SplitOrder {
     pub(super) const fn new(rng: &mut Rng) -> Self {
         Self { second: rng.next(), often: rng.between(50, 700), last: None }
@@ -26,7 +36,7 @@ impl SplitOrder {
 
     fn other(&self, liar: &mut Liar<'_>, order: &Order) -> Option<Order> {
         let mut lie = order.clone();
-        match liar.rng.below(8) {
+        match liar.rng.below(9) {
             0 => return None,
             1 => lie.first += 1,
             2 => lie.requests.reverse(),
@@ -37,6 +47,7 @@ impl SplitOrder {
                 let requests = self.last.as_ref().map(|last| last.requests.clone());
                 lie.requests = requests.unwrap_or_default();
             }
+            7 => lie.requests = lie.requests.iter().map(forged).collect(),
             _ => {
                 // As if the clients had authenticated them for some only (K2).
                 let spoilt = Tag::from_bytes([0xee; 16]);
