@@ -25,6 +25,10 @@ use alloc::vec::Vec;
 /// Messages for instances that this replica has not opened yet.
 pub(super) const AHEAD_MAX: usize = 4_096;
 
+/// Those of one replica, or of one identity's clients: what somebody says about instances that will never be must not
+/// take the place of what others say about the next one.
+pub(super) const AHEAD_PER_SENDER_MAX: usize = 512;
+
 /// Status intervals between two questions whether this replica is behind.
 const HEARTBEAT_INTERVALS: u64 = 5;
 

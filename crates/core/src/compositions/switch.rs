@@ -1,7 +1,9 @@
 //! How a composition goes from one instance to the next: the handlers of steps S2 to S5 of [`crate::switching`].
 
 use super::Part;
-use super::composite::{AHEAD_MAX, BODIES_BYTES_MAX, Composite, LastSwitch, Running, each, waiting_clients};
+use super::composite::{
+    AHEAD_MAX, AHEAD_PER_SENDER_MAX, BODIES_BYTES_MAX, Composite, LastSwitch, Running, each, waiting_clients,
+};
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::{Checkpoint, Snapshot, TransferMessage, serve};
 use crate::cluster::{ClientId, InstanceId, ReplicaId, Sequence};
@@ -228,7 +230,12 @@ impl<S: Service> Composite<S> {
     }
 
     pub(super) fn keep_ahead(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
-        if self.ahead.len() >= AHEAD_MAX {
+        let speaker = |principal: Principal| match principal {
+            Principal::Replica(replica) => (Some(replica), None),
+            Principal::Client(client) => (None, Some(client.identity)),
+        };
+        let of_sender = self.ahead.iter().filter(|(sender, _)| speaker(*sender) == speaker(from)).count();
+        if self.ahead.len() >= AHEAD_MAX || of_sender >= AHEAD_PER_SENDER_MAX {
             return s.reject(from, Rejection::Overload);
         }
         self.ahead.push_back((from, message));
