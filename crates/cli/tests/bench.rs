@@ -44,3 +44,99 @@ fn too_many_requests_under_way_are_an_error_of_usage() {
     assert_eq!(outcome.code, Some(2));
     assert!(outcome.stderr.contains("at most 8192"), "{outcome:?}");
 }
+
+/// `bench compare` in a folder of its own, for its clusters and its results.
+fn compare(arguments: &[&str]) -> (Scratch, support::Outcome) {
+    let scratch = Scratch::new();
+    let (dir, out) = (scratch.join(""), scratch.join("out"));
+    let outcome = run(bezant(&["bench", "compare", "--dir", &dir, "--out", &out]).args(arguments), "");
+    (scratch, outcome)
+}
+
+fn read(scratch: &Scratch, name: &str) -> String {
+    std::fs::read_to_string(scratch.join("out") + "/" + name).unwrap()
+}
+
+#[test]
+fn a_comparison_has_ratios_data_a_picture_and_a_page() {
+    let (scratch, outcome) = compare(&[
+        "--protocols",
+        "unreplicated,pbft",
+        "--clients",
+        "1,3",
+        "--rounds",
+        "2",
+        "--seconds",
+        "0.2",
+        "--warmup",
+        "0.05",
+        "--json",
+    ]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let lines: Vec<Value> = outcome.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // Four metrics at two points for two protocols.
+    assert_eq!(lines.len(), 16, "{outcome:?}");
+    let pbft = lines.iter().find(|line| line["metric"] == "replica CPU µs/op" && line["protocol"] == "pbft").unwrap();
+    assert!(pbft["ratio"]["median"].as_f64().unwrap() > 1.0, "four replicas cost more than one: {pbft}");
+    assert_eq!((&pbft["divided_by"], &pbft["rounds"]), (&"unreplicated".into(), &2.into()));
+    let csv = read(&scratch, "custom.csv");
+    assert_eq!(csv.lines().count(), 1 + 2 * 2 * 2, "{csv}");
+    assert!(read(&scratch, "custom.svg").starts_with("<svg"));
+    let page = read(&scratch, "README.md");
+    assert!(page.contains("Rounds in turns: 2") && page.contains("| clients | unreplicated | pbft |"), "{page}");
+    // Nothing is left of the clusters.
+    assert_eq!(std::fs::read_dir(scratch.join("")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_replica_that_is_down_for_a_while_does_not_stop_the_others() {
+    for fault in ["stop", "kill"] {
+        let (scratch, outcome) = compare(&[
+            "--figure",
+            "figure-14",
+            "--protocols",
+            "pbft",
+            "--rounds",
+            "1",
+            "--scale",
+            "0.1",
+            "--fault",
+            fault,
+        ]);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        let csv = read(&scratch, "figure-14.csv");
+        let rows: Vec<Vec<&str>> = csv.lines().skip(1).map(|line| line.split(',').collect()).collect();
+        let events: Vec<_> = (0..rows.len()).filter(|row| rows[*row][5] == "1").collect();
+        let [gone, back] = events[..] else { panic!("two events: {csv}") };
+        let ops: u64 = rows[gone + 1..back].iter().map(|row| row[3].parse::<u64>().unwrap()).sum();
+        assert!(back - gone >= 9 && ops > 0, "three of four replicas answer for a second: {csv}");
+    }
+}
+
+#[test]
+fn bursts_send_exactly_their_requests() {
+    let (scratch, outcome) =
+        compare(&["--figure", "figure-15", "--protocols", "pbft,unreplicated", "--rounds", "1", "--scale", "0.005"]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let csv = read(&scratch, "figure-15.csv");
+    for protocol in ["pbft", "unreplicated"] {
+        let rows = csv.lines().map(|line| line.split(',').collect::<Vec<_>>()).filter(|row| row[1] == protocol);
+        let ops: u64 = rows.map(|row| row[3].parse::<u64>().unwrap()).sum();
+        assert_eq!(ops, 1050, "{csv}");
+    }
+}
+
+#[test]
+fn what_cannot_be_compared_is_an_error_of_usage() {
+    for (arguments, said) in [
+        (["--figure", "figure-99", "--rounds", "1"], "figure-99"),
+        (["--figure", "table-2", "--clients", "3"], "cannot be used with"),
+        (["--figure", "figure-14", "--protocols", "pbft,unreplicated"], "no replica that could be down"),
+        (["--protocols", "pbft,pbft", "--rounds", "1"], "there twice"),
+        (["--seconds", "0", "--rounds", "1"], "0.001"),
+    ] {
+        let outcome = run(bezant(&["bench", "compare"]).args(arguments), "");
+        assert_eq!(outcome.code, Some(2), "{outcome:?}");
+        assert!(outcome.stderr.contains(said), "{outcome:?}");
+    }
+}

@@ -85,20 +85,32 @@ pub struct Figures {
     pub signatures_per_op: f64,
     /// Calls of fsync of all replicas.
     pub fsyncs_per_op: f64,
+    /// Processor time of the replica that needs the most.
+    pub busiest_replica_cpu_us_per_op: f64,
+    /// Bytes of the replica that sends the most.
+    pub busiest_replica_bytes_out_per_op: f64,
 }
 
 fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
-/// The growth of a counter per executed request, summed over replicas. Each replica's counters are of one moment, so
-/// that it does not matter when exactly each was asked.
-fn per_operation(before: &[Usage], after: &[Usage], counter: impl Fn(&Usage) -> u64) -> f64 {
+/// The growth of a counter per executed request, of each replica. Its counters are of one moment, so that it does not
+/// matter when exactly each was asked.
+fn per_operation(before: &[Usage], after: &[Usage], counter: impl Fn(&Usage) -> u64) -> Vec<f64> {
     let of_one = |(before, after): (&Usage, &Usage)| {
         let executed = after.executed.saturating_sub(before.executed).max(1);
         counter(after).saturating_sub(counter(before)) as f64 / executed as f64
     };
-    rounded(before.iter().zip(after).map(of_one).sum())
+    before.iter().zip(after).map(of_one).collect()
+}
+
+fn sum(values: &[f64]) -> f64 {
+    rounded(values.iter().sum())
+}
+
+fn most(values: &[f64]) -> f64 {
+    rounded(values.iter().copied().fold(0.0, f64::max))
 }
 
 impl Figures {
@@ -106,6 +118,8 @@ impl Figures {
     pub fn new(settings: Settings, measured: &Measured, before: &[Usage], after: &[Usage]) -> Self {
         let Measured { elapsed, latencies, client_cpu, .. } = measured;
         let ops = latencies.count();
+        let cpu = per_operation(before, after, |usage| usage.cpu_us);
+        let bytes_out = per_operation(before, after, |usage| usage.bytes_out);
         Self {
             settings,
             seconds: rounded(elapsed.as_secs_f64()),
@@ -114,12 +128,14 @@ impl Figures {
             mean_us: rounded(latencies.mean()),
             p50_us: latencies.quantile(0.5),
             p99_us: latencies.quantile(0.99),
-            replica_cpu_us_per_op: per_operation(before, after, |usage| usage.cpu_us),
+            replica_cpu_us_per_op: sum(&cpu),
             client_cpu_us_per_op: rounded(client_cpu.as_secs_f64() * 1e6 / ops.max(1) as f64),
-            replica_bytes_out_per_op: per_operation(before, after, |usage| usage.bytes_out),
-            macs_per_op: per_operation(before, after, |usage| usage.macs),
-            signatures_per_op: per_operation(before, after, |usage| usage.signatures),
-            fsyncs_per_op: per_operation(before, after, |usage| usage.fsyncs),
+            replica_bytes_out_per_op: sum(&bytes_out),
+            macs_per_op: sum(&per_operation(before, after, |usage| usage.macs)),
+            signatures_per_op: sum(&per_operation(before, after, |usage| usage.signatures)),
+            fsyncs_per_op: sum(&per_operation(before, after, |usage| usage.fsyncs)),
+            busiest_replica_cpu_us_per_op: most(&cpu),
+            busiest_replica_bytes_out_per_op: most(&bytes_out),
         }
     }
 
@@ -129,6 +145,44 @@ impl Figures {
     /// Never: the fields are numbers and words.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("numbers and words")
+    }
+
+    /// The names of the fields, in the order of the JSON line.
+    pub const FIELDS: [&'static str; 24] = [
+        "protocol",
+        "n",
+        "f",
+        "clients",
+        "outstanding",
+        "request_bytes",
+        "reply_bytes",
+        "durability",
+        "channel",
+        "auth",
+        "seconds",
+        "ops",
+        "ops_per_s",
+        "mean_us",
+        "p50_us",
+        "p99_us",
+        "replica_cpu_us_per_op",
+        "client_cpu_us_per_op",
+        "replica_bytes_out_per_op",
+        "macs_per_op",
+        "signatures_per_op",
+        "fsyncs_per_op",
+        "busiest_replica_cpu_us_per_op",
+        "busiest_replica_bytes_out_per_op",
+    ];
+
+    /// The fields' values as text without quotes, in that order.
+    ///
+    /// # Panics
+    /// Never: the fields are those of the JSON object.
+    pub fn values(&self) -> Vec<String> {
+        let object = serde_json::to_value(self).expect("numbers and words");
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Self::FIELDS.iter().map(|field| text(&object[*field])).collect()
     }
 
     /// The head of the table.
@@ -191,11 +245,12 @@ mod tests {
     }
 
     #[test]
-    fn costs_are_per_operation_of_each_replica_and_summed() {
+    fn costs_are_per_operation_of_each_replica() {
         let before = [usage(100, 1000), usage(0, 0)];
         let after = [usage(200, 2000), usage(50, 100)];
-        assert_eq!(per_operation(&before, &after, |usage| usage.cpu_us), 12.0);
-        assert_eq!(per_operation(&before, &before, |usage| usage.cpu_us), 0.0);
+        assert_eq!(per_operation(&before, &after, |usage| usage.cpu_us), [10.0, 2.0]);
+        assert_eq!(per_operation(&before, &before, |usage| usage.cpu_us), [0.0, 0.0]);
+        assert_eq!((sum(&[10.0, 2.0]), most(&[10.0, 2.0])), (12.0, 10.0));
         assert_eq!(Usage::from_status(&json!({"hello": 1})), None);
     }
 
@@ -219,16 +274,14 @@ mod tests {
             client_cpu: Duration::ZERO,
             failures: 0,
             last_failure: None,
+            recorded: None,
         };
         let figures = Figures::new(settings, &measured, &[], &[]);
         let text = figures.to_json();
-        let names: Vec<_> = text.split('"').skip(1).step_by(2).collect();
-        let names: Vec<_> =
-            names.into_iter().filter(|name| !["pbft", "memory", "plain", "mac"].contains(name)).collect();
-        let agreed = "protocol, n, f, clients, outstanding, request_bytes, reply_bytes, durability, channel, auth, \
-            seconds, ops, ops_per_s, mean_us, p50_us, p99_us, replica_cpu_us_per_op, client_cpu_us_per_op, \
-            replica_bytes_out_per_op, macs_per_op, signatures_per_op, fsyncs_per_op";
-        assert_eq!(names.join(", "), agreed);
+        let names = text.split('"').skip(1).step_by(2);
+        let names: Vec<_> = names.filter(|name| !["pbft", "memory", "plain", "mac"].contains(name)).collect();
+        assert_eq!(names, Figures::FIELDS);
+        assert_eq!(figures.values()[..4], ["pbft", "4", "1", "20"]);
         assert_eq!(figures.row().len(), Figures::HEAD.len());
     }
 }

@@ -6,11 +6,17 @@
 //! | how are latencies kept? | [`histogram`] |
 //! | what did it cost per operation, and how is it shown? | [`figures`] |
 //! | which settings does the published table have? | [`suite`] |
+//! | how do protocols compare, and what did the papers find? | [`compare`] |
+//! | how far apart are repeated measurements? | [`spread`] |
+//! | how is a curve drawn? | [`chart`] |
 //!
 //! Starting a cluster and asking its replicas for their counters is the caller's: `bezant bench`. The figures, and how
 //! to read them, are in `docs/benchmarks.md`.
 
+pub mod chart;
+pub mod compare;
 pub mod figures;
 pub mod histogram;
 pub mod load;
+pub mod spread;
 pub mod suite;

@@ -14,7 +14,7 @@ const MACHINE_PATHS: [&str; 4] =
 
 /// Written by programs; their lines are as long as they are.
 fn is_generated(path: &str, text: &str) -> bool {
-    const ENDINGS: [&str; 4] = [".lock", ".snap", ".svg", ".json"];
+    const ENDINGS: [&str; 5] = [".csv", ".lock", ".snap", ".svg", ".json"];
     ENDINGS.iter().any(|ending| path.ends_with(ending))
         || path.starts_with("fuzz/seeds/")
         || (path.ends_with(".md") && text.contains("<!-- Written from "))

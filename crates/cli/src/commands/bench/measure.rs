@@ -10,7 +10,8 @@ use crate::quit;
 use bezant_core::cluster::ClientAuth;
 use bezant_node::config::{Channel, ClusterConfig, Protocol, ServiceKind, Testnet};
 use bezant_perf::figures::{Figures, Settings, Usage};
-use bezant_perf::load::{Load, Workload};
+use bezant_perf::load::{Load, Measured, Workload};
+use clap::ValueEnum;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,12 +41,13 @@ impl fmt::Display for Subject {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { clients, outstanding, request_bytes, reply_bytes, .. } = self;
         write!(out, "{} {clients}×{outstanding} {request_bytes}/{reply_bytes} bytes", self.protocol)?;
-        write!(out, " {:?} {:?} {:?}", self.durability, self.channel, self.auth)
+        write!(out, " {} {} {}", name(self.durability), name(self.channel), name(self.auth))
     }
 }
 
 impl Subject {
-    const fn replicas(&self) -> (usize, usize) {
+    /// How many replicas there are, and how many of them may be faulty.
+    pub(super) const fn replicas(&self) -> (usize, usize) {
         match self.protocol {
             Protocol::Unreplicated => (1, 0),
             _ => (3 * self.f as usize + 1, self.f as usize),
@@ -77,6 +79,11 @@ impl Subject {
             },
         }
     }
+}
+
+/// The word of the command line for a protocol, durability, channel or kind of authentication.
+pub(super) fn name(value: impl ValueEnum) -> String {
+    value.to_possible_value().expect("no value is hidden").get_name().to_owned()
 }
 
 /// The cluster that was started, if one is running: a signal may end it at any time.
@@ -114,6 +121,11 @@ impl Running {
     fn check_alive(&self) -> Result {
         self.lock().as_mut().map_or(Ok(()), DemoCluster::check_alive)
     }
+
+    /// Does something to the cluster that runs.
+    pub(super) fn with<T>(&self, act: impl FnOnce(&mut DemoCluster) -> Result<T>) -> Result<T> {
+        self.lock().as_mut().map_or_else(|| Err(Failure::failed("interrupted.")), act)
+    }
 }
 
 /// What all measurements have in common.
@@ -128,6 +140,11 @@ pub(super) struct Bench {
 impl Bench {
     /// Measures a cluster that is started for it.
     pub(super) fn measure_own(&self, subject: &Subject) -> Result<Figures> {
+        self.with_own(subject, |file| self.measure_at(subject, file, None))
+    }
+
+    /// Starts a cluster, does something with its file, and removes it.
+    pub(super) fn with_own<T>(&self, subject: &Subject, act: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
         let (replicas, f) = subject.replicas();
         let options = Testnet {
             replicas,
@@ -141,7 +158,7 @@ impl Bench {
             ..Testnet::default()
         };
         self.running.prepare(&self.parent, options)?;
-        let outcome = self.start().and_then(|file| self.measure_at(subject, &file, None));
+        let outcome = self.start().and_then(|file| act(&file));
         // A replica that has ended says why better than those who waited for it.
         let alive = self.running.check_alive();
         self.running.stop();
@@ -149,11 +166,7 @@ impl Bench {
     }
 
     fn start(&self) -> Result<PathBuf> {
-        let gone = || Failure::failed("interrupted.");
-        let mut guard = self.running.lock();
-        let cluster = guard.as_mut().ok_or_else(gone)?;
-        let (file, addresses) = (cluster.file(), cluster.start_all()?);
-        drop(guard);
+        let (file, addresses) = self.running.with(|cluster| Ok((cluster.file(), cluster.start_all()?)))?;
         for (replica, address) in addresses {
             wait_until_up(replica, address, || self.running.check_alive())?;
         }
@@ -163,28 +176,30 @@ impl Bench {
     /// Measures a cluster that is running.
     pub(super) fn measure_at(&self, subject: &Subject, file: &Path, key: Option<&Path>) -> Result<Figures> {
         let config = ClusterConfig::load(file).map_err(Failure::usage)?;
-        let key = key.map_or_else(|| file.with_file_name("client.key"), Path::to_owned);
-        let options = files::client_options(&config, &key, subject.clients, subject.outstanding)?;
         let members = files::members(&config)?;
-        let workload = Workload { request_bytes: subject.request_bytes, reply_bytes: subject.reply_bytes };
-        let system = |error: std::io::Error| Failure::failed(format!("the load: {error}."));
-        let mut load = Load::start(options, workload).map_err(system)?;
-        self.connect(&load)?;
+        let workload = Workload::steady(subject.request_bytes, subject.reply_bytes);
+        let mut load = self.load(subject, file, key, &workload)?;
         thread::sleep(self.warmup);
         let before = usages(&members)?;
         load.measure();
         thread::sleep(self.seconds);
         let interval = load.pause();
         let after = usages(&members)?;
-        let measured = load.stop(interval).map_err(system)?;
-        if measured.failures > 0 {
-            let last = measured.last_failure.unwrap_or_default();
-            return Err(Failure::failed(format!("{} requests failed; the last: {last}.", measured.failures)));
-        }
+        let measured = checked(load.stop(interval))?;
         if measured.latencies.count() == 0 {
             return Err(Failure::failed("no request was answered in time. Are all replicas there?"));
         }
         Ok(Figures::new(subject.settings(&config, members.len()), &measured, &before, &after))
+    }
+
+    /// Load on a cluster that is running, once every connection is made.
+    pub(super) fn load(&self, subject: &Subject, file: &Path, key: Option<&Path>, workload: &Workload) -> Result<Load> {
+        let config = ClusterConfig::load(file).map_err(Failure::usage)?;
+        let key = key.map_or_else(|| file.with_file_name("client.key"), Path::to_owned);
+        let options = files::client_options(&config, &key, subject.clients, subject.outstanding)?;
+        let load = Load::start(options, workload).map_err(|error| Failure::failed(format!("the load: {error}.")))?;
+        self.connect(&load)?;
+        Ok(load)
     }
 
     /// Waits until every connection is made, and the first answers came.
@@ -202,6 +217,15 @@ impl Bench {
             self.running.check_alive()?;
             thread::sleep(CONNECT_POLL);
         }
+    }
+}
+
+/// What the clients saw, if it was what they asked for.
+pub(super) fn checked(measured: std::io::Result<Measured>) -> Result<Measured> {
+    let measured = measured.map_err(|error| Failure::failed(format!("the load: {error}.")))?;
+    match &measured.last_failure {
+        Some(last) => Err(Failure::failed(format!("{} requests failed; the last: {last}.", measured.failures))),
+        None => Ok(measured),
     }
 }
 

@@ -4,6 +4,8 @@
 //! service. The load comes from this process. Rounds and protocols take turns, so that a machine that gets slower for
 //! a while does not favour one of them.
 
+mod compare;
+mod course;
 mod measure;
 
 use super::testnet::{AuthName, ChannelName, DurabilityName, parse_protocol};
@@ -26,10 +28,13 @@ const SESSIONS_MAX: u64 = 8192;
 /// Starts a cluster of its own on this machine, one process per replica, and keeps a fixed number of requests under
 /// way. Progress goes to standard error, results to standard output.
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:\n  bezant bench --auth mac --clients 20 --outstanding 10 --compare unreplicated\n  \
     bezant bench --suite --json > figures.jsonl\n\nMemory and plain, the defaults here, are for measuring the protocol \
     alone:\na cluster in earnest runs with --durability sync --channel tls.")]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// The replication protocol: pbft, quorum, zlight, chain, azyzzyva, aliph, unreplicated, or a list of parts such as
     /// "zlight, chain, backup(pbft)"
     #[arg(long, value_name = "NAME", default_value_t, value_parser = parse_protocol)]
@@ -87,8 +92,16 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+#[derive(clap::Subcommand)]
+enum Command {
+    Compare(Box<compare::Arguments>),
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result {
+    if let Some(Command::Compare(arguments)) = &arguments.command {
+        return compare::run(arguments);
+    }
     let subjects = subjects(arguments);
     if let Some(subject) = subjects.iter().find(|subject| (subject.clients * subject.outstanding) as u64 > SESSIONS_MAX)
     {

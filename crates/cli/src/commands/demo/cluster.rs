@@ -8,6 +8,7 @@ use crate::failure::{Failure, Result};
 use crate::files;
 use crate::service::Service;
 use bezant_node::config::{self, ClusterConfig, Testnet};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -109,6 +110,25 @@ impl DemoCluster {
         // It cannot have ended unseen: then killing would be an error, and the state is the wanted one.
         let _ = child.kill();
         child.wait().map(drop).map_err(|error| Failure::failed(format!("replica {replica}: {error}")))
+    }
+
+    /// Lets a replica's process stand still, as if its machine did.
+    pub(in crate::commands) fn pause(&mut self, replica: u8) -> Result {
+        self.signal(replica, Signal::STOP)
+    }
+
+    /// Lets it go on.
+    pub(in crate::commands) fn resume(&mut self, replica: u8) -> Result {
+        self.signal(replica, Signal::CONT)
+    }
+
+    /// Nobody has waited for the process, so that its id is no other's.
+    fn signal(&mut self, replica: u8, signal: Signal) -> Result {
+        let Some(child) = self.slot(replica)? else {
+            return Err(Failure::failed(format!("replica {replica} is not running.")));
+        };
+        let sent = kill_process(Pid::from_child(child), signal);
+        sent.map_err(|error| Failure::failed(format!("replica {replica}: {error}.")))
     }
 
     /// Starts a replica that was killed, or kills and starts it. Returns where it can be asked how it is.

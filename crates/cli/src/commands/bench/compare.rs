@@ -1,0 +1,441 @@
+//! `bezant bench compare`: protocols in turns, ratios with their spread, and the figures of the papers again.
+
+use super::SESSIONS_MAX;
+use super::course::Fault;
+use super::measure::{Bench, Running, Subject, name};
+use crate::commands::testnet::{AuthName, ChannelName, DurabilityName, parse_protocol};
+use crate::failure::{Failure, Result};
+use crate::{output, quit};
+use bezant_node::config::Protocol;
+use bezant_perf::chart;
+use bezant_perf::compare::claim::Measured;
+use bezant_perf::compare::course::{Course, Event};
+use bezant_perf::compare::page::{self, How};
+use bezant_perf::compare::summary::{Line, lines};
+use bezant_perf::compare::sweep::{Axis, Measurement, Point, Sweep};
+use bezant_perf::compare::{Experiment, Kind, course, picture, presets, sweep};
+use bezant_perf::figures::Figures;
+use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Every figure.
+const ALL: &str = "all";
+/// With more processes than this wanting to run beforehand, what is measured is the others.
+const LOAD_AVERAGE_MAX: f64 = 1.0;
+/// The name of an experiment from the command line.
+const CUSTOM: &str = "custom";
+
+/// Compare protocols, in turns on this machine
+///
+/// In every round each point is measured with one protocol after the other, each on a cluster of its own. Printed are
+/// the median over the rounds, the quartiles, and what each value is divided by that of the first protocol in the same
+/// round. Progress goes to standard error.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  bezant bench compare --protocols pbft,unreplicated --clients 1,10,40\n  \
+    bezant bench compare --figure table-2 --rounds 10\n  \
+    bezant bench compare --figure all --out docs/reproduction")]
+pub(super) struct Arguments {
+    /// Measure these figures of the paper, or all
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = figures(),
+        conflicts_with_all = ["clients", "f", "request", "reply"])]
+    figure: Vec<String>,
+    /// The protocols; the others are divided by the first [default: those of the figure, or pbft,unreplicated]
+    #[arg(long, value_name = "PROTOCOL", value_delimiter = ',', value_parser = parse_protocol)]
+    protocols: Vec<Protocol>,
+    /// How many clients, each with one request under way
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 10, 40],
+        value_parser = clap::value_parser!(u64).range(1..=SESSIONS_MAX))]
+    clients: Vec<u64>,
+    /// How many replicas may lie or crash: there are 3 f + 1
+    #[arg(long, value_delimiter = ',', default_values_t = [1], value_parser = clap::value_parser!(u8).range(0..=10))]
+    f: Vec<u8>,
+    /// Bytes of an operation
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = [8],
+        value_parser = clap::value_parser!(u32).range(8..=1 << 20))]
+    request: Vec<u32>,
+    /// Bytes of a result
+    #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = clap::value_parser!(u32).range(0..=1 << 16))]
+    reply: u32,
+    /// How often everything is measured
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    rounds: u64,
+    /// How long to measure each time
+    #[arg(long, default_value_t = 1.0, value_parser = seconds)]
+    seconds: f64,
+    /// How long to run before that
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.5, value_parser = seconds)]
+    warmup: f64,
+    /// Make what happens over time longer or shorter by this factor
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
+    scale: f64,
+    /// In which way a replica is down, where a figure has one down
+    #[arg(long, value_enum, default_value_t)]
+    fault: Fault,
+    /// What is on the disk before a replica speaks
+    #[arg(long, value_enum, default_value_t = DurabilityName::Memory)]
+    durability: DurabilityName,
+    /// How links are protected
+    #[arg(long, value_enum, default_value_t = ChannelName::Plain)]
+    channel: ChannelName,
+    /// How clients prove who they are
+    #[arg(long, value_enum, default_value_t = AuthName::Mac)]
+    auth: AuthName,
+    /// Write every measurement (CSV), a picture (SVG) and a section of README.md there, after every round
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Where the folders of the started clusters are made [default: the system's place for temporary files]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Print one JSON object for each value
+    #[arg(long)]
+    json: bool,
+}
+
+fn figures() -> PossibleValuesParser {
+    PossibleValuesParser::new(std::iter::once(ALL).chain(presets::NAMES))
+}
+
+fn number(text: &str, most: f64) -> std::result::Result<f64, String> {
+    let number = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.001..=most).contains(&number) { Ok(number) } else { Err(format!("it must be from 0.001 to {most}")) }
+}
+
+fn seconds(text: &str) -> std::result::Result<f64, String> {
+    number(text, 3600.0)
+}
+
+fn factor(text: &str) -> std::result::Result<f64, String> {
+    number(text, 100.0)
+}
+
+/// Runs the command.
+pub(super) fn run(arguments: &Arguments) -> Result {
+    let experiments = experiments(arguments)?;
+    if let Some(out) = &arguments.out {
+        fs::create_dir_all(out).map_err(|error| cannot_write(out, &error))?;
+    }
+    let running = Running::default();
+    let for_signals = running.clone();
+    quit::on_request(move || for_signals.exit())?;
+    let bench = Bench {
+        parent: arguments.dir.clone().unwrap_or_else(std::env::temp_dir),
+        warmup: Duration::from_secs_f64(arguments.warmup),
+        seconds: Duration::from_secs_f64(arguments.seconds),
+        running,
+    };
+    let mut failed = 0;
+    for (experiment, protocols) in &experiments {
+        let mut comparison = Comparison::new(arguments, &bench, experiment, protocols);
+        for round in 1..=arguments.rounds as usize {
+            comparison.measure(round);
+            comparison.publish()?;
+        }
+        comparison.print()?;
+        failed += comparison.failed;
+    }
+    if failed == 0 { Ok(()) } else { Err(Failure::failed(format!("{failed} measurements failed; see above."))) }
+}
+
+/// What to measure, and the protocols of each.
+fn experiments(arguments: &Arguments) -> Result<Vec<(Experiment, Vec<Protocol>)>> {
+    let chosen: BTreeSet<_> = arguments.figure.iter().map(String::as_str).collect();
+    let mut experiments: Vec<_> = match chosen.is_empty() {
+        true => vec![custom(arguments)],
+        false => presets::all(),
+    };
+    experiments.retain(|it| chosen.is_empty() || chosen.contains(ALL) || chosen.contains(&*it.name));
+    let complete = |mut experiment: Experiment| {
+        if !arguments.protocols.is_empty() {
+            experiment.protocols = arguments.protocols.iter().map(|protocol| protocol.to_string()).collect();
+        }
+        if let Kind::Course(course) = experiment.kind {
+            experiment.kind = Kind::Course(course.scaled(arguments.scale));
+        }
+        let protocols: Vec<_> = experiment.protocols.iter().map(|name| protocol(name)).collect::<Result<_>>()?;
+        check(&experiment, &protocols)?;
+        Ok((experiment, protocols))
+    };
+    experiments.into_iter().map(complete).collect()
+}
+
+fn protocol(name: &str) -> Result<Protocol> {
+    let unknown = |_| Failure::usage(format!("there is no protocol `{name}`: choose others with --protocols."));
+    parse_protocol(name).map_err(unknown)
+}
+
+fn check(experiment: &Experiment, protocols: &[Protocol]) -> Result {
+    if BTreeSet::from_iter(&experiment.protocols).len() < experiment.protocols.len() {
+        return Err(Failure::usage("a protocol is there twice."));
+    }
+    let outage = matches!(&experiment.kind, Kind::Course(Course { event: Event::Outage { .. }, .. }));
+    if outage && protocols.contains(&Protocol::Unreplicated) {
+        return Err(Failure::usage("unreplicated has no replica that could be down: choose others with --protocols."));
+    }
+    Ok(())
+}
+
+/// The experiment that the other arguments describe. What there is most to choose from is its axis.
+fn custom(arguments: &Arguments) -> Experiment {
+    let reply_bytes = arguments.reply as usize;
+    let mut points = Vec::new();
+    for &f in &arguments.f {
+        for &request in &arguments.request {
+            let request_bytes = request as usize;
+            points.extend(arguments.clients.iter().map(|&clients| Point {
+                f,
+                clients: clients as usize,
+                request_bytes,
+                reply_bytes,
+            }));
+        }
+    }
+    let axis = match (arguments.clients.len(), arguments.request.len(), arguments.f.len()) {
+        (1, 2.., _) => Axis::RequestBytes,
+        (1, _, 2..) => Axis::Faults,
+        _ => Axis::Clients,
+    };
+    Experiment {
+        name: CUSTOM.to_owned(),
+        title: "Protocols compared".to_owned(),
+        protocols: [Protocol::Pbft, Protocol::Unreplicated].map(|protocol| protocol.to_string()).to_vec(),
+        kind: Kind::Sweep(Sweep { points, axis, metrics: presets::THROUGHPUT_AND_LATENCY.to_vec() }),
+        claims: Vec::new(),
+        source: "",
+        differences: String::new(),
+    }
+}
+
+/// One experiment under way.
+struct Comparison<'a> {
+    arguments: &'a Arguments,
+    bench: &'a Bench,
+    experiment: &'a Experiment,
+    protocols: &'a [Protocol],
+    measured: Measured,
+    /// How busy the machine was before.
+    load_average: Option<f64>,
+    done: usize,
+    failed: usize,
+}
+
+impl<'a> Comparison<'a> {
+    fn new(arguments: &'a Arguments, bench: &'a Bench, experiment: &'a Experiment, protocols: &'a [Protocol]) -> Self {
+        let measured = match &experiment.kind {
+            Kind::Sweep(_) => Measured::Sweep(sweep::Results::default()),
+            Kind::Course(_) => Measured::Course(course::Results::default()),
+        };
+        let load_average = load_average();
+        if let Some(load) = load_average.filter(|load| *load > LOAD_AVERAGE_MAX) {
+            eprintln!(
+                "[{}] others keep this machine busy (load {load}): trust the ratios of CPU alone",
+                experiment.name
+            );
+        }
+        Self { arguments, bench, experiment, protocols, measured, load_average, done: 0, failed: 0 }
+    }
+
+    /// Every point with every protocol, in turns. A measurement that fails is missing; the others go on.
+    fn measure(&mut self, round: usize) {
+        let experiment = self.experiment;
+        match &experiment.kind {
+            Kind::Sweep(sweep) => sweep.points.iter().for_each(|point| self.measure_point(round, point)),
+            Kind::Course(course) => self.measure_course(round, course),
+        }
+    }
+
+    fn measure_point(&mut self, round: usize, point: &Point) {
+        for &protocol in self.protocols {
+            let subject = self.subject(protocol, point);
+            let outcome = self.bench.measure_own(&subject);
+            let what = format!("{}, {point}", protocol.to_string());
+            let told = |it: &Figures| format!("{:.0} op/s, p50 {} µs", it.ops_per_s, it.p50_us);
+            let Some(figures) = self.tell(&what, outcome, told) else { continue };
+            if let Measured::Sweep(results) = &mut self.measured {
+                let (protocol, point) = (protocol.to_string(), *point);
+                results.measurements.push(Measurement { round, protocol, point, figures });
+            }
+        }
+    }
+
+    fn measure_course(&mut self, round: usize, course: &Course) {
+        let request_bytes = course.request_bytes.first().copied().unwrap_or_default();
+        let point = Point { f: course.f, clients: course.clients(), request_bytes, reply_bytes: course.reply_bytes };
+        for &protocol in self.protocols {
+            let subject = self.subject(protocol, &point);
+            let outcome = self.bench.follow(&subject, course, self.arguments.fault);
+            let told = |timeline: &course::Timeline| {
+                let ops: u64 = timeline.buckets.iter().sum();
+                format!("{ops} operations in {:.1} s", timeline.total.as_secs_f64())
+            };
+            let Some(timeline) = self.tell(&protocol.to_string(), outcome, told) else { continue };
+            if let Measured::Course(results) = &mut self.measured {
+                results.timelines.push(course::Timeline { round, ..timeline });
+            }
+        }
+    }
+
+    fn subject(&self, protocol: Protocol, point: &Point) -> Subject {
+        Subject {
+            protocol,
+            f: point.f,
+            clients: point.clients,
+            outstanding: 1,
+            request_bytes: point.request_bytes,
+            reply_bytes: point.reply_bytes,
+            durability: self.arguments.durability,
+            channel: self.arguments.channel,
+            auth: self.arguments.auth,
+        }
+    }
+
+    /// Says on standard error what came of it.
+    fn tell<T>(&mut self, what: &str, outcome: Result<T>, told: impl Fn(&T) -> String) -> Option<T> {
+        self.done += 1;
+        let of_one_round = match &self.experiment.kind {
+            Kind::Sweep(sweep) => sweep.points.len() * self.protocols.len(),
+            Kind::Course(_) => self.protocols.len(),
+        };
+        let total = of_one_round * self.arguments.rounds as usize;
+        let place = format!("[{} {}/{total}] {what}:", self.experiment.name, self.done);
+        match outcome {
+            Ok(value) => {
+                eprintln!("{place} {}", told(&value));
+                Some(value)
+            }
+            Err(failure) => {
+                self.failed += 1;
+                eprintln!("{place} failed");
+                failure.report();
+                None
+            }
+        }
+    }
+
+    /// Writes what is known so far.
+    fn publish(&self) -> Result {
+        let Some(out) = &self.arguments.out else { return Ok(()) };
+        let (experiment, name) = (self.experiment, &self.experiment.name);
+        let csv = match &self.measured {
+            Measured::Sweep(results) => results.to_csv(),
+            Measured::Course(results) => results.to_csv(),
+        };
+        let picture = chart::svg(&picture::chart(experiment, &self.measured))
+            .map_err(|error| Failure::failed(format!("the picture of {name}: {error}.")))?;
+        let path = out.join(page::NAME);
+        let old = match fs::read_to_string(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Failure::failed(format!("cannot read {}: {error}.", path.display())));
+            }
+            old => old.unwrap_or_default(),
+        };
+        let section = page::section(experiment, &self.measured, &self.how());
+        write(&out.join(format!("{name}.csv")), &csv)?;
+        write(&out.join(format!("{name}.svg")), &picture)?;
+        write(&path, &page::with_section(&old, experiment, &section))
+    }
+
+    /// On standard output.
+    fn print(&self) -> Result {
+        let lines = lines(self.experiment, &self.measured);
+        if self.arguments.json {
+            let print = |line: &Line| output::line(serde_json::to_string(line).expect("numbers and words"));
+            return lines.iter().try_for_each(print);
+        }
+        let head = ["where", "protocol", "what", "median [quartiles]", "divided by", "ratio [quartiles]"];
+        let row = |line: &Line| {
+            let at = line.at.map_or_else(String::new, |at| format!("{}, {} = {at}", line.panel, line.axis));
+            let ratio = line.ratio.map_or_else(String::new, |ratio| format!("{ratio:.3}"));
+            let value = if line.value.median < 100.0 { line.value.to_string() } else { format!("{:.0}", line.value) };
+            vec![at, line.protocol.clone(), line.metric.to_owned(), value, line.divided_by.clone(), ratio]
+        };
+        let head = head.map(str::to_owned).to_vec();
+        let rows: Vec<_> = std::iter::once(head).chain(lines.iter().map(row)).collect();
+        println!("{}", self.experiment.title);
+        print!("{}", output::table(&rows));
+        Ok(())
+    }
+
+    /// The command that repeats it, and the settings.
+    fn how(&self) -> How {
+        let Arguments { rounds, seconds, warmup, scale, durability, channel, auth, .. } = self.arguments;
+        let which = match self.arguments.figure.is_empty() {
+            true => custom_arguments(self.arguments),
+            false => format!("--figure {}", self.experiment.name),
+        };
+        let mut command = format!("bezant bench compare {which} --rounds {rounds}");
+        if !self.arguments.protocols.is_empty() {
+            command += &format!(" --protocols {}", self.experiment.protocols.join(","));
+        }
+        let mut settings = format!("Rounds in turns: {rounds}");
+        match &self.experiment.kind {
+            Kind::Sweep(_) => {
+                command += &format!(" --seconds {seconds} --warmup {warmup}");
+                settings += &format!("; {seconds} s each after {warmup} s of warm-up");
+            }
+            Kind::Course(course) => {
+                command += &format!(" --scale {scale}");
+                if let Event::Outage { .. } = course.event {
+                    command += &format!(" --fault {}", name(self.arguments.fault));
+                }
+                settings += &format!("; {}", told(course, self.arguments.fault));
+            }
+        }
+        let (durability, channel, auth) = (name(*durability), name(*channel), name(*auth));
+        for (flag, value, default) in
+            [("durability", &durability, "memory"), ("channel", &channel, "plain"), ("auth", &auth, "mac")]
+        {
+            if value != default {
+                command += &format!(" --{flag} {value}");
+            }
+        }
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        settings += &format!("; {durability}, {channel}, {auth}; all on one machine with {cores} cores");
+        settings += &self.load_average.map_or(".".to_owned(), |load| format!(", its load before: {load}."));
+        How { command, settings, failed: self.failed }
+    }
+}
+
+/// Processes that wanted to run in the last minute; `None` where the system does not tell.
+fn load_average() -> Option<f64> {
+    fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
+}
+
+/// What describes an experiment that is none of the figures.
+fn custom_arguments(arguments: &Arguments) -> String {
+    fn list<T: ToString>(values: &[T]) -> String {
+        values.iter().map(T::to_string).collect::<Vec<_>>().join(",")
+    }
+    let Arguments { clients, f, request, reply, .. } = arguments;
+    format!("--clients {} --f {} --request {} --reply {reply}", list(clients), list(f), list(request))
+}
+
+/// What happens, in words.
+fn told(course: &Course, fault: Fault) -> String {
+    match &course.event {
+        Event::Outage { clients, before, down, after } => {
+            let [before, down, after] = [before, down, after].map(Duration::as_secs_f64);
+            let way = match fault {
+                Fault::Stop => "stopped and continued",
+                Fault::Kill => "killed and started again",
+            };
+            format!("clients: {clients}; the last replica is {way}: {before} s before, {down} s down, {after} s after")
+        }
+        Event::Bursts(bursts) => {
+            let bursts: Vec<_> = bursts.iter().map(|it| format!("{} × {}", it.clients, it.operations)).collect();
+            let sizes: Vec<_> = course.request_bytes.iter().map(ToString::to_string).collect();
+            format!("clients × requests of all: {}; bytes of a request: {}", bursts.join(", "), sizes.join(", "))
+        }
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result {
+    fs::write(path, text).map_err(|error| cannot_write(path, &error))
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::failed(format!("cannot write {}: {error}.", path.display()))
+}

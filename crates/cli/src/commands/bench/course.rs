@@ -1,0 +1,127 @@
+//! One timeline: a cluster, load on it, and something that happens meanwhile.
+
+use super::measure::{Bench, Subject, checked};
+use crate::admin;
+use crate::commands::demo::cluster::wait_until_up;
+use crate::failure::{Failure, Result};
+use crate::files;
+use bezant_node::config::ClusterConfig;
+use bezant_perf::compare::course::{BUCKET, Course, Event, Timeline};
+use bezant_perf::load::{Load, Workload};
+use clap::ValueEnum;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long all bursts together may take.
+const BURSTS_MAX: Duration = Duration::from_secs(600);
+
+/// In which way a replica is down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Fault {
+    /// Its process stands still, and then goes on
+    #[default]
+    Stop,
+    /// Its process is killed, and started again
+    Kill,
+}
+
+impl Bench {
+    /// What a protocol does while something happens, on a cluster that is started for it.
+    pub(super) fn follow(&self, subject: &Subject, course: &Course, fault: Fault) -> Result<Timeline> {
+        self.with_own(subject, |file| self.follow_at(subject, course, fault, file))
+    }
+
+    fn follow_at(&self, subject: &Subject, course: &Course, fault: Fault, file: &Path) -> Result<Timeline> {
+        let bursts = match &course.event {
+            Event::Bursts(bursts) => Some(bursts.clone()),
+            Event::Outage { .. } => None,
+        };
+        let (request_bytes, reply_bytes) = (course.request_bytes.clone(), course.reply_bytes);
+        let workload = Workload { request_bytes, reply_bytes, bursts, timeline: true };
+        let config = ClusterConfig::load(file).map_err(Failure::usage)?;
+        let members = files::members(&config)?;
+        let first = members.first().ok_or_else(|| Failure::failed("the cluster has no replicas."))?;
+        let mut load = self.load(subject, file, None, &workload)?;
+        load.measure();
+        let origin = load.origin().ok_or_else(|| Failure::failed("no request was sent."))?;
+        let mut watch = Watch { origin, admin: first.admin, instances: Vec::new() };
+        let marks = match course.event {
+            Event::Outage { before, down, after, .. } => {
+                let last = subject.replicas().0 as u8 - 1;
+                watch.until(before, || false);
+                let gone = self.take_down(last, fault, origin)?;
+                watch.until(gone + down, || false);
+                let back = self.bring_back(last, fault, origin)?;
+                watch.until(back + after, || false);
+                vec![gone, back]
+            }
+            Event::Bursts(_) => {
+                watch.until(BURSTS_MAX, || load.is_done());
+                Vec::new()
+            }
+        };
+        self.end(load, watch, marks, subject)
+    }
+
+    fn end(&self, mut load: Load, watch: Watch, marks: Vec<Duration>, subject: &Subject) -> Result<Timeline> {
+        let unfinished = marks.is_empty() && !load.is_done();
+        let interval = load.pause();
+        let measured = checked(load.stop(interval))?;
+        if unfinished {
+            return Err(Failure::failed(format!("the bursts took longer than {} s.", BURSTS_MAX.as_secs())));
+        }
+        let recorded = measured.recorded.unwrap_or_default();
+        let marks = if marks.is_empty() { recorded.bursts } else { marks };
+        let (protocol, instances) = (subject.protocol.to_string(), watch.instances);
+        Ok(Timeline { round: 0, protocol, buckets: recorded.buckets, instances, marks, total: recorded.total })
+    }
+
+    /// Returns when it was down.
+    fn take_down(&self, replica: u8, fault: Fault, origin: Instant) -> Result<Duration> {
+        self.running.with(|cluster| match fault {
+            Fault::Stop => cluster.pause(replica),
+            Fault::Kill => cluster.kill(replica),
+        })?;
+        Ok(origin.elapsed())
+    }
+
+    /// Returns when it was back.
+    fn bring_back(&self, replica: u8, fault: Fault, origin: Instant) -> Result<Duration> {
+        match fault {
+            Fault::Stop => self.running.with(|cluster| cluster.resume(replica))?,
+            Fault::Kill => {
+                let address = self.running.with(|cluster| cluster.restart(replica))?;
+                wait_until_up(replica, address, || Ok(()))?;
+            }
+        }
+        Ok(origin.elapsed())
+    }
+}
+
+/// Asks a replica at the end of every bucket which instance it is in.
+struct Watch {
+    origin: Instant,
+    admin: SocketAddr,
+    instances: Vec<u64>,
+}
+
+impl Watch {
+    /// Goes on until so long after the first request, or until it is over.
+    fn until(&mut self, end: Duration, is_over: impl Fn() -> bool) {
+        while self.origin.elapsed() < end && !is_over() {
+            let next = BUCKET * (self.instances.len() as u32 + 1);
+            thread::sleep(next.min(end).saturating_sub(self.origin.elapsed()));
+            let passed = self.origin.elapsed().div_duration_f64(BUCKET) as usize;
+            if passed > self.instances.len() {
+                let instance = self.ask().or(self.instances.last().copied()).unwrap_or_default();
+                self.instances.resize(passed, instance);
+            }
+        }
+    }
+
+    fn ask(&self) -> Option<u64> {
+        admin::get_json(self.admin, "/status").ok()?["report"]["instance"].as_u64()
+    }
+}

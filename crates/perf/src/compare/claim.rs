@@ -1,0 +1,75 @@
+//! What a paper says in numbers or words, or what we want, and the same of our measurements.
+
+use super::course::{self, Quantity};
+use super::sweep::{self, Metric, Place};
+
+/// What was measured, of either kind of experiment.
+#[derive(Clone, Debug)]
+pub enum Measured {
+    /// Steady loads.
+    Sweep(sweep::Results),
+    /// Timelines.
+    Course(course::Results),
+}
+
+/// One statement.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// What it is about.
+    pub what: &'static str,
+    /// The number, or the words.
+    pub said: &'static str,
+    /// How we get ours.
+    pub ours: Ours,
+}
+
+/// A protocol, and where.
+pub type Subject = (&'static str, Place);
+
+/// How a number of ours is made that can stand beside the paper's.
+#[derive(Clone, Debug)]
+pub enum Ours {
+    /// By how many percent the subject's value differs from the base's.
+    Change(Metric, Subject, Subject),
+    /// How many times the base's value the subject's is.
+    Ratio(Metric, Subject, Subject),
+    /// The subject's value.
+    Value(Metric, Subject),
+    /// From how many clients on the subject has more throughput than the base, at these sizes.
+    Overtakes(&'static str, &'static str, (usize, usize)),
+    /// A protocol's quantity.
+    Quantity(Quantity, &'static str),
+    /// How many times the second protocol's quantity the first one's is.
+    Times(Quantity, &'static str, &'static str),
+}
+
+impl Ours {
+    /// In words; `None` if it was not measured.
+    pub fn tell(&self, measured: &Measured) -> Option<String> {
+        match (self, measured) {
+            (Self::Change(metric, subject, base), Measured::Sweep(results)) => {
+                let percent = results.ratio(*subject, *base, *metric)?.map(|ratio| (ratio - 1.0) * 100.0);
+                Some(format!("{:+.1} % [{:+.1}, {:+.1}]", percent.median, percent.low, percent.high))
+            }
+            (Self::Ratio(metric, subject, base), Measured::Sweep(results)) => {
+                results.ratio(*subject, *base, *metric).map(|ratio| ratio.to_string())
+            }
+            (Self::Value(metric, (protocol, place)), Measured::Sweep(results)) => {
+                results.spread(protocol, *place, *metric).map(|value| format!("{value:.0}"))
+            }
+            (Self::Overtakes(subject, base, bytes), Measured::Sweep(results)) => {
+                results.overtaking(subject, base, *bytes).map(|overtaking| match overtaking {
+                    (Some(clients), _) => format!("{clients} clients"),
+                    (None, most) => format!("not with up to {most} clients"),
+                })
+            }
+            (Self::Quantity(quantity, protocol), Measured::Course(results)) => {
+                results.spread(protocol, *quantity).map(|spread| spread.to_string())
+            }
+            (Self::Times(quantity, subject, base), Measured::Course(results)) => {
+                results.ratio(subject, base, *quantity).map(|spread| spread.to_string())
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Throughput over time: what a client sees while something happens.
+
+use crate::spread::Spread;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// How long one bucket of a timeline is.
+pub const BUCKET: Duration = Duration::from_millis(100);
+
+/// After a replica is back, throughput counts as back at this share of what it was before.
+const BACK_SHARE: f64 = 0.5;
+/// And only if it stays there for so many buckets.
+const BACK_BUCKETS: usize = 5;
+
+/// So many clients send so many requests together; the next burst begins when the last of them is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Burst {
+    /// Clients, each with one request under way.
+    pub clients: usize,
+    /// Requests of all of them.
+    pub operations: u64,
+}
+
+/// What happens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The last replica is down for a while, and the clients go on.
+    Outage {
+        /// How many clients.
+        clients: usize,
+        /// How long all is well.
+        before: Duration,
+        /// How long the replica is down.
+        down: Duration,
+        /// How long is looked on afterwards.
+        after: Duration,
+    },
+    /// Clients come and go.
+    Bursts(Vec<Burst>),
+}
+
+/// An experiment over time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Course {
+    /// What happens.
+    pub event: Event,
+    /// Faults that are tolerated.
+    pub f: u8,
+    /// Bytes of an operation; requests take these sizes in turn.
+    pub request_bytes: Vec<usize>,
+    /// Bytes of a result.
+    pub reply_bytes: usize,
+}
+
+impl Course {
+    /// The most clients at any time.
+    pub fn clients(&self) -> usize {
+        match &self.event {
+            Event::Outage { clients, .. } => *clients,
+            Event::Bursts(bursts) => bursts.iter().map(|burst| burst.clients).max().unwrap_or(0),
+        }
+    }
+
+    /// The same, longer or shorter by a factor.
+    pub fn scaled(mut self, factor: f64) -> Self {
+        match &mut self.event {
+            Event::Outage { before, down, after, .. } => {
+                [before, down, after].into_iter().for_each(|time| *time = time.mul_f64(factor));
+            }
+            Event::Bursts(bursts) => {
+                let scale = |burst: &mut Burst| burst.operations = (burst.operations as f64 * factor).ceil() as u64;
+                bursts.iter_mut().for_each(scale);
+            }
+        }
+        self
+    }
+}
+
+/// What one protocol did in one round.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Timeline {
+    /// From 1.
+    pub round: usize,
+    /// The protocol's name.
+    pub protocol: String,
+    /// Operations that ended in each [`BUCKET`].
+    pub buckets: Vec<u64>,
+    /// The instance that a replica which was up said to be in, at the bucket's end; the last known one if it said
+    /// nothing just then.
+    pub instances: Vec<u64>,
+    /// When something happened: the replica went and came back, or a burst ended.
+    pub marks: Vec<Duration>,
+    /// Until the last request was answered.
+    pub total: Duration,
+}
+
+/// Operations per second in a span of buckets.
+fn rate(buckets: &[u64]) -> f64 {
+    buckets.iter().sum::<u64>() as f64 / (buckets.len().max(1) as f64 * BUCKET.as_secs_f64())
+}
+
+impl Timeline {
+    fn bucket(at: Duration) -> usize {
+        at.div_duration_f64(BUCKET) as usize
+    }
+
+    /// Operations per second before, during and after the time between the two marks of an outage.
+    fn thirds(&self) -> Option<[f64; 3]> {
+        let [gone, back] = *self.marks.first_chunk()?;
+        let (gone, back) = (Self::bucket(gone), Self::bucket(back));
+        // The buckets in which the replica goes and comes belong to neither side.
+        let (before, during) = (self.buckets.get(..gone)?, self.buckets.get(gone + 1..back)?);
+        Some([before, during, self.buckets.get(back + 1..)?].map(rate))
+    }
+
+    /// Seconds from the return of the replica until throughput is back, if it ever is.
+    fn seconds_until_back(&self) -> Option<f64> {
+        let [before, ..] = self.thirds()?;
+        let back = Self::bucket(self.marks[1]);
+        let is_back = |window: &[u64]| window.iter().all(|ops| rate(&[*ops]) >= BACK_SHARE * before);
+        let waited = self.buckets.get(back..)?.windows(BACK_BUCKETS).position(is_back)?;
+        Some(waited as f64 * BUCKET.as_secs_f64())
+    }
+
+    /// The most operations per second over one second.
+    fn peak(&self) -> f64 {
+        let second = (1.0 / BUCKET.as_secs_f64()) as usize;
+        self.buckets.windows(second.min(self.buckets.len().max(1))).map(rate).fold(0.0, f64::max)
+    }
+}
+
+/// All timelines of an experiment.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    /// In the order in which they were measured.
+    pub timelines: Vec<Timeline>,
+}
+
+/// What of a timeline is a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Operations per second while the replica is down.
+    During,
+    /// The same, divided by what it was before.
+    DuringShare,
+    /// Seconds from the return of the replica until throughput is back at half of what it was before.
+    UntilBack,
+    /// Seconds until everything is done.
+    Total,
+    /// The most operations per second over one second.
+    Peak,
+}
+
+impl Quantity {
+    /// With its unit.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::During => "op/s while a replica is down",
+            Self::DuringShare => "the same, divided by op/s before",
+            Self::UntilBack => "s from its return until half of that throughput is back",
+            Self::Total => "s until all requests are answered",
+            Self::Peak => "op/s in the best second",
+        }
+    }
+
+    /// What says something about a course.
+    pub const fn of_event(event: &Event) -> &'static [Self] {
+        match event {
+            Event::Outage { .. } => &[Self::During, Self::DuringShare, Self::UntilBack],
+            Event::Bursts(_) => &[Self::Total, Self::Peak],
+        }
+    }
+
+    fn of(self, timeline: &Timeline) -> Option<f64> {
+        match self {
+            Self::During => timeline.thirds().map(|[_, during, _]| during),
+            Self::DuringShare => timeline.thirds().map(|[before, during, _]| during / before),
+            Self::UntilBack => timeline.seconds_until_back(),
+            Self::Total => Some(timeline.total.as_secs_f64()),
+            Self::Peak => Some(timeline.peak()),
+        }
+    }
+}
+
+impl Results {
+    /// The value of each round that has one.
+    pub(super) fn rounds(&self, protocol: &str, quantity: Quantity) -> BTreeMap<usize, f64> {
+        let chosen = self.timelines.iter().filter(|timeline| timeline.protocol == protocol);
+        chosen.filter_map(|timeline| Some((timeline.round, quantity.of(timeline)?))).collect()
+    }
+
+    /// Of a quantity over the rounds.
+    pub fn spread(&self, protocol: &str, quantity: Quantity) -> Option<Spread> {
+        Spread::of(self.rounds(protocol, quantity).into_values())
+    }
+
+    /// What one protocol's quantity is, divided by another's of the same round.
+    pub fn ratio(&self, subject: &str, base: &str, quantity: Quantity) -> Option<Spread> {
+        let bases = self.rounds(base, quantity);
+        let subjects = self.rounds(subject, quantity);
+        Spread::of(subjects.iter().filter_map(|(round, value)| Some(value / bases.get(round)?)))
+    }
+
+    /// A protocol's round that took the median time and, where all took the same, answered the median number.
+    pub fn typical(&self, protocol: &str) -> Option<&Timeline> {
+        let mut timelines: Vec<_> = self.timelines.iter().filter(|it| it.protocol == protocol).collect();
+        timelines.sort_by_key(|timeline| (timeline.buckets.len(), timeline.buckets.iter().sum::<u64>()));
+        timelines.get(timelines.len() / 2).copied()
+    }
+
+    /// Every bucket as a line of comma-separated values, and a head that names the columns.
+    pub fn to_csv(&self) -> String {
+        let mut text = "round,protocol,from_ms,ops,instance,event\n".to_owned();
+        for Timeline { round, protocol, buckets, instances, marks, .. } in &self.timelines {
+            for (number, ops) in buckets.iter().enumerate() {
+                let from_ms = number * BUCKET.as_millis() as usize;
+                let instance = instances.get(number).map_or_else(String::new, u64::to_string);
+                let event = marks.iter().any(|at| Timeline::bucket(*at) == number);
+                let _ = writeln!(text, "{round},{protocol},{from_ms},{ops},{instance},{}", u8::from(event));
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outage(buckets: &[u64]) -> Timeline {
+        let marks = [2, 4].map(|bucket| BUCKET * bucket).to_vec();
+        Timeline { round: 1, protocol: "pbft".into(), buckets: buckets.to_vec(), marks, ..Timeline::default() }
+    }
+
+    #[test]
+    fn an_outage_is_measured_between_its_marks() {
+        let timeline = outage(&[10, 10, 7, 1, 2, 4, 5, 5, 5, 5, 5, 5]);
+        let [before, during, after] = timeline.thirds().unwrap();
+        assert_eq!((before, during), (100.0, 10.0));
+        assert!((after - 34.0 / 0.7).abs() < 1e-9, "{after}");
+        // Bucket 6 is the first of five with at least half of 100 per second; the return was at 4.
+        assert_eq!(timeline.seconds_until_back(), Some(0.2));
+        assert_eq!(outage(&[10, 10, 7, 1, 2, 4, 4, 4, 4, 4]).seconds_until_back(), None);
+        assert_eq!(Timeline::default().thirds(), None);
+    }
+
+    #[test]
+    fn the_peak_is_that_of_a_whole_second() {
+        let one_high_bucket = Timeline { buckets: [vec![1; 9], vec![91], vec![1; 9]].concat(), ..Timeline::default() };
+        assert_eq!(one_high_bucket.peak(), 100.0);
+        assert_eq!(Timeline::default().peak(), 0.0);
+    }
+
+    #[test]
+    fn a_scaled_course_is_shorter_but_never_empty() {
+        let bursts = Event::Bursts(vec![Burst { clients: 1, operations: 3 }]);
+        let course = Course { event: bursts, f: 1, request_bytes: vec![8], reply_bytes: 8 };
+        let Event::Bursts(bursts) = course.scaled(0.1).event else { unreachable!("scaling keeps the kind") };
+        assert_eq!(bursts[0].operations, 1);
+    }
+
+    #[test]
+    fn lines_tell_the_bucket_the_instance_and_whether_something_happened() {
+        let timeline = Timeline { instances: vec![1, 1, 3], ..outage(&[10, 10, 7]) };
+        let csv = Results { timelines: vec![timeline] }.to_csv();
+        assert_eq!(csv.lines().last(), Some("1,pbft,200,7,3,1"));
+    }
+}

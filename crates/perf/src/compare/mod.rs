@@ -1,0 +1,56 @@
+//! Comparisons of protocols: what a paper measured, measured again side by side on one machine.
+//!
+//! Protocols take turns (A B A B …), so that a machine that gets slower for a while does not favour one of them. What
+//! counts is the ratio within one round, its median over the rounds, and how far apart the rounds are.
+//!
+//! | question | module |
+//! |---|---|
+//! | which experiments are there, and what did the paper find? | [`presets`] |
+//! | which settings are measured, and what came of it? | [`sweep`] |
+//! | what happens over time, with a replica down or clients coming and going? | [`course`] |
+//! | what does the paper say that we can check? | [`claim`] |
+//! | what came out, in lines? | [`summary`] |
+//! | how is it drawn? | [`picture`], by means of [`chart`](crate::chart) |
+//! | how is it written down? | [`page`] |
+
+pub mod claim;
+pub mod course;
+pub mod page;
+pub mod picture;
+pub mod presets;
+pub mod summary;
+pub mod sweep;
+#[cfg(test)]
+pub(crate) mod testing;
+
+use claim::Claim;
+use course::Course;
+use sweep::Sweep;
+
+/// One figure or table of a paper, to be measured again.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// As on the command line, and the name of its files.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// By name. The first one is what the others are divided by.
+    pub protocols: Vec<String>,
+    /// What is measured.
+    pub kind: Kind,
+    /// What others found, or we want.
+    pub claims: Vec<Claim>,
+    /// Where the claims come from: a column's head.
+    pub source: &'static str,
+    /// How our experiment differs from the paper's, in sentences; empty if in nothing but the machine.
+    pub differences: String,
+}
+
+/// The two kinds of experiment.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// A steady load at each of several points.
+    Sweep(Sweep),
+    /// Throughput over time while something happens.
+    Course(Course),
+}

@@ -1,0 +1,77 @@
+//! What was measured as a [`Chart`].
+
+use super::course::{self, BUCKET, Course, Event, Timeline};
+use super::sweep::{self, Axis, Metric, Panel as Part, Sweep};
+use super::{Experiment, Kind, claim::Measured};
+use crate::chart::{Chart, Panel, Series};
+use crate::spread::Spread;
+use std::time::Duration;
+
+/// Panels beside one another, at most.
+const COLUMNS_MAX: usize = 3;
+
+/// The picture of an experiment.
+pub fn chart(experiment: &Experiment, measured: &Measured) -> Chart {
+    let (columns, panels) = match (&experiment.kind, measured) {
+        (Kind::Sweep(sweep), Measured::Sweep(results)) => sweep_panels(sweep, &experiment.protocols, results),
+        (Kind::Course(course), Measured::Course(results)) => course_panels(course, &experiment.protocols, results),
+        _ => (1, Vec::new()),
+    };
+    Chart { title: experiment.title.clone(), columns, panels }
+}
+
+/// A row for each metric.
+fn sweep_panels(sweep: &Sweep, protocols: &[String], results: &sweep::Results) -> (usize, Vec<Panel>) {
+    let parts = sweep.panels();
+    let panel = |metric: Metric, part: &Part| Panel {
+        title: part.to_string(),
+        x_label: sweep.axis.label().to_owned(),
+        x_doubles: sweep.axis != Axis::Faults,
+        y_label: metric.label().to_owned(),
+        series: curves(sweep, part, protocols, metric, results),
+        marks: Vec::new(),
+    };
+    let row = |metric: &Metric| parts.iter().map(|part| panel(*metric, part)).collect::<Vec<_>>();
+    (parts.len(), sweep.metrics.iter().flat_map(row).collect())
+}
+
+fn curves(sweep: &Sweep, part: &Part, protocols: &[String], metric: Metric, results: &sweep::Results) -> Vec<Series> {
+    let curve = |(colour, name): (usize, &String)| {
+        let places = sweep.places(part).into_iter();
+        let points = places.filter_map(|(x, place)| Some((x as f64, results.spread(name, place, metric)?)));
+        Series { name: name.clone(), colour, points: points.collect() }
+    };
+    protocols.iter().enumerate().map(curve).collect()
+}
+
+/// Clients that come and go are one panel for all; an outage is a panel for each protocol.
+fn course_panels(course: &Course, protocols: &[String], results: &course::Results) -> (usize, Vec<Panel>) {
+    let typical = |(colour, name): (usize, &String)| Some((colour, results.typical(name)?));
+    let timelines: Vec<_> = protocols.iter().enumerate().filter_map(typical).collect();
+    match course.event {
+        Event::Bursts(_) => (1, vec![panel("", &timelines, &[])]),
+        Event::Outage { .. } => {
+            let one = |one: &(usize, &Timeline)| panel(&one.1.protocol, &[*one], &one.1.marks);
+            (timelines.len().clamp(1, COLUMNS_MAX), timelines.iter().map(one).collect())
+        }
+    }
+}
+
+fn panel(title: &str, timelines: &[(usize, &Timeline)], marks: &[Duration]) -> Panel {
+    let series = |(colour, timeline): &(usize, &Timeline)| {
+        let point = |(number, ops): (usize, &u64)| {
+            let rate = *ops as f64 / BUCKET.as_secs_f64();
+            (number as f64 * BUCKET.as_secs_f64(), Spread { low: rate, median: rate, high: rate })
+        };
+        let points = timeline.buckets.iter().enumerate().map(point).collect();
+        Series { name: timeline.protocol.clone(), colour: *colour, points }
+    };
+    Panel {
+        title: title.to_owned(),
+        x_label: "seconds".to_owned(),
+        x_doubles: false,
+        y_label: Metric::Throughput.label().to_owned(),
+        series: timelines.iter().map(series).collect(),
+        marks: marks.iter().map(Duration::as_secs_f64).collect(),
+    }
+}

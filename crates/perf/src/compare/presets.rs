@@ -1,0 +1,303 @@
+//! The experiments of "The Next 700 BFT Protocols" (sections 5.4.1 to 5.4.6) that compare protocols.
+//!
+//! The paper's 0/0, 4/0 and 0/4 are kilobytes of request and reply; the smallest operation here has 8 bytes. Its
+//! Zyzzyva is our `azyzzyva`. The figures themselves are curves without numbers; beside ours stands what its text says.
+
+use super::claim::{Claim, Ours, Subject};
+use super::course::{Burst, Course, Event, Quantity};
+use super::sweep::{Axis, Metric, Place, Point, Sweep};
+use super::{Experiment, Kind};
+use std::time::Duration;
+
+const SMALL: usize = crate::load::OPERATION_BYTES_MIN;
+const BIG: usize = 4096;
+/// The paper's 0/0.
+const NOTHING: (usize, usize) = (SMALL, SMALL);
+/// The paper's 4/0.
+const BIG_REQUESTS: (usize, usize) = (BIG, SMALL);
+/// The paper's 0/4.
+const BIG_REPLIES: (usize, usize) = (SMALL, BIG);
+
+/// The names of [`all`].
+pub const NAMES: [&str; 9] =
+    ["table-2", "figure-8", "figure-10", "figure-11", "figure-12", "figure-13", "figure-14", "figure-15", "targets"];
+
+/// What is shown over numbers of clients.
+pub const THROUGHPUT_AND_LATENCY: [Metric; 2] = [Metric::Throughput, Metric::Latency];
+
+/// Every experiment: those of the paper in its order, and then our own targets.
+pub fn all() -> Vec<Experiment> {
+    vec![table_2(), figure_8(), figure_10(), figure_11(), figure_12(), figure_13(), figure_14(), figure_15(), targets()]
+}
+
+fn names(protocols: &[&str]) -> Vec<String> {
+    protocols.iter().map(|&name| name.to_owned()).collect()
+}
+
+/// PBFT is what the others are divided by.
+fn usual() -> Vec<String> {
+    names(&["pbft", "azyzzyva", "aliph", "unreplicated"])
+}
+
+fn point(f: u8, clients: usize, bytes: (usize, usize)) -> Point {
+    Point { f, clients, request_bytes: bytes.0, reply_bytes: bytes.1 }
+}
+
+const fn claim(what: &'static str, said: &'static str, ours: Ours) -> Claim {
+    Claim { what, said, ours }
+}
+
+/// Aliph's value beside another protocol's at the same place.
+const fn aliph_against(other: &'static str, metric: Metric, place: Place) -> Ours {
+    Ours::Change(metric, ("aliph", place), (other, place))
+}
+
+const THE_PAPER: &str = "the paper";
+const ANYWHERE: Place = Place { f: None, clients: None, bytes: None };
+
+fn table_2() -> Experiment {
+    let at = |f, bytes| Place { f: Some(f), bytes: Some(bytes), clients: None };
+    let row = |what, f, bytes, other, paper| claim(what, paper, aliph_against(other, Metric::Latency, at(f, bytes)));
+    let place = at(1, NOTHING);
+    let quorum = Ours::Ratio(Metric::Latency, ("quorum", place), ("unreplicated", place));
+    let bytes = [NOTHING, BIG_REQUESTS, BIG_REPLIES];
+    let points = bytes.into_iter().flat_map(|bytes| (1..=3).map(move |f| point(f, 1, bytes)));
+    Experiment {
+        name: "table-2".into(),
+        title: "Table II: latency without contention".into(),
+        protocols: names(&["pbft", "azyzzyva", "quorum", "aliph", "unreplicated"]),
+        kind: Kind::Sweep(Sweep { points: points.collect(), axis: Axis::Faults, metrics: vec![Metric::Latency] }),
+        claims: vec![
+            row("Aliph's latency beside Zyzzyva's, 0/0, f = 1", 1, NOTHING, "azyzzyva", "−31.6 %"),
+            row("the same, f = 2", 2, NOTHING, "azyzzyva", "−31.2 %"),
+            row("the same, f = 3", 3, NOTHING, "azyzzyva", "−34.5 %"),
+            row("beside PBFT's, 0/0, f = 1", 1, NOTHING, "pbft", "−49.1 %"),
+            row("the same, f = 2", 2, NOTHING, "pbft", "−48.8 %"),
+            row("the same, f = 3", 3, NOTHING, "pbft", "−44.5 %"),
+            row("beside Zyzzyva's, 4/0, f = 1", 1, BIG_REQUESTS, "azyzzyva", "−27.7 %"),
+            row("the same, f = 2", 2, BIG_REQUESTS, "azyzzyva", "−26.7 %"),
+            row("the same, f = 3", 3, BIG_REQUESTS, "azyzzyva", "−15.6 %"),
+            row("beside PBFT's, 4/0, f = 1", 1, BIG_REQUESTS, "pbft", "−36.6 %"),
+            row("the same, f = 2", 2, BIG_REQUESTS, "pbft", "−38.4 %"),
+            row("the same, f = 3", 3, BIG_REQUESTS, "pbft", "−26 %"),
+            row("beside Zyzzyva's, 0/4, f = 1", 1, BIG_REPLIES, "azyzzyva", "−24.3 %"),
+            row("the same, f = 2", 2, BIG_REPLIES, "azyzzyva", "−26 %"),
+            row("the same, f = 3", 3, BIG_REPLIES, "azyzzyva", "−15.6 %"),
+            row("beside PBFT's, 0/4, f = 1", 1, BIG_REPLIES, "pbft", "−37.6 %"),
+            row("the same, f = 2", 2, BIG_REPLIES, "pbft", "−38.2 %"),
+            row("the same, f = 3", 3, BIG_REPLIES, "pbft", "−29 %"),
+            claim("Quorum's latency, divided by the one server's, 0/0, f = 1", "we want at most 1.6", quorum),
+        ],
+        source: THE_PAPER,
+        differences: "Our latency is the median; Q/U is not among our protocols.".into(),
+    }
+}
+
+/// Throughput and response time over numbers of clients.
+fn over_clients(name: &str, title: &str, bytes: (usize, usize), clients: &[usize], claims: Vec<Claim>) -> Experiment {
+    let points = clients.iter().map(|&clients| point(1, clients, bytes)).collect();
+    Experiment {
+        name: name.into(),
+        title: title.into(),
+        protocols: usual(),
+        kind: Kind::Sweep(Sweep { points, axis: Axis::Clients, metrics: THROUGHPUT_AND_LATENCY.to_vec() }),
+        claims,
+        source: THE_PAPER,
+        differences: "Clients and replicas share two cores, where the paper had a machine for each replica.".into(),
+    }
+}
+
+fn figure_8() -> Experiment {
+    let at = |clients| Place { clients: Some(clients), ..ANYWHERE };
+    let claims = vec![
+        claim("Aliph's peak beside Zyzzyva's", "+21 %", aliph_against("azyzzyva", Metric::Throughput, ANYWHERE)),
+        claim("Aliph overtakes Zyzzyva at", "more than 40 clients", Ours::Overtakes("aliph", "azyzzyva", NOTHING)),
+        claim("Aliph's response time beside PBFT's, 1 client", "lower", aliph_against("pbft", Metric::Latency, at(1))),
+        claim("the same, 200 clients", "lower", aliph_against("pbft", Metric::Latency, at(200))),
+        claim("beside Zyzzyva's, 1 client", "lower", aliph_against("azyzzyva", Metric::Latency, at(1))),
+        claim("the same, 10 clients", "slightly higher", aliph_against("azyzzyva", Metric::Latency, at(10))),
+        claim("the same, 200 clients", "lower", aliph_against("azyzzyva", Metric::Latency, at(200))),
+    ];
+    let clients = [1, 5, 10, 20, 40, 80, 120, 200];
+    over_clients("figure-8", "Figures 8 and 9: throughput and response time, 0/0", NOTHING, &clients, claims)
+}
+
+fn figure_10() -> Experiment {
+    let claims = vec![
+        claim("Aliph's peak beside PBFT's", "+7.7 %", aliph_against("pbft", Metric::Throughput, ANYWHERE)),
+        claim("Aliph's peak beside Zyzzyva's", "+9.8 %", aliph_against("azyzzyva", Metric::Throughput, ANYWHERE)),
+        claim("Aliph overtakes Zyzzyva at", "16 to 20 clients", Ours::Overtakes("aliph", "azyzzyva", BIG_REPLIES)),
+    ];
+    let clients = [1, 5, 10, 15, 20, 40, 80];
+    over_clients("figure-10", "Figure 10: throughput, 0/4", BIG_REPLIES, &clients, claims)
+}
+
+fn figure_11() -> Experiment {
+    let claims = vec![
+        claim("Aliph's peak beside Zyzzyva's", "+360 %", aliph_against("azyzzyva", Metric::Throughput, ANYWHERE)),
+        claim("Aliph overtakes Zyzzyva at", "more than 3 clients", Ours::Overtakes("aliph", "azyzzyva", BIG_REQUESTS)),
+    ];
+    let clients = [1, 2, 3, 5, 10, 40, 100];
+    let experiment = over_clients("figure-11", "Figure 11: throughput, 4/0", BIG_REQUESTS, &clients, claims);
+    let loss = "The paper explains the distance by multicast that loses messages; here is neither multicast nor loss.";
+    Experiment { differences: format!("{} {loss}", experiment.differences), ..experiment }
+}
+
+fn figure_12() -> Experiment {
+    let at = |request_bytes| Place { bytes: Some((request_bytes, SMALL)), ..ANYWHERE };
+    let peaks = |subject: &'static str, base: &'static str, bytes| {
+        Ours::Change(Metric::Throughput, (subject, at(bytes)), (base, at(bytes)))
+    };
+    let sizes = [SMALL, 128, 512, 1024, 2048, BIG];
+    let points = sizes.into_iter().flat_map(|size| [10, 40, 200].map(|clients| point(1, clients, (size, SMALL))));
+    Experiment {
+        name: "figure-12".into(),
+        title: "Figure 12: peak throughput over the size of requests".into(),
+        protocols: usual(),
+        kind: Kind::Sweep(Sweep {
+            points: points.collect(),
+            axis: Axis::RequestBytes,
+            metrics: vec![Metric::Throughput],
+        }),
+        claims: vec![
+            claim("Zyzzyva's peak beside PBFT's, 0 bytes", "higher", peaks("azyzzyva", "pbft", SMALL)),
+            claim("the same, 128 bytes", "almost identical", peaks("azyzzyva", "pbft", 128)),
+            claim("the same, 4 kB", "almost identical", peaks("azyzzyva", "pbft", BIG)),
+            claim("Aliph's peak beside PBFT's, 128 bytes", "higher", peaks("aliph", "pbft", 128)),
+            claim("the same, 4 kB", "higher", peaks("aliph", "pbft", BIG)),
+        ],
+        source: THE_PAPER,
+        differences: "Peak: the best of 10, 40 and 200 clients.".into(),
+    }
+}
+
+fn figure_13() -> Experiment {
+    let aliph = |f| -> Subject { ("aliph", Place { f: Some(f), ..ANYWHERE }) };
+    let clients = [1, 10, 40, 100];
+    let points = (1..=3).flat_map(|f| clients.map(|clients| point(f, clients, BIG_REQUESTS)));
+    Experiment {
+        name: "figure-13".into(),
+        title: "Figure 13: fault scalability, 4/0".into(),
+        protocols: names(&["pbft", "aliph", "unreplicated"]),
+        kind: Kind::Sweep(Sweep {
+            points: points.collect(),
+            axis: Axis::Clients,
+            metrics: THROUGHPUT_AND_LATENCY.to_vec(),
+        }),
+        claims: vec![claim(
+            "Aliph's peak with f = 3 beside that with f = 1",
+            "−3.5 %",
+            Ours::Change(Metric::Throughput, aliph(3), aliph(1)),
+        )],
+        source: THE_PAPER,
+        differences: "All replicas share two cores: ten of them do 2.5 times the work of four, which the paper's \
+            machines did side by side."
+            .into(),
+    }
+}
+
+fn figure_14() -> Experiment {
+    let seconds = Duration::from_secs;
+    let event = Event::Outage { clients: 1, before: seconds(2), down: seconds(10), after: seconds(8) };
+    Experiment {
+        name: "figure-14".into(),
+        title: "Figure 14: one replica is down for 10 s".into(),
+        protocols: names(&["pbft", "azyzzyva", "aliph"]),
+        kind: Kind::Course(Course { event, f: 1, request_bytes: vec![SMALL], reply_bytes: SMALL }),
+        claims: vec![claim(
+            "Aliph is back on its fast path after",
+            "3 s (k = 2^i)",
+            Ours::Quantity(Quantity::UntilBack, "aliph"),
+        )],
+        source: THE_PAPER,
+        differences: "The paper's client sends 15,000 requests, which would be over before the replica is back; ours \
+            sends for a given time."
+            .into(),
+    }
+}
+
+fn figure_15() -> Experiment {
+    let counts = [(1, 20_000), (2, 10_000), (5, 10_000), (10, 30_000), (30, 90_000), (10, 30_000), (1, 20_000)];
+    let bursts = counts.map(|(clients, operations)| Burst { clients, operations }).to_vec();
+    Experiment {
+        name: "figure-15".into(),
+        title: "Figure 15: clients come and go".into(),
+        protocols: names(&["azyzzyva", "chain", "aliph", "pbft", "unreplicated"]),
+        kind: Kind::Course(Course {
+            event: Event::Bursts(bursts),
+            f: 1,
+            request_bytes: vec![SMALL, 512, 1024, 2048, BIG],
+            reply_bytes: SMALL,
+        }),
+        claims: vec![
+            claim("Aliph is done after", "42 s", Ours::Quantity(Quantity::Total, "aliph")),
+            claim("Zyzzyva is done after", "68.1 s", Ours::Quantity(Quantity::Total, "azyzzyva")),
+            claim("Chain is done after", "77.2 s", Ours::Quantity(Quantity::Total, "chain")),
+            claim("Aliph's time, divided by Zyzzyva's", "0.62", Ours::Times(Quantity::Total, "aliph", "azyzzyva")),
+            claim("Chain's time, divided by Zyzzyva's", "1.13", Ours::Times(Quantity::Total, "chain", "azyzzyva")),
+            claim("Aliph's best second, divided by Zyzzyva's", "≈ 3", Ours::Times(Quantity::Peak, "aliph", "azyzzyva")),
+        ],
+        source: THE_PAPER,
+        differences: "How many requests the paper's clients sent is not known; ours send the numbers in the settings. \
+            Requests take the five sizes in turn."
+            .into(),
+    }
+}
+
+/// What we want of our own code. Two kinds of load have little to do with one another, so that they are two panels.
+fn targets() -> Experiment {
+    let small = Place { bytes: Some(NOTHING), ..ANYWHERE };
+    let big = Place { bytes: Some(BIG_REQUESTS), ..ANYWHERE };
+    let speed = |name| Ours::Ratio(Metric::Throughput, (name, small), ("pbft", small));
+    let cost = |name| Ours::Ratio(Metric::ReplicaCpu, (name, small), ("unreplicated", small));
+    Experiment {
+        name: "targets".into(),
+        title: "Targets: 200 clients with 0/0, and 40 with 4/0".into(),
+        protocols: names(&["pbft", "chain", "aliph", "unreplicated"]),
+        kind: Kind::Sweep(Sweep {
+            points: vec![point(1, 200, NOTHING), point(1, 40, BIG_REQUESTS)],
+            axis: Axis::Clients,
+            metrics: vec![Metric::Throughput],
+        }),
+        claims: vec![
+            claim("Chain's throughput, divided by PBFT's, 0/0", "at least 1.5", speed("chain")),
+            claim("Aliph's throughput, divided by PBFT's, 0/0", "at least 1.5", speed("aliph")),
+            claim("Chain's replica CPU per operation, divided by the one server's, 0/0", "at most 4", cost("chain")),
+            claim("Aliph's replica CPU per operation, divided by the one server's, 0/0", "at most 4", cost("aliph")),
+            claim(
+                "Bytes that Chain's busiest replica sends per request of 4,096 bytes",
+                "at most 4,301",
+                Ours::Value(Metric::BusiestBytes, ("chain", big)),
+            ),
+        ],
+        source: "wanted",
+        differences: String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_are_those_of_the_experiments() {
+        let names: Vec<_> = all().into_iter().map(|experiment| experiment.name).collect();
+        assert_eq!(names, NAMES);
+    }
+
+    #[test]
+    fn claims_are_about_what_is_measured() {
+        for Experiment { name, protocols, claims, .. } in all() {
+            let has = |protocol: &&str| protocols.iter().any(|name| name == protocol);
+            for Claim { what, ours, .. } in &claims {
+                let both = match ours {
+                    Ours::Change(_, subject, base) | Ours::Ratio(_, subject, base) => [subject.0, base.0],
+                    Ours::Value(_, subject) => [subject.0; 2],
+                    Ours::Overtakes(subject, base, _) | Ours::Times(_, subject, base) => [*subject, *base],
+                    Ours::Quantity(_, protocol) => [*protocol; 2],
+                };
+                assert!(both.iter().all(has), "{name}: {what}");
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What came out, as lines: a value with its spread and what it is, divided by the first protocol's.
+
+use super::claim::Measured;
+use super::course::{self, Course, Quantity};
+use super::sweep::{self, Axis, Metric, Sweep};
+use super::{Experiment, Kind};
+use crate::spread::Spread;
+use serde::Serialize;
+
+/// One number with its spread over the rounds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Line {
+    /// The experiment's name.
+    pub experiment: String,
+    /// What belongs together: sizes, and faults tolerated. Empty if all does.
+    pub panel: String,
+    /// What `at` counts. Empty without.
+    pub axis: &'static str,
+    /// Where on the axis.
+    pub at: Option<usize>,
+    /// What the value is, with its unit.
+    pub metric: &'static str,
+    /// Whose it is.
+    pub protocol: String,
+    /// The value.
+    pub value: Spread,
+    /// Whose value it is divided by.
+    pub divided_by: String,
+    /// The ratio within one round; `None` if the other value was not measured.
+    pub ratio: Option<Spread>,
+    /// How many rounds have this value.
+    pub rounds: usize,
+}
+
+/// All lines of an experiment; of one metric those at one place follow one another, in the order of the protocols.
+pub fn lines(experiment: &Experiment, measured: &Measured) -> Vec<Line> {
+    match (&experiment.kind, measured) {
+        (Kind::Sweep(sweep), Measured::Sweep(results)) => sweep_lines(experiment, sweep, results),
+        (Kind::Course(course), Measured::Course(results)) => course_lines(experiment, course, results),
+        _ => Vec::new(),
+    }
+}
+
+/// Which metrics say something: the best cost over several loads does not.
+fn metrics(sweep: &Sweep) -> Vec<Metric> {
+    let all = [Metric::Throughput, Metric::Latency, Metric::ReplicaCpu, Metric::BusiestBytes];
+    let others = all.into_iter().filter(|metric| !sweep.metrics.contains(metric) && sweep.axis != Axis::RequestBytes);
+    sweep.metrics.iter().copied().chain(others).collect()
+}
+
+fn sweep_lines(experiment: &Experiment, sweep: &Sweep, results: &sweep::Results) -> Vec<Line> {
+    let Some(base) = experiment.protocols.first() else { return Vec::new() };
+    let mut lines = Vec::new();
+    for metric in metrics(sweep) {
+        for panel in sweep.panels() {
+            for (at, place) in sweep.places(&panel) {
+                lines.extend(experiment.protocols.iter().filter_map(|protocol| {
+                    Some(Line {
+                        experiment: experiment.name.clone(),
+                        panel: panel.to_string(),
+                        axis: sweep.axis.label(),
+                        at: Some(at),
+                        metric: metric.label(),
+                        protocol: protocol.clone(),
+                        value: results.spread(protocol, place, metric)?,
+                        divided_by: base.clone(),
+                        ratio: results.ratio((protocol, place), (base, place), metric),
+                        rounds: results.rounds(protocol, place, metric).len(),
+                    })
+                }));
+            }
+        }
+    }
+    lines
+}
+
+fn course_lines(experiment: &Experiment, course: &Course, results: &course::Results) -> Vec<Line> {
+    let Some(base) = experiment.protocols.first() else { return Vec::new() };
+    let line = |quantity: Quantity, protocol: &String| {
+        Some(Line {
+            experiment: experiment.name.clone(),
+            panel: String::new(),
+            axis: "",
+            at: None,
+            metric: quantity.label(),
+            protocol: protocol.clone(),
+            value: results.spread(protocol, quantity)?,
+            divided_by: base.clone(),
+            ratio: results.ratio(protocol, base, quantity),
+            rounds: results.rounds(protocol, quantity).len(),
+        })
+    };
+    let of_all = |quantity: &Quantity| experiment.protocols.iter().filter_map(|it| line(*quantity, it)).collect();
+    Quantity::of_event(&course.event).iter().flat_map(|quantity| -> Vec<_> { of_all(quantity) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::presets::THROUGHPUT_AND_LATENCY;
+    use crate::compare::sweep::Point;
+    use crate::compare::testing::results;
+
+    #[test]
+    fn every_protocol_is_divided_by_the_first() {
+        let points = [1, 10].map(|clients| Point { f: 1, clients, request_bytes: 8, reply_bytes: 8 }).to_vec();
+        let experiment = Experiment {
+            name: "x".into(),
+            title: String::new(),
+            protocols: ["a", "b", "absent"].map(str::to_owned).to_vec(),
+            kind: Kind::Sweep(Sweep { points, axis: Axis::Clients, metrics: THROUGHPUT_AND_LATENCY.to_vec() }),
+            claims: Vec::new(),
+            source: "",
+            differences: String::new(),
+        };
+        let measured = [(1, "a", 1, 10.0), (1, "b", 1, 20.0), (1, "a", 10, 40.0), (1, "b", 10, 20.0)];
+        let lines = lines(&experiment, &Measured::Sweep(results(&measured)));
+        let throughput: Vec<_> = lines.iter().filter(|line| line.metric == "op/s").collect();
+        let told: Vec<_> = throughput.iter().map(|it| (it.at, &*it.protocol, it.ratio.map(|it| it.median))).collect();
+        let wanted = [(1, "a", 1.0), (1, "b", 2.0), (10, "a", 1.0), (10, "b", 0.5)];
+        assert_eq!(told, wanted.map(|(at, name, ratio)| (Some(at), name, Some(ratio))));
+        assert_eq!(lines.len(), 4 * 4);
+    }
+}

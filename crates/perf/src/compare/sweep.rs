@@ -1,0 +1,310 @@
+//! Steady load at several points, each measured with every protocol in every round.
+
+use crate::figures::Figures;
+use crate::spread::Spread;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// What is the same for all protocols of one comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Faults that are to be tolerated. The one server tolerates none; it is measured for comparison.
+    pub f: u8,
+    /// Clients, each with one request under way.
+    pub clients: usize,
+    /// Bytes of an operation.
+    pub request_bytes: usize,
+    /// Bytes of a result.
+    pub reply_bytes: usize,
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { f, clients, request_bytes, reply_bytes } = self;
+        write!(out, "f = {f}, clients = {clients}, {request_bytes}/{reply_bytes} bytes")
+    }
+}
+
+/// What the horizontal axis counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// Clients.
+    Clients,
+    /// Bytes of an operation; each value is the best over all numbers of clients.
+    RequestBytes,
+    /// Faults tolerated.
+    Faults,
+}
+
+impl Axis {
+    /// Where a point is.
+    pub fn of(self, point: &Point) -> usize {
+        match self {
+            Self::Clients => point.clients,
+            Self::RequestBytes => point.request_bytes,
+            Self::Faults => usize::from(point.f),
+        }
+    }
+
+    /// What to write on the axis.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Clients => "clients",
+            Self::RequestBytes => "bytes of a request",
+            Self::Faults => "f",
+        }
+    }
+}
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// Operations per second.
+    Throughput,
+    /// The median latency in µs.
+    Latency,
+    /// Processor time of all replicas per operation, in µs.
+    ReplicaCpu,
+    /// Bytes that the busiest replica sent per operation.
+    BusiestBytes,
+}
+
+impl Metric {
+    /// With its unit.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Throughput => "op/s",
+            Self::Latency => "p50 µs",
+            Self::ReplicaCpu => "replica CPU µs/op",
+            Self::BusiestBytes => "busiest replica B/op",
+        }
+    }
+
+    const fn of(self, figures: &Figures) -> f64 {
+        match self {
+            Self::Throughput => figures.ops_per_s,
+            Self::Latency => figures.p50_us as f64,
+            Self::ReplicaCpu => figures.replica_cpu_us_per_op,
+            Self::BusiestBytes => figures.busiest_replica_bytes_out_per_op,
+        }
+    }
+
+    /// The better one of two values: the peak for throughput, and otherwise the lowest.
+    const fn better(self, one: f64, other: f64) -> f64 {
+        match self {
+            Self::Throughput => one.max(other),
+            Self::Latency | Self::ReplicaCpu | Self::BusiestBytes => one.min(other),
+        }
+    }
+}
+
+/// Points and the axis along which they are shown.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// What is measured, in this order.
+    pub points: Vec<Point>,
+    /// What they are shown along.
+    pub axis: Axis,
+    /// What is shown of them; tables show the first.
+    pub metrics: Vec<Metric>,
+}
+
+/// Some of the points: `None` means any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Faults tolerated.
+    pub f: Option<u8>,
+    /// Clients.
+    pub clients: Option<usize>,
+    /// Bytes of operation and result.
+    pub bytes: Option<(usize, usize)>,
+}
+
+impl Place {
+    fn has(&self, point: &Point) -> bool {
+        self.f.is_none_or(|f| f == point.f)
+            && self.clients.is_none_or(|clients| clients == point.clients)
+            && self.bytes.is_none_or(|bytes| bytes == (point.request_bytes, point.reply_bytes))
+    }
+}
+
+impl Sweep {
+    /// One curve: the places that belong together, by where they are on the axis, in order.
+    pub fn places(&self, panel: &Panel) -> BTreeMap<usize, Place> {
+        let at = |point: &Point| {
+            let clients = (self.axis == Axis::Clients).then_some(point.clients);
+            let bytes = Some((point.request_bytes, point.reply_bytes));
+            (self.axis.of(point), Place { f: Some(point.f), clients, bytes })
+        };
+        self.points.iter().filter(|point| panel.has(self.axis, point)).map(at).collect()
+    }
+
+    /// The panels of this sweep's picture, and the tables of its page: what differs beside the axis.
+    pub fn panels(&self) -> Vec<Panel> {
+        let mut panels: Vec<Panel> = Vec::new();
+        for point in &self.points {
+            let request_bytes = (self.axis != Axis::RequestBytes).then_some(point.request_bytes);
+            let f = (self.axis != Axis::Faults).then_some(point.f);
+            let panel = Panel { f, request_bytes, reply_bytes: point.reply_bytes };
+            if !panels.contains(&panel) {
+                panels.push(panel);
+            }
+        }
+        panels
+    }
+}
+
+/// What all points of one panel share; `None` for what is its axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Panel {
+    f: Option<u8>,
+    request_bytes: Option<usize>,
+    reply_bytes: usize,
+}
+
+impl Panel {
+    fn has(&self, axis: Axis, point: &Point) -> bool {
+        self.reply_bytes == point.reply_bytes
+            && (axis == Axis::RequestBytes || self.request_bytes == Some(point.request_bytes))
+            && (axis == Axis::Faults || self.f == Some(point.f))
+    }
+}
+
+impl fmt::Display for Panel {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.request_bytes {
+            Some(bytes) => write!(out, "{bytes}/{} bytes", self.reply_bytes)?,
+            None => write!(out, "results of {} bytes", self.reply_bytes)?,
+        }
+        self.f.map_or(Ok(()), |f| write!(out, ", f = {f}"))
+    }
+}
+
+/// One protocol at one point in one round.
+#[derive(Clone, Debug)]
+pub struct Measurement {
+    /// From 1.
+    pub round: usize,
+    /// The protocol's name.
+    pub protocol: String,
+    /// Where.
+    pub point: Point,
+    /// What came of it.
+    pub figures: Figures,
+}
+
+/// Everything that was measured in a sweep.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    /// In the order in which it was measured.
+    pub measurements: Vec<Measurement>,
+}
+
+impl Results {
+    /// The best value of each round.
+    pub(super) fn rounds(&self, protocol: &str, place: Place, metric: Metric) -> BTreeMap<usize, f64> {
+        let mut best = BTreeMap::new();
+        let chosen = self.measurements.iter().filter(|it| it.protocol == protocol && place.has(&it.point));
+        for Measurement { round, figures, .. } in chosen {
+            let value = metric.of(figures);
+            best.entry(*round).and_modify(|best| *best = metric.better(*best, value)).or_insert(value);
+        }
+        best
+    }
+
+    /// Of a protocol's value over the rounds; the best one where a place has several points.
+    pub fn spread(&self, protocol: &str, place: Place, metric: Metric) -> Option<Spread> {
+        Spread::of(self.rounds(protocol, place, metric).into_values())
+    }
+
+    /// What one protocol's value is, divided by another's of the same round.
+    pub fn ratio(&self, subject: (&str, Place), base: (&str, Place), metric: Metric) -> Option<Spread> {
+        let bases = self.rounds(base.0, base.1, metric);
+        let subjects = self.rounds(subject.0, subject.1, metric);
+        Spread::of(subjects.iter().filter_map(|(round, value)| Some(value / bases.get(round)?)))
+    }
+
+    /// The least number of clients from which on the subject's throughput is more than the base's, if there is one,
+    /// and the most clients that both were measured with. `None` if that never happened.
+    pub fn overtaking(&self, subject: &str, base: &str, bytes: (usize, usize)) -> Option<(Option<usize>, usize)> {
+        let counts: BTreeSet<_> = self.measurements.iter().map(|it| it.point.clients).collect();
+        let ratio = |clients: usize| {
+            let place = Place { clients: Some(clients), bytes: Some(bytes), f: None };
+            Some((clients, self.ratio((subject, place), (base, place), Metric::Throughput)?.median))
+        };
+        let ratios: Vec<_> = counts.into_iter().filter_map(ratio).collect();
+        let most = ratios.last()?.0;
+        let from = ratios.iter().rev().take_while(|(_, ratio)| *ratio > 1.0).last();
+        Some((from.map(|(clients, _)| *clients), most))
+    }
+
+    /// Every measurement as a line of comma-separated values, and a head that names the columns.
+    pub fn to_csv(&self) -> String {
+        let mut text = format!("round,for_f,{}\n", Figures::FIELDS.join(","));
+        for Measurement { round, point, figures, .. } in &self.measurements {
+            text += &format!("{round},{},{}\n", point.f, figures.values().join(","));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::testing::results;
+
+    #[test]
+    fn ratios_are_taken_within_a_round() {
+        // The machine was half as fast in the second round, which no ratio shows.
+        let results = results(&[(1, "a", 1, 100.0), (1, "b", 1, 150.0), (2, "a", 1, 50.0), (2, "b", 1, 75.0)]);
+        let ratio = results.ratio(("b", Place::default()), ("a", Place::default()), Metric::Throughput);
+        assert_eq!(ratio, Some(Spread { low: 1.5, median: 1.5, high: 1.5 }));
+        assert_eq!(results.ratio(("b", Place::default()), ("c", Place::default()), Metric::Throughput), None);
+    }
+
+    #[test]
+    fn a_place_with_several_points_counts_with_its_best_one() {
+        let results = results(&[(1, "a", 1, 100.0), (1, "a", 10, 300.0), (1, "a", 40, 200.0)]);
+        let at = |clients| results.spread("a", Place { clients, ..Place::default() }, Metric::Throughput);
+        assert_eq!(at(None).map(|spread| spread.median), Some(300.0));
+        assert_eq!(at(Some(40)).map(|spread| spread.median), Some(200.0));
+        assert_eq!(at(Some(5)), None);
+    }
+
+    #[test]
+    fn overtaking_is_for_good() {
+        let measured = |b: [f64; 3]| {
+            let one = |(clients, ops): (usize, f64)| [(1, "a", clients, 100.0), (1, "b", clients, ops)];
+            results(&[1, 10, 40].into_iter().zip(b).flat_map(one).collect::<Vec<_>>())
+        };
+        let overtaking = |b| measured(b).overtaking("b", "a", (8, 8));
+        assert_eq!(overtaking([50.0, 110.0, 120.0]), Some((Some(10), 40)));
+        assert_eq!(overtaking([110.0, 90.0, 120.0]), Some((Some(40), 40)));
+        assert_eq!(overtaking([110.0, 110.0, 90.0]), Some((None, 40)));
+        assert_eq!(measured([1.0; 3]).overtaking("b", "c", (8, 8)), None);
+    }
+
+    #[test]
+    fn panels_split_what_is_not_on_the_axis() {
+        let point = |f, clients, request_bytes| Point { f, clients, request_bytes, reply_bytes: 8 };
+        let points = vec![point(1, 1, 8), point(1, 10, 8), point(2, 1, 8), point(1, 1, 4096)];
+        let sweep = |axis| Sweep { points: points.clone(), axis, metrics: vec![Metric::Throughput] };
+        let texts = |sweep: &Sweep| sweep.panels().iter().map(ToString::to_string).collect::<Vec<_>>();
+        let by_clients = sweep(Axis::Clients);
+        assert_eq!(texts(&by_clients), ["8/8 bytes, f = 1", "8/8 bytes, f = 2", "4096/8 bytes, f = 1"]);
+        assert_eq!(by_clients.places(&by_clients.panels()[0]).into_keys().collect::<Vec<_>>(), [1, 10]);
+        assert_eq!(texts(&sweep(Axis::RequestBytes)), ["results of 8 bytes, f = 1", "results of 8 bytes, f = 2"]);
+        assert_eq!(texts(&sweep(Axis::Faults)), ["8/8 bytes", "4096/8 bytes"]);
+    }
+
+    #[test]
+    fn a_line_has_as_many_cells_as_the_head() {
+        let csv = results(&[(1, "a", 1, 100.0)]).to_csv();
+        let cells: Vec<_> = csv.lines().map(|line| line.split(',').count()).collect();
+        assert_eq!(cells, [Figures::FIELDS.len() + 2; 2]);
+        assert!(
+            csv.lines().nth(1).is_some_and(|line| line.starts_with("1,1,a,4,1,1,1,8,8,memory,plain,mac,")),
+            "{csv}"
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! The middle of repeated measurements, and how far they lie apart.
+
+use serde::Serialize;
+use std::fmt;
+
+/// Median and quartiles: half of all values lie between the quartiles, whatever the worst ones are.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// A quarter of the values are below.
+    pub low: f64,
+    /// Half of the values are below.
+    pub median: f64,
+    /// Three quarters of the values are below.
+    pub high: f64,
+}
+
+impl Spread {
+    /// Of finite values in any order; between two of them it is a straight line. `None` without values.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<_> = values.into_iter().filter(|value| value.is_finite()).collect();
+        values.sort_by(f64::total_cmp);
+        let last = values.len().checked_sub(1)?;
+        let at = |share: f64| {
+            let place = share * last as f64;
+            let (below, rest) = (place.floor() as usize, place.fract());
+            let above = values[(below + 1).min(last)];
+            values[below] + (above - values[below]) * rest
+        };
+        Some(Self { low: at(0.25), median: at(0.5), high: at(0.75) })
+    }
+
+    /// The same of values that were all changed alike, by a function that keeps their order.
+    pub fn map(self, change: impl Fn(f64) -> f64) -> Self {
+        Self { low: change(self.low), median: change(self.median), high: change(self.high) }
+    }
+}
+
+/// `median [low, high]`, with the digits that `{:.1}` asks for.
+impl fmt::Display for Spread {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = out.precision().unwrap_or(2);
+        write!(out, "{:.digits$} [{:.digits$}, {:.digits$}]", self.median, self.low, self.high)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quartiles_of_known_series() {
+        assert_eq!(Spread::of([]), None);
+        assert_eq!(Spread::of([f64::NAN]), None);
+        assert_eq!(Spread::of([7.0]), Some(Spread { low: 7.0, median: 7.0, high: 7.0 }));
+        assert_eq!(Spread::of([5.0, 1.0, 2.0, 4.0, 3.0]), Some(Spread { low: 2.0, median: 3.0, high: 4.0 }));
+        assert_eq!(Spread::of([0.0, 2.0]), Some(Spread { low: 0.5, median: 1.0, high: 1.5 }));
+    }
+
+    #[test]
+    fn it_is_shown_with_the_digits_asked_for() {
+        let spread = Spread { low: 1.0, median: 1.25, high: 2.0 };
+        assert_eq!(format!("{spread:.1}"), "1.2 [1.0, 2.0]");
+        assert_eq!(spread.map(|value| value * 2.0).to_string(), "2.50 [2.00, 4.00]");
+    }
+}
