@@ -19,6 +19,8 @@ const LETTER: i32 = 7;
 const KEY: i32 = 20;
 /// How much higher than the highest value a panel is.
 const HEADROOM: f64 = 1.05;
+/// A curve of at most so many points shows each of them.
+const MARKED_MAX: usize = 30;
 /// Colours that people who see fewer of them tell apart, too (Okabe and Ito).
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
@@ -124,7 +126,8 @@ fn draw(panel: &Panel, area: &Area<'_>) -> Drawn {
     let mut builder = ChartBuilder::on(area);
     builder.caption(&panel.title, ("sans-serif", 15)).margin(10).x_label_area_size(42).y_label_area_size(66);
     if panel.x_doubles {
-        let range = (left * 0.9..right * 1.1).log_scale().base(2.0);
+        // Wide enough for a tick, even around a single point.
+        let range = (left / 1.5..right * 1.5).log_scale().base(2.0);
         fill(panel, builder.build_cartesian_2d(range, 0.0..height)?, height)
     } else {
         let margin = (right - left).max(0.1) * 0.05;
@@ -156,8 +159,8 @@ where
         let colour = colour_of(*colour);
         let line = LineSeries::new(points.iter().map(|(x, spread)| (*x, spread.median)), colour.stroke_width(2));
         axes.draw_series(line)?;
-        let with_spread = points.iter().filter(|(_, spread)| spread.low < spread.high);
-        axes.draw_series(with_spread.map(|(x, Spread { low, median, high })| {
+        let marked = points.iter().filter(|_| points.len() <= MARKED_MAX);
+        axes.draw_series(marked.map(|(x, Spread { low, median, high })| {
             ErrorBar::new_vertical(*x, *low, *median, *high, colour.filled(), 5)
         }))?;
     }
@@ -215,6 +218,16 @@ mod tests {
         assert!(svg(&empty).unwrap().contains("Nothing"));
         let nothing_answered = Chart { panels: vec![panel(&[(1.0, spread(0.0, 0.0, 0.0))])], ..empty };
         assert!(svg(&nothing_answered).is_ok());
+    }
+
+    #[test]
+    fn a_single_point_has_a_mark_and_a_tick_near_it() {
+        let one = Chart { title: "One".into(), columns: 1, panels: vec![panel(&[(200.0, spread(5.0, 5.0, 5.0))])] };
+        let text = svg(&one).unwrap();
+        assert!(text.contains("<circle") && text.contains("\n256\n"), "{text}");
+        let many: Vec<_> = (1..=100).map(|x| (f64::from(x), spread(5.0, 5.0, 5.0))).collect();
+        let many = Chart { panels: vec![panel(&many)], ..one };
+        assert!(!svg(&many).unwrap().contains("<circle"), "a long curve is a line");
     }
 
     #[test]

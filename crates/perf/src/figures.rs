@@ -96,13 +96,18 @@ fn rounded(value: f64) -> f64 {
 }
 
 /// The growth of a counter per executed request, of each replica. Its counters are of one moment, so that it does not
-/// matter when exactly each was asked.
+/// matter when exactly each was asked. A replica that executed less than half of what others did lags behind, or
+/// fetched the state: its cost counts by what the others executed.
 fn per_operation(before: &[Usage], after: &[Usage], counter: impl Fn(&Usage) -> u64) -> Vec<f64> {
-    let of_one = |(before, after): (&Usage, &Usage)| {
-        let executed = after.executed.saturating_sub(before.executed).max(1);
-        counter(after).saturating_sub(counter(before)) as f64 / executed as f64
+    let executed = |(before, after): &(&Usage, &Usage)| after.executed.saturating_sub(before.executed);
+    let pairs = || before.iter().zip(after);
+    let most = pairs().map(|pair| executed(&pair)).max().unwrap_or(0);
+    let of_one = |pair: (&Usage, &Usage)| {
+        let own = executed(&pair);
+        let executed = if own < most / 2 { most } else { own };
+        counter(pair.1).saturating_sub(counter(pair.0)) as f64 / executed.max(1) as f64
     };
-    before.iter().zip(after).map(of_one).collect()
+    pairs().map(of_one).collect()
 }
 
 fn sum(values: &[f64]) -> f64 {
@@ -248,6 +253,9 @@ mod tests {
     fn costs_are_per_operation_of_each_replica() {
         let before = [usage(100, 1000), usage(0, 0)];
         let after = [usage(200, 2000), usage(50, 100)];
+        // The second one lags behind: 3 of 100.
+        let lagging = per_operation(&[before[0], usage(0, 0)], &[after[0], usage(3, 500)], |usage| usage.cpu_us);
+        assert_eq!(lagging, [10.0, 5.0]);
         assert_eq!(per_operation(&before, &after, |usage| usage.cpu_us), [10.0, 2.0]);
         assert_eq!(per_operation(&before, &before, |usage| usage.cpu_us), [0.0, 0.0]);
         assert_eq!((sum(&[10.0, 2.0]), most(&[10.0, 2.0])), (12.0, 10.0));

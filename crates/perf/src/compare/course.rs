@@ -80,8 +80,6 @@ impl Course {
 /// What one protocol did in one round.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
-    /// From 1.
-    pub round: usize,
     /// The protocol's name.
     pub protocol: String,
     /// Operations that ended in each [`BUCKET`].
@@ -133,8 +131,8 @@ impl Timeline {
 /// All timelines of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
-    /// In the order in which they were measured.
-    pub timelines: Vec<Timeline>,
+    /// In the order in which they were measured, each with its round, from 1.
+    pub timelines: Vec<(usize, Timeline)>,
 }
 
 /// What of a timeline is a number.
@@ -186,8 +184,8 @@ impl Quantity {
 impl Results {
     /// The value of each round that has one.
     pub(super) fn rounds(&self, protocol: &str, quantity: Quantity) -> BTreeMap<usize, f64> {
-        let chosen = self.timelines.iter().filter(|timeline| timeline.protocol == protocol);
-        chosen.filter_map(|timeline| Some((timeline.round, quantity.of(timeline)?))).collect()
+        let chosen = self.timelines.iter().filter(|(_, timeline)| timeline.protocol == protocol);
+        chosen.filter_map(|(round, timeline)| Some((*round, quantity.of(timeline)?))).collect()
     }
 
     /// Of a quantity over the rounds.
@@ -204,7 +202,8 @@ impl Results {
 
     /// A protocol's round that took the median time and, where all took the same, answered the median number.
     pub fn typical(&self, protocol: &str) -> Option<&Timeline> {
-        let mut timelines: Vec<_> = self.timelines.iter().filter(|it| it.protocol == protocol).collect();
+        let all = self.timelines.iter().map(|(_, timeline)| timeline);
+        let mut timelines: Vec<_> = all.filter(|timeline| timeline.protocol == protocol).collect();
         timelines.sort_by_key(|timeline| (timeline.buckets.len(), timeline.buckets.iter().sum::<u64>()));
         timelines.get(timelines.len() / 2).copied()
     }
@@ -212,7 +211,7 @@ impl Results {
     /// Every bucket as a line of comma-separated values, and a head that names the columns.
     pub fn to_csv(&self) -> String {
         let mut text = "round,protocol,from_ms,ops,instance,event\n".to_owned();
-        for Timeline { round, protocol, buckets, instances, marks, .. } in &self.timelines {
+        for (round, Timeline { protocol, buckets, instances, marks, .. }) in &self.timelines {
             for (number, ops) in buckets.iter().enumerate() {
                 let from_ms = number * BUCKET.as_millis() as usize;
                 let instance = instances.get(number).map_or_else(String::new, u64::to_string);
@@ -230,7 +229,7 @@ mod tests {
 
     fn outage(buckets: &[u64]) -> Timeline {
         let marks = [2, 4].map(|bucket| BUCKET * bucket).to_vec();
-        Timeline { round: 1, protocol: "pbft".into(), buckets: buckets.to_vec(), marks, ..Timeline::default() }
+        Timeline { protocol: "pbft".into(), buckets: buckets.to_vec(), marks, ..Timeline::default() }
     }
 
     #[test]
@@ -263,7 +262,7 @@ mod tests {
     #[test]
     fn lines_tell_the_bucket_the_instance_and_whether_something_happened() {
         let timeline = Timeline { instances: vec![1, 1, 3], ..outage(&[10, 10, 7]) };
-        let csv = Results { timelines: vec![timeline] }.to_csv();
+        let csv = Results { timelines: vec![(1, timeline)] }.to_csv();
         assert_eq!(csv.lines().last(), Some("1,pbft,200,7,3,1"));
     }
 }

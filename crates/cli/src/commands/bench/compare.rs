@@ -273,7 +273,7 @@ impl<'a> Comparison<'a> {
             };
             let Some(timeline) = self.tell(&protocol.to_string(), outcome, told) else { continue };
             if let Measured::Course(results) = &mut self.measured {
-                results.timelines.push(course::Timeline { round, ..timeline });
+                results.timelines.push((round, timeline));
             }
         }
     }

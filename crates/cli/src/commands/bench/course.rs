@@ -72,10 +72,14 @@ impl Bench {
         if unfinished {
             return Err(Failure::failed(format!("the bursts took longer than {} s.", BURSTS_MAX.as_secs())));
         }
-        let recorded = measured.recorded.unwrap_or_default();
+        let mut recorded = measured.recorded.unwrap_or_default();
+        if !marks.is_empty() {
+            // The load ended within the last bucket.
+            recorded.buckets.truncate(watch.instances.len());
+        }
         let marks = if marks.is_empty() { recorded.bursts } else { marks };
         let (protocol, instances) = (subject.protocol.to_string(), watch.instances);
-        Ok(Timeline { round: 0, protocol, buckets: recorded.buckets, instances, marks, total: recorded.total })
+        Ok(Timeline { protocol, buckets: recorded.buckets, instances, marks, total: recorded.total })
     }
 
     /// Returns when it was down.
