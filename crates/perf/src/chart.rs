@@ -58,6 +58,8 @@ pub struct Panel {
     pub series: Vec<Series>,
     /// Where vertical lines are.
     pub marks: Vec<f64>,
+    /// Where light ones are.
+    pub light_marks: Vec<f64>,
 }
 
 /// A curve.
@@ -151,9 +153,10 @@ where
         .x_label_formatter(&|value| whole(*value))
         .y_label_formatter(&|value| short(*value))
         .draw()?;
-    for at in &panel.marks {
-        let line = [(*at, 0.0), (*at, height)];
-        axes.draw_series(LineSeries::new(line, RGBColor(150, 150, 150)))?;
+    let grey = |level| RGBColor(level, level, level);
+    let light = panel.light_marks.iter().map(|at| (*at, grey(200)));
+    for (at, colour) in light.chain(panel.marks.iter().map(|at| (*at, grey(90)))) {
+        axes.draw_series(LineSeries::new([(at, 0.0), (at, height)], colour))?;
     }
     for Series { colour, points, .. } in &panel.series {
         let colour = colour_of(*colour);
@@ -190,6 +193,7 @@ mod tests {
             y_label: "op/s".into(),
             series: vec![series("first", 0), series("second", 1)],
             marks: vec![2.0],
+            light_marks: Vec::new(),
         }
     }
 

@@ -49,7 +49,8 @@ impl Ours {
         match (self, measured) {
             (Self::Change(metric, subject, base), Measured::Sweep(results)) => {
                 let percent = results.ratio(*subject, *base, *metric)?.map(|ratio| (ratio - 1.0) * 100.0);
-                Some(format!("{:+.1} % [{:+.1}, {:+.1}]", percent.median, percent.low, percent.high))
+                let text = format!("{:+.1} % [{:+.1}, {:+.1}]", percent.median, percent.low, percent.high);
+                Some(text.replace('-', "−"))
             }
             (Self::Ratio(metric, subject, base), Measured::Sweep(results)) => {
                 results.ratio(*subject, *base, *metric).map(|ratio| ratio.to_string())

@@ -109,6 +109,7 @@ fn table(lines: &[&Line]) -> String {
 /// A ratio, or a value where there is nothing to divide by. A number that not all rounds have says so.
 fn cell(line: &Line, most: usize) -> String {
     let value = match line.ratio.filter(|_| line.at.is_some() && line.protocol != line.divided_by) {
+        Some(ratio) if ratio.median < 0.1 => format!("{ratio:.4}"),
         Some(ratio) => ratio.to_string(),
         None if line.value.median >= 100.0 => format!("{:.0}", line.value),
         None => line.value.to_string(),

@@ -30,6 +30,7 @@ fn sweep_panels(sweep: &Sweep, protocols: &[String], results: &sweep::Results) -
         y_label: metric.label().to_owned(),
         series: curves(sweep, part, protocols, metric, results),
         marks: Vec::new(),
+        light_marks: Vec::new(),
     };
     let row = |metric: &Metric| parts.iter().map(|part| panel(*metric, part)).collect::<Vec<_>>();
     (parts.len(), sweep.metrics.iter().flat_map(row).collect())
@@ -49,15 +50,25 @@ fn course_panels(course: &Course, protocols: &[String], results: &course::Result
     let typical = |(colour, name): (usize, &String)| Some((colour, results.typical(name)?));
     let timelines: Vec<_> = protocols.iter().enumerate().filter_map(typical).collect();
     match course.event {
-        Event::Bursts(_) => (1, vec![panel("", &timelines, &[])]),
+        Event::Bursts(_) => (1, vec![panel("", &timelines)]),
         Event::Outage { .. } => {
-            let one = |one: &(usize, &Timeline)| panel(&one.1.protocol, &[*one], &one.1.marks);
+            let one = |one: &(usize, &Timeline)| Panel {
+                marks: one.1.marks.iter().map(Duration::as_secs_f64).collect(),
+                light_marks: switches(one.1),
+                ..panel(&one.1.protocol, &[*one])
+            };
             (timelines.len().clamp(1, COLUMNS_MAX), timelines.iter().map(one).collect())
         }
     }
 }
 
-fn panel(title: &str, timelines: &[(usize, &Timeline)], marks: &[Duration]) -> Panel {
+/// When another instance was seen.
+fn switches(timeline: &Timeline) -> Vec<f64> {
+    let pairs = timeline.instances.windows(2).enumerate();
+    pairs.filter(|(_, pair)| pair[0] != pair[1]).map(|(at, _)| (at + 1) as f64 * BUCKET.as_secs_f64()).collect()
+}
+
+fn panel(title: &str, timelines: &[(usize, &Timeline)]) -> Panel {
     let series = |(colour, timeline): &(usize, &Timeline)| {
         let point = |(number, ops): (usize, &u64)| {
             let rate = *ops as f64 / BUCKET.as_secs_f64();
@@ -72,6 +83,18 @@ fn panel(title: &str, timelines: &[(usize, &Timeline)], marks: &[Duration]) -> P
         x_doubles: false,
         y_label: Metric::Throughput.label().to_owned(),
         series: timelines.iter().map(series).collect(),
-        marks: marks.iter().map(Duration::as_secs_f64).collect(),
+        marks: Vec::new(),
+        light_marks: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_is_where_the_instance_changes() {
+        let timeline = Timeline { instances: vec![1, 1, 3, 3, 4], ..Timeline::default() };
+        assert_eq!(switches(&timeline), [0.2, 0.4]);
     }
 }

@@ -222,7 +222,7 @@ fn figure_15() -> Experiment {
     Experiment {
         name: "figure-15".into(),
         title: "Figure 15: clients come and go".into(),
-        protocols: names(&["azyzzyva", "chain", "aliph", "pbft", "unreplicated"]),
+        protocols: names(&["azyzzyva", "chain", "aliph", "pbft"]),
         kind: Kind::Course(Course {
             event: Event::Bursts(bursts),
             f: 1,
