@@ -38,6 +38,7 @@ pub struct Usage {
     macs: u64,
     signatures: u64,
     fsyncs: u64,
+    instance: u64,
 }
 
 impl Usage {
@@ -51,6 +52,7 @@ impl Usage {
             macs: count("macs_made")? + count("macs_checked")?,
             signatures: count("signatures_made")? + count("signatures_checked")?,
             fsyncs: count("fsyncs")?,
+            instance: status["report"]["instance"].as_u64()?,
         })
     }
 }
@@ -89,6 +91,10 @@ pub struct Figures {
     pub busiest_replica_cpu_us_per_op: f64,
     /// Bytes of the replica that sends the most.
     pub busiest_replica_bytes_out_per_op: f64,
+    /// The instance at the end, of the replica that is furthest: which part of a composition was measured.
+    pub instance: u64,
+    /// How often that replica switched to another instance while it was measured.
+    pub switches: u64,
 }
 
 fn rounded(value: f64) -> f64 {
@@ -124,6 +130,7 @@ impl Figures {
         let Measured { elapsed, latencies, client_cpu, .. } = measured;
         let ops = latencies.count();
         let cpu = per_operation(before, after, |usage| usage.cpu_us);
+        let instance = |usages: &[Usage]| usages.iter().map(|usage| usage.instance).max().unwrap_or(0);
         let bytes_out = per_operation(before, after, |usage| usage.bytes_out);
         Self {
             settings,
@@ -141,6 +148,8 @@ impl Figures {
             fsyncs_per_op: sum(&per_operation(before, after, |usage| usage.fsyncs)),
             busiest_replica_cpu_us_per_op: most(&cpu),
             busiest_replica_bytes_out_per_op: most(&bytes_out),
+            instance: instance(after),
+            switches: instance(after).saturating_sub(instance(before)),
         }
     }
 
@@ -153,7 +162,7 @@ impl Figures {
     }
 
     /// The names of the fields, in the order of the JSON line.
-    pub const FIELDS: [&'static str; 24] = [
+    pub const FIELDS: [&'static str; 26] = [
         "protocol",
         "n",
         "f",
@@ -178,6 +187,8 @@ impl Figures {
         "fsyncs_per_op",
         "busiest_replica_cpu_us_per_op",
         "busiest_replica_bytes_out_per_op",
+        "instance",
+        "switches",
     ];
 
     /// The fields' values as text without quotes, in that order.
@@ -246,7 +257,8 @@ mod tests {
     fn usage(executed: u64, cpu_us: u64) -> Usage {
         let runtime = json!({"cpu_us": cpu_us, "peer_bytes_out": 1, "client_bytes_out": 2, "macs_made": 3,
             "macs_checked": 4, "signatures_made": 5, "signatures_checked": 6, "fsyncs": 7});
-        Usage::from_status(&json!({"report": {"requests_executed": executed}, "runtime": runtime})).unwrap()
+        Usage::from_status(&json!({"report": {"requests_executed": executed, "instance": 1}, "runtime": runtime}))
+            .unwrap()
     }
 
     #[test]

@@ -439,3 +439,17 @@ fn write(path: &Path, text: &str) -> Result {
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     Failure::failed(format!("cannot write {}: {error}.", path.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_protocol_of_the_figures_exists() {
+        for experiment in presets::all() {
+            let protocols: Vec<_> = experiment.protocols.iter().filter_map(|name| protocol(name).ok()).collect();
+            assert_eq!(protocols.len(), experiment.protocols.len(), "{}", experiment.name);
+            assert!(check(&experiment, &protocols).is_ok(), "{}", experiment.name);
+        }
+    }
+}
