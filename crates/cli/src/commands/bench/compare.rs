@@ -15,7 +15,6 @@ use bezant_perf::compare::summary::{Line, lines};
 use bezant_perf::compare::sweep::{Axis, Measurement, Point, Sweep};
 use bezant_perf::compare::{Experiment, Kind, course, picture, presets, sweep};
 use bezant_perf::figures::Figures;
-use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
 use std::collections::BTreeSet;
 use std::fs;
