@@ -167,13 +167,15 @@ impl Client {
         self.ask_in_new_instance(now, out);
     }
 
-    /// The same request again, with the same timestamp, for another instance.
+    /// The same request again, with the same timestamp, for another instance. It goes to everybody: if the instance
+    /// inherited it, whoever has to answer it does so at once, and not when the client's patience is at an end (S4).
     fn ask_in_new_instance(&mut self, now: Instant, out: &mut Outbox<Self>) {
         let Some(mut call) = self.call.take() else { return };
         let crate::message::Request { client, timestamp, operation, .. } = call.request.clone();
         let request = crate::message::Request::new(self.instance, client, timestamp, false, operation)
             .authenticate(&self.cluster, &self.keyring);
-        self.transmit(&request, out);
+        let everywhere = request.clone().authenticate_for_all(&self.cluster, &self.keyring);
+        out.send(Destination::Replicas, Message::Request(everywhere));
         let patience = self.patience();
         call.order_instead(request, now);
         call.retry_at = now + patience;

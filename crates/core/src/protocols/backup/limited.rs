@@ -18,7 +18,7 @@ use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence, View};
 use crate::digest::Digest;
 use crate::history::LogEntry;
 use crate::machine::Principal;
-use crate::message::{Firmness, Request};
+use crate::message::{Firmness, Request, SYSTEM};
 use crate::protocols::total_order::{Ordered, TotalOrder};
 use crate::rejection::Rejection;
 use crate::replica::{InstanceRecord, LogRecord, Notice, Record};
@@ -76,7 +76,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 }
             }
             Freshness::Stale if works && !request.is_system() => s.reject(from, Rejection::StaleTimestamp),
-            _ if self.report.is_some() || (works && request.is_system()) => {}
+            _ if works && request.is_system() => {}
+            _ if self.report.is_some() => {
+                self.unserved.insert(request.client);
+            }
             _ => self.drive(s, |order, context| order.submit(context, request, direct)),
         }
     }
@@ -96,14 +99,22 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     fn execute_limited(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, ordered: Ordered) {
         if self.report.is_some() {
-            return;
+            return self.note_unserved(&ordered);
         }
-        self.finalise(s, ordered);
+        self.finalise(s, ordered.clone());
         if self.ledger.estate.is_full() {
+            self.note_unserved(&ordered);
             self.end(s);
         } else if s.cluster.is_checkpoint(self.ledger.estate.executed()) {
             self.take_checkpoint(s, queue);
         }
+    }
+
+    /// Ordered too late: their clients have to ask the next instance, and are told so when it runs.
+    fn note_unserved(&mut self, ordered: &Ordered) {
+        let estate = &self.ledger.estate;
+        let unserved = ordered.requests().filter(|request| !estate.is_executed(request.client, request.timestamp));
+        self.unserved.extend(unserved.map(|request| request.client));
     }
 
     /// Step 1: the first valid INIT.
@@ -236,7 +247,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// Whose requests this instance has not executed.
     pub(crate) fn waiting_clients(&self) -> Vec<ClientId> {
-        self.order.waiting_clients()
+        let mut clients = self.order.waiting_clients();
+        clients.extend(&self.unserved);
+        clients.retain(|client| client.identity != SYSTEM);
+        clients
     }
 
     /// Hands everything on.

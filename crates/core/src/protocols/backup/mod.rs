@@ -42,7 +42,7 @@ mod limited;
 
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::{Checkpoint, transfer::Transfer};
-use crate::cluster::{InstanceId, ReplicaId, Sequence, View};
+use crate::cluster::{ClientId, InstanceId, ReplicaId, Sequence, View};
 use crate::machine::{Destination, Principal};
 use crate::message::{Message, Request};
 use crate::protocols::total_order::Ordered;
@@ -52,7 +52,7 @@ use crate::replica::{Record, ReplicaTimer};
 use crate::service::Service;
 use crate::switching::{AbortReport, Abortable, Ledger, Opening, Proof, Surroundings};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -81,6 +81,8 @@ pub struct Backup<O: TotalOrder, S> {
     report: Option<Arc<Signed<AbortReport>>>,
     /// What proves that this instance may run, if there was one before it.
     proof: Option<Arc<Proof>>,
+    /// Clients whose requests were ordered behind the last one that is executed.
+    unserved: BTreeSet<ClientId>,
     /// The last checkpoint that 2f+1 replicas signed and that this replica has.
     stable: Certificate<Checkpoint>,
     /// CHECKPOINT votes above it: the newest [`VOTES_PER_REPLICA_MAX`] of each replica.
@@ -118,6 +120,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             held: VecDeque::new(),
             report: None,
             proof: None,
+            unserved: BTreeSet::new(),
             stable,
             votes: BTreeMap::new(),
             ahead: None,
