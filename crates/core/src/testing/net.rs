@@ -88,8 +88,6 @@ pub(crate) struct Net<S: Service = Counter> {
     pub(crate) client_keys: Rc<Keyring>,
     client_timers: Vec<BTreeMap<ClientTimer, Instant>>,
     pub(crate) in_flight: Vec<Frame>,
-    /// Held back by [`Net::scrambled_round`]: they arrive with the next one.
-    late: Vec<Frame>,
     lose: Loss,
     /// Everything that anybody sent, lost or not.
     pub(crate) sent: Vec<Frame>,
@@ -164,7 +162,6 @@ impl<S: Service> Net<S> {
             clients,
             client_keys,
             in_flight: Vec::new(),
-            late: Vec::new(),
             lose: Box::new(|_| false),
             sent: Vec::new(),
             completed: Vec::new(),
@@ -277,7 +274,7 @@ impl<S: Service> Net<S> {
 
     /// Delivers one frame, without the end of a pass.
     pub(crate) fn deliver(&mut self, frame: Frame) {
-        let Frame { from, to, bytes, .. } = frame.clone();
+        let Frame { from, to, message, bytes } = frame.clone();
         self.events.push(Event::Delivered(frame));
         match to {
             Principal::Replica(id) => {
@@ -286,7 +283,8 @@ impl<S: Service> Net<S> {
                 }
             }
             Principal::Client(id) => {
-                let incoming = Message::open(bytes, from, &self.cluster, &self.client_keys).unwrap();
+                let opened = Message::open(bytes, from, &self.cluster, &self.client_keys);
+                let incoming = opened.unwrap_or_else(|reason| panic!("{from:?} to {to:?}: {message}: {reason}"));
                 self.step_client(id.session as usize, Input::Message(incoming));
             }
         }
@@ -312,19 +310,6 @@ impl<S: Service> Net<S> {
     pub(crate) fn round(&mut self) -> usize {
         let frames = core::mem::take(&mut self.in_flight);
         self.deliver_all(frames)
-    }
-
-    /// A round in which messages overtake one another: about half of them arrive one round late, and what
-    /// arrives does so in any order. Nothing takes longer than two rounds. How many arrived or are late.
-    pub(crate) fn scrambled_round(&mut self, mut random: impl FnMut() -> u64) -> usize {
-        let (held, now): (Vec<_>, Vec<_>) =
-            core::mem::take(&mut self.in_flight).into_iter().partition(|_| random().is_multiple_of(2));
-        let mut frames = core::mem::replace(&mut self.late, held);
-        frames.extend(now);
-        for last in (1..frames.len()).rev() {
-            frames.swap(last, (random() % (last as u64 + 1)) as usize);
-        }
-        self.deliver_all(frames) + self.late.len()
     }
 
     /// Rounds until nothing is in flight. How many.

@@ -1,0 +1,342 @@
+//! One suite for every protocol that may abort, and for compositions of them as if they were one: the composition
+//! theorem as a test. [`super::run`] says what is checked in every run.
+
+use super::run::{K, Run};
+use crate::auth::Signed;
+use crate::cluster::{InstanceId, Timestamp};
+use crate::compositions::{Part, Protocol, Schedule};
+use crate::digest::Digest;
+use crate::history::Boundary;
+use crate::machine::Principal;
+use crate::message::Message;
+use crate::replica::Notice;
+use crate::switching::{AbortReport, Panic, Proof, Switch, SwitchMessage};
+use crate::testing::net::{Frame, c, kind, r};
+use alloc::rc::Rc;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+/// Every part alone (with a Backup behind it, as none can go on without), and compositions.
+fn protocols() -> Vec<Protocol> {
+    let schedule = |parts: &[Part]| Protocol::Schedule(Schedule::new(parts).unwrap());
+    vec![
+        Protocol::Quorum,
+        Protocol::ZLight,
+        Protocol::Chain,
+        schedule(&[Part::Backup]),
+        Protocol::Azyzzyva,
+        Protocol::Aliph,
+        schedule(&[Part::Quorum, Part::ZLight, Part::Chain, Part::Backup]),
+        schedule(&[Part::Chain, Part::Chain, Part::Backup, Part::Backup]),
+    ]
+}
+
+/// Progress and Termination: without a fault everything is served without a timer, whatever overtakes what (L8),
+/// across lightweight checkpoints that no two replicas take at once (L9). In Quorum clients take turns: contention is
+/// a fault there.
+#[test]
+fn without_faults_nobody_panics() {
+    for protocol in protocols() {
+        for (n, seed) in [(4, 1), (4, 2), (7, 3), (10, 4)] {
+            let mut run = Run::new(protocol, n, 4, seed);
+            run.scrambled = true;
+            let first = run.net.cluster.part(InstanceId(1));
+            let takes_turns = first == Some(Part::Quorum);
+            for _ in 0..10 {
+                for session in 0..4 {
+                    run.invoke(session);
+                    if takes_turns {
+                        run.settle();
+                    }
+                }
+                run.settle();
+                if first == Some(Part::Backup) {
+                    // A request that reaches only the primary of a Backup that is over has to be sent again.
+                    run.finish();
+                }
+                assert!(run.is_idle(), "{protocol:?}, n = {n}");
+            }
+            assert_eq!(run.commits.len(), 40);
+            assert!(!run.anybody_said("PANIC"), "{protocol:?}");
+            assert!(first == Some(Part::Backup) || run.instances().iter().all(|i| *i == 1), "{protocol:?}");
+            run.check();
+            let journals = run.journals();
+            assert!(journals.iter().all(|journal| journal.len() <= 40));
+            assert!(first == Some(Part::Backup) || run.net.noticed(0, |n| matches!(n, Notice::Anchored { .. })));
+        }
+    }
+}
+
+/// Contention, lost messages, a replica that comes and goes: everything is served in the end, and all orders hold.
+#[test]
+fn whatever_gets_lost_the_orders_hold() {
+    for protocol in protocols() {
+        for seed in 0..6 {
+            let mut run = Run::new(protocol, 4, 3, seed);
+            trouble(&mut run, 60, |_| ());
+            run.finish();
+            run.check();
+            assert!(run.commits.len() >= 3);
+        }
+    }
+}
+
+/// The same at f = 2, with two replicas that come and go.
+#[test]
+fn whatever_gets_lost_the_orders_hold_among_seven() {
+    for protocol in protocols() {
+        let mut run = Run::new(protocol, 7, 3, 77);
+        trouble(&mut run, 40, |_| ());
+        run.finish();
+        run.check();
+    }
+}
+
+/// One replica lies about what it logged, to each other one differently (K6, K20); a client panics at will (K14); what
+/// was said once is said again (K10).
+#[test]
+fn whatever_a_liar_reports_the_orders_hold() {
+    for protocol in protocols() {
+        for seed in 0..6 {
+            let mut run = Run::new(protocol, 4, 3, 1_000 + seed);
+            run.liar = Some(3);
+            trouble(&mut run, 60, lie);
+            run.finish();
+            run.check();
+        }
+    }
+}
+
+/// So many rounds in which messages get lost, one replica now and then hears and says nothing, and `act` acts.
+fn trouble(run: &mut Run, rounds: usize, act: fn(&mut Run)) {
+    let (isolated, random) = (Rc::new(Cell::new(None)), Rc::new(RefCell::new(run.random.clone())));
+    let victim = isolated.clone();
+    run.net.lose(move |frame| {
+        let is_victim = |party| matches!(party, Principal::Replica(id) if victim.get() == Some(id.0));
+        is_victim(frame.from) || is_victim(frame.to) || random.borrow_mut().once_in(25)
+    });
+    run.scrambled = true;
+    for _ in 0..rounds {
+        for session in 0..run.net.clients.len() {
+            if run.random.once_in(3) {
+                run.invoke(session);
+            }
+        }
+        if run.random.once_in(12) {
+            isolated.set(Some(run.random.below(run.net.cluster.n) as u8));
+        } else if run.random.once_in(6) {
+            isolated.set(None);
+        }
+        act(run);
+        run.round();
+        if run.random.once_in(3) {
+            let span = 1 + run.random.below(200) as u64;
+            run.pass(span);
+        }
+    }
+    run.net.heal();
+}
+
+/// What replica 3 and the last client do besides what they should.
+fn lie(run: &mut Run) {
+    let liar = r(3);
+    let instances = run.instances();
+    let instance = InstanceId(instances[run.random.below(3)]);
+    for receiver in 0..3 {
+        if run.random.once_in(4) {
+            let report = false_report(run, instance);
+            let signed = Arc::new(run.net.keyring(liar).sign(report));
+            let message = SwitchMessage::Abort(signed);
+            run.net.forge(liar, r(receiver), Message::Switch(Switch { instance, message }));
+        }
+    }
+    if run.random.once_in(10) {
+        let Principal::Client(client) = c(2) else { unreachable!() };
+        let message = SwitchMessage::Panic(Panic { client, timestamp: Timestamp(1) });
+        let receiver = run.random.below(4) as u8;
+        run.net.forge(c(2), r(receiver), Message::Switch(Switch { instance, message }));
+    }
+    if run.random.once_in(2) && !run.net.sent.is_empty() {
+        let again = run.net.sent[run.random.below(run.net.sent.len())].clone();
+        run.net.in_flight.push(again);
+    }
+}
+
+/// Somebody's report with something wrong about it, or one that is made up.
+fn false_report(run: &mut Run, instance: InstanceId) -> AbortReport {
+    let known = run.net.sent.iter().rev().find_map(|frame| match &frame.message {
+        Message::Switch(Switch { message: SwitchMessage::Abort(report), .. }) => Some(report.value.clone()),
+        _ => None,
+    });
+    let anchor = Boundary::default();
+    let empty = AbortReport { instance, anchor, boundaries: Vec::new(), digests: Vec::new(), low_load: true };
+    let mut report = known.unwrap_or(empty);
+    report.instance = instance;
+    match run.random.below(5) {
+        0 => report.digests.truncate(report.digests.len() / 2),
+        1 => report.digests.push(Digest([run.random.below(3) as u8; 32])),
+        2 => report.anchor.position = u64::MAX - run.random.below(3) as u64,
+        3 => report.digests.clear(),
+        _ => report.anchor = Boundary::default(),
+    }
+    report
+}
+
+/// PANIC again and again makes one report and one switch; one that comes too late stops nothing (L7).
+#[test]
+fn panics_are_idempotent() {
+    for protocol in [Protocol::Quorum, Protocol::ZLight, Protocol::Chain] {
+        let mut run = Run::new(protocol, 4, 2, 1);
+        run.invoke(0);
+        run.settle();
+        let Principal::Client(client) = c(1) else { unreachable!() };
+        let timestamp = Timestamp(run.net.now.0);
+        let panic = Message::Switch(Switch {
+            instance: InstanceId(1),
+            message: SwitchMessage::Panic(Panic { client, timestamp }),
+        });
+        for _ in 0..5 {
+            for id in 0..4 {
+                run.net.forge(c(1), r(id), panic.clone());
+            }
+            run.settle();
+        }
+        assert_eq!(run.instances(), [2; 4]);
+        let reports = |id| run.net.said(r(id), "ABORT").len();
+        assert_eq!([0, 1, 2, 3].map(reports), [3; 4], "once to each other replica");
+        assert_eq!(run.net.said(r(0), "ACTIVE").len(), 5, "and the client is told each time");
+        // It asks again in the Backup, whose k requests bring the next instance; old panics do not end it.
+        for _ in 0..K {
+            run.invoke(0);
+            run.finish();
+        }
+        assert_eq!(run.instances(), [3; 4]);
+        for id in 0..4 {
+            run.net.forge(c(1), r(id), panic.clone());
+        }
+        run.settle();
+        assert_eq!(run.instances(), [3; 4]);
+        run.check();
+    }
+}
+
+/// S4, S5: two clients race in Quorum. Both orders exist; one is taken back where it was executed, and each operation
+/// is executed once and answered.
+#[test]
+fn what_a_race_executed_is_taken_back() {
+    let mut run = Run::new(Protocol::Aliph, 4, 2, 1);
+    run.invoke(0);
+    run.invoke(1);
+    // The second client's request overtakes the first one's at replicas 2 and 3.
+    run.net.in_flight.sort_by_key(|frame| (frame.to, (frame.from == c(0)) == (frame.to >= r(2))));
+    run.round();
+    assert_eq!(run.journals(), [[1, 2], [1, 2], [2, 1], [2, 1]]);
+    run.settle();
+    assert!(run.is_idle(), "both are answered from what Chain inherited, without a timer: {:?}", run.instances());
+    let journals = run.journals();
+    assert!(journals.iter().all(|journal| *journal == journals[0]), "{journals:?}");
+    assert_eq!(journals[0].len(), 2);
+    run.check();
+}
+
+/// S1: replicas 0 and 1 begin Chain with one history, 2 and 3 with another. The digest of the history is under the
+/// MACs (D10), so that the chain breaks where they meet.
+#[test]
+fn a_chain_over_two_histories_breaks() {
+    let mut run = Run::new(Protocol::Aliph, 4, 3, 1);
+    run.liar = Some(1);
+    run.invoke(0);
+    run.invoke(1);
+    run.net.in_flight.retain(|frame| (frame.from == c(0)) == (frame.to <= r(1)) && frame.to != r(3));
+    run.round();
+    run.net.in_flight.clear();
+    assert_eq!(run.journals(), [vec![1], vec![2], vec![]]);
+    // The liar supports both: [1] with replica 0, [2] with replica 2; replica 3 has nothing.
+    let reports = stop_all(&mut run);
+    let other = run.net.keyring(r(1)).sign(reports[2].value.clone());
+    let one = [&reports[0], &reports[1], &reports[3]];
+    let two = [&other, &reports[2], &reports[3]];
+    begin_chain(&mut run, [one, one, two, two]);
+    run.finish();
+    assert!(run.commits.iter().all(|commit| commit.instance.0 >= 3), "nothing commits in such a chain");
+    run.check();
+}
+
+/// The same without a liar: two sets of honest reports prove two histories. What a place has inherited it does not
+/// answer on its own word: the client of 2 would take it for committed, and the reports of 0, 1 and 2 would lose it.
+#[test]
+fn what_only_the_last_places_inherited_is_not_committed() {
+    let mut run = Run::new(Protocol::Aliph, 4, 3, 1);
+    run.invoke(0);
+    run.invoke(1);
+    run.net.in_flight.retain(|frame| (frame.from == c(0)) == (frame.to <= r(1)));
+    run.round();
+    run.net.in_flight.clear();
+    assert_eq!(run.journals(), [[1], [1], [2], [2]]);
+    let reports = stop_all(&mut run);
+    let one = [&reports[0], &reports[1], &reports[2]];
+    let two = [&reports[1], &reports[2], &reports[3]];
+    begin_chain(&mut run, [one, one, two, two]);
+    run.finish();
+    assert!(run.commits.iter().all(|commit| commit.instance.0 >= 3), "nothing commits in such a chain");
+    run.check();
+}
+
+/// Lets a client panic at every replica; what else they say is lost. Their reports.
+fn stop_all(run: &mut Run) -> Vec<Signed<AbortReport>> {
+    let Principal::Client(client) = c(2) else { unreachable!() };
+    let message = SwitchMessage::Panic(Panic { client, timestamp: Timestamp(1) });
+    let panic = Message::Switch(Switch { instance: InstanceId(1), message });
+    let stop = |id| {
+        run.net.forge(c(2), r(id), panic.clone());
+        run.round();
+        core::mem::take(&mut run.net.in_flight).iter().find_map(report_in).unwrap()
+    };
+    (0..4).map(stop).collect()
+}
+
+/// Hands each replica its own proof that instance 2 may begin, before it hears of another one.
+fn begin_chain(run: &mut Run, proofs: [[&Signed<AbortReport>; 3]; 4]) {
+    for (id, reports) in (0..).zip(proofs) {
+        let proof = Arc::new(Proof { reports: reports.map(Clone::clone).to_vec() });
+        let (instance, message) = (InstanceId(2), SwitchMessage::Init(proof));
+        run.net.forge(r(u8::from(id == 0)), r(id), Message::Switch(Switch { instance, message }));
+    }
+    run.settle();
+    let begun: Vec<_> = run.begun.iter().filter(|(_, i, _)| i.0 == 2).map(|(_, _, init)| init.clone()).collect();
+    assert!(begun.contains(&vec![1]) && begun.contains(&vec![2]), "{begun:?}");
+}
+
+fn report_in(frame: &Frame) -> Option<Signed<AbortReport>> {
+    match &frame.message {
+        Message::Switch(Switch { message: SwitchMessage::Abort(report), .. }) => Some((**report).clone()),
+        _ => None,
+    }
+}
+
+/// A checkpoint of a speculative instance needs all 3f+1, and without one the log stops at its bound.
+#[test]
+fn checkpoints_need_everybody() {
+    for protocol in [Protocol::Quorum, Protocol::ZLight, Protocol::Chain] {
+        let mut run = Run::new(protocol, 4, 1, 1);
+        run.net.lose(|frame| frame.from == r(3) && matches!(kind(&frame.message).as_str(), "LCS" | "ANCHOR"));
+        let bound = run.net.cluster.history_bound();
+        let mut logged = 0;
+        while logged <= bound {
+            run.invoke(0);
+            run.settle();
+            if !run.is_idle() {
+                break;
+            }
+            logged += 1;
+        }
+        assert_eq!(logged, bound, "{protocol:?}");
+        assert!((0..3).all(|id| !run.net.noticed(id, |notice| matches!(notice, Notice::Anchored { .. }))));
+        // Who hears of all four is certain; and once the others do, everything goes on.
+        run.net.heal();
+        run.finish();
+        run.check();
+    }
+}

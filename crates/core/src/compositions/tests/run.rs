@@ -1,0 +1,257 @@
+//! A composition under load, with an onlooker who knows every history: the properties of section 1 of the paper.
+//!
+//! The service is a [`Journal`], so that every reply is a whole history. What is checked, over all instances as if they
+//! were one (the composition theorem) and from one to the next:
+//!
+//! * Validity, exactly-once: a history has only what was invoked before, nothing twice, and ends with the operation.
+//! * Commit order: of two histories that committed one is a prefix of the other, in an order that respects real time.
+//! * Abort order and init order: what committed in an instance is in every history with which a later one begins; what
+//!   commits in one agrees with what all histories with which it began have in common.
+//! * A Backup ends after exactly k requests, INIT not counted, with one history (D11, D14).
+//! * Who has reported says nothing more in that instance, and reports the same for ever (A5).
+
+use crate::client::Completion;
+use crate::cluster::{ClientAuth, Cluster, InstanceId, Limits, ReplicaId};
+use crate::compositions::{Part, Protocol, Quota};
+use crate::machine::{Input, Instant, Principal};
+use crate::message::Message;
+use crate::replica::Notice;
+use crate::switching::{Switch, SwitchMessage};
+use crate::testing::Random;
+use crate::testing::journal::{Journal, names};
+use crate::testing::net::{Event, Frame, Net, cluster, kind};
+use crate::wire::Wire;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+/// k of every Backup in these runs.
+pub(super) const K: u64 = 3;
+
+/// Requests between two lightweight checkpoints in these runs.
+const CHK: u64 = 4;
+
+/// One operation that a client was told the outcome of.
+#[derive(Clone, Debug)]
+pub(super) struct Commit {
+    pub(super) instance: InstanceId,
+    pub(super) position: u64,
+    pub(super) history: Vec<u32>,
+}
+
+/// See the [module](self).
+pub(super) struct Run {
+    pub(super) net: Net<Journal>,
+    pub(super) random: Random,
+    /// Whether messages overtake one another: about half of them arrive one round late.
+    pub(super) scrambled: bool,
+    /// Who may say and do anything, and is not looked at.
+    pub(super) liar: Option<u8>,
+    late: Vec<Frame>,
+    /// The next operation's name, and what each client waits for: its name, and what had committed before.
+    next: u32,
+    waits: BTreeMap<usize, (u32, usize)>,
+    pub(super) commits: Vec<Commit>,
+    /// With which history each correct replica began which instance.
+    pub(super) begun: Vec<(ReplicaId, InstanceId, Vec<u32>)>,
+}
+
+impl Run {
+    pub(super) fn new(protocol: Protocol, n: usize, clients: u32, seed: u64) -> Self {
+        let limits = Limits { history_interval: CHK, checkpoint_interval: CHK, ..Limits::default() };
+        let cluster = Cluster { quota: Quota::Fixed(K), protocol, ..cluster(n, ClientAuth::Hybrid, limits) };
+        Self {
+            net: Net::of(cluster, clients, |_| Journal::default()),
+            random: Random::new(seed),
+            scrambled: false,
+            liar: None,
+            late: Vec::new(),
+            next: 1,
+            waits: BTreeMap::new(),
+            commits: Vec::new(),
+            begun: Vec::new(),
+        }
+    }
+
+    /// A client invokes an operation, unless it waits for one.
+    pub(super) fn invoke(&mut self, session: usize) {
+        if !self.waits.contains_key(&session) {
+            let longest = self.commits.iter().map(|commit| commit.history.len()).max().unwrap_or(0);
+            self.waits.insert(session, (self.next, longest));
+            self.net.submit(session, &self.next.to_le_bytes(), false);
+            self.next += 1;
+        }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.waits.is_empty()
+    }
+
+    /// One message delay. How many messages arrived or are late.
+    pub(super) fn round(&mut self) -> usize {
+        let mut frames = core::mem::take(&mut self.net.in_flight);
+        if self.scrambled {
+            let (held, now): (Vec<_>, Vec<_>) = frames.into_iter().partition(|_| self.random.once_in(2));
+            frames = core::mem::replace(&mut self.late, held);
+            frames.extend(now);
+            for last in (1..frames.len()).rev() {
+                frames.swap(last, self.random.below(last + 1));
+            }
+        }
+        let count = frames.len() + self.late.len();
+        let receivers: BTreeSet<Principal> = frames.iter().map(|frame| frame.to).collect();
+        for frame in frames {
+            self.net.deliver(frame);
+            self.look();
+        }
+        for receiver in receivers {
+            if let Principal::Replica(id) = receiver {
+                self.net.step(id.0 as usize, Input::PassEnd);
+                self.look();
+            }
+        }
+        count
+    }
+
+    /// Rounds until nothing is in flight.
+    pub(super) fn settle(&mut self) {
+        while self.round() > 0 {}
+    }
+
+    /// Lets milliseconds pass, and everything arrive.
+    pub(super) fn pass(&mut self, milliseconds: u64) {
+        let end = Instant(self.net.now.0 + 1_000 * milliseconds);
+        self.settle();
+        while self.net.fire_before(end) {
+            self.look();
+            self.settle();
+        }
+        self.net.now = end;
+    }
+
+    /// Lets time pass until every client has its answer.
+    ///
+    /// # Panics
+    /// If that takes more than a minute: Termination.
+    pub(super) fn finish(&mut self) {
+        let rounds = (0..600).take_while(|_| {
+            self.pass(100);
+            !self.is_idle()
+        });
+        assert!(rounds.count() < 600, "clients wait for {:?} in {:?}", self.waits, self.instances());
+    }
+
+    pub(super) fn instances(&self) -> Vec<u64> {
+        self.net.hosts.iter().map(|host| host.replica.instance().0).collect()
+    }
+
+    /// The histories of all correct replicas as their services have them.
+    pub(super) fn journals(&self) -> Vec<Vec<u32>> {
+        let correct = (0..self.net.hosts.len()).filter(|id| self.liar != Some(*id as u8));
+        correct.map(|id| self.net.hosts[id].replica.service().entries.clone()).collect()
+    }
+
+    /// Whether anybody said this.
+    pub(super) fn anybody_said(&self, what: &str) -> bool {
+        self.net.sent.iter().any(|frame| kind(&frame.message) == what)
+    }
+
+    /// Notes what has happened since the last look.
+    fn look(&mut self) {
+        for event in core::mem::take(&mut self.net.events) {
+            match event {
+                Event::Noticed(id, Notice::Begun { instance, position, .. }) if self.liar != Some(id.0) => {
+                    let journal = &self.net.hosts[id.0 as usize].replica.service().entries;
+                    self.begun.push((id, instance, journal[..position as usize].to_vec()));
+                }
+                Event::Completed(completed) => {
+                    let (name, longest) = self.waits.remove(&(completed.client.session as usize)).unwrap();
+                    let Completion::Done(result) = completed.result else { panic!("{:?}", completed.result) };
+                    let history = names(&result);
+                    assert_eq!(history.last(), Some(&name), "the reply is the operation's own");
+                    assert!(history.len() > longest, "what committed before it was invoked is before it");
+                    assert!(history.iter().all(|name| *name < self.next), "nothing that nobody invoked");
+                    let distinct: BTreeSet<&u32> = history.iter().collect();
+                    assert_eq!(distinct.len(), history.len(), "nothing twice: {history:?}");
+                    let (instance, position) = (completed.instance, completed.sequence.0);
+                    self.commits.push(Commit { instance, position, history });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What the [module](self) says of orders, quotas and silence.
+    pub(super) fn check(&self) {
+        let mut histories: Vec<&Vec<u32>> = self.commits.iter().map(|commit| &commit.history).collect();
+        histories.sort_by_key(|history| history.len());
+        assert!(histories.windows(2).all(|pair| pair[1].starts_with(pair[0])), "commit order: {histories:?}");
+        for Commit { instance, history, position } in &self.commits {
+            for (replica, begun, init) in &self.begun {
+                let inherits = begun <= instance || init.starts_with(history);
+                assert!(inherits, "abort order: {history:?} of {instance}, {replica} begins {begun} with {init:?}");
+                let agrees = begun != instance || init.starts_with(history) || history.starts_with(init);
+                assert!(agrees || self.part(*instance) == Some(Part::Chain), "init order: {history:?}, {init:?}");
+                // D5: what is inherited is answered with the history at its end.
+                let inherited = init.ends_with(&history[history.len() - 1..]) || init.starts_with(history);
+                let speculative = self.part(*instance) != Some(Part::Backup);
+                assert!(begun != instance || !inherited || !speculative || *position >= init.len() as u64, "D5");
+            }
+            let common = self.common_init(*instance);
+            assert!(common.starts_with(history) || history.starts_with(&common), "init order: {history:?}, {common:?}");
+        }
+        self.check_quotas();
+        self.check_silence();
+    }
+
+    fn part(&self, instance: InstanceId) -> Option<Part> {
+        self.net.cluster.part(instance)
+    }
+
+    fn inits(&self, instance: InstanceId) -> impl Iterator<Item = &Vec<u32>> {
+        self.begun.iter().filter(move |(_, begun, _)| *begun == instance).map(|(_, _, init)| init)
+    }
+
+    /// What all histories with which an instance began have in common.
+    fn common_init(&self, instance: InstanceId) -> Vec<u32> {
+        let mut inits = self.inits(instance);
+        let mut common = inits.next().cloned().unwrap_or_default();
+        for init in inits {
+            let length = common.iter().zip(init).take_while(|(one, other)| one == other).count();
+            common.truncate(length);
+        }
+        common
+    }
+
+    fn check_quotas(&self) {
+        let backups: BTreeSet<InstanceId> = self.begun.iter().map(|(_, begun, _)| InstanceId(begun.0 - 1)).collect();
+        for backup in backups.into_iter().filter(|instance| self.part(*instance) == Some(Part::Backup)) {
+            let ends: BTreeSet<&Vec<u32>> = self.inits(InstanceId(backup.0 + 1)).collect();
+            assert_eq!(ends.len(), 1, "a Backup has one history: {ends:?}");
+            let begin = self.inits(backup).next().map_or(0, Vec::len);
+            let known = backup.0 == 1 || self.inits(backup).next().is_some();
+            assert!(!known || ends.iter().all(|end| end.len() as u64 == begin as u64 + K), "k in {backup}: {ends:?}");
+        }
+    }
+
+    fn check_silence(&self) {
+        let mut reports: BTreeMap<(Principal, InstanceId), Vec<u8>> = BTreeMap::new();
+        let correct = |frame: &&Frame| self.liar.is_none_or(|liar| frame.from != Principal::Replica(ReplicaId(liar)));
+        for Frame { from, message, .. } in self.net.sent.iter().filter(correct) {
+            let Some(instance) = message.instance() else { continue };
+            let key = (*from, instance);
+            match message {
+                Message::Switch(Switch { message: SwitchMessage::Abort(report), .. }) => {
+                    let bytes = report.to_bytes();
+                    assert_eq!(*reports.entry(key).or_insert_with(|| bytes.clone()), bytes, "one report for ever");
+                }
+                Message::Response(_) | Message::Order(_) | Message::Chain(_) | Message::ChainReply(_) => {
+                    assert!(!reports.contains_key(&key), "{from:?} speaks in {instance} after its report");
+                }
+                Message::Switch(Switch { message: SwitchMessage::Checkpoint(_), .. }) => {
+                    assert!(!reports.contains_key(&key), "{from:?} takes a checkpoint after its report");
+                }
+                _ => {}
+            }
+        }
+    }
+}
