@@ -154,17 +154,26 @@ impl Client {
             return;
         }
         let known = self.active.entry(from).or_default();
+        let is_news = instance > *known && instance > self.instance;
         *known = instance.max(*known);
         let mut claims: alloc::vec::Vec<InstanceId> = self.active.values().copied().collect();
         claims.sort_by_key(|claim| core::cmp::Reverse(*claim));
-        let Some(&proved) = claims.get(self.cluster.f) else { return };
-        if proved <= self.instance {
-            return;
-        }
+        let proved = claims.get(self.cluster.f).copied().filter(|proved| *proved > self.instance);
+        let Some(proved) = proved else { return self.ask_others(now, is_news, out) };
         self.instance = proved;
         self.view = self.first_view();
         self.active.retain(|_, claim| *claim > proved);
         self.ask_in_new_instance(now, out);
+    }
+
+    /// One replica says that a later instance is active. That proves nothing; but if only one was asked, the others can
+    /// say so as well, and the client need not wait until its patience is at an end.
+    fn ask_others(&mut self, now: Instant, is_news: bool, out: &mut Outbox<Self>) {
+        let asked_one = matches!(self.first_receivers(false), Destination::Replica(_));
+        if let Some(call) = self.call.as_mut().filter(|call| is_news && asked_one && call.attempts == 0) {
+            call.retry_at = now;
+            self.on_retry(now, out);
+        }
     }
 
     /// The same request again, with the same timestamp, for another instance. It goes to everybody: if the instance
