@@ -3,3 +3,8 @@
 mod conformance;
 mod costs;
 mod run;
+
+#[test]
+fn every_script_goes_as_written() {
+    crate::testing::stage::play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/compositions/scripts"), 3);
+}
