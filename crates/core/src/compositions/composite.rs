@@ -68,6 +68,8 @@ pub(crate) struct Composite<S: Service> {
     /// Abort reports of this instance.
     pub(super) reports: BTreeMap<ReplicaId, Signed<AbortReport>>,
     pub(super) announced: Option<Instant>,
+    /// While the head's proof is waited for: until when.
+    pub(super) head_until: Option<Instant>,
     pub(super) stopped_at: Option<Instant>,
     pub(super) stop_reason: &'static str,
     pub(super) ahead: VecDeque<(Principal, Message)>,
@@ -129,6 +131,7 @@ impl<S: Service> Composite<S> {
             proof: None,
             reports: BTreeMap::new(),
             announced: None,
+            head_until: None,
             stopped_at: None,
             stop_reason: "",
             ahead: VecDeque::new(),

@@ -22,6 +22,9 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
+/// How long the head's proof is waited for, as a part of the status interval.
+const HEAD_PARTS: u64 = 4;
+
 impl<S: Service> Composite<S> {
     /// S2: a client was not served in time.
     pub(super) fn on_panic(&mut self, s: &mut Surroundings<'_, S>, client: ClientId) {
@@ -54,10 +57,12 @@ impl<S: Service> Composite<S> {
         loop {
             self.announce(s);
             let Some(part) = s.cluster.part(self.instance) else { return };
-            if let Some(proof) = Proof::assemble(s.cluster, part, self.reports.values())
+            let next = InstanceId(self.instance.0 + 1);
+            if self.head_until.is_none_or(|until| until <= s.now)
+                && let Some(proof) = Proof::assemble(s.cluster, part, self.reports.values())
                 && let Some(history) = proof.abort_history(s.cluster)
+                && !self.leaves_it_to_the_head(s, next)
             {
-                let next = InstanceId(self.instance.0 + 1);
                 self.advance(s, next, Arc::new(proof), history);
                 continue;
             }
@@ -66,6 +71,19 @@ impl<S: Service> Composite<S> {
                 _ => return,
             }
         }
+    }
+
+    /// S3: other reports prove another history, and an instance that needs all replicas gets nowhere if they begin with
+    /// different ones. So the head's proof is waited for, a little. A Backup agrees on one by itself (S6).
+    fn leaves_it_to_the_head(&mut self, s: &mut Surroundings<'_, S>, next: InstanceId) -> bool {
+        let schedule = s.cluster.protocol.schedule().expect("one of several instances");
+        if schedule.part(next) == Part::Backup || schedule.head(s.cluster, next) == s.me {
+            return false;
+        }
+        let patience = Duration(s.cluster.limits.status_interval.0 / HEAD_PARTS);
+        let until = *self.head_until.get_or_insert(s.now + patience);
+        s.out.set_timer(ReplicaTimer::Opening, until);
+        s.now < until
     }
 
     /// S2: says that this replica has stopped, again at every time-out.
@@ -117,6 +135,7 @@ impl<S: Service> Composite<S> {
         self.instance = instance;
         self.proof = Some(proof.clone());
         self.reports.clear();
+        self.head_until = None;
         self.announced = None;
         self.told.clear();
         s.out.send(Destination::Replicas, self.switch(SwitchMessage::Init(proof.clone())));
