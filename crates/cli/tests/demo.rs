@@ -9,9 +9,22 @@ use support::{Running, Scratch, bezant, free_ports, run, spawn, wait_until};
 
 #[test]
 fn a_crash_and_a_liar_change_no_answer_and_the_liar_is_named() {
+    play("pbft");
+}
+
+/// Both faults come in the first Backup, which the crash leads to.
+#[test]
+fn a_crash_and_a_liar_change_no_answer_of_aliph() {
+    let replica = &play("aliph")["replicas"][0];
+    assert_eq!((&replica["instance"], &replica["part"]), (&3.into(), &"backup(pbft)".into()), "{replica}");
+    assert_eq!((&replica["switches"], &replica["switch_reason"]), (&2.into(), &"a client panicked".into()));
+}
+
+/// Tells a demo what to do. Returns its status while replica 3 lies.
+fn play(protocol: &str) -> serde_json::Value {
     let script = "set color blue\nget color\nkill 2\nset color green\nget color\nrestart 2\nget color\nlie 3\n\
         set color red\nget color\nstatus --json\nhonest 3\nget color # after a comment\nquit\n";
-    let outcome = run(&mut bezant(&["demo"]), script);
+    let outcome = run(&mut bezant(&["demo", "--protocol", protocol]), script);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     let lines: Vec<_> = outcome.stdout.lines().collect();
     let expected =
@@ -23,6 +36,16 @@ fn a_crash_and_a_liar_change_no_answer_and_the_liar_is_named() {
     assert_eq!(status["replicas"].as_array().unwrap().len(), 4);
     assert_eq!(lines[11..], ["replica 3 honest", "red"]);
     assert_eq!(outcome.stderr, "");
+    status
+}
+
+#[test]
+fn a_schedule_of_ones_own_runs() {
+    let outcome = run(&mut bezant(&["demo", "--protocol", "chain, backup(pbft)"]), "set a 1\nget a\nstatus\n");
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let lines: Vec<_> = outcome.stdout.lines().collect();
+    assert_eq!(lines[..2], ["ok", "1"]);
+    assert!(lines[2].contains("runs") && lines[3].contains("chain"), "{outcome:?}");
 }
 
 #[test]

@@ -1,125 +1,95 @@
-//! `bezant demo --protocol aliph` under writes that never pause: each replica in turn is killed and started again, then
-//! one lies. Every write that was acknowledged must be there in the end, and Chain must run again after every fault.
+//! `aliph` under writes that never pause: each replica in turn is killed and started again, then one lies. Every write
+//! that was acknowledged must be there in the end, and Chain must run again after every fault.
+//!
+//! Two gateways write, for one alone is a single client to the replicas: what it sends arrives at all of them in one
+//! order, and Quorum serves it well.
 
 use super::Scratch;
-use super::free_ports;
+use super::cluster::{Cluster, REPLICAS};
 use super::redis::{Redis, encode};
-use super::running::Conversation;
 use super::words::Pair;
 use crate::failure::{Failure, Result, ensure};
-use crate::process;
-use serde_json::Value;
+use crate::process::wait_until;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
 
 const LOG: &str = "e2e-aliph";
-const REPLICAS: usize = 4;
-/// Connections that write, and writes under way on each: more than one client, so that Quorum hands over to Chain.
-const CONNECTIONS: usize = 8;
+/// Connections to each gateway, and writes under way on each.
+const CONNECTIONS: usize = 4;
 const WINDOW: usize = 16;
 /// How long a fault lasts.
 const FAULT: Duration = Duration::from_millis(1_000);
-/// How long it may take until Chain runs again. The Backups in between grow with every fault.
-const CHAIN_MAX: Duration = Duration::from_secs(15);
-/// How long any one command of the demo may take, and any one write.
+/// How long it may take until Chain runs again: the Backups in between grow with every fault.
+const CHAIN_MAX: Duration = Duration::from_secs(20);
+/// How long a write, or reading all back, may take.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
-/// How long throughput is measured before the faults.
+/// How long throughput is measured, before the faults and after them.
 const MEASURED: Duration = Duration::from_millis(1_000);
 
 /// The whole story.
 pub(crate) fn run(binary: &Path) -> Result<String> {
     let scratch = Scratch::new("aliph")?;
-    let redis = Redis { port: free_ports(1)? };
-    let port = redis.port.to_string();
-    let arguments = ["demo", "--protocol", "aliph", "--redis", &port];
-    let demo = Conversation::start(LOG, &mut process::program(&binary.to_string_lossy(), &arguments))?;
-    let mut demo = Demo { demo };
-    demo.ask("count", |line| line == "0")?;
-
+    let mut cluster = Cluster::start(LOG, binary, scratch.path(), "aliph")?;
+    let (_gateway, second) = cluster.second_gateway()?;
+    let gateways = [cluster.redis, second];
     let writers = Writers::default();
-    let (story, written) = std::thread::scope(|scope| {
+    let (story, written) = thread::scope(|scope| {
         let writers = &writers;
-        let start = |number| scope.spawn(move || writers.write(redis, number));
-        let threads: Vec<_> = (0..CONNECTIONS).map(start).collect();
-        let story = tell(&mut demo, writers);
+        let start = |number| scope.spawn(move || writers.write(gateways[number % 2], number));
+        let threads: Vec<_> = (0..2 * CONNECTIONS).map(start).collect();
+        let story = tell(&mut cluster, writers);
         writers.stop.store(true, Ordering::Relaxed);
-        let join = |thread: std::thread::ScopedJoinHandle<'_, Result<u64>>| {
-            thread.join().map_err(|_| Failure::new("a writer panicked"))?
-        };
-        let written: Result<Vec<u64>> = threads.into_iter().map(join).collect();
-        (story, written)
+        (story, threads.into_iter().map(join).collect::<Result<Vec<u64>>>())
     });
     // A write that failed says more than what did not happen because of it.
     let (written, story) = (written?, story?);
     let pairs: Vec<Pair> = written.iter().enumerate().flat_map(|(number, round)| pairs(number, *round)).collect();
-    for (found, (key, value)) in redis.read(&pairs, scratch.path(), ANSWER_MAX)?.iter().zip(&pairs) {
+    for (found, (key, value)) in cluster.redis.read(&pairs, scratch.path(), ANSWER_MAX)?.iter().zip(&pairs) {
         ensure(found == value, || format!("`{key}` is `{found}`, but `{value}` was acknowledged last"))?;
     }
-    demo.demo.say("quit")?;
-    let status = demo.demo.finish(ANSWER_MAX)?;
-    ensure(status.success(), || format!("the demo ended with {status} although all went right"))?;
     Ok(format!("{} writes, none lost; {story}", writers.acknowledged.into_inner()))
 }
 
+fn join(thread: ScopedJoinHandle<'_, Result<u64>>) -> Result<u64> {
+    thread.join().map_err(|_| Failure::new("a writer panicked"))?
+}
+
 /// All faults, one after the other. Returns what happened in words.
-fn tell(demo: &mut Demo, writers: &Writers) -> Result<String> {
-    demo.wait_for_chain()?;
-    let before = writers.acknowledged.load(Ordering::Relaxed);
-    std::thread::sleep(MEASURED);
-    let rate = (writers.acknowledged.load(Ordering::Relaxed) - before) as f64 / MEASURED.as_secs_f64();
+fn tell(cluster: &mut Cluster, writers: &Writers) -> Result<String> {
+    wait_for_chain(cluster)?;
+    let before = writers.rate();
     let mut back = Vec::new();
     for replica in 0..REPLICAS {
-        demo.ask(&format!("kill {replica}"), |line| line.contains("killed"))?;
-        std::thread::sleep(FAULT);
-        demo.ask(&format!("restart {replica}"), |line| line.contains("running"))?;
-        back.push(demo.wait_for_chain()?);
+        cluster.kill_replica(replica)?;
+        thread::sleep(FAULT);
+        cluster.start_replica(replica)?;
+        back.push(wait_for_chain(cluster)?);
     }
-    demo.ask("lie 3", |line| line.contains("lying"))?;
-    std::thread::sleep(FAULT);
-    demo.ask("honest 3", |line| line.contains("honest"))?;
-    back.push(demo.wait_for_chain()?);
-    let switches = demo.status()?["replicas"][0]["switches"].as_u64().unwrap_or(0);
+    cluster.tell_replica(3, "lie")?;
+    thread::sleep(FAULT);
+    cluster.tell_replica(3, "honest")?;
+    back.push(wait_for_chain(cluster)?);
+    let after = writers.rate();
+    ensure(after > 0.0, || "nothing is acknowledged on Chain".into())?;
+    let switches = cluster.report(0)["switches"].as_u64().unwrap_or(0);
     let back: Vec<_> = back.iter().map(|time| format!("{:.1}", time.as_secs_f64())).collect();
     let back = back.join(", ");
-    Ok(format!("{rate:.0}/s before the faults; back on Chain {back} s after each; {switches} switches"))
+    Ok(format!(
+        "{before:.0}/s before the faults, {after:.0}/s after; Chain again {back} s after each; {switches} switches"
+    ))
 }
 
-/// The demo at its prompt.
-struct Demo {
-    demo: Conversation,
-}
-
-impl Demo {
-    fn ask(&mut self, line: &str, right: impl Fn(&str) -> bool) -> Result<String> {
-        self.demo.say(line)?;
-        self.demo.hear(&format!("the answer to `{line}`"), ANSWER_MAX, right)
-    }
-
-    fn status(&mut self) -> Result<Value> {
-        let line = self.ask("status --json", |line| line.starts_with('{'))?;
-        serde_json::from_str(&line).map_err(|error| Failure::new(format!("the status is no JSON: {error}")))
-    }
-
-    /// Waits until all replicas run Chain, and says how long that took, as finely as the status can be asked.
-    fn wait_for_chain(&mut self) -> Result<Duration> {
-        let start = Instant::now();
-        loop {
-            let status = self.status()?;
-            if runs_everywhere(&status, "chain") {
-                return Ok(start.elapsed());
-            }
-            ensure(start.elapsed() < CHAIN_MAX, || format!("Chain does not run again: {status}"))?;
-        }
-    }
-}
-
-/// Whether all replicas are up and run this part.
-fn runs_everywhere(status: &Value, part: &str) -> bool {
-    let replicas = status["replicas"].as_array().into_iter().flatten();
-    replicas.filter(|replica| replica["part"] == part).count() == REPLICAS
+/// Waits until every replica runs the same instance of Chain, and says how long that took.
+fn wait_for_chain(cluster: &Cluster) -> Result<Duration> {
+    let all_run_chain = || {
+        let reports: Vec<_> = (0..REPLICAS).map(|id| cluster.report(id)).collect();
+        reports.iter().all(|report| report["part"] == "chain" && report["instance"] == reports[0]["instance"])
+    };
+    wait_until("every replica runs one instance of Chain", CHAIN_MAX, all_run_chain)
 }
 
 /// Those who write, and what came of it.
@@ -130,6 +100,13 @@ struct Writers {
 }
 
 impl Writers {
+    /// Writes that are acknowledged in a second.
+    fn rate(&self) -> f64 {
+        let before = self.acknowledged.load(Ordering::Relaxed);
+        thread::sleep(MEASURED);
+        (self.acknowledged.load(Ordering::Relaxed) - before) as f64 / MEASURED.as_secs_f64()
+    }
+
     /// Sets the keys of one connection again and again, to the number of the round. Returns the last round, all of
     /// which was acknowledged.
     fn write(&self, redis: Redis, number: usize) -> Result<u64> {
@@ -164,12 +141,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_replica_elsewhere_is_not_everywhere() {
-        let chain = serde_json::json!({"part": "chain"});
-        let all = serde_json::json!({"replicas": [chain, chain, chain, chain]});
-        assert!(runs_everywhere(&all, "chain"));
-        let some = serde_json::json!({"replicas": [chain, chain, {"part": "quorum"}, chain]});
-        assert!(!runs_everywhere(&some, "chain"));
-        assert!(!runs_everywhere(&Value::Null, "chain"));
+    fn no_two_writers_share_a_key() {
+        let keys: std::collections::BTreeSet<_> = (0..3).flat_map(|number| pairs(number, 7)).collect();
+        assert_eq!(keys.len(), 3 * WINDOW);
+        assert!(keys.iter().all(|(_, value)| value == "7"));
     }
 }

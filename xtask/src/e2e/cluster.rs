@@ -11,17 +11,24 @@ use super::{Scratch, free_ports};
 use crate::failure::{Failure, Result, ensure};
 use crate::process::{self, wait_until};
 use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const LOG: &str = "e2e-cluster";
-const REPLICAS: usize = 4;
+pub(super) const REPLICAS: usize = 4;
 /// How many keys are loaded, half of them with each fault.
 const KEYS: usize = 200_000;
 /// Neighbouring ports to reserve: some for each replica, and the gateway's.
 const PORTS: u16 = 64;
+/// Where the admin port of a replica is, behind its first, and how far the next replica's ports are.
+const ADMIN_PORT: u16 = 2;
+const PORT_STEP: u16 = 10;
+/// How long a replica may take to report.
+const REPORT_MAX: Duration = Duration::from_secs(1);
 /// How long a cluster may take to answer after it was started.
 const START_MAX: Duration = Duration::from_secs(30);
 /// How long half of the keys may take to load or to read.
@@ -34,7 +41,7 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     let scratch = Scratch::new("cluster")?;
     let pairs = words::pairs(KEYS)?;
     let (first, second) = pairs.split_at(KEYS / 2);
-    let mut cluster = Cluster::start(binary, scratch.path())?;
+    let mut cluster = Cluster::start(LOG, binary, scratch.path(), "pbft")?;
     let start = Instant::now();
 
     let load = cluster.redis.load(first, scratch.path())?;
@@ -69,25 +76,27 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
 }
 
 /// Four replicas and a gateway.
-struct Cluster {
+pub(super) struct Cluster {
+    log: &'static str,
     binary: PathBuf,
     folder: PathBuf,
+    base_port: u16,
     replicas: Vec<Option<Running>>,
     gateway: Option<Running>,
-    redis: Redis,
+    pub(super) redis: Redis,
 }
 
 impl Cluster {
-    fn start(binary: &Path, scratch: &Path) -> Result<Self> {
-        let base = free_ports(PORTS)?;
+    pub(super) fn start(log: &'static str, binary: &Path, scratch: &Path, protocol: &str) -> Result<Self> {
+        let base_port = free_ports(PORTS)?;
         let folder = scratch.join("testnet");
         let replicas = (0..REPLICAS).map(|_| None).collect();
-        let redis = Redis { port: base + PORTS - 1 };
-        let mut cluster = Self { binary: binary.into(), folder, replicas, gateway: None, redis };
+        let redis = Redis { port: base_port + PORTS - 1 };
+        let mut cluster = Self { log, binary: binary.into(), folder, base_port, replicas, gateway: None, redis };
         let mut testnet = cluster.bezant("testnet");
-        testnet.arg("--dir").arg(&cluster.folder);
-        testnet.args(["--replicas", &REPLICAS.to_string(), "--base-port", &base.to_string()]);
-        process::logged(LOG, START_MAX, &mut testnet)?;
+        testnet.arg("--dir").arg(&cluster.folder).args(["--protocol", protocol]);
+        testnet.args(["--replicas", &REPLICAS.to_string(), "--base-port", &base_port.to_string()]);
+        process::logged(log, START_MAX, &mut testnet)?;
         cluster.start_all()?;
         Ok(cluster)
     }
@@ -100,27 +109,52 @@ impl Cluster {
         for id in 0..REPLICAS {
             self.start_replica(id)?;
         }
+        self.gateway = Some(self.start_gateway(self.redis)?);
+        Ok(())
+    }
+
+    /// A second client, in contention with the first.
+    pub(super) fn second_gateway(&self) -> Result<(Running, Redis)> {
+        let redis = Redis { port: self.redis.port - 1 };
+        Ok((self.start_gateway(redis)?, redis))
+    }
+
+    fn start_gateway(&self, redis: Redis) -> Result<Running> {
         let mut gateway = self.bezant("gateway");
         gateway.arg("--cluster").arg(self.folder.join("cluster.toml"));
-        gateway.args(["--redis", &format!("127.0.0.1:{}", self.redis.port)]);
-        self.gateway = Some(Running::start(LOG, &mut gateway)?);
-        wait_until("the gateway answers", START_MAX, || self.redis.is_up())?;
-        Ok(())
+        gateway.args(["--redis", &format!("127.0.0.1:{}", redis.port)]);
+        let running = Running::start(self.log, &mut gateway)?;
+        wait_until("the gateway answers", START_MAX, || redis.is_up())?;
+        Ok(running)
     }
 
-    fn start_replica(&mut self, id: usize) -> Result {
+    /// A replica's own report; null if it does not answer.
+    pub(super) fn report(&self, id: usize) -> Value {
+        let ask = || -> Result<Value> {
+            let mut stream = TcpStream::connect(("127.0.0.1", self.base_port + ADMIN_PORT + PORT_STEP * id as u16))?;
+            stream.set_read_timeout(Some(REPORT_MAX))?;
+            stream.write_all(b"GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            let (_, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+            Ok(serde_json::from_str::<Value>(body).unwrap_or_default()["report"].take())
+        };
+        ask().unwrap_or_default()
+    }
+
+    pub(super) fn start_replica(&mut self, id: usize) -> Result {
         let mut command = self.bezant("replica");
         command.arg("--dir").arg(self.folder.join(format!("replica-{id}"))).arg("--obey-input");
-        self.replicas[id] = Some(Running::start(LOG, &mut command)?);
+        self.replicas[id] = Some(Running::start(self.log, &mut command)?);
         Ok(())
     }
 
-    fn tell_replica(&mut self, id: usize, word: &str) -> Result {
+    pub(super) fn tell_replica(&mut self, id: usize, word: &str) -> Result {
         let replica = self.replicas[id].as_mut().ok_or_else(|| Failure::new(format!("replica {id} is down")))?;
         replica.tell(word).map_err(|failure| failure.during(&format!("telling replica {id} to {word}")))
     }
 
-    fn kill_replica(&mut self, id: usize) -> Result {
+    pub(super) fn kill_replica(&mut self, id: usize) -> Result {
         let mut replica = self.replicas[id].take().ok_or_else(|| Failure::new(format!("replica {id} is down")))?;
         ensure(!replica.has_ended()?, || format!("replica {id} had ended by itself"))?;
         replica.kill()
