@@ -1,7 +1,8 @@
 //! A replica that can be told to lie, for demonstrations and end-to-end tests.
 //!
 //! The liar wraps an honest replica and changes what leaves it: answers to clients, results passed along a chain, and
-//! votes for checkpoints. The state inside stays right, so that the replica is as good as any other from the moment it is told to be honest again.
+//! votes for checkpoints. The state inside stays right, so that the replica is as good as any other from the moment it
+//! is told to be honest again.
 
 use bezant_core::auth::Keyring;
 use bezant_core::checkpoint::Checkpoint;

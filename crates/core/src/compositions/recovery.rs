@@ -2,7 +2,8 @@
 //!
 //! Every instance that was opened is opened again, with the bodies that the log has; what was logged in it is logged
 //! and executed again; what was said when it stopped is said again, byte by byte. So a replica that restarts from its
-//! log is the one that crashed. A state that came from others is in a snapshot with the record that opened the instance.
+//! log is the one that crashed. A state that came from others is in a snapshot with the record that opened the
+//! instance.
 
 use super::composite::{Composite, Running};
 use super::{Part, Protocol};

@@ -9,9 +9,9 @@
 //! * S2. A replica that gets a PANIC, finds evidence of a fault itself, or knows of f+1 others that have stopped, stops
 //!   and sends its signed abort report to all others.
 //! * S3. 2f+1 reports (of a Backup: f+1 equal ones) are a proof. Whoever has it opens the next instance and sends the
-//!   proof to all others (INIT). [`report`] says which history the proof yields and why nothing committed is lost. Other
-//!   reports may prove another history, so that all but the head of the next instance wait for the head's proof first,
-//!   for a moment.
+//!   proof to all others (INIT). [`report`] says which history the proof yields and why nothing committed is lost.
+//!   Other reports may prove another history, so that all but the head of the next instance wait for the head's proof
+//!   first, for a moment.
 //! * S4. [`opening`] says how a replica comes to that history. Opening an instance freezes all before it, for good
 //!   (D13).
 //! * S5. Whoever speaks to an earlier instance is told which one is active: a replica gets the proof, a client the

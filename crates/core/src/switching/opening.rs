@@ -94,8 +94,8 @@ impl Opening {
     pub(crate) fn ask<S: Service>(&mut self, s: &mut Surroundings<'_, S>) {
         let missing: Vec<Digest> =
             self.wanted.iter().filter(|(_, entry)| entry.is_none()).map(|(digest, _)| *digest).collect();
-        // The holders first; but who has opened the instance in the meantime has everything as well, and a holder may be
-        // down for good.
+        // The holders first; but who has opened the instance in the meantime has everything as well, and a holder may
+        // be down for good.
         let mut holders: Vec<ReplicaId> = self.history.holders.iter().copied().filter(|id| *id != s.me).collect();
         if self.turn > holders.len() || holders.is_empty() {
             holders = s.cluster.replicas().filter(|id| *id != s.me).collect();

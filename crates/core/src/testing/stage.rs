@@ -9,7 +9,9 @@
 //! | `cluster replicas=4 clients=1 auth=hybrid checkpoint=128` | begins; each word may be left out |
 //! | `cluster protocol=aliph k=8 history=64` | … and these: composition, requests of a Backup, CHK |
 //! | `request c0 add 1`, `request c0 read` | a client begins a call |
-//! | `partial c0 add 1 for r0 r1` | a client sends a request to the primary whose MACs hold for these only, without a signature |
+//! | `partial c0 add 1 for r0 r1` | a client sends a request to the primary whose MACs hold for these only, without a
+//! signature
+//! |
 //! | `round` | delivers what is in flight: one message delay |
 //! | `settle` | rounds until nothing is in flight |
 //! | `deliver r0 -> r1 PREPARE` | delivers these only; `*` stands for anybody and anything |
@@ -19,8 +21,8 @@
 //! | `restart r2`, `restart r2 lost-log` | a crash, and a start from the disk or without it |
 //! | `status` | how each replica sees itself |
 //!
-//! In the trace, `1 |` is the first round. Not shown are STATUS and BEHIND, which come with every heartbeat, and messages
-//! that their receiver has had before, which do not change anything.
+//! In the trace, `1 |` is the first round. Not shown are STATUS and BEHIND, which come with every heartbeat, and
+//! messages that their receiver has had before, which do not change anything.
 
 extern crate std;
 

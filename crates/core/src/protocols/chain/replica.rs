@@ -108,8 +108,8 @@ impl<S: Service> Chain<S> {
         }
     }
 
-    /// C2: the init history travels like a batch, of nothing, as long as nothing else has (L4 of the note): so that what
-    /// is in it can be answered.
+    /// C2: the init history travels like a batch, of nothing, as long as nothing else has (L4 of the note): so that
+    /// what is in it can be answered.
     fn pass_on_init(&mut self, s: &mut Surroundings<'_, S>) {
         if self.place != 0 || self.base.is_stopped() || self.base.has_logged() || self.base.instance.0 == 1 {
             return;

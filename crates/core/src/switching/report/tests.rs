@@ -214,7 +214,8 @@ proptest! {
         prop_assert_eq!(found.history_at(length), Some(history(&case.committed)));
         let logs = || case.correct.iter().map(|(log, _)| log);
         let shared = |prefix: &&[u8]| logs().filter(|log| log.starts_with(prefix)).count() > case.f;
-        let longest = logs().flat_map(|log| (0..=log.len()).map(|end| &log[..end])).filter(shared).map(<[u8]>::len).max();
+        let prefixes = logs().flat_map(|log| (0..=log.len()).map(|end| &log[..end]));
+        let longest = prefixes.filter(shared).map(<[u8]>::len).max();
         prop_assert!(found.position >= longest.unwrap_or_default() as u64);
     }
 
@@ -223,7 +224,8 @@ proptest! {
     fn the_history_is_a_prefix_of_a_correct_log(case in cases()) {
         let found = extract(case.f, case.reports()).unwrap();
         let position = found.position as usize;
-        let real = case.correct.iter().find(|(log, _)| log.len() >= position && history(&log[..position]) == found.history());
+        let is_real = |log: &[u8]| log.len() >= position && history(&log[..position]) == found.history();
+        let real = case.correct.iter().find(|(log, _)| is_real(log));
         let (log, _) = real.expect("a correct replica logged it");
         let anchor = found.anchor.position as usize;
         prop_assert!(anchor <= case.committed.len(), "the anchor is certain");
@@ -253,7 +255,8 @@ proptest! {
         let found = extract(case.f, case.reports()).unwrap();
         let lowest = case.correct.iter().map(|(_, anchor)| *anchor as u64).min().unwrap();
         prop_assert!(found.anchor.position >= lowest);
-        let has = |id: &ReplicaId| case.correct.get(id.0 as usize).is_some_and(|(_, anchor)| *anchor as u64 <= found.anchor.position);
+        let lowest = found.anchor.position;
+        let has = |id: &ReplicaId| case.correct.get(id.0 as usize).is_some_and(|(_, anchor)| *anchor as u64 <= lowest);
         prop_assert!(found.digests.is_empty() || found.holders.iter().any(has), "{:?}", found.holders);
         let needed = found.boundaries.iter().any(|known| known.position >= found.anchor.position);
         prop_assert!(needed, "a state from which to go on, for those who lack the anchor");
