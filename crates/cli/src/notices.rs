@@ -29,7 +29,7 @@ impl NoticeLog {
                 tracing::info!(event = "stopped", instance = instance.0, reason, "instance stopped");
             }
             Notice::Begun { instance, position, .. } => {
-                tracing::info!(event = "begun", instance = instance.0, position, "backup begun");
+                tracing::info!(event = "begun", instance = instance.0, position, "history known");
             }
             Notice::Switched { instance, part, reason, took } => {
                 let (part, took_us) = (part.name(), took.0);
