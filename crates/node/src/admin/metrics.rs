@@ -96,7 +96,7 @@ pub const METRICS: &[Metric] = &[
         |s, out| out.put(s.published.report.instance.0)),
     gauge("bezant_replica_instance_info",
         "Always 1; the labels say what the instance runs, and why the one before was left.", instance),
-    counter("bezant_replica_switches_total", "Instances that ended before this one, since the composition began.",
+    counter("bezant_replica_switches_total", "Instances of the composition that ended before this one.",
         |s, out| out.put(s.published.report.instance.0.saturating_sub(1))),
     gauge("bezant_replica_switch_seconds", "How long the last switch from one instance to the next took.",
         |s, out| out.put(s.published.report.switch_took.0 as f64 / 1e6)),

@@ -164,7 +164,7 @@ pub(super) const LIMITS: &[Limit] = &[
     limit!(checkpoint_interval, count "batches", 1, 65_536,
         "Batches between two checkpoints. Twice as many may be in flight above a stable one."),
     limit!(history_interval, count "requests", 1, 65_536,
-        "Requests between two checkpoints of quorum, zlight and chain. A history holds at most three times that."),
+        "Requests between two checkpoints of quorum, zlight and chain. At most three times as many are in their log."),
     limit!(batch_requests_max, count "requests", 1, 16_384, "Most requests in a batch."),
     limit!(batch_bytes_max, count "bytes", 1, BATCH_BYTES_MAX,
         "Most bytes of operations in a batch. A single request may exceed it alone."),
@@ -226,16 +226,16 @@ const CLUSTER: &[Row] = &[
     ("f", F, Some("the most that the number of replicas allows"),
         "How many replicas may lie, crash or be taken over at the same time: 3·f + 1 replicas are needed."),
     ("protocol", Kind::Choice(PROTOCOLS), Some("\"pbft\""),
-        "The protocol. \"quorum\", \"zlight\" (also called \"azyzzyva\") and \"chain\" hand over to \
-         PBFT for a while whenever something is wrong; \"aliph\" is quorum at low load, then chain, then PBFT. \
+        "The protocol that orders requests. \"quorum\", \"zlight\" (or \"azyzzyva\") and \"chain\" hand over to PBFT \
+         for a while whenever something is wrong; \"aliph\" is quorum at low load, then chain, then PBFT. \
          \"unreplicated\" is one server without any protection, as a yardstick."),
     ("schedule", Kind::Schedule, Some("as `protocol` says"),
         "Your own composition instead of a `protocol`: the parts follow one another in this order, and then again from \
          the start. One of them must be \"backup(pbft)\", which goes on when a replica is down."),
     ("backup_quota", Kind::Choice(QUOTAS), Some("\"exponential\""),
         "How many requests a \"backup(pbft)\" answers before the next part has its turn. \"fixed\": always \
-         `backup_requests`. \"exponential\": twice as many each time, and again few after a while. \"flattened\": the \
-         same, but the first `backup_patience` times do not double."),
+         `backup_requests`. \"exponential\": twice as many each time, and again few after some time. \"flattened\": \
+         the same, but the first `backup_patience` times do not double."),
     ("backup_requests", QUOTA, Some("256"), "The fewest requests that a \"backup(pbft)\" answers."),
     ("backup_patience", PATIENCE, Some("3"), "For `backup_quota = \"flattened\"`: how often the fewest are enough."),
     ("client_auth", Kind::Choice(CLIENT_AUTHS), Some("\"hybrid\""),
