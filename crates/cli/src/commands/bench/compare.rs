@@ -149,7 +149,7 @@ fn experiments(arguments: &Arguments) -> Result<Vec<(Experiment, Vec<Protocol>)>
     experiments.retain(|it| chosen.is_empty() || chosen.contains(ALL) || chosen.contains(&*it.name));
     let complete = |mut experiment: Experiment| {
         if !arguments.protocols.is_empty() {
-            experiment.protocols = arguments.protocols.iter().map(|protocol| protocol.to_string()).collect();
+            experiment.protocols = arguments.protocols.iter().map(ToString::to_string).collect();
         }
         if let Kind::Course(course) = experiment.kind {
             experiment.kind = Kind::Course(course.scaled(arguments.scale));
@@ -250,7 +250,7 @@ impl<'a> Comparison<'a> {
         for &protocol in self.protocols {
             let subject = self.subject(protocol, point);
             let outcome = self.bench.measure_own(&subject);
-            let what = format!("{}, {point}", protocol.to_string());
+            let what = format!("{}, {point}", protocol);
             let told = |it: &Figures| format!("{:.0} op/s, p50 {} µs", it.ops_per_s, it.p50_us);
             let Some(figures) = self.tell(&what, outcome, told) else { continue };
             if let Measured::Sweep(results) = &mut self.measured {
