@@ -155,7 +155,7 @@ pub(crate) fn test_items(masked: &str) -> Vec<Range<usize>> {
 /// Whether a file holds nothing but tests.
 pub(crate) fn is_test(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let folders = ["/tests/", "/benches/", "/fuzz_targets/"];
+    let folders = ["/tests/", "/testing/", "/benches/", "/fuzz_targets/"];
     folders.iter().any(|folder| path.contains(folder)) || name == "tests.rs" || name.ends_with("_test.rs")
 }
 

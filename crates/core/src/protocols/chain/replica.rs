@@ -33,6 +33,8 @@ pub(crate) struct Chain<S> {
     early: BTreeMap<u64, ChainMessage>,
     /// Whether something has come along the chain: then all before this place began with the same history.
     confirmed: bool,
+    /// Requests of the init history that came before that: they are answered then.
+    inherited: Vec<Request>,
     /// Whether load is watched, for a composition that has something better for low load.
     watches_load: bool,
     /// Clients seen since load was last looked at.
@@ -64,6 +66,7 @@ impl<S: Service> Chain<S> {
             queue: Queue::default(),
             early: BTreeMap::new(),
             confirmed: false,
+            inherited: Vec::new(),
             watches_load,
             active: BTreeSet::new(),
         }
@@ -96,7 +99,12 @@ impl<S: Service> Chain<S> {
                 }
             }
             // Whoever began with another history than the head's must not vouch for it (S1).
-            Standing::Done { position, history, outcome } if self.topology.is_last(self.place) && self.confirmed => {
+            Standing::Done { .. } if self.topology.is_last(self.place) && !self.confirmed => {
+                if self.inherited.len() < s.cluster.limits.pending_requests_max {
+                    self.inherited.push(request);
+                }
+            }
+            Standing::Done { position, history, outcome } if self.topology.is_last(self.place) => {
                 let Request { client, timestamp, .. } = request;
                 let instance = self.base.instance;
                 let response = Response { instance, client, timestamp, position, history, outcome };
@@ -119,9 +127,18 @@ impl<S: Service> Chain<S> {
         self.finish_empty(s, message);
     }
 
+    /// Something has come along the chain: what waited for that is answered.
+    fn confirm(&mut self, s: &mut Surroundings<'_, S>) {
+        self.confirmed = true;
+        for request in core::mem::take(&mut self.inherited) {
+            let from = Principal::Client(request.client);
+            self.on_request(s, from, request);
+        }
+    }
+
     /// An empty batch has come as far as this place.
     fn finish_empty(&mut self, s: &mut Surroundings<'_, S>, mut message: ChainMessage) {
-        self.confirmed = true;
+        self.confirm(s);
         if self.topology.is_last(self.place) {
             message.results = results_digest(&[]);
         }
@@ -279,7 +296,7 @@ impl<S: Service> Chain<S> {
             return self.base.stop(s, "the predecessor has another history", false);
         }
         self.base.persist(s, before);
-        self.confirmed = true;
+        self.confirm(s);
         let mut executed = Vec::new();
         if self.topology.is_last(self.place) {
             executed = self.execute(s);
