@@ -19,8 +19,9 @@
 //!    panics.
 //! 7. Chain: the tail's answer with the MACs of all of the last f+1 places commits, or equal answers of all of them to
 //!    the repeated request. A limited Backup: f+1 equal final answers commit.
-//! 8. f+1 replicas that say that a later instance is active convince: the client asks again there, with the same
-//!    timestamp, so that the operation is executed at most once.
+//! 8. f+1 replicas that say that a later instance is active convince: the client asks everybody again there, with the
+//!    same timestamp, so that the operation is executed at most once. When the only replica that it asked says so, it
+//!    asks the others at once.
 //!
 //! # Why it is safe
 //! Among 2f+1 replies at least f+1 are from correct replicas. If one of them is final the batch is committed; if all

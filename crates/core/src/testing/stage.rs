@@ -1,7 +1,7 @@
 //! Golden scripts: whole stories that can be read from top to bottom.
 //!
 //! A script is a sequence of blocks: commands, one a line, then `----`, then what happened, up to an
-//! empty line. Lines beginning with `#` are for the reader. `BEZANT_REWRITE=1 cargo test -p bezant-core scripts`
+//! empty line. Lines beginning with `#` are for the reader. `BEZANT_REWRITE=1 cargo test -p bezant-core every_script`
 //! writes what happens now; the difference is for review.
 //!
 //! | command | does |
@@ -61,7 +61,7 @@ pub(crate) fn play_all(folder: &str, least: usize) {
         let differs = played.lines().zip(written.lines()).find(|(now, before)| now != before);
         assert!(
             env::var_os("BEZANT_REWRITE").is_some() || played == written,
-            "{}: {differs:#?}\nBEZANT_REWRITE=1 cargo test -p bezant-core scripts",
+            "{}: {differs:#?}\nBEZANT_REWRITE=1 cargo test -p bezant-core every_script",
             path.display()
         );
     }
