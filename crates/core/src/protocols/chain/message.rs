@@ -117,7 +117,7 @@ pub struct ChainReply {
     pub history: Digest,
     /// What came of it, in full.
     pub outcome: Outcome,
-    /// The MACs of the places 2f to 3f over [`reply_statement`].
+    /// The MACs of the places 2f to 3f over the [`ReplyStatement`].
     pub tags: Vec<Tag>,
 }
 
