@@ -7,7 +7,6 @@
 use crate::{CLIENT, Sound, four, keyring};
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::{ClientId, Cluster, ReplicaId, Sequence, Timestamp};
-use bezant_core::compositions::Protocol;
 use bezant_core::digest::Digest;
 use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
 use bezant_core::message::{Message, Ordering, Request};
@@ -64,7 +63,7 @@ impl World {
         cluster.limits.checkpoint_interval = 4;
         let nodes = cluster.replicas().map(|id| {
             let keyring = keyring(&Sound, &cluster, Principal::Replica(id));
-            let config = ReplicaConfig { cluster: cluster.clone(), keyring, protocol: Protocol::Pbft, lost_log: false };
+            let config = ReplicaConfig { cluster: cluster.clone(), keyring, lost_log: false };
             let replica = Replica::new(config, Counter::default()).expect("a new replica starts");
             Node { replica, timers: Timers::new() }
         });
