@@ -11,7 +11,7 @@ use crate::protocols::speculative::{Queue, Response, Speculation, Standing};
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::Service;
-use crate::switching::{AbortReport, Abortable, Ledger, Surroundings, SwitchMessage};
+use crate::switching::{AbortReport, Abortable, Ledger, Surroundings};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -412,11 +412,7 @@ impl<S: Service> Abortable<S> for Chain<S> {
             (Message::Request(request), from) if !request.read_only => self.on_request(s, from, request),
             (Message::Chain(message), Principal::Replica(from)) => self.on_chain(s, from, message),
             (Message::Switch(switch), Principal::Replica(from)) => {
-                match switch.message {
-                    SwitchMessage::Checkpoint(boundary) => self.base.on_checkpoint(s, from, boundary, false),
-                    SwitchMessage::Anchor(boundary) => self.base.on_checkpoint(s, from, boundary, true),
-                    _ => {}
-                }
+                self.base.on_switch(s, from, &switch.message);
                 self.take_early(s);
             }
             (_, from) => s.reject(from, Rejection::WrongSender),

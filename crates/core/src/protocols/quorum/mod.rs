@@ -37,7 +37,7 @@ use crate::protocols::speculative::{Speculation, Standing};
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
-use crate::switching::{AbortReport, Abortable, Ledger, Surroundings, SwitchMessage};
+use crate::switching::{AbortReport, Abortable, Ledger, Surroundings};
 use alloc::sync::Arc;
 
 /// See the [module](self).
@@ -89,11 +89,7 @@ impl<S: Service> Abortable<S> for Quorum<S> {
     fn message(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
         match (message, from) {
             (Message::Request(request), from) if !request.read_only => self.on_request(s, from, request),
-            (Message::Switch(switch), Principal::Replica(from)) => match switch.message {
-                SwitchMessage::Checkpoint(boundary) => self.base.on_checkpoint(s, from, boundary, false),
-                SwitchMessage::Anchor(boundary) => self.base.on_checkpoint(s, from, boundary, true),
-                _ => {}
-            },
+            (Message::Switch(switch), Principal::Replica(from)) => self.base.on_switch(s, from, &switch.message),
             (_, from) => s.reject(from, Rejection::WrongSender),
         }
     }

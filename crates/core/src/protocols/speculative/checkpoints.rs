@@ -62,14 +62,17 @@ impl<S: Service> Speculation<S> {
         s.out.send(Destination::Replicas, Message::Switch(Switch { instance: self.instance, message }));
     }
 
+    /// What another replica says about checkpoints of this instance.
+    pub(crate) fn on_switch(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, message: &SwitchMessage) {
+        match *message {
+            SwitchMessage::Checkpoint(boundary) => self.on_checkpoint(s, from, boundary, false),
+            SwitchMessage::Anchor(boundary) => self.on_checkpoint(s, from, boundary, true),
+            _ => {}
+        }
+    }
+
     /// The state of another replica at a checkpoint.
-    pub(crate) fn on_checkpoint(
-        &mut self,
-        s: &mut Surroundings<'_, S>,
-        from: ReplicaId,
-        boundary: Boundary,
-        is_answer: bool,
-    ) {
+    fn on_checkpoint(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, boundary: Boundary, is_answer: bool) {
         let anchor = self.ledger.log.anchor();
         if boundary.position <= anchor.position {
             // It does not know yet that this one is certain: it lacks our own statement.

@@ -39,7 +39,7 @@ use crate::protocols::speculative::{Queue, Speculation, Standing};
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
-use crate::switching::{AbortReport, Abortable, Ledger, Surroundings, SwitchMessage};
+use crate::switching::{AbortReport, Abortable, Ledger, Surroundings};
 use crate::wire::{Reader, Wire, WireError, encode_list};
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -193,11 +193,7 @@ impl<S: Service> Abortable<S> for ZLight<S> {
             (Message::Request(request), from) if !request.read_only => self.on_request(s, from, request),
             (Message::Order(order), Principal::Replica(from)) => self.on_order(s, from, order),
             (Message::Switch(switch), Principal::Replica(from)) => {
-                match switch.message {
-                    SwitchMessage::Checkpoint(boundary) => self.base.on_checkpoint(s, from, boundary, false),
-                    SwitchMessage::Anchor(boundary) => self.base.on_checkpoint(s, from, boundary, true),
-                    _ => {}
-                }
+                self.base.on_switch(s, from, &switch.message);
                 self.take_early(s);
             }
             (_, from) => s.reject(from, Rejection::WrongSender),
