@@ -1,5 +1,6 @@
 //! A schedule of instances, of which one runs: steps S1 to S5 of [`crate::switching`].
 
+use super::early::Early;
 use super::{Part, Protocol, Unreplicated};
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::{Checkpoint, genesis};
@@ -18,16 +19,9 @@ use crate::replica::ReplicaTimer;
 use crate::service::Service;
 use crate::switching::{AbortReport, Abortable, Ledger, Opening, Proof, Surroundings, Switch, SwitchMessage};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-
-/// Messages for instances that this replica has not opened yet.
-pub(super) const AHEAD_MAX: usize = 4_096;
-
-/// Those of one replica, or of one identity's clients: what somebody says about instances that will never be must not
-/// take the place of what others say about the next one.
-pub(super) const AHEAD_PER_SENDER_MAX: usize = 512;
 
 /// Status intervals between two questions whether this replica is behind.
 const HEARTBEAT_INTERVALS: u64 = 5;
@@ -72,7 +66,7 @@ pub(crate) struct Composite<S: Service> {
     pub(super) head_until: Option<Instant>,
     pub(super) stopped_at: Option<Instant>,
     pub(super) stop_reason: &'static str,
-    pub(super) ahead: VecDeque<(Principal, Message)>,
+    pub(super) early: Early,
     /// When somebody who is behind was last told.
     pub(super) told: BTreeMap<Principal, Instant>,
     /// Clients of the instance before this that wait.
@@ -134,7 +128,7 @@ impl<S: Service> Composite<S> {
             head_until: None,
             stopped_at: None,
             stop_reason: "",
-            ahead: VecDeque::new(),
+            early: Early::default(),
             told: BTreeMap::new(),
             waiting: BTreeSet::new(),
             asked: None,
@@ -156,7 +150,10 @@ impl<S: Service> Composite<S> {
                 Running::Chain(Box::new(Chain::open(instance, topology, me, watches_load, ledger)))
             }
             Part::Backup => {
-                let order = Pbft::new(instance, Digest::ZERO, false).beginning_with(cluster.first_view(instance));
+                let mut order = Pbft::new(instance, Digest::ZERO, false).beginning_with(cluster.first_view(instance));
+                if instance.0 > 1 {
+                    order = order.awaiting_init();
+                }
                 Running::Backup(Box::new(Backup::open_limited(cluster, instance, order, ledger)))
             }
         }
@@ -277,7 +274,7 @@ impl<S: Service> Composite<S> {
 
     fn pass_to_instance(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
         if matches!(self.running(), Running::Opening(_)) {
-            return self.keep_ahead(s, from, message);
+            return self.keep_early(s, from, message);
         }
         each!(self.running_mut(), instance => instance.message(s, from, message), _ => ());
     }

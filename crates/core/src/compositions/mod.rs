@@ -13,6 +13,7 @@
 //! | `unreplicated` | one server without any protocol, the yardstick of every benchmark |
 
 mod composite;
+mod early;
 mod recovery;
 mod schedule;
 mod switch;

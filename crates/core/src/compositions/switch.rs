@@ -1,9 +1,7 @@
 //! How a composition goes from one instance to the next: the handlers of steps S2 to S5 of [`crate::switching`].
 
 use super::Part;
-use super::composite::{
-    AHEAD_MAX, AHEAD_PER_SENDER_MAX, BODIES_BYTES_MAX, Composite, LastSwitch, Running, each, waiting_clients,
-};
+use super::composite::{BODIES_BYTES_MAX, Composite, LastSwitch, Running, each, waiting_clients};
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::{Checkpoint, Snapshot, TransferMessage, serve};
 use crate::cluster::{ClientId, InstanceId, ReplicaId, Sequence};
@@ -29,7 +27,7 @@ impl<S: Service> Composite<S> {
     /// S2: a client was not served in time.
     pub(super) fn on_panic(&mut self, s: &mut Surroundings<'_, S>, client: ClientId) {
         self.waiting.insert(client);
-        each!(self.running_mut(), instance => instance.stop(s, "a client panicked"), _ => ());
+        each!(self.running_mut(), instance => instance.stop(s, "a client panicked", false), _ => ());
     }
 
     /// S2 and S3: another replica has stopped.
@@ -48,7 +46,10 @@ impl<S: Service> Composite<S> {
         self.stopped_at.get_or_insert(s.now);
         let others = self.reports.keys().filter(|id| **id != s.me).count();
         if others >= s.cluster.weak() {
-            each!(self.running_mut(), instance => instance.stop(s, "f+1 replicas have stopped"), _ => ());
+            // A correct one among f+1 has seen it: without this, which replicas stop by themselves would decide whether
+            // the proof says so.
+            let low_load = self.reports.values().filter(|report| report.value.low_load).count() >= s.cluster.weak();
+            each!(self.running_mut(), instance => instance.stop(s, "f+1 replicas have stopped", low_load), _ => ());
         }
     }
 
@@ -205,7 +206,7 @@ impl<S: Service> Composite<S> {
         for client in core::mem::take(&mut self.waiting) {
             s.out.send(Destination::Client(client), self.switch(SwitchMessage::Active(client)));
         }
-        for (from, message) in core::mem::take(&mut self.ahead) {
+        for (from, message) in self.early.take() {
             self.dispatch(s, from, message);
         }
     }
@@ -235,7 +236,7 @@ impl<S: Service> Composite<S> {
 
     /// Something for an instance that this replica does not know of: it may be behind.
     pub(super) fn on_ahead(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
-        self.keep_ahead(s, from, message);
+        self.keep_early(s, from, message);
         let pause = Duration(s.cluster.limits.status_interval.0 / 2);
         if self.asked.is_some_and(|at| s.now - at < pause) {
             return;
@@ -248,16 +249,10 @@ impl<S: Service> Composite<S> {
         s.out.send(to, self.switch(SwitchMessage::Behind(())));
     }
 
-    pub(super) fn keep_ahead(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
-        let speaker = |principal: Principal| match principal {
-            Principal::Replica(replica) => (Some(replica), None),
-            Principal::Client(client) => (None, Some(client.identity)),
-        };
-        let of_sender = self.ahead.iter().filter(|(sender, _)| speaker(*sender) == speaker(from)).count();
-        if self.ahead.len() >= AHEAD_MAX || of_sender >= AHEAD_PER_SENDER_MAX {
-            return s.reject(from, Rejection::Overload);
+    pub(super) fn keep_early(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+        if !self.early.keep(from, message) {
+            s.reject(from, Rejection::Overload);
         }
-        self.ahead.push_back((from, message));
     }
 
     /// Somebody lacks entries of its init history.

@@ -85,7 +85,7 @@ impl<S: Service> Abortable<S> for Unreplicated<S> {
 
     fn pass_end(&mut self, _surroundings: &mut Surroundings<'_, S>) {}
 
-    fn stop(&mut self, _surroundings: &mut Surroundings<'_, S>, _reason: &'static str) {}
+    fn stop(&mut self, _surroundings: &mut Surroundings<'_, S>, _reason: &'static str, _low_load: bool) {}
 
     fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
         None

@@ -156,6 +156,9 @@ pub trait TotalOrder: Debug + Clone + Sized {
     fn unwrap_timer(timer: ReplicaTimer) -> Option<Self::Timer>;
     /// Whose requests wait to be ordered.
     fn waiting_clients(&self) -> Vec<ClientId>;
+    /// The history that the instance begins with is decided: from now on any request may be ordered. An order that
+    /// was made to wait for this takes only batches with an INIT before.
+    fn opened(&mut self, context: &mut Context<'_, Self>);
     /// Whether this replica may vote now; it may not while it abstains after the loss of its log.
     fn may_vote(&self) -> bool;
     /// The last position that this replica may have helped to acknowledge; asked after recovery.

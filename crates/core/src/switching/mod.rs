@@ -60,8 +60,8 @@ pub trait Abortable<S: Service> {
     fn timer(&mut self, surroundings: &mut Surroundings<'_, S>, timer: ReplicaTimer);
     /// Everything that was waiting has been handed over.
     fn pass_end(&mut self, surroundings: &mut Surroundings<'_, S>);
-    /// Stops in this instance, unless it only ends by itself.
-    fn stop(&mut self, surroundings: &mut Surroundings<'_, S>, reason: &'static str);
+    /// Stops in this instance, unless it only ends by itself. `low_load`: because there is hardly any load.
+    fn stop(&mut self, surroundings: &mut Surroundings<'_, S>, reason: &'static str, low_load: bool);
     /// The abort report, once stopped.
     fn report(&self) -> Option<&Arc<Signed<AbortReport>>>;
     /// State and history.

@@ -2,7 +2,8 @@
 //!
 //! # Steps
 //! 1. Every replica that has a proof submits it as INIT. The first valid one in the order decides the init history;
-//!    batches delivered before it are held, not ignored (L3).
+//!    batches delivered before it are held, not ignored (L3). Until then the order takes only batches with an INIT: a
+//!    primary that orders others could fill the window, which moves with what is executed.
 //! 2. The replica comes to that history as in [`crate::switching::opening`], while the order goes on (L11), and then
 //!    executes what was held.
 //! 3. Only final deliveries are executed, so that what a replica signs at the end is the same everywhere (S7, D12).
@@ -52,7 +53,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// Step 1.
     pub(super) fn submit_init(&mut self, s: &mut Surroundings<'_, S>) {
-        let Some(proof) = self.proof.clone().filter(|_| matches!(self.init, Init::Waiting)) else { return };
+        let Some(proof) = self.proof.clone() else { return };
         let request = Request::init(self.instance, s.me, &proof);
         self.drive(s, |order, context| order.submit(context, request, true));
     }
@@ -132,6 +133,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let mut opening = Opening::new(s, self.instance, history, &self.ledger);
         opening.ask(s);
         self.init = Init::Opening(Box::new(opening));
+        self.call(s, queue, O::opened);
         self.try_begin(s, queue);
     }
 

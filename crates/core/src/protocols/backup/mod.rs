@@ -162,7 +162,11 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     pub fn start(&mut self, s: &mut Surroundings<'_, S>) {
         self.promised = self.order.promised();
         self.drive(s, O::start);
-        self.submit_init(s);
+        if matches!(self.init, Init::Waiting) {
+            self.submit_init(s);
+        } else {
+            self.drive(s, O::opened);
+        }
     }
 
     /// A message that the boundary verified.
@@ -282,7 +286,7 @@ impl<O: TotalOrder, S: Service> Abortable<S> for Backup<O, S> {
     }
 
     /// A Backup ends by itself, after k requests.
-    fn stop(&mut self, _surroundings: &mut Surroundings<'_, S>, _reason: &'static str) {}
+    fn stop(&mut self, _surroundings: &mut Surroundings<'_, S>, _reason: &'static str, _low_load: bool) {}
 
     fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
         self.report.as_ref()

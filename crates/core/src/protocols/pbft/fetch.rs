@@ -104,6 +104,13 @@ impl Pbft {
     /// A body that was asked for. Its digest says that it is the right one; whether it is its client's was checked at
     /// the boundary or is vouched for by f+1 PREPAREs.
     pub(super) fn on_body(&mut self, context: &mut Ctx<'_>, from: ReplicaId, request: Request) {
+        // What a batch holds is checked; what it only names must be no other kind of request.
+        if request.instance != context.instance {
+            return context.reject(from, Rejection::WrongInstance);
+        }
+        if request.read_only {
+            return context.reject(from, Rejection::BadBatch);
+        }
         let Some((sequence, ..)) = self.wanted_bodies.remove(&request.digest()) else {
             return context.reject(from, Rejection::Unsolicited);
         };

@@ -7,7 +7,7 @@ use super::{PbftRecord, PbftTimer};
 use crate::cluster::{ClientAuth, ClientId, ReplicaId, Sequence};
 use crate::digest::Digest;
 use crate::machine::{Duration, Instant};
-use crate::message::{Request, Vouched};
+use crate::message::{Request, SYSTEM, Vouched};
 use crate::protocols::batch::{Batch, Entry, Reference};
 use crate::protocols::total_order::{Delivery, OrderEffect, Ordered, TotalOrder};
 use crate::rejection::Rejection;
@@ -245,7 +245,8 @@ impl Pbft {
         if !self.gather_bodies(context, sequence, &batch) {
             return;
         }
-        let vouched = batch.is_vouched() && self.bodies_vouched(&batch) && proposed.acceptable;
+        let vouched =
+            batch.is_vouched() && self.bodies_vouched(&batch) && proposed.acceptable && self.may_be_next(&batch);
         if !(proposed.reproposed || vouched || others_vouch) {
             return;
         }
@@ -257,6 +258,11 @@ impl Pbft {
             context.push(OrderEffect::Broadcast(PbftMessage::Prepare(vote)));
         }
         self.try_prepare(context, sequence);
+    }
+
+    /// While INIT is awaited, a batch without one would only fill the window. It is looked at again later.
+    fn may_be_next(&self, batch: &Batch) -> bool {
+        !self.awaits_init || batch.entries.iter().any(|entry| entry.client().identity == SYSTEM)
     }
 
     /// Makes the proposal durable, bodies included, before anything is said about it.

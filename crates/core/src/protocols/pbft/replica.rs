@@ -78,6 +78,9 @@ pub struct Pbft {
     pub(super) view_changes_started: u64,
     /// The stable checkpoint that the log names: to be taken up once what it covers is executed again.
     pub(super) logged_stable: Option<Box<Certificate<Checkpoint>>>,
+    /// Whether no INIT was delivered yet. Nothing can be executed before, no checkpoint either, so that batches without
+    /// one could fill the window for ever.
+    pub(super) awaits_init: bool,
 }
 
 /// What the view timer watches.
@@ -118,6 +121,7 @@ impl Pbft {
             last_time: Instant(0),
             view_changes_started: 0,
             logged_stable: None,
+            awaits_init: false,
         }
     }
 
@@ -125,6 +129,13 @@ impl Pbft {
     #[must_use]
     pub fn beginning_with(mut self, view: View) -> Self {
         self.view = view;
+        self
+    }
+
+    /// The same, taking nothing but batches with an INIT until one is delivered (L3).
+    #[must_use]
+    pub const fn awaiting_init(mut self) -> Self {
+        self.awaits_init = true;
         self
     }
 
@@ -289,6 +300,8 @@ impl TotalOrder for Pbft {
     fn installed(&mut self, context: &mut Ctx<'_>, certificate: &Certificate<Checkpoint>) {
         let sequence = certificate.value.sequence;
         self.tentative = None;
+        // That state includes the init history.
+        self.awaits_init = false;
         self.committed = sequence;
         self.raise_low_water_mark(certificate);
         self.collect_garbage(context.cluster);
@@ -332,6 +345,14 @@ impl TotalOrder for Pbft {
 
     fn waiting_clients(&self) -> Vec<ClientId> {
         self.pool.clients().collect()
+    }
+
+    fn opened(&mut self, context: &mut Ctx<'_>) {
+        if core::mem::take(&mut self.awaits_init) {
+            let proposed: Vec<Sequence> = self.slots.keys().copied().collect();
+            proposed.into_iter().for_each(|sequence| self.try_accept(context, sequence));
+            self.advance(context);
+        }
     }
 
     fn may_vote(&self) -> bool {

@@ -102,8 +102,8 @@ impl<S: Service> Abortable<S> for Quorum<S> {
 
     fn pass_end(&mut self, _s: &mut Surroundings<'_, S>) {}
 
-    fn stop(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str) {
-        self.base.stop(s, reason, false);
+    fn stop(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str, low_load: bool) {
+        self.base.stop(s, reason, low_load);
     }
 
     fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {

@@ -210,8 +210,8 @@ impl<S: Service> Abortable<S> for ZLight<S> {
         Self::pass_end(self, s);
     }
 
-    fn stop(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str) {
-        self.base.stop(s, reason, false);
+    fn stop(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str, low_load: bool) {
+        self.base.stop(s, reason, low_load);
     }
 
     fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
