@@ -160,7 +160,7 @@ impl Disk {
             && let Some(ready) = self.background.pop_front()
         {
             // A transferred snapshot may have overtaken it.
-            if self.content.snapshot.as_ref().is_none_or(|newest| newest.sequence() < ready.snapshot.sequence()) {
+            if self.content.first() < ready.segment {
                 self.content.install(ready.segment, ready.snapshot);
             }
         }
@@ -241,6 +241,11 @@ impl Content {
         }
         let last = self.segments.last_mut().expect("a segment was pushed if there was none");
         last.records.push(record);
+    }
+
+    /// The number of the oldest segment that is kept.
+    fn first(&self) -> u64 {
+        self.segments.first().map_or(0, |segment| segment.number)
     }
 
     /// A snapshot, with the segments from this number on, replaces everything older.

@@ -13,6 +13,7 @@ use crate::protocols::backup::Backup;
 use crate::protocols::chain::{Chain, Topology};
 use crate::protocols::pbft::Pbft;
 use crate::protocols::quorum::Quorum;
+use crate::protocols::speculative::Speculation;
 use crate::protocols::zlight::ZLight;
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
@@ -165,6 +166,26 @@ impl<S: Service> Composite<S> {
 
     pub(super) const fn running_mut(&mut self) -> &mut Running<S> {
         self.running.as_mut().expect("an instance runs between steps")
+    }
+
+    /// What the instance that runs shares with the other speculative ones, if it is one.
+    pub(super) const fn base(&self) -> Option<&Speculation<S>> {
+        match self.running() {
+            Running::Quorum(quorum) => Some(&quorum.base),
+            Running::ZLight(zlight) => Some(&zlight.base),
+            Running::Chain(chain) => Some(&chain.base),
+            Running::Opening(_) | Running::Backup(_) | Running::Unreplicated(_) => None,
+        }
+    }
+
+    /// The same.
+    pub(super) const fn base_mut(&mut self) -> Option<&mut Speculation<S>> {
+        match self.running_mut() {
+            Running::Quorum(quorum) => Some(&mut quorum.base),
+            Running::ZLight(zlight) => Some(&mut zlight.base),
+            Running::Chain(chain) => Some(&mut chain.base),
+            Running::Opening(_) | Running::Backup(_) | Running::Unreplicated(_) => None,
+        }
     }
 
     /// State and history.

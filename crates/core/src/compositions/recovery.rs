@@ -3,20 +3,24 @@
 //! Every instance that was opened is opened again, with the bodies that the log has; what was logged in it is logged
 //! and executed again; what was said when it stopped is said again, byte by byte. So a replica that restarts from its
 //! log is the one that crashed. A state that came from others is in a snapshot with the record that opened the
-//! instance.
+//! instance. A log that has grown long begins again: in a Backup at a stable checkpoint or where it begins, in any
+//! other instance at an anchor that includes the init history.
 
 use super::composite::{Composite, Running};
 use super::{Part, Protocol};
 use crate::auth::Certificate;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Snapshot, Tree};
 use crate::cluster::{InstanceId, Sequence};
+use crate::digest::Digest;
 use crate::history::{Log, LogEntry};
 use crate::protocols::quorum::Quorum;
-use crate::replica::{InstanceRecord, LogRecord};
+use crate::protocols::speculative::Speculation;
+use crate::replica::{InstanceRecord, LogRecord, SnapshotRecord};
 use crate::service::Service;
 use crate::switching::{AbortHistory, Ledger, Opening, Proof, Surroundings};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 
 /// No instance: what runs until the log has opened one.
@@ -42,6 +46,13 @@ impl<S: Service> Composite<S> {
             }
             return;
         }
+        if let InstanceRecord::Begun((proof, entries)) = record {
+            // Else this log tells everything from before as well.
+            if self.instance == BEFORE {
+                self.resume(s, instance, proof, entries);
+            }
+            return;
+        }
         if instance != self.instance {
             return;
         }
@@ -50,12 +61,42 @@ impl<S: Service> Composite<S> {
                 backup.order_mut().replay(s.cluster, s.me, record);
             }
             (InstanceRecord::Inherited(entries), Running::Backup(backup)) => backup.retain(entries),
-            (record, Running::Quorum(quorum)) => quorum.base.replay(s.cluster, record),
-            (record, Running::ZLight(zlight)) => zlight.base.replay(s.cluster, record),
-            (record, Running::Chain(chain)) => chain.base.replay(s.cluster, record),
             // The end of a Backup is reached again by executing; what it says there is the same.
-            _ => {}
+            (_, Running::Backup(_)) => {}
+            (record, _) => {
+                if let Some(base) = self.base_mut() {
+                    base.replay(s.cluster, record);
+                }
+            }
         }
+    }
+
+    /// A log that has grown long begins again at the anchor of a speculative instance.
+    pub(super) fn shorten(&mut self, s: &mut Surroundings<'_, S>) {
+        let Some((position, tree, entries)) = self.base_mut().and_then(Speculation::begin_log) else { return };
+        let record = InstanceRecord::Begun((self.proof.clone(), entries));
+        let live = vec![LogRecord { instance: self.instance, record }];
+        let snapshot = snapshot_at(self.instance, position, tree);
+        s.begin_log(SnapshotRecord { snapshot, live, transferred: false });
+    }
+
+    /// Over the state at an anchor, from a snapshot, what was logged above it.
+    fn resume(
+        &mut self,
+        s: &mut Surroundings<'_, S>,
+        instance: InstanceId,
+        proof: Option<Arc<Proof>>,
+        entries: Vec<LogEntry>,
+    ) {
+        let history = proof.as_ref().and_then(|proof| proof.abort_history(s.cluster));
+        let init = history.map_or_else(<(u64, Digest)>::default, |history| (history.position, history.history()));
+        let mut ledger = self.halt_running();
+        ledger.estate.anchor_at(Sequence(ledger.log.anchor().position));
+        (self.instance, self.proof) = (instance, proof);
+        self.set_running(Self::instance(s.cluster, s.me, instance, ledger));
+        let base = self.base_mut().expect("the log of a Backup begins with what its order needs");
+        base.resume_after(init);
+        base.replay(s.cluster, InstanceRecord::Logged(entries));
     }
 
     fn reopen(
@@ -109,6 +150,12 @@ impl<S: Service> Composite<S> {
             }
         });
     }
+}
+
+/// A state that no certificate of 2f+1 names: what follows in the log says why it may be taken.
+pub(super) fn snapshot_at(instance: InstanceId, position: u64, tree: Tree) -> Snapshot {
+    let value = Checkpoint { instance, sequence: Sequence(position), root: tree.root() };
+    Snapshot { certificate: Certificate { value, signatures: Vec::new() }, tree }
 }
 
 /// The init history over a state that was fetched in the middle of it.

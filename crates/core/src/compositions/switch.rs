@@ -2,14 +2,15 @@
 
 use super::Part;
 use super::composite::{BODIES_BYTES_MAX, Composite, LastSwitch, Running, each, waiting_clients};
-use crate::auth::{Certificate, Signed};
-use crate::checkpoint::{Checkpoint, Snapshot, TransferMessage, serve};
-use crate::cluster::{ClientId, InstanceId, ReplicaId, Sequence};
-use crate::history::Boundary;
+use super::recovery::snapshot_at;
+use crate::auth::Signed;
+use crate::checkpoint::{TransferMessage, serve};
+use crate::cluster::{ClientId, InstanceId, ReplicaId};
 use crate::machine::{Destination, Duration, Principal};
 use crate::message::{Message, Request};
+use crate::protocols::speculative::Speculation;
 use crate::rejection::Rejection;
-use crate::replica::{InstanceRecord, LogRecord, Notice, Record, ReplicaTimer, SnapshotRecord};
+use crate::replica::{InstanceRecord, LogRecord, Notice, ReplicaTimer, SnapshotRecord};
 use crate::service::Service;
 use crate::switching::{
     AbortHistory, AbortReport, Abortable, Bodies, FETCH_MAX, Fetch, Opening, Panic, Proof, Surroundings, Switch,
@@ -57,7 +58,7 @@ impl<S: Service> Composite<S> {
     pub(super) fn look(&mut self, s: &mut Surroundings<'_, S>) {
         loop {
             self.announce(s);
-            let Some(part) = s.cluster.part(self.instance) else { return };
+            let Some(part) = s.cluster.part(self.instance) else { break };
             let next = InstanceId(self.instance.0 + 1);
             if self.head_until.is_none_or(|until| until <= s.now)
                 && let Some(proof) = Proof::assemble(s.cluster, part, self.reports.values())
@@ -69,8 +70,11 @@ impl<S: Service> Composite<S> {
             }
             match self.running_mut() {
                 Running::Opening(opening) if opening.0.is_done() => self.finish_opening(s),
-                _ => return,
+                _ => break,
             }
+        }
+        if s.log_is_long() {
+            self.shorten(s);
         }
     }
 
@@ -142,7 +146,7 @@ impl<S: Service> Composite<S> {
         s.out.send(Destination::Replicas, self.switch(SwitchMessage::Init(proof.clone())));
         if s.cluster.part(instance) == Some(Part::Backup) {
             let record = InstanceRecord::Opened((proof.clone(), Vec::new()));
-            s.out.persist(Record::Log(LogRecord { instance, record }));
+            s.persist(instance, record);
             let mut running = Self::instance(s.cluster, s.me, instance, ledger);
             if let Running::Backup(backup) = &mut running {
                 backup.begin_with(Some(proof.clone()));
@@ -164,10 +168,7 @@ impl<S: Service> Composite<S> {
         }
         let own = match self.running() {
             Running::Backup(_) => "the backup had answered its requests",
-            Running::Quorum(quorum) => quorum.base.stop_reason(),
-            Running::ZLight(zlight) => zlight.base.stop_reason(),
-            Running::Chain(chain) => chain.base.stop_reason(),
-            Running::Opening(_) | Running::Unreplicated(_) => "",
+            _ => self.base().map_or("", Speculation::stop_reason),
         };
         if own.is_empty() { "the others had stopped" } else { own }
     }
@@ -179,16 +180,15 @@ impl<S: Service> Composite<S> {
         let fetched = opening.fetched();
         let entries = opening.finish(s, &mut ledger);
         let proof = self.proof.clone().expect("opened with a proof");
-        let record = LogRecord { instance: self.instance, record: InstanceRecord::Opened((proof, entries)) };
-        s.out.persist(match fetched {
-            None => Record::Log(record),
+        let record = InstanceRecord::Opened((proof, entries));
+        match fetched {
+            None => s.persist(self.instance, record),
             Some((boundary, tree)) => {
-                let Boundary { position, root, .. } = boundary;
-                let value = Checkpoint { instance: self.instance, sequence: Sequence(position), root };
-                let snapshot = Snapshot { certificate: Certificate { value, signatures: Vec::new() }, tree };
-                Record::Snapshot(Box::new(SnapshotRecord { snapshot, live: vec![record], transferred: true }))
+                let snapshot = snapshot_at(self.instance, boundary.position, tree);
+                let live = vec![LogRecord { instance: self.instance, record }];
+                s.begin_log(SnapshotRecord { snapshot, live, transferred: true });
             }
-        });
+        }
         let (position, history) = (ledger.log.length(), ledger.log.history());
         s.out.notify(Notice::Begun { instance: self.instance, position, history });
         let mut running = Self::instance(s.cluster, s.me, self.instance, ledger);

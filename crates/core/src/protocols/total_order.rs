@@ -10,7 +10,7 @@ use crate::machine::Instant;
 use crate::message::{Message, Request};
 use crate::protocols::batch::{Batch, Entry};
 use crate::rejection::Rejection;
-use crate::replica::{LogRecord, Notice, ReplicaTimer};
+use crate::replica::{InstanceRecord, Notice, ReplicaTimer};
 use crate::service::Proposal;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -149,7 +149,7 @@ pub trait TotalOrder: Debug + Clone + Sized {
     /// The message inside one that travels, if it is this order's.
     fn unwrap_message(message: Message) -> Option<(InstanceId, Self::Message)>;
     /// Its record as an entry of the log.
-    fn wrap_record(instance: InstanceId, record: Self::Record) -> LogRecord;
+    fn wrap_record(record: Self::Record) -> InstanceRecord;
     /// Its timer as one of the replica's.
     fn wrap_timer(timer: Self::Timer) -> ReplicaTimer;
     /// The timer inside one of the replica's, if it is this order's.

@@ -108,6 +108,8 @@ pub struct Replica<S: Service> {
     me: ReplicaId,
     composite: Composite<S>,
     rejections: BTreeMap<Principal, RejectionCounts>,
+    /// Bytes logged since the last snapshot.
+    log_bytes: u64,
 }
 
 impl<S: Service> Replica<S> {
@@ -150,20 +152,23 @@ impl<S: Service> Replica<S> {
             restored = Some(certificate);
         }
         let mut composite = Composite::open(&cluster, me, estate, restored.clone(), lost_log);
-        let (mut rejections, mut out) = (BTreeMap::new(), Outbox::new());
+        let (mut rejections, mut out, mut log_bytes) = (BTreeMap::new(), Outbox::new(), 0);
         let (cluster_of, keys) = (&cluster, &keyring);
         for record in log {
+            let length = record.encoded_length() as u64;
             let mut s = Surroundings {
                 now: Instant(0),
                 cluster: cluster_of,
                 keyring: keys,
                 me,
                 rejections: &mut rejections,
+                log_bytes: &mut 0,
                 out: &mut out,
             };
             composite.replay(&mut s, restored.as_ref(), record);
+            log_bytes += length;
         }
-        Ok(Self { cluster, keyring, me, composite, rejections: BTreeMap::new() })
+        Ok(Self { cluster, keyring, me, composite, rejections: BTreeMap::new(), log_bytes })
     }
 
     /// Turns a frame into a verified message, or counts why it is none.
@@ -272,8 +277,8 @@ impl<S: Service> Machine for Replica<S> {
     type Record = Record;
 
     fn step(&mut self, now: Instant, input: Input<Self>, out: &mut Outbox<Self>) {
-        let Self { cluster, keyring, me, composite, rejections } = self;
-        let mut s = Surroundings { now, cluster, keyring, me: *me, rejections, out };
+        let Self { cluster, keyring, me, composite, rejections, log_bytes } = self;
+        let mut s = Surroundings { now, cluster, keyring, me: *me, rejections, log_bytes, out };
         match input {
             Input::Start => composite.start(&mut s),
             Input::Message(Incoming { from, message }) => composite.message(&mut s, from, message.into_inner()),

@@ -37,6 +37,9 @@ pub enum InstanceRecord {
     Anchored(Boundary),
     /// The instance stopped here, and this was said about it.
     Stopped(Arc<Signed<AbortReport>>),
+    /// The log begins with a snapshot of the anchor of this speculative instance, which was opened with this proof if
+    /// it is not the first; these entries are above it.
+    Begun((Option<Arc<Proof>>, Vec<LogEntry>)),
 }
 
 impl Wire for InstanceRecord {
@@ -67,6 +70,11 @@ impl Wire for InstanceRecord {
                 out.push(6);
                 report.encode(out);
             }
+            Self::Begun((proof, entries)) => {
+                out.push(7);
+                proof.encode(out);
+                encode_list(entries, out);
+            }
         }
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -77,6 +85,7 @@ impl Wire for InstanceRecord {
             4 => Ok(Self::Inherited(reader.list(REPORT_ENTRIES_MAX)?)),
             5 => Ok(Self::Anchored(Wire::decode(reader)?)),
             6 => Ok(Self::Stopped(Wire::decode(reader)?)),
+            7 => Ok(Self::Begun((Wire::decode(reader)?, reader.list(REPORT_ENTRIES_MAX)?))),
             _ => Err(WireError::UnknownTag),
         }
     }
@@ -100,15 +109,17 @@ impl LogRecord {
         let of_entries = |entries: &[LogEntry]| -> usize {
             entries.iter().map(|entry| ALLOWANCE + entry.request.operation.len()).sum()
         };
+        let of_proof =
+            |proof: &Proof| -> usize { proof.reports.iter().map(|report| 32 * report.value.digests.len()).sum() };
         match &self.record {
             InstanceRecord::Pbft(PbftRecord::Accepted(pre_prepare)) => {
                 ALLOWANCE * (1 + pre_prepare.batch.entries.len()) + pre_prepare.batch.inline_bytes()
             }
             InstanceRecord::Pbft(PbftRecord::Body(request)) => ALLOWANCE + request.operation.len(),
             InstanceRecord::Logged(entries) | InstanceRecord::Inherited(entries) => of_entries(entries),
-            InstanceRecord::Opened((proof, entries)) => {
-                let digests: usize = proof.reports.iter().map(|report| report.value.digests.len()).sum();
-                ALLOWANCE + 32 * digests + of_entries(entries)
+            InstanceRecord::Opened((proof, entries)) => ALLOWANCE + of_proof(proof) + of_entries(entries),
+            InstanceRecord::Begun((proof, entries)) => {
+                ALLOWANCE + proof.as_ref().map_or(0, |proof| of_proof(proof)) + of_entries(entries)
             }
             InstanceRecord::Stopped(report) => ALLOWANCE + 32 * report.value.digests.len(),
             InstanceRecord::Pbft(_) | InstanceRecord::Anchored(_) => ALLOWANCE,

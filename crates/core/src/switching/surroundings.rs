@@ -1,11 +1,12 @@
 //! What surrounds an instance during one step.
 
 use crate::auth::Keyring;
-use crate::cluster::{Cluster, ReplicaId};
+use crate::cluster::{Cluster, InstanceId, ReplicaId};
 use crate::machine::{Instant, Outbox, Principal};
 use crate::rejection::{Rejection, RejectionCounts};
-use crate::replica::Replica;
+use crate::replica::{InstanceRecord, LogRecord, Record, Replica, SnapshotRecord};
 use crate::service::Service;
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
 /// See the [module](self).
@@ -21,6 +22,8 @@ pub struct Surroundings<'a, S: Service> {
     pub me: ReplicaId,
     /// What was not accepted, by sender.
     pub rejections: &'a mut BTreeMap<Principal, RejectionCounts>,
+    /// Bytes logged since the last snapshot.
+    pub log_bytes: &'a mut u64,
     /// What is to be done.
     pub out: &'a mut Outbox<Replica<S>>,
 }
@@ -29,5 +32,34 @@ impl<S: Service> Surroundings<'_, S> {
     /// Counts something that was not accepted.
     pub fn reject(&mut self, from: Principal, reason: Rejection) {
         self.rejections.entry(from).or_default().add(reason);
+    }
+
+    /// Makes a record of an instance durable before anything that follows leaves.
+    pub fn persist(&mut self, instance: InstanceId, record: InstanceRecord) {
+        let record = self.counted(instance, record);
+        self.out.persist(record);
+    }
+
+    /// Logs a record of an instance for which nothing waits.
+    pub fn append(&mut self, instance: InstanceId, record: InstanceRecord) {
+        let record = self.counted(instance, record);
+        self.out.append(record);
+    }
+
+    fn counted(&mut self, instance: InstanceId, record: InstanceRecord) -> Record {
+        let record = LogRecord { instance, record };
+        *self.log_bytes += record.encoded_length() as u64;
+        Record::Log(record)
+    }
+
+    /// Begins the log again with a snapshot.
+    pub fn begin_log(&mut self, record: SnapshotRecord) {
+        *self.log_bytes = 0;
+        self.out.persist(Record::Snapshot(Box::new(record)));
+    }
+
+    /// Whether a snapshot is due.
+    pub const fn log_is_long(&self) -> bool {
+        *self.log_bytes > self.cluster.limits.log_bytes_per_snapshot
     }
 }

@@ -74,7 +74,7 @@ type Loss = Box<dyn Fn(&Frame) -> bool>;
 pub(crate) struct Host<S: Service> {
     pub(crate) replica: Replica<S>,
     timers: BTreeMap<ReplicaTimer, Instant>,
-    log: Vec<LogRecord>,
+    pub(crate) log: Vec<LogRecord>,
     snapshot: Option<Snapshot>,
     pub(crate) notices: Vec<(Instant, Notice)>,
 }

@@ -1,7 +1,6 @@
 //! The names of the files in a replica's directory, and what is there.
 
 use super::OpenError;
-use bezant_core::cluster::Sequence;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -17,9 +16,10 @@ pub(crate) fn segment(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("log-{number}.bin"))
 }
 
-/// The path of a snapshot.
-pub(crate) fn snapshot(directory: &Path, sequence: Sequence) -> PathBuf {
-    directory.join(format!("snapshot-{}.bin", sequence.0))
+/// The path of the snapshot with which a segment goes on. Segments only grow in number; the sequence numbers of
+/// snapshots do not, where one instance follows another.
+pub(crate) fn snapshot(directory: &Path, segment: u64) -> PathBuf {
+    directory.join(format!("snapshot-{segment}.bin"))
 }
 
 /// The path under which a file is written before it gets its name.
@@ -34,7 +34,7 @@ pub(crate) fn temporary(path: &Path) -> PathBuf {
 pub(crate) struct Listing {
     /// Segments by number.
     pub(crate) segments: BTreeMap<u64, PathBuf>,
-    /// Snapshots by sequence number.
+    /// Snapshots by the number of the segment that goes on where they end.
     pub(crate) snapshots: BTreeMap<u64, PathBuf>,
     /// Files that were never finished.
     pub(crate) unfinished: Vec<PathBuf>,

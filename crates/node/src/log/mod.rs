@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `log-<number>.bin` | segments of records; each begins where a snapshot ends |
-//! | `snapshot-<sequence>.bin` | a stable version of the state, see [`crate::snapshot`] |
+//! | `snapshot-<number>.bin` | the state where segment `<number>` begins, see [`crate::snapshot`] |
 //! | `lock` | held by the process that uses the directory |
 //! | `reserve` | space given back at shutdown when the disk is full |
 //!

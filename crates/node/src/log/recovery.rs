@@ -227,7 +227,7 @@ fn split_last(mut segments: Vec<Segment>) -> (Vec<LogRecord>, Segment) {
 
 /// Deletes what nothing depends on any more. What cannot be deleted is only noted.
 fn clean_up(place: &Place, listing: &Listing, start: u64, snapshot: Option<&Snapshot>, notes: &mut Vec<String>) {
-    let current = snapshot.map(|snapshot| snapshot.sequence().0);
+    let current = snapshot.map(|_| start);
     let old_segments = listing.segments.range(..start).map(|(_, path)| path);
     let other_snapshots = listing.snapshots.iter().filter(|(number, _)| Some(**number) != current);
     for path in old_segments.chain(other_snapshots.map(|(_, path)| path)).chain(&listing.unfinished) {

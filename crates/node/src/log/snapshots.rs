@@ -30,7 +30,7 @@ pub(crate) fn run(place: &Place, shared: &Arc<Shared>) {
 
 /// Writes a snapshot so that it is durable, under its name, and reads back as it should.
 fn write(place: &Place, shared: &Shared, job: &Job) -> io::Result<()> {
-    let path = files::snapshot(&place.directory, job.snapshot.sequence());
+    let path = files::snapshot(&place.directory, job.segment);
     let temporary = files::temporary(&path);
     let descriptor = Descriptor { identity: place.identity, segment: job.segment };
     let mut file = place.disk.create(&temporary)?;
@@ -46,7 +46,7 @@ fn delete_superseded(place: &Place, job: &Job) -> io::Result<()> {
     for (_, path) in listing.segments.range(..job.segment) {
         place.disk.remove(path)?;
     }
-    for (_, path) in listing.snapshots.range(..job.snapshot.sequence().0) {
+    for (_, path) in listing.snapshots.range(..job.segment) {
         place.disk.remove(path)?;
     }
     place.disk.sync_directory(&place.directory)

@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 /// Every part alone (with a Backup behind it, as none can go on without), and compositions.
-fn protocols() -> Vec<Protocol> {
+pub(super) fn protocols() -> Vec<Protocol> {
     let schedule = |parts: &[Part]| Protocol::Schedule(Schedule::new(parts).unwrap());
     vec![
         Protocol::Quorum,
@@ -110,7 +110,7 @@ fn whatever_a_liar_reports_the_orders_hold() {
 }
 
 /// So many rounds in which messages get lost, one replica now and then hears and says nothing, and `act` acts.
-fn trouble(run: &mut Run, rounds: usize, act: fn(&mut Run)) {
+pub(super) fn trouble(run: &mut Run, rounds: usize, mut act: impl FnMut(&mut Run)) {
     let (isolated, random) = (Rc::new(Cell::new(None)), Rc::new(RefCell::new(run.random.clone())));
     let victim = isolated.clone();
     run.net.lose(move |frame| {

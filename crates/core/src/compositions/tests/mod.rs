@@ -2,6 +2,7 @@
 
 mod conformance;
 mod costs;
+mod durability;
 mod run;
 
 #[test]

@@ -57,7 +57,19 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn new(protocol: Protocol, n: usize, clients: u32, seed: u64) -> Self {
-        let limits = Limits { history_interval: CHK, checkpoint_interval: CHK, ..Limits::default() };
+        Self::with_short_logs(protocol, n, clients, seed, Limits::default().log_bytes_per_snapshot)
+    }
+
+    /// A run in which a log begins again after so many bytes.
+    pub(super) fn with_short_logs(
+        protocol: Protocol,
+        n: usize,
+        clients: u32,
+        seed: u64,
+        log_bytes_per_snapshot: u64,
+    ) -> Self {
+        let limits =
+            Limits { history_interval: CHK, checkpoint_interval: CHK, log_bytes_per_snapshot, ..Limits::default() };
         let cluster = Cluster { quota: Quota::Fixed(K), protocol, ..cluster(n, ClientAuth::Hybrid, limits) };
         Self {
             net: Net::of(cluster, clients, |_| Journal::default()),

@@ -9,7 +9,7 @@ use crate::machine::{Destination, Principal};
 use crate::message::Message;
 use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;
-use crate::replica::{Notice, Record, ReplicaTimer, SnapshotRecord};
+use crate::replica::{LogRecord, Notice, ReplicaTimer, SnapshotRecord};
 use crate::service::Service;
 use crate::switching::{Ledger, Surroundings};
 use alloc::boxed::Box;
@@ -128,7 +128,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         s.out.notify(Notice::Stable { instance: self.instance, sequence, root });
         self.call(s, queue, |order, context| order.stable(context, &certificate));
-        if self.log_bytes > s.cluster.limits.log_bytes_per_snapshot {
+        if s.log_is_long() {
             self.save_snapshot(s, certificate, false);
         }
     }
@@ -140,12 +140,15 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         transferred: bool,
     ) {
         let Some(tree) = self.ledger.estate.version(certificate.value.sequence).cloned() else { return };
-        self.log_bytes = 0;
         let instance = self.instance;
-        let of_order = self.order.live_records(s.me).into_iter().map(|record| O::wrap_record(instance, record));
+        let of_order = self
+            .order
+            .live_records(s.me)
+            .into_iter()
+            .map(|record| LogRecord { instance, record: O::wrap_record(record) });
         let live = self.opening_record().into_iter().chain(of_order).collect();
         let snapshot = Snapshot { certificate, tree };
-        s.out.persist(Record::Snapshot(Box::new(SnapshotRecord { snapshot, live, transferred })));
+        s.begin_log(SnapshotRecord { snapshot, live, transferred });
     }
 
     /// A replica that signed another root than 2f+1 others is wrong about its state, or lies.

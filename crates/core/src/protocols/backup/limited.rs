@@ -22,7 +22,7 @@ use crate::machine::Principal;
 use crate::message::{Firmness, Request, SYSTEM};
 use crate::protocols::total_order::{Ordered, TotalOrder};
 use crate::rejection::Rejection;
-use crate::replica::{InstanceRecord, LogRecord, Notice, Record};
+use crate::replica::{InstanceRecord, LogRecord, Notice};
 use crate::service::Service;
 use crate::switching::{AbortReport, Bodies, Ledger, Opening, Proof, Surroundings};
 use alloc::boxed::Box;
@@ -144,12 +144,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 let (low_load, fetched) = (opening.history().low_load, opening.fetched().is_some());
                 let entries = opening.finish(s, &mut self.ledger);
                 let record = InstanceRecord::Inherited(entries);
-                s.out.persist(Record::Log(LogRecord { instance: self.instance, record }));
+                s.persist(self.instance, record);
                 self.begin(s.cluster, low_load);
-                if fetched {
-                    // The log cannot recreate it.
+                if fetched || s.log_is_long() {
+                    // The log cannot recreate it, or need not.
                     let root = self.ledger.estate.newest_version().root();
-                    self.save_snapshot(s, genesis(self.instance, root), true);
+                    self.save_snapshot(s, genesis(self.instance, root), fetched);
                 }
                 let (position, history) = (self.ledger.estate.position(), self.ledger.estate.history());
                 s.out.notify(Notice::Begun { instance: self.instance, position, history });
@@ -242,7 +242,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         };
         let report = Arc::new(s.keyring.sign(report));
         let record = InstanceRecord::Stopped(report.clone());
-        s.out.persist(Record::Log(LogRecord { instance: self.instance, record }));
+        s.persist(self.instance, record);
         s.out.notify(Notice::Stopped { instance: self.instance, reason: "k requests are done" });
         self.report = Some(report);
     }

@@ -48,7 +48,7 @@ use crate::message::{Message, Request};
 use crate::protocols::total_order::Ordered;
 use crate::protocols::total_order::{Context, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
-use crate::replica::{Record, ReplicaTimer};
+use crate::replica::ReplicaTimer;
 use crate::service::Service;
 use crate::switching::{AbortReport, Abortable, Ledger, Opening, Proof, Surroundings};
 use alloc::boxed::Box;
@@ -97,8 +97,6 @@ pub struct Backup<O: TotalOrder, S> {
     promised: Sequence,
     /// The view in which the tentative batch was executed.
     tentative_view: View,
-    /// Bytes logged since the last snapshot.
-    log_bytes: u64,
     requests_executed: u64,
 }
 
@@ -128,7 +126,6 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             reads: VecDeque::new(),
             promised: Sequence(0),
             tentative_view: View(0),
-            log_bytes: 0,
             requests_executed: 0,
         }
     }
@@ -228,12 +225,6 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         queue.extend(effects);
     }
 
-    fn log_record(&mut self, record: O::Record) -> Record {
-        let record = O::wrap_record(self.instance, record);
-        self.log_bytes += record.encoded_length() as u64;
-        Record::Log(record)
-    }
-
     fn carry_out(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, effect: OrderEffect<O>) {
         match effect {
             OrderEffect::Send(to, message) => {
@@ -244,12 +235,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             }
             OrderEffect::Forward(to, request) => s.out.send(Destination::Replica(to), Message::Request(request)),
             OrderEffect::Persist(record) => {
-                let record = self.log_record(record);
-                s.out.persist(record);
+                s.persist(self.instance, O::wrap_record(record));
             }
             OrderEffect::Append(record) => {
-                let record = self.log_record(record);
-                s.out.append(record);
+                s.append(self.instance, O::wrap_record(record));
             }
             OrderEffect::SetTimer(timer, at) => s.out.set_timer(O::wrap_timer(timer), at),
             OrderEffect::CancelTimer(timer) => s.out.cancel_timer(O::wrap_timer(timer)),

@@ -13,7 +13,7 @@ use crate::message::{Message, Ordering, Request};
 use crate::protocols::batch::{Batch, Reference};
 use crate::protocols::total_order::{Context, Delivery, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
-use crate::replica::{InstanceRecord, LogRecord, ReplicaTimer};
+use crate::replica::{InstanceRecord, ReplicaTimer};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -328,8 +328,8 @@ impl TotalOrder for Pbft {
         }
     }
 
-    fn wrap_record(instance: InstanceId, record: PbftRecord) -> LogRecord {
-        LogRecord { instance, record: InstanceRecord::Pbft(record) }
+    fn wrap_record(record: PbftRecord) -> InstanceRecord {
+        InstanceRecord::Pbft(record)
     }
 
     fn wrap_timer(timer: PbftTimer) -> ReplicaTimer {

@@ -6,7 +6,7 @@ use crate::history::Boundary;
 use crate::machine::{Destination, Principal};
 use crate::message::Message;
 use crate::rejection::Rejection;
-use crate::replica::{InstanceRecord, LogRecord, Notice, Record, ReplicaTimer};
+use crate::replica::{InstanceRecord, Notice, ReplicaTimer};
 use crate::service::Service;
 use crate::switching::{Surroundings, Switch, SwitchMessage};
 use alloc::collections::BTreeMap;
@@ -113,7 +113,7 @@ impl<S: Service> Speculation<S> {
             self.checkpoints.cancel(s);
         }
         let record = InstanceRecord::Anchored(boundary);
-        s.out.append(Record::Log(LogRecord { instance: self.instance, record }));
+        s.append(self.instance, record);
         s.out.notify(Notice::Anchored { instance: self.instance, position: boundary.position, root: boundary.root });
     }
 

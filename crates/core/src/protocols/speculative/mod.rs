@@ -28,12 +28,13 @@ pub(crate) use checkpoints::Checkpoints;
 pub(crate) use queue::Queue;
 
 use crate::auth::Signed;
+use crate::checkpoint::Tree;
 use crate::clients::Freshness;
-use crate::cluster::{Cluster, InstanceId};
+use crate::cluster::{Cluster, InstanceId, Sequence};
 use crate::digest::Digest;
 use crate::history::{LogEntry, Logged};
 use crate::message::{Outcome, Request};
-use crate::replica::{InstanceRecord, LogRecord, Notice, Record};
+use crate::replica::{InstanceRecord, Notice};
 use crate::service::{Proposal, Service};
 use crate::switching::{AbortReport, Ledger, Surroundings};
 use alloc::collections::BTreeSet;
@@ -65,6 +66,8 @@ pub(crate) struct Speculation<S> {
     /// Clients with a request that is logged and not executed yet.
     unexecuted: BTreeSet<crate::cluster::ClientId>,
     requests_logged: u64,
+    /// The anchor at which the log on disk begins, if it was begun again in this instance.
+    log_begins: Option<u64>,
 }
 
 impl<S: Service> Speculation<S> {
@@ -80,7 +83,29 @@ impl<S: Service> Speculation<S> {
             stop_reason: "",
             unexecuted: BTreeSet::new(),
             requests_logged: 0,
+            log_begins: None,
         }
+    }
+
+    /// The ledger is at an anchor above the history that the instance began with, whose end and digest are these.
+    pub(crate) fn resume_after(&mut self, init: (u64, Digest)) {
+        self.init = init;
+        self.log_begins = Some(self.ledger.log.anchor().position);
+    }
+
+    /// The state at the anchor and what is logged above it, when the log on disk may begin there: it is another anchor
+    /// than last time, nothing of the init history is above it, and nobody needs a body from below.
+    pub(crate) fn begin_log(&mut self) -> Option<(u64, Tree, Vec<LogEntry>)> {
+        let Ledger { log, estate } = &self.ledger;
+        let anchor = log.anchor().position;
+        let may = !self.is_stopped() && anchor >= self.init.0 && log.retained() == 0;
+        if !may || self.log_begins == Some(anchor) {
+            return None;
+        }
+        let tree = estate.version(Sequence(anchor))?.clone();
+        let entries = log.after(anchor).map(|logged| logged.entry.clone()).collect();
+        self.log_begins = Some(anchor);
+        Some((anchor, tree, entries))
     }
 
     /// The first input: what was inherited is made certain as soon as possible (L4 of the note).
@@ -204,7 +229,7 @@ impl<S: Service> Speculation<S> {
         let entries: Vec<LogEntry> = self.ledger.log.after(after).map(|logged| logged.entry.clone()).collect();
         if !entries.is_empty() {
             let record = InstanceRecord::Logged(entries);
-            s.out.persist(Record::Log(LogRecord { instance: self.instance, record }));
+            s.persist(self.instance, record);
         }
     }
 
@@ -273,7 +298,7 @@ impl<S: Service> Speculation<S> {
         };
         let report = Arc::new(s.keyring.sign(report));
         let record = InstanceRecord::Stopped(report.clone());
-        s.out.persist(Record::Log(LogRecord { instance: self.instance, record }));
+        s.persist(self.instance, record);
         s.out.notify(Notice::Stopped { instance: self.instance, reason });
         self.checkpoints.cancel(s);
         self.report = Some(report);

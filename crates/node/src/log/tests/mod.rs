@@ -76,7 +76,7 @@ fn a_snapshot_replaces_what_is_before_it() {
     assert_eq!(log.position(), 12, "nobody waits for a snapshot of the replica's own");
     log.close().unwrap();
 
-    assert_eq!(directory.names(), ["lock", "log-2.bin", "reserve", "snapshot-8.bin"]);
+    assert_eq!(directory.names(), ["lock", "log-2.bin", "reserve", "snapshot-2.bin"]);
     let recovered = directory.open().unwrap();
     let snapshot = recovered.snapshot.unwrap();
     assert_eq!((snapshot.sequence().0, snapshot.is_consistent()), (8, true));
@@ -107,6 +107,29 @@ fn a_transferred_snapshot_holds_back_what_follows() {
 }
 
 #[test]
+fn the_newest_snapshot_counts_and_not_the_one_with_the_highest_sequence_number() {
+    let directory = Directory::initialised();
+    let mut log = directory.open().unwrap().log;
+    append(&mut log, 1..=9);
+    log.append(&snapshot_record(8, 9..=9, false));
+    log.close().unwrap();
+    let before = directory.copy(&[]);
+    let mut log = directory.open().unwrap().log;
+    // The next instance counts from the beginning.
+    log.append(&snapshot_record(3, 4..=4, false));
+    log.close().unwrap();
+    assert_eq!(directory.names(), ["lock", "log-3.bin", "reserve", "snapshot-3.bin"]);
+    // A crash before the old files were deleted.
+    for name in ["log-2.bin", "snapshot-2.bin"] {
+        directory.write(name, &before.read(name));
+    }
+    let recovered = directory.open().unwrap();
+    assert_eq!(recovered.snapshot.unwrap().sequence().0, 3);
+    assert_eq!(numbers(&recovered.records), [4]);
+    assert_eq!(directory.names(), ["lock", "log-3.bin", "reserve", "snapshot-3.bin"]);
+}
+
+#[test]
 fn a_damaged_snapshot_is_replaced_by_the_one_before_while_its_segments_are_there() {
     let directory = Directory::initialised();
     let mut log = directory.open().unwrap().log;
@@ -126,15 +149,15 @@ fn a_damaged_snapshot_is_replaced_by_the_one_before_while_its_segments_are_there
     let mut log = directory.open().unwrap().log;
     log.append(&snapshot_record(8, 9..=10, false));
     log.close().unwrap();
-    let damaged = flipped(&directory.read("snapshot-8.bin"), 2_000);
-    directory.write("snapshot-8.bin", &damaged);
+    let damaged = flipped(&directory.read("snapshot-4.bin"), 2_000);
+    directory.write("snapshot-4.bin", &damaged);
     assert!(matches!(directory.open(), Err(OpenError::Damaged { .. })), "what it superseded is gone");
 
-    before.write("snapshot-8.bin", &damaged);
+    before.write("snapshot-4.bin", &damaged);
     let recovered = before.open().unwrap();
     assert_eq!(recovered.snapshot.unwrap().sequence().0, 3);
     assert_eq!(numbers(&recovered.records), [4, 5, 6, 7, 8, 9, 9, 10]);
-    assert!(recovered.notes[0].contains("snapshot-8.bin is damaged at byte"), "{:?}", recovered.notes);
+    assert!(recovered.notes[0].contains("snapshot-4.bin is damaged at byte"), "{:?}", recovered.notes);
 }
 
 #[test]
@@ -143,14 +166,14 @@ fn every_flipped_bit_of_a_snapshot_is_seen() {
     let mut log = directory.open().unwrap().log;
     log.append(&snapshot_record(3, 4..=4, false));
     log.close().unwrap();
-    let good = directory.read("snapshot-3.bin");
-    let path = directory.path().join("snapshot-3.bin");
+    let good = directory.read("snapshot-2.bin");
+    let path = directory.path().join("snapshot-2.bin");
     for bit in (0..good.len() * 8).step_by(7) {
-        directory.write("snapshot-3.bin", &flipped(&good, bit));
+        directory.write("snapshot-2.bin", &flipped(&good, bit));
         assert!(crate::snapshot::read(&path, &identity()).is_err(), "bit {bit}");
     }
     for length in (0..good.len()).step_by(11) {
-        directory.write("snapshot-3.bin", &good[..length]);
+        directory.write("snapshot-2.bin", &good[..length]);
         assert!(crate::snapshot::read(&path, &identity()).is_err(), "{length} bytes");
     }
 }
