@@ -26,6 +26,8 @@ pub use schedule::{PARTS_MAX, Part, Quota, Schedule, ScheduleError};
 pub use unreplicated::Unreplicated;
 
 use crate::cluster::Cluster;
+use crate::switching::AbortReport;
+use crate::switching::report::ENTRIES_MAX;
 use core::fmt;
 use core::str::FromStr;
 
@@ -88,6 +90,10 @@ impl Protocol {
             Self::Unreplicated if cluster.n != 1 => Some("unreplicated runs on exactly one replica"),
             _ if self.schedule().is_some() && cluster.n != 3 * cluster.f + 1 => {
                 Some("protocols that abort run on exactly 3f+1 replicas")
+            }
+            // What such a replica inherits at last is one bound more.
+            _ if AbortReport::entries_max(cluster) + cluster.history_bound() > ENTRIES_MAX as u64 => {
+                Some("histories grow too long: set a lower history_interval, or fewer parts between two Backups")
             }
             _ => None,
         }

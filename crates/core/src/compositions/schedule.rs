@@ -112,6 +112,16 @@ impl Schedule {
         &self.parts[..usize::from(self.length)]
     }
 
+    /// The most instances between two Backups.
+    pub fn speculative_in_a_row(&self) -> u64 {
+        let twice = self.parts().iter().chain(self.parts());
+        let longest = twice.scan(0, |run, part| {
+            *run = if *part == Part::Backup { 0 } else { *run + 1 };
+            Some(*run)
+        });
+        longest.max().unwrap_or(0)
+    }
+
     /// What an instance runs.
     pub fn part(&self, instance: InstanceId) -> Part {
         self.parts[self.place(instance)]
@@ -251,6 +261,14 @@ mod tests {
         assert_eq!("quorum, raft".parse::<Schedule>(), Err(ScheduleError::UnknownPart));
         let schedule: Schedule = "zlight, chain, backup(pbft)".parse().unwrap();
         assert_eq!(schedule.to_string(), "zlight, chain, backup(pbft)");
+    }
+
+    #[test]
+    fn a_run_between_two_backups_may_go_round_the_end() {
+        let longest = |text: &str| text.parse::<Schedule>().unwrap().speculative_in_a_row();
+        assert_eq!(longest("backup(pbft)"), 0);
+        assert_eq!(longest("quorum, chain, backup(pbft)"), 2);
+        assert_eq!(longest("chain, backup(pbft), zlight, quorum"), 3);
     }
 
     #[test]

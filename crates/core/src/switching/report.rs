@@ -19,7 +19,7 @@ use crate::wire::{Reader, Wire, WireError, encode_list};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-/// Entries that a report may list: a log of [`Cluster::history_bound`] above an init history as long.
+/// Entries in any list of a report or of the log; see [`AbortReport::entries_max`].
 pub const ENTRIES_MAX: usize = 1 << 14;
 
 /// Boundaries that a report may list.
@@ -81,9 +81,17 @@ impl AbortReport {
         self.anchor.position.saturating_add(self.digests.len() as u64)
     }
 
+    /// The most entries in a correct replica's report. A replica that never learns which checkpoints are certain keeps
+    /// its anchor, and inherits one [`Cluster::history_bound`] more with every speculative instance, because the others
+    /// go no further beyond a checkpoint that it has confirmed. A Backup ends with an anchor.
+    pub fn entries_max(cluster: &Cluster) -> u64 {
+        let in_a_row = cluster.protocol.schedule().map_or(0, |schedule| schedule.speculative_in_a_row());
+        in_a_row * cluster.history_bound()
+    }
+
     /// Whether it is no longer than a correct replica's.
     pub fn fits(&self, cluster: &Cluster) -> bool {
-        self.digests.len() as u64 <= 2 * cluster.history_bound()
+        self.digests.len() as u64 <= Self::entries_max(cluster)
     }
 
     /// The boundaries that this report attests: with a root that its sender computed or had proved.
