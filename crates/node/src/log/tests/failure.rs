@@ -84,6 +84,23 @@ fn a_failed_write_is_final() {
     assert_eq!(log.durable(), 0);
 }
 
+/// What a failed sync left in the kernel's memory may be marked as clean: a sync alone would not write it.
+#[test]
+fn what_is_read_at_the_start_is_written_again() {
+    let directory = Directory::initialised();
+    let disk = Arc::new(FaultyDisk::default());
+    let mut log = directory.open_with(disk.clone()).unwrap().log;
+    disk.switches().sync_fails.store(true, Ordering::SeqCst);
+    append(&mut log, 1..=20);
+    wait_until(|| matches!(log.stall(), Some(Stall::Broken(_))));
+    drop(log);
+    let disk = Arc::new(FaultyDisk::default());
+    let recovered = directory.open_with(disk.clone()).unwrap();
+    assert_eq!(numbers(&recovered.records), (1..=20).collect::<Vec<_>>());
+    let least = recovered.records.iter().map(|record| record.to_bytes().len()).sum::<usize>();
+    assert!(disk.switches().written.load(Ordering::SeqCst) >= least);
+}
+
 #[test]
 fn short_writes_make_no_difference() {
     let directory = Directory::initialised();

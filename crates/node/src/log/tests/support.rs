@@ -197,6 +197,8 @@ pub(super) struct Switches {
     pub(super) write_bytes_max: AtomicUsize,
     /// Snapshots cannot be created: "no space".
     snapshots_blocked: AtomicBool,
+    /// Bytes written to files.
+    pub(super) written: AtomicUsize,
     /// Called before every change, by one thread at a time.
     pub(super) before: Mutex<Option<Hook>>,
 }
@@ -286,6 +288,7 @@ impl DiskFile for FaultyFile {
             // A disk that fills up takes a part first.
             return if offset.is_multiple_of(2) { self.0.write_at(&bytes[..1], offset) } else { Err(full()) };
         }
+        switches.written.fetch_add(max, Ordering::SeqCst);
         self.0.write_at(&bytes[..max], offset)
     }
 
