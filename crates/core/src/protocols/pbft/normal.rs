@@ -245,9 +245,8 @@ impl Pbft {
         if !self.gather_bodies(context, sequence, &batch) {
             return;
         }
-        let vouched =
-            batch.is_vouched() && self.bodies_vouched(&batch) && proposed.acceptable && self.may_be_next(&batch);
-        if !(proposed.reproposed || vouched || others_vouch) {
+        let vouched = batch.is_vouched() && self.bodies_vouched(&batch) && proposed.acceptable;
+        if !(proposed.reproposed || vouched && self.may_be_next(&batch) || others_vouch) {
             return;
         }
         self.accept(context, sequence);
