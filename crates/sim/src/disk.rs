@@ -11,8 +11,7 @@
 
 use crate::rng::Rng;
 use bezant_core::checkpoint::Snapshot;
-use bezant_core::protocols::pbft::PbftRecord;
-use bezant_core::replica::{InstanceRecord, LogRecord, Record, SnapshotRecord};
+use bezant_core::replica::{LogRecord, Record, SnapshotRecord};
 use std::collections::VecDeque;
 
 /// What recovery reads.
@@ -235,7 +234,7 @@ impl Disk {
 impl Content {
     fn append(&mut self, record: LogRecord) {
         // From now on the log itself says why its replica may not vote everywhere.
-        self.lost_log &= !matches!(record.record, InstanceRecord::Pbft(PbftRecord::Abstain(_)));
+        self.lost_log &= !record.abstains();
         if self.segments.is_empty() {
             self.segments.push(Segment::default());
         }
@@ -260,6 +259,7 @@ mod tests {
     use super::*;
     use bezant_core::cluster::{InstanceId, Sequence, View};
     use bezant_core::protocols::pbft::PbftRecord;
+    use bezant_core::replica::InstanceRecord;
 
     fn record(n: u64) -> Record {
         Record::Log(LogRecord {

@@ -35,6 +35,8 @@ pub(super) const BODIES_BYTES_MAX: usize = 1 << 20;
 pub(crate) enum Running<S: Service> {
     /// Not yet: something of its init history is missing.
     Opening(Box<(Opening, Ledger<S>)>),
+    /// An instance that speculates, at a replica that must not speak in it.
+    Silent(Box<Ledger<S>>),
     Quorum(Box<Quorum<S>>),
     ZLight(Box<ZLight<S>>),
     Chain(Box<Chain<S>>),
@@ -79,9 +81,13 @@ pub(crate) struct Composite<S: Service> {
 
 /// Lets whichever instance runs do the same thing; nothing if none is open.
 macro_rules! each {
-    ($running:expr, $instance:ident => $act:expr, $opening:pat => $otherwise:expr) => {
+    ($running:expr, $instance:ident => $act:expr, _ => $otherwise:expr) => {
+        each!($running, $instance => $act, _ => $otherwise, _ => $otherwise)
+    };
+    ($running:expr, $instance:ident => $act:expr, $opening:pat => $otherwise:expr, $silent:pat => $learnt:expr) => {
         match $running {
             Running::Opening($opening) => $otherwise,
+            Running::Silent($silent) => $learnt,
             Running::Quorum($instance) => $act,
             Running::ZLight($instance) => $act,
             Running::Chain($instance) => $act,
@@ -117,7 +123,7 @@ impl<S: Service> Composite<S> {
                 order.restored(stable.clone());
                 (protocol, instance, Running::Backup(Box::new(Backup::open(instance, order, ledger, stable))))
             }
-            _ => (protocol, instance, Self::instance(cluster, me, instance, ledger)),
+            _ => (protocol, instance, Self::instance(cluster, me, instance, ledger, !lost_log)),
         };
         Self {
             protocol,
@@ -139,10 +145,17 @@ impl<S: Service> Composite<S> {
     }
 
     /// What the schedule says, over a ledger that holds the init history.
-    pub(super) fn instance(cluster: &Cluster, me: ReplicaId, instance: InstanceId, ledger: Ledger<S>) -> Running<S> {
+    pub(super) fn instance(
+        cluster: &Cluster,
+        me: ReplicaId,
+        instance: InstanceId,
+        ledger: Ledger<S>,
+        speaks: bool,
+    ) -> Running<S> {
         let schedule = cluster.protocol.schedule().expect("one of several instances");
         let head = schedule.head(cluster, instance);
         match schedule.part(instance) {
+            Part::Quorum | Part::ZLight | Part::Chain if !speaks => Running::Silent(Box::new(ledger)),
             Part::Quorum => Running::Quorum(Box::new(Quorum::open(instance, ledger))),
             Part::ZLight => Running::ZLight(Box::new(ZLight::open(instance, head, ledger))),
             Part::Chain => {
@@ -151,7 +164,8 @@ impl<S: Service> Composite<S> {
                 Running::Chain(Box::new(Chain::open(instance, topology, me, watches_load, ledger)))
             }
             Part::Backup => {
-                let mut order = Pbft::new(instance, Digest::ZERO, false).beginning_with(cluster.first_view(instance));
+                let order = Pbft::new(instance, Digest::ZERO, !speaks);
+                let mut order = order.beginning_with(cluster.first_view(instance));
                 if instance.0 > 1 {
                     order = order.awaiting_init();
                 }
@@ -174,7 +188,7 @@ impl<S: Service> Composite<S> {
             Running::Quorum(quorum) => Some(&quorum.base),
             Running::ZLight(zlight) => Some(&zlight.base),
             Running::Chain(chain) => Some(&chain.base),
-            Running::Opening(_) | Running::Backup(_) | Running::Unreplicated(_) => None,
+            Running::Opening(_) | Running::Silent(_) | Running::Backup(_) | Running::Unreplicated(_) => None,
         }
     }
 
@@ -184,19 +198,19 @@ impl<S: Service> Composite<S> {
             Running::Quorum(quorum) => Some(&mut quorum.base),
             Running::ZLight(zlight) => Some(&mut zlight.base),
             Running::Chain(chain) => Some(&mut chain.base),
-            Running::Opening(_) | Running::Backup(_) | Running::Unreplicated(_) => None,
+            Running::Opening(_) | Running::Silent(_) | Running::Backup(_) | Running::Unreplicated(_) => None,
         }
     }
 
     /// State and history.
     pub(crate) fn ledger(&self) -> &Ledger<S> {
-        each!(self.running(), instance => instance.ledger(), opening => &opening.1)
+        each!(self.running(), instance => instance.ledger(), opening => &opening.1, ledger => ledger)
     }
 
     /// Takes the ledger from the instance that runs, which is over.
     pub(super) fn halt_running(&mut self) -> Ledger<S> {
         let old = self.running.take().expect("an instance runs between steps");
-        each!(old, instance => instance.halt(), opening => opening.1)
+        each!(old, instance => instance.halt(), opening => opening.1, ledger => *ledger)
     }
 
     pub(super) fn set_running(&mut self, running: Running<S>) {
@@ -205,7 +219,8 @@ impl<S: Service> Composite<S> {
 
     /// The first input.
     pub(crate) fn start(&mut self, s: &mut Surroundings<'_, S>) {
-        each!(self.running_mut(), instance => instance.start(s), opening => opening.0.ask(s));
+        self.begin_to_ask(s);
+        each!(self.running_mut(), instance => instance.start(s), opening => opening.0.ask(s), _ => ());
         if self.protocol.schedule().is_some() {
             self.heartbeat(s);
         }
@@ -220,8 +235,8 @@ impl<S: Service> Composite<S> {
             let to = (u64::from(s.me.0) + 1 + step) % s.cluster.n as u64;
             s.out.send(Destination::Replica(ReplicaId(to as u8)), self.switch(SwitchMessage::Behind(())));
         }
-        let interval = s.cluster.limits.status_interval.0 * HEARTBEAT_INTERVALS;
-        s.out.set_timer(ReplicaTimer::Heartbeat, s.now + Duration(interval));
+        let intervals = if self.ask_where(s) { 1 } else { HEARTBEAT_INTERVALS };
+        s.out.set_timer(ReplicaTimer::Heartbeat, s.now + Duration(s.cluster.limits.status_interval.0 * intervals));
     }
 
     /// A timer came due.
@@ -261,6 +276,15 @@ impl<S: Service> Composite<S> {
             (Message::Transfer(message), Principal::Replica(replica)) => self.on_transfer(s, replica, message),
             (Message::Switch(Switch { instance, message: SwitchMessage::Fetch(fetch) }), Principal::Replica(to)) => {
                 self.on_fetch(s, to, instance, &fetch);
+            }
+            (Message::Switch(Switch { instance, message: SwitchMessage::Lost(question) }), Principal::Replica(to)) => {
+                self.on_lost(s, to, instance, question);
+            }
+            (
+                Message::Switch(Switch { instance, message: SwitchMessage::Here(question) }),
+                Principal::Replica(from),
+            ) => {
+                Self::on_here(s, from, instance, question);
             }
             (Message::Switch(Switch { instance, message: SwitchMessage::Init(proof) }), _)
                 if instance > self.instance =>
@@ -307,6 +331,6 @@ pub(super) fn waiting_clients<S: Service>(running: &Running<S>) -> Vec<ClientId>
         Running::ZLight(zlight) => zlight.queue().clients().collect(),
         Running::Chain(chain) => chain.queue().clients().collect(),
         Running::Backup(backup) => backup.waiting_clients(),
-        Running::Opening(_) | Running::Quorum(_) | Running::Unreplicated(_) => Vec::new(),
+        Running::Opening(_) | Running::Silent(_) | Running::Quorum(_) | Running::Unreplicated(_) => Vec::new(),
     }
 }

@@ -12,6 +12,7 @@
 //! | a list of the operator's own | as written, e.g. `zlight, chain, backup(pbft)` |
 //! | `unreplicated` | one server without any protocol, the yardstick of every benchmark |
 
+mod amnesia;
 mod composite;
 mod early;
 mod recovery;
@@ -21,6 +22,7 @@ mod switch;
 mod tests;
 mod unreplicated;
 
+pub(crate) use amnesia::Amnesia;
 pub(crate) use composite::{Composite, Running};
 pub use schedule::{PARTS_MAX, Part, Quota, Schedule, ScheduleError};
 pub use unreplicated::Unreplicated;

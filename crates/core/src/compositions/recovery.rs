@@ -7,7 +7,7 @@
 //! other instance at an anchor that includes the init history.
 
 use super::composite::{Composite, Running};
-use super::{Part, Protocol};
+use super::{Amnesia, Part, Protocol};
 use crate::auth::Certificate;
 use crate::checkpoint::{Checkpoint, Snapshot, Tree};
 use crate::cluster::{InstanceId, Sequence};
@@ -25,6 +25,9 @@ use alloc::vec::Vec;
 
 /// No instance: what runs until the log has opened one.
 const BEFORE: InstanceId = InstanceId(0);
+
+/// The one that needs no proof.
+const FIRST: InstanceId = InstanceId(1);
 
 impl<S: Service> Composite<S> {
     /// Over a state from a snapshot of a composition of several instances. The log's first record opens the instance.
@@ -45,6 +48,9 @@ impl<S: Service> Composite<S> {
                 self.reopen(s, restored, instance, proof, entries);
             }
             return;
+        }
+        if let InstanceRecord::Abstain(until) = record {
+            return self.replay_abstention(s, until);
         }
         if let InstanceRecord::Begun((proof, entries)) = record {
             // Else this log tells everything from before as well.
@@ -71,6 +77,15 @@ impl<S: Service> Composite<S> {
         }
     }
 
+    /// The log is a new one. It says so before anything else, but the first instance is open by then.
+    fn replay_abstention(&mut self, s: &mut Surroundings<'_, S>, until: InstanceId) {
+        let news = s.amnesia.replace(Amnesia::until(until)).is_none();
+        if news && self.instance == FIRST {
+            let ledger = self.halt_running();
+            self.set_running(Self::instance(s.cluster, s.me, FIRST, ledger, false));
+        }
+    }
+
     /// A log that has grown long begins again at the anchor of a speculative instance.
     pub(super) fn shorten(&mut self, s: &mut Surroundings<'_, S>) {
         let Some((position, tree, entries)) = self.base_mut().and_then(Speculation::begin_log) else { return };
@@ -93,7 +108,7 @@ impl<S: Service> Composite<S> {
         let mut ledger = self.halt_running();
         ledger.estate.anchor_at(Sequence(ledger.log.anchor().position));
         (self.instance, self.proof) = (instance, proof);
-        self.set_running(Self::instance(s.cluster, s.me, instance, ledger));
+        self.set_running(Self::instance(s.cluster, s.me, instance, ledger, true));
         let base = self.base_mut().expect("the log of a Backup begins with what its order needs");
         base.resume_after(init);
         base.replay(s.cluster, InstanceRecord::Logged(entries));
@@ -116,8 +131,9 @@ impl<S: Service> Composite<S> {
         self.instance = instance;
         self.proof = Some(proof);
         let restored = restored.filter(|certificate| certificate.value.instance == instance);
+        let speaks = Amnesia::lets_speak(s.amnesia, instance);
         if s.cluster.part(instance) == Some(Part::Backup) {
-            let mut running = Self::instance(s.cluster, s.me, instance, ledger);
+            let mut running = Self::instance(s.cluster, s.me, instance, ledger, speaks);
             if let Running::Backup(backup) = &mut running {
                 backup.begin_with(self.proof.clone());
                 if let Some(certificate) = restored {
@@ -146,7 +162,7 @@ impl<S: Service> Composite<S> {
                 if ledger.log.length() > ledger.log.anchor().position {
                     ledger.checkpoint();
                 }
-                Self::instance(s.cluster, s.me, instance, ledger)
+                Self::instance(s.cluster, s.me, instance, ledger, speaks)
             }
         });
     }

@@ -1,8 +1,8 @@
 //! How a composition goes from one instance to the next: the handlers of steps S2 to S5 of [`crate::switching`].
 
-use super::Part;
 use super::composite::{BODIES_BYTES_MAX, Composite, LastSwitch, Running, each, waiting_clients};
 use super::recovery::snapshot_at;
+use super::{Amnesia, Part};
 use crate::auth::Signed;
 use crate::checkpoint::{TransferMessage, serve};
 use crate::cluster::{ClientId, InstanceId, ReplicaId};
@@ -57,6 +57,7 @@ impl<S: Service> Composite<S> {
     /// Looks whether something has come to an end: this instance, or the opening of one.
     pub(super) fn look(&mut self, s: &mut Surroundings<'_, S>) {
         loop {
+            self.look_back(s);
             self.announce(s);
             let Some(part) = s.cluster.part(self.instance) else { break };
             let next = InstanceId(self.instance.0 + 1);
@@ -147,7 +148,8 @@ impl<S: Service> Composite<S> {
         if s.cluster.part(instance) == Some(Part::Backup) {
             let record = InstanceRecord::Opened((proof.clone(), Vec::new()));
             s.persist(instance, record);
-            let mut running = Self::instance(s.cluster, s.me, instance, ledger);
+            let speaks = Amnesia::lets_speak(s.amnesia, instance);
+            let mut running = Self::instance(s.cluster, s.me, instance, ledger, speaks);
             if let Running::Backup(backup) = &mut running {
                 backup.begin_with(Some(proof.clone()));
                 backup.start(s);
@@ -191,7 +193,8 @@ impl<S: Service> Composite<S> {
         }
         let (position, history) = (ledger.log.length(), ledger.log.history());
         s.out.notify(Notice::Begun { instance: self.instance, position, history });
-        let mut running = Self::instance(s.cluster, s.me, self.instance, ledger);
+        let speaks = Amnesia::lets_speak(s.amnesia, self.instance);
+        let mut running = Self::instance(s.cluster, s.me, self.instance, ledger, speaks);
         each!(&mut running, instance => instance.start(s), _ => ());
         self.running = Some(running);
         self.opened(s);

@@ -70,6 +70,8 @@ impl Display for Switch {
             SwitchMessage::Behind(()) => write!(f, "BEHIND {instance}"),
             SwitchMessage::Fetch(fetch) => write!(f, "FETCH {instance} {} entries", fetch.0.len()),
             SwitchMessage::Bodies(bodies) => write!(f, "BODIES {instance} {} entries", bodies.0.len()),
+            SwitchMessage::Lost(question) => write!(f, "LOST {instance} at {}", question.0),
+            SwitchMessage::Here(question) => write!(f, "HERE {instance} to {}", question.0),
             SwitchMessage::Anchor(b) => write!(f, "ANCHOR {instance} p{} {:?} {:?}", b.position, b.history, b.root),
             SwitchMessage::Checkpoint(b) => write!(f, "LCS {instance} p{} {:?} {:?}", b.position, b.history, b.root),
         }

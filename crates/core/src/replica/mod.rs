@@ -13,7 +13,7 @@ pub use report::{Notice, Report};
 use crate::auth::Keyring;
 use crate::checkpoint::Snapshot;
 use crate::cluster::{Cluster, InstanceId, ReplicaId};
-use crate::compositions::{Composite, Running};
+use crate::compositions::{Amnesia, Composite, Running};
 use crate::estate::Estate;
 use crate::machine::{Input, Instant, Machine, Outbox, Principal};
 use crate::message::{Incoming, Message};
@@ -110,6 +110,8 @@ pub struct Replica<S: Service> {
     rejections: BTreeMap<Principal, RejectionCounts>,
     /// Bytes logged since the last snapshot.
     log_bytes: u64,
+    /// What it knows about an earlier log, if it lost one in a composition of several instances.
+    amnesia: Option<Amnesia>,
 }
 
 impl<S: Service> Replica<S> {
@@ -137,11 +139,11 @@ impl<S: Service> Replica<S> {
         if let Some(objection) = cluster.protocol.objection(&cluster) {
             return Err(RecoverError::WrongCluster(objection));
         }
+        let several = cluster.protocol.schedule().is_some();
         let mut estate = Estate::new(&cluster, service);
         let mut restored = None;
         if let Some(Snapshot { certificate, tree }) = snapshot {
             // Within a composition the state may come from abort reports that f+1 signed: the log says so again.
-            let several = cluster.protocol.schedule().is_some();
             if !several && !keyring.check_certificate(&certificate, cluster.strong()) {
                 return Err(RecoverError::BadCertificate);
             }
@@ -153,6 +155,7 @@ impl<S: Service> Replica<S> {
         }
         let mut composite = Composite::open(&cluster, me, estate, restored.clone(), lost_log);
         let (mut rejections, mut out, mut log_bytes) = (BTreeMap::new(), Outbox::new(), 0);
+        let mut amnesia = (lost_log && several).then(Amnesia::total);
         let (cluster_of, keys) = (&cluster, &keyring);
         for record in log {
             let length = record.encoded_length() as u64;
@@ -163,12 +166,13 @@ impl<S: Service> Replica<S> {
                 me,
                 rejections: &mut rejections,
                 log_bytes: &mut 0,
+                amnesia: &mut amnesia,
                 out: &mut out,
             };
             composite.replay(&mut s, restored.as_ref(), record);
             log_bytes += length;
         }
-        Ok(Self { cluster, keyring, me, composite, rejections: BTreeMap::new(), log_bytes })
+        Ok(Self { cluster, keyring, me, composite, rejections: BTreeMap::new(), log_bytes, amnesia })
     }
 
     /// Turns a frame into a verified message, or counts why it is none.
@@ -229,6 +233,7 @@ impl<S: Service> Replica<S> {
             switch_took: self.composite.last_switch.took,
             executed: estate.executed_for_good(),
             history: estate.history(),
+            abstaining: self.amnesia.is_some(),
             rejections: self.rejections.iter().map(|(from, counts)| (*from, counts.clone())).collect(),
             ..Report::default()
         };
@@ -262,7 +267,7 @@ impl<S: Service> Replica<S> {
                 report.requests_executed = chain.base.requests_logged();
                 report.pending_requests = chain.queue().len();
             }
-            Running::Opening(_) => {}
+            Running::Opening(_) | Running::Silent(_) => {}
         }
         report
     }
@@ -277,8 +282,8 @@ impl<S: Service> Machine for Replica<S> {
     type Record = Record;
 
     fn step(&mut self, now: Instant, input: Input<Self>, out: &mut Outbox<Self>) {
-        let Self { cluster, keyring, me, composite, rejections, log_bytes } = self;
-        let mut s = Surroundings { now, cluster, keyring, me: *me, rejections, log_bytes, out };
+        let Self { cluster, keyring, me, composite, rejections, log_bytes, amnesia } = self;
+        let mut s = Surroundings { now, cluster, keyring, me: *me, rejections, log_bytes, amnesia, out };
         match input {
             Input::Start => composite.start(&mut s),
             Input::Message(Incoming { from, message }) => composite.message(&mut s, from, message.into_inner()),

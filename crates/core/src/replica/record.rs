@@ -40,6 +40,8 @@ pub enum InstanceRecord {
     /// The log begins with a snapshot of the anchor of this speculative instance, which was opened with this proof if
     /// it is not the first; these entries are above it.
     Begun((Option<Arc<Proof>>, Vec<LogEntry>)),
+    /// This replica lost its log, and may have spoken in any instance up to this one of a composition.
+    Abstain(InstanceId),
 }
 
 impl Wire for InstanceRecord {
@@ -75,6 +77,10 @@ impl Wire for InstanceRecord {
                 proof.encode(out);
                 encode_list(entries, out);
             }
+            Self::Abstain(until) => {
+                out.push(8);
+                until.encode(out);
+            }
         }
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -86,6 +92,7 @@ impl Wire for InstanceRecord {
             5 => Ok(Self::Anchored(Wire::decode(reader)?)),
             6 => Ok(Self::Stopped(Wire::decode(reader)?)),
             7 => Ok(Self::Begun((Wire::decode(reader)?, reader.list(REPORT_ENTRIES_MAX)?))),
+            8 => Ok(Self::Abstain(Wire::decode(reader)?)),
             _ => Err(WireError::UnknownTag),
         }
     }
@@ -122,8 +129,13 @@ impl LogRecord {
                 ALLOWANCE + proof.as_ref().map_or(0, |proof| of_proof(proof)) + of_entries(entries)
             }
             InstanceRecord::Stopped(report) => ALLOWANCE + 32 * report.value.digests.len(),
-            InstanceRecord::Pbft(_) | InstanceRecord::Anchored(_) => ALLOWANCE,
+            InstanceRecord::Pbft(_) | InstanceRecord::Anchored(_) | InstanceRecord::Abstain(_) => ALLOWANCE,
         }
+    }
+
+    /// Whether it says that its replica lost an earlier log. From then on the log itself remembers that.
+    pub const fn abstains(&self) -> bool {
+        matches!(self.record, InstanceRecord::Pbft(PbftRecord::Abstain(_)) | InstanceRecord::Abstain(_))
     }
 }
 

@@ -5,6 +5,7 @@ use crate::auth::Signed;
 use crate::cluster::{ClientId, InstanceId, Timestamp};
 use crate::digest::Digest;
 use crate::history::{Boundary, LogEntry};
+use crate::machine::Instant;
 use crate::wire::{Reader, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
 use alloc::sync::Arc;
@@ -76,6 +77,10 @@ pub enum SwitchMessage {
     Checkpoint(Boundary),
     /// The answer to one who still says what is certain here: the same statement, which needs no answer.
     Anchor(Boundary),
+    /// A replica to every other: it lost its log, and asked at this time by its clock where they are.
+    Lost(Instant),
+    /// The answer to the question of that time: this replica is in the instance named.
+    Here(Instant),
 }
 wire_enum!(SwitchMessage {
     1 => Panic,
@@ -87,6 +92,8 @@ wire_enum!(SwitchMessage {
     7 => Bodies,
     8 => Checkpoint,
     9 => Anchor,
+    10 => Lost,
+    11 => Here,
 });
 
 /// A statement with the instance that it is about (D1).

@@ -2,6 +2,7 @@
 
 use crate::auth::Keyring;
 use crate::cluster::{Cluster, InstanceId, ReplicaId};
+use crate::compositions::Amnesia;
 use crate::machine::{Instant, Outbox, Principal};
 use crate::rejection::{Rejection, RejectionCounts};
 use crate::replica::{InstanceRecord, LogRecord, Record, Replica, SnapshotRecord};
@@ -24,6 +25,8 @@ pub struct Surroundings<'a, S: Service> {
     pub rejections: &'a mut BTreeMap<Principal, RejectionCounts>,
     /// Bytes logged since the last snapshot.
     pub log_bytes: &'a mut u64,
+    /// What this replica knows about an earlier log, if it lost one in a composition of several instances.
+    pub(crate) amnesia: &'a mut Option<Amnesia>,
     /// What is to be done.
     pub out: &'a mut Outbox<Replica<S>>,
 }
@@ -52,8 +55,11 @@ impl<S: Service> Surroundings<'_, S> {
         Record::Log(record)
     }
 
-    /// Begins the log again with a snapshot.
-    pub fn begin_log(&mut self, record: SnapshotRecord) {
+    /// Begins the log again with a snapshot. It goes on saying that an earlier one is lost.
+    pub fn begin_log(&mut self, mut record: SnapshotRecord) {
+        let instance = record.snapshot.certificate.value.instance;
+        let abstain = self.amnesia.as_ref().map(|amnesia| LogRecord { instance, record: amnesia.record() });
+        record.live.splice(0..0, abstain);
         *self.log_bytes = 0;
         self.out.persist(Record::Snapshot(Box::new(record)));
     }

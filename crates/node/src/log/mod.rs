@@ -33,8 +33,7 @@ pub use recovery::{initialise, open, replace_lost};
 
 use crate::replica::{Durability, Stall};
 use bezant_core::checkpoint::Snapshot;
-use bezant_core::protocols::pbft::PbftRecord;
-use bezant_core::replica::{InstanceRecord, LogRecord, Record, SnapshotRecord};
+use bezant_core::replica::{LogRecord, Record, SnapshotRecord};
 use bezant_core::wire::Wire;
 use disk::{Disk, RealDisk};
 use shared::{Closing, Rotation, Shared, Work};
@@ -252,7 +251,7 @@ impl Log {
     }
 
     fn encode(record: &LogRecord, abstains: &mut bool, out: &mut Vec<u8>) {
-        *abstains |= matches!(record.record, InstanceRecord::Pbft(PbftRecord::Abstain(_)));
+        *abstains |= record.abstains();
         format::push_open_frame(out, |out| record.encode(out));
     }
 

@@ -8,8 +8,7 @@ use super::writer::{Active, Place, random_salt};
 use super::{Log, OpenError, Options, Recovered};
 use crate::snapshot::{self, SnapshotError};
 use bezant_core::checkpoint::Snapshot;
-use bezant_core::protocols::pbft::PbftRecord;
-use bezant_core::replica::{InstanceRecord, LogRecord};
+use bezant_core::replica::LogRecord;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -214,9 +213,8 @@ fn read_segments(
 
 /// Whether the replica lost an earlier log and has not yet written down from where on it may vote.
 fn is_lost(segments: &[Segment]) -> bool {
-    let abstains = |record: &LogRecord| matches!(record.record, InstanceRecord::Pbft(PbftRecord::Abstain(_)));
     segments.last().is_some_and(|last| last.header.lost)
-        && !segments.iter().any(|segment| segment.records.iter().any(abstains))
+        && !segments.iter().any(|segment| segment.records.iter().any(LogRecord::abstains))
 }
 
 /// All records, and the segment to go on with.
