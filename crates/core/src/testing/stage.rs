@@ -267,14 +267,17 @@ impl Stage {
     fn status(&mut self) {
         for (id, host) in self.net.hosts.iter().enumerate() {
             let report = host.replica.report();
+            let abstaining = if report.abstaining { ", abstains" } else { "" };
             if !report.part.is_empty() {
                 let (instance, part, position, history) =
                     (report.instance, &report.part, report.position, report.history);
-                let _ = writeln!(self.trace, "r{id}: runs {part} as {instance}, at p{position}, history {history:?}");
+                let _ = writeln!(
+                    self.trace,
+                    "r{id}: runs {part} as {instance}, at p{position}, history {history:?}{abstaining}"
+                );
                 continue;
             }
             let changing = if report.changing_view { " (changing)" } else { "" };
-            let abstaining = if report.abstaining { ", abstains" } else { "" };
             let _ = writeln!(
                 self.trace,
                 "r{id}: {}{changing}, executed {}, stable {}, {} pending, history {:?}{abstaining}",

@@ -1,5 +1,6 @@
 //! Compositions on a network that does what the test says: what they cost, what they keep, and whole stories.
 
+mod amnesia;
 mod conformance;
 mod costs;
 mod durability;
@@ -7,5 +8,5 @@ mod run;
 
 #[test]
 fn every_script_goes_as_written() {
-    crate::testing::stage::play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/compositions/scripts"), 3);
+    crate::testing::stage::play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/compositions/scripts"), 4);
 }
