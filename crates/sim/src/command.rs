@@ -6,7 +6,7 @@ use crate::seeds::{Saved, saved};
 use crate::shrink::shrink;
 use crate::world::Verdict;
 use crate::{RangeOptions, ScenarioOptions, Summary, run, run_range, run_traced};
-use bezant_core::compositions::Protocol;
+use bezant_core::compositions::{Protocol, UnknownProtocol};
 use clap::Args;
 use serde_json::json;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use std::time::Instant;
 /// What `bezant sim` takes. Exit code 0 if nothing was violated, 1 if something was.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// What runs: pbft or unreplicated
+    /// What runs: the name of a composition, or a list of parts such as "chain, backup(pbft)"
     #[arg(long, default_value = "pbft", value_parser = parse_protocol)]
     protocol: Protocol,
     /// Faults tolerated; there are 3f + 1 replicas
@@ -68,11 +68,7 @@ fn default_threads() -> usize {
 }
 
 fn parse_protocol(name: &str) -> Result<Protocol, String> {
-    Protocol::ALL
-        .iter()
-        .copied()
-        .find(|protocol| protocol.name() == name)
-        .ok_or_else(|| format!("no protocol is called {name:?}; known: pbft, unreplicated"))
+    name.parse().map_err(|error: UnknownProtocol| error.to_string())
 }
 
 fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
@@ -177,7 +173,7 @@ impl Arguments {
         let counts = summary.counts;
         if self.json {
             let object = json!({
-                "protocol": self.protocol.name(), "adversary": choice.to_string(), "f": self.f,
+                "protocol": self.protocol.to_string(), "adversary": choice.to_string(), "f": self.f,
                 "seeds": format!("{start}..{end}"), "scenarios": summary.scenarios,
                 "violations": summary.failures.len() + summary.diverged.len(),
                 "scenarios_per_s": per_second.round(), "scenarios_per_s_per_core": per_core.round(),

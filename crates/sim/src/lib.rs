@@ -80,7 +80,11 @@ impl fmt::Display for ScenarioOptions {
     /// The one command that replays the run.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { protocol, f, adversary, seed, without, requests } = self;
-        let protocol = protocol.name();
+        // A list has brackets, which a shell must not see.
+        let protocol = match protocol {
+            Protocol::Schedule(_) => format!("'{}'", protocol.to_string().replace(' ', "")),
+            named => named.to_string(),
+        };
         write!(out, "bezant sim --protocol {protocol} --f {f} --adversary {adversary} --seed {seed}")?;
         if !without.is_empty() {
             let without: Vec<_> = without.iter().map(|feature| feature.label()).collect();

@@ -34,7 +34,8 @@ struct Line {
 /// # Errors
 /// What is wrong with them.
 pub fn scenario(arguments: &str) -> Result<ScenarioOptions, String> {
-    let line = Line::try_parse_from(arguments.split_whitespace()).map_err(|error| error.to_string())?;
+    let line = Line::try_parse_from(arguments.split_whitespace().map(|word| word.trim_matches('\'')))
+        .map_err(|error| error.to_string())?;
     line.arguments.scenario().ok_or_else(|| "one --seed and one --adversary are needed".to_owned())
 }
 
