@@ -24,7 +24,7 @@ pub enum Notice {
         /// How many requests it has; duplicates among them were not executed again.
         requests: usize,
     },
-    /// A speculative instance has logged and executed an entry, which may still be taken back.
+    /// A speculative instance logs an entry, which may still be taken back.
     Logged {
         /// The instance.
         instance: InstanceId,

@@ -224,9 +224,17 @@ impl<S: Service> Speculation<S> {
         self.unexecuted.clear();
     }
 
-    /// Makes what was logged after a position durable before anything that follows leaves.
+    /// Makes what was logged after a position durable before anything that follows leaves. The host is told first: a
+    /// crash may come in between, and after it nothing is told again.
     pub(crate) fn persist(&self, s: &mut Surroundings<'_, S>, after: u64) {
-        let entries: Vec<LogEntry> = self.ledger.log.after(after).map(|logged| logged.entry.clone()).collect();
+        let log = &self.ledger.log;
+        let mut before = log.history_at(after).expect("logged after a position of this log");
+        for (position, logged) in (after + 1..).zip(log.after(after)) {
+            let (request, history) = (logged.entry.request.digest(), logged.history);
+            s.out.notify(Notice::Logged { instance: self.instance, position, request, before, history });
+            before = history;
+        }
+        let entries: Vec<LogEntry> = log.after(after).map(|logged| logged.entry.clone()).collect();
         if !entries.is_empty() {
             let record = InstanceRecord::Logged(entries);
             s.persist(self.instance, record);
@@ -242,14 +250,11 @@ impl<S: Service> Speculation<S> {
         let interval = s.cluster.limits.history_interval;
         loop {
             let Ledger { estate, log } = &mut self.ledger;
-            let (mut due, mut before) = (false, estate.history());
+            let mut due = false;
             for logged in log.after(estate.executed().0) {
                 estate.execute_entry(s.cluster, logged, |request, outcome| answer(s, logged, request, outcome));
-                let (position, request, history) = (estate.position(), logged.entry.request.digest(), logged.history);
-                s.out.notify(Notice::Logged { instance: self.instance, position, request, before, history });
-                before = history;
                 // At the same positions everywhere, however the entries came.
-                due = position.is_multiple_of(interval);
+                due = estate.position().is_multiple_of(interval);
                 if due {
                     break;
                 }
