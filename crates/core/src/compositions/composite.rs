@@ -321,16 +321,25 @@ impl<S: Service> Composite<S> {
         if matches!(self.running(), Running::Opening(_)) {
             return self.keep_early(s, from, message);
         }
+        let asks = match &message {
+            Message::Request(request) if !request.is_system() => Some(request.client),
+            _ => None,
+        };
         each!(self.running_mut(), instance => instance.message(s, from, message), _ => ());
+        if each!(self.running(), instance => instance.report().is_some(), _ => false) {
+            // Nobody answers here any more.
+            self.waiting.extend(asks);
+        }
     }
 }
 
-/// Clients whose requests an instance has not answered.
+/// Clients whose requests an instance has perhaps not answered.
 pub(super) fn waiting_clients<S: Service>(running: &Running<S>) -> Vec<ClientId> {
     match running {
-        Running::ZLight(zlight) => zlight.queue().clients().collect(),
-        Running::Chain(chain) => chain.queue().clients().collect(),
+        Running::Quorum(quorum) => quorum.base.unconfirmed_clients().collect(),
+        Running::ZLight(zlight) => zlight.queue().clients().chain(zlight.base.unconfirmed_clients()).collect(),
+        Running::Chain(chain) => chain.queue().clients().chain(chain.base.unconfirmed_clients()).collect(),
         Running::Backup(backup) => backup.waiting_clients(),
-        Running::Opening(_) | Running::Silent(_) | Running::Quorum(_) | Running::Unreplicated(_) => Vec::new(),
+        Running::Opening(_) | Running::Silent(_) | Running::Unreplicated(_) => Vec::new(),
     }
 }

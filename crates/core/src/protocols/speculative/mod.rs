@@ -30,7 +30,7 @@ pub(crate) use queue::Queue;
 use crate::auth::Signed;
 use crate::checkpoint::Tree;
 use crate::clients::Freshness;
-use crate::cluster::{Cluster, InstanceId, Sequence};
+use crate::cluster::{ClientId, Cluster, InstanceId, Sequence};
 use crate::digest::Digest;
 use crate::history::{LogEntry, Logged};
 use crate::message::{Outcome, Request};
@@ -64,7 +64,7 @@ pub(crate) struct Speculation<S> {
     /// Why this replica stopped, in words; empty before.
     stop_reason: &'static str,
     /// Clients with a request that is logged and not executed yet.
-    unexecuted: BTreeSet<crate::cluster::ClientId>,
+    unexecuted: BTreeSet<ClientId>,
     requests_logged: u64,
     /// The anchor at which the log on disk begins, if it was begun again in this instance.
     log_begins: Option<u64>,
@@ -313,6 +313,13 @@ impl<S: Service> Speculation<S> {
     /// Why this replica stopped, in words; empty before.
     pub(crate) const fn stop_reason(&self) -> &'static str {
         self.stop_reason
+    }
+
+    /// Whose requests are logged here and perhaps not everywhere. Each as often as it has some; no more than the bound
+    /// of a history.
+    pub(crate) fn unconfirmed_clients(&self) -> impl Iterator<Item = ClientId> {
+        let log = &self.ledger.log;
+        log.after(log.anchor().position).map(|logged| logged.entry.request.client)
     }
 
     /// Hands the ledger on: nothing of this instance can speak any more.
