@@ -156,7 +156,11 @@ impl<S: Service> Composite<S> {
         let head = schedule.head(cluster, instance);
         match schedule.part(instance) {
             Part::Quorum | Part::ZLight | Part::Chain if !speaks => Running::Silent(Box::new(ledger)),
-            Part::Quorum => Running::Quorum(Box::new(Quorum::open(instance, ledger))),
+            Part::Quorum => {
+                let next = schedule.part(InstanceId(instance.0 + 1));
+                let watches_load = matches!(next, Part::ZLight | Part::Chain);
+                Running::Quorum(Box::new(Quorum::open(instance, watches_load, ledger)))
+            }
             Part::ZLight => Running::ZLight(Box::new(ZLight::open(instance, head, ledger))),
             Part::Chain => {
                 let topology = Topology::new(cluster, head);

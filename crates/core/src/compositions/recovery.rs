@@ -32,7 +32,7 @@ const FIRST: InstanceId = InstanceId(1);
 impl<S: Service> Composite<S> {
     /// Over a state from a snapshot of a composition of several instances. The log's first record opens the instance.
     pub(super) fn before_replay(protocol: Protocol, ledger: Ledger<S>) -> (Protocol, InstanceId, Running<S>) {
-        (protocol, BEFORE, Running::Quorum(Box::new(Quorum::open(BEFORE, ledger))))
+        (protocol, BEFORE, Running::Quorum(Box::new(Quorum::open(BEFORE, false, ledger))))
     }
 
     /// Replays one record, oldest first. What it makes the machine say is thrown away by the caller.
