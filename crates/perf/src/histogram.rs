@@ -47,6 +47,13 @@ impl Histogram {
         self.sum = self.sum.saturating_add(value);
     }
 
+    /// Counts what another one has counted.
+    pub fn add(&mut self, other: &Self) {
+        self.counts.iter_mut().zip(&other.counts).for_each(|(ours, theirs)| *ours += theirs);
+        self.count += other.count;
+        self.sum = self.sum.saturating_add(other.sum);
+    }
+
     /// How many values.
     pub const fn count(&self) -> u64 {
         self.count
@@ -95,5 +102,17 @@ mod tests {
         assert_eq!(histogram.quantile(0.5), 50);
         assert_eq!(histogram.quantile(0.99), 99);
         assert_eq!(histogram.count(), 100);
+    }
+
+    #[test]
+    fn the_sum_of_two_is_as_if_one_had_counted_everything() {
+        let of = |values: std::ops::RangeInclusive<u64>| {
+            let mut histogram = Histogram::default();
+            values.for_each(|value| histogram.record(value));
+            histogram
+        };
+        let mut sum = of(1..=40);
+        sum.add(&of(41..=100));
+        assert_eq!((sum.count(), sum.mean(), sum.quantile(0.5)), (100, 50.5, 50));
     }
 }

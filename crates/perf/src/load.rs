@@ -1,4 +1,7 @@
 //! Closed-loop load: every session sends its next request as soon as the last one is answered.
+//!
+//! Sessions may be spread over several threads. Those of one thread hardly ever contend: what it sends in one go
+//! arrives everywhere in the same order. Those of different threads meet as clients on several hosts do.
 
 use crate::compare::course::{BUCKET, Burst};
 use crate::histogram::Histogram;
@@ -7,10 +10,11 @@ use bezant_core::machine::{Duration, Instant};
 use bezant_node::client::{ClientOptions, Driver, EngineHandle, Finished, run};
 use bezant_node::replica::CpuTime;
 use bytes::Bytes;
+use mio::Waker;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time;
 
 /// After this long a request counts as failed.
@@ -56,25 +60,30 @@ struct Bursts {
     coming: VecDeque<Burst>,
     sent: u64,
     answered: u64,
+    /// Requests under way of each thread.
+    under_way: Vec<usize>,
 }
 
 impl Bursts {
-    fn new(bursts: &[Burst]) -> Self {
+    fn new(bursts: &[Burst], threads: usize) -> Self {
         let coming = bursts.iter().filter(|burst| burst.clients > 0 && burst.operations > 0).copied().collect();
-        Self { coming, sent: 0, answered: 0 }
+        Self { coming, sent: 0, answered: 0, under_way: vec![0; threads] }
     }
 
-    /// Whether one more may be sent; then it counts as sent.
-    fn admit(&mut self) -> bool {
+    /// Whether this thread may send one more; then it counts as sent. Each has its share of a burst's clients.
+    fn admit(&mut self, thread: usize) -> bool {
         let Some(burst) = self.coming.front() else { return false };
-        let admitted = self.sent < burst.operations && self.sent - self.answered < burst.clients as u64;
+        let clients = share(burst.clients, thread, self.under_way.len());
+        let admitted = self.sent < burst.operations && self.under_way[thread] < clients;
         self.sent += u64::from(admitted);
+        self.under_way[thread] += usize::from(admitted);
         admitted
     }
 
     /// One was answered. Whether that was the last one of its burst.
-    fn on_answer(&mut self) -> bool {
+    fn on_answer(&mut self, thread: usize) -> bool {
         self.answered += 1;
+        self.under_way[thread] -= 1;
         let ended = self.coming.front().is_some_and(|burst| self.answered == burst.operations);
         if ended {
             self.coming.pop_front();
@@ -82,6 +91,11 @@ impl Bursts {
         }
         ended
     }
+}
+
+/// What one of several threads gets of something that is divided as evenly as possible.
+const fn share(whole: usize, thread: usize, threads: usize) -> usize {
+    whole / threads + (thread < whole % threads) as usize
 }
 
 /// What was answered when.
@@ -104,11 +118,23 @@ impl Recorded {
         self.buckets[bucket] += 1;
         self.total = at;
     }
+
+    /// What another thread recorded besides.
+    fn add(&mut self, other: &Self) {
+        self.buckets.resize(self.buckets.len().max(other.buckets.len()), 0);
+        self.buckets.iter_mut().zip(&other.buckets).for_each(|(ours, theirs)| *ours += theirs);
+        self.bursts.extend(&other.bursts);
+        self.bursts.sort_unstable();
+        self.total = self.total.max(other.total);
+    }
 }
 
 /// What the measuring thread and the load's own share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
+    bursts: Option<Mutex<Bursts>>,
+    /// Of all threads, for a burst that begins when another one ends.
+    wakers: OnceLock<Vec<Arc<Waker>>>,
     measuring: AtomicBool,
     finished: AtomicU64,
     /// Since when there is a timeline.
@@ -117,14 +143,20 @@ struct Shared {
     done: AtomicBool,
 }
 
+impl Shared {
+    fn bursts(&self) -> Option<MutexGuard<'_, Bursts>> {
+        Some(self.bursts.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// Sends without pause and keeps latencies while the measurement is on.
 #[derive(Debug)]
 struct ClosedLoop {
+    thread: usize,
     /// Taken in turn.
     operations: Vec<Bytes>,
     sent: usize,
     reply_bytes: usize,
-    bursts: Option<Bursts>,
     recorded: Option<Recorded>,
     shared: Arc<Shared>,
     latencies: Histogram,
@@ -134,7 +166,7 @@ struct ClosedLoop {
 
 impl Driver for ClosedLoop {
     fn next(&mut self, _session: usize, now: Instant) -> Option<Submit> {
-        if !self.bursts.as_mut().is_none_or(Bursts::admit) {
+        if !self.shared.bursts().is_none_or(|mut bursts| bursts.admit(self.thread)) {
             return None;
         }
         if self.recorded.is_some() {
@@ -171,13 +203,18 @@ impl ClosedLoop {
         if let Some(recorded) = &mut self.recorded {
             recorded.on_answer(at);
         }
-        let Some(bursts) = &mut self.bursts else { return };
-        if bursts.on_answer()
-            && let Some(recorded) = &mut self.recorded
-        {
-            recorded.bursts.push(at);
+        let Some(mut bursts) = self.shared.bursts() else { return };
+        if !bursts.on_answer(self.thread) {
+            return;
         }
         self.shared.done.store(bursts.coming.is_empty(), Ordering::Relaxed);
+        if let Some(recorded) = &mut self.recorded {
+            recorded.bursts.push(at);
+        }
+        for waker in self.shared.wakers.get().into_iter().flatten() {
+            // A thread that is not woken looks again after 100 ms.
+            let _ = waker.wake();
+        }
     }
 
     fn fail(&mut self, what: String) {
@@ -189,7 +226,8 @@ impl ClosedLoop {
 /// Load that is running.
 #[derive(Debug)]
 pub struct Load {
-    engine: EngineHandle<ClosedLoop>,
+    /// One for each thread.
+    engines: Vec<EngineHandle<ClosedLoop>>,
     shared: Arc<Shared>,
     links: usize,
     began: Option<(time::Instant, time::Duration)>,
@@ -212,31 +250,58 @@ pub struct Measured {
     pub recorded: Option<Recorded>,
 }
 
+impl Measured {
+    /// What one thread saw.
+    fn add(&mut self, driver: ClosedLoop) {
+        let ClosedLoop { latencies, failures, last_failure, recorded, .. } = driver;
+        self.latencies.add(&latencies);
+        self.failures += failures;
+        self.last_failure = self.last_failure.take().or(last_failure);
+        if let Some(recorded) = recorded {
+            self.recorded.get_or_insert_default().add(&recorded);
+        }
+    }
+}
+
 impl Load {
-    /// Connects, and begins to send.
+    /// Connects, and begins to send, from so many threads; no more of them than there are connections to each replica.
     ///
     /// # Errors
     /// What the system refuses: threads or sockets.
-    pub fn start(options: ClientOptions, workload: &Workload) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
-        let links = options.connections * options.cluster.n;
-        let driver = ClosedLoop {
-            operations: workload.operations(),
-            sent: 0,
-            reply_bytes: workload.reply_bytes,
-            bursts: workload.bursts.as_deref().map(Bursts::new),
-            recorded: workload.timeline.then(Recorded::default),
-            shared: Arc::clone(&shared),
-            latencies: Histogram::default(),
-            failures: 0,
-            last_failure: None,
+    pub fn start(options: &ClientOptions, threads: usize, workload: &Workload) -> io::Result<Self> {
+        let threads = threads.clamp(1, options.connections.max(1));
+        let shared = Arc::new(Shared {
+            bursts: workload.bursts.as_deref().map(|bursts| Mutex::new(Bursts::new(bursts, threads))),
+            wakers: OnceLock::new(),
+            measuring: AtomicBool::new(false),
+            finished: AtomicU64::new(0),
+            origin: OnceLock::new(),
+            done: AtomicBool::new(false),
+        });
+        let start = |thread: usize| {
+            let connections = share(options.connections, thread, threads);
+            let driver = ClosedLoop {
+                thread,
+                operations: workload.operations(),
+                sent: 0,
+                reply_bytes: workload.reply_bytes,
+                recorded: workload.timeline.then(Recorded::default),
+                shared: Arc::clone(&shared),
+                latencies: Histogram::default(),
+                failures: 0,
+                last_failure: None,
+            };
+            run(ClientOptions { connections, ..options.clone() }, driver)
         };
-        Ok(Self { engine: run(options, driver)?, shared, links, began: None })
+        let engines = (0..threads).map(start).collect::<io::Result<Vec<_>>>()?;
+        let links = options.connections * options.cluster.n;
+        shared.wakers.get_or_init(|| engines.iter().map(EngineHandle::waker).collect());
+        Ok(Self { engines, shared, links, began: None })
     }
 
     /// Connections that are made, and how many there should be.
     pub fn connections(&self) -> (usize, usize) {
-        (self.engine.status().links_up, self.links)
+        (self.engines.iter().map(|engine| engine.status().links_up).sum(), self.links)
     }
 
     /// Operations that have ended since the start.
@@ -274,9 +339,18 @@ impl Load {
     /// If the load had ended by itself.
     pub fn stop(self, interval: Interval) -> io::Result<Measured> {
         let Interval { elapsed, client_cpu } = interval;
-        let driver = self.engine.stop().ok_or_else(|| io::Error::other("the clients' loop has failed"))?;
-        let ClosedLoop { latencies, failures, last_failure, recorded, .. } = driver;
-        Ok(Measured { elapsed, latencies, client_cpu, failures, last_failure, recorded })
+        let mut measured = Measured {
+            elapsed,
+            latencies: Histogram::default(),
+            client_cpu,
+            failures: 0,
+            last_failure: None,
+            recorded: None,
+        };
+        for engine in self.engines {
+            measured.add(engine.stop().ok_or_else(|| io::Error::other("a loop of clients has failed"))?);
+        }
+        Ok(measured)
     }
 }
 
@@ -294,14 +368,33 @@ mod tests {
     #[test]
     fn a_burst_has_its_clients_and_its_operations_and_then_the_next_begins() {
         let burst = |clients, operations| Burst { clients, operations };
-        let mut bursts = Bursts::new(&[burst(2, 3), burst(0, 5), burst(1, 1)]);
-        assert_eq!([bursts.admit(), bursts.admit(), bursts.admit()], [true, true, false]);
-        assert!(!bursts.on_answer());
-        assert_eq!([bursts.admit(), bursts.admit()], [true, false]);
-        assert_eq!([bursts.on_answer(), bursts.on_answer()], [false, true]);
-        assert_eq!([bursts.admit(), bursts.admit()], [true, false]);
-        assert!(bursts.on_answer());
-        assert!(!bursts.admit() && bursts.coming.is_empty());
+        let mut bursts = Bursts::new(&[burst(2, 3), burst(0, 5), burst(1, 1)], 1);
+        assert_eq!([bursts.admit(0), bursts.admit(0), bursts.admit(0)], [true, true, false]);
+        assert!(!bursts.on_answer(0));
+        assert_eq!([bursts.admit(0), bursts.admit(0)], [true, false]);
+        assert_eq!([bursts.on_answer(0), bursts.on_answer(0)], [false, true]);
+        assert_eq!([bursts.admit(0), bursts.admit(0)], [true, false]);
+        assert!(bursts.on_answer(0));
+        assert!(!bursts.admit(0) && bursts.coming.is_empty());
+    }
+
+    #[test]
+    fn threads_share_the_clients_of_a_burst() {
+        let mut bursts = Bursts::new(&[Burst { clients: 3, operations: 4 }], 2);
+        assert_eq!([bursts.admit(0), bursts.admit(0), bursts.admit(0)], [true, true, false]);
+        assert_eq!([bursts.admit(1), bursts.admit(1)], [true, false]);
+        assert!(!bursts.on_answer(1));
+        assert_eq!([bursts.admit(0), bursts.admit(1), bursts.admit(1)], [false, true, false]);
+        assert_eq!([0, 0, 1].map(|thread| bursts.on_answer(thread)), [false, false, true]);
+        assert_eq!((0..4).map(|thread| share(10, thread, 4)).collect::<Vec<_>>(), [3, 3, 2, 2]);
+    }
+
+    #[test]
+    fn what_threads_recorded_adds_up() {
+        let at = |ms| time::Duration::from_millis(ms);
+        let mut one = Recorded { buckets: vec![1, 2], bursts: vec![at(150)], total: at(150) };
+        one.add(&Recorded { buckets: vec![3, 0, 4], bursts: vec![at(90)], total: at(250) });
+        assert_eq!(one, Recorded { buckets: vec![4, 2, 4], bursts: vec![at(90), at(150)], total: at(250) });
     }
 
     #[test]

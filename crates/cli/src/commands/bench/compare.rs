@@ -25,6 +25,8 @@ use std::time::Duration;
 const ALL: &str = "all";
 /// With more processes than this wanting to run beforehand, what is measured is the others.
 const LOAD_AVERAGE_MAX: f64 = 1.0;
+/// Threads of the clients: as many as let them contend as clients on several hosts do.
+const LOAD_THREADS: u8 = 2;
 /// The name of an experiment from the command line.
 const CUSTOM: &str = "custom";
 
@@ -74,6 +76,9 @@ pub(super) struct Arguments {
     /// In which way a replica is down, where a figure has one down
     #[arg(long, value_enum, default_value_t)]
     fault: Fault,
+    /// Spread the clients over so many threads: those of one thread hardly contend with one another
+    #[arg(long, value_name = "THREADS", default_value_t = LOAD_THREADS, value_parser = clap::value_parser!(u8).range(1..=64))]
+    load_threads: u8,
     /// What is on the disk before a replica speaks
     #[arg(long, value_enum, default_value_t = DurabilityName::Memory)]
     durability: DurabilityName,
@@ -124,6 +129,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
         parent: arguments.dir.clone().unwrap_or_else(std::env::temp_dir),
         warmup: Duration::from_secs_f64(arguments.warmup),
         seconds: Duration::from_secs_f64(arguments.seconds),
+        load_threads: arguments.load_threads.into(),
         running,
     };
     let mut failed = 0;
@@ -360,7 +366,7 @@ impl<'a> Comparison<'a> {
 
     /// The command that repeats it, and the settings.
     fn how(&self) -> How {
-        let Arguments { rounds, seconds, warmup, scale, durability, channel, auth, .. } = self.arguments;
+        let Arguments { rounds, seconds, warmup, scale, load_threads, durability, channel, auth, .. } = self.arguments;
         let which = match self.arguments.figure.is_empty() {
             true => custom_arguments(self.arguments),
             false => format!("--figure {}", self.experiment.name),
@@ -383,6 +389,9 @@ impl<'a> Comparison<'a> {
                 settings += &format!("; {}", told(course, self.arguments.fault));
             }
         }
+        if *load_threads != LOAD_THREADS {
+            command += &format!(" --load-threads {load_threads}");
+        }
         let (durability, channel, auth) = (name(*durability), name(*channel), name(*auth));
         for (flag, value, default) in
             [("durability", &durability, "memory"), ("channel", &channel, "plain"), ("auth", &auth, "mac")]
@@ -392,7 +401,9 @@ impl<'a> Comparison<'a> {
             }
         }
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        settings += &format!("; {durability}, {channel}, {auth}; all on one machine with {cores} cores");
+        settings += &format!(
+            "; clients on {load_threads} threads; {durability}, {channel}, {auth}; all on one machine with {cores} cores"
+        );
         settings += &self.load_average.map_or(".".to_owned(), |load| format!(", its load before: {load}."));
         How { command, settings, failed: self.failed }
     }

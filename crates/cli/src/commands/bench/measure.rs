@@ -134,6 +134,8 @@ pub(super) struct Bench {
     pub(super) parent: PathBuf,
     pub(super) warmup: Duration,
     pub(super) seconds: Duration,
+    /// Threads over which clients are spread.
+    pub(super) load_threads: usize,
     pub(super) running: Running,
 }
 
@@ -197,7 +199,8 @@ impl Bench {
         let config = ClusterConfig::load(file).map_err(Failure::usage)?;
         let key = key.map_or_else(|| file.with_file_name("client.key"), Path::to_owned);
         let options = files::client_options(&config, &key, subject.clients, subject.outstanding)?;
-        let load = Load::start(options, workload).map_err(|error| Failure::failed(format!("the load: {error}.")))?;
+        let load = Load::start(&options, self.load_threads, workload)
+            .map_err(|error| Failure::failed(format!("the load: {error}.")))?;
         self.connect(&load)?;
         Ok(load)
     }

@@ -60,6 +60,9 @@ pub(crate) struct Arguments {
     /// How long to run before that
     #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=3_600))]
     warmup: u64,
+    /// Spread the clients over so many threads: those of one thread hardly contend with one another
+    #[arg(long, value_name = "THREADS", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
+    load_threads: u8,
     /// What is on the disk before a replica speaks
     #[arg(long, value_enum, default_value_t = DurabilityName::Memory)]
     durability: DurabilityName,
@@ -113,6 +116,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         parent: arguments.dir.clone().unwrap_or_else(std::env::temp_dir),
         warmup: Duration::from_secs(arguments.warmup),
         seconds: Duration::from_secs(arguments.seconds),
+        load_threads: arguments.load_threads.into(),
         running: measure::Running::default(),
     };
     let for_signals = bench.running.clone();
