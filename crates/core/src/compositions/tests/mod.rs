@@ -4,6 +4,7 @@ mod amnesia;
 mod conformance;
 mod costs;
 mod durability;
+mod load;
 mod run;
 
 #[test]

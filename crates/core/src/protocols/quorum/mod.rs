@@ -38,7 +38,7 @@
 //! # Cost
 //! Per request 2 MACs at each replica, 2n at the client, 2n messages, two delays, one write to the log.
 
-mod crowd;
+pub(crate) mod crowd;
 
 use crate::auth::Signed;
 use crate::cluster::InstanceId;
