@@ -1,18 +1,18 @@
 //! The engine: many logical clients over few connections, on one thread.
 
+use super::ClientOptions;
 use crate::net::clock::{Clock, until};
-use crate::net::{Channel, Dialer, Event, Hub, HubOptions, LinkId, NetMetrics, Peer, Target};
+use crate::net::{Dialer, Event, Hub, HubOptions, LinkId, NetMetrics, Peer, Target};
 use crate::replica::CpuTime;
-use bezant_core::auth::{Counters, Ed25519, Keyring, PublicKeys, SecretKey};
+use bezant_core::auth::{Counters, Keyring};
 use bezant_core::client::{Answer, Client as Logical, ClientTimer, Completed, Completion, Submit};
-use bezant_core::cluster::{ClientId, Cluster, IdentityId, ReplicaId, Timestamp};
+use bezant_core::cluster::{ClientId, Cluster, ReplicaId, Timestamp};
 use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
 use bezant_core::message::Message;
 use bytes::Bytes;
 use mio::Waker;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,52 +25,6 @@ const CONNECT_GRACE: Duration = Duration::from_millis(1_000);
 const DIALS_MAX: usize = 512;
 /// How often the status is published, at most.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Whom to connect to, and as whom.
-#[derive(Clone, Debug)]
-pub struct ClientOptions {
-    /// The cluster's parameters.
-    pub cluster: Cluster,
-    /// Where each replica listens for clients, by number.
-    pub replicas: Vec<SocketAddr>,
-    /// The keys that the cluster admits.
-    pub keys: PublicKeys,
-    /// Whose sessions these are.
-    pub identity: IdentityId,
-    /// The identity's secret key.
-    pub secret: SecretKey,
-    /// What connections run over; as at the replicas.
-    pub channel: Channel,
-    /// Connections to each replica; sessions are spread over them evenly.
-    pub connections: usize,
-    /// Sessions on each connection: so many requests may be under way on it.
-    pub sessions_per_connection: usize,
-    /// The number of the first session; `None` chooses at random, so that two processes of one identity do not
-    /// meet.
-    pub first_session: Option<u32>,
-}
-
-impl ClientOptions {
-    fn sessions(&self) -> usize {
-        self.connections * self.sessions_per_connection
-    }
-
-    fn keyring(&self) -> io::Result<Keyring> {
-        let me = Principal::Client(ClientId { identity: self.identity, session: 0 });
-        Keyring::new(&Ed25519, &self.cluster, me, self.secret.clone(), self.keys.clone())
-            .ok_or_else(|| io::Error::other("the secret key is not that of the identity in the cluster file"))
-    }
-
-    fn first_session(&self) -> io::Result<u32> {
-        let last = u32::MAX - self.sessions() as u32;
-        if let Some(first) = self.first_session {
-            return Ok(first.min(last));
-        }
-        let mut random = [0; 4];
-        getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
-        Ok(u32::from_le_bytes(random).min(last))
-    }
-}
 
 /// A request that has ended.
 #[derive(Debug)]
@@ -233,7 +187,8 @@ impl<D: Driver> Engine<D> {
             let first = first + (connection * per_connection) as u32;
             let who = Peer::Client { identity: options.identity, first, sessions: per_connection as u32 };
             let target = |(replica, &address)| Target { address, replica, who };
-            cluster.replicas().zip(&options.replicas).map(target).map(Dialer::new).collect()
+            let dialer = |target| Dialer::new(target, connection == 0);
+            cluster.replicas().zip(&options.replicas).map(target).map(dialer).collect()
         };
         let session = |number: usize| {
             let id = ClientId { identity: options.identity, session: first + number as u32 };
@@ -296,6 +251,7 @@ impl<D: Driver> Engine<D> {
                     if let Some(dialer) = self.dialer(link) {
                         dialer.on_up();
                         self.links_up += 1;
+                        self.hurry_others(link);
                     }
                 }
                 Event::Down(link, reason) => {
@@ -317,6 +273,13 @@ impl<D: Driver> Engine<D> {
     fn dialer(&mut self, link: LinkId) -> Option<&mut Dialer> {
         let (connection, replica) = *self.links.get(&link)?;
         self.dialers.get_mut(connection)?.get_mut(replica.0 as usize)
+    }
+
+    /// If it was the first connection that reached a replica, the others try at once.
+    fn hurry_others(&mut self, reached: LinkId) {
+        let Some(&(0, replica)) = self.links.get(&reached) else { return };
+        let others = self.dialers.iter_mut().filter_map(|dialers| dialers.get_mut(replica.0 as usize));
+        others.for_each(|dialer| dialer.hurry(self.now));
     }
 
     /// Dials whom it is time to dial. Returns when to call again.

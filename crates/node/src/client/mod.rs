@@ -18,8 +18,10 @@
 
 mod call;
 mod engine;
+mod options;
 mod pool;
 
 pub use call::{Call, CallError};
-pub use engine::{Again, ClientOptions, Driver, EngineHandle, EngineStatus, Finished, run};
+pub use engine::{Again, Driver, EngineHandle, EngineStatus, Finished, run};
+pub use options::ClientOptions;
 pub use pool::{Client, connect};

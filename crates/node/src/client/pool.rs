@@ -1,7 +1,8 @@
 //! The library's own [`Driver`]: calls of other threads wait for a free session.
 
+use super::ClientOptions;
 use super::call::{Call, CallError, Completer};
-use super::engine::{Again, ClientOptions, Driver, EngineHandle, EngineStatus, Finished, run};
+use super::engine::{Again, Driver, EngineHandle, EngineStatus, Finished, run};
 use crate::net::Clock;
 use bezant_core::client::{Completion, Submit};
 use bezant_core::cluster::{ClientId, Timestamp};

@@ -12,7 +12,9 @@ use std::net::SocketAddr;
 
 /// The first wait after a failure.
 const BACKOFF: Duration = Duration::from_millis(20);
-/// The longest wait.
+/// The longest wait of the one that is to find out when a replica is back. Until then every request may have to wait.
+const PROBE_MAX: Duration = Duration::from_millis(100);
+/// The longest wait of the others, who are told: a client may have thousands of connections.
 const BACKOFF_MAX: Duration = Duration::from_millis(1000);
 
 /// Whom to dial, and as whom.
@@ -33,14 +35,25 @@ pub struct Dialer {
     link: Option<LinkId>,
     up: bool,
     failures: u32,
+    wait_max: Duration,
     next: Instant,
     last: Option<CloseReason>,
 }
 
 impl Dialer {
-    /// Will dial at the first [`Dialer::tick`].
-    pub const fn new(target: Target) -> Self {
-        Self { target, link: None, up: false, failures: 0, next: Instant(0), last: None }
+    /// Will dial at the first [`Dialer::tick`]. One of those who have the same target is to find out when it is back,
+    /// and tries more often.
+    pub const fn new(target: Target, finds_out: bool) -> Self {
+        let wait_max = if finds_out { PROBE_MAX } else { BACKOFF_MAX };
+        Self { target, link: None, up: false, failures: 0, wait_max, next: Instant(0), last: None }
+    }
+
+    /// Another one has reached the target: it is worth trying.
+    pub fn hurry(&mut self, now: Instant) {
+        if self.link.is_none() {
+            self.failures = 0;
+            self.next = self.next.min(now + jittered(BACKOFF));
+        }
     }
 
     /// The link, up or on its way.
@@ -70,13 +83,9 @@ impl Dialer {
         self.link = None;
         self.up = false;
         self.last = Some(reason);
-        let wait = BACKOFF.doubled(self.failures.min(16), BACKOFF_MAX);
+        let wait = BACKOFF.doubled(self.failures.min(16), self.wait_max);
         self.failures = self.failures.saturating_add(1);
-        let mut random = [0; 2];
-        // Without randomness the waits are equal, which costs no more than a little crowding.
-        let _ = getrandom::fill(&mut random);
-        let jitter = wait.0 * u64::from(u16::from_le_bytes(random)) / (2 * u64::from(u16::MAX));
-        self.next = now + Duration(wait.0 / 2 + jitter);
+        self.next = now + jittered(wait);
     }
 
     /// Dials if it is time to. Returns when to call again, `None` if a link exists.
@@ -94,5 +103,53 @@ impl Dialer {
             }
         }
         Some(self.next)
+    }
+}
+
+/// A random wait of at least half of this one, and at most all of it.
+fn jittered(wait: Duration) -> Duration {
+    let mut random = [0; 2];
+    // Without randomness the waits are equal, which costs no more than a little crowding.
+    let _ = getrandom::fill(&mut random);
+    let jitter = wait.0 * u64::from(u16::from_le_bytes(random)) / (2 * u64::from(u16::MAX));
+    Duration(wait.0 / 2 + jitter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bezant_core::cluster::IdentityId;
+
+    fn dialer(finds_out: bool) -> Dialer {
+        let who = Peer::Client { identity: IdentityId(1), first: 0, sessions: 1 };
+        let target = Target { address: ([127, 0, 0, 1], 1).into(), replica: ReplicaId(0), who };
+        Dialer::new(target, finds_out)
+    }
+
+    fn wait_after(failures: u32, dialer: &mut Dialer) -> Duration {
+        let now = Instant(1_000_000);
+        (0..failures).for_each(|_| dialer.on_down(CloseReason::Unreachable, now));
+        dialer.next - now
+    }
+
+    #[test]
+    fn waits_grow_to_a_bound_that_is_short_for_the_one_that_finds_out() {
+        for (finds_out, most) in [(true, PROBE_MAX), (false, BACKOFF_MAX)] {
+            let first = wait_after(1, &mut dialer(finds_out));
+            assert!(first <= BACKOFF && first.0 >= BACKOFF.0 / 2, "{first:?}");
+            let last = wait_after(100, &mut dialer(finds_out));
+            assert!(last <= most && last.0 >= most.0 / 2, "{last:?}");
+        }
+    }
+
+    #[test]
+    fn who_is_told_tries_at_once_unless_it_is_connected() {
+        let mut dialer = dialer(false);
+        let now = Instant(1_000_000);
+        assert!(wait_after(100, &mut dialer).0 > BACKOFF.0);
+        dialer.hurry(now);
+        assert!(dialer.next - now <= BACKOFF);
+        dialer.hurry(now + BACKOFF_MAX);
+        assert!(dialer.next - now <= BACKOFF, "being told twice makes it no later");
     }
 }

@@ -30,7 +30,7 @@ impl Routes {
         let way = |(number, &address): (usize, &SocketAddr)| {
             let replica = ReplicaId(number as u8);
             let target = Target { address, replica, who: Peer::Replica(me) };
-            Way { dialer: (replica < me).then(|| Dialer::new(target)), link: None, last: None }
+            Way { dialer: (replica < me).then(|| Dialer::new(target, true)), link: None, last: None }
         };
         Self {
             me,

@@ -15,7 +15,7 @@ use super::{Backup, Init, Queue};
 use crate::auth::Certificate;
 use crate::checkpoint::{Checkpoint, TransferMessage, genesis};
 use crate::clients::Freshness;
-use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence, View};
+use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence};
 use crate::digest::Digest;
 use crate::history::LogEntry;
 use crate::machine::Principal;
@@ -73,7 +73,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             Freshness::Last(entry) if works && !request.is_system() => {
                 if direct {
                     let (sequence, outcome) = (entry.sequence, entry.outcome.clone());
-                    self.reply(s, &request, View(0), sequence, Firmness::Final, outcome);
+                    self.reply(s, &request, self.order.view(), sequence, Firmness::Final, outcome);
                 }
             }
             Freshness::Stale if works && !request.is_system() => s.reject(from, Rejection::StaleTimestamp),
