@@ -1,6 +1,8 @@
 //! Hosts a replica: carries out its effects in order, holds back what may not leave before a record is durable,
 //! crashes it in the middle of a step and brings it back from its disk.
 
+mod faults;
+
 use crate::byzantine::{self, Behaviour};
 use crate::checks::Event;
 use crate::clock::Clock;
@@ -8,7 +10,7 @@ use crate::disk::{Disk, Stored, Unreadable};
 use crate::network::ProcessId;
 use crate::rng::Rng;
 use crate::scenario::DiskProfile;
-use crate::schedule::{Outage, Ruin};
+use crate::schedule::Outage;
 use crate::stage::{Happening, Stage};
 use crate::store::Store;
 use bezant_core::auth::Keyring;
@@ -93,7 +95,7 @@ pub struct Node {
     timers: BTreeMap<ReplicaTimer, u64>,
     settings: u64,
     /// What waits for the disk, with the mark it waits for.
-    held: VecDeque<(u64, Destination, Message)>,
+    held: VecDeque<(u64, Held)>,
     /// The last write that later messages must wait for.
     barrier: u64,
     /// Effects until a planned crash, and the crash.
@@ -104,6 +106,13 @@ pub struct Node {
     outbox: Outbox<Replica<Store>>,
     /// How often things happened.
     pub counts: Counts,
+}
+
+/// What leaves when everything written before it is durable.
+#[derive(Debug)]
+enum Held {
+    Message(Destination, Message),
+    Notice(Notice),
 }
 
 impl Node {
@@ -292,8 +301,7 @@ impl Node {
         match effect {
             Effect::Persist(record) => self.write(stage, record, true),
             Effect::Append(record) => self.write(stage, record, false),
-            Effect::Send(to, message) if self.barrier <= self.disk.durable() => self.leave(stage, to, &message),
-            Effect::Send(to, message) => self.held.push_back((self.barrier, to, message)),
+            Effect::Send(to, message) => self.when_durable(stage, Held::Message(to, message)),
             Effect::SetTimer(timer, at) => {
                 self.settings += 1;
                 self.timers.insert(timer, self.settings);
@@ -304,7 +312,25 @@ impl Node {
             Effect::CancelTimer(timer) => {
                 self.timers.remove(&timer);
             }
-            Effect::Notify(notice) => self.noticed(stage, &notice),
+            // It may survive a crash that comes before anything else is said.
+            Effect::Notify(notice @ Notice::Logged { .. }) => self.noticed(stage, &notice),
+            // It may rest on this replica's own vote, which a crash undoes until it is durable.
+            Effect::Notify(notice) => self.when_durable(stage, Held::Notice(notice)),
+        }
+    }
+
+    fn when_durable(&mut self, stage: &mut Stage, held: Held) {
+        if self.barrier > self.disk.durable() {
+            self.held.push_back((self.barrier, held));
+        } else {
+            self.let_go(stage, held);
+        }
+    }
+
+    fn let_go(&mut self, stage: &mut Stage, held: Held) {
+        match held {
+            Held::Message(to, message) => self.leave(stage, to, &message),
+            Held::Notice(notice) => self.noticed(stage, &notice),
         }
     }
 
@@ -348,11 +374,11 @@ impl Node {
             return self.power_off(stage, Outage::harmless(Some(down)));
         }
         self.disk.sync_done();
-        while let Some((mark, ..)) = self.held.front()
+        while let Some((mark, _)) = self.held.front()
             && *mark <= self.disk.durable()
-            && let Some((_, to, message)) = self.held.pop_front()
+            && let Some((_, held)) = self.held.pop_front()
         {
-            self.leave(stage, to, &message);
+            self.let_go(stage, held);
         }
         self.start_sync(stage);
     }
@@ -415,73 +441,6 @@ impl Node {
         stage.note(self.process, 4, || shorten(notice));
         if self.is_correct() {
             stage.checks.see(stage.now, &Event::Noticed(self.id(), notice));
-        }
-    }
-
-    /// Plans a crash after so many more effects.
-    pub fn plan_crash(&mut self, stage: &mut Stage, effects: u64, outage: Outage) {
-        if self.machine.is_none() {
-            return;
-        }
-        if effects == 0 {
-            self.power_off(stage, outage);
-        } else {
-            self.crash = Some((effects, outage));
-        }
-    }
-
-    /// Lets the next sync fail; the replica is then down for so long.
-    pub const fn plan_failed_sync(&mut self, down: u64) {
-        self.sync_fails = Some(down);
-    }
-
-    /// Forgets what was planned.
-    pub const fn spare(&mut self) {
-        self.crash = None;
-        self.sync_fails = None;
-    }
-
-    /// A durable record becomes unreadable.
-    pub fn rot(&mut self, stage: &mut Stage) {
-        if self.disk.rot(&mut self.rng) {
-            stage.note(self.process, 10, || "has a record that rots".into());
-        }
-    }
-
-    /// Its disk is copied.
-    pub fn copy_disk(&mut self, stage: &mut Stage) {
-        self.disk.copy();
-        stage.note(self.process, 11, || "has its disk copied".into());
-    }
-
-    /// Stops at once, and comes back as the outage says.
-    pub fn power_off(&mut self, stage: &mut Stage, outage: Outage) {
-        self.retired |= outage.down.is_none();
-        if self.machine.take().is_none() {
-            return;
-        }
-        stage.note(self.process, 5, || match outage.ruin {
-            Ruin::Nothing => "stops".into(),
-            Ruin::Lost => "loses its disk".into(),
-            Ruin::PutBack => "stops; its disk is put back".into(),
-        });
-        self.disk.crash(&mut self.rng);
-        match outage.ruin {
-            Ruin::Nothing => {}
-            Ruin::Lost => self.lose_disk(stage),
-            Ruin::PutBack => {
-                self.disk.put_back();
-                self.counts.old_disks += 1;
-            }
-        }
-        self.life += 1;
-        self.timers.clear();
-        self.held.clear();
-        self.barrier = 0;
-        self.spare();
-        self.pass_planned = false;
-        if let Some(down) = outage.down {
-            stage.plan(stage.now + down, Happening::Restart(self.process));
         }
     }
 }

@@ -133,6 +133,8 @@ impl<S: Service> Composite<S> {
         let restored = restored.filter(|certificate| certificate.value.instance == instance);
         let speaks = Amnesia::lets_speak(s.amnesia, instance);
         if s.cluster.part(instance) == Some(Part::Backup) {
+            // Others may still have to fetch them.
+            entries.into_iter().for_each(|entry| ledger.log.retain(entry));
             let mut running = Self::instance(s.cluster, s.me, instance, ledger, speaks);
             if let Running::Backup(backup) = &mut running {
                 backup.begin_with(self.proof.clone());

@@ -77,7 +77,8 @@ pub(super) struct Arguments {
     #[arg(long, value_enum, default_value_t)]
     fault: Fault,
     /// Spread the clients over so many threads: those of one thread hardly contend with one another
-    #[arg(long, value_name = "THREADS", default_value_t = LOAD_THREADS, value_parser = clap::value_parser!(u8).range(1..=64))]
+    #[arg(long, value_name = "THREADS", default_value_t = LOAD_THREADS)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=64))]
     load_threads: u8,
     /// What is on the disk before a replica speaks
     #[arg(long, value_enum, default_value_t = DurabilityName::Memory)]
@@ -401,9 +402,8 @@ impl<'a> Comparison<'a> {
             }
         }
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        settings += &format!(
-            "; clients on {load_threads} threads; {durability}, {channel}, {auth}; all on one machine with {cores} cores"
-        );
+        settings += &format!("; clients on {load_threads} threads; {durability}, {channel}, {auth}");
+        settings += &format!("; all on one machine with {cores} cores");
         settings += &self.load_average.map_or(".".to_owned(), |load| format!(", its load before: {load}."));
         How { command, settings, failed: self.failed }
     }

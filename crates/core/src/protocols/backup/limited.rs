@@ -210,9 +210,13 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.proof = proof;
     }
 
-    /// The record with which a log of this instance begins.
-    pub(super) fn opening_record(&self) -> Option<LogRecord> {
-        let record = InstanceRecord::Opened((self.proof.clone()?, Vec::new()));
+    /// The record with which a log of this instance begins. Until the first stable checkpoint others may have to fetch
+    /// entries of the init history from this replica, which vouched for them.
+    pub(super) fn opening_record(&self, stable: Sequence) -> Option<LogRecord> {
+        let log = &self.ledger.log;
+        let entries = log.after(log.anchor().position).map(|logged| logged.entry.clone());
+        let entries = if stable == Sequence(0) { entries.collect() } else { Vec::new() };
+        let record = InstanceRecord::Opened((self.proof.clone()?, entries));
         Some(LogRecord { instance: self.instance, record })
     }
 
