@@ -3,8 +3,9 @@
 //! Every instance that was opened is opened again, with the bodies that the log has; what was logged in it is logged
 //! and executed again; what was said when it stopped is said again, byte by byte. So a replica that restarts from its
 //! log is the one that crashed. A state that came from others is in a snapshot with the record that opened the
-//! instance. A log that has grown long begins again: in a Backup at a stable checkpoint or where it begins, in any
-//! other instance at an anchor that includes the init history.
+//! instance. A log that has grown long begins again: in a Backup at a stable checkpoint, in any other instance at an
+//! anchor that includes the init history. Others need nothing from below these; what they may still need of an init
+//! history stays in the log.
 
 use super::composite::{Composite, Running};
 use super::{Amnesia, Part, Protocol};

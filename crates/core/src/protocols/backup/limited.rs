@@ -146,8 +146,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 let record = InstanceRecord::Inherited(entries);
                 s.persist(self.instance, record);
                 self.begin(s.cluster, low_load);
-                if fetched || s.log_is_long() {
-                    // The log cannot recreate it, or need not.
+                if fetched {
+                    // The log cannot recreate it. Where it can it must not begin again here, however long it is: those
+                    // who begin later need what is before, and may need it of a replica that has restarted.
                     let root = self.ledger.estate.newest_version().root();
                     self.save_snapshot(s, genesis(self.instance, root), fetched);
                 }
