@@ -15,7 +15,6 @@ use crate::rejection::Rejection;
 use crate::replica::{LogRecord, Notice, Record, Replica, ReplicaConfig, ReplicaTimer};
 use crate::service::Service;
 use crate::services::Counter;
-use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
@@ -59,18 +58,20 @@ pub(crate) struct Frame {
 }
 
 /// Something that happened, for those who look on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Event {
     Delivered(Frame),
     Noticed(ReplicaId, Notice),
     Completed(Completed),
+    /// It starts again without its disk.
+    Forgot(ReplicaId),
 }
 
 /// Decides which frames are lost.
-type Loss = Box<dyn Fn(&Frame) -> bool>;
+type Loss = Rc<dyn Fn(&Frame) -> bool>;
 
 /// One replica with what its host would keep for it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Host<S: Service> {
     pub(crate) replica: Replica<S>,
     timers: BTreeMap<ReplicaTimer, Instant>,
@@ -80,6 +81,7 @@ pub(crate) struct Host<S: Service> {
 }
 
 /// See the [module](self).
+#[derive(Clone)]
 pub(crate) struct Net<S: Service = Counter> {
     pub(crate) now: Instant,
     pub(crate) cluster: Cluster,
@@ -93,6 +95,8 @@ pub(crate) struct Net<S: Service = Counter> {
     pub(crate) sent: Vec<Frame>,
     pub(crate) completed: Vec<Completed>,
     pub(crate) events: Vec<Event>,
+    /// By how much the clock of each replica is ahead, in microseconds.
+    pub(crate) skews: Vec<i64>,
     make: fn(usize) -> S,
 }
 
@@ -162,10 +166,11 @@ impl<S: Service> Net<S> {
             clients,
             client_keys,
             in_flight: Vec::new(),
-            lose: Box::new(|_| false),
+            lose: Rc::new(|_| false),
             sent: Vec::new(),
             completed: Vec::new(),
             events: Vec::new(),
+            skews: alloc::vec![0; n],
             make,
         };
         for id in 0..n {
@@ -179,7 +184,7 @@ impl<S: Service> Net<S> {
 
     /// From now on, these frames are lost, and only these.
     pub(crate) fn lose(&mut self, which: impl Fn(&Frame) -> bool + 'static) {
-        self.lose = Box::new(which);
+        self.lose = Rc::new(which);
     }
 
     /// From now on, these replicas neither send nor receive anything; everybody else does.
@@ -235,12 +240,16 @@ impl<S: Service> Net<S> {
 
     pub(crate) fn step(&mut self, id: usize, input: Input<Replica<S>>) {
         let mut out = Outbox::new();
-        self.hosts[id].replica.step(self.now, input, &mut out);
+        let skew = self.skews[id];
+        self.hosts[id].replica.step(Instant(self.now.0.saturating_add_signed(skew)), input, &mut out);
         for effect in out.drain().collect::<Vec<_>>() {
             let host = &mut self.hosts[id];
             match effect {
                 Effect::Send(to, message) => self.send(r(id as u8), to, &message),
-                Effect::SetTimer(timer, at) => drop(host.timers.insert(timer, at)),
+                Effect::SetTimer(timer, at) => {
+                    let at = Instant(at.0.saturating_add_signed(-skew));
+                    host.timers.insert(timer, at);
+                }
                 Effect::CancelTimer(timer) => drop(host.timers.remove(&timer)),
                 Effect::Notify(notice) => {
                     host.notices.push((self.now, notice.clone()));
@@ -358,6 +367,7 @@ impl<S: Service> Net<S> {
         let host = &mut self.hosts[id];
         if lost_log {
             (host.log, host.snapshot) = (Vec::new(), None);
+            self.events.push(Event::Forgot(ReplicaId(id as u8)));
         }
         host.timers.clear();
         host.replica = Replica::recover(config, make(id), host.snapshot.clone(), host.log.clone()).unwrap();

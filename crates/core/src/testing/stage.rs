@@ -250,6 +250,8 @@ impl Stage {
                     }
                 }
                 Event::Noticed(id, notice) => notes.push(format!("r{}: {}", id.0, described(&notice))),
+                // The script says so itself.
+                Event::Forgot(_) => {}
                 Event::Completed(completed) => {
                     let client = name(Principal::Client(completed.client));
                     notes.push(format!("{client}: {} at {}", outcome(&completed.result), completed.sequence));

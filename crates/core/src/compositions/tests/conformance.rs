@@ -2,16 +2,16 @@
 //! theorem as a test. [`super::run`] says what is checked in every run.
 
 use super::run::{K, Run};
-use crate::auth::Signed;
-use crate::cluster::{InstanceId, Timestamp};
+use super::script::panic;
+use crate::cluster::InstanceId;
 use crate::compositions::{Part, Protocol, Schedule};
 use crate::digest::Digest;
 use crate::history::Boundary;
 use crate::machine::Principal;
 use crate::message::Message;
 use crate::replica::Notice;
-use crate::switching::{AbortReport, Panic, Proof, Switch, SwitchMessage};
-use crate::testing::net::{Frame, c, kind, r};
+use crate::switching::{AbortReport, Switch, SwitchMessage};
+use crate::testing::net::{c, kind, r};
 use alloc::rc::Rc;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -153,10 +153,8 @@ fn lie(run: &mut Run) {
         }
     }
     if run.random.once_in(10) {
-        let Principal::Client(client) = c(2) else { unreachable!() };
-        let message = SwitchMessage::Panic(Panic { client, timestamp: Timestamp(1) });
         let receiver = run.random.below(4) as u8;
-        run.net.forge(c(2), r(receiver), Message::Switch(Switch { instance, message }));
+        run.net.forge(c(2), r(receiver), panic(instance, 2));
     }
     if run.random.once_in(2) && !run.net.sent.is_empty() {
         let again = run.net.sent[run.random.below(run.net.sent.len())].clone();
@@ -191,12 +189,7 @@ fn panics_are_idempotent() {
         let mut run = Run::new(protocol, 4, 2, 1);
         run.invoke(0);
         run.settle();
-        let Principal::Client(client) = c(1) else { unreachable!() };
-        let timestamp = Timestamp(run.net.now.0);
-        let panic = Message::Switch(Switch {
-            instance: InstanceId(1),
-            message: SwitchMessage::Panic(Panic { client, timestamp }),
-        });
+        let panic = panic(InstanceId(1), 1);
         for _ in 0..5 {
             for id in 0..4 {
                 run.net.forge(c(1), r(id), panic.clone());
@@ -220,100 +213,6 @@ fn panics_are_idempotent() {
         run.settle();
         assert_eq!(run.instances(), [3; 4]);
         run.check();
-    }
-}
-
-/// S4, S5: two clients race in Quorum. Both orders exist; one is taken back where it was executed, and each operation
-/// is executed once and answered.
-#[test]
-fn what_a_race_executed_is_taken_back() {
-    let mut run = Run::new(Protocol::Aliph, 4, 2, 1);
-    run.invoke(0);
-    run.invoke(1);
-    // The second client's request overtakes the first one's at replicas 2 and 3.
-    run.net.in_flight.sort_by_key(|frame| (frame.to, (frame.from == c(0)) == (frame.to >= r(2))));
-    run.round();
-    assert_eq!(run.journals(), [[1, 2], [1, 2], [2, 1], [2, 1]]);
-    run.settle();
-    assert!(run.is_idle(), "both are answered from what Chain inherited, without a timer: {:?}", run.instances());
-    let journals = run.journals();
-    assert!(journals.iter().all(|journal| *journal == journals[0]), "{journals:?}");
-    assert_eq!(journals[0].len(), 2);
-    run.check();
-}
-
-/// S1: replicas 0 and 1 begin Chain with one history, 2 and 3 with another. The digest of the history is under the
-/// MACs (D10), so that the chain breaks where they meet.
-#[test]
-fn a_chain_over_two_histories_breaks() {
-    let mut run = Run::new(Protocol::Aliph, 4, 3, 1);
-    run.liar = Some(1);
-    run.invoke(0);
-    run.invoke(1);
-    run.net.in_flight.retain(|frame| (frame.from == c(0)) == (frame.to <= r(1)) && frame.to != r(3));
-    run.round();
-    run.net.in_flight.clear();
-    assert_eq!(run.journals(), [vec![1], vec![2], vec![]]);
-    // The liar supports both: [1] with replica 0, [2] with replica 2; replica 3 has nothing.
-    let reports = stop_all(&mut run);
-    let other = run.net.keyring(r(1)).sign(reports[2].value.clone());
-    let one = [&reports[0], &reports[1], &reports[3]];
-    let two = [&other, &reports[2], &reports[3]];
-    begin_chain(&mut run, [one, one, two, two]);
-    run.finish();
-    assert!(run.commits.iter().all(|commit| commit.instance.0 >= 3), "nothing commits in such a chain");
-    run.check();
-}
-
-/// The same without a liar: two sets of honest reports prove two histories. What a place has inherited it does not
-/// answer on its own word: the client of 2 would take it for committed, and the reports of 0, 1 and 2 would lose it.
-#[test]
-fn what_only_the_last_places_inherited_is_not_committed() {
-    let mut run = Run::new(Protocol::Aliph, 4, 3, 1);
-    run.invoke(0);
-    run.invoke(1);
-    run.net.in_flight.retain(|frame| (frame.from == c(0)) == (frame.to <= r(1)));
-    run.round();
-    run.net.in_flight.clear();
-    assert_eq!(run.journals(), [[1], [1], [2], [2]]);
-    let reports = stop_all(&mut run);
-    let one = [&reports[0], &reports[1], &reports[2]];
-    let two = [&reports[1], &reports[2], &reports[3]];
-    begin_chain(&mut run, [one, one, two, two]);
-    run.finish();
-    assert!(run.commits.iter().all(|commit| commit.instance.0 >= 3), "nothing commits in such a chain");
-    run.check();
-}
-
-/// Lets a client panic at every replica; what else they say is lost. Their reports.
-fn stop_all(run: &mut Run) -> Vec<Signed<AbortReport>> {
-    let Principal::Client(client) = c(2) else { unreachable!() };
-    let message = SwitchMessage::Panic(Panic { client, timestamp: Timestamp(1) });
-    let panic = Message::Switch(Switch { instance: InstanceId(1), message });
-    let stop = |id| {
-        run.net.forge(c(2), r(id), panic.clone());
-        run.round();
-        core::mem::take(&mut run.net.in_flight).iter().find_map(report_in).unwrap()
-    };
-    (0..4).map(stop).collect()
-}
-
-/// Hands each replica its own proof that instance 2 may begin, before it hears of another one.
-fn begin_chain(run: &mut Run, proofs: [[&Signed<AbortReport>; 3]; 4]) {
-    for (id, reports) in (0..).zip(proofs) {
-        let proof = Arc::new(Proof { reports: reports.map(Clone::clone).to_vec() });
-        let (instance, message) = (InstanceId(2), SwitchMessage::Init(proof));
-        run.net.forge(r(u8::from(id == 0)), r(id), Message::Switch(Switch { instance, message }));
-    }
-    run.settle();
-    let begun: Vec<_> = run.begun.iter().filter(|(_, i, _)| i.0 == 2).map(|(_, _, init)| init.clone()).collect();
-    assert!(begun.contains(&vec![1]) && begun.contains(&vec![2]), "{begun:?}");
-}
-
-fn report_in(frame: &Frame) -> Option<Signed<AbortReport>> {
-    match &frame.message {
-        Message::Switch(Switch { message: SwitchMessage::Abort(report), .. }) => Some((**report).clone()),
-        _ => None,
     }
 }
 

@@ -1,11 +1,14 @@
 //! Compositions on a network that does what the test says: what they cost, what they keep, and whole stories.
 
 mod amnesia;
+mod attacks;
 mod conformance;
 mod costs;
 mod durability;
+mod explore;
 mod load;
 mod run;
+mod script;
 
 #[test]
 fn every_script_goes_as_written() {

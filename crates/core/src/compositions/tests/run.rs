@@ -9,10 +9,16 @@
 //!   commits in one agrees with what all histories with which it began have in common.
 //! * A Backup ends after exactly k requests, INIT not counted, with one history (D11, D14).
 //! * Who has reported says nothing more in that instance, and reports the same for ever (A5).
+//!
+//! And after every message, of every correct replica:
+//!
+//! * Within an instance that has begun, its history only grows (A1); nothing is in it twice (A4), nor before it was
+//!   invoked (A10); the state is that history executed (A3). It never goes back to an earlier instance (A7).
 
 use crate::client::Completion;
 use crate::cluster::{ClientAuth, Cluster, InstanceId, Limits, ReplicaId};
 use crate::compositions::{Part, Protocol, Quota};
+use crate::digest::Digest;
 use crate::machine::{Input, Instant, Principal};
 use crate::message::Message;
 use crate::replica::Notice;
@@ -22,6 +28,7 @@ use crate::testing::journal::{Journal, names};
 use crate::testing::net::{Event, Frame, Net, cluster, kind};
 use crate::wire::Wire;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec;
 use alloc::vec::Vec;
 
 /// k of every Backup in these runs.
@@ -35,10 +42,22 @@ const CHK: u64 = 4;
 pub(super) struct Commit {
     pub(super) instance: InstanceId,
     pub(super) position: u64,
+    /// The digest of the history there, in instances that say it.
+    pub(super) digest: Digest,
     pub(super) history: Vec<u32>,
 }
 
+/// What there is to see of a replica.
+#[derive(Clone, Default)]
+struct Seen {
+    instance: InstanceId,
+    /// Whether it has the history with which that began.
+    has_begun: bool,
+    history: Vec<u32>,
+}
+
 /// See the [module](self).
+#[derive(Clone)]
 pub(super) struct Run {
     pub(super) net: Net<Journal>,
     pub(super) random: Random,
@@ -48,16 +67,18 @@ pub(super) struct Run {
     pub(super) liar: Option<u8>,
     late: Vec<Frame>,
     /// The next operation's name, and what each client waits for: its name, and what had committed before.
-    next: u32,
+    pub(super) next: u32,
     waits: BTreeMap<usize, (u32, usize)>,
     pub(super) commits: Vec<Commit>,
+    /// Each replica as it was when it was last looked at.
+    seen: Vec<Seen>,
     /// With which history each correct replica began which instance.
     pub(super) begun: Vec<(ReplicaId, InstanceId, Vec<u32>)>,
 }
 
 impl Run {
     pub(super) fn new(protocol: Protocol, n: usize, clients: u32, seed: u64) -> Self {
-        Self::with_short_logs(protocol, n, clients, seed, Limits::default().log_bytes_per_snapshot)
+        Self::of(Self::cluster(protocol, n), clients, seed)
     }
 
     /// A run in which a log begins again after so many bytes.
@@ -68,10 +89,22 @@ impl Run {
         seed: u64,
         log_bytes_per_snapshot: u64,
     ) -> Self {
-        let limits =
-            Limits { history_interval: CHK, checkpoint_interval: CHK, log_bytes_per_snapshot, ..Limits::default() };
-        let cluster = Cluster { quota: Quota::Fixed(K), protocol, ..cluster(n, ClientAuth::Hybrid, limits) };
+        let cluster = Self::cluster(protocol, n);
+        let limits = Limits { log_bytes_per_snapshot, ..cluster.limits };
+        Self::of(Cluster { limits, ..cluster }, clients, seed)
+    }
+
+    /// The cluster of a run, unless a test wants to change something about it.
+    pub(super) fn cluster(protocol: Protocol, n: usize) -> Cluster {
+        let limits = Limits { history_interval: CHK, checkpoint_interval: CHK, ..Limits::default() };
+        Cluster { quota: Quota::Fixed(K), protocol, ..cluster(n, ClientAuth::Hybrid, limits) }
+    }
+
+    /// A run of a cluster that is chosen in full.
+    pub(super) fn of(cluster: Cluster, clients: u32, seed: u64) -> Self {
+        let seen = vec![Seen::default(); cluster.n];
         Self {
+            seen,
             net: Net::of(cluster, clients, |_| Journal::default()),
             random: Random::new(seed),
             scrambled: false,
@@ -86,16 +119,31 @@ impl Run {
 
     /// A client invokes an operation, unless it waits for one.
     pub(super) fn invoke(&mut self, session: usize) {
+        self.call(session, false);
+    }
+
+    /// The same, and the client says that it only reads. (What it is told is what it reads: the history.)
+    pub(super) fn read(&mut self, session: usize) {
+        self.call(session, true);
+    }
+
+    fn call(&mut self, session: usize, read_only: bool) {
         if !self.waits.contains_key(&session) {
             let longest = self.commits.iter().map(|commit| commit.history.len()).max().unwrap_or(0);
             self.waits.insert(session, (self.next, longest));
-            self.net.submit(session, &self.next.to_le_bytes(), false);
+            self.net.submit(session, &self.next.to_le_bytes(), read_only);
             self.next += 1;
         }
     }
 
     pub(super) fn is_idle(&self) -> bool {
         self.waits.is_empty()
+    }
+
+    /// One message arrives.
+    pub(super) fn deliver(&mut self, frame: Frame) {
+        self.net.deliver(frame);
+        self.look();
     }
 
     /// One message delay. How many messages arrived or are late.
@@ -112,8 +160,7 @@ impl Run {
         let count = frames.len() + self.late.len();
         let receivers: BTreeSet<Principal> = frames.iter().map(|frame| frame.to).collect();
         for frame in frames {
-            self.net.deliver(frame);
-            self.look();
+            self.deliver(frame);
         }
         for receiver in receivers {
             if let Principal::Replica(id) = receiver {
@@ -175,6 +222,7 @@ impl Run {
                     let journal = &self.net.hosts[id.0 as usize].replica.service().entries;
                     self.begun.push((id, instance, journal[..position as usize].to_vec()));
                 }
+                Event::Forgot(id) => self.seen[id.0 as usize] = Seen::default(),
                 Event::Completed(completed) => {
                     let (name, longest) = self.waits.remove(&(completed.client.session as usize)).unwrap();
                     let Completion::Done(result) = completed.result else { panic!("{:?}", completed.result) };
@@ -185,10 +233,36 @@ impl Run {
                     let distinct: BTreeSet<&u32> = history.iter().collect();
                     assert_eq!(distinct.len(), history.len(), "nothing twice: {history:?}");
                     let (instance, position) = (completed.instance, completed.sequence.0);
-                    self.commits.push(Commit { instance, position, history });
+                    self.commits.push(Commit { instance, position, digest: completed.history, history });
                 }
                 _ => {}
             }
+        }
+        self.look_at_replicas();
+    }
+
+    /// The properties of each step.
+    fn look_at_replicas(&mut self) {
+        for (id, (host, seen)) in (0..).zip(self.net.hosts.iter().zip(&mut self.seen)) {
+            if self.liar == Some(id) {
+                continue;
+            }
+            let (replica, history) = (&host.replica, &host.replica.service().entries);
+            let instance = replica.instance();
+            let begun = |(by, of, _): &(ReplicaId, InstanceId, _)| (by.0, *of) == (id, instance);
+            let has_begun = instance.0 == 1 || self.begun.iter().any(begun);
+            if (seen.instance, seen.has_begun, &seen.history) == (instance, has_begun, history) {
+                continue;
+            }
+            let distinct: BTreeSet<&u32> = history.iter().collect();
+            assert_eq!(distinct.len(), history.len(), "r{id} has something twice: {history:?}");
+            assert!(history.iter().all(|name| *name < self.next), "r{id} has what nobody invoked: {history:?}");
+            assert_eq!(replica.estate().position(), history.len() as u64, "r{id}: its state is its history");
+            // Who crashes before it has the history may come back where it was before.
+            assert!(instance >= seen.instance || !seen.has_begun, "r{id} goes back to {instance}");
+            let grows = instance > seen.instance || !seen.has_begun || history.starts_with(&seen.history);
+            assert!(grows, "r{id} has {history:?} in {instance} after {:?}", seen.history);
+            *seen = Seen { instance, has_begun, history: history.clone() };
         }
     }
 
@@ -197,7 +271,7 @@ impl Run {
         let mut histories: Vec<&Vec<u32>> = self.commits.iter().map(|commit| &commit.history).collect();
         histories.sort_by_key(|history| history.len());
         assert!(histories.windows(2).all(|pair| pair[1].starts_with(pair[0])), "commit order: {histories:?}");
-        for Commit { instance, history, position } in &self.commits {
+        for Commit { instance, history, position, .. } in &self.commits {
             for (replica, begun, init) in &self.begun {
                 let inherits = begun <= instance || init.starts_with(history);
                 assert!(inherits, "abort order: {history:?} of {instance}, {replica} begins {begun} with {init:?}");
@@ -241,7 +315,8 @@ impl Run {
             assert_eq!(ends.len(), 1, "a Backup has one history: {ends:?}");
             let begin = self.inits(backup).next().map_or(0, Vec::len);
             let known = backup.0 == 1 || self.inits(backup).next().is_some();
-            assert!(!known || ends.iter().all(|end| end.len() as u64 == begin as u64 + K), "k in {backup}: {ends:?}");
+            let Quota::Fixed(k) = self.net.cluster.quota else { continue };
+            assert!(!known || ends.iter().all(|end| end.len() as u64 == begin as u64 + k), "k in {backup}: {ends:?}");
         }
     }
 

@@ -1,0 +1,292 @@
+//! What the one who orders, or a place of a chain, may do to what passes through it.
+
+use crate::auth::Tag;
+use crate::cluster::{InstanceId, ReplicaId};
+use crate::compositions::Protocol;
+use crate::compositions::tests::explore::forged;
+use crate::compositions::tests::run::Run;
+use crate::compositions::tests::script::Report;
+use crate::digest::{Digest, Domain};
+use crate::history::LogEntry;
+use crate::message::{Message, Outcome};
+use crate::protocols::chain::{ChainMessage, ChainReply, Topology};
+use crate::protocols::speculative::Response;
+use crate::protocols::zlight::Order;
+use crate::rejection::Rejection;
+use crate::replica::Notice;
+use crate::service::Proposal;
+use crate::testing::net::{c, kind, r};
+use alloc::vec;
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+/// Whether a replica has stopped in the first instances.
+fn is_stopped(run: &Run, id: usize) -> bool {
+    run.net.noticed(id, |notice| matches!(notice, Notice::Stopped { .. }))
+}
+
+/// Two clients race in Quorum, and replicas log 1, 2, 2, nothing. Their reports.
+fn raced(run: &mut Run) -> [Report; 4] {
+    run.invoke(0);
+    run.invoke(1);
+    run.round_of(|frame| (frame.from == c(0)) == (frame.to == r(0)) && frame.to != r(3));
+    let reports = run.stop(InstanceId(1));
+    assert_eq!([0, 1, 2, 3].map(|id| reports[&id].value.digests.len()), [1, 1, 1, 0]);
+    [0, 1, 2, 3].map(|id| reports[&id].clone())
+}
+
+/// Rounds until nothing is in flight, in which replica 1 hands on whatever comes along the chain as if it followed the
+/// history of the next place.
+fn settle_forging(run: &mut Run) {
+    while !run.net.in_flight.is_empty() {
+        for frame in core::mem::take(&mut run.net.in_flight) {
+            match forged(run, 1, &frame) {
+                Some(message) => run.net.forge(frame.from, frame.to, message),
+                None => run.net.in_flight.push(frame),
+            }
+        }
+        run.round();
+    }
+}
+
+/// K5, S1: the liar supports one history with replica 0 and another with replica 2, and hands on what the head orders
+/// as if it followed the other one. The head's MAC for replica 2 covers the history (D10), so that the chain breaks.
+#[test]
+fn k05_s1_the_init_history_is_not_substituted() {
+    let mut run = Run::new(Protocol::Aliph, 4, 4, 1);
+    run.liar = Some(1);
+    let [r0, r1, r2, r3] = raced(&mut run);
+    let like_r0 = run.signed(1, &r0);
+    let [one, two] = [[&r0, &like_r0, &r3], [&r1, &r2, &r3]];
+    run.begin([one, one, two, two]);
+    settle_forging(&mut run);
+    assert_eq!([0, 2, 3].map(|id| run.init_of(id, InstanceId(2)).unwrap()), [&[1], &[2], &[2]]);
+    run.redirect(2, InstanceId(2));
+    run.invoke(2);
+    settle_forging(&mut run);
+    let reports = run.stop(InstanceId(2));
+    let denies = run.signed(1, &reports[&1]);
+    run.proved([&reports[&0], &denies, &reports[&2]]);
+    run.finish();
+    assert!(run.commits.iter().all(|commit| commit.instance.0 >= 3), "nothing commits in such a chain");
+    run.check();
+}
+
+/// S1 without a liar: two sets of honest reports prove two histories. What a place has inherited it does not answer on
+/// its own word: the client of 2 would take it for committed, and the reports of 0, 1 and 2 would lose it.
+#[test]
+fn k05_s1_what_only_the_last_places_inherited_is_not_committed() {
+    let mut run = Run::new(Protocol::Aliph, 4, 4, 1);
+    run.invoke(0);
+    run.invoke(1);
+    run.round_of(|frame| (frame.from == c(0)) == (frame.to <= r(1)));
+    assert_eq!(run.journals(), [[1], [1], [2], [2]]);
+    let reports = run.stop(InstanceId(1));
+    let [r0, r1, r2, r3] = [0, 1, 2, 3].map(|id| &reports[&id]);
+    let [one, two] = [[r0, r1, r2], [r1, r2, r3]];
+    run.begin([one, one, two, two]);
+    // The head's init history does not come along the chain in time.
+    run.net.in_flight.clear();
+    run.redirect(1, InstanceId(2));
+    run.settle();
+    run.finish();
+    assert!(run.commits.iter().all(|commit| commit.instance.0 >= 3), "nothing commits in such a chain");
+    run.check();
+}
+
+/// K17: the primary of ZLight tells two orders, and leaves a gap. Nothing that conflicts commits, and Backup goes on.
+#[test]
+fn k17_two_orders_of_a_primary_do_not_both_commit() {
+    let mut run = Run::new(Protocol::ZLight, 4, 2, 1);
+    run.liar = Some(0);
+    run.invoke(0);
+    run.invoke(1);
+    let requests = core::mem::take(&mut run.net.in_flight);
+    let order = |run: &Run, from: usize, first: u64| {
+        let Message::Request(request) = requests[from].message.clone() else { panic!("{:?}", requests[from]) };
+        let proposal = Proposal { time: run.net.now, seed: Digest::ZERO };
+        Message::Order(Order { instance: InstanceId(1), first, proposal, requests: vec![request] })
+    };
+    let [one, other, late] = [order(&run, 0, 1), order(&run, 1, 1), order(&run, 1, 3)];
+    for (to, order) in [(1, &one), (2, &other), (3, &other), (1, &late), (2, &late), (3, &late)] {
+        run.net.forge(r(0), r(to), order.clone());
+    }
+    run.settle();
+    assert_eq!(run.journals(), [[1], [2], [2]], "what comes after a gap waits");
+    assert!(run.commits.is_empty());
+    run.finish();
+    assert!(run.commits.iter().all(|commit| commit.instance.0 >= 2));
+    run.check();
+}
+
+/// K17 in Chain: the head makes the MACs for the next two places for different batches.
+#[test]
+fn k17_two_batches_of_a_head_break_the_chain() {
+    let mut run = Run::new(Protocol::Chain, 4, 2, 1);
+    run.liar = Some(0);
+    run.invoke(0);
+    run.round();
+    let Some(frame) = run.net.in_flight.pop() else { panic!("the head has sent it on") };
+    let Message::Chain(mut message) = frame.message else { panic!("{}", frame.message) };
+    let other = ChainMessage { history: Digest::of(Domain::Entry, b"another"), ..message.clone() };
+    resign(&run, &mut message, 0, 2, &other);
+    run.net.forge(r(0), r(1), Message::Chain(message));
+    run.settle();
+    assert!(is_stopped(&run, 2), "its MAC is for something else");
+    assert!(run.commits.is_empty());
+    run.finish();
+    run.check();
+}
+
+/// Puts the MAC that `maker` makes for `receiver` over another message into this one, which leaves `maker`.
+fn resign(run: &Run, message: &mut ChainMessage, maker: usize, receiver: usize, over: &ChainMessage) {
+    let topology = Topology::new(&run.net.cluster, ReplicaId(0));
+    let at = topology.carried(maker).position(|pair| pair == (maker, receiver)).unwrap();
+    let statement = over.statement(&topology, maker);
+    message.tags[at] = run.net.keyring(r(maker as u8)).tag(r(receiver as u8), &statement);
+}
+
+/// K18: somebody speaks in the name of a place before, and line noise spoils what comes from it. That is not the
+/// predecessor's word: it is dropped, and the chain goes on.
+#[test]
+fn k18_who_is_not_the_predecessor_stops_nothing() {
+    let mut run = Run::new(Protocol::Chain, 4, 1, 1);
+    run.liar = Some(3);
+    run.invoke(0);
+    run.round();
+    run.round();
+    let frame = run.net.in_flight.pop().unwrap();
+    let Message::Chain(message) = &frame.message else { panic!("{}", frame.message) };
+    assert_eq!((frame.from, frame.to), (r(1), r(2)));
+    run.net.forge(r(3), r(2), Message::Chain(message.clone()));
+    let mut noisy = message.clone();
+    noisy.tags.iter_mut().for_each(|tag| *tag = Tag::from_bytes([0; 16]));
+    run.net.forge(r(1), r(2), Message::Chain(noisy));
+    run.round();
+    assert_eq!(run.net.rejected(2, r(3), Rejection::WrongSender), 1);
+    assert_eq!(run.net.rejected(2, r(1), Rejection::BadMac), 1);
+    run.net.in_flight.push(frame);
+    run.settle();
+    assert!(run.is_idle() && run.instances() == [1; 4] && !run.anybody_said("PANIC"));
+    run.check();
+}
+
+/// K18: the second place hands on a request that nobody made. Clients' MACs end there, so that the next place has to
+/// look at those of all its predecessors.
+#[test]
+fn k18_a_place_makes_up_no_request() {
+    let mut run = Run::new(Protocol::Chain, 4, 2, 1);
+    run.liar = Some(1);
+    run.invoke(0);
+    run.round();
+    run.round();
+    let frame = run.net.in_flight.pop().unwrap();
+    let Message::Chain(mut message) = frame.message else { panic!("{}", frame.message) };
+    let mut made_up = run.net.request(InstanceId(1), 1, 1, b"none");
+    made_up.authentication = message.requests[0].authentication.clone();
+    let entry = LogEntry::new(message.proposal.clone(), made_up.clone());
+    (message.requests, message.history) = (vec![made_up], Digest::ZERO.chain(entry.digest()));
+    let over = message.clone();
+    resign(&run, &mut message, 1, 2, &over);
+    resign(&run, &mut message, 1, 3, &over);
+    run.net.forge(r(1), r(2), Message::Chain(message));
+    run.settle();
+    assert!(is_stopped(&run, 2));
+    run.finish();
+    run.check();
+}
+
+/// K18: a place spoils a MAC that it only carries. Its own is good, so that the next place can blame the chain, and
+/// stops.
+#[test]
+fn k18_a_spoilt_mac_of_another_stops_the_chain() {
+    let mut run = Run::new(Protocol::Chain, 4, 1, 1);
+    run.liar = Some(1);
+    run.invoke(0);
+    run.round();
+    run.round();
+    let frame = run.net.in_flight.pop().unwrap();
+    let Message::Chain(mut message) = frame.message else { panic!("{}", frame.message) };
+    let topology = Topology::new(&run.net.cluster, ReplicaId(0));
+    let carried = topology.carried(1).position(|pair| pair == (0, 2)).unwrap();
+    message.tags[carried] = Tag::from_bytes([0; 16]);
+    run.net.forge(r(1), r(2), Message::Chain(message));
+    run.settle();
+    assert!(is_stopped(&run, 2));
+    assert!(run.commits.is_empty());
+    run.finish();
+    run.check();
+}
+
+/// K19: the tail answers something else, and says what another place is supposed to have vouched for.
+#[test]
+fn k19_a_tail_does_not_decide_alone() {
+    let mut run = Run::new(Protocol::Chain, 4, 1, 1);
+    run.liar = Some(3);
+    run.net.lose(|frame| kind(&frame.message) == "CHAIN-REPLY");
+    run.invoke(0);
+    run.settle();
+    let Some(reply) = run.net.sent.iter().find_map(|frame| match &frame.message {
+        Message::ChainReply(reply) => Some(reply.clone()),
+        _ => None,
+    }) else {
+        panic!("the tail has answered")
+    };
+    let wrong = ChainReply { outcome: Outcome::Done(Bytes::from_static(&[9, 0, 0, 0])), ..reply };
+    let own = run.net.keyring(r(3)).tag(c(0), &wrong.statement().bytes());
+    for tags in [wrong.tags.clone(), vec![wrong.tags[0], own], vec![own, own], vec![own], Vec::new()] {
+        run.net.forge(r(3), c(0), Message::ChainReply(ChainReply { tags, ..wrong.clone() }));
+    }
+    let ChainReply { instance, client, timestamp, position, history, outcome, .. } = wrong;
+    let response = Response { instance, client, timestamp, position, history, outcome };
+    run.net.forge(r(3), c(0), Message::Response(response));
+    run.settle();
+    assert!(run.commits.is_empty());
+    run.net.heal();
+    run.finish();
+    assert_eq!(run.commits[0].history, [1]);
+    run.check();
+}
+
+/// K19: a place that executes vouches for other results than it should. The tail has its own, and stops.
+#[test]
+fn k19_wrong_results_do_not_pass_the_tail() {
+    let mut run = Run::new(Protocol::Chain, 4, 1, 1);
+    run.liar = Some(2);
+    run.invoke(0);
+    run.round();
+    run.round();
+    run.round();
+    let frame = run.net.in_flight.pop().unwrap();
+    let Message::Chain(mut message) = frame.message else { panic!("{}", frame.message) };
+    assert_eq!((frame.from, frame.to), (r(2), r(3)));
+    message.results = Digest::of(Domain::Result, b"wrong");
+    let over = message.clone();
+    resign(&run, &mut message, 2, 3, &over);
+    run.net.forge(r(2), r(3), Message::Chain(message));
+    run.settle();
+    assert!(is_stopped(&run, 3));
+    run.finish();
+    run.check();
+}
+
+/// L8: ORDERs and CHAIN messages overtake one another, two at a time. Nobody panics in a run without a fault.
+#[test]
+fn l8_what_overtakes_is_put_in_order() {
+    for protocol in [Protocol::ZLight, Protocol::Chain] {
+        let mut run = Run::new(protocol, 4, 2, 1);
+        let mut held = Vec::new();
+        for session in 0..2 {
+            run.invoke(session);
+            run.round();
+            held.splice(0..0, core::mem::take(&mut run.net.in_flight));
+        }
+        assert!(held.iter().any(|frame| matches!(kind(&frame.message).as_str(), "ORDER" | "CHAIN")));
+        run.net.in_flight = held;
+        run.settle();
+        assert!(run.is_idle() && run.instances() == [1; 4], "{protocol}");
+        assert!(!run.anybody_said("PANIC"), "{protocol}");
+        assert_eq!(run.journals(), vec![vec![1, 2]; 4], "{protocol}");
+        run.check();
+    }
+}

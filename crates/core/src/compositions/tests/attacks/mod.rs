@@ -1,0 +1,14 @@
+//! Attacks on a composition and flaws of the paper, each as a script: K by number, S and L where a flaw has no attack
+//! of its own. `docs/attacks.md` has the whole table; `cargo test -p bezant-core k08_` runs one.
+//!
+//! Every script ends in the checks of [`super::run`]: whatever the attack, the properties hold. What it may cost (an
+//! instance that aborts) is asserted where the note says so. For each rule that a script is about there is a mutant in
+//! `crates/sim/mutants` without that rule, and the script fails there.
+
+mod backup;
+mod chain;
+mod clients;
+mod environment;
+mod histories;
+mod reports;
+mod switches;
