@@ -1,9 +1,9 @@
 //! Would we notice? Each mutant is the real code with one rule removed, as an exact text replacement. A mutant that
-//! no seed catches means that the rule is not tested, or not needed.
+//! nothing catches means that the rule is not tested, or not needed.
 //!
 //! `crates/sim/mutants/*.toml` names the file, the text to find (which must stand there exactly once), what replaces
-//! it, the rule in a sentence, and the run that should catch it. The workspace is copied to a scratch folder; the
-//! sources themselves are never touched.
+//! it, the rule in a sentence, and who should catch it: runs of the simulator, a test of the core, or both, and then
+//! each of them must. The workspace is copied to a scratch folder; the sources themselves are never touched.
 
 use crate::run;
 use crate::seeds::scenario;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A mutant may live this long.
@@ -20,8 +20,8 @@ pub const PATIENCE: Duration = Duration::from_secs(300);
 /// More seeds than fit into [`PATIENCE`].
 const SEEDS_MAX: u64 = 10_000_000;
 
-/// What is copied of the workspace; anything else is not needed to build the simulator.
-const COPIED: &[&str] = &["Cargo.toml", "Cargo.lock", "crates", "xtask"];
+/// What is copied of the workspace; anything else is not needed to build the simulator and the tests of the core.
+const COPIED: &[&str] = &["Cargo.toml", "Cargo.lock", "crates", "docs", "xtask"];
 
 /// One rule removed.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -38,16 +38,19 @@ pub struct Mutant {
     pub find: String,
     /// What stands there instead.
     pub replace: String,
-    /// Arguments of the simulator that should catch it, without seeds.
+    /// The tests of the core that should fail: how their names begin.
+    pub test: Option<String>,
+    /// Arguments of the simulator that should catch it, without seeds; none if a test is enough.
+    #[serde(default)]
     pub arguments: Vec<String>,
 }
 
 /// What became of a mutant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// A seed violated something: the line that replays it.
+    /// A seed violated something, a test failed: the line that replays it.
     Caught(String),
-    /// Nothing was violated in time.
+    /// Somebody who should have noticed did not, in time.
     Survived,
     /// It does not build, or its text is not there (any more): why.
     Stillborn(String),
@@ -56,7 +59,7 @@ pub enum Fate {
 /// Reads all mutants of a workspace, by name.
 ///
 /// # Errors
-/// If the folder cannot be read or a file is not a mutant.
+/// If the folder cannot be read, or a file is not a mutant, or nobody is to catch it.
 pub fn load(workspace: &Path) -> io::Result<Vec<Mutant>> {
     let mut mutants = Vec::new();
     for entry in fs::read_dir(workspace.join("crates/sim/mutants"))? {
@@ -65,8 +68,11 @@ pub fn load(workspace: &Path) -> io::Result<Vec<Mutant>> {
             continue;
         }
         let text = fs::read_to_string(&path)?;
-        let mut mutant: Mutant = toml::from_str(&text)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display())))?;
+        let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {what}", path.display()));
+        let mut mutant: Mutant = toml::from_str(&text).map_err(|error| invalid(error.to_string()))?;
+        if mutant.test.is_none() && mutant.arguments.is_empty() {
+            return Err(invalid("neither a test nor arguments of the simulator".to_owned()));
+        }
         mutant.name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         mutants.push(mutant);
     }
@@ -86,7 +92,7 @@ impl Mutant {
         }
     }
 
-    /// Builds the mutant in `scratch` and hunts it for at most [`PATIENCE`] on one core.
+    /// Builds the mutant in `scratch` and hunts it, for at most [`PATIENCE`] in each way, on one core.
     ///
     /// # Errors
     /// If files cannot be copied or a process cannot be started.
@@ -102,20 +108,67 @@ impl Mutant {
             Err(why) => return Ok(Fate::Stillborn(why)),
         }
         let target = scratch.join("target");
+        let mut ways = Vec::new();
+        if let Some(test) = &self.test {
+            match Self::fail(&tree, &target, &scratch.join("test.log"), test)? {
+                Fate::Caught(how) => ways.push(how),
+                fate => return Ok(fate),
+            }
+        }
+        if !self.arguments.is_empty() {
+            match self.violate(&tree, &target, &scratch.join("hunt.log"))? {
+                Fate::Caught(how) => ways.push(how),
+                fate => return Ok(fate),
+            }
+        }
+        Ok(Fate::Caught(ways.join("; ")))
+    }
+
+    /// Runs tests of the core, of which one should fail.
+    fn fail(tree: &Path, target: &Path, log: &Path, test: &str) -> io::Result<Fate> {
+        let build = Command::new("cargo")
+            .args(["test", "--package", "bezant-core", "--lib", "--no-run", "--message-format=json"])
+            .env("CARGO_TARGET_DIR", target)
+            .current_dir(tree)
+            .output()?;
+        if !build.status.success() {
+            return Ok(Fate::Stillborn(String::from_utf8_lossy(&build.stderr).into_owned()));
+        }
+        let said = String::from_utf8_lossy(&build.stdout);
+        let program = said.lines().rev().find_map(|line| {
+            let message: serde_json::Value = serde_json::from_str(line).ok()?;
+            Some(message.get("executable")?.as_str()?.to_owned())
+        });
+        let Some(program) = program else { return Ok(Fate::Stillborn("no test program was built".to_owned())) };
+        let mut tests = Command::new(program);
+        tests.arg(test).env("RUST_BACKTRACE", "0").stdout(fs::File::create(log)?).stderr(Stdio::null());
+        let Some(succeeded) = within_patience(Instant::now(), tests.spawn()?)? else { return Ok(Fate::Survived) };
+        let said = fs::read_to_string(log)?;
+        if succeeded {
+            let ran = !said.contains("running 0 tests");
+            return Ok(if ran { Fate::Survived } else { Fate::Stillborn(format!("no test is called {test}")) });
+        }
+        let mut lines = said.lines().skip_while(|line| !line.contains("panicked at"));
+        let what = lines.nth(1).unwrap_or_default().trim();
+        Ok(Fate::Caught(format!("cargo test -p bezant-core {test}: {what}")))
+    }
+
+    /// Runs the simulator, which should find a violation.
+    fn violate(&self, tree: &Path, target: &Path, log: &Path) -> io::Result<Fate> {
         let build = Command::new("cargo")
             .args(["build", "--release", "--quiet", "--package", "bezant-sim", "--bin", "bezant-sim"])
-            .env("CARGO_TARGET_DIR", &target)
+            .env("CARGO_TARGET_DIR", target)
             // Quick to build rather than quick to run: most mutants live for seconds.
             .env("CARGO_PROFILE_RELEASE_LTO", "off")
             .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
             .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "64")
             .env("CARGO_PROFILE_RELEASE_INCREMENTAL", "true")
-            .current_dir(&tree)
+            .current_dir(tree)
             .output()?;
         if !build.status.success() {
             return Ok(Fate::Stillborn(String::from_utf8_lossy(&build.stderr).into_owned()));
         }
-        self.run(&target.join("release/bezant-sim"), &scratch.join("hunt.log"))
+        self.run(&target.join("release/bezant-sim"), log)
     }
 
     /// Runs seeds until one violates something that the real code does not.
@@ -123,20 +176,15 @@ impl Mutant {
         let begin = Instant::now();
         let mut first = 0;
         loop {
-            let mut hunt = Command::new(simulator)
+            let hunt = Command::new(simulator)
                 .args(&self.arguments)
                 .args(["--seeds", &format!("{first}..{SEEDS_MAX}")])
                 .args(["--threads", "1", "--failures-max", "1", "--no-shrink"])
                 .stdout(Stdio::null())
                 .stderr(fs::File::create(log)?)
                 .spawn()?;
-            while hunt.try_wait()?.is_none() {
-                if begin.elapsed() > PATIENCE {
-                    hunt.kill()?;
-                    hunt.wait()?;
-                    return Ok(Fate::Survived);
-                }
-                std::thread::sleep(Duration::from_millis(50));
+            if within_patience(begin, hunt)?.is_none() {
+                return Ok(Fate::Survived);
             }
             let said = fs::read_to_string(log)?;
             // What comes before it says how far the hunt has come.
@@ -154,6 +202,21 @@ impl Mutant {
             eprintln!("the code without the mutation violates something as well: {options}");
             first = options.seed + 1;
         }
+    }
+}
+
+/// Waits for a process until [`PATIENCE`] is over, and ends it then. Whether it succeeded, if it ended by itself.
+fn within_patience(begin: Instant, mut process: Child) -> io::Result<Option<bool>> {
+    loop {
+        if let Some(status) = process.try_wait()? {
+            return Ok(Some(status.success()));
+        }
+        if begin.elapsed() > PATIENCE {
+            process.kill()?;
+            process.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -177,15 +240,29 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Every mutant's text stands in the present sources: a mutant that does not apply guards nothing.
+    /// All sources below a folder, as one text.
+    fn sources(folder: &Path) -> String {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let read = |path: PathBuf| match path.is_dir() {
+            true => sources(&path),
+            false => fs::read_to_string(&path).unwrap_or_default(),
+        };
+        entries.map(read).collect()
+    }
+
+    /// Every mutant's text stands in the present sources, and so does the test that should catch it: a mutant that
+    /// does not apply guards nothing.
     #[test]
     fn every_mutant_applies_to_the_present_sources() {
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mutants = load(&workspace).unwrap();
         assert!(mutants.len() >= 12, "{} mutants", mutants.len());
+        let core = sources(&workspace.join("crates/core/src"));
         for mutant in mutants {
             let source = fs::read_to_string(workspace.join(&mutant.file)).unwrap();
             mutant.apply(&source).unwrap_or_else(|why| panic!("{}: {why}", mutant.name));
+            let test = mutant.test.map_or_else(|| "fn ".to_owned(), |test| format!("fn {test}"));
+            assert!(core.contains(&test), "{}: no test is called {test}", mutant.name);
         }
     }
 }
