@@ -57,7 +57,7 @@ pub(crate) const CHORES: [Chore; 8] = [
     Chore {
         name: "mutants",
         arguments: "[ARGUMENTS]",
-        purpose: "remove one rule of the protocol at a time; the simulator must notice each",
+        purpose: "remove one rule of the protocol at a time; a run or a test must notice each",
         run: seeds::mutants,
     },
     Chore {
