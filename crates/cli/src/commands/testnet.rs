@@ -3,8 +3,8 @@
 use crate::failure::{Failure, Result};
 use crate::output;
 use bezant_core::cluster::ClientAuth;
-use bezant_core::compositions::Schedule;
-use bezant_node::config::{Channel, Durability, Protocol, Testnet, TestnetError, testnet};
+use bezant_core::compositions::{Quota, Schedule};
+use bezant_node::config::{BACKUP_PATIENCE, Channel, Durability, Protocol, Testnet, TestnetError, testnet};
 use clap::ValueEnum;
 use serde_json::json;
 use std::path::PathBuf;
@@ -40,6 +40,12 @@ pub(crate) struct Arguments {
     /// "zlight, chain, backup(pbft)"
     #[arg(long, value_name = "NAME", default_value_t, value_parser = parse_protocol)]
     protocol: Protocol,
+    /// How many requests a "backup(pbft)" answers before the next part has its turn
+    #[arg(long, value_enum, default_value_t)]
+    backup_quota: QuotaName,
+    /// The fewest requests that it answers
+    #[arg(long, value_name = "REQUESTS", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    backup_requests: u64,
     /// How clients prove who they are
     #[arg(long, value_enum, default_value_t)]
     auth: AuthName,
@@ -60,6 +66,28 @@ pub(crate) fn parse_protocol(text: &str) -> std::result::Result<Protocol, String
         return text.parse::<Schedule>().map(Protocol::Schedule).map_err(|error| error.to_string());
     }
     text.parse::<Protocol>().map_err(|error| error.to_string())
+}
+
+/// How the number of requests that a Backup answers grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum QuotaName {
+    /// Twice as many each time, and again few after some time
+    #[default]
+    Exponential,
+    /// Always the same
+    Fixed,
+    /// As exponential, but the first three do not double
+    Flattened,
+}
+
+impl QuotaName {
+    const fn quota(self, minimum: u64) -> Quota {
+        match self {
+            Self::Exponential => Quota::Exponential { minimum },
+            Self::Fixed => Quota::Fixed(minimum),
+            Self::Flattened => Quota::Flattened { minimum, patience: BACKUP_PATIENCE },
+        }
+    }
 }
 
 /// How clients prove who they are.
@@ -124,6 +152,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         host: arguments.host.clone(),
         name: arguments.name.clone(),
         protocol: arguments.protocol,
+        quota: arguments.backup_quota.quota(arguments.backup_requests),
         client_auth: arguments.auth.into(),
         channel: arguments.channel.into(),
         durability: arguments.durability.into(),

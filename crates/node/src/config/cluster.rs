@@ -80,7 +80,7 @@ fn choose<T: Copy + Default>(section: &Section, key: &str, words: &[&str], value
 }
 
 /// Backups that answer the fewest requests, where a flattened quota does not say how many.
-const PATIENCE: u32 = 3;
+pub const BACKUP_PATIENCE: u32 = 3;
 const CLIENT_AUTH_VALUES: &[ClientAuth] = &[ClientAuth::Mac, ClientAuth::Hybrid, ClientAuth::Signature];
 const CHANNEL_VALUES: &[Channel] = &[Channel::Tls, Channel::Plain];
 
@@ -255,7 +255,9 @@ fn quota(document: &Document) -> Result<Quota, ConfigError> {
     }
     Ok(match name {
         "fixed" => Quota::Fixed(minimum),
-        "flattened" => Quota::Flattened { minimum, patience: patience.map_or(PATIENCE, |patience| patience as u32) },
+        "flattened" => {
+            Quota::Flattened { minimum, patience: patience.map_or(BACKUP_PATIENCE, |patience| patience as u32) }
+        }
         _ => Quota::Exponential { minimum },
     })
 }

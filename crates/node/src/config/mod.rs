@@ -14,7 +14,7 @@ mod tests;
 
 pub use address::Address;
 pub use bezant_core::compositions::Protocol;
-pub use cluster::{Channel, ClusterConfig, IdentityEntry, ReplicaEntry};
+pub use cluster::{BACKUP_PATIENCE, Channel, ClusterConfig, IdentityEntry, ReplicaEntry};
 pub use node::{Durability, LogFormat, NodeConfig, ServiceKind};
 pub use testnet::{Testnet, TestnetError, testnet};
 

@@ -30,6 +30,8 @@ pub struct Testnet {
     pub name: String,
     /// Which protocol.
     pub protocol: Protocol,
+    /// How many requests its Backups answer, where it has several parts.
+    pub quota: Quota,
     /// How clients authenticate.
     pub client_auth: ClientAuth,
     /// How links are protected.
@@ -53,6 +55,7 @@ impl Default for Testnet {
             host: "127.0.0.1".to_owned(),
             name: "bezant".to_owned(),
             protocol: Protocol::default(),
+            quota: Quota::default(),
             client_auth: ClientAuth::default(),
             channel: Channel::default(),
             durability: Durability::default(),
@@ -118,6 +121,7 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
     let cluster = Cluster::new(cluster_id, options.replicas, f, options.client_auth, options.limits.clone())
         .map_err(TestnetError::Cluster)?
         .with_protocol(options.protocol);
+    let cluster = Cluster { quota: options.quota, ..cluster };
     if let Some(objection) = options.protocol.objection(&cluster) {
         return Err(TestnetError::Protocol(objection));
     }
@@ -132,7 +136,7 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
         name: options.name.clone(),
         f,
         protocol: options.protocol,
-        quota: Quota::default(),
+        quota: options.quota,
         client_auth: options.client_auth,
         channel: options.channel,
         limits: options.limits.clone(),
