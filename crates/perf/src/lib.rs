@@ -5,6 +5,8 @@
 //! | how are requests sent and latencies taken? | [`load`] |
 //! | how are latencies kept? | [`histogram`] |
 //! | what did it cost per operation, and how is it shown? | [`figures`] |
+//! | how long does a switch from one instance to the next take? | [`switching`] |
+//! | who says anything to anybody? | [`raw`] |
 //! | which settings does the published table have? | [`suite`] |
 //! | how do protocols compare, and what did the papers find? | [`compare`] |
 //! | how far apart are repeated measurements? | [`spread`] |
@@ -18,5 +20,7 @@ pub mod compare;
 pub mod figures;
 pub mod histogram;
 pub mod load;
+pub mod raw;
 pub mod spread;
 pub mod suite;
+pub mod switching;

@@ -36,13 +36,21 @@ impl ClientOptions {
         self.connections * self.sessions_per_connection
     }
 
-    pub(super) fn keyring(&self) -> io::Result<Keyring> {
+    /// The identity's keys.
+    ///
+    /// # Errors
+    /// If the secret key is another's.
+    pub fn keyring(&self) -> io::Result<Keyring> {
         let me = Principal::Client(ClientId { identity: self.identity, session: 0 });
         Keyring::new(&Ed25519, &self.cluster, me, self.secret.clone(), self.keys.clone())
             .ok_or_else(|| io::Error::other("the secret key is not that of the identity in the cluster file"))
     }
 
-    pub(super) fn first_session(&self) -> io::Result<u32> {
+    /// The number of the first session, chosen at random where it is not given.
+    ///
+    /// # Errors
+    /// If the system has no randomness.
+    pub fn first_session(&self) -> io::Result<u32> {
         let last = u32::MAX - self.sessions() as u32;
         if let Some(first) = self.first_session {
             return Ok(first.min(last));

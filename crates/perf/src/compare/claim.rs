@@ -2,14 +2,17 @@
 
 use super::course::{self, Quantity};
 use super::sweep::{self, Metric, Place};
+use super::switching::{self, Moment};
 
-/// What was measured, of either kind of experiment.
+/// What was measured, of any kind of experiment.
 #[derive(Clone, Debug)]
 pub enum Measured {
     /// Steady loads.
     Sweep(sweep::Results),
     /// Timelines.
     Course(course::Results),
+    /// Switches.
+    Switching(switching::Results),
 }
 
 /// One statement.
@@ -41,6 +44,8 @@ pub enum Ours {
     Quantity(Quantity, &'static str),
     /// How many times the second protocol's quantity the first one's is.
     Times(Quantity, &'static str, &'static str),
+    /// The milliseconds of a protocol's switch with so many requests, so many of a hundred of which are missing.
+    Switch(Moment, &'static str, usize, usize),
 }
 
 impl Ours {
@@ -69,6 +74,9 @@ impl Ours {
             }
             (Self::Times(quantity, subject, base), Measured::Course(results)) => {
                 results.ratio(subject, base, *quantity).map(|spread| spread.to_string())
+            }
+            (Self::Switch(moment, protocol, history, missing), Measured::Switching(results)) => {
+                results.spread(protocol, *history, *missing, *moment).map(|spread| spread.to_string())
             }
             _ => None,
         }

@@ -8,6 +8,7 @@
 //! | which experiments are there, and what did the paper find? | [`presets`] |
 //! | which settings are measured, and what came of it? | [`sweep`] |
 //! | what happens over time, with a replica down or clients coming and going? | [`course`] |
+//! | how long does a switch take? | [`switching`] |
 //! | what does the paper say that we can check? | [`claim`] |
 //! | what came out, in lines? | [`summary`] |
 //! | how is it drawn? | [`picture`], by means of [`chart`](crate::chart) |
@@ -20,12 +21,14 @@ pub mod picture;
 pub mod presets;
 pub mod summary;
 pub mod sweep;
+pub mod switching;
 #[cfg(test)]
 pub(crate) mod testing;
 
 use claim::Claim;
 use course::Course;
 use sweep::Sweep;
+use switching::Switching;
 
 /// One figure or table of a paper, to be measured again.
 #[derive(Clone, Debug)]
@@ -46,11 +49,18 @@ pub struct Experiment {
     pub differences: String,
 }
 
-/// The two kinds of experiment.
+/// The kinds of experiment.
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// A steady load at each of several points.
     Sweep(Sweep),
     /// Throughput over time while something happens.
     Course(Course),
+    /// The time that a switch takes.
+    Switching(Switching),
+}
+
+/// A protocol's name as a cell of comma-separated values: that of a schedule has commas.
+fn csv_cell(name: &str) -> String {
+    if name.contains(',') { format!("\"{name}\"") } else { name.to_owned() }
 }

@@ -1,7 +1,9 @@
 //! What was measured as a [`Chart`].
 
 use super::course::{self, BUCKET, Course, Event, Timeline};
+use super::summary::{HISTORY, panel_of};
 use super::sweep::{self, Axis, Metric, Panel as Part, Sweep};
+use super::switching::{self, Moment, Switching};
 use super::{Experiment, Kind, claim::Measured};
 use crate::chart::{Chart, Panel, Series};
 use crate::spread::Spread;
@@ -15,6 +17,9 @@ pub fn chart(experiment: &Experiment, measured: &Measured) -> Chart {
     let (columns, panels) = match (&experiment.kind, measured) {
         (Kind::Sweep(sweep), Measured::Sweep(results)) => sweep_panels(sweep, &experiment.protocols, results),
         (Kind::Course(course), Measured::Course(results)) => course_panels(course, &experiment.protocols, results),
+        (Kind::Switching(switching), Measured::Switching(results)) => {
+            switching_panels(switching, &experiment.protocols, results)
+        }
         _ => (1, Vec::new()),
     };
     Chart { title: experiment.title.clone(), columns, panels }
@@ -60,6 +65,26 @@ fn course_panels(course: &Course, protocols: &[String], results: &course::Result
             (timelines.len().clamp(1, COLUMNS_MAX), timelines.iter().map(one).collect())
         }
     }
+}
+
+/// A row for each moment, and a column for each share that is missing.
+fn switching_panels(switching: &Switching, protocols: &[String], results: &switching::Results) -> (usize, Vec<Panel>) {
+    let curve = |(colour, name): (usize, &String), missing, moment| {
+        let point = |&history: &usize| Some((history as f64, results.spread(name, history, missing, moment)?));
+        Series { name: name.clone(), colour, points: switching.histories.iter().filter_map(point).collect() }
+    };
+    let panel = |missing: usize, moment: Moment| Panel {
+        title: panel_of(missing),
+        x_label: HISTORY.to_owned(),
+        x_doubles: false,
+        y_label: moment.label().to_owned(),
+        series: protocols.iter().enumerate().map(|protocol| curve(protocol, missing, moment)).collect(),
+        marks: Vec::new(),
+        light_marks: Vec::new(),
+    };
+    let row = |moment| switching.missing_percents.iter().map(move |missing| (*missing, moment));
+    let places = Moment::BOTH.into_iter().flat_map(row);
+    (switching.missing_percents.len(), places.map(|(missing, moment)| panel(missing, moment)).collect())
 }
 
 /// When another instance was seen.

@@ -6,6 +6,7 @@
 use super::claim::{Claim, Ours, Subject};
 use super::course::{Burst, Course, Event, Quantity};
 use super::sweep::{Axis, Metric, Place, Point, Sweep};
+use super::switching::{Moment, Switching};
 use super::{Experiment, Kind};
 use std::time::Duration;
 
@@ -19,15 +20,36 @@ const BIG_REQUESTS: (usize, usize) = (BIG, SMALL);
 const BIG_REPLIES: (usize, usize) = (SMALL, BIG);
 
 /// The names of [`all`].
-pub const NAMES: [&str; 9] =
-    ["table-2", "figure-8", "figure-10", "figure-11", "figure-12", "figure-13", "figure-14", "figure-15", "targets"];
+pub const NAMES: [&str; 10] = [
+    "figure-5",
+    "table-2",
+    "figure-8",
+    "figure-10",
+    "figure-11",
+    "figure-12",
+    "figure-13",
+    "figure-14",
+    "figure-15",
+    "targets",
+];
 
 /// What is shown over numbers of clients.
 pub const THROUGHPUT_AND_LATENCY: [Metric; 2] = [Metric::Throughput, Metric::Latency];
 
 /// Every experiment: those of the paper in its order, and then our own targets.
 pub fn all() -> Vec<Experiment> {
-    vec![table_2(), figure_8(), figure_10(), figure_11(), figure_12(), figure_13(), figure_14(), figure_15(), targets()]
+    vec![
+        figure_5(),
+        table_2(),
+        figure_8(),
+        figure_10(),
+        figure_11(),
+        figure_12(),
+        figure_13(),
+        figure_14(),
+        figure_15(),
+        targets(),
+    ]
 }
 
 fn names(protocols: &[&str]) -> Vec<String> {
@@ -59,6 +81,36 @@ const fn aliph_against(other: &'static str, metric: Metric, place: Place) -> Our
 
 const THE_PAPER: &str = "the paper";
 const ANYWHERE: Place = Place { f: None, clients: None, bytes: None };
+
+fn figure_5() -> Experiment {
+    let switch = |moment, protocol, history, missing| Ours::Switch(moment, protocol, history, missing);
+    Experiment {
+        name: "figure-5".into(),
+        title: "Figure 5: how long a switch takes, in ms, with requests of 1 kB".into(),
+        protocols: names(&["quorum:k=1", "aliph"]),
+        kind: Kind::Switching(Switching {
+            f: 1,
+            histories: vec![0, 50, 100, 150, 200, 250],
+            missing_percents: vec![0, 30],
+            request_bytes: 1024,
+        }),
+        claims: vec![
+            claim("By a Backup (k = 1), no history", "19.7", switch(Moment::Told, "quorum:k=1", 0, 0)),
+            claim("the same, 250 requests", "less than 29.2", switch(Moment::Told, "quorum:k=1", 250, 0)),
+            claim("the same, 30 % missing", "29.2", switch(Moment::Told, "quorum:k=1", 250, 30)),
+            claim("until all replicas go on", "we want at most 5", switch(Moment::All, "quorum:k=1", 250, 30)),
+            claim("From Quorum to Chain, 250 requests", "we want at most 5", switch(Moment::Told, "aliph", 250, 0)),
+            claim("the same, 30 % missing", "we want at most 5", switch(Moment::Told, "aliph", 250, 30)),
+            claim("until all replicas go on", "we want at most 5", switch(Moment::All, "aliph", 250, 30)),
+        ],
+        source: THE_PAPER,
+        differences:
+            "The paper goes from ZLight by Backup to ZLight; ours goes from Quorum, where a client decides which \
+            replica lacks what, by a Backup that answers one request back to Quorum, or straight to Chain. From the \
+            PANIC until the client is told."
+                .into(),
+    }
+}
 
 fn table_2() -> Experiment {
     let at = |f, bytes| Place { f: Some(f), bytes: Some(bytes), clients: None };
@@ -210,17 +262,20 @@ fn figure_13() -> Experiment {
 
 fn figure_14() -> Experiment {
     let seconds = Duration::from_secs;
+    let until_back = |protocol| Ours::Quantity(Quantity::UntilBack, protocol);
+    let during = Ours::Times(Quantity::During, "aliph:k=1", "aliph:k=2^i");
     let event = Event::Outage { clients: 1, before: seconds(2), down: seconds(10), after: seconds(8) };
     Experiment {
         name: "figure-14".into(),
         title: "Figure 14: one replica is down for 10 s".into(),
-        protocols: names(&["pbft", "azyzzyva", "aliph"]),
+        protocols: names(&["pbft", "azyzzyva", "aliph", "aliph:k=1", "aliph:k=2^i"]),
         kind: Kind::Course(Course { event, f: 1, request_bytes: vec![SMALL], reply_bytes: SMALL }),
-        claims: vec![claim(
-            "Aliph is back on its fast path after",
-            "3 s (k = 2^i)",
-            Ours::Quantity(Quantity::UntilBack, "aliph"),
-        )],
+        claims: vec![
+            claim("With k = 2^i Aliph is back on its fast path after, in s", "3", until_back("aliph:k=2^i")),
+            claim("the same with k = 1", "at once", until_back("aliph:k=1")),
+            claim("the same with our own k, 256 × 2^i", "–", until_back("aliph")),
+            claim("op/s while the replica is down, k = 1 divided by k = 2^i", "close to 0", during),
+        ],
         source: THE_PAPER,
         differences: "The paper's client sends 15,000 requests, which would be over before the replica is back; ours \
             sends for a given time."
@@ -306,7 +361,7 @@ mod tests {
                     Ours::Change(_, subject, base) | Ours::Ratio(_, subject, base) => [subject.0, base.0],
                     Ours::Value(_, subject) => [subject.0; 2],
                     Ours::Overtakes(subject, base, _) | Ours::Times(_, subject, base) => [*subject, *base],
-                    Ours::Quantity(_, protocol) => [*protocol; 2],
+                    Ours::Quantity(_, protocol) | Ours::Switch(_, protocol, ..) => [*protocol; 2],
                 };
                 assert!(both.iter().all(has), "{name}: {what}");
             }

@@ -3,6 +3,7 @@
 use super::claim::Measured;
 use super::course::{self, Course, Quantity};
 use super::sweep::{self, Axis, Metric, Sweep};
+use super::switching::{self, Moment, Switching};
 use super::{Experiment, Kind};
 use crate::spread::Spread;
 use serde::Serialize;
@@ -37,6 +38,7 @@ pub fn lines(experiment: &Experiment, measured: &Measured) -> Vec<Line> {
     match (&experiment.kind, measured) {
         (Kind::Sweep(sweep), Measured::Sweep(results)) => sweep_lines(experiment, sweep, results),
         (Kind::Course(course), Measured::Course(results)) => course_lines(experiment, course, results),
+        (Kind::Switching(switching), Measured::Switching(results)) => switching_lines(experiment, switching, results),
         _ => Vec::new(),
     }
 }
@@ -92,6 +94,42 @@ fn course_lines(experiment: &Experiment, course: &Course, results: &course::Resu
     };
     let of_all = |quantity: &Quantity| experiment.protocols.iter().filter_map(|it| line(*quantity, it)).collect();
     Quantity::of_event(&course.event).iter().flat_map(|quantity| -> Vec<_> { of_all(quantity) }).collect()
+}
+
+fn switching_lines(experiment: &Experiment, switching: &Switching, results: &switching::Results) -> Vec<Line> {
+    let Some(base) = experiment.protocols.first() else { return Vec::new() };
+    let mut lines = Vec::new();
+    for moment in Moment::BOTH {
+        for &missing in &switching.missing_percents {
+            for &history in &switching.histories {
+                lines.extend(experiment.protocols.iter().filter_map(|protocol| {
+                    let rounds = results.rounds(protocol, history, missing, moment);
+                    let bases = results.rounds(base, history, missing, moment);
+                    Some(Line {
+                        experiment: experiment.name.clone(),
+                        panel: panel_of(missing),
+                        axis: HISTORY,
+                        at: Some(history),
+                        metric: moment.label(),
+                        protocol: protocol.clone(),
+                        value: Spread::of(rounds.values().copied())?,
+                        divided_by: base.clone(),
+                        ratio: Spread::of(rounds.iter().filter_map(|(round, time)| Some(time / bases.get(round)?))),
+                        rounds: rounds.len(),
+                    })
+                }));
+            }
+        }
+    }
+    lines
+}
+
+/// What counts the requests of a history.
+pub(super) const HISTORY: &str = "requests in the history";
+
+/// The panel of so many of a hundred that are missing.
+pub(super) fn panel_of(missing_percent: usize) -> String {
+    format!("one replica lacks {missing_percent} %")
 }
 
 #[cfg(test)]

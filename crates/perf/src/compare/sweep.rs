@@ -1,5 +1,6 @@
 //! Steady load at several points, each measured with every protocol in every round.
 
+use super::csv_cell;
 use crate::figures::Figures;
 use crate::spread::Spread;
 use std::collections::{BTreeMap, BTreeSet};
@@ -241,8 +242,10 @@ impl Results {
     /// Every measurement as a line of comma-separated values, and a head that names the columns.
     pub fn to_csv(&self) -> String {
         let mut text = format!("round,for_f,{}\n", Figures::FIELDS.join(","));
-        for Measurement { round, point, figures, .. } in &self.measurements {
-            text += &format!("{round},{},{}\n", point.f, figures.values().join(","));
+        for Measurement { round, protocol, point, figures } in &self.measurements {
+            // The figures' own first value does not tell two schedules apart.
+            let others = figures.values().split_off(1).join(",");
+            text += &format!("{round},{},{},{others}\n", point.f, csv_cell(protocol));
         }
         text
     }
@@ -295,6 +298,13 @@ mod tests {
         assert_eq!(by_clients.places(&by_clients.panels()[0]).into_keys().collect::<Vec<_>>(), [1, 10]);
         assert_eq!(texts(&sweep(Axis::RequestBytes)), ["results of 8 bytes, f = 1", "results of 8 bytes, f = 2"]);
         assert_eq!(texts(&sweep(Axis::Faults)), ["8/8 bytes", "4096/8 bytes"]);
+    }
+
+    #[test]
+    fn a_schedule_is_one_cell() {
+        let mut results = results(&[(1, "schedule", 1, 100.0)]);
+        results.measurements[0].protocol = "[chain, backup(pbft)]".into();
+        assert!(results.to_csv().contains("\n1,1,\"[chain, backup(pbft)]\",4,1,1,"));
     }
 
     #[test]

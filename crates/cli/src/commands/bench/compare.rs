@@ -1,11 +1,13 @@
 //! `bezant bench compare`: protocols in turns, ratios with their spread, and the figures of the papers again.
 
 use super::SESSIONS_MAX;
+use super::contender::{self, Contender, Contenders};
 use super::course::Fault;
 use super::measure::{Bench, Running, Subject, name};
-use crate::commands::testnet::{AuthName, ChannelName, DurabilityName, parse_protocol};
+use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
 use crate::{output, quit};
+use bezant_core::compositions::Part;
 use bezant_node::config::Protocol;
 use bezant_perf::chart;
 use bezant_perf::compare::claim::Measured;
@@ -13,8 +15,10 @@ use bezant_perf::compare::course::{Course, Event};
 use bezant_perf::compare::page::{self, How};
 use bezant_perf::compare::summary::{Line, lines};
 use bezant_perf::compare::sweep::{Axis, Measurement, Point, Sweep};
+use bezant_perf::compare::switching::{self, Switching};
 use bezant_perf::compare::{Experiment, Kind, course, picture, presets, sweep};
 use bezant_perf::figures::Figures;
+use bezant_perf::switching::History;
 use clap::builder::PossibleValuesParser;
 use std::collections::BTreeSet;
 use std::fs;
@@ -44,9 +48,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = figures(),
         conflicts_with_all = ["clients", "f", "request", "reply"])]
     figure: Vec<String>,
-    /// The protocols; the others are divided by the first [default: those of the figure, or pbft,unreplicated]
-    #[arg(long, value_name = "PROTOCOL", value_delimiter = ',', value_parser = parse_protocol)]
-    protocols: Vec<Protocol>,
+    /// The protocols, with commas between them; the others are divided by the first. A schedule is in brackets, and
+    /// `:k=N` or `:k=N*2^i` says how many requests Backups answer [default: those of the figure, or pbft,unreplicated]
+    #[arg(long, value_name = "LIST", value_parser = contender::parse_list)]
+    protocols: Option<Contenders>,
     /// How many clients, each with one request under way
     #[arg(long, value_delimiter = ',', default_values_t = [1, 10, 40],
         value_parser = clap::value_parser!(u64).range(1..=SESSIONS_MAX))]
@@ -134,8 +139,8 @@ pub(super) fn run(arguments: &Arguments) -> Result {
         running,
     };
     let mut failed = 0;
-    for (experiment, protocols) in &experiments {
-        let mut comparison = Comparison::new(arguments, &bench, experiment, protocols);
+    for (experiment, contenders) in &experiments {
+        let mut comparison = Comparison::new(arguments, &bench, experiment, contenders);
         for round in 1..=arguments.rounds as usize {
             comparison.measure(round);
             comparison.publish()?;
@@ -147,7 +152,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
 }
 
 /// What to measure, and the protocols of each.
-fn experiments(arguments: &Arguments) -> Result<Vec<(Experiment, Vec<Protocol>)>> {
+fn experiments(arguments: &Arguments) -> Result<Vec<(Experiment, Vec<Contender>)>> {
     let chosen: BTreeSet<_> = arguments.figure.iter().map(String::as_str).collect();
     let mut experiments: Vec<_> = match chosen.is_empty() {
         true => vec![custom(arguments)],
@@ -155,30 +160,35 @@ fn experiments(arguments: &Arguments) -> Result<Vec<(Experiment, Vec<Protocol>)>
     };
     experiments.retain(|it| chosen.is_empty() || chosen.contains(ALL) || chosen.contains(&*it.name));
     let complete = |mut experiment: Experiment| {
-        if !arguments.protocols.is_empty() {
-            experiment.protocols = arguments.protocols.iter().map(ToString::to_string).collect();
+        if let Some(Contenders(chosen)) = &arguments.protocols {
+            experiment.protocols = chosen.iter().map(ToString::to_string).collect();
         }
         if let Kind::Course(course) = experiment.kind {
             experiment.kind = Kind::Course(course.scaled(arguments.scale));
         }
-        let protocols: Vec<_> = experiment.protocols.iter().map(|name| protocol(name)).collect::<Result<_>>()?;
+        let protocols: Vec<_> = experiment.protocols.iter().map(|name| contender(name)).collect::<Result<_>>()?;
         check(&experiment, &protocols)?;
         Ok((experiment, protocols))
     };
     experiments.into_iter().map(complete).collect()
 }
 
-fn protocol(name: &str) -> Result<Protocol> {
+fn contender(name: &str) -> Result<Contender> {
     let unknown = |_| Failure::usage(format!("there is no protocol `{name}`: choose others with --protocols."));
-    parse_protocol(name).map_err(unknown)
+    contender::parse(name).map_err(unknown)
 }
 
-fn check(experiment: &Experiment, protocols: &[Protocol]) -> Result {
+fn check(experiment: &Experiment, contenders: &[Contender]) -> Result {
     if BTreeSet::from_iter(&experiment.protocols).len() < experiment.protocols.len() {
         return Err(Failure::usage("a protocol is there twice."));
     }
+    let has_quorum =
+        |it: &Contender| it.protocol.schedule().is_some_and(|all| all.parts().starts_with(&[Part::Quorum]));
+    if matches!(experiment.kind, Kind::Switching(_)) && !contenders.iter().all(has_quorum) {
+        return Err(Failure::usage("switches are measured from Quorum: choose others with --protocols."));
+    }
     let outage = matches!(&experiment.kind, Kind::Course(Course { event: Event::Outage { .. }, .. }));
-    if outage && protocols.contains(&Protocol::Unreplicated) {
+    if outage && contenders.iter().any(|contender| contender.protocol == Protocol::Unreplicated) {
         return Err(Failure::usage("unreplicated has no replica that could be down: choose others with --protocols."));
     }
     Ok(())
@@ -220,7 +230,7 @@ struct Comparison<'a> {
     arguments: &'a Arguments,
     bench: &'a Bench,
     experiment: &'a Experiment,
-    protocols: &'a [Protocol],
+    contenders: &'a [Contender],
     measured: Measured,
     /// How busy the machine was before.
     load_average: Option<f64>,
@@ -229,10 +239,16 @@ struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    fn new(arguments: &'a Arguments, bench: &'a Bench, experiment: &'a Experiment, protocols: &'a [Protocol]) -> Self {
+    fn new(
+        arguments: &'a Arguments,
+        bench: &'a Bench,
+        experiment: &'a Experiment,
+        contenders: &'a [Contender],
+    ) -> Self {
         let measured = match &experiment.kind {
             Kind::Sweep(_) => Measured::Sweep(sweep::Results::default()),
             Kind::Course(_) => Measured::Course(course::Results::default()),
+            Kind::Switching(_) => Measured::Switching(switching::Results::default()),
         };
         let load_average = load_average();
         if let Some(load) = load_average.filter(|load| *load > LOAD_AVERAGE_MAX) {
@@ -241,7 +257,7 @@ impl<'a> Comparison<'a> {
                 experiment.name
             );
         }
-        Self { arguments, bench, experiment, protocols, measured, load_average, done: 0, failed: 0 }
+        Self { arguments, bench, experiment, contenders, measured, load_average, done: 0, failed: 0 }
     }
 
     /// Every point with every protocol, in turns. A measurement that fails is missing; the others go on.
@@ -250,18 +266,19 @@ impl<'a> Comparison<'a> {
         match &experiment.kind {
             Kind::Sweep(sweep) => sweep.points.iter().for_each(|point| self.measure_point(round, point)),
             Kind::Course(course) => self.measure_course(round, course),
+            Kind::Switching(switching) => self.measure_switching(round, switching),
         }
     }
 
     fn measure_point(&mut self, round: usize, point: &Point) {
-        for &protocol in self.protocols {
-            let subject = self.subject(protocol, point);
+        for &contender in self.contenders {
+            let subject = self.subject(contender, point);
             let outcome = self.bench.measure_own(&subject);
-            let what = format!("{}, {point}", protocol);
+            let what = format!("{contender}, {point}");
             let told = |it: &Figures| format!("{:.0} op/s, p50 {} µs", it.ops_per_s, it.p50_us);
             let Some(figures) = self.tell(&what, outcome, told) else { continue };
             if let Measured::Sweep(results) = &mut self.measured {
-                let (protocol, point) = (protocol.to_string(), *point);
+                let (protocol, point) = (contender.to_string(), *point);
                 results.measurements.push(Measurement { round, protocol, point, figures });
             }
         }
@@ -270,23 +287,45 @@ impl<'a> Comparison<'a> {
     fn measure_course(&mut self, round: usize, course: &Course) {
         let request_bytes = course.request_bytes.first().copied().unwrap_or_default();
         let point = Point { f: course.f, clients: course.clients(), request_bytes, reply_bytes: course.reply_bytes };
-        for &protocol in self.protocols {
-            let subject = self.subject(protocol, &point);
+        for &contender in self.contenders {
+            let subject = self.subject(contender, &point);
             let outcome = self.bench.follow(&subject, course, self.arguments.fault);
             let told = |timeline: &course::Timeline| {
                 let ops: u64 = timeline.buckets.iter().sum();
                 format!("{ops} operations in {:.1} s", timeline.total.as_secs_f64())
             };
-            let Some(timeline) = self.tell(&protocol.to_string(), outcome, told) else { continue };
+            let Some(timeline) = self.tell(&contender.to_string(), outcome, told) else { continue };
             if let Measured::Course(results) = &mut self.measured {
                 results.timelines.push((round, timeline));
             }
         }
     }
 
-    fn subject(&self, protocol: Protocol, point: &Point) -> Subject {
+    fn measure_switching(&mut self, round: usize, switching: &Switching) {
+        let Switching { f, histories, missing_percents, request_bytes } = switching;
+        for &missing_percent in missing_percents {
+            for &requests in histories {
+                for &contender in self.contenders {
+                    let clients = requests + bezant_perf::switching::OTHER_SESSIONS;
+                    let point = Point { f: *f, clients, request_bytes: *request_bytes, reply_bytes: 0 };
+                    let history = History { requests, missing_percent, request_bytes: *request_bytes };
+                    let outcome = self.bench.measure_switch(&self.subject(contender, &point), history);
+                    let what = format!("{contender}, {requests} requests, {missing_percent} % missing");
+                    let told = |took: &bezant_perf::switching::Took| format!("{} µs", took.told.as_micros());
+                    let Some(took) = self.tell(&what, outcome, told) else { continue };
+                    if let Measured::Switching(results) = &mut self.measured {
+                        let protocol = contender.to_string();
+                        let one = switching::Measurement { round, protocol, history: requests, missing_percent, took };
+                        results.measurements.push(one);
+                    }
+                }
+            }
+        }
+    }
+
+    fn subject(&self, contender: Contender, point: &Point) -> Subject {
         Subject {
-            protocol,
+            contender,
             f: point.f,
             clients: point.clients,
             outstanding: 1,
@@ -302,8 +341,9 @@ impl<'a> Comparison<'a> {
     fn tell<T>(&mut self, what: &str, outcome: Result<T>, told: impl Fn(&T) -> String) -> Option<T> {
         self.done += 1;
         let of_one_round = match &self.experiment.kind {
-            Kind::Sweep(sweep) => sweep.points.len() * self.protocols.len(),
-            Kind::Course(_) => self.protocols.len(),
+            Kind::Sweep(sweep) => sweep.points.len() * self.contenders.len(),
+            Kind::Course(_) => self.contenders.len(),
+            Kind::Switching(it) => it.histories.len() * it.missing_percents.len() * self.contenders.len(),
         };
         let total = of_one_round * self.arguments.rounds as usize;
         let place = format!("[{} {}/{total}] {what}:", self.experiment.name, self.done);
@@ -328,6 +368,7 @@ impl<'a> Comparison<'a> {
         let csv = match &self.measured {
             Measured::Sweep(results) => results.to_csv(),
             Measured::Course(results) => results.to_csv(),
+            Measured::Switching(results) => results.to_csv(),
         };
         let picture = chart::svg(&picture::chart(experiment, &self.measured))
             .map_err(|error| Failure::failed(format!("the picture of {name}: {error}.")))?;
@@ -373,8 +414,8 @@ impl<'a> Comparison<'a> {
             false => format!("--figure {}", self.experiment.name),
         };
         let mut command = format!("bezant bench compare {which} --rounds {rounds}");
-        if !self.arguments.protocols.is_empty() {
-            command += &format!(" --protocols {}", self.experiment.protocols.join(","));
+        if self.arguments.protocols.is_some() {
+            command += &format!(" --protocols \"{}\"", self.experiment.protocols.join(","));
         }
         let mut settings = format!("Rounds in turns: {rounds}");
         match &self.experiment.kind {
@@ -389,6 +430,7 @@ impl<'a> Comparison<'a> {
                 }
                 settings += &format!("; {}", told(course, self.arguments.fault));
             }
+            Kind::Switching(_) => settings += ", each switch in a cluster of its own",
         }
         if *load_threads != LOAD_THREADS {
             command += &format!(" --load-threads {load_threads}");
@@ -457,7 +499,7 @@ mod tests {
     #[test]
     fn every_protocol_of_the_figures_exists() {
         for experiment in presets::all() {
-            let protocols: Vec<_> = experiment.protocols.iter().filter_map(|name| protocol(name).ok()).collect();
+            let protocols: Vec<_> = experiment.protocols.iter().filter_map(|name| contender(name).ok()).collect();
             assert_eq!(protocols.len(), experiment.protocols.len(), "{}", experiment.name);
             assert!(check(&experiment, &protocols).is_ok(), "{}", experiment.name);
         }

@@ -78,7 +78,7 @@ impl Bench {
             recorded.buckets.truncate(watch.instances.len());
         }
         let marks = if marks.is_empty() { recorded.bursts } else { marks };
-        let (protocol, instances) = (subject.protocol.to_string(), watch.instances);
+        let (protocol, instances) = (subject.contender.to_string(), watch.instances);
         Ok(Timeline { protocol, buckets: recorded.buckets, instances, marks, total: recorded.total })
     }
 

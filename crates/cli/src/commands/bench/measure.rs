@@ -1,5 +1,6 @@
 //! One measurement: a cluster, load on it, and its replicas' counters before and after.
 
+use super::contender::Contender;
 use crate::admin;
 use crate::commands::demo::cluster::{DemoCluster, wait_until_up};
 use crate::commands::status::Member;
@@ -11,6 +12,7 @@ use bezant_core::cluster::ClientAuth;
 use bezant_node::config::{Channel, ClusterConfig, Protocol, ServiceKind, Testnet};
 use bezant_perf::figures::{Figures, Settings, Usage};
 use bezant_perf::load::{Load, Measured, Workload};
+use bezant_perf::switching::{self, History, Took};
 use clap::ValueEnum;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -26,7 +28,7 @@ const CONNECT_POLL: Duration = Duration::from_millis(20);
 /// What is measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject {
-    pub(super) protocol: Protocol,
+    pub(super) contender: Contender,
     pub(super) f: u8,
     pub(super) clients: usize,
     pub(super) outstanding: usize,
@@ -40,7 +42,7 @@ pub(super) struct Subject {
 impl fmt::Display for Subject {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { clients, outstanding, request_bytes, reply_bytes, .. } = self;
-        write!(out, "{} {clients}×{outstanding} {request_bytes}/{reply_bytes} bytes", self.protocol)?;
+        write!(out, "{} {clients}×{outstanding} {request_bytes}/{reply_bytes} bytes", self.contender)?;
         write!(out, " {} {} {}", name(self.durability), name(self.channel), name(self.auth))
     }
 }
@@ -48,7 +50,7 @@ impl fmt::Display for Subject {
 impl Subject {
     /// How many replicas there are, and how many of them may be faulty.
     pub(super) const fn replicas(&self) -> (usize, usize) {
-        match self.protocol {
+        match self.contender.protocol {
             Protocol::Unreplicated => (1, 0),
             _ => (3 * self.f as usize + 1, self.f as usize),
         }
@@ -152,7 +154,8 @@ impl Bench {
             replicas,
             f: Some(f),
             name: "bench".to_owned(),
-            protocol: subject.protocol,
+            protocol: subject.contender.protocol,
+            quota: subject.contender.quota.unwrap_or_default(),
             client_auth: subject.auth.into(),
             channel: subject.channel.into(),
             durability: subject.durability.into(),
@@ -192,6 +195,15 @@ impl Bench {
             return Err(Failure::failed("no request was answered in time. Are all replicas there?"));
         }
         Ok(Figures::new(subject.settings(&config, members.len()), &measured, &before, &after))
+    }
+
+    /// How long a cluster that is started for it takes to leave Quorum.
+    pub(super) fn measure_switch(&self, subject: &Subject, history: History) -> Result<Took> {
+        self.with_own(subject, |file| {
+            let config = ClusterConfig::load(file).map_err(Failure::usage)?;
+            let options = files::client_options(&config, &file.with_file_name("client.key"), 1, subject.clients)?;
+            switching::measure(&options, history).map_err(|error| Failure::failed(format!("{error}.")))
+        })
     }
 
     /// Load on a cluster that is running, once every connection is made.

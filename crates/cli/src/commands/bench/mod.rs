@@ -5,6 +5,7 @@
 //! a while does not favour one of them.
 
 mod compare;
+mod contender;
 mod course;
 mod measure;
 
@@ -159,7 +160,7 @@ fn median(mut runs: Vec<Figures>) -> Figures {
 /// What is to be measured in each round.
 fn subjects(arguments: &Arguments) -> Vec<Subject> {
     let one = Subject {
-        protocol: arguments.protocol,
+        contender: arguments.protocol.into(),
         f: arguments.f,
         clients: arguments.clients as usize,
         outstanding: arguments.outstanding as usize,
@@ -171,11 +172,11 @@ fn subjects(arguments: &Arguments) -> Vec<Subject> {
     };
     if !arguments.suite {
         let protocols = std::iter::once(arguments.protocol).chain(arguments.compare);
-        return protocols.map(|protocol| Subject { protocol, ..one }).collect();
+        return protocols.map(|protocol| Subject { contender: protocol.into(), ..one }).collect();
     }
     let row = |point: Point| {
         [Protocol::Pbft, Protocol::Unreplicated].map(|protocol| Subject {
-            protocol,
+            contender: protocol.into(),
             clients: point.load.0,
             outstanding: point.load.1,
             request_bytes: point.bytes.0,

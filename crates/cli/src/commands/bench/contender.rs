@@ -1,0 +1,111 @@
+//! Who is compared: a protocol, and how long its Backups last where that is not as usual.
+
+use crate::commands::testnet::parse_protocol;
+use bezant_core::compositions::Quota;
+use bezant_node::config::Protocol;
+use std::fmt;
+
+/// What stands between the protocol and the quota.
+const QUOTA: &str = ":k=";
+/// What doubles: k of the i-th Backup is this times its minimum.
+const DOUBLING: &str = "2^i";
+
+/// A protocol, with the quota of its Backups unless that is the usual one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Contender {
+    pub(super) protocol: Protocol,
+    pub(super) quota: Option<Quota>,
+}
+
+impl From<Protocol> for Contender {
+    fn from(protocol: Protocol) -> Self {
+        Self { protocol, quota: None }
+    }
+}
+
+/// As the command line has it.
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.protocol {
+            Protocol::Schedule(schedule) => write!(f, "[{schedule}]")?,
+            named => named.fmt(f)?,
+        }
+        match self.quota {
+            None | Some(Quota::Flattened { .. }) => Ok(()),
+            Some(Quota::Fixed(k)) => write!(f, "{QUOTA}{k}"),
+            Some(Quota::Exponential { minimum: 1 }) => write!(f, "{QUOTA}{DOUBLING}"),
+            Some(Quota::Exponential { minimum }) => write!(f, "{QUOTA}{minimum}*{DOUBLING}"),
+        }
+    }
+}
+
+/// A name or a schedule, in brackets or not, and perhaps `:k=N`, `:k=2^i` or `:k=N*2^i`.
+pub(super) fn parse(text: &str) -> Result<Contender, String> {
+    let (protocol, quota) = match text.rsplit_once(QUOTA) {
+        Some((protocol, quota)) => (protocol, Some(parse_quota(quota)?)),
+        None => (text, None),
+    };
+    let protocol = protocol.trim();
+    let bare = protocol.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    Ok(Contender { protocol: parse_protocol(bare.unwrap_or(protocol))?, quota })
+}
+
+fn parse_quota(text: &str) -> Result<Quota, String> {
+    let number = |text: &str| match text.parse() {
+        Ok(k @ 1..) => Ok(k),
+        _ => Err("k is a number such as 256, `2^i`, or a number times that, such as `256*2^i`".to_owned()),
+    };
+    match text.strip_suffix(DOUBLING) {
+        None => number(text).map(Quota::Fixed),
+        Some("") => Ok(Quota::Exponential { minimum: 1 }),
+        Some(minimum) => number(minimum.strip_suffix('*').unwrap_or("")).map(|minimum| Quota::Exponential { minimum }),
+    }
+}
+
+/// Several, from one word of the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Contenders(pub(super) Vec<Contender>);
+
+/// With commas between them; a schedule with several parts is in brackets.
+pub(super) fn parse_list(text: &str) -> Result<Contenders, String> {
+    let (mut depth, mut list, mut from) = (0_i32, Vec::new(), 0);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '[' => depth += 1,
+            ']' => depth -= 1,
+            ',' if depth == 0 => {
+                list.push(parse(&text[from..at])?);
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    list.push(parse(&text[from..])?);
+    Ok(Contenders(list))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_can_be_typed() {
+        let text = "pbft,[zlight, chain, backup(pbft)],aliph:k=1,aliph:k=2^i,[chain, backup(pbft)]:k=256*2^i";
+        let Contenders(list) = parse_list(text).unwrap();
+        assert_eq!(list.len(), 5);
+        assert_eq!(list.iter().map(ToString::to_string).collect::<Vec<_>>().join(","), text);
+        assert_eq!(list[2], Contender { protocol: Protocol::Aliph, quota: Some(Quota::Fixed(1)) });
+        assert_eq!(list[3].quota, Some(Quota::Exponential { minimum: 1 }));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        assert!(parse_list("pbft,,aliph").is_err());
+        let without_brackets = parse_list("pbft,zlight, chain, backup(pbft)");
+        assert_eq!(without_brackets.map(|Contenders(list)| list.len()), Ok(4), "each is one of its own");
+        for quota in ["0", "x", "x*2^i", "22^i", "3*"] {
+            assert!(parse(&format!("aliph:k={quota}")).is_err(), "{quota}");
+        }
+        assert!(parse("[quorum, chain]").unwrap_err().contains("backup(pbft)"));
+    }
+}

@@ -1,0 +1,122 @@
+//! A client that says to each replica what it is told to say, and hears what it is answered: for measuring one step of
+//! a protocol, and for misbehaving.
+
+use bezant_core::auth::Keyring;
+use bezant_core::cluster::{ClientId, Cluster, ReplicaId};
+use bezant_core::machine::{Instant, Principal};
+use bezant_core::message::Message;
+use bezant_node::client::ClientOptions;
+use bezant_node::net::{Clock, Dialer, Event, Hub, HubOptions, LinkId, Peer, Target};
+use std::collections::BTreeMap;
+use std::io;
+use std::time;
+
+/// How long it takes at most until something else than readiness is looked at.
+const POLL_MAX: time::Duration = time::Duration::from_millis(10);
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct RawClient {
+    hub: Hub,
+    clock: Clock,
+    cluster: Cluster,
+    keyring: Keyring,
+    /// The first of its sessions.
+    first: ClientId,
+    dialers: Vec<Dialer>,
+    links: BTreeMap<LinkId, ReplicaId>,
+}
+
+impl RawClient {
+    /// One connection to each replica, with all sessions of the options on it. It is made while one listens.
+    ///
+    /// # Errors
+    /// If the keys are not those of the identity, or the system gives no readiness queue.
+    pub fn new(options: &ClientOptions) -> io::Result<Self> {
+        let sessions = (options.connections * options.sessions_per_connection) as u32;
+        let first = ClientId { identity: options.identity, session: options.first_session()? };
+        let who = Peer::Client { identity: first.identity, first: first.session, sessions };
+        let target = |(replica, &address)| Target { address, replica, who };
+        let targets = options.cluster.replicas().zip(&options.replicas).map(target);
+        Ok(Self {
+            hub: Hub::new(HubOptions::new(options.keyring()?, options.channel))?,
+            clock: Clock::start(),
+            cluster: options.cluster.clone(),
+            keyring: options.keyring()?,
+            first,
+            dialers: targets.map(|target| Dialer::new(target, true)).collect(),
+            links: BTreeMap::new(),
+        })
+    }
+
+    /// The parameters that all agree on.
+    pub const fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Its keys.
+    pub const fn keyring(&self) -> &Keyring {
+        &self.keyring
+    }
+
+    /// One of its sessions, by number from 0.
+    pub const fn session(&self, number: u32) -> ClientId {
+        ClientId { session: self.first.session + number, ..self.first }
+    }
+
+    /// The time, as timestamps have it.
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// How many replicas it is connected to.
+    pub fn links_up(&self) -> usize {
+        self.dialers.iter().filter(|dialer| dialer.is_up()).count()
+    }
+
+    /// Says something to one replica; it leaves with the next [`RawClient::listen`]. Nothing, if there is no link.
+    pub fn say(&mut self, to: ReplicaId, message: &Message) {
+        if let Some(link) = self.dialers.get(to.0 as usize).and_then(Dialer::link) {
+            let frame = message.sealed(&self.keyring, Principal::Replica(to));
+            self.hub.send(link, &[&frame]);
+        }
+    }
+
+    /// What came within some milliseconds, or came first.
+    ///
+    /// # Errors
+    /// If the system's readiness queue fails.
+    pub fn listen(&mut self) -> io::Result<Vec<(ReplicaId, Message)>> {
+        let now = self.clock.now();
+        for (replica, dialer) in self.dialers.iter_mut().enumerate() {
+            dialer.tick(&mut self.hub, now);
+            if let Some(link) = dialer.link() {
+                self.links.insert(link, ReplicaId(replica as u8));
+            }
+        }
+        self.hub.flush();
+        self.hub.poll(Some(POLL_MAX))?;
+        let mut heard = Vec::new();
+        while let Some(event) = self.hub.next_event() {
+            match event {
+                Event::Frame(_, Peer::Replica(from), frame) => {
+                    let opened = Message::open(frame, Principal::Replica(from), &self.cluster, &self.keyring);
+                    heard.extend(opened.ok().map(|incoming| (from, incoming.message.into_inner())));
+                }
+                Event::Frame(..) => {}
+                Event::Up(link, _) => {
+                    if let Some(replica) = self.links.get(&link) {
+                        self.dialers[replica.0 as usize].on_up();
+                    }
+                }
+                Event::Down(link, reason) => {
+                    if let Some(replica) = self.links.remove(&link) {
+                        self.dialers[replica.0 as usize].on_down(reason, now);
+                    }
+                }
+            }
+        }
+        self.hub.flush();
+        Ok(heard)
+    }
+}
