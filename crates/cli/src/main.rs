@@ -14,7 +14,7 @@ mod service;
 mod words;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{bench, config, demo, gateway, key, kv, replica, sim, status, testnet, version};
+use commands::{attack, bench, config, demo, gateway, key, kv, replica, sim, status, testnet, version};
 use failure::Result;
 use std::process::ExitCode;
 
@@ -38,6 +38,7 @@ enum Command {
     Gateway(gateway::Arguments),
     Sim(sim::Arguments),
     Bench(bench::Arguments),
+    Attack(attack::Arguments),
     Config(config::Arguments),
     Key(key::Arguments),
     Version(version::Arguments),
@@ -58,6 +59,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Status(arguments) => status::run(arguments),
         Command::Gateway(arguments) => gateway::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
+        Command::Attack(arguments) => attack::run(arguments),
         Command::Sim(arguments) => return Ok(sim::run(arguments)),
         Command::Config(arguments) => config::run(arguments),
         Command::Key(arguments) => key::run(arguments),

@@ -37,6 +37,7 @@ fn every_sub_command_explains_itself_with_an_example() {
         "gateway",
         "sim",
         "bench",
+        "attack",
         "config",
         "key",
         "version",

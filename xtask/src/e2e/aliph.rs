@@ -1,5 +1,9 @@
-//! `aliph` under writes that never pause: each replica in turn is killed and started again, then one lies. Every write
-//! that was acknowledged must be there in the end, and Chain must run again after every fault.
+//! `aliph` under writes that never pause: each replica in turn is killed and started again, then one lies, then a client
+//! sends bad MACs and panics all the time, while `redis-benchmark` writes as well. Every write that was acknowledged must
+//! be there in the end, and Chain must run again after every fault.
+//!
+//! As in the paper, k grows slowly at first (`flattened`): else the Backup after the fifth fault would have 16 times as
+//! many requests to answer as the first one.
 //!
 //! Two gateways write, for one alone is a single client to the replicas: what it sends arrives at all of them in one
 //! order, and Quorum serves it well.
@@ -23,7 +27,9 @@ const CONNECTIONS: usize = 4;
 const WINDOW: usize = 16;
 /// How long a fault lasts.
 const FAULT: Duration = Duration::from_millis(1_000);
-/// How long it may take until Chain runs again: the Backups in between grow with every fault.
+/// Writes of `redis-benchmark`, which begins with the attack and ends some time after it.
+const BENCHMARK_WRITES: usize = 20_000;
+/// How long it may take until Chain runs again, on a machine that does other things as well. We want 1 s.
 const CHAIN_MAX: Duration = Duration::from_secs(20);
 /// How long a write, or reading all back, may take.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
@@ -33,7 +39,10 @@ const MEASURED: Duration = Duration::from_millis(1_000);
 /// The whole story.
 pub(crate) fn run(binary: &Path) -> Result<String> {
     let scratch = Scratch::new("aliph")?;
-    let mut cluster = Cluster::start(LOG, binary, scratch.path(), "aliph")?;
+    let flags = ["--protocol", "aliph", "--backup-quota", "flattened"];
+    let mut cluster = Cluster::prepare(LOG, binary, scratch.path(), &flags)?;
+    let attacker = cluster.admit("attacker")?;
+    cluster.start_all()?;
     let (_gateway, second) = cluster.second_gateway()?;
     let gateways = [cluster.redis, second];
     let writers = Writers::default();
@@ -41,7 +50,7 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
         let writers = &writers;
         let start = |number| scope.spawn(move || writers.write(gateways[number % 2], number));
         let threads: Vec<_> = (0..2 * CONNECTIONS).map(start).collect();
-        let story = tell(&mut cluster, writers);
+        let story = tell(&mut cluster, writers, &attacker);
         writers.stop.store(true, Ordering::Relaxed);
         (story, threads.into_iter().map(join).collect::<Result<Vec<u64>>>())
     });
@@ -59,7 +68,7 @@ fn join(thread: ScopedJoinHandle<'_, Result<u64>>) -> Result<u64> {
 }
 
 /// All faults, one after the other. Returns what happened in words.
-fn tell(cluster: &mut Cluster, writers: &Writers) -> Result<String> {
+fn tell(cluster: &mut Cluster, writers: &Writers, attacker: &Path) -> Result<String> {
     wait_for_chain(cluster)?;
     let before = writers.rate();
     let mut back = Vec::new();
@@ -73,13 +82,21 @@ fn tell(cluster: &mut Cluster, writers: &Writers) -> Result<String> {
     thread::sleep(FAULT);
     cluster.tell_replica(3, "honest")?;
     back.push(wait_for_chain(cluster)?);
+    let benchmark = thread::scope(|scope| {
+        let redis = cluster.redis;
+        let benchmark = scope.spawn(move || redis.benchmark(BENCHMARK_WRITES));
+        cluster.attack(attacker, FAULT.as_secs())?;
+        back.push(wait_for_chain(cluster)?);
+        benchmark.join().map_err(|_| Failure::new("the thread of redis-benchmark panicked"))?
+    })?;
     let after = writers.rate();
     ensure(after > 0.0, || "nothing is acknowledged on Chain".into())?;
     let switches = cluster.report(0)["switches"].as_u64().unwrap_or(0);
     let back: Vec<_> = back.iter().map(|time| format!("{:.1}", time.as_secs_f64())).collect();
     let back = back.join(", ");
     Ok(format!(
-        "{before:.0}/s before the faults, {after:.0}/s after; Chain again {back} s after each; {switches} switches"
+        "{before:.0}/s before the faults, {after:.0}/s after; Chain again {back} s after each, the last of which was a \
+         client's attack under redis-benchmark ({benchmark:.0}/s); {switches} switches"
     ))
 }
 

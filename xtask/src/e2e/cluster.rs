@@ -11,6 +11,7 @@ use super::{Scratch, free_ports};
 use crate::failure::{Failure, Result, ensure};
 use crate::process::{self, wait_until};
 use serde_json::Value;
+use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -41,7 +42,8 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     let scratch = Scratch::new("cluster")?;
     let pairs = words::pairs(KEYS)?;
     let (first, second) = pairs.split_at(KEYS / 2);
-    let mut cluster = Cluster::start(LOG, binary, scratch.path(), "pbft")?;
+    let mut cluster = Cluster::prepare(LOG, binary, scratch.path(), &["--protocol", "pbft"])?;
+    cluster.start_all()?;
     let start = Instant::now();
 
     let load = cluster.redis.load(first, scratch.path())?;
@@ -87,25 +89,41 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    pub(super) fn start(log: &'static str, binary: &Path, scratch: &Path, protocol: &str) -> Result<Self> {
+    /// Its files, with these flags of `bezant testnet`, and nothing that runs.
+    pub(super) fn prepare(log: &'static str, binary: &Path, scratch: &Path, flags: &[&str]) -> Result<Self> {
         let base_port = free_ports(PORTS)?;
         let folder = scratch.join("testnet");
         let replicas = (0..REPLICAS).map(|_| None).collect();
         let redis = Redis { port: base_port + PORTS - 1 };
-        let mut cluster = Self { log, binary: binary.into(), folder, base_port, replicas, gateway: None, redis };
+        let cluster = Self { log, binary: binary.into(), folder, base_port, replicas, gateway: None, redis };
         let mut testnet = cluster.bezant("testnet");
-        testnet.arg("--dir").arg(&cluster.folder).args(["--protocol", protocol]);
+        testnet.arg("--dir").arg(&cluster.folder).args(flags);
         testnet.args(["--replicas", &REPLICAS.to_string(), "--base-port", &base_port.to_string()]);
         process::logged(log, START_MAX, &mut testnet)?;
-        cluster.start_all()?;
         Ok(cluster)
+    }
+
+    /// Admits one more client, before anything runs. Returns its secret key's file.
+    pub(super) fn admit(&self, name: &str) -> Result<PathBuf> {
+        let key = self.folder.join(format!("{name}.key"));
+        let public = process::output_of(self.bezant("key").arg("generate").arg(&key))?;
+        let mut file = OpenOptions::new().append(true).open(self.folder.join("cluster.toml"))?;
+        writeln!(file, "\n[[identity]]\nid = 1\nname = \"{name}\"\npublic_key = \"{}\"", public.trim())?;
+        Ok(key)
+    }
+
+    /// Lets a client misbehave for some seconds, and says what it did.
+    pub(super) fn attack(&self, key: &Path, seconds: u64) -> Result<String> {
+        let mut attack = self.bezant("attack");
+        attack.arg("--cluster").arg(self.folder.join("cluster.toml")).arg("--key").arg(key);
+        process::output_of(attack.args(["--seconds", &seconds.to_string()]))
     }
 
     fn bezant(&self, sub_command: &str) -> Command {
         process::program(&self.binary.to_string_lossy(), &[sub_command])
     }
 
-    fn start_all(&mut self) -> Result {
+    pub(super) fn start_all(&mut self) -> Result {
         for id in 0..REPLICAS {
             self.start_replica(id)?;
         }

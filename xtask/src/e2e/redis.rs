@@ -58,6 +58,16 @@ impl Redis {
         Ok(Load { child: command.spawn()?, report, count: pairs.len() })
     }
 
+    /// Runs `redis-benchmark` with so many SETs, and returns how many it did in a second. It fails if one is refused.
+    pub(super) fn benchmark(self, writes: usize) -> Result<f64> {
+        let (port, writes) = (self.port.to_string(), writes.to_string());
+        let arguments =
+            ["-h", "127.0.0.1", "-p", &port, "-t", "set", "-n", &writes, "-r", "1000", "-c", "8", "-P", "8"];
+        let report = process::output_of(process::program("redis-benchmark", &arguments).arg("--csv"))?;
+        let rate = report.lines().find_map(|line| line.strip_prefix("\"SET\",\"")?.split('"').next()?.parse().ok());
+        rate.ok_or_else(|| Failure::new(format!("redis-benchmark says no rate: {report}")))
+    }
+
     /// Reads the values of all keys with MGET, in order; empty where there is none.
     pub(super) fn read(self, pairs: &[Pair], folder: &Path, limit: Duration) -> Result<Vec<String>> {
         let mut text = String::new();

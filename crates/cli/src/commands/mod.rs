@@ -1,5 +1,6 @@
 //! One file, or folder, per sub-command.
 
+pub(crate) mod attack;
 pub(crate) mod bench;
 pub(crate) mod config;
 pub(crate) mod demo;
