@@ -1,6 +1,6 @@
-//! `aliph` under writes that never pause: each replica in turn is killed and started again, then one lies, then a client
-//! sends bad MACs and panics all the time, while `redis-benchmark` writes as well. Every write that was acknowledged must
-//! be there in the end, and Chain must run again after every fault.
+//! `aliph` under writes that never pause: each replica in turn is killed and started again, then one lies, then a
+//! client sends bad MACs and panics all the time, while `redis-benchmark` writes as well. Every write that was
+//! acknowledged must be there in the end, and Chain must run again after every fault.
 //!
 //! As in the paper, k grows slowly at first (`flattened`): else the Backup after the fifth fault would have 16 times as
 //! many requests to answer as the first one.

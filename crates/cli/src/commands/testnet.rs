@@ -44,7 +44,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t)]
     backup_quota: QuotaName,
     /// The fewest requests that it answers
-    #[arg(long, value_name = "REQUESTS", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    #[arg(long, value_name = "REQUESTS", default_value_t = 256)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     backup_requests: u64,
     /// How clients prove who they are
     #[arg(long, value_enum, default_value_t)]
