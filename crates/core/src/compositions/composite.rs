@@ -1,6 +1,7 @@
 //! A schedule of instances, of which one runs: steps S1 to S5 of [`crate::switching`].
 
 use super::early::Early;
+use super::recovery::{resume_backup, tells_its_opening};
 use super::{Part, Protocol, Unreplicated};
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::{Checkpoint, genesis};
@@ -111,9 +112,10 @@ impl<S: Service> Composite<S> {
         let (instance, protocol) = (InstanceId(1), cluster.protocol);
         let root = estate.newest_version().root();
         let ledger = Ledger::new(estate);
-        let several = protocol.schedule().is_some();
         let (protocol, instance, running) = match protocol {
-            _ if several && restored.is_some() => Self::before_replay(protocol, ledger),
+            _ if restored.as_ref().is_some_and(|at| tells_its_opening(cluster, at)) => {
+                Self::before_replay(protocol, ledger)
+            }
             Protocol::Unreplicated => {
                 (protocol, instance, Running::Unreplicated(Box::new(Unreplicated::open(instance, ledger))))
             }
@@ -123,7 +125,13 @@ impl<S: Service> Composite<S> {
                 order.restored(stable.clone());
                 (protocol, instance, Running::Backup(Box::new(Backup::open(instance, order, ledger, stable))))
             }
-            _ => (protocol, instance, Self::instance(cluster, me, instance, ledger, !lost_log)),
+            _ => {
+                let mut running = Self::instance(cluster, me, instance, ledger, !lost_log);
+                if let (Running::Backup(backup), Some(certificate)) = (&mut running, restored) {
+                    resume_backup(backup, certificate);
+                }
+                (protocol, instance, running)
+            }
         };
         Self {
             protocol,
@@ -173,7 +181,7 @@ impl<S: Service> Composite<S> {
                 if instance.0 > 1 {
                     order = order.awaiting_init();
                 }
-                Running::Backup(Box::new(Backup::open_limited(cluster, instance, order, ledger)))
+                Running::Backup(Box::new(Backup::open_limited(instance, order, ledger)))
             }
         }
     }

@@ -11,9 +11,11 @@ use super::composite::{Composite, Running};
 use super::{Amnesia, Part, Protocol};
 use crate::auth::Certificate;
 use crate::checkpoint::{Checkpoint, Snapshot, Tree};
-use crate::cluster::{InstanceId, Sequence};
+use crate::cluster::{Cluster, InstanceId, Sequence};
 use crate::digest::Digest;
 use crate::history::{Log, LogEntry};
+use crate::protocols::backup::Backup;
+use crate::protocols::pbft::Pbft;
 use crate::protocols::quorum::Quorum;
 use crate::protocols::speculative::Speculation;
 use crate::replica::{InstanceRecord, LogRecord, SnapshotRecord};
@@ -81,10 +83,14 @@ impl<S: Service> Composite<S> {
     /// The log is a new one. It says so before anything else, but the first instance is open by then.
     fn replay_abstention(&mut self, s: &mut Surroundings<'_, S>, until: InstanceId) {
         let news = s.amnesia.replace(Amnesia::until(until)).is_none();
-        if news && self.instance == FIRST {
-            let ledger = self.halt_running();
-            self.set_running(Self::instance(s.cluster, s.me, FIRST, ledger, false));
+        if !news || self.instance != FIRST {
+            return;
         }
+        if let Running::Backup(backup) = self.running_mut() {
+            return backup.order_mut().lose_log();
+        }
+        let ledger = self.halt_running();
+        self.set_running(Running::Silent(Box::new(ledger)));
     }
 
     /// A log that has grown long begins again at the anchor of a speculative instance.
@@ -140,10 +146,7 @@ impl<S: Service> Composite<S> {
             if let Running::Backup(backup) = &mut running {
                 backup.begin_with(self.proof.clone());
                 if let Some(certificate) = restored {
-                    if certificate.value.sequence > Sequence(0) {
-                        backup.order_mut().restored(certificate.clone());
-                    }
-                    backup.resume_at(certificate.clone());
+                    resume_backup(backup, certificate.clone());
                 }
             }
             return self.set_running(running);
@@ -169,6 +172,21 @@ impl<S: Service> Composite<S> {
             }
         });
     }
+}
+
+/// Whether a log that begins with this snapshot says first which instance it is of. The first of all needs no proof,
+/// but a log begins again in it with the entries above an anchor, unless it is a Backup.
+pub(super) fn tells_its_opening(cluster: &Cluster, at: &Certificate<Checkpoint>) -> bool {
+    let Some(schedule) = cluster.protocol.schedule() else { return false };
+    at.value.instance != FIRST || schedule.part(FIRST) != Part::Backup
+}
+
+/// A Backup over a state of its own.
+pub(super) fn resume_backup<S: Service>(backup: &mut Backup<Pbft, S>, certificate: Certificate<Checkpoint>) {
+    if certificate.value.sequence > Sequence(0) {
+        backup.order_mut().restored(certificate.clone());
+    }
+    backup.resume_at(certificate);
 }
 
 /// A state that no certificate of 2f+1 names: what follows in the log says why it may be taken.

@@ -108,7 +108,7 @@ impl Checks {
     pub fn new(cluster: &Cluster, correct: usize) -> Self {
         let checks: Vec<Box<dyn Check>> = vec![
             Box::new(Agreement::default()),
-            Box::new(Validity::default()),
+            Box::new(Validity::new(cluster)),
             Box::new(Contradiction::default()),
             Box::new(Inheritance::default()),
             Box::new(Roots::default()),

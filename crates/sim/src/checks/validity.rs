@@ -6,7 +6,7 @@
 //! the batches, and so knows what every history must be.
 
 use super::{Check, Event};
-use bezant_core::cluster::{ClientId, InstanceId, Sequence, Timestamp};
+use bezant_core::cluster::{ClientId, Cluster, InstanceId, Sequence, Timestamp};
 use bezant_core::digest::Digest;
 use bezant_core::protocols::batch::{Batch, Entry};
 use bezant_core::replica::Notice;
@@ -23,6 +23,8 @@ struct Ordered {
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Validity {
+    /// Whether an instance that orders batches may end in the middle of one.
+    may_end: bool,
     issued: BTreeMap<Digest, (ClientId, Timestamp)>,
     /// The digests of the requests in each batch that was ever seen.
     batches: BTreeMap<Digest, Vec<(ClientId, Digest)>>,
@@ -32,6 +34,11 @@ pub struct Validity {
 }
 
 impl Validity {
+    /// Of a cluster.
+    pub fn new(cluster: &Cluster) -> Self {
+        Self { may_end: cluster.protocol.schedule().is_some(), ..Self::default() }
+    }
+
     fn issued(&self, request: Digest) -> Result<(ClientId, Timestamp), String> {
         self.issued
             .get(&request)
@@ -71,7 +78,7 @@ impl Validity {
                 return Err(format!("the batch {digest:?} was never proposed by anybody"));
             };
             for (client, request) in requests {
-                if client.identity == bezant_core::message::SYSTEM || (instance.0 > 1 && history == until) {
+                if client.identity == bezant_core::message::SYSTEM || (self.may_end && history == until) {
                     continue;
                 }
                 let (client, timestamp) = self.issued(request)?;

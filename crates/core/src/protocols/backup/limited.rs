@@ -31,19 +31,15 @@ use alloc::vec::Vec;
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// An instance of several. The first of all begins with the ledger as it is, any other waits for INIT.
-    pub fn open_limited(cluster: &Cluster, instance: InstanceId, order: O, ledger: Ledger<S>) -> Self {
+    pub fn open_limited(instance: InstanceId, order: O, ledger: Ledger<S>) -> Self {
         let mut backup = Self::open(instance, order, ledger, genesis(instance, Digest::ZERO));
         backup.limited = true;
-        if instance.0 > 1 {
-            backup.init = Init::Waiting;
-        } else {
-            backup.begin(cluster, false);
-        }
+        backup.init = Init::Waiting;
         backup
     }
 
     /// What the state holds is the init history.
-    fn begin(&mut self, cluster: &Cluster, low_load: bool) {
+    pub(super) fn begin(&mut self, cluster: &Cluster, low_load: bool) {
         let before = cluster.protocol.schedule().map_or(0, |schedule| schedule.backups_before(self.instance));
         let quota = cluster.quota.requests(before, low_load);
         let estate = &mut self.ledger.estate;

@@ -157,6 +157,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// The first input.
     pub fn start(&mut self, s: &mut Surroundings<'_, S>) {
+        if self.proof.is_none() && matches!(self.init, Init::Waiting) {
+            self.begin(s.cluster, false);
+        }
         self.promised = self.order.promised();
         self.drive(s, O::start);
         if matches!(self.init, Init::Waiting) {

@@ -24,6 +24,11 @@ impl Pbft {
         self.stable = certificate;
     }
 
+    /// The log is a new one, as [`Pbft::new`] may be told before.
+    pub(crate) fn lose_log(&mut self) {
+        self.abstention.get_or_insert_default();
+    }
+
     /// Replays one record, oldest first. Nothing is executed meanwhile: `committed` stays at the snapshot.
     pub(crate) fn replay(&mut self, cluster: &Cluster, me: ReplicaId, record: PbftRecord) {
         match record {
