@@ -2,8 +2,12 @@
 
 use super::conformance::{protocols, trouble};
 use super::run::Run;
-use crate::cluster::InstanceId;
+use crate::cluster::{ClientAuth, Cluster, InstanceId, Limits};
+use crate::compositions::{Part, Protocol, Quota, Schedule};
+use crate::protocols::pbft::PbftRecord;
 use crate::replica::{InstanceRecord, LogRecord};
+use crate::services::Counter;
+use crate::testing::net::{Net, cluster, done};
 use alloc::collections::BTreeSet;
 
 /// Orders hold, everything is served, and who has reported reports the same for ever: across restarts, from logs that
@@ -29,4 +33,32 @@ fn who_restarts_from_a_short_log_has_forgotten_nothing() {
         }
     }
     assert_eq!(begun, BTreeSet::from([(false, false), (true, true)]), "the first instance, and later ones");
+}
+
+/// A Backup that is the first instance of all has no proof to begin its log with: the snapshot says which it is.
+#[test]
+fn a_first_backup_is_recovered_from_its_own_snapshot_by_itself() {
+    let limits = Limits { checkpoint_interval: 4, log_bytes_per_snapshot: 600, ..Limits::default() };
+    let protocol = Protocol::Schedule(Schedule::new(&[Part::Backup, Part::Quorum]).unwrap());
+    let cluster = Cluster { quota: Quota::Fixed(20), protocol, ..cluster(4, ClientAuth::Hybrid, limits) };
+    let mut net = Net::of(cluster, 1, |_| Counter::default());
+    for value in 1..=10 {
+        assert_eq!(net.add(1), done(value));
+    }
+    net.pass(1_000_000);
+    let before = net.hosts[0].replica.report();
+    let is_first = |record: &LogRecord| match &record.record {
+        InstanceRecord::Pbft(PbftRecord::Committed(at)) => at.sequence.0 == 1,
+        _ => false,
+    };
+    assert!(!net.hosts[0].log.iter().any(is_first), "the log has begun again");
+    net.lose(|_| true);
+    net.restart(0, false);
+    let after = net.hosts[0].replica.report();
+    assert_eq!((after.instance, after.executed, after.history), (before.instance, before.executed, before.history));
+    net.heal();
+    for value in 11..=22 {
+        net.add(1).unwrap_or_else(|| panic!("{value}"));
+    }
+    assert!(net.hosts[0].replica.report().instance > InstanceId(1), "and ends after k requests, as all do");
 }
