@@ -13,7 +13,8 @@
 //! And after every message, of every correct replica:
 //!
 //! * Within an instance that has begun, its history only grows (A1); nothing is in it twice (A4), nor before it was
-//!   invoked (A10); the state is that history executed (A3). It never goes back to an earlier instance (A7).
+//!   invoked (A10); the state is that history executed (A3). It never goes back from there to an earlier
+//!   instance (A7).
 
 use crate::client::Completion;
 use crate::cluster::{ClientAuth, Cluster, InstanceId, Limits, ReplicaId};
