@@ -12,7 +12,9 @@
 //!
 //! Then everybody stops, and whatever 2f+1 reports of Chain are put together, with any lie, the history that they prove
 //! has all that committed in either instance. Messages arrive in rounds; their interleavings are the simulator's.
-//! That makes 3,579 cases for each of the liar's two places, 411,671 messages, and 12.5 s of processor time in all.
+//! That makes 2,778 cases for each of the liar's two places, 345,197 messages, and 10 s of processor time in all. The
+//! mutants s1-chain-binds-history, s1-inherited-is-answered-when-shared, s5-service-is-rolled-back and
+//! abort-history-is-longest do not survive it.
 //! The two clients are alike, so that one of two mirror images is left out; so is what a liar does in a chain that
 //! breaks before it comes to it.
 
@@ -140,12 +142,12 @@ fn settle(run: &mut Run, liar: u8, conduct: Conduct) {
 }
 
 /// Everybody stops in Chain, and whatever is made of the reports has what committed.
-fn check_chain(run: &Run, liar: u8) {
-    let mut correct = run.clone().stop(CHAIN);
+fn check_chain(mut run: Run, liar: u8) {
+    let mut correct = run.stop(CHAIN);
     correct.remove(&liar);
     // Nobody here looks at the signatures of these.
     let lies: Vec<_> = correct.values().map(|report| Signed { signer: ReplicaId(liar), ..report.clone() }).collect();
-    provable(run, &correct, &lies);
+    provable(&run, &correct, &lies);
     run.check();
 }
 
@@ -160,9 +162,10 @@ struct Tally {
 
 /// All cases in which these are the logs of the correct replicas.
 fn explore_from(liar: u8, logs: [usize; 3], lies: &[Report], tally: &mut Tally) {
+    let at = usize::from(liar);
     let mut all = logs.to_vec();
     // In Quorum the liar answers like the first correct replica, which is what a commit needs.
-    all.insert(liar.into(), logs[0]);
+    all.insert(at, logs[0]);
     let run = quorum(all.try_into().unwrap());
     let mut correct = run.clone().stop(QUORUM);
     correct.remove(&liar);
@@ -180,17 +183,17 @@ fn explore_from(liar: u8, logs: [usize; 3], lies: &[Report], tally: &mut Tally) 
                 Conduct::Proper => true,
                 // A chain that would break anyway breaks no further.
                 Conduct::Silent => begin.iter().all(|history| *history == begin[0]),
-                // It needs the batch that it forges.
-                Conduct::Forging => begin[liar as usize] == begin[liar as usize - 1],
+                // It needs the batch that it forges, and is honest if its successor has the same history.
+                Conduct::Forging => begin[at] == begin[at - 1] && begin[at] != begin[at + 1],
             };
             if !matters {
                 continue;
             }
             let run = chain(begun.clone(), liar, conduct);
-            check_chain(&run, liar);
             tally.cases += 1;
             tally.messages += run.net.sent.len();
             tally.in_chain += run.commits.iter().filter(|commit| commit.instance == CHAIN).count();
+            check_chain(run, liar);
         }
     }
 }
