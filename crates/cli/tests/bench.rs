@@ -127,12 +127,28 @@ fn bursts_send_exactly_their_requests() {
 }
 
 #[test]
+fn a_switch_takes_some_time_whatever_is_missing() {
+    let (scratch, outcome) = compare(&["--figure", "figure-5", "--protocols", "aliph,quorum:k=1", "--rounds", "1"]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let csv = read(&scratch, "figure-5.csv");
+    let rows: Vec<Vec<&str>> = csv.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 2 * 2 * 6, "{csv}");
+    for row in &rows {
+        let [told, all] = [4, 5].map(|column: usize| row[column].parse::<u64>().unwrap());
+        assert!(told > 0 && told <= all, "{csv}");
+    }
+    assert_eq!(rows.iter().filter(|row| row[1..4] == ["quorum:k=1", "250", "30"]).count(), 1, "{csv}");
+}
+
+#[test]
 fn what_cannot_be_compared_is_an_error_of_usage() {
     for (arguments, said) in [
         (["--figure", "figure-99", "--rounds", "1"], "figure-99"),
         (["--figure", "table-2", "--clients", "3"], "cannot be used with"),
         (["--figure", "figure-14", "--protocols", "pbft,unreplicated"], "no replica that could be down"),
         (["--protocols", "pbft,pbft", "--rounds", "1"], "there twice"),
+        (["--figure", "figure-5", "--protocols", "pbft"], "from Quorum"),
+        (["--protocols", "pbft,[quorum, chain]", "--rounds", "1"], "needs a backup(pbft)"),
         (["--seconds", "0", "--rounds", "1"], "0.001"),
     ] {
         let outcome = run(bezant(&["bench", "compare"]).args(arguments), "");
