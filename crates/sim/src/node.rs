@@ -312,8 +312,6 @@ impl Node {
             Effect::CancelTimer(timer) => {
                 self.timers.remove(&timer);
             }
-            // It may survive a crash that comes before anything else is said.
-            Effect::Notify(notice @ Notice::Logged { .. }) => self.noticed(stage, &notice),
             // It may rest on this replica's own vote, which a crash undoes until it is durable.
             Effect::Notify(notice) => self.when_durable(stage, Held::Notice(notice)),
         }

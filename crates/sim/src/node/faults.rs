@@ -1,6 +1,6 @@
 //! What happens to a replica's process and disk: crashes at any effect, syncs that fail, rot, old copies.
 
-use super::Node;
+use super::{Held, Node};
 use crate::schedule::{Outage, Ruin};
 use crate::stage::{Happening, Stage};
 
@@ -54,7 +54,7 @@ impl Node {
         });
         self.disk.crash(&mut self.rng);
         match outage.ruin {
-            Ruin::Nothing => {}
+            Ruin::Nothing => self.tell_what_survived(stage),
             Ruin::Lost => self.lose_disk(stage),
             Ruin::PutBack => {
                 self.disk.put_back();
@@ -69,6 +69,18 @@ impl Node {
         self.pass_planned = false;
         if let Some(down) = outage.down {
             stage.plan(stage.now + down, Happening::Restart(self.process));
+        }
+    }
+
+    /// What rests on records that a crash left on the disk, although nobody was told that they are there: the replica
+    /// will find them again, and say nothing of it.
+    fn tell_what_survived(&mut self, stage: &mut Stage) {
+        for (mark, held) in std::mem::take(&mut self.held) {
+            if let Held::Notice(notice) = held
+                && mark <= self.disk.durable()
+            {
+                self.noticed(stage, &notice);
+            }
         }
     }
 }
