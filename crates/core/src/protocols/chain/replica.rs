@@ -2,18 +2,17 @@
 
 use super::message::{ChainMessage, ChainReply, ReplyStatement, results_digest};
 use super::topology::Topology;
-use crate::auth::{Authenticator, Signed};
+use crate::auth::Authenticator;
 use crate::cluster::{InstanceId, ReplicaId};
 use crate::digest::Digest;
 use crate::machine::{Destination, Duration, Principal};
 use crate::message::{Message, Outcome, Request};
-use crate::protocols::speculative::{Queue, Response, Speculation, Standing};
+use crate::protocols::speculative::{Queue, Response, Speculation, Standing, stops_as_its_speculation};
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::Service;
-use crate::switching::{AbortReport, Abortable, Ledger, Surroundings};
+use crate::switching::{Abortable, Ledger, Surroundings};
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// CHAIN messages ahead of the log that are kept.
@@ -431,19 +430,5 @@ impl<S: Service> Abortable<S> for Chain<S> {
         Self::pass_end(self, s);
     }
 
-    fn stop(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str, low_load: bool) {
-        self.base.stop(s, reason, low_load);
-    }
-
-    fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
-        self.base.report()
-    }
-
-    fn ledger(&self) -> &Ledger<S> {
-        &self.base.ledger
-    }
-
-    fn halt(self) -> Ledger<S> {
-        self.base.halt()
-    }
+    stops_as_its_speculation!();
 }

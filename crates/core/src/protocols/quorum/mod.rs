@@ -40,16 +40,14 @@
 
 pub(crate) mod crowd;
 
-use crate::auth::Signed;
 use crate::cluster::InstanceId;
 use crate::machine::{Instant, Principal};
 use crate::message::{Message, Request};
-use crate::protocols::speculative::{Speculation, Standing};
+use crate::protocols::speculative::{Speculation, Standing, stops_as_its_speculation};
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
-use crate::switching::{AbortReport, Abortable, Ledger, Surroundings};
-use alloc::sync::Arc;
+use crate::switching::{Abortable, Ledger, Surroundings};
 use crowd::Crowd;
 
 /// See the [module](self).
@@ -120,19 +118,5 @@ impl<S: Service> Abortable<S> for Quorum<S> {
 
     fn pass_end(&mut self, _s: &mut Surroundings<'_, S>) {}
 
-    fn stop(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str, low_load: bool) {
-        self.base.stop(s, reason, low_load);
-    }
-
-    fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
-        self.base.report()
-    }
-
-    fn ledger(&self) -> &Ledger<S> {
-        &self.base.ledger
-    }
-
-    fn halt(self) -> Ledger<S> {
-        self.base.halt()
-    }
+    stops_as_its_speculation!();
 }

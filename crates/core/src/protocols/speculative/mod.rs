@@ -41,6 +41,28 @@ use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+/// The methods of [`crate::switching::Abortable`] that Quorum, ZLight and Chain leave to their `base`.
+macro_rules! stops_as_its_speculation {
+    () => {
+        fn stop(&mut self, s: &mut $crate::switching::Surroundings<'_, S>, reason: &'static str, low_load: bool) {
+            self.base.stop(s, reason, low_load);
+        }
+
+        fn report(&self) -> Option<&alloc::sync::Arc<$crate::auth::Signed<$crate::switching::AbortReport>>> {
+            self.base.report()
+        }
+
+        fn ledger(&self) -> &$crate::switching::Ledger<S> {
+            &self.base.ledger
+        }
+
+        fn halt(self) -> $crate::switching::Ledger<S> {
+            self.base.halt()
+        }
+    };
+}
+pub(crate) use stops_as_its_speculation;
+
 /// What the history says about a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {

@@ -31,18 +31,16 @@
 //! With batches of b: at the primary 2 + 3f/b MACs per request, at a backup 2 + 1/b, at the client 2n; 6f + 2 messages
 //! for b = 1; three delays.
 
-use crate::auth::Signed;
 use crate::cluster::{InstanceId, ReplicaId};
 use crate::machine::{Destination, Principal};
 use crate::message::{Message, Request, Vouched};
-use crate::protocols::speculative::{Queue, Speculation, Standing};
+use crate::protocols::speculative::{Queue, Speculation, Standing, stops_as_its_speculation};
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
-use crate::switching::{AbortReport, Abortable, Ledger, Surroundings};
+use crate::switching::{Abortable, Ledger, Surroundings};
 use crate::wire::{Reader, Wire, WireError, encode_list};
 use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// ORDERs ahead of the log that are kept.
@@ -210,19 +208,5 @@ impl<S: Service> Abortable<S> for ZLight<S> {
         Self::pass_end(self, s);
     }
 
-    fn stop(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str, low_load: bool) {
-        self.base.stop(s, reason, low_load);
-    }
-
-    fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
-        self.base.report()
-    }
-
-    fn ledger(&self) -> &Ledger<S> {
-        &self.base.ledger
-    }
-
-    fn halt(self) -> Ledger<S> {
-        self.base.halt()
-    }
+    stops_as_its_speculation!();
 }
