@@ -51,7 +51,9 @@ impl Behaviour for SelectiveCheckpoint {
     }
 
     fn receive(&mut self, liar: &mut Liar<'_>, incoming: &Incoming) -> bool {
+        // Two liars would echo each other for ever.
         if self.echoes
+            && !matches!(incoming.from, Principal::Replica(id) if liar.liars.contains(&id))
             && let Message::Switch(Switch { instance, message: SwitchMessage::Checkpoint(boundary) }) =
                 &*incoming.message
         {
