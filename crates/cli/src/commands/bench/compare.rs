@@ -444,8 +444,10 @@ impl<'a> Comparison<'a> {
             }
         }
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        settings += &format!("; clients on {load_threads} threads; {durability}, {channel}, {auth}");
-        settings += &format!("; all on one machine with {cores} cores");
+        if !matches!(self.experiment.kind, Kind::Switching(_)) {
+            settings += &format!("; clients on {load_threads} threads");
+        }
+        settings += &format!("; {durability}, {channel}, {auth}; all on one machine with {cores} cores");
         settings += &self.load_average.map_or(".".to_owned(), |load| format!(", its load before: {load}."));
         How { command, settings, failed: self.failed }
     }
