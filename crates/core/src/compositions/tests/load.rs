@@ -5,6 +5,8 @@ use crate::cluster::InstanceId;
 use crate::compositions::{Part, Protocol, Schedule};
 use crate::protocols::chain::replica::LOW_LOAD;
 use crate::protocols::quorum::crowd::{FEW, WINDOW, WINDOWS};
+use crate::replica::Notice;
+use core::cell::RefCell;
 
 /// These clients ask in each of so many windows, one after the other, so that they never contend.
 fn ask(run: &mut Run, clients: usize, windows: u32) {
@@ -58,4 +60,21 @@ fn many_clients_stay_in_quorum_where_nothing_better_comes_next() {
         assert_eq!(run.instances(), [1; 4], "{protocol}");
         run.check();
     }
+}
+
+#[test]
+fn whatever_a_crowd_loses_on_its_way_the_orders_hold() {
+    let mut left = 0;
+    for seed in 0..12 {
+        let mut run = Run::new(Protocol::Aliph, 4, 2 + FEW as u32, seed);
+        let random = RefCell::new(run.random.clone());
+        run.net.lose(move |_| random.borrow_mut().once_in(300));
+        ask(&mut run, 2 + FEW, 10 * WINDOWS);
+        run.net.heal();
+        run.finish();
+        run.check();
+        let stopped = |notice: &Notice| matches!(notice, Notice::Stopped { reason: "too many clients for Quorum", .. });
+        left += u32::from(run.net.noticed(0, stopped));
+    }
+    assert!(left > 0, "in no run was the crowd the reason to leave");
 }
