@@ -163,7 +163,7 @@ impl<S: Service> Chain<S> {
 
     /// C2, second half; and what was passed on is executed now.
     pub(crate) fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
-        while self.place == 0 && !self.queue.is_empty() && self.base.may_log(s) {
+        while self.place == 0 && !self.queue.is_empty() && self.base.may_log(s, 1) {
             let room = self.base.room(s);
             let mut requests = self.queue.take(&s.cluster.limits, room);
             requests.retain(|request| self.base.standing(s, request) == Standing::New);
@@ -245,9 +245,12 @@ impl<S: Service> Chain<S> {
 
     /// Takes the batches whose turn it is; also after a checkpoint has made room.
     pub(crate) fn take_early(&mut self, s: &mut Surroundings<'_, S>) {
-        while self.base.may_log(s)
-            && let Some(message) = self.early.remove(&(self.base.ledger.log.length() + 1))
-        {
+        loop {
+            let next = self.base.ledger.log.length() + 1;
+            if !self.early.get(&next).is_some_and(|message| self.base.may_log(s, message.requests.len())) {
+                return;
+            }
+            let message = self.early.remove(&next).expect("just seen");
             if let Some(objection) = self.objection(s, &message) {
                 return self.base.stop(s, objection, false);
             }

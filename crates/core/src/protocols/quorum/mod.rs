@@ -79,7 +79,7 @@ impl<S: Service> Quorum<S> {
     }
 
     fn log(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: Request) {
-        if !self.base.may_log(s) {
+        if !self.base.may_log(s, 1) {
             return s.reject(from, Rejection::Overload);
         }
         // Q4.

@@ -162,12 +162,9 @@ impl<S: Service> Speculation<S> {
         self.report.is_some()
     }
 
-    /// Whether another request may be logged now.
-    pub(crate) fn may_log(&self, s: &Surroundings<'_, S>) -> bool {
-        let log = &self.ledger.log;
-        !self.is_stopped()
-            && !self.checkpoints.is_suspended()
-            && log.length() - log.anchor().position < s.cluster.history_bound()
+    /// Whether so many requests may be logged now: all of a batch, so that the log keeps its bound.
+    pub(crate) fn may_log(&self, s: &Surroundings<'_, S>, requests: usize) -> bool {
+        !self.is_stopped() && !self.checkpoints.is_suspended() && requests as u64 <= self.room(s)
     }
 
     /// How many requests may be logged now.

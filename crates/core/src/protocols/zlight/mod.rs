@@ -121,7 +121,7 @@ impl<S: Service> ZLight<S> {
 
     /// Z2, second half.
     pub(crate) fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
-        while s.me == self.primary && !self.queue.is_empty() && self.base.may_log(s) {
+        while s.me == self.primary && !self.queue.is_empty() && self.base.may_log(s, 1) {
             let room = self.base.room(s);
             let mut requests = self.queue.take(&s.cluster.limits, room);
             requests.retain(|request| self.base.standing(s, request) == Standing::New);
@@ -162,9 +162,12 @@ impl<S: Service> ZLight<S> {
 
     /// Takes the ORDERs whose turn it is; also after a checkpoint has made room.
     pub(crate) fn take_early(&mut self, s: &mut Surroundings<'_, S>) {
-        while self.base.may_log(s)
-            && let Some(order) = self.early.remove(&(self.base.ledger.log.length() + 1))
-        {
+        loop {
+            let next = self.base.ledger.log.length() + 1;
+            if !self.early.get(&next).is_some_and(|order| self.base.may_log(s, order.requests.len())) {
+                return;
+            }
+            let order = self.early.remove(&next).expect("just seen");
             if let Some(objection) = self.objection(s, &order) {
                 return self.base.stop(s, objection, false);
             }
