@@ -250,7 +250,6 @@ impl Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::histogram::Histogram;
     use serde_json::json;
     use std::time::Duration;
 
@@ -288,14 +287,7 @@ mod tests {
             channel: "plain",
             auth: "mac",
         };
-        let measured = Measured {
-            elapsed: Duration::from_secs(1),
-            latencies: Histogram::default(),
-            client_cpu: Duration::ZERO,
-            failures: 0,
-            last_failure: None,
-            recorded: None,
-        };
+        let measured = Measured { elapsed: Duration::from_secs(1), ..Measured::default() };
         let figures = Figures::new(settings, &measured, &[], &[]);
         let text = figures.to_json();
         let names = text.split('"').skip(1).step_by(2);

@@ -234,7 +234,7 @@ pub struct Load {
 }
 
 /// What the clients saw.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Measured {
     /// How long the measurement took.
     pub elapsed: time::Duration,

@@ -2,7 +2,6 @@
 
 use super::sweep::{Measurement, Point, Results};
 use crate::figures::{Figures, Settings};
-use crate::histogram::Histogram;
 use crate::load::Measured;
 use std::time::Duration;
 
@@ -25,14 +24,7 @@ fn measurement(&(round, protocol, clients, ops_per_s): &(usize, &'static str, us
         channel: "plain",
         auth: "mac",
     };
-    let nothing = Measured {
-        elapsed: Duration::from_secs(1),
-        latencies: Histogram::default(),
-        client_cpu: Duration::ZERO,
-        failures: 0,
-        last_failure: None,
-        recorded: None,
-    };
+    let nothing = Measured { elapsed: Duration::from_secs(1), ..Measured::default() };
     let figures = Figures { ops_per_s, ..Figures::new(settings, &nothing, &[], &[]) };
     Measurement { round, protocol: protocol.to_owned(), point, figures }
 }

@@ -119,6 +119,14 @@ fn k17_two_orders_of_a_primary_do_not_both_commit() {
     run.check();
 }
 
+/// The CHAIN message that one replica has sent on to another, taken out of the network.
+fn intercepted(run: &mut Run, from: u8, to: u8) -> ChainMessage {
+    let frame = run.net.in_flight.pop().expect("it was sent on");
+    assert_eq!((frame.from, frame.to), (r(from), r(to)));
+    let Message::Chain(message) = frame.message else { panic!("{}", frame.message) };
+    message
+}
+
 /// K17 in Chain: the head makes the MACs for the next two places for different batches.
 #[test]
 fn k17_two_batches_of_a_head_break_the_chain() {
@@ -126,8 +134,7 @@ fn k17_two_batches_of_a_head_break_the_chain() {
     run.liar = Some(0);
     run.invoke(0);
     run.round();
-    let Some(frame) = run.net.in_flight.pop() else { panic!("the head has sent it on") };
-    let Message::Chain(mut message) = frame.message else { panic!("{}", frame.message) };
+    let mut message = intercepted(&mut run, 0, 1);
     let other = ChainMessage { history: Digest::of(Domain::Entry, b"another"), ..message.clone() };
     resign(&run, &mut message, 0, 2, &other);
     run.net.forge(r(0), r(1), Message::Chain(message));
@@ -180,8 +187,7 @@ fn k18_a_place_makes_up_no_request() {
     run.invoke(0);
     run.round();
     run.round();
-    let frame = run.net.in_flight.pop().unwrap();
-    let Message::Chain(mut message) = frame.message else { panic!("{}", frame.message) };
+    let mut message = intercepted(&mut run, 1, 2);
     let mut made_up = run.net.request(InstanceId(1), 1, 1, b"none");
     made_up.authentication = message.requests[0].authentication.clone();
     let entry = LogEntry::new(message.proposal.clone(), made_up.clone());
@@ -205,8 +211,7 @@ fn k18_a_spoilt_mac_of_another_stops_the_chain() {
     run.invoke(0);
     run.round();
     run.round();
-    let frame = run.net.in_flight.pop().unwrap();
-    let Message::Chain(mut message) = frame.message else { panic!("{}", frame.message) };
+    let mut message = intercepted(&mut run, 1, 2);
     let topology = Topology::new(&run.net.cluster, ReplicaId(0));
     let carried = topology.carried(1).position(|pair| pair == (0, 2)).unwrap();
     message.tags[carried] = Tag::from_bytes([0; 16]);
@@ -257,9 +262,7 @@ fn k19_wrong_results_do_not_pass_the_tail() {
     run.round();
     run.round();
     run.round();
-    let frame = run.net.in_flight.pop().unwrap();
-    let Message::Chain(mut message) = frame.message else { panic!("{}", frame.message) };
-    assert_eq!((frame.from, frame.to), (r(2), r(3)));
+    let mut message = intercepted(&mut run, 2, 3);
     message.results = Digest::of(Domain::Result, b"wrong");
     let over = message.clone();
     resign(&run, &mut message, 2, 3, &over);
