@@ -204,13 +204,13 @@ impl ClientTable {
     }
 
     /// Calls `write` with every page that changed since the last call (`None`: the page is gone).
-    pub fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Vec<u8>>)) {
+    pub fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
         for (number, bucket) in (0..).zip(&mut self.buckets).filter(|(_, bucket)| bucket.dirty) {
             let bytes = bucket.to_bytes();
             let pages = bytes.chunks(PAGE_BYTES_MAX);
             let count = pages.len();
             for (piece, page) in pages.enumerate() {
-                write(page_number(number, piece), Some(page.to_vec()));
+                write(page_number(number, piece), Some(Bytes::copy_from_slice(page)));
             }
             for piece in count..bucket.pages {
                 write(page_number(number, piece), None);
@@ -362,7 +362,7 @@ mod tests {
 
     /// Saves into the tree and gives the version.
     fn checkpoint(table: &mut ClientTable, tree: &mut Tree) -> Tree {
-        table.save(&mut |number, content| tree.set(number, content.map(Bytes::from)));
+        table.save(&mut |number, content| tree.set(number, content));
         tree.seal();
         tree.clone()
     }
@@ -451,7 +451,7 @@ mod tests {
         let mut table = ClientTable::new(8);
         table.record(client(1, 1), entry(5, 1, done("a")));
         let mut saved = Vec::new();
-        table.save(&mut |number, content| saved.push((number, content.map(Bytes::from))));
+        table.save(&mut |number, content| saved.push((number, content)));
         let [(number, Some(content))] = saved.as_slice() else { panic!("one page") };
         let load = |number, content: &[u8]| {
             ClientTable::new(8).load(&mut [(number, Some(Bytes::copy_from_slice(content)))].into_iter())

@@ -36,6 +36,8 @@ pub enum Domain {
     Key,
     /// State traces of the simulator and other internal uses.
     Trace,
+    /// What services digest for their own ends.
+    Service,
 }
 
 impl Domain {
@@ -55,6 +57,7 @@ impl Domain {
             Self::Seed => b"bezant/seed/v1..................",
             Self::Key => b"bezant/key/v1...................",
             Self::Trace => b"bezant/trace/v1.................",
+            Self::Service => b"bezant/service/v1...............",
         }
     }
 }

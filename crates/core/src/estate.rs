@@ -364,9 +364,9 @@ impl<S: Service> Estate<S> {
         let tree = &mut self.tree;
         self.service.save(&mut |number, page| {
             assert!(number < PAGES_MAX, "a service has pages below PAGES_MAX");
-            tree.set(number, page.map(Bytes::from));
+            tree.set(number, page);
         });
-        self.clients.save(&mut |number, page| tree.set(CLIENTS + number, page.map(Bytes::from)));
+        self.clients.save(&mut |number, page| tree.set(CLIENTS + number, page));
         tree.set(META, Some(Bytes::from(self.meta.to_bytes())));
         tree.seal();
     }

@@ -22,7 +22,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-extern crate alloc;
+#[doc(hidden)]
+pub extern crate alloc;
 
 pub mod auth;
 pub mod checkpoint;

@@ -75,7 +75,7 @@ pub trait Service: core::fmt::Debug {
 
     /// Calls `write` with every page that changed since the last call (`None`: the page is gone). The order does
     /// not matter; a page that is written must be given in full.
-    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Vec<u8>>));
+    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>));
 
     /// Takes back pages, after a rollback or a transfer: each named page now has this content (`None`: gone), the
     /// others stay as they were last saved.

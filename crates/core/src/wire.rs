@@ -306,7 +306,7 @@ impl<A: Wire, B: Wire> Wire for (A, B) {
 macro_rules! wire_struct {
     ($name:ident { $($field:ident),* $(,)? }) => {
         impl $crate::wire::Wire for $name {
-            fn encode(&self, out: &mut alloc::vec::Vec<u8>) {
+            fn encode(&self, out: &mut $crate::alloc::vec::Vec<u8>) {
                 $( $crate::wire::Wire::encode(&self.$field, out); )*
             }
             fn decode(reader: &mut $crate::wire::Reader) -> Result<Self, $crate::wire::WireError> {
@@ -322,7 +322,7 @@ macro_rules! wire_struct {
 macro_rules! wire_enum {
     ($name:ident { $($tag:literal => $variant:ident),* $(,)? }) => {
         impl $crate::wire::Wire for $name {
-            fn encode(&self, out: &mut alloc::vec::Vec<u8>) {
+            fn encode(&self, out: &mut $crate::alloc::vec::Vec<u8>) {
                 match self {
                     $( Self::$variant(value) => {
                         out.push($tag);

@@ -32,10 +32,10 @@ impl Service for Store {
         self.kv.query(operation)
     }
 
-    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Vec<u8>>)) {
+    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
         self.kv.save(write);
         if std::mem::take(&mut self.dirty) {
-            write(TIME_PAGE, Some(self.time.0.to_le_bytes().to_vec()));
+            write(TIME_PAGE, Some(Bytes::copy_from_slice(&self.time.0.to_le_bytes())));
         }
     }
 

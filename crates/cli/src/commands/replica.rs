@@ -17,6 +17,7 @@ use bezant_node::config::{ClusterConfig, Durability, NodeConfig, ServiceKind};
 use bezant_node::keys;
 use bezant_node::log::{self, OpenError};
 use bezant_node::replica::{self, MemoryLog, ReplicaHandle, ReplicaOptions};
+use bezant_sql::Database;
 use clap::ValueEnum;
 use std::io::BufRead;
 use std::net::{SocketAddr, TcpListener};
@@ -79,6 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     let can_lie = arguments.obey_input || arguments.lie.is_some();
     let start = Start { node: &node, config: &cluster, lost_log: arguments.recover_lost_log };
     let (handle, _admin) = match node.service {
+        ServiceKind::Sql => start.run(Database::new(), can_lie.then_some(lying))?,
         ServiceKind::Kv => start.run(Kv::new(), can_lie.then_some(lying))?,
         ServiceKind::Null => start.run(Null::default(), can_lie.then_some(lying))?,
         ServiceKind::Counter => start.run(Counter::default(), can_lie.then_some(lying))?,

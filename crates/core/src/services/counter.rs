@@ -1,7 +1,6 @@
 //! A counter: the smallest service that is complete. `docs/service.md` walks through it.
 
 use crate::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
-use alloc::vec::Vec;
 use bytes::Bytes;
 
 /// A number that clients add to and read. A reply is the number after the operation, `u64` little-endian; an empty
@@ -42,9 +41,9 @@ impl Service for Counter {
         if operation == Self::READ { Ok(self.reply()) } else { Err(NotReadOnly) }
     }
 
-    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Vec<u8>>)) {
+    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
         if core::mem::take(&mut self.dirty) {
-            write(0, Some(self.value.to_le_bytes().to_vec()));
+            write(0, Some(Bytes::copy_from_slice(&self.value.to_le_bytes())));
         }
     }
 
@@ -64,13 +63,14 @@ impl Service for Counter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn counts_saves_and_goes_back() {
         let (mut counter, agreed) = (Counter::default(), Agreed::default());
         assert_eq!(counter.execute(&Counter::add(2), &agreed).as_ref(), 2u64.to_le_bytes());
         let mut pages = Vec::new();
-        counter.save(&mut |number, page| pages.push((number, page.map(Bytes::from))));
+        counter.save(&mut |number, page| pages.push((number, page)));
         counter.save(&mut |_, _| panic!("nothing changed"));
         assert_eq!(counter.execute(&Counter::add(3), &agreed).as_ref(), 5u64.to_le_bytes());
         assert_eq!(counter.query(Counter::READ).as_deref(), Ok(&5u64.to_le_bytes()[..]));

@@ -2,7 +2,6 @@
 //! size of the reply that is wanted; whatever follows is ballast.
 
 use crate::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
-use alloc::vec::Vec;
 use bytes::Bytes;
 
 /// The largest reply, in bytes. Whoever asks for more gets this much.
@@ -34,9 +33,9 @@ impl Service for Null {
         Ok(reply(operation))
     }
 
-    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Vec<u8>>)) {
+    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
         if core::mem::take(&mut self.dirty) {
-            write(0, Some(self.executed.to_le_bytes().to_vec()));
+            write(0, Some(Bytes::copy_from_slice(&self.executed.to_le_bytes())));
         }
     }
 
@@ -73,7 +72,7 @@ mod tests {
         let agreed = Agreed::default();
         null.execute(b"", &agreed);
         let mut page = None;
-        null.save(&mut |number, content| page = Some((number, content.map(Bytes::from))));
+        null.save(&mut |number, content| page = Some((number, content)));
         null.save(&mut |_, _| panic!("nothing changed"));
         let saved = null.clone();
         null.execute(b"", &agreed);

@@ -36,9 +36,9 @@ impl Service for Journal {
         Err(NotReadOnly)
     }
 
-    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Vec<u8>>)) {
+    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
         if core::mem::take(&mut self.dirty) {
-            write(0, Some(self.bytes()));
+            write(0, Some(self.bytes().into()));
         }
     }
 

@@ -20,8 +20,10 @@ pub enum Durability {
 /// What is replicated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServiceKind {
-    /// Keys and values.
+    /// SQL tables, and keys and values.
     #[default]
+    Sql,
+    /// Keys and values only.
     Kv,
     /// Requests and replies of chosen sizes, no state.
     Null,
@@ -96,7 +98,8 @@ impl NodeConfig {
             key: path("key", "key"),
             directory: path("directory", "."),
             durability: [Durability::Sync, Durability::Memory][place("durability", DURABILITIES)],
-            service: [ServiceKind::Kv, ServiceKind::Null, ServiceKind::Counter][place("service", SERVICES)],
+            service: [ServiceKind::Sql, ServiceKind::Kv, ServiceKind::Null, ServiceKind::Counter]
+                [place("service", SERVICES)],
             log_level: top.text("log_level").unwrap_or("info").to_owned(),
             log_format: [LogFormat::Auto, LogFormat::Text, LogFormat::Json][place("log_format", LOG_FORMATS)],
             listen_peers: listen("listen_peers"),

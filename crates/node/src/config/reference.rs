@@ -211,7 +211,7 @@ pub(super) const QUOTAS: &[&str] = &["exponential", "fixed", "flattened"];
 pub(super) const CLIENT_AUTHS: &[&str] = &["mac", "hybrid", "signature"];
 pub(super) const CHANNELS: &[&str] = &["tls", "plain"];
 pub(super) const DURABILITIES: &[&str] = &["sync", "memory"];
-pub(super) const SERVICES: &[&str] = &["kv", "null", "counter"];
+pub(super) const SERVICES: &[&str] = &["sql", "kv", "null", "counter"];
 pub(super) const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
 pub(super) const LOG_FORMATS: &[&str] = &["auto", "text", "json"];
 
@@ -267,9 +267,9 @@ const NODE: &[Row] = &[
     ("durability", Kind::Choice(DURABILITIES), Some("\"sync\""),
         "\"sync\": whatever the replica says was on the disk before. \"memory\": nothing survives the process, so that \
          a restarted replica counts as faulty; for benchmarks."),
-    ("service", Kind::Choice(SERVICES), Some("\"kv\""),
-        "What is replicated: a key-value store, an empty service for benchmarks, or the example of the documentation. \
-         The same at every replica."),
+    ("service", Kind::Choice(SERVICES), Some("\"sql\""),
+        "What is replicated: SQL tables with a key-value store beside them, the key-value store alone, an empty \
+         service for benchmarks, or the example of the documentation. The same at every replica."),
     ("log_level", Kind::Choice(LOG_LEVELS), Some("\"info\""), "The least important messages that are shown."),
     ("log_format", Kind::Choice(LOG_FORMATS), Some("\"auto\""),
         "How messages are shown: for people, for machines, or as fits: text on a terminal, JSON otherwise."),

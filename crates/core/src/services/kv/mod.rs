@@ -276,10 +276,10 @@ impl Service for Kv {
         Ok(result.to_bytes().into())
     }
 
-    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Vec<u8>>)) {
+    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
         for (number, bucket) in (0..).zip(&mut self.buckets) {
             if core::mem::take(&mut bucket.dirty) {
-                write(number, bucket.page());
+                write(number, bucket.page().map(Bytes::from));
             }
         }
     }

@@ -32,7 +32,7 @@ fn get(key: &str) -> KvOperation {
 
 /// Saves into the tree and gives the version.
 fn checkpoint(kv: &mut Kv, tree: &mut Tree) -> Tree {
-    kv.save(&mut |number, content| tree.set(number, content.map(Bytes::from)));
+    kv.save(&mut |number, content| tree.set(number, content));
     tree.seal();
     tree.clone()
 }
@@ -266,7 +266,7 @@ fn pages_that_nobody_saved_are_refused() {
     let mut kv = Kv::new();
     execute(&mut kv, &set("key", "value"));
     let mut saved = Vec::new();
-    kv.save(&mut |number, content| saved.push((number, content.map(Bytes::from))));
+    kv.save(&mut |number, content| saved.push((number, content)));
     let [(number, Some(page))] = saved.as_slice() else { panic!("one page") };
     let load = |number, page: Option<Bytes>| Kv::new().load(&mut [(number, page)].into_iter());
     assert_eq!(load(*number, Some(page.clone())), Ok(()));

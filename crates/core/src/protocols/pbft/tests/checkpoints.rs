@@ -12,7 +12,6 @@ use crate::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
 use crate::services::Counter;
 use crate::testing::net::{Net, done, kind, r};
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use bytes::Bytes;
 
 fn every_4() -> Limits {
@@ -172,7 +171,7 @@ impl Service for Damaged {
     fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
         self.counter.query(operation)
     }
-    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Vec<u8>>)) {
+    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
         self.counter.save(write);
     }
     fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {

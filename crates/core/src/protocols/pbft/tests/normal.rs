@@ -286,7 +286,7 @@ impl Service for Clock {
     fn query(&self, _operation: &[u8]) -> Result<Bytes, NotReadOnly> {
         Err(NotReadOnly)
     }
-    fn save(&mut self, _write: &mut dyn FnMut(PageNumber, Option<Vec<u8>>)) {}
+    fn save(&mut self, _write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {}
     fn load(&mut self, _pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
         Ok(())
     }

@@ -1,0 +1,105 @@
+//! SQLite over pages in memory, set up so that every replica does the same.
+
+use crate::moment::Moment;
+use crate::profile;
+use crate::vfs::{Disk, Vfs};
+use rusqlite::functions::FunctionFlags;
+use rusqlite::hooks::Action;
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use rusqlite::{Connection, OpenFlags};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Steps of SQLite's virtual machine between two looks at the budget.
+pub(crate) const STEPS_PER_LOOK: u32 = 1_000;
+
+/// Prepared statements that are kept.
+const STATEMENTS_KEPT: usize = 256;
+
+/// An open database. The connection is closed before its file system goes.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub(crate) connection: Connection,
+    _vfs: Vfs,
+}
+
+impl Handle {
+    /// Opens the database on a disk.
+    ///
+    /// # Panics
+    /// If SQLite cannot be set up: there is no memory, or it is not the build that we expect.
+    pub(crate) fn open(disk: &Arc<Disk>) -> Self {
+        let vfs = Vfs::register(Arc::clone(disk));
+        disk.moment.privileged.store(true, Ordering::Relaxed);
+        let connection = set_up(&vfs, disk).unwrap_or_else(|error| panic!("SQLite cannot be set up: {error}"));
+        disk.moment.privileged.store(false, Ordering::Relaxed);
+        Self { connection, _vfs: vfs }
+    }
+}
+
+fn set_up(vfs: &Vfs, disk: &Arc<Disk>) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags_and_vfs("main", flags, vfs.name())?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    profile::apply(&connection)?;
+    add_functions(&connection, disk)?;
+    let watch = Arc::clone(disk);
+    connection.authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| {
+        profile::authorize(&context, &watch.moment)
+    }))?;
+    let watch = Arc::clone(disk);
+    connection.progress_handler(STEPS_PER_LOOK as i32, Some(move || is_exhausted(&watch.moment)))?;
+    let watch = Arc::clone(disk);
+    connection.update_hook(Some(move |_: Action, _: &str, _: &str, rowid: i64| {
+        if rowid == i64::MAX {
+            watch.moment.last_rowid_used.store(true, Ordering::Relaxed);
+        }
+    }))?;
+    Ok(connection)
+}
+
+/// Takes one look from the budget; whether there was none.
+fn is_exhausted(moment: &Moment) -> bool {
+    moment.budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
+}
+
+/// The functions whose answers SQLite would take from outside the agreed state (F31, F35). Being application-defined
+/// they hold wherever SQL can name them: in defaults, triggers, views and generated columns (F32).
+fn add_functions(connection: &Connection, disk: &Arc<Disk>) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
+    let watch = Arc::clone(disk);
+    connection.create_scalar_function("random", 0, flags, move |_| {
+        let mut bytes = [0; 8];
+        watch.moment.draw(&mut bytes);
+        Ok(i64::from_le_bytes(bytes))
+    })?;
+    let watch = Arc::clone(disk);
+    connection.create_scalar_function("randomblob", 1, flags, move |context| {
+        // As SQLite's own: at least one byte.
+        let length = usize::try_from(integer(context.get_raw(0))).unwrap_or(0).max(1);
+        if length > crate::value::VALUE_BYTES_MAX {
+            return Err(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_TOOBIG), None));
+        }
+        let mut bytes = vec![0; length];
+        watch.moment.draw(&mut bytes);
+        Ok(ToSqlOutput::Owned(Value::Blob(bytes)))
+    })?;
+    let watch = Arc::clone(disk);
+    connection
+        .create_scalar_function("changes", 0, flags, move |_| Ok(watch.moment.changes.load(Ordering::Relaxed) as i64))
+}
+
+/// A value as an integer, as `randomblob` of SQLite sees it for numbers and for text that begins with one.
+fn integer(value: ValueRef<'_>) -> i64 {
+    match value {
+        ValueRef::Integer(number) => number,
+        ValueRef::Real(number) => number as i64,
+        ValueRef::Text(text) => {
+            let text = String::from_utf8_lossy(text);
+            let text = text.trim_start();
+            let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+            text[..digits].parse().unwrap_or(0)
+        }
+        ValueRef::Null | ValueRef::Blob(_) => 0,
+    }
+}

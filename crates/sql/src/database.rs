@@ -1,0 +1,86 @@
+//! What a cluster replicates unless it is told otherwise: SQL tables, and keys with values beside them.
+//!
+//! Two services under one root: what comes from a SQL client goes to [`Sql`], everything else to [`Kv`]. So one
+//! cluster serves the PostgreSQL and the Redis gateway at once.
+
+use crate::pages::PAGES_MAX as SQL_PAGES_MAX;
+use crate::request::Request;
+use crate::service::Sql;
+use bezant_core::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
+use bezant_core::services::kv::Kv;
+use bytes::Bytes;
+
+/// The pages of the keys and values follow those of the tables.
+const KV: PageNumber = SQL_PAGES_MAX;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub struct Database {
+    sql: Sql,
+    kv: Kv,
+}
+
+impl Database {
+    /// Without tables and keys.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Service for Database {
+    fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
+        match Request::is_request(operation) {
+            true => self.sql.execute(operation, agreed),
+            false => self.kv.execute(operation, agreed),
+        }
+    }
+
+    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
+        match Request::is_request(operation) {
+            true => self.sql.query(operation),
+            false => self.kv.query(operation),
+        }
+    }
+
+    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
+        self.sql.save(write);
+        self.kv.save(&mut |number, page| write(KV + number, page));
+    }
+
+    fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
+        let (of_kv, of_sql): (Vec<_>, Vec<_>) = pages.partition(|(number, _)| *number >= KV);
+        if !of_sql.is_empty() {
+            self.sql.load(&mut of_sql.into_iter())?;
+        }
+        self.kv.load(&mut of_kv.into_iter().map(|(number, page)| (number - KV, page)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Response, Statement};
+    use bezant_core::services::kv::{Condition, KvOperation, KvResult};
+    use bezant_core::wire::Wire;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn both_services_share_one_state() {
+        let (mut database, agreed) = (Database::new(), Agreed::default());
+        let set = KvOperation::Set { key: "k".into(), value: "v".into(), condition: Condition::Always };
+        assert_eq!(database.execute(&set.to_bytes(), &agreed), KvResult::Done.to_bytes());
+        let create = Request::one(Statement::new("create table t(a)"));
+        let response = Response::from_bytes(database.execute(&create.to_bytes(), &agreed)).unwrap();
+        assert!(matches!(response, Response::Done(_)));
+
+        let mut pages = BTreeMap::new();
+        database.save(&mut |number, page| _ = pages.insert(number, page));
+        let mut other = Database::new();
+        other.save(&mut |_, _| ());
+        other.load(&mut pages.into_iter()).unwrap();
+        let get = KvOperation::Get { key: "k".into() };
+        assert_eq!(other.query(&get.to_bytes()), Ok(KvResult::Value(Some("v".into())).to_bytes().into()));
+        let read = Request::one(Statement::new("select * from t"));
+        assert_eq!(other.query(&read.to_bytes()), database.query(&read.to_bytes()));
+    }
+}

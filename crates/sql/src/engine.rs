@@ -1,0 +1,378 @@
+//! Executes requests: atomically, within a budget, with errors that are the same at every replica.
+//!
+//! 1. A request begins with agreed time and seed, and with nothing left over from the one before (F35).
+//! 2. Its statements run in one transaction, which clients can neither end nor nest.
+//! 3. An error of the request (SQL, constraint, budget) undoes it all and is the answer. An error of this machine
+//!    (no memory, a page that is no page) is never an answer: the replica stops, and starts again from its log.
+//!
+//! A statement that comes twice is kept prepared; what it does ([`act`]) is found out when it is prepared.
+
+use crate::connection::{Handle, STEPS_PER_LOOK};
+use crate::error::{ErrorKind, SqlError};
+use crate::moment::act;
+use crate::request::{Batch, Statement};
+use crate::response::{Column, Description, Failure, RESULT_BYTES_MAX, Response, Rows};
+use crate::value::Value;
+use crate::vfs::{Disk, forget_last_insert_rowid};
+use bezant_core::digest::Digest;
+use bezant_core::service::NotReadOnly;
+use bytes::Bytes;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{StatementStatus, ffi};
+use std::collections::HashMap;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+/// Steps of SQLite's virtual machine that a request may take, rounded up to whole thousands: about half a second.
+pub const STEPS_MAX: u64 = 10_000_000;
+
+/// Statements of which is known what they do.
+const KNOWN_MAX: usize = 1_024;
+
+/// What each statement does that has been prepared lately, by its text.
+pub(crate) type Known = HashMap<String, u32>;
+
+/// A statement failed: by its own fault, or because it is not what this client may ask now.
+enum Fault {
+    Error(SqlError),
+    NotReadOnly,
+}
+
+impl From<SqlError> for Fault {
+    fn from(error: SqlError) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// One request under way.
+pub(crate) struct Engine<'a> {
+    pub(crate) database: &'a Handle,
+    pub(crate) disk: &'a Disk,
+    pub(crate) known: &'a mut Known,
+    /// What the client may do: bits of [`act`].
+    pub(crate) allowed: u32,
+    /// Asked as a query: anything but a read of the state alone is refused.
+    pub(crate) query: bool,
+    /// Bytes that the rest of the result may have.
+    pub(crate) room: usize,
+    /// What the statements of this request do, together.
+    pub(crate) acts: u32,
+}
+
+impl Engine<'_> {
+    /// Forgets the request before this one.
+    fn begin(&self, time: u64, seed: Digest) {
+        self.disk.moment.begin(time, seed, STEPS_MAX.div_ceil(STEPS_PER_LOOK.into()));
+        forget_last_insert_rowid(&self.database.connection);
+    }
+
+    /// Executes a batch for good, or not at all.
+    pub(crate) fn execute(&mut self, batch: &Batch, time: u64, seed: Digest) -> Response {
+        self.begin(time, seed);
+        self.control("begin");
+        let response = self.run(batch).and_then(|response| match response {
+            Response::Done(_) => self.commit(batch.statements.len() as u32).map(|()| response),
+            other => Ok(other),
+        });
+        let response = response.unwrap_or_else(|(statement, fault)| match fault {
+            Fault::Error(error) => Response::Failed(Failure { statement, error }),
+            Fault::NotReadOnly => unreachable!("what is ordered may write"),
+        });
+        // SQLite ends a transaction by itself after some errors.
+        if !self.database.connection.is_autocommit() {
+            self.control("rollback");
+        }
+        response
+    }
+
+    /// Executes a batch that only reads the state.
+    pub(crate) fn query(&mut self, batch: &Batch) -> Result<Response, NotReadOnly> {
+        self.begin(0, Digest::ZERO);
+        let result = self.run(batch);
+        if self.disk.moment.was_touched() {
+            return Err(NotReadOnly);
+        }
+        match result {
+            Ok(response) => Ok(response),
+            Err((_, Fault::NotReadOnly)) => Err(NotReadOnly),
+            Err((statement, Fault::Error(error))) => Ok(Response::Failed(Failure { statement, error })),
+        }
+    }
+
+    fn run(&mut self, batch: &Batch) -> Result<Response, (u32, Fault)> {
+        for (number, check) in (0..).zip(&batch.checks) {
+            let rows = self.statement(&check.statement).map_err(|fault| (number, fault))?;
+            if rows.digest() != check.digest {
+                return Ok(Response::Conflict(number));
+            }
+        }
+        let first = batch.checks.len() as u32;
+        let mut results = Vec::with_capacity(batch.statements.len());
+        for (number, statement) in (first..).zip(&batch.statements) {
+            results.push(self.statement(statement).map_err(|fault| (number, fault))?);
+        }
+        Ok(Response::Done(results))
+    }
+
+    /// A statement of our own, which only controls the transaction.
+    fn control(&self, sql: &str) {
+        self.disk.moment.privileged.store(true, Ordering::Relaxed);
+        let done = self.database.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        self.disk.moment.privileged.store(false, Ordering::Relaxed);
+        if let Err(error) = done {
+            stop(&error);
+        }
+    }
+
+    /// Makes the transaction's changes the state. Deferred constraints are checked now.
+    fn commit(&self, statements: u32) -> Result<(), (u32, Fault)> {
+        self.disk.moment.privileged.store(true, Ordering::Relaxed);
+        let connection = &self.database.connection;
+        let done = connection.prepare_cached("commit").and_then(|mut statement| statement.execute([]));
+        self.disk.moment.privileged.store(false, Ordering::Relaxed);
+        done.map(|_| ()).map_err(|error| (statements.saturating_sub(1), self.explain(error).into()))
+    }
+
+    /// What a statement would take and give.
+    pub(crate) fn describe(&mut self, sql: &str) -> Result<Description, SqlError> {
+        self.begin(0, Digest::ZERO);
+        let statement = self.database.connection.prepare(sql).map_err(|error| self.explain(error))?;
+        Ok(Description {
+            parameters: statement.parameter_count() as u32,
+            columns: columns(&statement),
+            read_only: statement.readonly(),
+        })
+    }
+
+    fn statement(&mut self, statement: &Statement) -> Result<Rows, Fault> {
+        let Statement { sql, parameters } = statement;
+        let connection = &self.database.connection;
+        let moment = &self.disk.moment;
+        moment.acts.store(0, Ordering::Relaxed);
+        // What comes once is not kept: it would push out what comes again and again.
+        if let Some(&acts) = self.known.get(sql) {
+            let mut prepared = connection.prepare_cached(sql).map_err(|error| self.explain(error))?;
+            moment.acts.fetch_or(acts, Ordering::Relaxed);
+            return self.step(&mut prepared, parameters);
+        }
+        let mut prepared = connection.prepare(sql).map_err(|error| self.explain(error))?;
+        if self.known.len() >= KNOWN_MAX {
+            self.known.clear();
+        }
+        self.known.insert(sql.clone(), moment.acts.load(Ordering::Relaxed));
+        self.step(&mut prepared, parameters)
+    }
+
+    /// Binds, steps and collects.
+    fn step(&mut self, prepared: &mut rusqlite::Statement<'_>, parameters: &[Value]) -> Result<Rows, Fault> {
+        self.admit(prepared, parameters.len())?;
+        for (number, value) in (1..).zip(parameters) {
+            prepared.raw_bind_parameter(number, Bound(value)).map_err(|error| self.explain(error))?;
+        }
+        // The budget is looked at whenever this counter passes a multiple of the interval, so that it must begin
+        // anew, however often the statement was executed before.
+        prepared.reset_status(StatementStatus::VmStep);
+        let columns = columns(prepared);
+        let width = columns.len();
+        let mut rows = Vec::new();
+        let mut cursor = prepared.raw_query();
+        while let Some(row) = cursor.next().map_err(|error| self.explain(error))? {
+            let values = (0..width).map(|column| value(row.get_ref(column).expect("within the columns")));
+            let values: Vec<Value> = values.collect::<Result<_, _>>()?;
+            self.take(values.iter().map(encoded_bytes).sum())?;
+            if width > 0 {
+                rows.push(values);
+            }
+        }
+        drop(cursor);
+        // A statement that was kept is prepared again when the schema has changed; then it may do something else.
+        self.admit(prepared, parameters.len())?;
+        let moment = &self.disk.moment;
+        if moment.last_rowid_used.load(Ordering::Relaxed) {
+            return Err(SqlError::new(
+                ErrorKind::NotAllowed,
+                format!("rowid {} is not allowed: SQLite would choose the next one at random", i64::MAX),
+            )
+            .into());
+        }
+        let acts = moment.acts.load(Ordering::Relaxed);
+        let wrote_rows = acts & act::WRITES_ROWS != 0 && acts & act::WRITES_SCHEMA == 0 && !prepared.readonly();
+        let changes = if wrote_rows { self.database.connection.changes() } else { 0 };
+        moment.changes.store(changes, Ordering::Relaxed);
+        let rows = Rows { columns, rows, changes, last_insert_rowid: self.database.connection.last_insert_rowid() };
+        if acts & act::WRITES_SCHEMA != 0 {
+            self.known.clear();
+        }
+        Ok(rows)
+    }
+
+    /// Whether the client may have this statement executed now.
+    fn admit(&mut self, prepared: &rusqlite::Statement<'_>, given: usize) -> Result<(), Fault> {
+        let acts = self.disk.moment.acts.load(Ordering::Relaxed);
+        self.acts |= acts;
+        if self.query && !prepared.readonly() {
+            return Err(Fault::NotReadOnly);
+        }
+        if !prepared.readonly() && acts & !self.allowed != 0 || acts & act::WRITES_SYSTEM & !self.allowed != 0 {
+            return Err(SqlError::with_hint(
+                ErrorKind::Denied,
+                "this client's role does not allow the statement",
+                "the table bezant_members says which key has which role; an administrator can change it",
+            )
+            .into());
+        }
+        // The bytecode of EXPLAIN shows addresses.
+        if prepared.is_explain() == 1 {
+            return Err(SqlError::new(ErrorKind::NotAllowed, "EXPLAIN is not allowed: use EXPLAIN QUERY PLAN").into());
+        }
+        let wanted = prepared.parameter_count();
+        if wanted != given {
+            let text = format!("the statement has {wanted} parameters and {given} values came with it");
+            return Err(SqlError::new(ErrorKind::Parameters, text).into());
+        }
+        Ok(())
+    }
+
+    /// Takes room in the result.
+    fn take(&mut self, bytes: usize) -> Result<(), SqlError> {
+        self.room = self.room.checked_sub(bytes).ok_or_else(|| {
+            SqlError::with_hint(
+                ErrorKind::TooLarge,
+                format!("the result is larger than {RESULT_BYTES_MAX} bytes"),
+                "ask for a part of it, with WHERE or LIMIT",
+            )
+        })?;
+        Ok(())
+    }
+
+    /// What SQLite means, as an answer.
+    fn explain(&self, error: rusqlite::Error) -> SqlError {
+        use rusqlite::Error;
+        let (code, message) = match error {
+            Error::SqliteFailure(code, message) => (code, message),
+            Error::SqlInputError { error, msg, .. } => (error, Some(msg)),
+            Error::MultipleStatement => {
+                let hint = "send several statements as a batch";
+                return SqlError::with_hint(ErrorKind::Syntax, "more than one statement", hint);
+            }
+            Error::NulError(_) => {
+                return SqlError::new(ErrorKind::Syntax, "a zero byte in the statement");
+            }
+            other => stop(&other),
+        };
+        let message = message.unwrap_or_else(|| code.to_string());
+        let refusal = self.disk.moment.refusal.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(refusal) = refusal {
+            return SqlError::new(ErrorKind::NotAllowed, refusal);
+        }
+        if code.code == ffi::ErrorCode::OperationInterrupted {
+            return SqlError::with_hint(
+                ErrorKind::TooSlow,
+                format!("the request takes more than {STEPS_MAX} steps"),
+                "an index may help; or do less at once",
+            );
+        }
+        match kind_of(code, &message) {
+            Some(kind) => SqlError::new(kind, message),
+            None => stop(&Error::SqliteFailure(code, Some(message))),
+        }
+    }
+}
+
+/// An error of this machine and not of the request (F35): an answer would make the replicas differ.
+fn stop(error: &rusqlite::Error) -> ! {
+    panic!("SQLite failed, and not because of a request: {error}; the replica stops and can start again from its log")
+}
+
+/// The kind of an error that every replica has alike; `None`: only this one has it.
+fn kind_of(error: ffi::Error, message: &str) -> Option<ErrorKind> {
+    use ffi::ErrorCode;
+    Some(match (error.code, error.extended_code) {
+        (_, ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID) => {
+            ErrorKind::Unique
+        }
+        (_, ffi::SQLITE_CONSTRAINT_NOTNULL) => ErrorKind::NotNull,
+        (_, ffi::SQLITE_CONSTRAINT_CHECK) => ErrorKind::Check,
+        (_, ffi::SQLITE_CONSTRAINT_FOREIGNKEY) => ErrorKind::ForeignKey,
+        (_, ffi::SQLITE_CONSTRAINT_TRIGGER) => ErrorKind::Raised,
+        (ErrorCode::ConstraintViolation, _) => ErrorKind::Constraint,
+        (ErrorCode::TypeMismatch, _) => ErrorKind::Mismatch,
+        (ErrorCode::TooBig, _) => ErrorKind::TooLarge,
+        (ErrorCode::DiskFull, _) => ErrorKind::Full,
+        (ErrorCode::ParameterOutOfRange, _) => ErrorKind::Parameters,
+        (ErrorCode::ReadOnly | ErrorCode::AuthorizationForStatementDenied, _) => ErrorKind::NotAllowed,
+        (ErrorCode::Unknown, ffi::SQLITE_ERROR) => kind_of_message(message),
+        (ErrorCode::Unknown, _) => ErrorKind::Other,
+        _ => return None,
+    })
+}
+
+/// SQLite has one code for everything that is wrong with a statement's text.
+fn kind_of_message(message: &str) -> ErrorKind {
+    const BEGINNINGS: [(&str, ErrorKind); 4] = [
+        ("no such table", ErrorKind::NoSuchTable),
+        ("no such view", ErrorKind::NoSuchTable),
+        ("no such column", ErrorKind::NoSuchColumn),
+        ("no such function", ErrorKind::NoSuchFunction),
+    ];
+    const ENDINGS: [(&str, ErrorKind); 2] =
+        [("already exists", ErrorKind::AlreadyExists), ("syntax error", ErrorKind::Syntax)];
+    let beginning = BEGINNINGS.iter().find(|(text, _)| message.starts_with(text));
+    let ending = || ENDINGS.iter().find(|(text, _)| message.ends_with(text));
+    match beginning.or_else(ending) {
+        Some((_, kind)) => *kind,
+        None if message.contains("incomplete input") || message.contains("unrecognized token") => ErrorKind::Syntax,
+        None => ErrorKind::Other,
+    }
+}
+
+fn columns(statement: &rusqlite::Statement<'_>) -> Vec<Column> {
+    let column = |column: rusqlite::Column<'_>| Column {
+        name: column.name().to_owned(),
+        declared: column.decl_type().map(ToOwned::to_owned),
+    };
+    statement.columns().map(column).collect()
+}
+
+fn value(value: ValueRef<'_>) -> Result<Value, SqlError> {
+    Ok(match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Integer(number),
+        ValueRef::Real(number) => Value::Real(number),
+        ValueRef::Text(text) => match std::str::from_utf8(text) {
+            Ok(text) => Value::Text(text.to_owned()),
+            Err(_) => {
+                let hint = "cast it to a blob: CAST(… AS BLOB)";
+                return Err(SqlError::with_hint(ErrorKind::Mismatch, "a text in the result is not UTF-8", hint));
+            }
+        },
+        ValueRef::Blob(bytes) => Value::Blob(Bytes::copy_from_slice(bytes)),
+    })
+}
+
+/// Bytes of a value's encoding.
+fn encoded_bytes(value: &Value) -> usize {
+    const TAG: usize = 1;
+    const LENGTH: usize = 4;
+    TAG + match value {
+        Value::Null => 0,
+        Value::Integer(_) | Value::Real(_) => size_of::<u64>(),
+        Value::Text(text) => LENGTH + text.len(),
+        Value::Blob(bytes) => LENGTH + bytes.len(),
+    }
+}
+
+/// A parameter, bound without a copy of our own.
+struct Bound<'a>(&'a Value);
+
+impl rusqlite::ToSql for Bound<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self.0 {
+            Value::Null => ValueRef::Null,
+            Value::Integer(number) => ValueRef::Integer(*number),
+            Value::Real(number) => ValueRef::Real(*number),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}

@@ -1,0 +1,37 @@
+//! SQLite as a replicated service: a SQL database that no single machine can falsify.
+//!
+//! Start with [`Sql`], the service; [`Request`] and [`Response`] are what clients exchange with it. `docs/sql.md` says
+//! what users can expect.
+//!
+//! | question | file |
+//! |---|---|
+//! | Where are the bytes? | `pages.rs`, and `vfs.rs`, through which SQLite reaches them |
+//! | What may a statement do? | `profile.rs` |
+//! | Where do time and randomness come from? | `moment.rs` |
+//! | How is a request executed? | `engine.rs` |
+//! | What makes it a service? | `service.rs`, and `database.rs`, which puts keys and values beside it |
+
+mod connection;
+mod database;
+pub mod engine;
+mod error;
+mod moment;
+mod pages;
+mod profile;
+mod request;
+mod response;
+mod service;
+#[cfg(test)]
+mod tests;
+mod value;
+mod vfs;
+
+pub use database::Database;
+pub use engine::STEPS_MAX;
+pub use error::{ErrorKind, MESSAGE_BYTES_MAX, SqlError};
+pub use pages::PAGE_BYTES;
+pub use profile::SYSTEM_PREFIX;
+pub use request::{Batch, Check, PARAMETERS_MAX, Request, SQL_BYTES_MAX, STATEMENTS_MAX, Statement};
+pub use response::{COLUMNS_MAX, Column, Description, Failure, RESULT_BYTES_MAX, Response, Rows};
+pub use service::Sql;
+pub use value::{VALUE_BYTES_MAX, Value};

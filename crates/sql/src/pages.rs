@@ -1,0 +1,206 @@
+//! The database file as pages in memory: what SQLite reads and writes, and what goes into checkpoints.
+//!
+//! Pages are shared with the versions of the state that checkpoints keep: a page is copied when SQLite writes it, and
+//! never again. The file ends after its last page, so that there is no tail that a digest could cover (F36).
+
+use bezant_core::service::PageNumber;
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes of a page.
+pub const PAGE_BYTES: usize = 4_096;
+
+/// The most pages: 16 GiB. The service's other pages are for keys and values.
+pub(crate) const PAGES_MAX: PageNumber = bezant_core::service::PAGES_MAX / 2;
+
+/// What lies between the old end of a file and a write beyond it.
+static ZERO: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
+
+/// What a file operation asked for cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PagesError {
+    /// Beyond [`PAGES_MAX`].
+    TooLarge,
+    /// A size that is no multiple of [`PAGE_BYTES`].
+    Ragged,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pages {
+    /// Each of [`PAGE_BYTES`].
+    pages: Vec<Bytes>,
+    /// Written, cut off or added since they were taken last.
+    dirty: BTreeSet<PageNumber>,
+}
+
+impl Pages {
+    /// The file's size, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.pages.len() * PAGE_BYTES) as u64
+    }
+
+    /// Reads from an offset on as many bytes as there are, fills the rest of `into` with zeros, and says how many
+    /// there were.
+    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> usize {
+        let mut done = 0;
+        while done < into.len() {
+            let at = offset + done as u64;
+            let within = (at % PAGE_BYTES as u64) as usize;
+            let Some(page) = usize::try_from(at / PAGE_BYTES as u64).ok().and_then(|page| self.pages.get(page)) else {
+                break;
+            };
+            let length = (PAGE_BYTES - within).min(into.len() - done);
+            into[done..done + length].copy_from_slice(&page[within..within + length]);
+            done += length;
+        }
+        into[done..].fill(0);
+        done
+    }
+
+    /// Writes; the file grows as far as needed, with zeros between its old end and the offset.
+    pub(crate) fn write(&mut self, offset: u64, from: &[u8]) -> Result<(), PagesError> {
+        let mut done = 0;
+        while done < from.len() {
+            let at = offset + done as u64;
+            let (number, within) = ((at / PAGE_BYTES as u64), (at % PAGE_BYTES as u64) as usize);
+            if number >= u64::from(PAGES_MAX) {
+                return Err(PagesError::TooLarge);
+            }
+            let length = (PAGE_BYTES - within).min(from.len() - done);
+            self.grow(number as usize + 1);
+            self.dirty.insert(number as PageNumber);
+            let page = &mut self.pages[number as usize];
+            let piece = &from[done..done + length];
+            if length == PAGE_BYTES {
+                *page = Bytes::copy_from_slice(piece);
+            } else {
+                let mut whole = page.to_vec();
+                whole[within..within + length].copy_from_slice(piece);
+                *page = whole.into();
+            }
+            done += length;
+        }
+        Ok(())
+    }
+
+    fn grow(&mut self, count: usize) {
+        while self.pages.len() < count {
+            self.dirty.insert(self.pages.len() as PageNumber);
+            self.pages.push(Bytes::from_static(&ZERO));
+        }
+    }
+
+    /// Cuts the file, or makes it longer with zeros.
+    pub(crate) fn truncate(&mut self, bytes: u64) -> Result<(), PagesError> {
+        if !bytes.is_multiple_of(PAGE_BYTES as u64) {
+            return Err(PagesError::Ragged);
+        }
+        let count = bytes / PAGE_BYTES as u64;
+        if count > u64::from(PAGES_MAX) {
+            return Err(PagesError::TooLarge);
+        }
+        self.grow(count as usize);
+        self.dirty.extend(count as PageNumber..self.pages.len() as PageNumber);
+        self.pages.truncate(count as usize);
+        Ok(())
+    }
+
+    /// Hands over every page that changed since the last time; `None`: it was cut off.
+    pub(crate) fn take_dirty(&mut self, mut write: impl FnMut(PageNumber, Option<Bytes>)) {
+        for number in std::mem::take(&mut self.dirty) {
+            write(number, self.pages.get(number as usize).cloned());
+        }
+    }
+
+    /// Replaces pages, as others had them. Says whether the result is a file: no holes, no odd sizes.
+    pub(crate) fn install(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> bool {
+        assert!(self.dirty.is_empty(), "everything is saved before pages are loaded");
+        let (mut added, mut removed) = (BTreeMap::new(), BTreeSet::new());
+        for (number, page) in pages {
+            match page {
+                Some(page) if page.len() == PAGE_BYTES && number < PAGES_MAX => {
+                    match self.pages.get_mut(number as usize) {
+                        Some(place) => *place = page,
+                        None => _ = added.insert(number, page),
+                    }
+                }
+                Some(_) => return false,
+                None => _ = removed.insert(number),
+            }
+        }
+        for (number, page) in added {
+            if number as usize != self.pages.len() {
+                return false;
+            }
+            self.pages.push(page);
+        }
+        let keep = removed.first().map_or(self.pages.len(), |&first| first as usize);
+        let cut = keep..self.pages.len();
+        let whole = removed.iter().map(|&number| number as usize).eq(cut);
+        self.pages.truncate(keep);
+        whole
+    }
+
+    /// Whether there is no page.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dirty(pages: &mut Pages) -> Vec<(PageNumber, Option<u8>)> {
+        let mut all = Vec::new();
+        pages.take_dirty(|number, page| all.push((number, page.map(|page| page[0]))));
+        all
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_reported_once() {
+        let mut pages = Pages::default();
+        pages.write(0, &[1; PAGE_BYTES]).unwrap();
+        pages.write(2 * PAGE_BYTES as u64, &[3; PAGE_BYTES]).unwrap();
+        assert_eq!(pages.bytes(), 3 * PAGE_BYTES as u64);
+        assert_eq!(dirty(&mut pages), [(0, Some(1)), (1, Some(0)), (2, Some(3))]);
+        assert_eq!(dirty(&mut pages), []);
+        pages.write(PAGE_BYTES as u64 - 1, &[7, 8]).unwrap();
+        let mut four = [0; 4];
+        assert_eq!(pages.read(PAGE_BYTES as u64 - 2, &mut four), 4);
+        assert_eq!(four, [1, 7, 8, 0]);
+        assert_eq!(dirty(&mut pages), [(0, Some(1)), (1, Some(8))]);
+    }
+
+    /// F36: what is cut off is gone, and zeros come back in its place.
+    #[test]
+    fn f36_a_tail_that_was_cut_off_leaves_nothing_behind() {
+        let mut pages = Pages::default();
+        pages.write(0, &[9; 3 * PAGE_BYTES]).unwrap();
+        _ = dirty(&mut pages);
+        pages.truncate(PAGE_BYTES as u64).unwrap();
+        assert_eq!(pages.bytes(), PAGE_BYTES as u64);
+        assert_eq!(dirty(&mut pages), [(1, None), (2, None)]);
+        let mut read = [5; 8];
+        assert_eq!(pages.read(PAGE_BYTES as u64, &mut read), 0);
+        assert_eq!(read, [0; 8]);
+        pages.truncate(2 * PAGE_BYTES as u64).unwrap();
+        assert_eq!(dirty(&mut pages), [(1, Some(0))]);
+        assert_eq!(pages.truncate(5), Err(PagesError::Ragged));
+        assert_eq!(pages.write(u64::from(PAGES_MAX) * PAGE_BYTES as u64, &[1]), Err(PagesError::TooLarge));
+    }
+
+    #[test]
+    fn only_files_are_installed() {
+        let page = |byte: u8| Some(Bytes::from(vec![byte; PAGE_BYTES]));
+        let mut pages = Pages::default();
+        assert!(pages.install(&mut [(1, page(2)), (0, page(1))].into_iter()));
+        assert!(pages.install(&mut [(1, None)].into_iter()));
+        assert_eq!(pages.bytes(), PAGE_BYTES as u64);
+        assert!(!pages.clone().install(&mut [(5, page(1))].into_iter()), "a hole");
+        assert!(!pages.clone().install(&mut [(0, Some(Bytes::from_static(b"short")))].into_iter()), "a short page");
+        assert!(pages.install(&mut [(1, page(2)), (2, page(3))].into_iter()));
+        assert!(!pages.clone().install(&mut [(1, None)].into_iter()), "a hole in the middle");
+    }
+}

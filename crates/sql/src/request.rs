@@ -1,0 +1,163 @@
+//! What can be asked of the SQL service.
+
+use crate::value::{Value, text};
+use bezant_core::digest::Digest;
+use bezant_core::wire::{Reader, Wire, WireError, encode_list, encode_payload};
+use bezant_core::wire_struct;
+
+/// The longest statement, in bytes.
+pub const SQL_BYTES_MAX: usize = 512 << 10;
+/// The most statements in a batch, and the most checks before it.
+pub const STATEMENTS_MAX: usize = 4_096;
+/// The most parameters of a statement.
+pub const PARAMETERS_MAX: usize = 32_766;
+
+/// One SQL statement with the values of its parameters `?1`, `?2` and so on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statement {
+    /// Exactly one statement; a semicolon may end it.
+    pub sql: String,
+    /// As many values as the statement has parameters.
+    pub parameters: Vec<Value>,
+}
+
+impl Statement {
+    /// A statement without parameters.
+    pub fn new(sql: impl Into<String>) -> Self {
+        Self { sql: sql.into(), parameters: Vec::new() }
+    }
+
+    /// A statement with parameters.
+    pub fn with(sql: impl Into<String>, parameters: impl IntoIterator<Item = Value>) -> Self {
+        Self { sql: sql.into(), parameters: parameters.into_iter().collect() }
+    }
+}
+
+impl Wire for Statement {
+    fn encode(&self, out: &mut Vec<u8>) {
+        encode_payload(self.sql.as_bytes(), out);
+        encode_list(&self.parameters, out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self { sql: text(reader, SQL_BYTES_MAX)?, parameters: reader.list(PARAMETERS_MAX)? })
+    }
+}
+
+/// A read that must still give what it gave before: how a transaction that read first and writes now is validated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// The read.
+    pub statement: Statement,
+    /// [`Rows::digest`](crate::Rows::digest) of what it gave.
+    pub digest: Digest,
+}
+wire_struct!(Check { statement, digest });
+
+/// Statements that take effect together or not at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// Executed first. If one gives something else than it did, the answer is
+    /// [`Response::Conflict`](crate::Response::Conflict) and nothing is changed.
+    pub checks: Vec<Check>,
+    /// Executed in order. If one fails, the answer is [`Response::Failed`](crate::Response::Failed) and nothing is
+    /// changed.
+    pub statements: Vec<Statement>,
+}
+
+impl Wire for Batch {
+    fn encode(&self, out: &mut Vec<u8>) {
+        encode_list(&self.checks, out);
+        encode_list(&self.statements, out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self { checks: reader.list(STATEMENTS_MAX)?, statements: reader.list(STATEMENTS_MAX)? })
+    }
+}
+
+/// A request. [`Wire::to_bytes`] gives what a client submits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Execute: [`Response::Done`](crate::Response::Done) with one result per statement. It may be asked as a query;
+    /// the replicas find out whether it is one, and refuse it if not.
+    Run(Batch),
+    /// What a statement would take and give: [`Response::Described`](crate::Response::Described). Changes nothing.
+    Describe(String),
+}
+
+/// The tags are none of the key-value service's, so that both share one cluster ([`crate::Database`]).
+const RUN: u8 = 64;
+const DESCRIBE: u8 = 65;
+
+impl Request {
+    /// One statement.
+    pub fn one(statement: Statement) -> Self {
+        Self::Run(Batch { checks: Vec::new(), statements: vec![statement] })
+    }
+
+    /// Whether an operation is one of this service's.
+    pub(crate) fn is_request(operation: &[u8]) -> bool {
+        matches!(operation.first(), Some(&(RUN | DESCRIBE)))
+    }
+
+    /// Whether it is likely that it changes nothing, so that asking it as a query is worth a try.
+    pub fn seems_read_only(&self) -> bool {
+        match self {
+            Self::Run(batch) => batch.statements.iter().all(|statement| seems_read_only(&statement.sql)),
+            Self::Describe(_) => true,
+        }
+    }
+}
+
+/// Whether a statement begins like one that reads.
+fn seems_read_only(sql: &str) -> bool {
+    const READS: [&str; 5] = ["select", "values", "with", "explain", "pragma"];
+    let word = sql.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    READS.iter().any(|read| word.eq_ignore_ascii_case(read))
+}
+
+impl Wire for Request {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Run(batch) => {
+                out.push(RUN);
+                batch.encode(out);
+            }
+            Self::Describe(sql) => {
+                out.push(DESCRIBE);
+                encode_payload(sql.as_bytes(), out);
+            }
+        }
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        match reader.tag()? {
+            RUN => Ok(Self::Run(Batch::decode(reader)?)),
+            DESCRIBE => Ok(Self::Describe(text(reader, SQL_BYTES_MAX)?)),
+            _ => Err(WireError::UnknownTag),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_come_back() {
+        let read = Statement::with("select ?1", [Value::Integer(1)]);
+        let check = Check { statement: read.clone(), digest: Digest([7; 32]) };
+        let batch = Batch { checks: vec![check], statements: vec![read, Statement::new("delete from t")] };
+        for request in [Request::Run(batch), Request::Describe("select 1".into())] {
+            assert_eq!(Request::from_bytes(request.to_bytes().into()), Ok(request));
+        }
+    }
+
+    #[test]
+    fn reads_look_like_reads() {
+        for read in ["select 1", "  SELECT(1)", "with a as (select 1) select * from a", "explain select 1"] {
+            assert!(Request::one(Statement::new(read)).seems_read_only(), "{read}");
+        }
+        for write in ["insert into t values (1)", "", "-- a comment\nselect 1", "selection"] {
+            assert!(!Request::one(Statement::new(write)).seems_read_only(), "{write}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! F31 to F36 of the notes, and what else could make two replicas differ.
+
+use super::*;
+
+/// F31: the agreed seed decides, whatever was drawn before; the same at a replica that has just started.
+#[test]
+fn f31_randomness_is_the_requests_own() {
+    let mut node = Node::new();
+    node.rows("create table t(a integer primary key, r default (random()), b blob default (randomblob(3)))");
+    let mut other = node.restarted();
+    // Draws that only one of them makes, from SQLite's own generator as well.
+    _ = node.query("select random() from (select 1 union select 2 order by random())");
+    for node in [&mut node, &mut other] {
+        node.rows("insert into t(a) values (1), (2)");
+    }
+    assert_eq!(node.text("select a, r, hex(b) from t"), other.text("select a, r, hex(b) from t"));
+    assert_eq!(node.root(), other.root());
+    assert_eq!(node.text("select count(distinct r), count(distinct b) from t"), "2|2");
+    assert_ne!(node.text("select random()"), node.text("select random()"), "another request, another seed");
+}
+
+/// F31, F32: time and randomness in defaults, triggers, views and expressions are the agreed ones.
+#[test]
+fn f32_agreed_values_govern_everything_that_a_schema_can_hide() {
+    let mut node = Node::new();
+    node.batch(&[
+        "create table t(a integer primary key, at default current_timestamp, d default (date('now')),
+            u default (unixepoch('now', 'subsec')), r default (random()))",
+        "create table log(at, r)",
+        "create trigger g after insert on t begin insert into log values (datetime('now'), hex(randomblob(4))); end",
+        "create view v as select strftime('%Y-%m-%d %H:%M', 'now') as now, julianday('now') as j",
+    ]);
+    let mut other = node.restarted();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    for node in [&mut node, &mut other] {
+        node.rows("insert into t(a) values (1)");
+    }
+    assert_eq!(node.root(), other.root());
+    assert_eq!(node.text("select at, d, u from t"), "2026-11-22 05:43:08|2026-11-22|1795326188.123");
+    assert_eq!(node.text("select at from log"), "2026-11-22 05:43:08");
+    other.requests = node.requests;
+    assert_eq!(node.text("select * from v"), other.text("select * from v"));
+    assert!(node.text("select now from v").starts_with("2026-11-22 05:43"));
+}
+
+/// F35: nothing of one request shows in the next.
+#[test]
+fn f35_requests_leave_nothing_behind() {
+    let mut node = Node::new();
+    node.rows("create table t(a integer primary key)");
+    node.rows("insert into t values (41), (42)");
+    assert_eq!(node.text("select last_insert_rowid(), changes()"), "0|0");
+    assert_eq!(node.rows("select 1").last_insert_rowid, 0);
+    assert_eq!(node.error("select total_changes()").0, ErrorKind::NotAllowed);
+    // A failed request leaves nothing either: this rowid survives a ROLLBACK in SQLite.
+    let failed = node.batch(&["insert into t values (99)", "insert into t values (99)"]);
+    assert!(matches!(failed, Response::Failed(_)));
+    assert_eq!(node.text("select last_insert_rowid()"), "0");
+}
+
+/// F35: after the largest rowid SQLite would choose at random.
+#[test]
+fn f35_the_largest_rowid_is_refused() {
+    let mut node = Node::new();
+    node.rows("create table t(a)");
+    let (kind, text) = node.error("insert into t(rowid, a) values (9223372036854775807, 1)");
+    assert_eq!(kind, ErrorKind::NotAllowed, "{text}");
+    node.rows("insert into t values (1)");
+    assert_eq!(node.error("update t set rowid = 9223372036854775807").0, ErrorKind::NotAllowed);
+    assert_eq!(node.rows("insert into t values (2)").last_insert_rowid, 2);
+}
+
+/// F35, A22: each way out of the database, one statement each.
+#[test]
+fn f35_every_way_out_is_closed() {
+    let mut node = Node::new();
+    node.rows("create table t(a integer primary key)");
+    let refused = [
+        "commit",
+        "rollback",
+        "begin",
+        "end",
+        "savepoint a",
+        "release a",
+        "attach 'x.db' as x",
+        "attach ':memory:' as x",
+        "detach main",
+        "pragma journal_mode = wal",
+        "pragma writable_schema = on",
+        "pragma cache_size = 1",
+        "pragma page_size",
+        "select * from pragma_cache_size",
+        "select * from pragma_database_list",
+        "create temp table x(a)",
+        "create temporary view x as select 1",
+        "create table temp.x(a)",
+        "create temp trigger x after insert on t begin select 1; end",
+        "create virtual table x using fts5(a)",
+        "create virtual table x using dbstat",
+        "select load_extension('x')",
+        "select readfile('/etc/passwd')",
+        "select writefile('x', 'y')",
+        "select sqlite_compileoption_get(1)",
+        "select sin(1)",
+        "select sqlite_log(1, 'x')",
+        "vacuum",
+        "vacuum into 'x.db'",
+        "explain select 1",
+        "select * from dbstat",
+        "select * from sqlite_dbpage",
+        "insert into sqlite_master values ('table', 'x', 'x', 2, 'create table x(a)')",
+        "update sqlite_master set sql = 'x'",
+    ];
+    for sql in refused {
+        let (kind, text) = node.error(sql);
+        let expected = [ErrorKind::NotAllowed, ErrorKind::NoSuchFunction, ErrorKind::NoSuchTable, ErrorKind::Other];
+        assert!(expected.contains(&kind), "{sql}: {kind:?} {text}");
+        assert!(!text.is_empty());
+    }
+    assert_eq!(node.text("select datetime('2026-01-01', 'localtime')"), "", "no local time");
+    assert!(!node.text("explain query plan select * from t").is_empty());
+    assert!(node.text("pragma table_info(t)").contains("INTEGER"));
+    assert!(node.text("select name from pragma_table_info('t')").contains('a'));
+}
+
+/// F34: after a state transfer nothing of the old connection's cache is left, even with an equal change counter.
+#[test]
+fn f34_pages_are_loaded_behind_no_open_connection() {
+    let mut node = Node::new();
+    node.rows("create table t(a)");
+    node.save();
+    let mut other = node.restarted();
+    node.rows("insert into t values ('agreed')");
+    other.rows("insert into t values ('old')");
+    assert_eq!(other.text("select a from t"), "old");
+    node.save();
+    other.save();
+    let changed = node.pages.iter().filter(|(number, page)| other.pages.get(number) != Some(page));
+    let changed: Vec<_> = changed.map(|(number, page)| (*number, Some(page.clone()))).collect();
+    other.sql.load(&mut changed.into_iter()).unwrap();
+    other.pages = node.pages.clone();
+    assert_eq!(other.text("select a from t"), "agreed");
+    for node in [&mut node, &mut other] {
+        node.requests = 100;
+        node.rows("insert into t values ('next')");
+    }
+    assert_eq!(node.root(), other.root());
+}
+
+/// The budget is the same however often a statement was executed before, and on a replica that has just started.
+#[test]
+fn budgets_do_not_depend_on_what_came_before() {
+    let mut node = Node::new();
+    let sql = "with recursive n(i) as (select 1 union all select i + 1 from n where i < ?1) select count(*) from n";
+    let mut outcome = |limit: i64| {
+        let request = Request::one(Statement::with(sql, [Value::Integer(limit)]));
+        matches!(node.run(&request), Response::Done(_))
+    };
+    let (mut low, mut high) = (0, 10_000_000);
+    while high - low > 1 {
+        let middle = i64::midpoint(low, high);
+        *if outcome(middle) { &mut low } else { &mut high } = middle;
+    }
+    for limit in [low - 300, low - 1, low, high, high + 300] {
+        let request = Request::one(Statement::with(sql, [Value::Integer(limit)]));
+        let first = matches!(Node::new().run(&request), Response::Done(_));
+        let mut used = Node::new();
+        for n in 0..3 {
+            used.run(&Request::one(Statement::with(sql, [Value::Integer(n * 377 + 5)])));
+        }
+        assert_eq!(first, matches!(used.run(&request), Response::Done(_)), "{limit}");
+    }
+}

@@ -1,0 +1,141 @@
+//! What statements give, and how they fail.
+
+use super::*;
+use crate::Check;
+
+#[test]
+fn rows_go_in_and_come_out() {
+    let mut node = Node::new();
+    node.rows("create table t(a integer primary key, b text, c real, d blob)");
+    let insert = Statement::with(
+        "insert into t values (?1, ?2, ?3, ?4)",
+        [Value::Integer(7), Value::Text("x".into()), Value::Real(0.5), Value::Blob(Bytes::from_static(b"\0\xff"))],
+    );
+    let Response::Done(results) = node.run(&Request::one(insert.clone())) else { panic!("inserted") };
+    assert_eq!((results[0].changes, results[0].last_insert_rowid), (1, 7));
+    let rows = node.rows("select * from t");
+    assert_eq!(rows.rows, [insert.parameters]);
+    let names: Vec<_> = rows.columns.iter().map(|column| (column.name.as_str(), column.declared.as_deref())).collect();
+    assert_eq!(names, [("a", Some("INTEGER")), ("b", Some("TEXT")), ("c", Some("REAL")), ("d", Some("BLOB"))]);
+    assert_eq!(
+        node.query("select count(*) from t").unwrap(),
+        Response::Done(vec![node.rows("select count(*) from t")])
+    );
+}
+
+#[test]
+fn a_batch_takes_effect_as_a_whole() {
+    let mut node = Node::new();
+    node.rows("create table t(a integer primary key)");
+    let before = node.root();
+    let response = node.batch(&["insert into t values (1)", "insert into t values (2)", "insert into t values (1)"]);
+    let Response::Failed(failure) = response else { panic!("{response:?}") };
+    assert_eq!((failure.statement, failure.error.kind), (2, ErrorKind::Unique));
+    assert_eq!(node.root(), before);
+    let response = node.batch(&["insert into t values (1), (2)", "select changes(), last_insert_rowid()"]);
+    let Response::Done(results) = response else { panic!("{response:?}") };
+    assert_eq!(results[1].rows, [[Value::Integer(2), Value::Integer(2)]]);
+}
+
+#[test]
+fn a_transaction_that_read_something_else_conflicts() {
+    let mut node = Node::new();
+    node.batch(&["create table t(a integer primary key, b)", "insert into t values (1, 10)"]);
+    let read = Statement::new("select b from t where a = 1");
+    let digest = node.rows(&read.sql).digest();
+    let add = |node: &mut Node| {
+        node.run(&Request::Run(Batch {
+            checks: vec![Check { statement: read.clone(), digest }],
+            statements: vec![Statement::new("update t set b = 11 where a = 1")],
+        }))
+    };
+    assert!(matches!(add(&mut node), Response::Done(_)));
+    assert_eq!(add(&mut node), Response::Conflict(0));
+    assert_eq!(node.text("select b from t"), "11");
+}
+
+#[test]
+fn deferred_constraints_fail_at_the_end() {
+    let mut node = Node::new();
+    node.batch(&[
+        "create table p(a integer primary key)",
+        "create table c(a references p deferrable initially deferred)",
+    ]);
+    assert_eq!(node.error("insert into c values (9)").0, ErrorKind::ForeignKey);
+    assert!(matches!(node.batch(&["insert into c values (9)", "insert into p values (9)"]), Response::Done(_)));
+}
+
+#[test]
+fn errors_have_kinds_and_change_nothing() {
+    let mut node = Node::new();
+    node.batch(&[
+        "create table t(a integer primary key, b text not null, c check (c > 0), unique (b))",
+        "insert into t values (1, 'x', 1)",
+        "create trigger r before delete on t begin select raise(abort, 'no deletion'); end",
+    ]);
+    let cases = [
+        ("selec 1", ErrorKind::Syntax),
+        ("select '", ErrorKind::Syntax),
+        ("insert into t values (", ErrorKind::Syntax),
+        ("select 1; select 2", ErrorKind::Syntax),
+        ("select * from nowhere", ErrorKind::NoSuchTable),
+        ("select x from t", ErrorKind::NoSuchColumn),
+        ("select f()", ErrorKind::NoSuchFunction),
+        ("create table t(a)", ErrorKind::AlreadyExists),
+        ("insert into t values (1, 'y', 1)", ErrorKind::Unique),
+        ("insert into t values (2, 'x', 1)", ErrorKind::Unique),
+        ("insert into t values (2, null, 1)", ErrorKind::NotNull),
+        ("insert into t values (2, 'y', 0)", ErrorKind::Check),
+        ("insert into t values ('two', 'y', 1)", ErrorKind::Mismatch),
+        ("delete from t", ErrorKind::Raised),
+        ("select zeroblob(2000000)", ErrorKind::TooLarge),
+        ("select ?1", ErrorKind::Parameters),
+        ("select cast(x'ff' as text)", ErrorKind::Mismatch),
+        ("with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n", ErrorKind::TooSlow),
+        (
+            "with recursive n(i) as (select 1 union all select i + 1 from n limit 9) select zeroblob(500000) from n",
+            ErrorKind::TooLarge,
+        ),
+    ];
+    for (sql, kind) in cases {
+        assert_eq!(node.error(sql).0, kind, "{sql}: {}", node.error(sql).1);
+    }
+}
+
+#[test]
+fn sorts_that_need_too_much_room_are_refused() {
+    let mut node = Node::new();
+    let sql = "with recursive n(i) as (select 1 union all select i + 1 from n limit 300)
+        select count(*) from (select randomblob(900000) as b from n order by b)";
+    let (kind, text) = node.error(sql);
+    assert_eq!(kind, ErrorKind::Full, "{text}");
+}
+
+#[test]
+fn what_is_no_request_is_answered() {
+    let mut node = Node::new();
+    assert_eq!(node.sql.execute(b"\x09", &agreed(1)), Response::Malformed.to_bytes());
+    assert_eq!(node.sql.query(b""), Ok(Response::Malformed.to_bytes().into()));
+}
+
+#[test]
+fn queries_only_read() {
+    let mut node = Node::new();
+    node.rows("create table t(a integer primary key, at default current_timestamp)");
+    for sql in ["insert into t values (1, 2)", "select random()", "select date('now')", "select current_timestamp"] {
+        assert_eq!(node.query(sql), Err(NotReadOnly), "{sql}");
+    }
+    assert!(matches!(node.query("select date('2026-11-22', '+1 day')"), Ok(Response::Done(_))));
+    assert!(matches!(node.query("select no"), Ok(Response::Failed(_))));
+}
+
+#[test]
+fn statements_are_described() {
+    let mut node = Node::new();
+    node.rows("create table t(a integer primary key, b text)");
+    let response = node.run(&Request::Describe("select b, a + ?1 from t where b = ?2".into()));
+    let Response::Described(description) = response else { panic!("{response:?}") };
+    assert_eq!((description.parameters, description.read_only), (2, true));
+    assert_eq!(description.columns[0].declared.as_deref(), Some("TEXT"));
+    assert_eq!(description.columns[1].declared, None);
+}
