@@ -5,9 +5,10 @@
 //! checkpoint, is one mechanism: load the pages of the checkpoint that differ, and execute the final batches since
 //! again (D6 of `docs/protocols.md`).
 
+use crate::auth::{PublicKey, PublicKeys};
 use crate::checkpoint::Tree;
 use crate::clients::{ClientTable, Entry, Freshness};
-use crate::cluster::{ClientId, Cluster, Sequence, Timestamp};
+use crate::cluster::{ClientId, Cluster, IdentityId, Sequence, Timestamp};
 use crate::digest::Digest;
 use crate::history::{LogEntry, Logged};
 use crate::machine::{Duration, Instant};
@@ -45,6 +46,8 @@ wire_struct!(Meta { executed, history, time, position, last });
 #[derive(Clone, Debug)]
 pub struct Estate<S> {
     service: S,
+    /// The keys of the identities that the cluster file names.
+    pinned: BTreeMap<IdentityId, PublicKey>,
     clients: ClientTable,
     meta: Meta,
     /// The pages as last saved.
@@ -69,9 +72,10 @@ struct Tentative {
 
 impl<S: Service> Estate<S> {
     /// The state before the first batch.
-    pub fn new(cluster: &Cluster, service: S) -> Self {
+    pub fn new(cluster: &Cluster, keys: &PublicKeys, service: S) -> Self {
         let mut estate = Self {
             service,
+            pinned: keys.identities.clone(),
             clients: ClientTable::new(cluster.limits.sessions_per_identity_max),
             meta: Meta { last: u64::MAX, ..Meta::default() },
             tree: Tree::new(),
@@ -222,7 +226,8 @@ impl<S: Service> Estate<S> {
         if request.operation.len() > cluster.limits.operation_bytes_max {
             return Outcome::Refused(Refusal::TooLarge);
         }
-        let agreed = Agreed { time: self.meta.time, seed: proposal.seed, client: request.client };
+        let public_key = self.pinned.get(&request.client.identity).copied().unwrap_or_default();
+        let agreed = Agreed { time: self.meta.time, seed: proposal.seed, client: request.client, public_key };
         Outcome::Done(self.service.execute(&request.operation, &agreed))
     }
 

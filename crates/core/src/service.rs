@@ -5,6 +5,7 @@
 //! or a state transfer it takes pages back. Everything else (Merkle tree, copy on write, rollback, transfer, disk)
 //! is done for it. `docs/service.md` walks through a whole service in 60 lines.
 
+use crate::auth::PublicKey;
 use crate::cluster::ClientId;
 use crate::digest::Digest;
 use crate::machine::Instant;
@@ -30,6 +31,9 @@ pub struct Agreed {
     pub seed: Digest,
     /// Who asks. The default client for operations of the system itself.
     pub client: ClientId,
+    /// Whose key speaks for the client, whether the cluster file names it or it joined. All zero for operations of the
+    /// system itself.
+    pub public_key: PublicKey,
 }
 
 /// What a primary proposes with a batch, for services that need more than time and seed.
@@ -70,6 +74,14 @@ pub trait Service: core::fmt::Debug {
     /// Whether a primary's proposal is acceptable, asked on a *fresh* proposal only, never on replay. Time and seed
     /// are checked by the replica itself; most services need nothing here.
     fn validate(&self, _proposal: &Proposal, _operation: &[u8]) -> bool {
+        true
+    }
+
+    /// Whether the holder of `agreed.public_key`, which it has proved to hold, may join, given what it says about
+    /// itself (an invitation, say; every replica reads it, so that it must not be a secret worth stealing: F24). Asked
+    /// on clusters with dynamic clients only, at the agreed position of the Join; may change the state. By default
+    /// everybody may.
+    fn authorize(&mut self, _identification: &[u8], _agreed: &Agreed) -> bool {
         true
     }
 

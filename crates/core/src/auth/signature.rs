@@ -24,7 +24,7 @@ use sha2::{Digest as _, Sha512};
 use zeroize::ZeroizeOnDrop;
 
 /// A public identity key, pinned in the cluster file or in the replicated state.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey(pub [u8; 32]);
 
 impl fmt::Debug for PublicKey {

@@ -140,7 +140,7 @@ impl<S: Service> Replica<S> {
             return Err(RecoverError::WrongCluster(objection));
         }
         let several = cluster.protocol.schedule().is_some();
-        let mut estate = Estate::new(&cluster, service);
+        let mut estate = Estate::new(&cluster, keyring.keys(), service);
         let mut restored = None;
         if let Some(Snapshot { certificate, tree }) = snapshot {
             // Within a composition the state may come from abort reports that f+1 signed: the log says so again.
