@@ -31,7 +31,7 @@ impl<S: Service> Composite<S> {
         each!(self.running_mut(), instance => instance.stop(s, "a client panicked", false), _ => ());
     }
 
-    /// S2 and S3: another replica has stopped.
+    /// S2 and S3: another replica has stopped. What follows from it is up to [`Composite::look`].
     pub(super) fn on_abort(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, report: &Signed<AbortReport>) {
         if self.reports.contains_key(&from) {
             return;
@@ -45,19 +45,26 @@ impl<S: Service> Composite<S> {
         }
         self.reports.insert(from, report.clone());
         self.stopped_at.get_or_insert(s.now);
+    }
+
+    /// S2: f+1 others have stopped. What this replica knows counts, not when it learnt it: the reports may all have
+    /// come while it was still opening the instance, and perhaps nothing else will ever make it stop.
+    fn follow(&mut self, s: &mut Surroundings<'_, S>) {
         let others = self.reports.keys().filter(|id| **id != s.me).count();
-        if others >= s.cluster.weak() {
-            // A correct one among f+1 has seen it: without this, which replicas stop by themselves would decide whether
-            // the proof says so.
-            let low_load = self.reports.values().filter(|report| report.value.low_load).count() >= s.cluster.weak();
-            each!(self.running_mut(), instance => instance.stop(s, "f+1 replicas have stopped", low_load), _ => ());
+        if others < s.cluster.weak() {
+            return;
         }
+        // A correct one among f+1 has seen it: without this, which replicas stop by themselves would decide whether the
+        // proof says so.
+        let low_load = self.reports.values().filter(|report| report.value.low_load).count() >= s.cluster.weak();
+        each!(self.running_mut(), instance => instance.stop(s, "f+1 replicas have stopped", low_load), _ => ());
     }
 
     /// Looks whether something has come to an end: this instance, or the opening of one.
     pub(super) fn look(&mut self, s: &mut Surroundings<'_, S>) {
         loop {
             self.look_back(s);
+            self.follow(s);
             self.announce(s);
             let Some(part) = s.cluster.part(self.instance) else { break };
             let next = InstanceId(self.instance.0 + 1);

@@ -23,6 +23,15 @@
 //! A request that committed is in every abort history of its instance ([`report`]), so in every history with which the
 //! next one begins, and so on: positions never change their content once somebody was told of it.
 //!
+//! # Why it is live
+//! Whoever says that an instance runs has seen the proof. It may be the only one, and it may crash before the proof is
+//! on its disk; the clients have moved on by then, and none of them says PANIC any more in the instance before. But f+1
+//! of the 2f+1 reports are those of correct replicas, which have them on disk and repeat them (S2). They stop every
+//! other correct replica, once it is in that instance, and 2f+1 reports come together again. So S2 must hold in every
+//! state and not only when a report arrives: a replica may have got them all while it was still opening the instance,
+//! and a report that it has already changes nothing when it is repeated. The end of a Backup needs one correct replica
+//! only, because the order brings all others to the same end.
+//!
 //! # Deviations from the paper
 //! * There the client collects the reports, carries the history to the next instance, and every client does so for
 //!   itself. Here replicas exchange the reports, as R-Aliph does: two hundred clients would otherwise fetch and carry

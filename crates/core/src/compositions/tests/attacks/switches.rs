@@ -90,6 +90,37 @@ fn k13_l1_a_replica_that_missed_an_instance_is_shown_the_proof() {
     run.check();
 }
 
+/// K13, L1: two replicas stop in an instance while the fourth is still fetching the body of an entry with which it
+/// begins, and the third is down. No client says PANIC any more where it could hear it: the two reports that it has had
+/// must be enough when it has opened the instance.
+#[test]
+fn k13_l1_who_is_late_stops_with_those_who_stopped_before() {
+    let mut run = Run::new(Protocol::Aliph, 4, 3, 1);
+    let operation = run.reserve();
+    let request = run.net.request(InstanceId(1), 0, 1, &operation);
+    run.ask(&request, [0, 1, 2]);
+    run.settle();
+    run.stop(InstanceId(1));
+    let is_body = |frame: &Frame| kind(&frame.message) == "BODIES";
+    let is_of_r2 = |frame: &Frame| frame.from == r(2) || frame.to == r(2);
+    run.net.lose(is_body);
+    run.pass(1_000);
+    assert_eq!(run.instances(), [2; 4]);
+    assert_eq!(run.init_of(3, InstanceId(2)), None, "it lacks a body");
+    run.net.lose(move |frame| is_body(frame) || is_of_r2(frame));
+    for id in [0, 1] {
+        run.net.forge(c(2), r(id), panic(InstanceId(2), 2));
+    }
+    run.pass(1_000);
+    assert_eq!(run.instances(), [2; 4]);
+    run.net.lose(is_of_r2);
+    run.pass(1_000);
+    assert_eq!(run.instances(), [3, 3, 2, 3]);
+    run.invoke(1);
+    run.finish();
+    run.check();
+}
+
 /// L6: a client that slept through many instances is told which one is active, and goes there at once; what a replica
 /// keeps of the earlier ones does not grow.
 #[test]
