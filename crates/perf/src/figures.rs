@@ -9,6 +9,9 @@ use serde_json::Value;
 pub struct Settings {
     /// The protocol's name.
     pub protocol: &'static str,
+    /// What is asked: `null`, or `sql-insert`, `sql-read`, `sql-mixed`. Comes last in the JSON line.
+    #[serde(skip)]
+    pub workload: &'static str,
     /// Replicas.
     pub n: usize,
     /// Faults tolerated.
@@ -95,6 +98,8 @@ pub struct Figures {
     pub instance: u64,
     /// How often that replica switched to another instance while it was measured.
     pub switches: u64,
+    /// As in the settings.
+    pub workload: &'static str,
 }
 
 fn rounded(value: f64) -> f64 {
@@ -103,11 +108,12 @@ fn rounded(value: f64) -> f64 {
 
 /// The growth of a counter per executed request, of each replica. Its counters are of one moment, so that it does not
 /// matter when exactly each was asked. A replica that executed less than half of what others did lags behind, or
-/// fetched the state: its cost counts by what the others executed.
-fn per_operation(before: &[Usage], after: &[Usage], counter: impl Fn(&Usage) -> u64) -> Vec<f64> {
+/// fetched the state: its cost counts by what the others executed. Replicas do not count what they answer without
+/// ordering it: with reads among the operations it is the clients' count, `answered`, that costs are divided by.
+fn per_operation(before: &[Usage], after: &[Usage], answered: u64, counter: impl Fn(&Usage) -> u64) -> Vec<f64> {
     let executed = |(before, after): &(&Usage, &Usage)| after.executed.saturating_sub(before.executed);
     let pairs = || before.iter().zip(after);
-    let most = pairs().map(|pair| executed(&pair)).max().unwrap_or(0);
+    let most = pairs().map(|pair| executed(&pair)).max().unwrap_or(0).max(answered);
     let of_one = |pair: (&Usage, &Usage)| {
         let own = executed(&pair);
         let executed = if own < most / 2 { most } else { own };
@@ -117,7 +123,8 @@ fn per_operation(before: &[Usage], after: &[Usage], counter: impl Fn(&Usage) -> 
 }
 
 fn sum(values: &[f64]) -> f64 {
-    rounded(values.iter().sum())
+    // The sum of no numbers is -0.
+    rounded(values.iter().sum::<f64>() + 0.0)
 }
 
 fn most(values: &[f64]) -> f64 {
@@ -129,10 +136,13 @@ impl Figures {
     pub fn new(settings: Settings, measured: &Measured, before: &[Usage], after: &[Usage]) -> Self {
         let Measured { elapsed, latencies, client_cpu, .. } = measured;
         let ops = latencies.count();
-        let cpu = per_operation(before, after, |usage| usage.cpu_us);
+        let reads = ["sql-read", "sql-mixed"].contains(&settings.workload);
+        let answered = if reads { ops } else { 0 };
+        let cpu = per_operation(before, after, answered, |usage| usage.cpu_us);
         let instance = |usages: &[Usage]| usages.iter().map(|usage| usage.instance).max().unwrap_or(0);
-        let bytes_out = per_operation(before, after, |usage| usage.bytes_out);
+        let bytes_out = per_operation(before, after, answered, |usage| usage.bytes_out);
         Self {
+            workload: settings.workload,
             settings,
             seconds: rounded(elapsed.as_secs_f64()),
             ops,
@@ -143,9 +153,9 @@ impl Figures {
             replica_cpu_us_per_op: sum(&cpu),
             client_cpu_us_per_op: rounded(client_cpu.as_secs_f64() * 1e6 / ops.max(1) as f64),
             replica_bytes_out_per_op: sum(&bytes_out),
-            macs_per_op: sum(&per_operation(before, after, |usage| usage.macs)),
-            signatures_per_op: sum(&per_operation(before, after, |usage| usage.signatures)),
-            fsyncs_per_op: sum(&per_operation(before, after, |usage| usage.fsyncs)),
+            macs_per_op: sum(&per_operation(before, after, answered, |usage| usage.macs)),
+            signatures_per_op: sum(&per_operation(before, after, answered, |usage| usage.signatures)),
+            fsyncs_per_op: sum(&per_operation(before, after, answered, |usage| usage.fsyncs)),
             busiest_replica_cpu_us_per_op: most(&cpu),
             busiest_replica_bytes_out_per_op: most(&bytes_out),
             instance: instance(after),
@@ -162,7 +172,7 @@ impl Figures {
     }
 
     /// The names of the fields, in the order of the JSON line.
-    pub const FIELDS: [&'static str; 26] = [
+    pub const FIELDS: [&'static str; 27] = [
         "protocol",
         "n",
         "f",
@@ -189,6 +199,7 @@ impl Figures {
         "busiest_replica_bytes_out_per_op",
         "instance",
         "switches",
+        "workload",
     ];
 
     /// The fields' values as text without quotes, in that order.
@@ -206,7 +217,7 @@ impl Figures {
         "protocol",
         "n",
         "load",
-        "bytes",
+        "bytes or workload",
         "durability",
         "channel",
         "auth",
@@ -229,7 +240,10 @@ impl Figures {
             s.protocol.to_owned(),
             s.n.to_string(),
             format!("{}×{}", s.clients, s.outstanding),
-            format!("{}/{}", s.request_bytes, s.reply_bytes),
+            match s.workload {
+                "null" => format!("{}/{}", s.request_bytes, s.reply_bytes),
+                sql => sql.to_owned(),
+            },
             s.durability.to_owned(),
             s.channel.to_owned(),
             s.auth.to_owned(),
@@ -265,10 +279,11 @@ mod tests {
         let before = [usage(100, 1000), usage(0, 0)];
         let after = [usage(200, 2000), usage(50, 100)];
         // The second one lags behind: 3 of 100.
-        let lagging = per_operation(&[before[0], usage(0, 0)], &[after[0], usage(3, 500)], |usage| usage.cpu_us);
+        let lagging = per_operation(&[before[0], usage(0, 0)], &[after[0], usage(3, 500)], 0, |usage| usage.cpu_us);
         assert_eq!(lagging, [10.0, 5.0]);
-        assert_eq!(per_operation(&before, &after, |usage| usage.cpu_us), [10.0, 2.0]);
-        assert_eq!(per_operation(&before, &before, |usage| usage.cpu_us), [0.0, 0.0]);
+        assert_eq!(per_operation(&before, &after, 0, |usage| usage.cpu_us), [10.0, 2.0]);
+        assert_eq!(per_operation(&before, &before, 0, |usage| usage.cpu_us), [0.0, 0.0]);
+        assert_eq!(per_operation(&before, &after, 1000, |usage| usage.cpu_us), [1.0, 0.1], "mostly reads");
         assert_eq!((sum(&[10.0, 2.0]), most(&[10.0, 2.0])), (12.0, 10.0));
         assert_eq!(Usage::from_status(&json!({"hello": 1})), None);
     }
@@ -277,6 +292,7 @@ mod tests {
     fn the_json_line_has_exactly_the_agreed_fields_in_order() {
         let settings = Settings {
             protocol: "pbft",
+            workload: "null",
             n: 4,
             f: 1,
             clients: 20,
@@ -291,7 +307,7 @@ mod tests {
         let figures = Figures::new(settings, &measured, &[], &[]);
         let text = figures.to_json();
         let names = text.split('"').skip(1).step_by(2);
-        let names: Vec<_> = names.filter(|name| !["pbft", "memory", "plain", "mac"].contains(name)).collect();
+        let names: Vec<_> = names.filter(|name| !["pbft", "memory", "plain", "mac", "null"].contains(name)).collect();
         assert_eq!(names, Figures::FIELDS);
         assert_eq!(figures.values()[..4], ["pbft", "4", "1", "20"]);
         assert_eq!(figures.row().len(), Figures::HEAD.len());

@@ -5,6 +5,7 @@
 
 use crate::compare::course::{BUCKET, Burst};
 use crate::histogram::Histogram;
+use crate::sql::{self, Mix};
 use bezant_core::client::{Completion, Submit};
 use bezant_core::machine::{Duration, Instant};
 use bezant_node::client::{ClientOptions, Driver, EngineHandle, Finished, run};
@@ -13,7 +14,7 @@ use bytes::Bytes;
 use mio::Waker;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time;
 
@@ -30,6 +31,8 @@ pub struct Workload {
     pub request_bytes: Vec<usize>,
     /// Bytes of a result.
     pub reply_bytes: usize,
+    /// Requests to the SQL service instead; sizes do not matter then.
+    pub sql: Option<Mix>,
     /// How many of them are under way, if that is not always one for each session.
     pub bursts: Option<Vec<Burst>>,
     /// Whether what is answered is counted for each [`BUCKET`] of time.
@@ -39,7 +42,12 @@ pub struct Workload {
 impl Workload {
     /// One for each session, at all times.
     pub fn steady(request_bytes: usize, reply_bytes: usize) -> Self {
-        Self { request_bytes: vec![request_bytes], reply_bytes, bursts: None, timeline: false }
+        Self { request_bytes: vec![request_bytes], reply_bytes, sql: None, bursts: None, timeline: false }
+    }
+
+    /// Requests to the SQL service, one for each session, at all times.
+    pub fn sql(mix: Mix) -> Self {
+        Self { sql: Some(mix), ..Self::steady(OPERATION_BYTES_MIN, 0) }
     }
 
     /// Operations of the null service.
@@ -157,6 +165,7 @@ struct ClosedLoop {
     operations: Vec<Bytes>,
     sent: usize,
     reply_bytes: usize,
+    sql: Option<sql::Requests>,
     recorded: Option<Recorded>,
     shared: Arc<Shared>,
     latencies: Histogram,
@@ -172,6 +181,9 @@ impl Driver for ClosedLoop {
         if self.recorded.is_some() {
             self.shared.origin.get_or_init(time::Instant::now);
         }
+        if let Some(sql) = &mut self.sql {
+            return Some(sql.next(now + DEADLINE));
+        }
         let operation = self.operations[self.sent % self.operations.len()].clone();
         self.sent += 1;
         Some(Submit { operation, read_only: false, deadline: Some(now + DEADLINE) })
@@ -179,16 +191,15 @@ impl Driver for ClosedLoop {
 
     fn on_finished(&mut self, finished: Finished) {
         match &finished.completed.result {
-            Completion::Done(result) if result.len() == self.reply_bytes => {
-                self.shared.finished.fetch_add(1, Ordering::Relaxed);
-                if self.shared.measuring.load(Ordering::Relaxed) {
-                    self.latencies.record(finished.completed.latency.0);
+            Completion::Done(result) => match self.objection(result) {
+                Some(objection) => self.fail(objection),
+                None => {
+                    self.shared.finished.fetch_add(1, Ordering::Relaxed);
+                    if self.shared.measuring.load(Ordering::Relaxed) {
+                        self.latencies.record(finished.completed.latency.0);
+                    }
                 }
-            }
-            Completion::Done(result) => {
-                let wanted = self.reply_bytes;
-                self.fail(format!("a result of {} bytes instead of {wanted}: is the service `null`?", result.len()));
-            }
+            },
             Completion::Refused(refusal) => self.fail(format!("refused: {refusal:?}")),
             Completion::Unknown => self.fail(format!("not answered in time: {:?}", finished.explanation)),
         }
@@ -197,6 +208,15 @@ impl Driver for ClosedLoop {
 }
 
 impl ClosedLoop {
+    /// What is wrong with a result.
+    fn objection(&self, result: &Bytes) -> Option<String> {
+        if self.sql.is_some() {
+            return sql::Requests::objection(result);
+        }
+        let (bytes, wanted) = (result.len(), self.reply_bytes);
+        (bytes != wanted).then(|| format!("a result of {bytes} bytes instead of {wanted}: is the service `null`?"))
+    }
+
     /// Another request has ended, one way or the other.
     fn keep_time(&mut self) {
         let at = self.shared.origin.get().map_or(time::Duration::ZERO, time::Instant::elapsed);
@@ -278,6 +298,7 @@ impl Load {
             origin: OnceLock::new(),
             done: AtomicBool::new(false),
         });
+        let keys = Arc::new(AtomicI64::new(0));
         let start = |thread: usize| {
             let connections = share(options.connections, thread, threads);
             let driver = ClosedLoop {
@@ -285,6 +306,7 @@ impl Load {
                 operations: workload.operations(),
                 sent: 0,
                 reply_bytes: workload.reply_bytes,
+                sql: workload.sql.map(|mix| sql::Requests::new(mix, Arc::clone(&keys))),
                 recorded: workload.timeline.then(Recorded::default),
                 shared: Arc::clone(&shared),
                 latencies: Histogram::default(),

@@ -13,6 +13,7 @@ pub(crate) fn results(measured: &[(usize, &'static str, usize, f64)]) -> Results
 fn measurement(&(round, protocol, clients, ops_per_s): &(usize, &'static str, usize, f64)) -> Measurement {
     let point = Point { f: 1, clients, request_bytes: 8, reply_bytes: 8 };
     let settings = Settings {
+        workload: "null",
         protocol,
         n: 4,
         f: 1,

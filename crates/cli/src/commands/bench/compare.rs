@@ -334,6 +334,7 @@ impl<'a> Comparison<'a> {
             durability: self.arguments.durability,
             channel: self.arguments.channel,
             auth: self.arguments.auth,
+            sql: None,
         }
     }
 

@@ -9,10 +9,14 @@ use crate::failure::{Failure, Result};
 use crate::files;
 use crate::quit;
 use bezant_core::cluster::ClientAuth;
+use bezant_core::wire::Wire;
+use bezant_node::client;
 use bezant_node::config::{Channel, ClusterConfig, Protocol, ServiceKind, Testnet};
 use bezant_perf::figures::{Figures, Settings, Usage};
 use bezant_perf::load::{Load, Measured, Workload};
+use bezant_perf::sql::Mix;
 use bezant_perf::switching::{self, History, Took};
+use bezant_sql::Response;
 use clap::ValueEnum;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -37,12 +41,18 @@ pub(super) struct Subject {
     pub(super) durability: DurabilityName,
     pub(super) channel: ChannelName,
     pub(super) auth: AuthName,
+    /// Requests to the SQL service instead of the null service.
+    pub(super) sql: Option<Mix>,
 }
 
 impl fmt::Display for Subject {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { clients, outstanding, request_bytes, reply_bytes, .. } = self;
-        write!(out, "{} {clients}×{outstanding} {request_bytes}/{reply_bytes} bytes", self.contender)?;
+        write!(out, "{} {clients}×{outstanding} ", self.contender)?;
+        match self.sql {
+            None => write!(out, "{request_bytes}/{reply_bytes} bytes")?,
+            Some(mix) => write!(out, "{}", mix.name())?,
+        }
         write!(out, " {} {} {}", name(self.durability), name(self.channel), name(self.auth))
     }
 }
@@ -60,6 +70,10 @@ impl Subject {
     const fn settings(&self, config: &ClusterConfig, n: usize) -> Settings {
         Settings {
             protocol: config.protocol.name(),
+            workload: match self.sql {
+                None => "null",
+                Some(mix) => mix.name(),
+            },
             n,
             f: config.f,
             clients: self.clients,
@@ -147,6 +161,16 @@ impl Bench {
         self.with_own(subject, |file| self.measure_at(subject, file, None))
     }
 
+    /// Measures SQLite alone, in a folder that is thrown away.
+    pub(super) fn measure_plain(&self, rows: usize) -> Result<Figures> {
+        let folder = self.parent.join(format!("bezant-plain-{}", std::process::id()));
+        let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}.", folder.display()));
+        std::fs::create_dir(&folder).map_err(failed)?;
+        let figures = bezant_perf::plain::measure(&folder, rows, self.seconds);
+        std::fs::remove_dir_all(&folder).map_err(failed)?;
+        figures.map_err(|error| Failure::failed(format!("{error}.")))
+    }
+
     /// Starts a cluster, does something with its file, and removes it.
     pub(super) fn with_own<T>(&self, subject: &Subject, act: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
         let (replicas, f) = subject.replicas();
@@ -159,7 +183,7 @@ impl Bench {
             client_auth: subject.auth.into(),
             channel: subject.channel.into(),
             durability: subject.durability.into(),
-            service: ServiceKind::Null,
+            service: subject.sql.map_or(ServiceKind::Null, |_| ServiceKind::Sql),
             ..Testnet::default()
         };
         self.running.prepare(&self.parent, options)?;
@@ -182,7 +206,13 @@ impl Bench {
     pub(super) fn measure_at(&self, subject: &Subject, file: &Path, key: Option<&Path>) -> Result<Figures> {
         let config = ClusterConfig::load(file).map_err(Failure::usage)?;
         let members = files::members(&config)?;
-        let workload = Workload::steady(subject.request_bytes, subject.reply_bytes);
+        let workload = match subject.sql {
+            None => Workload::steady(subject.request_bytes, subject.reply_bytes),
+            Some(mix) => {
+                prepare(&config, file, key, mix)?;
+                Workload::sql(mix)
+            }
+        };
         let mut load = self.load(subject, file, key, &workload)?;
         thread::sleep(self.warmup);
         let before = usages(&members)?;
@@ -233,6 +263,24 @@ impl Bench {
             thread::sleep(CONNECT_POLL);
         }
     }
+}
+
+/// Makes the table that a workload needs.
+fn prepare(config: &ClusterConfig, file: &Path, key: Option<&Path>, mix: Mix) -> Result {
+    let key = key.map_or_else(|| file.with_file_name("client.key"), Path::to_owned);
+    let options = files::client_options(config, &key, 1, 1)?;
+    let failed = |what: String| Failure::failed(format!("the table cannot be made: {what}."));
+    let client = client::connect(options).map_err(|error| failed(error.to_string()))?;
+    for request in bezant_perf::sql::preparation(mix) {
+        let result =
+            client.execute(request.to_bytes().into(), CONNECT_MAX).wait().map_err(|e| failed(e.to_string()))?;
+        match Response::from_bytes(result) {
+            Ok(Response::Done(_)) => {}
+            Ok(other) => return Err(failed(format!("{other:?}"))),
+            Err(error) => return Err(failed(format!("{error}; is the service `sql`?"))),
+        }
+    }
+    Ok(())
 }
 
 /// What the clients saw, if it was what they asked for.

@@ -15,6 +15,7 @@ use crate::output;
 use crate::quit;
 use bezant_node::config::Protocol;
 use bezant_perf::figures::Figures;
+use bezant_perf::sql::Mix;
 use bezant_perf::suite::{self, Point};
 use clap::ValueEnum;
 use measure::{Bench, Subject};
@@ -55,6 +56,16 @@ pub(crate) struct Arguments {
     /// Bytes of a result
     #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = clap::value_parser!(u32).range(0..=1 << 16))]
     reply: u32,
+    /// What is replicated: the empty service, or SQLite
+    #[arg(long, value_enum, default_value_t = ServiceName::Null, conflicts_with = "suite")]
+    service: ServiceName,
+    /// What is asked of SQLite: single-row inserts, reads of a row by its key, or nine reads to an insert
+    #[arg(long, value_enum, default_value_t = WorkloadName::Insert)]
+    workload: WorkloadName,
+    /// Measure plain SQLite on this disk as well, in turns: its inserts one by one, and in groups of as many as there
+    /// are requests under way
+    #[arg(long, requires = "service")]
+    yardsticks: bool,
     /// How long to measure
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
@@ -96,6 +107,26 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+/// What is replicated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ServiceName {
+    /// Requests and replies of chosen sizes, no state
+    Null,
+    /// SQL tables
+    Sql,
+}
+
+/// What is asked of the SQL service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum WorkloadName {
+    /// Single-row inserts, each with a key of its own
+    Insert,
+    /// Reads of one row by its key
+    Read,
+    /// Nine reads, then an insert
+    Mixed,
+}
+
 #[derive(clap::Subcommand)]
 enum Command {
     Compare(Box<compare::Arguments>),
@@ -122,7 +153,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     };
     let for_signals = bench.running.clone();
     quit::on_request(move || for_signals.exit())?;
-    let mut results: Vec<Vec<Figures>> = subjects.iter().map(|_| Vec::new()).collect();
+    let yardsticks: &[usize] =
+        if arguments.yardsticks { &[1, subjects[0].clients * subjects[0].outstanding] } else { &[] };
+    let mut results: Vec<Vec<Figures>> = vec![Vec::new(); subjects.len() + yardsticks.len()];
     let total = subjects.len() as u64 * arguments.rounds;
     for round in 0..arguments.rounds {
         for (number, subject) in subjects.iter().enumerate() {
@@ -140,6 +173,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
                 println!("{}", figures.to_json());
             }
             results[number].push(figures);
+        }
+        for (runs, rows) in results[subjects.len()..].iter_mut().zip(yardsticks) {
+            let figures = bench.measure_plain(*rows)?;
+            eprintln!("          {:.0} inserts/s by plain SQLite, {rows} in a transaction", figures.ops_per_s);
+            if arguments.json {
+                println!("{}", figures.to_json());
+            }
+            runs.push(figures);
         }
     }
     if !arguments.json {
@@ -169,6 +210,11 @@ fn subjects(arguments: &Arguments) -> Vec<Subject> {
         durability: arguments.durability,
         channel: arguments.channel,
         auth: arguments.auth,
+        sql: (arguments.service == ServiceName::Sql).then_some(match arguments.workload {
+            WorkloadName::Insert => Mix::Insert,
+            WorkloadName::Read => Mix::Read,
+            WorkloadName::Mixed => Mix::Mixed,
+        }),
     };
     if !arguments.suite {
         let protocols = std::iter::once(arguments.protocol).chain(arguments.compare);

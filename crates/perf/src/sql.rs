@@ -1,0 +1,118 @@
+//! Requests to the SQL service, and SQLite without any replication as the yardstick.
+//!
+//! The table has a row per payment: a key, two texts, a number. Inserts take keys in turn, each used once; reads ask
+//! for one row by its key, spread over the rows that were there before.
+
+use bezant_core::client::Submit;
+use bezant_core::machine::Instant;
+use bezant_core::wire::Wire;
+use bezant_sql::{Batch, Request, Response, Statement, Value};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Makes the table.
+pub const CREATE: &str =
+    "create table payment(id integer primary key, payer text not null, payee text not null, cents integer not null)";
+pub(crate) const INSERT: &str = "insert into payment values (?1, ?2, ?3, ?4)";
+const READ: &str = "select payer, payee, cents from payment where id = ?1";
+
+/// Rows that are there before reads are measured.
+pub const ROWS: i64 = 20_000;
+/// Rows of a batch that makes them.
+const ROWS_PER_BATCH: i64 = 500;
+
+/// A multiplier that spreads keys: odd, near the golden ratio of 2⁶³.
+const SPREAD: i64 = 0x4f1b_bcdc_bfa5_3e0b;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mix {
+    /// Single-row inserts.
+    Insert,
+    /// Reads of one row by its key, asked as queries.
+    Read,
+    /// Nine reads, then one insert.
+    Mixed,
+}
+
+impl Mix {
+    /// As figures name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Insert => "sql-insert",
+            Self::Read => "sql-read",
+            Self::Mixed => "sql-mixed",
+        }
+    }
+}
+
+/// One row's values.
+fn row(id: i64) -> [Value; 4] {
+    let name = |of: i64| Value::Text(format!("account-{:08}", of.wrapping_mul(SPREAD).rem_euclid(100_000_000)));
+    [Value::Integer(id), name(id), name(id + 1), Value::Integer(id.wrapping_mul(SPREAD).rem_euclid(1_000_000))]
+}
+
+/// The same for SQLite itself.
+pub(crate) fn plain_row(id: i64) -> [rusqlite::types::Value; 4] {
+    row(id).map(|value| match value {
+        Value::Integer(number) => number.into(),
+        other => other.to_string().into(),
+    })
+}
+
+/// What makes the table and, for reads, its first rows.
+pub fn preparation(mix: Mix) -> impl Iterator<Item = Request> {
+    let rows = if mix == Mix::Insert { 0 } else { ROWS };
+    let batches = (0..rows).step_by(ROWS_PER_BATCH as usize).map(|first| {
+        let statements = (first..first + ROWS_PER_BATCH).map(|id| Statement::with(INSERT, row(id))).collect();
+        Request::Run(Batch { checks: Vec::new(), statements })
+    });
+    std::iter::once(Request::one(Statement::new(CREATE))).chain(batches)
+}
+
+/// Makes requests and looks at results.
+#[derive(Clone, Debug)]
+pub(crate) struct Requests {
+    mix: Mix,
+    /// The next key that was never used, over all threads.
+    next: Arc<AtomicI64>,
+    made: u64,
+}
+
+impl Requests {
+    pub(crate) fn new(mix: Mix, next: Arc<AtomicI64>) -> Self {
+        Self { mix, next, made: 0 }
+    }
+
+    /// The next request, which is given up after its deadline.
+    pub(crate) fn next(&mut self, deadline: Instant) -> Submit {
+        self.made += 1;
+        let insert = match self.mix {
+            Mix::Insert => true,
+            Mix::Read => false,
+            Mix::Mixed => self.made.is_multiple_of(10),
+        };
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let statement = if insert {
+            Statement::with(INSERT, row(ROWS + id))
+        } else {
+            Statement::with(READ, [Value::Integer(id.wrapping_mul(SPREAD).rem_euclid(ROWS))])
+        };
+        let operation = Request::one(statement).to_bytes().into();
+        Submit { operation, read_only: !insert, deadline: Some(deadline) }
+    }
+
+    /// What is wrong with a result: it must be one row, written or read.
+    pub(crate) fn objection(result: &Bytes) -> Option<String> {
+        match Response::from_bytes(result.clone()) {
+            Ok(Response::Done(results))
+                if results.len() == 1 && (results[0].changes == 1 || results[0].rows.len() == 1) =>
+            {
+                None
+            }
+            Ok(other) => Some(format!("not one row: {other:?}")),
+            Err(error) => Some(format!("no answer of the SQL service ({error}): is the service `sql`?")),
+        }
+    }
+}
