@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::network::ProcessId;
 use crate::rng::Rng;
 use crate::stage::{Happening, Stage};
-use crate::store;
+use crate::store::{self, ServiceKind};
 use crate::workload::{Action, Answer, Call, LIARS_KEYS, Plan};
 use bezant_core::auth::Keyring;
 use bezant_core::client::{Client, ClientTimer, Completed, Completion, Submit};
@@ -28,6 +28,7 @@ pub struct Caller {
     behaviour: Option<Box<dyn ClientBehaviour>>,
     clock: Clock,
     plan: Plan,
+    service: ServiceKind,
     rng: Rng,
     timers: BTreeMap<ClientTimer, u64>,
     settings: u64,
@@ -53,7 +54,7 @@ impl Caller {
         keyring: Rc<Keyring>,
         behaviour: Option<Box<dyn ClientBehaviour>>,
         clock: Clock,
-        plan: Plan,
+        (plan, service): (Plan, ServiceKind),
         rng: Rng,
     ) -> Self {
         let left = plan.requests;
@@ -64,6 +65,7 @@ impl Caller {
             behaviour,
             clock,
             plan,
+            service,
             rng,
             timers: BTreeMap::new(),
             settings: 0,
@@ -150,7 +152,7 @@ impl Caller {
         }
         stage.note(self.process, 6, || format!("calls {:?} on key {}", call.action, call.key));
         self.open = Some((number, call));
-        let operation = store::encode(call.key, call.action);
+        let operation = store::encode(self.service, call.key, call.action);
         let deadline = call.deadline.map(|span| self.now(stage) + Duration(span));
         self.step(stage, Input::Command(Submit { operation, read_only: call.query, deadline }));
     }
@@ -236,7 +238,7 @@ impl Caller {
         };
         self.answered += 1;
         let answer = match &completed.result {
-            Completion::Done(result) => Some(store::decode(call.action, result)),
+            Completion::Done(result) => Some(store::decode(self.service, call.action, result)),
             // It may have been executed under a later request's feet: nobody knows.
             Completion::Unknown | Completion::Refused(Refusal::StaleTimestamp) => None,
             Completion::Refused(refusal) => {

@@ -4,6 +4,7 @@ use crate::byzantine::{Adversary, Choice};
 use crate::scenario::{Feature, Scenario};
 use crate::seeds::{Saved, saved};
 use crate::shrink::shrink;
+use crate::store::ServiceKind;
 use crate::world::Verdict;
 use crate::{RangeOptions, ScenarioOptions, Summary, run, run_range, run_traced};
 use bezant_core::compositions::{Protocol, UnknownProtocol};
@@ -19,6 +20,9 @@ pub struct Arguments {
     /// What runs: the name of a composition, or a list of parts such as "chain, backup(pbft)"
     #[arg(long, default_value = "pbft", value_parser = parse_protocol)]
     protocol: Protocol,
+    /// What is replicated
+    #[arg(long, value_enum, default_value_t)]
+    service: ServiceKind,
     /// Faults tolerated; there are 3f + 1 replicas
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=5))]
     f: u8,
@@ -115,6 +119,7 @@ impl Arguments {
     fn options(&self, adversary: Choice, seed: u64) -> ScenarioOptions {
         ScenarioOptions {
             protocol: self.protocol,
+            service: self.service,
             f: usize::from(self.f),
             adversary,
             seed,

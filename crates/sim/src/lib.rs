@@ -43,6 +43,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use store::ServiceKind;
 use trace::Trace;
 use world::{Verdict, World};
 
@@ -51,6 +52,8 @@ use world::{Verdict, World};
 pub struct ScenarioOptions {
     /// What runs.
     pub protocol: Protocol,
+    /// What is replicated.
+    pub service: ServiceKind,
     /// Faults tolerated: 1 to 3; n is 3f + 1.
     pub f: usize,
     /// Who lies.
@@ -67,6 +70,7 @@ impl Default for ScenarioOptions {
     fn default() -> Self {
         Self {
             protocol: Protocol::Pbft,
+            service: ServiceKind::Kv,
             f: 1,
             adversary: byzantine::Choice::All,
             seed: 0,
@@ -79,13 +83,17 @@ impl Default for ScenarioOptions {
 impl fmt::Display for ScenarioOptions {
     /// The one command that replays the run.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { protocol, f, adversary, seed, without, requests } = self;
+        let Self { protocol, service, f, adversary, seed, without, requests } = self;
         // A list has brackets, which a shell must not see.
         let protocol = match protocol {
             Protocol::Schedule(_) => format!("'{}'", protocol.to_string().replace(' ', "")),
             named => named.to_string(),
         };
-        write!(out, "bezant sim --protocol {protocol} --f {f} --adversary {adversary} --seed {seed}")?;
+        write!(out, "bezant sim --protocol {protocol}")?;
+        if *service == ServiceKind::Sql {
+            out.write_str(" --service sql")?;
+        }
+        write!(out, " --f {f} --adversary {adversary} --seed {seed}")?;
         if !without.is_empty() {
             let without: Vec<_> = without.iter().map(|feature| feature.label()).collect();
             write!(out, " --without {}", without.join(","))?;

@@ -12,7 +12,7 @@ use crate::rng::Rng;
 use crate::scenario::DiskProfile;
 use crate::schedule::Outage;
 use crate::stage::{Happening, Stage};
-use crate::store::Store;
+use crate::store::{ServiceKind, Store};
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::{Cluster, ReplicaId};
 use bezant_core::machine::{Destination, Effect, Input, Instant, Machine, Outbox, Principal};
@@ -32,6 +32,8 @@ pub struct Identity {
     pub keyring: Keyring,
     /// The cluster.
     pub cluster: Cluster,
+    /// What it runs.
+    pub service: ServiceKind,
     /// Which replicas lie; it is one of them or not.
     pub liars: BTreeSet<ReplicaId>,
 }
@@ -195,7 +197,7 @@ impl Node {
             }
             stage.note(self.process, 1, || format!("restarts with {} records", log.len()));
         }
-        match Replica::recover(config, Store::default(), snapshot, log) {
+        match Replica::recover(config, Store::new(self.identity.service), snapshot, log) {
             Ok(machine) => self.machine = Some(machine),
             Err(error) => {
                 let what = format!("{} cannot recover from its own disk: {error}", self.id());

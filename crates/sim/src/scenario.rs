@@ -11,6 +11,7 @@ use crate::clock::Clock;
 use crate::network::Profile;
 use crate::rng::Rng;
 use crate::schedule::{self, Fault};
+use crate::store::ServiceKind;
 use crate::workload::Plan;
 use bezant_core::cluster::{ClientAuth, Limits, ReplicaId};
 use bezant_core::compositions::{Protocol, Quota};
@@ -112,6 +113,8 @@ pub struct Scenario {
     pub features: BTreeSet<Feature>,
     /// What runs.
     pub protocol: Protocol,
+    /// What is replicated.
+    pub service: ServiceKind,
     /// Replicas.
     pub n: usize,
     /// Faults tolerated.
@@ -195,6 +198,7 @@ impl Scenario {
             seed,
             features: Feature::ALL.iter().copied().filter(|feature| has(*feature)).collect(),
             protocol: options.protocol,
+            service: options.service,
             n,
             f,
             client_auth: draw_auth(seed, adversary),

@@ -1,23 +1,47 @@
-//! What the simulated replicas run: the key-value service, with an eye on the agreed time (F27), and the workload's
+//! What the simulated replicas run: the key-value or the SQL service, with an eye on the agreed time (F27), and the workload's
 //! operations as it takes them.
+
+mod registers;
 
 use crate::workload::{Action, Answer, Key, padding_of};
 use bezant_core::machine::Instant;
-use bezant_core::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
-use bezant_core::services::kv::{BUCKETS, Condition, Kv, KvOperation, KvResult};
+use bezant_core::service::{Agreed, BadState, NotReadOnly, PAGES_MAX, PageNumber, Service};
+use bezant_core::services::kv::{Condition, Kv, KvOperation, KvResult};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
+use clap::ValueEnum;
 
-/// The page after those of the key-value service: the agreed time of the last operation.
-const TIME_PAGE: PageNumber = BUCKETS;
+/// The last page, which neither service has: the agreed time of the last operation.
+const TIME_PAGE: PageNumber = PAGES_MAX - 1;
+
+/// What is replicated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ServiceKind {
+    /// Keys and values
+    #[default]
+    Kv,
+    /// SQLite: a table of registers, with everything in it that could make replicas differ
+    Sql,
+}
 
 /// The service. It panics, which counts as a violation, when agreed time goes back.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub struct Store {
-    kv: Kv,
+    service: Box<dyn Service>,
     time: Instant,
     /// The time was not saved yet.
     dirty: bool,
+}
+
+impl Store {
+    /// A service before its first operation.
+    pub fn new(kind: ServiceKind) -> Self {
+        let service: Box<dyn Service> = match kind {
+            ServiceKind::Kv => Box::new(Kv::new()),
+            ServiceKind::Sql => Box::new(registers::new()),
+        };
+        Self { service, time: Instant(0), dirty: false }
+    }
 }
 
 impl Service for Store {
@@ -25,15 +49,15 @@ impl Service for Store {
         assert!(agreed.time >= self.time, "agreed time went back from {:?} to {:?}", self.time, agreed.time);
         self.time = agreed.time;
         self.dirty = true;
-        self.kv.execute(operation, agreed)
+        self.service.execute(operation, agreed)
     }
 
     fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
-        self.kv.query(operation)
+        self.service.query(operation)
     }
 
     fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
-        self.kv.save(write);
+        self.service.save(write);
         if std::mem::take(&mut self.dirty) {
             write(TIME_PAGE, Some(Bytes::copy_from_slice(&self.time.0.to_le_bytes())));
         }
@@ -48,7 +72,7 @@ impl Service for Store {
             }
             *page != TIME_PAGE
         });
-        self.kv.load(&mut others)?;
+        self.service.load(&mut others)?;
         (self.time, self.dirty) = (time, false);
         Ok(())
     }
@@ -70,7 +94,10 @@ fn number(value: &[u8]) -> Option<u64> {
 }
 
 /// The operation's bytes.
-pub fn encode(key: Key, action: Action) -> Bytes {
+pub fn encode(service: ServiceKind, key: Key, action: Action) -> Bytes {
+    if service == ServiceKind::Sql {
+        return registers::encode(key, action);
+    }
     let key = Bytes::copy_from_slice(&[key]);
     let operation = match action {
         Action::Get => KvOperation::Get { key },
@@ -85,7 +112,10 @@ pub fn encode(key: Key, action: Action) -> Bytes {
 }
 
 /// What a result says.
-pub fn decode(action: Action, result: &Bytes) -> Answer {
+pub fn decode(service: ServiceKind, action: Action, result: &Bytes) -> Answer {
+    if service == ServiceKind::Sql {
+        return registers::decode(action, result);
+    }
     match (action, KvResult::from_bytes(result.clone())) {
         (Action::Get, Ok(KvResult::Value(None))) => Answer::Value(None),
         (Action::Get, Ok(KvResult::Value(Some(value)))) => {
@@ -105,23 +135,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_service_and_the_model_agree() {
-        let mut store = Store::default();
-        let mut model: Option<u64> = None;
-        let mut rng = crate::rng::Rng::stream(1, "store");
-        for step in 1..500 {
-            let action = match rng.below(4) {
-                0 => Action::Get,
-                1 => Action::Set(step),
-                2 => Action::Delete,
-                _ => Action::CompareAndSet(model, step),
-            };
-            let result = store.execute(&encode(7, action), &Agreed::default());
-            let (answer, next) = action.apply(model);
-            assert_eq!(decode(action, &result), answer);
-            model = next;
+    fn the_services_and_the_model_agree() {
+        for kind in [ServiceKind::Kv, ServiceKind::Sql] {
+            let mut store = Store::new(kind);
+            let mut model: Option<u64> = None;
+            let mut rng = crate::rng::Rng::stream(1, "store");
+            for step in 1..500 {
+                let action = match rng.below(4) {
+                    0 => Action::Get,
+                    1 => Action::Set(step),
+                    2 => Action::Delete,
+                    _ => Action::CompareAndSet(model, step),
+                };
+                let result = store.execute(&encode(kind, 7, action), &Agreed::default());
+                let (answer, next) = action.apply(model);
+                assert_eq!(decode(kind, action, &result), answer);
+                model = next;
+            }
+            let sum = store.execute(&encode(kind, 8, Action::Increment), &Agreed::default());
+            assert_eq!(decode(kind, Action::Increment, &sum), Answer::Sum(1));
         }
-        let sum = store.execute(&encode(8, Action::Increment), &Agreed::default());
-        assert_eq!(decode(Action::Increment, &sum), Answer::Sum(1));
     }
 }

@@ -113,7 +113,13 @@ impl World {
             let principal = Principal::Replica(id);
             let keyring = Keyring::new(&SUITE, cluster, principal, secret(1, number as u32), keys.clone())
                 .expect("the keys belong together");
-            let identity = Identity { id, keyring, cluster: (**cluster).clone(), liars: scenario.liars.clone() };
+            let identity = Identity {
+                id,
+                keyring,
+                cluster: (**cluster).clone(),
+                service: scenario.service,
+                liars: scenario.liars.clone(),
+            };
             let clock = scenario.clocks[process];
             let rng = Rng::stream(scenario.seed ^ (process as u64) << 40, "node");
             let disk = (scenario.disk, scenario.pass);
@@ -155,7 +161,7 @@ impl World {
         let rng = Rng::stream(self.scenario.seed ^ (process as u64) << 40, "caller");
         let clock = self.scenario.clocks[process];
         let plan = self.scenario.plan.clone();
-        self.callers.push(Caller::new(process, machine, keyring, behaviour, clock, plan, rng));
+        self.callers.push(Caller::new(process, machine, keyring, behaviour, clock, (plan, self.scenario.service), rng));
         self.stage.register(process, principal);
     }
 
