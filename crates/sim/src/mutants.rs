@@ -20,8 +20,8 @@ pub const PATIENCE: Duration = Duration::from_secs(300);
 /// More seeds than fit into [`PATIENCE`].
 const SEEDS_MAX: u64 = 10_000_000;
 
-/// What is copied of the workspace; anything else is not needed to build the simulator and the tests of the core.
-const COPIED: &[&str] = &["Cargo.toml", "Cargo.lock", "crates", "docs", "xtask"];
+/// What is copied of the workspace; anything else is not needed to build the simulator and the tests.
+const COPIED: &[&str] = &[".cargo", "Cargo.toml", "Cargo.lock", "crates", "docs", "xtask"];
 
 /// One rule removed.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Mutant {
     pub find: String,
     /// What stands there instead.
     pub replace: String,
-    /// The tests of the core that should fail: how their names begin.
+    /// The tests of the same crate that should fail: how their names begin.
     pub test: Option<String>,
     /// Arguments of the simulator that should catch it, without seeds; none if a test is enough.
     #[serde(default)]
@@ -110,7 +110,7 @@ impl Mutant {
         let target = scratch.join("target");
         let mut ways = Vec::new();
         if let Some(test) = &self.test {
-            match Self::fail(&tree, &target, &scratch.join("test.log"), test)? {
+            match self.fail(&tree, &target, &scratch.join("test.log"), test)? {
                 Fate::Caught(how) => ways.push(how),
                 fate => return Ok(fate),
             }
@@ -124,10 +124,16 @@ impl Mutant {
         Ok(Fate::Caught(ways.join("; ")))
     }
 
-    /// Runs tests of the core, of which one should fail.
-    fn fail(tree: &Path, target: &Path, log: &Path, test: &str) -> io::Result<Fate> {
+    /// The package whose file is changed.
+    fn package(&self) -> String {
+        let folder = self.file.components().nth(1).map(|folder| folder.as_os_str().to_string_lossy().into_owned());
+        format!("bezant-{}", folder.unwrap_or_default())
+    }
+
+    /// Runs tests of the package, of which one should fail.
+    fn fail(&self, tree: &Path, target: &Path, log: &Path, test: &str) -> io::Result<Fate> {
         let build = Command::new("cargo")
-            .args(["test", "--package", "bezant-core", "--lib", "--no-run", "--message-format=json"])
+            .args(["test", "--package", &self.package(), "--lib", "--no-run", "--message-format=json"])
             .env("CARGO_TARGET_DIR", target)
             .current_dir(tree)
             .output()?;
@@ -150,7 +156,7 @@ impl Mutant {
         }
         let mut lines = said.lines().skip_while(|line| !line.contains("panicked at"));
         let what = lines.nth(1).unwrap_or_default().trim();
-        Ok(Fate::Caught(format!("cargo test -p bezant-core {test}: {what}")))
+        Ok(Fate::Caught(format!("cargo test -p {} {test}: {what}", self.package())))
     }
 
     /// Runs the simulator, which should find a violation.

@@ -1,5 +1,5 @@
-//! The workload's operations as SQL: registers in a table with defaults, a trigger, a view and an index, all of which use
-//! agreed time and randomness, so that replicas that did not agree on them would have different pages.
+//! The workload's operations as SQL: registers in a table with defaults, a trigger, a view and an index, all of which
+//! use agreed time and randomness, so that replicas that did not agree on them would have different pages.
 
 use super::padding_of;
 use crate::workload::{Action, Answer, Key};
@@ -14,7 +14,8 @@ const TABLES: [&str; 6] = [
         key integer primary key, value integer not null, padding blob, at text default current_timestamp,
         draw integer default (random()))",
     "create index by_draw on register(draw)",
-    "create table change(id integer primary key autoincrement, key integer, at text, draw blob default (randomblob(5)))",
+    "create table change(
+        id integer primary key autoincrement, key integer, at text, draw blob default (randomblob(5)))",
     "create trigger on_insert after insert on register begin
         insert into change(key, at) values (new.key, strftime('%H:%M:%f', 'now'));
         delete from change where id < (select max(id) from change) - 20;
