@@ -29,7 +29,7 @@ pub(crate) struct Chore {
 }
 
 /// Every sub-command. Documents that name another one are wrong, and `tidy` says so.
-pub(crate) const CHORES: [Chore; 8] = [
+pub(crate) const CHORES: [Chore; 9] = [
     Chore {
         name: "verify",
         arguments: "[--list] [--only STEP]...",
@@ -47,6 +47,12 @@ pub(crate) const CHORES: [Chore; 8] = [
         arguments: "[--seconds N] [--target NAME]",
         purpose: "fuzz each target for N seconds (default 60)",
         run: run_fuzz,
+    },
+    Chore {
+        name: "sql-fuzz",
+        arguments: "[--minutes N]",
+        purpose: "compare the SQL service with itself and with plain SQLite for N minutes (default 10)",
+        run: run_sql_fuzz,
     },
     Chore {
         name: "spec",
@@ -128,6 +134,14 @@ fn run_fuzz(arguments: &[String]) -> Result {
     tools::fuzzing()?;
     let seconds = options.number("--seconds", 60)?;
     println!("{}", fuzz::run(Duration::from_secs(seconds), options.text("--target"))?);
+    Ok(())
+}
+
+fn run_sql_fuzz(arguments: &[String]) -> Result {
+    let options = Options::parse(arguments, &["--minutes"])?;
+    let minutes = options.number("--minutes", 10)?;
+    process::clear_log("sql-fuzz")?;
+    println!("{}", seeds::sql_fuzz(Duration::from_secs(60 * minutes))?);
     Ok(())
 }
 

@@ -8,8 +8,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Longer than any of the calls below should take.
 const CALL_LIMIT: Duration = Duration::from_secs(15 * 60);
-/// What fresh seeds are run with: every protocol by itself, and all that follow one another in Aliph.
-const PROTOCOLS: [&str; 5] = ["pbft", "quorum", "zlight", "chain", "aliph"];
+/// What fresh seeds are run with: every protocol by itself, all that follow one another in Aliph, and SQL.
+const SUBJECTS: [(&str, &str); 7] = [
+    ("pbft", "kv"),
+    ("quorum", "kv"),
+    ("zlight", "kv"),
+    ("chain", "kv"),
+    ("aliph", "kv"),
+    ("pbft", "sql"),
+    ("aliph", "sql"),
+];
 /// The first range of fresh seeds; the next ones are as long as the time that is left allows.
 const FIRST_SEEDS: u64 = 20;
 /// About how long one call with fresh seeds takes, so that a failure is seen soon.
@@ -32,12 +40,12 @@ pub(crate) fn saved() -> Result<String> {
 /// Runs seeds that nobody has seen, for this long, sharing the time between protocols and values of f.
 pub(crate) fn fresh(time: Duration, tolerated: &[u32]) -> Result<String> {
     let first = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() * 1_000_000;
-    let share = time / (tolerated.len() * PROTOCOLS.len()) as u32;
+    let share = time / (tolerated.len() * SUBJECTS.len()) as u32;
     let mut notes = Vec::new();
     for f in tolerated {
-        for protocol in PROTOCOLS {
-            let summary = fresh_for(share, protocol, *f, first)?;
-            notes.push(format!("{protocol} {}", summary.scenarios));
+        for (protocol, service) in SUBJECTS {
+            let summary = fresh_for(share, (protocol, service), *f, first)?;
+            notes.push(format!("{protocol} {service} {}", summary.scenarios));
         }
     }
     let tolerated: Vec<String> = tolerated.iter().map(u32::to_string).collect();
@@ -45,14 +53,15 @@ pub(crate) fn fresh(time: Duration, tolerated: &[u32]) -> Result<String> {
     Ok(format!("no violation from seed {first}, f = {tolerated}; scenarios: {}", notes.join(", ")))
 }
 
-fn fresh_for(time: Duration, protocol: &str, f: u32, mut seed: u64) -> Result<Summary> {
+fn fresh_for(time: Duration, (protocol, service): (&str, &str), f: u32, mut seed: u64) -> Result<Summary> {
     let start = Instant::now();
     let mut total = Summary::default();
     let mut count = FIRST_SEEDS;
     while start.elapsed() < time {
         let seeds = format!("{seed}..{}", seed + count);
         let began = Instant::now();
-        let arguments = ["--protocol", protocol, "--seeds", &seeds, "--f", &f.to_string(), "--json"];
+        let f = f.to_string();
+        let arguments = ["--protocol", protocol, "--service", service, "--seeds", &seeds, "--f", &f, "--json"];
         total.add(Summary::read(&simulate("fresh-seeds", &arguments)?)?);
         seed += count;
         let rate = count as f64 / began.elapsed().as_secs_f64().max(0.001);
@@ -75,6 +84,17 @@ pub(crate) fn soak(time: Duration) -> Result<String> {
     let arguments = ["build", "--release", "--locked", "-p", "bezant"];
     logged("soak", CALL_LIMIT, &mut process::cargo(&arguments))?;
     fresh(time, &[1, 2])
+}
+
+/// Compares the SQL service with itself and with plain SQLite, on seeds that nobody has seen, for this long.
+pub(crate) fn sql_fuzz(time: Duration) -> Result<String> {
+    let seconds = time.as_secs().to_string();
+    let arguments =
+        ["run", "--quiet", "--release", "--locked", "-p", "bezant-sim", "--bin", "sql-fuzz", "--", seconds.as_str()];
+    let output = logged("sql-fuzz", CALL_LIMIT + time, &mut process::cargo(&arguments))?;
+    let last = output.lines().last().unwrap_or_default();
+    ensure(last.ends_with("; no difference"), || format!("the fuzzer says `{last}`"))?;
+    Ok(last.into())
 }
 
 /// What calls of the simulator reported.

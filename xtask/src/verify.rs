@@ -18,13 +18,16 @@ const FUZZ_SMOKE: Duration = Duration::from_secs(8);
 /// How long fresh simulator seeds run here. `cargo xtask soak` runs them for longer.
 const FRESH_SEEDS: Duration = Duration::from_secs(60);
 
+/// How long the SQL service is compared here. `cargo xtask sql-fuzz` does it for longer.
+const SQL_FUZZ: Duration = Duration::from_secs(15);
+
 /// One check: its name for `--only`, and what it does. What it returns is printed behind its time.
 struct Step {
     name: &'static str,
     run: fn(&mut Tally) -> Result<String>,
 }
 
-const STEPS: [Step; 19] = [
+const STEPS: [Step; 20] = [
     Step { name: "tools", run: |_| tools::all() },
     Step { name: "fmt", run: |_| quiet("fmt", &["fmt", "--all", "--check"]) },
     Step { name: "tidy", run: |_| tidy::check() },
@@ -38,6 +41,7 @@ const STEPS: [Step; 19] = [
     Step { name: "commands", run: |_| commands() },
     Step { name: "saved-seeds", run: |_| seeds::saved() },
     Step { name: "fresh-seeds", run: |_| seeds::fresh(FRESH_SEEDS, &[1]) },
+    Step { name: "sql-fuzz", run: |_| seeds::sql_fuzz(SQL_FUZZ) },
     Step { name: "spec", run: |_| spec::check() },
     Step { name: "fuzz-test", run: fuzz_test },
     Step { name: "fuzz", run: |_| fuzz::run(FUZZ_SMOKE, None) },

@@ -29,6 +29,7 @@ pub mod scenario;
 pub mod schedule;
 pub mod seeds;
 pub mod shrink;
+pub mod sql_fuzz;
 pub mod stage;
 pub mod store;
 pub mod suite;

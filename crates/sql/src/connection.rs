@@ -28,20 +28,21 @@ impl Handle {
     ///
     /// # Panics
     /// If SQLite cannot be set up: there is no memory, or it is not the build that we expect.
-    pub(crate) fn open(disk: &Arc<Disk>) -> Self {
+    pub(crate) fn open(disk: &Arc<Disk>, cache_kib: u32) -> Self {
         let vfs = Vfs::register(Arc::clone(disk));
         disk.moment.privileged.store(true, Ordering::Relaxed);
-        let connection = set_up(&vfs, disk).unwrap_or_else(|error| panic!("SQLite cannot be set up: {error}"));
+        let connection =
+            set_up(&vfs, disk, cache_kib).unwrap_or_else(|error| panic!("SQLite cannot be set up: {error}"));
         disk.moment.privileged.store(false, Ordering::Relaxed);
         Self { connection, _vfs: vfs }
     }
 }
 
-fn set_up(vfs: &Vfs, disk: &Arc<Disk>) -> rusqlite::Result<Connection> {
+fn set_up(vfs: &Vfs, disk: &Arc<Disk>, cache_kib: u32) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags_and_vfs("main", flags, vfs.name())?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
-    profile::apply(&connection)?;
+    profile::apply(&connection, cache_kib)?;
     add_functions(&connection, disk)?;
     let watch = Arc::clone(disk);
     connection.authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| {

@@ -55,7 +55,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) query: bool,
     /// Bytes that the rest of the result may have.
     pub(crate) room: usize,
-    /// What the statements of this request do, together.
+    /// What the statements of this request do, together, or would have done.
     pub(crate) acts: u32,
 }
 
@@ -145,10 +145,16 @@ impl Engine<'_> {
     }
 
     fn statement(&mut self, statement: &Statement) -> Result<Rows, Fault> {
+        self.disk.moment.acts.store(0, Ordering::Relaxed);
+        let result = self.prepare_and_step(statement);
+        self.acts |= self.disk.moment.acts.load(Ordering::Relaxed);
+        result
+    }
+
+    fn prepare_and_step(&mut self, statement: &Statement) -> Result<Rows, Fault> {
         let Statement { sql, parameters } = statement;
         let connection = &self.database.connection;
         let moment = &self.disk.moment;
-        moment.acts.store(0, Ordering::Relaxed);
         // What comes once is not kept: it would push out what comes again and again.
         if let Some(&acts) = self.known.get(sql) {
             let mut prepared = connection.prepare_cached(sql).map_err(|error| self.explain(error))?;
@@ -199,17 +205,12 @@ impl Engine<'_> {
         let wrote_rows = acts & act::WRITES_ROWS != 0 && acts & act::WRITES_SCHEMA == 0 && !prepared.readonly();
         let changes = if wrote_rows { self.database.connection.changes() } else { 0 };
         moment.changes.store(changes, Ordering::Relaxed);
-        let rows = Rows { columns, rows, changes, last_insert_rowid: self.database.connection.last_insert_rowid() };
-        if acts & act::WRITES_SCHEMA != 0 {
-            self.known.clear();
-        }
-        Ok(rows)
+        Ok(Rows { columns, rows, changes, last_insert_rowid: self.database.connection.last_insert_rowid() })
     }
 
     /// Whether the client may have this statement executed now.
     fn admit(&mut self, prepared: &rusqlite::Statement<'_>, given: usize) -> Result<(), Fault> {
         let acts = self.disk.moment.acts.load(Ordering::Relaxed);
-        self.acts |= acts;
         if self.query && !prepared.readonly() {
             return Err(Fault::NotReadOnly);
         }

@@ -52,9 +52,6 @@ const PRAGMAS: &[&str] = &[
     "index_xinfo", "integrity_check", "quick_check", "table_info", "table_list", "table_xinfo",
 ];
 
-/// Pages that SQLite keeps beside those of the file, in KiB.
-const CACHE_KIB: u32 = 8 << 10;
-
 /// What the authorizer says about one action, with a reason if it says no.
 fn judge(action: &AuthAction<'_>, moment: &Moment) -> Result<(), String> {
     let note = |bits: u32| _ = moment.acts.fetch_or(bits, Ordering::Relaxed);
@@ -145,13 +142,12 @@ pub(crate) fn authorize(context: &AuthContext<'_>, moment: &Moment) -> Authoriza
 }
 
 /// Settings that decide about bytes or results: the same at every replica. Before the first statement.
-pub(crate) fn apply(connection: &Connection) -> rusqlite::Result<()> {
+pub(crate) fn apply(connection: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
     let settings = format!(
         "pragma page_size = {PAGE_BYTES}; pragma encoding = 'UTF-8'; pragma auto_vacuum = none;
          pragma locking_mode = normal; pragma synchronous = off; pragma secure_delete = on;
-         pragma temp_store = file; pragma threads = 0; pragma cache_size = -{CACHE_KIB};
-         pragma max_page_count = {PAGES_MAX}; pragma foreign_keys = on; pragma recursive_triggers = on;
-         pragma case_sensitive_like = off; pragma automatic_index = on;"
+         pragma temp_store = file; pragma threads = 0; pragma cache_size = -{cache_kib};
+         pragma max_page_count = {PAGES_MAX}; pragma foreign_keys = on; pragma recursive_triggers = on;"
     );
     // These two answer with a row.
     connection.query_row("pragma journal_mode = memory", [], |_| Ok(()))?;

@@ -70,6 +70,24 @@ fn f35_the_largest_rowid_is_refused() {
     assert_eq!(node.rows("insert into t values (2)").last_insert_rowid, 2);
 }
 
+/// F35: how a schema came about does not show, neither in ANALYZE nor in the order of a pragma's rows.
+#[test]
+fn f35_a_schema_has_no_history() {
+    let mut node = Node::new();
+    for n in 0..12 {
+        node.batch(&[&format!("create table t{n}(a, b)"), &format!("create index i{n} on t{n}(b)")]);
+        node.rows(&format!("insert into t{n} values (1, 2), (3, 4)"));
+    }
+    let mut other = node.restarted();
+    for node in [&mut node, &mut other] {
+        node.rows("analyze");
+    }
+    assert_eq!(node.root(), other.root());
+    for pragma in ["pragma table_list", "pragma index_list(t3)", "pragma foreign_key_check"] {
+        assert_eq!(node.text(pragma), other.text(pragma));
+    }
+}
+
 /// F35, A22: each way out of the database, one statement each.
 #[test]
 fn f35_every_way_out_is_closed() {

@@ -1,0 +1,266 @@
+//! `cargo xtask sql-fuzz`: the SQL service against plain SQLite, and against itself.
+//!
+//! One seed makes a stream of requests. Several replicas of the service execute it, and each lives otherwise: one has a
+//! small cache, one answers reads between requests, one executes what is undone again, one crashes and starts from its
+//! last checkpoint and the requests since. After each request all answers are equal to the byte, and now and then all
+//! pages are. In half of the runs no statement uses time or randomness; then plain SQLite of the same build executes
+//! the stream as well, and rows, counts and errors are its own (I8 of the notes).
+
+mod grammar;
+
+use crate::rng::Rng;
+use bezant_core::digest::{Digest, Domain};
+use bezant_core::machine::Instant;
+use bezant_core::service::{Agreed, PageNumber, Service};
+use bezant_core::wire::Wire;
+use bezant_sql::{Batch, ErrorKind, Request, Response, Rows, Sql, Statement, Value};
+use bytes::Bytes;
+use grammar::Grammar;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, params_from_iter};
+use std::collections::BTreeMap;
+
+/// Requests of one run.
+const REQUESTS: u64 = 120;
+/// Requests between two comparisons of all pages.
+const CHECKPOINT: u64 = 10;
+/// The largest cache, and a small one, in KiB.
+const CACHES: [u32; 2] = [8 << 10, 40];
+
+/// How a replica lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    /// Nothing happens.
+    Quiet,
+    /// It has a small cache, and reads between requests.
+    Reads,
+    /// It executes other requests and undoes them.
+    Undoes,
+    /// It starts again from its last checkpoint and executes what came since.
+    Crashes,
+}
+
+/// A replica of the service.
+#[derive(Debug)]
+struct Replica {
+    life: Life,
+    sql: Sql,
+    /// What it last saved, and what it executed since.
+    pages: BTreeMap<PageNumber, Bytes>,
+    since: Vec<(Bytes, Agreed)>,
+}
+
+impl Replica {
+    fn new(life: Life) -> Self {
+        let mut replica = Self { life, sql: Self::open(life), pages: BTreeMap::new(), since: Vec::new() };
+        replica.save();
+        replica
+    }
+
+    fn open(life: Life) -> Sql {
+        Sql::with_cache(CACHES[usize::from(life == Life::Reads)])
+    }
+
+    fn save(&mut self) {
+        let pages = &mut self.pages;
+        self.sql.save(&mut |number, page| match page {
+            Some(page) => _ = pages.insert(number, page),
+            None => _ = pages.remove(&number),
+        });
+        self.since.clear();
+    }
+
+    fn root(&mut self) -> Digest {
+        self.save();
+        let digest =
+            |(number, page): (&PageNumber, &Bytes)| Digest::of_parts(Domain::Page, &[&number.to_le_bytes(), page]).0;
+        Digest::of(Domain::Node, &self.pages.iter().flat_map(digest).collect::<Vec<u8>>())
+    }
+
+    fn execute(&mut self, operation: &Bytes, agreed: &Agreed) -> Bytes {
+        self.since.push((operation.clone(), *agreed));
+        self.sql.execute(operation, agreed)
+    }
+
+    /// What happens to it between two requests.
+    fn live(&mut self, rng: &mut Rng, grammar: &mut Grammar, agreed: &Agreed) {
+        match self.life {
+            Life::Quiet => {}
+            Life::Reads => {
+                let request = Request::one(Statement::new(grammar.statement(true)));
+                // Whatever it says: it may not leave a trace.
+                _ = self.sql.query(&request.to_bytes());
+            }
+            Life::Undoes if rng.below(4) == 0 => {
+                self.save();
+                let request = Request::one(Statement::new(grammar.statement(false)));
+                self.sql.execute(&request.to_bytes(), agreed);
+                let mut changed = BTreeMap::new();
+                self.sql.save(&mut |number, _| _ = changed.insert(number, self.pages.get(&number).cloned()));
+                if !changed.is_empty() {
+                    self.sql.load(&mut changed.into_iter()).expect("its own pages");
+                }
+            }
+            Life::Crashes if rng.below(12) == 0 => {
+                self.sql = Self::open(self.life);
+                self.sql.save(&mut |_, _| ());
+                let mut pages = self.pages.iter().map(|(number, page)| (*number, Some(page.clone())));
+                self.sql.load(&mut pages).expect("its own pages");
+                for (operation, agreed) in &self.since {
+                    self.sql.execute(operation, agreed);
+                }
+            }
+            Life::Undoes | Life::Crashes => {}
+        }
+    }
+}
+
+/// Runs one seed.
+///
+/// # Errors
+/// What differed, with the request.
+pub fn run(seed: u64) -> Result<Counts, String> {
+    let mut rng = Rng::stream(seed, "lives");
+    let agreed = seed % 2 == 1;
+    let mut grammar = Grammar::new(seed, agreed);
+    let mut others = Grammar::new(seed ^ 1 << 63, agreed);
+    let mut replicas = [Life::Quiet, Life::Reads, Life::Undoes, Life::Crashes].map(Replica::new);
+    let plain = if agreed { None } else { Some(plain().map_err(|error| error.to_string())?) };
+    let mut counts = Counts::default();
+    for number in 1..=REQUESTS {
+        let count = if rng.below(3) == 0 { rng.between(2, 4) } else { 1 };
+        let statements: Vec<_> = (0..count).map(|_| Statement::new(grammar.statement(false))).collect();
+        let request = Request::Run(Batch { checks: Vec::new(), statements: statements.clone() });
+        let operation = Bytes::from(request.to_bytes());
+        let agreed = Agreed {
+            time: Instant(1_790_000_000_000_000 + number * 1_234_567),
+            seed: Digest::of(Domain::Trace, &[seed.to_le_bytes(), number.to_le_bytes()].concat()),
+            ..Agreed::default()
+        };
+        let differs = |what: &str| format!("seed {seed}, request {number}: {what}\n  {statements:#?}");
+        let answers = replicas.each_mut().map(|replica| replica.execute(&operation, &agreed));
+        if let Some(odd) = answers.iter().position(|answer| *answer != answers[0]) {
+            let shown = [0, odd].map(|which| Response::from_bytes(answers[which].clone()));
+            return Err(differs(&format!("{:?} answers otherwise: {shown:?}", replicas[odd].life)));
+        }
+        let answer = Response::from_bytes(answers[0].clone()).map_err(|error| differs(&error.to_string()))?;
+        counts.add(&answer);
+        // What was refused here changed nothing, and must not change anything there.
+        let refused = matches!(&answer, Response::Failed(failure) if is_refusal(failure.error.kind));
+        if let Some(plain) = plain.as_ref().filter(|_| !refused) {
+            compare(&answer, &execute_plainly(plain, &statements)).map_err(|what| differs(&what))?;
+        }
+        for replica in &mut replicas {
+            replica.live(&mut rng, &mut others, &agreed);
+        }
+        if number.is_multiple_of(CHECKPOINT) {
+            let roots = replicas.each_mut().map(Replica::root);
+            if let Some(odd) = roots.iter().position(|root| *root != roots[0]) {
+                return Err(differs(&format!("{:?} has other pages", replicas[odd].life)));
+            }
+        }
+    }
+    Ok(counts)
+}
+
+/// How requests ended: what never happens is not tested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Executed.
+    pub done: u64,
+    /// Failed as SQLite says.
+    pub failed: u64,
+    /// Not allowed here.
+    pub refused: u64,
+    /// Rows in results.
+    pub rows: u64,
+}
+
+impl Counts {
+    fn add(&mut self, answer: &Response) {
+        match answer {
+            Response::Done(results) => {
+                self.done += 1;
+                self.rows += results.iter().map(|result| result.rows.len() as u64).sum::<u64>();
+            }
+            Response::Failed(failure) if is_refusal(failure.error.kind) => self.refused += 1,
+            _ => self.failed += 1,
+        }
+    }
+
+    /// Adds another run's.
+    pub const fn merge(&mut self, other: &Self) {
+        self.done += other.done;
+        self.failed += other.failed;
+        self.refused += other.refused;
+        self.rows += other.rows;
+    }
+}
+
+/// Whether plain SQLite would not have said so.
+const fn is_refusal(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::NotAllowed | ErrorKind::TooSlow | ErrorKind::TooLarge | ErrorKind::Mismatch)
+}
+
+/// SQLite as it comes, but for what our tables are given: foreign keys, recursive triggers.
+fn plain() -> rusqlite::Result<Connection> {
+    let connection = Connection::open_in_memory()?;
+    connection
+        .execute_batch("pragma foreign_keys = on; pragma recursive_triggers = on; pragma trusted_schema = off")?;
+    Ok(connection)
+}
+
+/// The same batch, in a transaction of plain SQLite: results, or the message of the error.
+fn execute_plainly(connection: &Connection, statements: &[Statement]) -> Result<Vec<Rows>, String> {
+    let run = || {
+        connection.execute_batch("begin")?;
+        let results = statements.iter().map(|statement| one(connection, &statement.sql));
+        let results: Vec<Rows> = results.collect::<rusqlite::Result<_>>()?;
+        connection.execute_batch("commit")?;
+        Ok(results)
+    };
+    let result = run().map_err(|error: rusqlite::Error| match error {
+        rusqlite::Error::SqliteFailure(_, Some(message)) => message,
+        rusqlite::Error::SqlInputError { msg, .. } => msg,
+        other => other.to_string(),
+    });
+    if !connection.is_autocommit() {
+        connection.execute_batch("rollback").map_err(|error| error.to_string())?;
+    }
+    result
+}
+
+fn one(connection: &Connection, sql: &str) -> rusqlite::Result<Rows> {
+    let mut statement = connection.prepare(sql)?;
+    let width = statement.column_count();
+    let mut rows = Vec::new();
+    let mut cursor = statement.query(params_from_iter([0_i64; 0]))?;
+    while let Some(row) = cursor.next()? {
+        let value = |column| {
+            Ok(match row.get_ref(column)? {
+                ValueRef::Null => Value::Null,
+                ValueRef::Integer(number) => Value::Integer(number),
+                ValueRef::Real(number) => Value::Real(number),
+                ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+                ValueRef::Blob(bytes) => Value::Blob(Bytes::copy_from_slice(bytes)),
+            })
+        };
+        rows.push((0..width).map(value).collect::<rusqlite::Result<_>>()?);
+    }
+    Ok(Rows { rows, ..Rows::default() })
+}
+
+/// Whether the service answered what plain SQLite did.
+fn compare(ours: &Response, theirs: &Result<Vec<Rows>, String>) -> Result<(), String> {
+    match (ours, theirs) {
+        (Response::Done(ours), Ok(theirs)) => {
+            let rows = |results: &[Rows]| results.iter().map(|result| result.rows.clone()).collect::<Vec<_>>();
+            if rows(ours) == rows(theirs) {
+                return Ok(());
+            }
+            Err(format!("other rows than plain SQLite: {:?} instead of {:?}", rows(ours), rows(theirs)))
+        }
+        (Response::Failed(failure), Err(message)) if failure.error.message == message[..] => Ok(()),
+        (ours, theirs) => Err(format!("plain SQLite says {theirs:?}, not {ours:?}")),
+    }
+}
