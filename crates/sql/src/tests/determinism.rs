@@ -88,6 +88,20 @@ fn f35_a_schema_has_no_history() {
     }
 }
 
+/// F35: a request that is undone leaves nothing on free pages either, however small the cache.
+#[test]
+fn f35_free_pages_do_not_tell_what_was_undone() {
+    let mut node = Node { sql: Sql::with_cache(40), ..Node::default() };
+    let fill = "with recursive n(i) as (select 1 union all select i + 1 from n limit 400)
+        insert into t select i, zeroblob(1000) from n";
+    node.batch(&["create table t(a integer primary key, b)", fill]);
+    node.batch(&["delete from t where a > 3"]);
+    let before = node.root();
+    let again = fill.replace("select i, zeroblob(1000)", "select i + 10, randomblob(1000)");
+    assert!(matches!(node.batch(&[&again, "insert into t values (1, 1)"]), Response::Failed(_)));
+    assert_eq!(node.root(), before);
+}
+
 /// F35, A22: each way out of the database, one statement each.
 #[test]
 fn f35_every_way_out_is_closed() {
