@@ -143,9 +143,9 @@ pub(crate) fn authorize(context: &AuthContext<'_>, moment: &Moment) -> Authoriza
 
 /// Settings that decide about bytes or results: the same at every replica. Before the first statement.
 ///
-/// Changed pages stay in the cache until the commit (`cache_spill`). SQLite does not journal what was on a free page, so
-/// that a page which is spilled and then rolled back keeps what it had in between, on those replicas whose cache was
-/// full (found by `cargo xtask sql-fuzz`, seed 103855).
+/// Changed pages stay in the cache until the commit (`cache_spill`). SQLite does not journal what was on a free page:
+/// one that is spilled and then rolled back keeps what it had in between, on those replicas whose cache was full (found
+/// by `cargo xtask sql-fuzz`, seed 103855).
 pub(crate) fn apply(connection: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
     let settings = format!(
         "pragma page_size = {PAGE_BYTES}; pragma encoding = 'UTF-8'; pragma auto_vacuum = none;
