@@ -16,7 +16,8 @@
 
 use crate::cluster::{ClientId, IdentityId, Sequence, Timestamp};
 use crate::digest::Digest;
-use crate::message::Outcome;
+use crate::members::{MEMBER_REPLY_BYTES_MAX, MEMBER_SESSIONS_MAX};
+use crate::message::{Outcome, Refusal};
 use crate::service::{BadState, PAGE_BYTES_MAX, PageNumber};
 use crate::wire::{Reader, Wire, WireError};
 use crate::wire_struct;
@@ -67,6 +68,8 @@ pub enum Freshness<'a> {
     New,
     /// It is the last one that its session had executed: here is the reply.
     Last(&'a Entry),
+    /// Its client has no session: it must not be executed, whether or not it was before the session ended.
+    Gone(Refusal),
     /// It is older than the session's last one, or not above the floor of an identity that has no such session (any
     /// more). It must not be executed, whether or not it was before.
     Stale,
@@ -187,10 +190,9 @@ impl ClientTable {
     }
 
     fn evict(&mut self, identity: IdentityId) {
+        let (sessions_max, reply_bytes_max) = self.quota(identity);
         let Some(usage) = self.usage.get_mut(&identity) else { return };
-        while usage.order.len() > self.sessions_per_identity_max
-            || (usage.reply_bytes > REPLY_BYTES_MAX && usage.order.len() > 1)
-        {
+        while usage.order.len() > sessions_max || (usage.reply_bytes > reply_bytes_max && usage.order.len() > 1) {
             let (_, client) = usage.order.pop_first().expect("there is more than one session");
             let bucket = &mut self.buckets[bucket_of(client)];
             let evicted = bucket.sessions.remove(&client).expect("sessions in order are in their buckets");
@@ -200,6 +202,33 @@ impl ClientTable {
             bucket.dirty = true;
             let floor = bucket.floors.entry(identity).or_default();
             *floor = evicted.entry.timestamp.max(*floor);
+        }
+    }
+
+    /// Forgets all about an identity whose number means nothing any more.
+    pub fn forget(&mut self, identity: IdentityId) {
+        let usage = self.usage.remove(&identity).unwrap_or_default();
+        for client in usage.order.values() {
+            let bucket = &mut self.buckets[bucket_of(*client)];
+            bucket.dirty |= bucket.sessions.remove(client).is_some();
+        }
+        let bucket = &mut self.buckets[floor_bucket_of(identity)];
+        bucket.dirty |= bucket.floors.remove(&identity).is_some();
+        self.recount();
+    }
+
+    /// The count of executions is that of the last one that is still in the table: whoever reads the pages sees no
+    /// more.
+    fn recount(&mut self) {
+        self.executions = self.usage.values().filter_map(|usage| usage.order.keys().last()).max().copied().unwrap_or(0);
+    }
+
+    /// What an identity may hold: sessions, and bytes of replies. Anybody may join: those who do hold less.
+    const fn quota(&self, identity: IdentityId) -> (usize, u64) {
+        if identity.is_member() {
+            (MEMBER_SESSIONS_MAX, MEMBER_REPLY_BYTES_MAX)
+        } else {
+            (self.sessions_per_identity_max, REPLY_BYTES_MAX)
         }
     }
 
@@ -257,7 +286,7 @@ impl ClientTable {
             self.buckets[number] = new;
         }
         self.usage.retain(|_, usage| !usage.order.is_empty());
-        self.executions = self.usage.values().filter_map(|usage| usage.order.keys().last()).max().copied().unwrap_or(0);
+        self.recount();
         Ok(())
     }
 }
@@ -343,7 +372,6 @@ fn decode_map<K: Wire + Ord, V: Wire>(reader: &mut Reader) -> Result<BTreeMap<K,
 mod tests {
     use super::*;
     use crate::checkpoint::Tree;
-    use crate::message::Refusal;
     use alloc::vec;
     use proptest::prelude::*;
 

@@ -60,9 +60,36 @@ number!(
     Timestamp(u64), "t"
 );
 number!(
-    /// An identity: the owner of a public key that the cluster admits.
+    /// An identity: the owner of a public key that the cluster admits. Numbers below [`IdentityId::PINNED_MAX`] are
+    /// the cluster file's; those above stand for clients that join while the cluster runs ([`crate::members`]).
     IdentityId(u32), "c"
 );
+
+impl IdentityId {
+    /// The cluster file's identities have numbers up to this one.
+    pub const PINNED_MAX: Self = Self((1 << 31) - 1);
+    /// The first number of the clients that have joined.
+    pub const MEMBERS: Self = Self(1 << 31);
+    /// The first number of those that ask to join.
+    pub const JOINING: Self = Self(3 << 30);
+    /// The identity in whose name the system itself asks. No client has it.
+    pub const SYSTEM: Self = Self(u32::MAX);
+
+    /// Whether it stands for a client that has joined.
+    pub const fn is_member(self) -> bool {
+        self.0 >= Self::MEMBERS.0 && self.0 < Self::JOINING.0
+    }
+
+    /// Whether it stands for a client that asks to join.
+    pub const fn is_joining(self) -> bool {
+        self.0 >= Self::JOINING.0 && self.0 < Self::SYSTEM.0
+    }
+
+    /// Whether it stands for a client that the cluster file does not name.
+    pub const fn is_dynamic(self) -> bool {
+        self.is_member() || self.is_joining()
+    }
+}
 
 impl Sequence {
     /// The position after this one.
@@ -139,6 +166,8 @@ pub struct Cluster {
     pub client_auth: ClientAuth,
     /// The composition that runs.
     pub protocol: Protocol,
+    /// Whether clients that the cluster file does not name may join ([`crate::members`]).
+    pub dynamic_clients: bool,
     /// How many requests a Backup commits before it hands on, where the composition has other instances.
     pub quota: Quota,
     /// The bounds.
@@ -171,6 +200,14 @@ pub struct Limits {
     pub pending_reads_max: usize,
     /// Sessions of one identity in the replicated client table.
     pub sessions_per_identity_max: usize,
+    /// Clients that have joined, with those whose leaving is still remembered.
+    pub members_max: usize,
+    /// How long, in agreed time, a session must be unused before another client may take its place (F27).
+    pub session_stale_after: Duration,
+    /// How long, in agreed time, a key keeps its session before it may be replaced by another of the same key (F28).
+    pub takeover_interval: Duration,
+    /// How long, in agreed time, the cookies of a client that joins are good for (F23).
+    pub cookie_lifetime: Duration,
     /// How long a backup waits for its oldest pending request before it asks for a new view.
     pub view_timeout: Duration,
     /// The most that `view_timeout` grows to by doubling; it falls back as soon as there is progress.
@@ -203,6 +240,10 @@ impl Default for Limits {
             pending_bytes_max: 64 << 20,
             pending_reads_max: 16_384,
             sessions_per_identity_max: 8_192,
+            members_max: 4_096,
+            session_stale_after: Duration::from_millis(600_000),
+            takeover_interval: Duration::from_millis(10_000),
+            cookie_lifetime: Duration::from_millis(30_000),
             view_timeout: Duration::from_millis(2_000),
             view_timeout_max: Duration::from_millis(30_000),
             status_interval: Duration::from_millis(200),
@@ -277,7 +318,15 @@ impl Cluster {
         if n < 3 * f + 1 {
             return Err(ClusterError::TooFewReplicas { n, f });
         }
-        Ok(Self { id, n, f, client_auth, protocol: Protocol::default(), quota: Quota::default(), limits })
+        let (protocol, quota) = (Protocol::default(), Quota::default());
+        Ok(Self { id, n, f, client_auth, protocol, dynamic_clients: false, quota, limits })
+    }
+
+    /// The same cluster, open to clients that the cluster file does not name.
+    #[must_use]
+    pub const fn with_dynamic_clients(mut self) -> Self {
+        self.dynamic_clients = true;
+        self
     }
 
     /// The same cluster with another composition.
@@ -342,7 +391,8 @@ impl Cluster {
         sequence.0.is_multiple_of(self.limits.checkpoint_interval)
     }
 
-    /// The digest of everything that replicas must agree on before they talk: id, n, f, mode and limits.
+    /// The digest of everything that replicas must agree on before they talk: id, n, f, mode and limits. What matters
+    /// only where clients may join is in it only there.
     pub fn digest(&self) -> Digest {
         let mut bytes = Vec::with_capacity(256);
         bytes.extend_from_slice(&self.id);
@@ -365,6 +415,13 @@ impl Cluster {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         bytes.extend_from_slice(alloc::format!("{}", self.protocol).as_bytes());
+        if self.dynamic_clients {
+            let Limits { members_max, session_stale_after, takeover_interval, cookie_lifetime, .. } = self.limits;
+            bytes.extend_from_slice(b"dynamic clients");
+            for number in [members_max as u64, session_stale_after.0, takeover_interval.0, cookie_lifetime.0] {
+                bytes.extend_from_slice(&number.to_le_bytes());
+            }
+        }
         Digest::of(Domain::Cluster, &bytes)
     }
 }

@@ -34,6 +34,8 @@ pub enum Domain {
     Seed,
     /// The identity of an operator's or a client's key, for display and for the handshake.
     Key,
+    /// The names that joining clients get: session ids, and where their requests wait until they have one.
+    Session,
     /// State traces of the simulator and other internal uses.
     Trace,
     /// What services digest for their own ends.
@@ -56,6 +58,7 @@ impl Domain {
             Self::Batching => b"bezant/batching/v1..............",
             Self::Seed => b"bezant/seed/v1..................",
             Self::Key => b"bezant/key/v1...................",
+            Self::Session => b"bezant/session/v1...............",
             Self::Trace => b"bezant/trace/v1.................",
             Self::Service => b"bezant/service/v1...............",
         }

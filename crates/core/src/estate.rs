@@ -1,5 +1,5 @@
-//! The estate: what instances hand on to one another. Service, client table, history, agreed time, and the versions
-//! of all of it at checkpoints.
+//! The estate: what instances hand on to one another. Service, client table, members, history, agreed time, and the
+//! versions of all of it at checkpoints.
 //!
 //! Execution may be tentative: the batch after the last final one. Undoing it, or anything since the last
 //! checkpoint, is one mechanism: load the pages of the checkpoint that differ, and execute the final batches since
@@ -7,11 +7,12 @@
 
 use crate::auth::{PublicKey, PublicKeys};
 use crate::checkpoint::Tree;
-use crate::clients::{ClientTable, Entry, Freshness};
+use crate::clients::{self, ClientTable, Entry, Freshness};
 use crate::cluster::{ClientId, Cluster, IdentityId, Sequence, Timestamp};
 use crate::digest::Digest;
 use crate::history::{LogEntry, Logged};
 use crate::machine::{Duration, Instant};
+use crate::members::{Members, Room, Standing, is_leave};
 use crate::message::{Outcome, Refusal, Request};
 use crate::protocols::total_order::Ordered;
 use crate::service::{Agreed, BadState, PAGES_MAX, PageNumber, Proposal, Service};
@@ -23,6 +24,8 @@ use bytes::Bytes;
 
 /// The client table's pages follow the service's.
 const CLIENTS: PageNumber = PAGES_MAX;
+/// The members' pages follow the client table's.
+const MEMBERS: PageNumber = CLIENTS + clients::PAGES_MAX;
 /// The last page of the tree holds the rest.
 const META: PageNumber = 2 * PAGES_MAX - 1;
 
@@ -49,6 +52,8 @@ pub struct Estate<S> {
     /// The keys of the identities that the cluster file names.
     pinned: BTreeMap<IdentityId, PublicKey>,
     clients: ClientTable,
+    /// Those who joined. Empty in clusters that do not let anybody join.
+    members: Members,
     meta: Meta,
     /// The pages as last saved.
     tree: Tree,
@@ -77,6 +82,7 @@ impl<S: Service> Estate<S> {
             service,
             pinned: keys.identities.clone(),
             clients: ClientTable::new(cluster.limits.sessions_per_identity_max),
+            members: Members::default(),
             meta: Meta { last: u64::MAX, ..Meta::default() },
             tree: Tree::new(),
             versions: BTreeMap::new(),
@@ -134,13 +140,29 @@ impl<S: Service> Estate<S> {
         self.tentative.as_ref().map(|tentative| tentative.ordered.batch.digest())
     }
 
-    /// What the client table says about a request.
+    /// Those who joined.
+    pub const fn members(&self) -> &Members {
+        &self.members
+    }
+
+    /// What the client table and the members say about a request.
     pub fn freshness(&self, request: &Request) -> Freshness<'_> {
+        if request.client.identity.is_dynamic() {
+            match self.members.standing(request) {
+                Standing::Live if !is_leave(request.client) => {}
+                Standing::Live | Standing::Join => return Freshness::New,
+                Standing::Last(entry) => return Freshness::Last(entry),
+                Standing::Gone(refusal) => return Freshness::Gone(refusal),
+            }
+        }
         self.clients.check(request.client, request.timestamp)
     }
 
     /// Whether the request was executed or never will be.
     pub fn is_executed(&self, client: ClientId, timestamp: Timestamp) -> bool {
+        if client.identity.is_dynamic() && (self.members.is_over(client) || client.identity.is_joining()) {
+            return self.members.is_over(client);
+        }
         !matches!(self.clients.check(client, timestamp), Freshness::New)
     }
 
@@ -183,10 +205,15 @@ impl<S: Service> Estate<S> {
             if self.is_full() {
                 break;
             }
-            match self.clients.check(request.client, request.timestamp) {
+            match self.freshness(request) {
                 Freshness::New => {}
                 Freshness::Last(entry) => {
                     answer(request, &entry.outcome, false);
+                    continue;
+                }
+                Freshness::Gone(refusal) => {
+                    // F26: here it is decided, the same at every replica.
+                    answer(request, &Outcome::Refused(refusal), false);
                     continue;
                 }
                 Freshness::Stale => {
@@ -226,15 +253,59 @@ impl<S: Service> Estate<S> {
         if request.operation.len() > cluster.limits.operation_bytes_max {
             return Outcome::Refused(Refusal::TooLarge);
         }
-        let public_key = self.pinned.get(&request.client.identity).copied().unwrap_or_default();
-        let agreed = Agreed { time: self.meta.time, seed: proposal.seed, client: request.client, public_key };
+        let now = self.meta.time;
+        let public_key = match request.credential {
+            Some(credential) => credential.key,
+            None => self.pinned.get(&request.client.identity).copied().unwrap_or_default(),
+        };
+        let agreed = Agreed { time: now, seed: proposal.seed, client: request.client, public_key };
+        if request.client.identity.is_joining() {
+            return self.join(cluster, request, agreed).unwrap_or_else(Outcome::Refused);
+        }
+        if is_leave(request.client) {
+            let outcome = Outcome::Done(Bytes::new());
+            self.members.leave(request.client.identity, self.entry(request, outcome.clone()), now);
+            self.clients.forget(request.client.identity);
+            return outcome;
+        }
+        if request.client.identity.is_member() {
+            self.members.touch(request.client.identity, &cluster.limits, now);
+        }
         Outcome::Done(self.service.execute(&request.operation, &agreed))
     }
 
+    /// Step M3 of [`crate::members`].
+    fn join(&mut self, cluster: &Cluster, request: &Request, agreed: Agreed) -> Result<Outcome, Refusal> {
+        let (Some(join), Some(credential)) = (request.join(), request.credential) else {
+            return Err(Refusal::Unauthorized);
+        };
+        let cookies = join.time();
+        if cookies + cluster.limits.cookie_lifetime < agreed.time {
+            return Err(Refusal::Expired);
+        }
+        let room @ Room { admission, ends, .. } = self.members.room(cluster, &credential, agreed.time)?;
+        let agreed = Agreed { client: ClientId { identity: admission.identity, session: 0 }, ..agreed };
+        if !self.service.authorize(&join.identification, &agreed) {
+            return Err(Refusal::Unauthorized);
+        }
+        if let Some(ended) = ends {
+            self.clients.forget(ended);
+        }
+        let outcome = Outcome::Done(admission.to_bytes().into());
+        self.members.admit(room, &credential, self.entry(request, outcome.clone()), cookies, agreed.time);
+        Ok(outcome)
+    }
+
+    /// Remembers what came of a request just executed. The members table remembers JOIN and LEAVE itself.
     fn note(&mut self, request: &Request, outcome: Outcome) {
+        if !request.client.identity.is_joining() && !is_leave(request.client) {
+            self.clients.record(request.client, self.entry(request, outcome));
+        }
+    }
+
+    fn entry(&self, request: &Request, outcome: Outcome) -> Entry {
         let Meta { executed: sequence, position, history, .. } = self.meta;
-        let entry = Entry { timestamp: request.timestamp, sequence, position, history, outcome };
-        self.clients.record(request.client, entry);
+        Entry { timestamp: request.timestamp, sequence, position, history, outcome }
     }
 
     /// The tentative batch is final.
@@ -372,6 +443,7 @@ impl<S: Service> Estate<S> {
             tree.set(number, page);
         });
         self.clients.save(&mut |number, page| tree.set(CLIENTS + number, page));
+        self.members.save(&mut |number, page| tree.set(MEMBERS + number, page));
         tree.set(META, Some(Bytes::from(self.meta.to_bytes())));
         tree.seal();
     }
@@ -387,7 +459,8 @@ impl<S: Service> Estate<S> {
                 .map(move |(number, page)| (number - low, page.clone()))
         };
         self.service.load(&mut part(0, CLIENTS))?;
-        self.clients.load(&mut part(CLIENTS, META))?;
+        self.clients.load(&mut part(CLIENTS, MEMBERS))?;
+        self.members.load(&mut part(MEMBERS, META))?;
         let meta = target.get(META).ok_or(BadState)?;
         self.meta = Meta::from_bytes(meta.clone()).map_err(|_| BadState)?;
         self.tree = target.clone();

@@ -35,6 +35,7 @@ pub mod digest;
 pub mod estate;
 pub mod history;
 pub mod machine;
+pub mod members;
 pub mod message;
 pub mod protocols;
 pub mod rejection;

@@ -3,7 +3,8 @@
 //! One input, one entry point, one **ordered** list of effects. The order is the contract: whatever comes after an
 //! [`Effect::Persist`] must not leave before that record is durable.
 
-use crate::cluster::{ClientId, ReplicaId};
+use crate::auth::PublicKey;
+use crate::cluster::{ClientId, IdentityId, ReplicaId};
 use alloc::vec::Vec;
 use core::fmt::Debug;
 use core::ops::{Add, AddAssign, Sub};
@@ -58,8 +59,27 @@ impl Sub for Instant {
 pub enum Principal {
     /// One of the n replicas.
     Replica(ReplicaId),
-    /// A logical client, that is one session of an identity.
+    /// A logical client, that is one session of an identity that the cluster file names.
     Client(ClientId),
+    /// A client that the cluster file does not name, by its key: all that is certain of it ([`crate::members`]).
+    Key(PublicKey),
+}
+
+impl Principal {
+    /// Whether it is no replica.
+    pub const fn is_client(self) -> bool {
+        matches!(self, Self::Client(_) | Self::Key(_))
+    }
+
+    /// Under whom things are counted. All clients that the cluster file does not name count as one: whoever may join
+    /// has as many keys as it likes.
+    #[must_use]
+    pub const fn counted(self) -> Self {
+        match self {
+            Self::Key(_) => Self::Client(ClientId { identity: IdentityId::MEMBERS, session: 0 }),
+            named => named,
+        }
+    }
 }
 
 /// Whom a message goes to.
@@ -69,8 +89,10 @@ pub enum Destination {
     Replica(ReplicaId),
     /// Every replica but the sender (for a client: every replica).
     Replicas,
-    /// One client.
+    /// One client that the cluster file names.
     Client(ClientId),
+    /// One that it does not name.
+    Key(PublicKey),
 }
 
 /// A deterministic state machine with typed inputs and ordered effects.

@@ -15,6 +15,7 @@ use crate::checkpoint::{Checkpoint, TransferMessage};
 use crate::cluster::{ClientId, Cluster, InstanceId, Sequence, Timestamp, View};
 use crate::digest::{Digest, Domain};
 use crate::machine::Principal;
+use crate::members::CookieMessage;
 use crate::protocols::chain::{ChainMessage, ChainReply};
 use crate::protocols::pbft::PbftMessage;
 use crate::protocols::speculative::Response;
@@ -49,6 +50,25 @@ pub enum Refusal {
     TooLarge,
     /// Asked as a query, but it could change the state: ask again as an ordinary request.
     NotReadOnly,
+    /// Its client has no session: it never joined, has left, or its place was given to another ([`crate::members`]).
+    NoSession,
+    /// Its session ended because somebody with the same key joined.
+    TakenOver,
+    /// A JOIN, while all places are taken by clients that use them.
+    Full,
+    /// A JOIN, too soon after the last one of the same key.
+    TooSoon,
+    /// A JOIN that the service does not agree to.
+    Unauthorized,
+    /// A JOIN with old cookies.
+    Expired,
+}
+
+impl Refusal {
+    /// Whether it says that a session is over. Then the request may have been executed before that.
+    pub const fn ends_session(self) -> bool {
+        matches!(self, Self::NoSession | Self::TakenOver)
+    }
 }
 
 impl Wire for Refusal {
@@ -57,6 +77,12 @@ impl Wire for Refusal {
             Self::StaleTimestamp => 0,
             Self::TooLarge => 1,
             Self::NotReadOnly => 2,
+            Self::NoSession => 3,
+            Self::TakenOver => 4,
+            Self::Full => 5,
+            Self::TooSoon => 6,
+            Self::Unauthorized => 7,
+            Self::Expired => 8,
         });
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -64,6 +90,12 @@ impl Wire for Refusal {
             0 => Ok(Self::StaleTimestamp),
             1 => Ok(Self::TooLarge),
             2 => Ok(Self::NotReadOnly),
+            3 => Ok(Self::NoSession),
+            4 => Ok(Self::TakenOver),
+            5 => Ok(Self::Full),
+            6 => Ok(Self::TooSoon),
+            7 => Ok(Self::Unauthorized),
+            8 => Ok(Self::Expired),
             _ => Err(WireError::UnknownTag),
         }
     }
@@ -204,6 +236,8 @@ pub enum Message {
     Chain(ChainMessage),
     /// The chain's tail to a client.
     ChainReply(ChainReply),
+    /// Between a client that wants to join and a replica.
+    Cookie(CookieMessage),
 }
 wire_enum!(Message {
     1 => Request,
@@ -216,6 +250,7 @@ wire_enum!(Message {
     8 => Order,
     9 => Chain,
     10 => ChainReply,
+    11 => Cookie,
 });
 
 impl Signable for Checkpoint {
@@ -232,7 +267,7 @@ pub struct Incoming {
 }
 
 impl Message {
-    /// The instance that it is about; state transfer is about none.
+    /// The instance that it is about; state transfer and cookies are about none.
     pub const fn instance(&self) -> Option<InstanceId> {
         match self {
             Self::Request(request) => Some(request.instance),
@@ -243,7 +278,7 @@ impl Message {
             Self::Order(order) => Some(order.instance),
             Self::Chain(chain) => Some(chain.instance),
             Self::ChainReply(reply) => Some(reply.instance),
-            Self::Checkpoint(_) | Self::Transfer(_) => None,
+            Self::Checkpoint(_) | Self::Transfer(_) | Self::Cookie(_) => None,
         }
     }
 
@@ -344,7 +379,8 @@ impl Message {
             (Self::Request(_), _) => {}
             (Self::Switch(Switch { message: SwitchMessage::Panic(panic), .. }), Principal::Client(client))
                 if panic.client.identity == client.identity => {}
-            (_, Principal::Client(_)) => return Err(Rejection::WrongSender),
+            (Self::Cookie(CookieMessage::Ask(_)), Principal::Key(_)) | (Self::Cookie(_), Principal::Replica(_)) => {}
+            (_, Principal::Client(_) | Principal::Key(_)) => return Err(Rejection::WrongSender),
             (Self::Ordering(ordering), Principal::Replica(_)) => ordering.message.vouch(cluster, keyring),
             (Self::Order(order), Principal::Replica(_)) => {
                 for request in &mut order.requests {

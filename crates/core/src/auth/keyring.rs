@@ -2,13 +2,13 @@
 //! count of every operation done with them.
 
 use super::{Certificate, MacKey, PublicKey, SecretKey, Signable, Signature, Signed, Signer, Suite, Tag};
-use crate::cluster::{Cluster, IdentityId};
+use crate::cluster::{ClientId, Cluster, IdentityId};
 use crate::digest::{Digest, Domain};
 use crate::machine::Principal;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 use core::fmt;
 
 /// The public keys that a cluster admits.
@@ -56,6 +56,8 @@ pub struct Keyring {
     /// `None` at our own place.
     replicas: Vec<Option<Pair>>,
     identities: BTreeMap<IdentityId, Pair>,
+    /// The MAC keys shared with clients that the cluster file does not name, as they come; `None` if it admits none.
+    strangers: Option<RefCell<BTreeMap<PublicKey, Pair>>>,
     counters: Counters,
 }
 
@@ -65,17 +67,46 @@ impl fmt::Debug for Keyring {
     }
 }
 
+/// Strangers whose MAC keys are kept. They can be derived again, so that when there are more all are forgotten.
+const STRANGERS_MAX: usize = 8_192;
+
 /// The party that a MAC key belongs to: all sessions of an identity share one key, their statements name the session.
-fn party(principal: Principal) -> [u8; 5] {
-    let mut bytes = [0; 5];
-    match principal {
-        Principal::Replica(id) => bytes[1] = id.0,
-        Principal::Client(id) => {
-            bytes[0] = 1;
-            bytes[1..].copy_from_slice(&id.identity.0.to_le_bytes());
+/// No party's bytes begin with another's.
+struct Party([u8; 33], usize);
+
+impl Party {
+    fn of(principal: Principal) -> Self {
+        let mut bytes = [0; 33];
+        match principal {
+            Principal::Replica(id) => bytes[1] = id.0,
+            Principal::Client(id) => {
+                bytes[0] = 1;
+                bytes[1..5].copy_from_slice(&id.identity.0.to_le_bytes());
+            }
+            Principal::Key(key) => {
+                bytes[0] = 2;
+                bytes[1..].copy_from_slice(&key.0);
+                return Self(bytes, 33);
+            }
         }
+        Self(bytes, 5)
     }
-    bytes
+
+    fn bytes(&self) -> &[u8] {
+        &self.0[..self.1]
+    }
+}
+
+/// The MAC keys, in both directions, of two parties with a shared secret.
+fn derive(shared: &[u8; 32], cluster: &Digest, me: Principal, other: Principal) -> Pair {
+    let direction = |from: Principal, to: Principal| {
+        let mut context = Vec::with_capacity(72);
+        context.extend_from_slice(&cluster.0);
+        context.extend_from_slice(Party::of(from).bytes());
+        context.extend_from_slice(Party::of(to).bytes());
+        MacKey::derive(shared, &context)
+    };
+    Pair { send: direction(me, other), receive: direction(other, me) }
 }
 
 impl Keyring {
@@ -88,24 +119,16 @@ impl Keyring {
         keys: PublicKeys,
     ) -> Option<Self> {
         let mine = match me {
-            Principal::Replica(id) => keys.replicas.get(id.0 as usize),
-            Principal::Client(id) => keys.identities.get(&id.identity),
+            Principal::Replica(id) => keys.replicas.get(id.0 as usize).copied(),
+            Principal::Client(id) => keys.identities.get(&id.identity).copied(),
+            Principal::Key(key) => Some(key).filter(|_| cluster.dynamic_clients),
         };
-        if mine != Some(&suite.public(&secret)) || keys.replicas.len() != cluster.n {
+        if mine != Some(suite.public(&secret)) || keys.replicas.len() != cluster.n {
             return None;
         }
         let digest = cluster.digest();
-        let pair = |other: Principal, public: &PublicKey| {
-            let shared = suite.agree(&secret, public)?;
-            let direction = |from: Principal, to: Principal| {
-                let mut context = Vec::with_capacity(42);
-                context.extend_from_slice(&digest.0);
-                context.extend_from_slice(&party(from));
-                context.extend_from_slice(&party(to));
-                MacKey::derive(&shared, &context)
-            };
-            Some(Pair { send: direction(me, other), receive: direction(other, me) })
-        };
+        let pair =
+            |other: Principal, public: &PublicKey| Some(derive(&suite.agree(&secret, public)?, &digest, me, other));
         let mut replicas = Vec::with_capacity(cluster.n);
         for (id, public) in cluster.replicas().zip(&keys.replicas) {
             let other = Principal::Replica(id);
@@ -114,11 +137,12 @@ impl Keyring {
         let mut identities = BTreeMap::new();
         if let Principal::Replica(_) = me {
             for (id, public) in &keys.identities {
-                let other = Principal::Client(crate::cluster::ClientId { identity: *id, session: 0 });
+                let other = Principal::Client(ClientId { identity: *id, session: 0 });
                 identities.insert(*id, pair(other, public)?);
             }
         }
         let signer = suite.signer(&secret);
+        let admits_strangers = cluster.dynamic_clients && matches!(me, Principal::Replica(_));
         Some(Self {
             suite,
             me,
@@ -128,6 +152,7 @@ impl Keyring {
             keys,
             replicas,
             identities,
+            strangers: admits_strangers.then(RefCell::default),
             counters: Counters::default(),
         })
     }
@@ -152,28 +177,44 @@ impl Keyring {
         &self.counters
     }
 
-    fn pair(&self, other: Principal) -> Option<&Pair> {
+    /// Whether clients that the cluster file does not name may speak to this replica.
+    pub const fn admits_strangers(&self) -> bool {
+        self.strangers.is_some()
+    }
+
+    fn with_pair<T>(&self, other: Principal, act: impl FnOnce(&Pair) -> T) -> Option<T> {
         match other {
-            Principal::Replica(id) => self.replicas.get(id.0 as usize)?.as_ref(),
-            Principal::Client(id) => self.identities.get(&id.identity),
+            Principal::Replica(id) => self.replicas.get(id.0 as usize)?.as_ref().map(act),
+            Principal::Client(id) => self.identities.get(&id.identity).map(act),
+            Principal::Key(key) => {
+                let mut strangers = self.strangers.as_ref()?.borrow_mut();
+                if !strangers.contains_key(&key) {
+                    let shared = self.suite.agree(&self.secret, &key)?;
+                    if strangers.len() >= STRANGERS_MAX {
+                        strangers.clear();
+                    }
+                    strangers.insert(key, derive(&shared, &self.cluster, self.me, other));
+                }
+                strangers.get(&key).map(act)
+            }
         }
     }
 
     /// The MAC over a statement for one receiver. An unknown receiver gets a tag that nobody accepts.
     pub fn tag(&self, to: Principal, statement: &[u8]) -> Tag {
         bump(&self.counters.macs_made);
-        self.pair(to).map_or(Tag::from_bytes([0; 16]), |pair| pair.send.tag(statement))
+        self.with_pair(to, |pair| pair.send.tag(statement)).unwrap_or(Tag::from_bytes([0; 16]))
     }
 
     /// Whether `from` made this MAC over this statement for us.
     #[must_use]
     pub fn check(&self, from: Principal, statement: &[u8], tag: &Tag) -> bool {
         bump(&self.counters.macs_checked);
-        self.pair(from).is_some_and(|pair| pair.receive.verify(statement, tag))
+        self.with_pair(from, |pair| pair.receive.verify(statement, tag)).unwrap_or(false)
     }
 
     fn statement(&self, kind: u8, signer: Principal, body: &[u8]) -> Digest {
-        Digest::of_parts(Domain::Signature, &[&[kind], &self.cluster.0, &party(signer), body])
+        Digest::of_parts(Domain::Signature, &[&[kind], &self.cluster.0, Party::of(signer).bytes(), body])
     }
 
     /// Signs bytes of one kind as this principal.
@@ -182,10 +223,11 @@ impl Keyring {
         self.signer.sign(&self.statement(kind, self.me, body).0)
     }
 
-    fn public(&self, signer: Principal) -> Option<&PublicKey> {
+    fn public(&self, signer: Principal) -> Option<PublicKey> {
         match signer {
-            Principal::Replica(id) => self.keys.replicas.get(id.0 as usize),
-            Principal::Client(id) => self.keys.identities.get(&id.identity),
+            Principal::Replica(id) => self.keys.replicas.get(id.0 as usize).copied(),
+            Principal::Client(id) => self.keys.identities.get(&id.identity).copied(),
+            Principal::Key(key) => Some(key),
         }
     }
 
@@ -194,7 +236,7 @@ impl Keyring {
     pub fn check_bytes(&self, kind: u8, signer: Principal, body: &[u8], signature: &Signature) -> bool {
         bump(&self.counters.signatures_checked);
         let statement = self.statement(kind, signer, body);
-        self.public(signer).is_some_and(|public| self.suite.verify(public, &statement.0, signature))
+        self.public(signer).is_some_and(|public| self.suite.verify(&public, &statement.0, signature))
     }
 
     /// Which of these signatures of one kind are valid: as a batch first, one by one if the batch fails.
@@ -205,7 +247,7 @@ impl Keyring {
         let known: Option<Vec<_>> = items
             .iter()
             .zip(&statements)
-            .map(|((signer, _, signature), s)| Some((*self.public(*signer)?, s.0.as_slice(), *signature)))
+            .map(|((signer, _, signature), s)| Some((self.public(*signer)?, s.0.as_slice(), *signature)))
             .collect();
         if items.len() > 1
             && let Some(known) = known

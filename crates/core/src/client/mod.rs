@@ -23,12 +23,15 @@
 //!    same timestamp, so that the operation is executed at most once. When the only replica that it asked says so, it
 //!    asks the others at once.
 //!
+//! A client that the cluster file does not name joins first: `door.rs`.
+//!
 //! # Why it is safe
 //! Among 2f+1 replies at least f+1 are from correct replicas. If one of them is final the batch is committed; if all
 //! are tentative in view v, then f+1 correct replicas prepared it in v, every view change hears of one of them, and
 //! the batch stays at its position.
 
 mod call;
+mod door;
 mod speculation;
 
 use crate::auth::Keyring;
@@ -36,6 +39,7 @@ use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence, Timesta
 use crate::compositions::Part;
 use crate::digest::Digest;
 use crate::machine::{Destination, Duration, Input, Instant, Machine, Outbox, Principal};
+use crate::members::{CookieMessage, Credential};
 use crate::message::{Firmness, Incoming, Message, Outcome, Refusal, Reply, Request};
 use crate::switching::{Switch, SwitchMessage};
 use crate::wire::unpinned;
@@ -45,6 +49,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use call::{Call, Gist, Verdict};
 use core::convert::Infallible;
+use door::Joining;
 
 /// The pause before a request is sent again grows by doubling, up to this factor of `Limits::client_retry`.
 const RETRY_DOUBLINGS_MAX: u32 = 4;
@@ -67,6 +72,9 @@ pub enum Completion {
     Done(Bytes),
     /// It was not executed and never will be.
     Refused(Refusal),
+    /// The session is over, and here is why. Nothing more of it will be executed; this operation may have been before
+    /// it ended.
+    Ended(Refusal),
     /// The deadline passed: it may have been executed, may still be, or never.
     Unknown,
 }
@@ -75,6 +83,7 @@ impl Completion {
     fn of(outcome: &Outcome) -> Self {
         match outcome {
             Outcome::Done(result) => Self::Done(unpinned(result.clone())),
+            Outcome::Refused(refusal) if refusal.ends_session() => Self::Ended(*refusal),
             Outcome::Refused(refusal) => Self::Refused(*refusal),
             Outcome::DoneDigest(_) => Self::Unknown,
         }
@@ -139,6 +148,10 @@ pub struct Client {
     cluster: Rc<Cluster>,
     keyring: Rc<Keyring>,
     id: ClientId,
+    /// Key and session, if the cluster file does not name this client.
+    credential: Option<Credential>,
+    /// What it does to join, while it does.
+    joining: Option<Joining>,
     instance: InstanceId,
     /// The view that the last replies named: where the primary is believed to be.
     view: View,
@@ -163,6 +176,8 @@ impl Client {
             cluster,
             keyring,
             id,
+            credential: None,
+            joining: None,
             instance: InstanceId(1),
             view,
             last_timestamp: Timestamp(0),
@@ -181,9 +196,22 @@ impl Client {
         self.id
     }
 
+    /// Whom replicas know it as.
+    pub fn party(&self) -> Principal {
+        match self.keyring.me() {
+            Principal::Client(_) => Principal::Client(self.id),
+            me => me,
+        }
+    }
+
+    /// Its keys.
+    pub fn keyring(&self) -> &Keyring {
+        &self.keyring
+    }
+
     /// Whether a request is outstanding.
     pub const fn is_busy(&self) -> bool {
-        self.call.is_some()
+        self.call.is_some() || self.joining.is_some()
     }
 
     /// How often each replica gave a result that 2f+1 others contradicted.
@@ -209,8 +237,7 @@ impl Client {
     pub fn ask_again(&mut self, now: Instant, timestamp: Timestamp, submit: Submit, out: &mut Outbox<Self>) {
         assert!(self.call.is_none(), "one request at a time; the host keeps a queue");
         self.last_timestamp = self.last_timestamp.max(timestamp);
-        let request = Request::new(self.instance, self.id, timestamp, false, submit.operation)
-            .authenticate(&self.cluster, &self.keyring);
+        let request = self.compose(timestamp, false, submit.operation).authenticate(&self.cluster, &self.keyring);
         let everywhere = match self.part() {
             Some(part) if part != Part::Backup => request.clone().authenticate_for_all(&self.cluster, &self.keyring),
             _ => request.clone(),
@@ -230,8 +257,16 @@ impl Client {
 
     fn request(&mut self, now: Instant, operation: Bytes, read_only: bool) -> Request {
         self.last_timestamp = Timestamp(now.0.max(self.last_timestamp.0 + 1));
-        Request::new(self.instance, self.id, self.last_timestamp, read_only, operation)
-            .authenticate(&self.cluster, &self.keyring)
+        self.compose(self.last_timestamp, read_only, operation).authenticate(&self.cluster, &self.keyring)
+    }
+
+    /// A request of this client, without proof yet.
+    fn compose(&self, timestamp: Timestamp, read_only: bool, operation: Bytes) -> Request {
+        let (instance, id) = (self.instance, self.id);
+        match self.credential {
+            None => Request::new(instance, id, timestamp, read_only, operation),
+            Some(credential) => Request::of_stranger(instance, id, credential, timestamp, read_only, operation),
+        }
     }
 
     /// Step 1.
@@ -263,6 +298,12 @@ impl Client {
         let Some(call) = self.call.as_mut().filter(|call| call.request.timestamp == reply.timestamp) else {
             return self.on_late_reply(from, &reply);
         };
+        let over = matches!(&reply.outcome, Outcome::Refused(refusal) if refusal.ends_session());
+        if over && call.attempts == 0 {
+            // One replica says so: what do the others say?
+            call.attempts = 1;
+            out.send(Destination::Replicas, Message::Request(call.request.clone()));
+        }
         call.add(from, reply);
         let verdict = match part {
             None => call.verdict(&self.cluster),
@@ -328,6 +369,9 @@ impl Client {
     fn on_retry(&mut self, now: Instant, out: &mut Outbox<Self>) {
         self.retry_at = None;
         let base = self.cluster.limits.client_retry;
+        if self.joining.is_some() {
+            return self.ask_for_cookies(now, out);
+        }
         let Some(call) = &mut self.call else { return };
         if now < call.retry_at {
             let at = call.retry_at;
@@ -348,6 +392,9 @@ impl Client {
 
     fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Self>) {
         self.deadline_at = None;
+        if self.joining.is_some() {
+            return self.give_up_joining(now, out);
+        }
         let Some(at) = self.call.as_ref().and_then(|call| call.deadline) else { return };
         if now < at {
             return self.set_deadline(at, out);
@@ -380,6 +427,7 @@ impl Machine for Client {
             Input::Message(Incoming { from, message }) => {
                 let Principal::Replica(from) = from else { return };
                 match message.into_inner() {
+                    Message::Cookie(CookieMessage::Given(given)) => self.on_cookie(now, from, given, out),
                     Message::Reply(reply) => self.on_reply(now, from, reply, out),
                     Message::Response(response) => self.on_response(now, from, response, out),
                     Message::ChainReply(reply) => self.on_chain_reply(now, reply, out),

@@ -36,6 +36,8 @@ impl Early {
         let sender = match from {
             Principal::Replica(replica) => Sender::Replica(replica),
             Principal::Client(client) => Sender::Clients(client.identity),
+            // All of them together: whoever may join has as many keys as it likes.
+            Principal::Key(_) => Sender::Clients(IdentityId::MEMBERS),
         };
         let (count, bytes) = self.of_sender.entry(sender).or_default();
         let length = message.to_bytes().len();

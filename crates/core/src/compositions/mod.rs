@@ -27,7 +27,7 @@ pub(crate) use composite::{Composite, Running};
 pub use schedule::{PARTS_MAX, Part, Quota, Schedule, ScheduleError};
 pub use unreplicated::Unreplicated;
 
-use crate::cluster::Cluster;
+use crate::cluster::{ClientAuth, Cluster};
 use crate::switching::AbortReport;
 use crate::switching::report::ENTRIES_MAX;
 use core::fmt;
@@ -90,6 +90,12 @@ impl Protocol {
     pub fn objection(self, cluster: &Cluster) -> Option<&'static str> {
         match self {
             Self::Unreplicated if cluster.n != 1 => Some("unreplicated runs on exactly one replica"),
+            _ if cluster.dynamic_clients && self != Self::Pbft => Some(
+                "dynamic_clients goes with protocol = \"pbft\" only: the other protocols cannot let clients join yet",
+            ),
+            _ if cluster.dynamic_clients && cluster.client_auth == ClientAuth::Mac => {
+                Some("dynamic_clients needs requests that are signed: client_auth = \"hybrid\" or \"signature\"")
+            }
             _ if self.schedule().is_some() && cluster.n != 3 * cluster.f + 1 => {
                 Some("protocols that abort run on exactly 3f+1 replicas")
             }

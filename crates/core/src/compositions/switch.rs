@@ -254,7 +254,7 @@ impl<S: Service> Composite<S> {
         self.asked = Some(s.now);
         let to = match from {
             Principal::Replica(replica) => Destination::Replica(replica),
-            Principal::Client(_) => Destination::Replicas,
+            Principal::Client(_) | Principal::Key(_) => Destination::Replicas,
         };
         s.out.send(to, self.switch(SwitchMessage::Behind(())));
     }

@@ -2,6 +2,7 @@
 
 use super::{Message, Outcome, Reply, Request};
 use crate::checkpoint::TransferMessage;
+use crate::members::{CookieMessage, is_leave};
 use crate::protocols::pbft::{Claim, PbftMessage};
 use crate::switching::{Switch, SwitchMessage};
 use core::fmt::{Display, Formatter, Result};
@@ -19,6 +20,8 @@ impl Display for Message {
                 write!(f, "RESP {} p{} {:?} {} {} ", r.instance, r.position, r.history, r.client, r.timestamp)?;
                 r.outcome.fmt(f)
             }
+            Self::Cookie(CookieMessage::Ask(_)) => f.write_str("ASK"),
+            Self::Cookie(CookieMessage::Given(_)) => f.write_str("GIVEN"),
             Self::Order(o) => write!(f, "ORDER {} p{} with {} requests", o.instance, o.first, o.requests.len()),
             Self::Chain(c) => {
                 write!(f, "CHAIN {} p{} {:?} with {} requests", c.instance, c.first, c.history, c.requests.len())
@@ -33,7 +36,12 @@ impl Display for Message {
 
 impl Display for Request {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        let kind = if self.read_only { "QUERY" } else { "REQUEST" };
+        let kind = match () {
+            () if self.client.identity.is_joining() => "JOIN",
+            () if is_leave(self.client) => "LEAVE",
+            () if self.read_only => "QUERY",
+            () => "REQUEST",
+        };
         write!(f, "{kind} {} {} {} bytes", self.client, self.timestamp, self.operation.len())
     }
 }

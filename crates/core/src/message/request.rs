@@ -5,7 +5,8 @@ use crate::auth::{Authenticator, Keyring, Signature, Tag};
 use crate::cluster::{ClientAuth, ClientId, Cluster, IdentityId, InstanceId, ReplicaId, Timestamp};
 use crate::compositions::Part;
 use crate::digest::{Digest, Domain};
-use crate::machine::Principal;
+use crate::machine::{Destination, Principal};
+use crate::members::{Credential, Join};
 use crate::protocols::chain::Topology;
 use crate::rejection::Rejection;
 use crate::switching::Proof;
@@ -24,7 +25,7 @@ pub const REQUEST_SIGNATURE_KIND: u8 = 1;
 const AUTHENTICATOR: u8 = 0xa0;
 
 /// The identity in whose name the system itself asks. No client has it.
-pub const SYSTEM: IdentityId = IdentityId(u32::MAX);
+pub const SYSTEM: IdentityId = IdentityId::SYSTEM;
 
 /// How this replica came to believe that a request is its client's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,6 +58,8 @@ pub struct Request {
     pub instance: InstanceId,
     /// Who asks.
     pub client: ClientId,
+    /// Its key and session, if the cluster file does not name it; on the wire exactly then.
+    pub credential: Option<Credential>,
     /// The client's own number for it.
     pub timestamp: Timestamp,
     /// Asked as a read-only query; never ordered.
@@ -80,18 +83,51 @@ impl Request {
         read_only: bool,
         operation: Bytes,
     ) -> Self {
-        let digest = Self::digest_of(client, timestamp, read_only, &operation);
-        let authentication = Authentication::default();
-        Self { instance, client, timestamp, read_only, operation, authentication, digest, vouched: Vouched::No }
+        Self::with_credential(instance, client, None, timestamp, read_only, operation)
     }
 
-    fn digest_of(client: ClientId, timestamp: Timestamp, read_only: bool, operation: &[u8]) -> Digest {
+    /// The same, of a client that the cluster file does not name.
+    pub fn of_stranger(
+        instance: InstanceId,
+        client: ClientId,
+        credential: Credential,
+        timestamp: Timestamp,
+        read_only: bool,
+        operation: Bytes,
+    ) -> Self {
+        Self::with_credential(instance, client, Some(credential), timestamp, read_only, operation)
+    }
+
+    fn with_credential(
+        instance: InstanceId,
+        client: ClientId,
+        credential: Option<Credential>,
+        timestamp: Timestamp,
+        read_only: bool,
+        operation: Bytes,
+    ) -> Self {
+        let digest = Self::digest_of(client, credential.as_ref(), timestamp, read_only, &operation);
+        let authentication = Authentication::default();
+        let vouched = Vouched::No;
+        Self { instance, client, credential, timestamp, read_only, operation, authentication, digest, vouched }
+    }
+
+    fn digest_of(
+        client: ClientId,
+        credential: Option<&Credential>,
+        timestamp: Timestamp,
+        read_only: bool,
+        operation: &[u8],
+    ) -> Digest {
         const HEADER: usize = 17;
         let mut header = [0; HEADER];
         header[..4].copy_from_slice(&client.identity.0.to_le_bytes());
         header[4..8].copy_from_slice(&client.session.to_le_bytes());
         header[8..16].copy_from_slice(&timestamp.0.to_le_bytes());
         header[16] = u8::from(read_only);
+        if let Some(Credential { key, session }) = credential {
+            return Digest::of_parts(Domain::Request, &[&header, &key.0, &session.0, operation]);
+        }
         if operation.len() <= 64 - HEADER {
             let mut block = [0; 64];
             block[..HEADER].copy_from_slice(&header);
@@ -101,10 +137,20 @@ impl Request {
         Digest::of_parts(Domain::Request, &[&header, operation])
     }
 
-    /// D(req): over client, timestamp and operation, not over instance and proof, so that histories of different
+    /// D(req): over client, credential, timestamp and operation, not over instance and proof, so that histories of different
     /// instances compare.
     pub const fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// Whose signature it bears.
+    pub fn signer(&self) -> Principal {
+        self.credential.map_or(Principal::Client(self.client), |credential| Principal::Key(credential.key))
+    }
+
+    /// Where its answer goes.
+    pub fn asker(&self) -> Destination {
+        self.credential.map_or(Destination::Client(self.client), |credential| Destination::Key(credential.key))
     }
 
     /// What a client's MACs and signature cover: instance and digest.
@@ -170,6 +216,10 @@ impl Request {
     #[must_use]
     pub fn authenticate(mut self, cluster: &Cluster, keyring: &Keyring) -> Self {
         let statement = self.statement();
+        if self.credential.is_some() {
+            self.authentication.signature = Some(keyring.sign_bytes(REQUEST_SIGNATURE_KIND, &statement));
+            return self;
+        }
         if cluster.part(self.instance).is_some_and(|part| part != Part::Backup) {
             let receivers = Self::receivers(cluster, self.instance).into_iter();
             self.authentication.tags = receivers.map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
@@ -221,12 +271,24 @@ impl Request {
     pub fn vouch(&mut self, cluster: &Cluster, keyring: &Keyring) {
         let signed = cluster.client_auth != ClientAuth::Mac && self.authentication.signature.is_some();
         if !self.vouch_by_mac(cluster, keyring) && signed && !self.is_system() {
-            Self::vouch_signatures(core::iter::once(self), keyring);
+            Self::vouch_signatures(core::iter::once(self), cluster, keyring);
         }
     }
 
+    /// JOIN as a request says it, if it does.
+    pub fn join(&self) -> Option<Join> {
+        if self.client.identity.is_joining() { Join::from_bytes(self.operation.clone()).ok() } else { None }
+    }
+
+    /// Whether a request whose signature holds is all that it should be: a JOIN is backed by f+1 replicas (M2).
+    fn is_backed(&self, cluster: &Cluster, keyring: &Keyring) -> bool {
+        let Some(credential) = self.credential.filter(|_| self.client.identity.is_joining()) else { return true };
+        credential.joining() == self.client
+            && self.join().is_some_and(|join| join.is_backed(cluster, keyring, &credential))
+    }
+
     /// Checks the signatures of many requests at once, for those that are not vouched for by signature yet.
-    pub fn vouch_signatures<'a>(requests: impl Iterator<Item = &'a mut Self>, keyring: &Keyring) {
+    pub fn vouch_signatures<'a>(requests: impl Iterator<Item = &'a mut Self>, cluster: &Cluster, keyring: &Keyring) {
         let mut open: Vec<&mut Self> = requests.filter(|request| request.vouched != Vouched::Signature).collect();
         let statements: Vec<[u8; 41]> = open.iter().map(|request| request.statement()).collect();
         let items: Vec<_> = open
@@ -235,12 +297,12 @@ impl Request {
             .map(|(request, statement)| {
                 let missing = Signature([0; 64]);
                 let signature = request.authentication.signature.unwrap_or(missing);
-                (Principal::Client(request.client), statement.as_slice(), signature)
+                (request.signer(), statement.as_slice(), signature)
             })
             .collect();
         let valid = keyring.check_batch(REQUEST_SIGNATURE_KIND, &items);
         for (request, valid) in open.iter_mut().zip(valid) {
-            if valid {
+            if valid && request.is_backed(cluster, keyring) {
                 request.vouched = Vouched::Signature;
             }
         }
@@ -251,6 +313,9 @@ impl Wire for Request {
     fn encode(&self, out: &mut Vec<u8>) {
         self.instance.encode(out);
         self.client.encode(out);
+        if let Some(credential) = &self.credential {
+            credential.encode(out);
+        }
         self.timestamp.encode(out);
         self.read_only.encode(out);
         encode_payload(&self.operation, out);
@@ -259,11 +324,12 @@ impl Wire for Request {
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         reader.detach(REQUEST_COPY_BYTES_MAX);
         let instance = Wire::decode(reader)?;
-        let client = Wire::decode(reader)?;
+        let client = ClientId::decode(reader)?;
+        let credential = if client.identity.is_dynamic() { Some(Wire::decode(reader)?) } else { None };
         let timestamp = Wire::decode(reader)?;
         let read_only = Wire::decode(reader)?;
         let operation = reader.payload(FRAME_BYTES_MAX)?;
-        let mut request = Self::new(instance, client, timestamp, read_only, operation);
+        let mut request = Self::with_credential(instance, client, credential, timestamp, read_only, operation);
         request.authentication = Wire::decode(reader)?;
         Ok(request)
     }
@@ -276,9 +342,12 @@ pub(super) fn verify_request(
     cluster: &Cluster,
     keyring: &Keyring,
 ) -> Result<(), Rejection> {
-    if let Principal::Client(client) = from
-        && client.identity != request.client.identity
-    {
+    let own = match from {
+        Principal::Client(client) => client.identity == request.client.identity,
+        Principal::Key(key) => request.credential.is_some_and(|credential| credential.key == key),
+        Principal::Replica(_) => true,
+    };
+    if !own {
         return Err(Rejection::WrongSender);
     }
     if request.is_system() {
@@ -290,6 +359,9 @@ pub(super) fn verify_request(
     }
     if request.operation.len() > cluster.limits.operation_bytes_max {
         return Err(Rejection::BadBatch);
+    }
+    if request.credential.is_some() {
+        return verify_strangers(request, from, cluster, keyring);
     }
     if !keyring.keys().identities.contains_key(&request.client.identity) {
         return Err(Rejection::UnknownIdentity);
@@ -305,4 +377,28 @@ pub(super) fn verify_request(
         return Err(Rejection::UnauthenticRequest);
     }
     Ok(())
+}
+
+/// A client that the cluster file does not name. What comes over its own link may wait: the look-up of the key comes
+/// before the work for its signature, which is checked before the request is ordered or answered.
+fn verify_strangers(
+    request: &mut Request,
+    from: Principal,
+    cluster: &Cluster,
+    keyring: &Keyring,
+) -> Result<(), Rejection> {
+    if !cluster.dynamic_clients {
+        return Err(Rejection::UnknownIdentity);
+    }
+    if request.client.identity.is_joining()
+        && request.credential.map(|credential| credential.joining()) != Some(request.client)
+    {
+        return Err(Rejection::WrongSender);
+    }
+    if from.is_client() && !request.read_only {
+        request.vouched = Vouched::Mac;
+        return Ok(());
+    }
+    request.vouch(cluster, keyring);
+    if request.vouched == Vouched::No { Err(Rejection::UnauthenticRequest) } else { Ok(()) }
 }

@@ -107,7 +107,7 @@ impl Batch {
             }
         }
         if cluster.client_auth != ClientAuth::Mac && !open.is_empty() {
-            Request::vouch_signatures(open.into_iter(), keyring);
+            Request::vouch_signatures(open.into_iter(), cluster, keyring);
         }
     }
 

@@ -10,18 +10,20 @@ mod report;
 pub use record::{InstanceRecord, LogRecord, Record, SnapshotRecord};
 pub use report::{Notice, Report};
 
-use crate::auth::Keyring;
+use crate::auth::{Keyring, PublicKey, Signable};
 use crate::checkpoint::Snapshot;
 use crate::cluster::{Cluster, InstanceId, ReplicaId};
 use crate::compositions::{Amnesia, Composite, Running};
 use crate::estate::Estate;
-use crate::machine::{Input, Instant, Machine, Outbox, Principal};
+use crate::machine::{Destination, Input, Instant, Machine, Outbox, Principal};
+use crate::members::{Ask, Cookie, CookieMessage, Given};
 use crate::message::{Incoming, Message};
 use crate::protocols::pbft::PbftTimer;
 use crate::protocols::total_order::TotalOrder;
 use crate::rejection::{Rejection, RejectionCounts};
 use crate::service::Service;
 use crate::switching::Surroundings;
+use crate::wire::Wire;
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use bytes::Bytes;
@@ -188,7 +190,7 @@ impl<S: Service> Replica<S> {
 
     /// Counts something that the host itself did not accept, such as an oversized frame.
     pub fn reject(&mut self, from: Principal, reason: Rejection) {
-        self.rejections.entry(from).or_default().add(reason);
+        self.rejections.entry(from.counted()).or_default().add(reason);
     }
 
     /// Sizes and limits.
@@ -286,10 +288,21 @@ impl<S: Service> Machine for Replica<S> {
         let mut s = Surroundings { now, cluster, keyring, me: *me, rejections, log_bytes, amnesia, out };
         match input {
             Input::Start => composite.start(&mut s),
-            Input::Message(Incoming { from, message }) => composite.message(&mut s, from, message.into_inner()),
+            Input::Message(Incoming { from, message }) => match (message.into_inner(), from) {
+                (Message::Cookie(CookieMessage::Ask(ask)), Principal::Key(key)) => give_cookie(&mut s, key, ask),
+                (message, from) => composite.message(&mut s, from, message),
+            },
             Input::Timer(timer) => composite.timer(&mut s, timer),
             Input::Command(never) => match never {},
             Input::PassEnd => composite.pass_end(&mut s),
         }
     }
+}
+
+/// Step M1 of [`crate::members`]: nothing is kept of it.
+fn give_cookie<S: Service>(s: &mut Surroundings<'_, S>, key: PublicKey, ask: Ask) {
+    let Ask { nonce } = ask;
+    let time = s.now;
+    let signature = s.keyring.sign_bytes(Cookie::KIND, &Cookie { key, nonce, time }.to_bytes());
+    s.out.send(Destination::Key(key), Message::Cookie(CookieMessage::Given(Given { nonce, time, signature })));
 }

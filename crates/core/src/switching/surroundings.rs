@@ -34,7 +34,7 @@ pub struct Surroundings<'a, S: Service> {
 impl<S: Service> Surroundings<'_, S> {
     /// Counts something that was not accepted.
     pub fn reject(&mut self, from: Principal, reason: Rejection) {
-        self.rejections.entry(from).or_default().add(reason);
+        self.rejections.entry(from.counted()).or_default().add(reason);
     }
 
     /// Makes a record of an instance durable before anything that follows leaves.

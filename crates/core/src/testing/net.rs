@@ -105,15 +105,20 @@ fn secret(id: u8) -> SecretKey {
 }
 
 fn keyring(cluster: &Cluster, me: Principal) -> Keyring {
+    let secret = match me {
+        Principal::Replica(id) => secret(id.0),
+        Principal::Client(_) => CLIENT_SECRET,
+        Principal::Key(_) => panic!("a stranger has a secret of its own"),
+    };
+    keyring_of(cluster, me, secret)
+}
+
+fn keyring_of(cluster: &Cluster, me: Principal, own: SecretKey) -> Keyring {
     let keys = PublicKeys {
         replicas: (0..cluster.n as u8).map(|id| Ed25519.public(&secret(id))).collect(),
         identities: [(IDENTITY, Ed25519.public(&CLIENT_SECRET))].into(),
     };
-    let secret = match me {
-        Principal::Replica(id) => secret(id.0),
-        Principal::Client(_) => CLIENT_SECRET,
-    };
-    Keyring::new(&Ed25519, cluster, me, secret, keys).unwrap()
+    Keyring::new(&Ed25519, cluster, me, own, keys).unwrap()
 }
 
 impl Net {
@@ -205,7 +210,21 @@ impl<S: Service> Net<S> {
         match of {
             Principal::Replica(id) => self.hosts[id.0 as usize].replica.keyring(),
             Principal::Client(_) => &self.client_keys,
+            Principal::Key(_) => {
+                let client = self.clients.iter().find(|client| client.party() == of);
+                client.expect("a stranger of this net").keyring()
+            }
         }
+    }
+
+    /// One more client, which the cluster file does not name; by its number.
+    pub(crate) fn stranger(&mut self, secret: u8) -> usize {
+        let secret = SecretKey([secret; 32]);
+        let me = Principal::Key(Ed25519.public(&secret));
+        let keyring = Rc::new(keyring_of(&self.cluster, me, secret));
+        self.clients.push(Client::stranger(Rc::new(self.cluster.clone()), keyring));
+        self.client_timers.push(BTreeMap::new());
+        self.clients.len() - 1
     }
 
     /// A client's request for an instance, with its proof, which its machine did not make.
@@ -226,6 +245,7 @@ impl<S: Service> Net<S> {
         let receivers: Vec<Principal> = match to {
             Destination::Replica(id) => alloc::vec![Principal::Replica(id)],
             Destination::Client(id) => alloc::vec![Principal::Client(id)],
+            Destination::Key(key) => alloc::vec![Principal::Key(key)],
             Destination::Replicas => self.cluster.replicas().map(Principal::Replica).filter(|id| *id != from).collect(),
         };
         for to in receivers {
@@ -265,11 +285,17 @@ impl<S: Service> Net<S> {
     }
 
     fn step_client(&mut self, session: usize, input: Input<Client>) {
+        self.drive_client(session, |client, now, out| client.step(now, input, out));
+    }
+
+    /// Lets a client do something.
+    pub(crate) fn drive_client(&mut self, session: usize, act: impl FnOnce(&mut Client, Instant, &mut Outbox<Client>)) {
         let mut out = Outbox::new();
-        self.clients[session].step(self.now, input, &mut out);
+        act(&mut self.clients[session], self.now, &mut out);
+        let me = self.clients[session].party();
         for effect in out.drain().collect::<Vec<_>>() {
             match effect {
-                Effect::Send(to, message) => self.send(c(session as u32), to, &message),
+                Effect::Send(to, message) => self.send(me, to, &message),
                 Effect::SetTimer(timer, at) => drop(self.client_timers[session].insert(timer, at)),
                 Effect::CancelTimer(timer) => drop(self.client_timers[session].remove(&timer)),
                 Effect::Notify(completed) => {
@@ -291,10 +317,13 @@ impl<S: Service> Net<S> {
                     self.step(id.0 as usize, Input::Message(incoming));
                 }
             }
-            Principal::Client(id) => {
-                let opened = Message::open(bytes, from, &self.cluster, &self.client_keys);
-                let incoming = opened.unwrap_or_else(|reason| panic!("{from:?} to {to:?}: {message}: {reason}"));
-                self.step_client(id.session as usize, Input::Message(incoming));
+            client => {
+                let receivers = (0..self.clients.len()).filter(|at| self.clients[*at].party() == client);
+                for at in receivers.collect::<Vec<_>>() {
+                    let opened = Message::open(bytes.clone(), from, &self.cluster, self.clients[at].keyring());
+                    let incoming = opened.unwrap_or_else(|reason| panic!("{from:?} to {to:?}: {message}: {reason}"));
+                    self.step_client(at, Input::Message(incoming));
+                }
             }
         }
     }

@@ -108,6 +108,7 @@ fn name(party: Principal) -> String {
     match party {
         Principal::Replica(id) => format!("r{}", id.0),
         Principal::Client(id) => format!("c{}", id.session),
+        Principal::Key(key) => format!("k{:02x}", key.0[0]),
     }
 }
 
@@ -319,6 +320,7 @@ fn outcome(completion: &Completion) -> String {
             Err(_) => format!("{} bytes", result.len()),
         },
         Completion::Refused(refusal) => format!("refused, {refusal:?}"),
+        Completion::Ended(reason) => format!("ended, {reason:?}"),
         Completion::Unknown => "unknown".into(),
     }
 }

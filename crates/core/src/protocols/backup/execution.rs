@@ -3,7 +3,7 @@
 use super::{Backup, Queue};
 use crate::clients::Freshness;
 use crate::cluster::{Sequence, View};
-use crate::machine::{Destination, Principal};
+use crate::machine::Principal;
 use crate::message::{Firmness, Message, Outcome, Refusal, Reply, Request};
 use crate::protocols::speculative::abridged;
 use crate::protocols::total_order::{Delivery, Ordered, TotalOrder};
@@ -18,7 +18,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if request.instance != self.instance {
             return s.reject(from, Rejection::WrongInstance);
         }
-        let direct = matches!(from, Principal::Client(_));
+        let direct = from.is_client();
         if self.limited {
             return self.on_request_limited(s, from, request, direct);
         }
@@ -37,7 +37,16 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 // Its client waits although it was executed: the order must see that it becomes final.
                 self.drive(s, |order, context| order.submit(context, request, direct));
             }
-            Freshness::Stale => s.reject(from, Rejection::StaleTimestamp),
+            Freshness::Gone(refusal) if direct => self.refuse(s, &request, refusal),
+            Freshness::Gone(_) | Freshness::Stale => s.reject(from, Rejection::StaleTimestamp),
+        }
+    }
+
+    /// Tells a client that its session is over. A state that lacks something that this replica helped to acknowledge
+    /// may lack the client's JOIN: then it says nothing.
+    fn refuse(&self, s: &mut Surroundings<'_, S>, request: &Request, refusal: Refusal) {
+        if self.order.may_vote() && self.may_answer_reads() {
+            self.reply(s, request, self.order.view(), Sequence(0), Firmness::Final, Outcome::Refused(refusal));
         }
     }
 
@@ -52,7 +61,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         } else if self.reads.len() < s.cluster.limits.pending_reads_max {
             self.reads.push_back(request);
         } else {
-            s.reject(Principal::Client(request.client), Rejection::Overload);
+            s.reject(request.signer(), Rejection::Overload);
         }
     }
 
@@ -62,7 +71,13 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     fn answer_read(&self, s: &mut Surroundings<'_, S>, request: &Request) {
-        let outcome = match self.ledger.estate.service().query(&request.operation) {
+        let estate = &self.ledger.estate;
+        if request.credential.is_some()
+            && let Freshness::Gone(refusal) = estate.freshness(request)
+        {
+            return self.refuse(s, request, refusal);
+        }
+        let outcome = match estate.service().query(&request.operation) {
             Ok(result) => Outcome::Done(result),
             Err(_) => Outcome::Refused(Refusal::NotReadOnly),
         };
@@ -89,7 +104,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     ) {
         let Request { client, timestamp, .. } = *request;
         let reply = Reply { instance: self.instance, view, sequence, client, timestamp, firmness, outcome };
-        s.out.send(Destination::Client(client), Message::Reply(reply));
+        s.out.send(request.asker(), Message::Reply(reply));
     }
 
     /// Steps 3 and 4.
@@ -154,7 +169,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 let Request { client, timestamp, .. } = *request;
                 let outcome = abridged(cluster, me, client, timestamp, outcome);
                 let reply = Reply { instance, view, sequence, client, timestamp, firmness, outcome };
-                out.send(Destination::Client(client), Message::Reply(reply));
+                out.send(request.asker(), Message::Reply(reply));
             });
         self.requests_executed += executed as u64;
     }

@@ -62,7 +62,7 @@ impl Pbft {
         if context.cluster.client_auth == ClientAuth::Mac {
             return true;
         }
-        Request::vouch_signatures(core::iter::once(&mut *request), context.keyring);
+        Request::vouch_signatures(core::iter::once(&mut *request), context.cluster, context.keyring);
         let holds = request.vouched == Vouched::Signature;
         if !holds {
             self.pool.remove(client);
@@ -80,12 +80,12 @@ impl Pbft {
             && self.may_overlap(context)
         {
             let hybrid = context.cluster.client_auth != ClientAuth::Mac;
-            let keyring = context.keyring;
+            let (cluster, keyring) = (context.cluster, context.keyring);
             let requests = self.pool.next_batch(&context.cluster.limits, |batch| {
                 if hybrid {
                     // A request that only its MAC for us vouches for could be refused by a backup: order none
                     // whose signature does not hold (F20).
-                    Request::vouch_signatures(batch.iter_mut(), keyring);
+                    Request::vouch_signatures(batch.iter_mut(), cluster, keyring);
                     for request in batch.iter_mut().filter(|request| request.vouched != Vouched::Signature) {
                         request.vouched = Vouched::No;
                     }

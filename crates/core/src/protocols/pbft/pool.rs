@@ -1,7 +1,8 @@
 //! Requests that wait to be ordered: at most one per client, first come first served, bounded in number and bytes.
 
-use crate::cluster::{ClientId, Limits, Timestamp};
+use crate::cluster::{ClientId, IdentityId, Limits, Timestamp};
 use crate::digest::Digest;
+use crate::members::JOINS_PENDING_MAX;
 use crate::message::{Request, Vouched};
 use crate::rejection::Rejection;
 use alloc::boxed::Box;
@@ -47,6 +48,9 @@ impl Pool {
             }
             self.remove(client);
         }
+        if client.identity.is_joining() && self.joins() >= JOINS_PENDING_MAX {
+            return Err(Rejection::Overload);
+        }
         let bytes = self.bytes + request.operation.len();
         if self.waiting.len() >= limits.pending_requests_max || bytes > limits.pending_bytes_max {
             return Err(Rejection::Overload);
@@ -57,6 +61,11 @@ impl Pool {
         self.unproposed.insert(ticket, client);
         self.waiting.insert(client, Box::new(Waiting { request, ticket }));
         Ok(true)
+    }
+
+    /// How many that ask to join wait.
+    fn joins(&self) -> usize {
+        self.waiting.range(ClientId { identity: IdentityId::JOINING, session: 0 }..).count()
     }
 
     /// Whose requests wait.

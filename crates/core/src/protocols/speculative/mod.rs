@@ -213,7 +213,7 @@ impl<S: Service> Speculation<S> {
         }
         match self.ledger.estate.freshness(request) {
             Freshness::New => Standing::New,
-            Freshness::Stale => Standing::Stale,
+            Freshness::Stale | Freshness::Gone(_) => Standing::Stale,
             Freshness::Last(entry) => {
                 let (position, history) = if entry.position <= self.init.0 {
                     (self.init.0, self.init.1)

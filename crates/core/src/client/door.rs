@@ -1,0 +1,160 @@
+//! How a client that the cluster file does not name comes in and leaves: its part of [`crate::members`].
+//!
+//! # Steps
+//! J1. It asks every replica for a cookie until 2f+1 have given one. It takes the f+1 with the latest times: a faulty
+//!     replica that gives an old one does not make the JOIN expire.
+//! J2. JOIN goes to every replica, again and again like any request, and its result names identity and session.
+//! J3. LEAVE is a request of the session number that is kept for it.
+//!
+//! A process with many sessions joins once, with a client of its own for it (the *door*), and hands the
+//! [`Admission`] to all its sessions with [`Client::enter`].
+
+use super::call::Call;
+use super::{Client, Completed, Completion};
+use crate::auth::Keyring;
+use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence, Timestamp};
+use crate::digest::Digest;
+use crate::machine::{Destination, Instant, Outbox, Principal};
+use crate::members::{
+    Admission, Ask, CONTROL_SESSION, CookieMessage, Credential, Given, Join, Nonce, SessionId, Stamp,
+};
+use crate::message::{Message, Request};
+use crate::wire::Wire;
+use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+/// J1 under way.
+#[derive(Clone, Debug)]
+pub(super) struct Joining {
+    nonce: Nonce,
+    identification: Bytes,
+    stamps: BTreeMap<ReplicaId, Stamp>,
+    begun: Instant,
+    deadline: Instant,
+}
+
+impl Client {
+    /// A client that the cluster file does not name, before it has joined.
+    ///
+    /// # Panics
+    /// If these are the keys of somebody who is named.
+    pub fn stranger(cluster: Rc<Cluster>, keyring: Rc<Keyring>) -> Self {
+        let Principal::Key(key) = keyring.me() else { panic!("whoever is named need not join") };
+        let credential = Credential { key, session: SessionId::default() };
+        Self { credential: Some(credential), ..Self::new(cluster, keyring, ClientId::default()) }
+    }
+
+    /// From now on this is a session, by its number, of somebody who has joined. What was under way is forgotten.
+    ///
+    /// # Panics
+    /// If the cluster file names this client.
+    pub fn enter(&mut self, admission: Admission, session: u32) {
+        let credential = self.credential.as_mut().expect("whoever is named need not join");
+        credential.session = admission.session;
+        self.id = ClientId { identity: admission.identity, session };
+        (self.call, self.joining) = (None, None);
+    }
+
+    /// J1. Begins to join. It ends as [`Completion::Done`] with an encoded [`Admission`], refused, or unknown. `nonce`
+    /// must not have been used before.
+    ///
+    /// # Panics
+    /// If a request is outstanding, or the cluster file names this client.
+    pub fn join(
+        &mut self,
+        now: Instant,
+        nonce: Nonce,
+        identification: Bytes,
+        deadline: Instant,
+        out: &mut Outbox<Self>,
+    ) {
+        assert!(self.call.is_none(), "one request at a time");
+        let credential = self.credential.as_mut().expect("whoever is named need not join");
+        credential.session = SessionId(nonce);
+        self.id = credential.joining();
+        self.joining = Some(Joining { nonce, identification, stamps: BTreeMap::new(), begun: now, deadline });
+        self.set_deadline(deadline, out);
+        self.ask_for_cookies(now, out);
+    }
+
+    pub(super) fn ask_for_cookies(&mut self, now: Instant, out: &mut Outbox<Self>) {
+        let Some(joining) = &self.joining else { return };
+        let ask = Ask { nonce: joining.nonce };
+        for replica in self.cluster.replicas().filter(|id| !joining.stamps.contains_key(id)) {
+            out.send(Destination::Replica(replica), Message::Cookie(CookieMessage::Ask(ask)));
+        }
+        self.set_retry(now + self.cluster.limits.client_retry, out);
+    }
+
+    pub(super) fn on_cookie(&mut self, now: Instant, replica: ReplicaId, given: Given, out: &mut Outbox<Self>) {
+        let (Some(joining), Some(credential)) = (&mut self.joining, self.credential) else { return };
+        let Given { nonce, time, signature } = given;
+        let stamp = Stamp { replica, time, signature };
+        if nonce != joining.nonce || !stamp.holds(&self.keyring, &credential) {
+            return;
+        }
+        joining.stamps.insert(replica, stamp);
+        if joining.stamps.len() < self.cluster.strong() {
+            return;
+        }
+        let Some(joining) = self.joining.take() else { return };
+        let mut stamps: Vec<Stamp> = joining.stamps.into_values().collect();
+        stamps.sort_by_key(|stamp| core::cmp::Reverse(stamp.time));
+        stamps.truncate(self.cluster.weak());
+        stamps.sort_by_key(|stamp| stamp.replica);
+        let join = Join { identification: joining.identification, stamps };
+        let request = self.request(now, join.to_bytes().into(), false);
+        self.ask_everybody(request, joining.begun, now, joining.deadline, out);
+    }
+
+    /// J3. Ends as [`Completion::Done`], or as [`Completion::Ended`] if the session was over already.
+    ///
+    /// # Panics
+    /// If a request is outstanding.
+    pub fn leave(&mut self, now: Instant, admission: Admission, deadline: Instant, out: &mut Outbox<Self>) {
+        assert!(!self.is_busy(), "one request at a time");
+        self.enter(admission, CONTROL_SESSION);
+        let request = self.request(now, Bytes::new(), false);
+        self.ask_everybody(request, now, now, deadline, out);
+    }
+
+    fn ask_everybody(
+        &mut self,
+        request: Request,
+        begun: Instant,
+        now: Instant,
+        deadline: Instant,
+        out: &mut Outbox<Self>,
+    ) {
+        out.send(Destination::Replicas, Message::Request(request.clone()));
+        let patience = self.patience();
+        self.set_retry(now + patience, out);
+        self.set_deadline(deadline, out);
+        let mut call = Call::new(request, now, Some(deadline), patience);
+        call.submitted = begun;
+        self.call = Some(call);
+    }
+
+    /// The deadline of J1: not enough replicas gave a cookie.
+    pub(super) fn give_up_joining(&mut self, now: Instant, out: &mut Outbox<Self>) {
+        let Some(joining) = &self.joining else { return };
+        if now < joining.deadline {
+            let at = joining.deadline;
+            return self.set_deadline(at, out);
+        }
+        let latency = now - joining.begun;
+        self.joining = None;
+        out.notify(Completed {
+            client: self.id,
+            timestamp: Timestamp(0),
+            result: Completion::Unknown,
+            instance: InstanceId(1),
+            sequence: Sequence(0),
+            history: Digest::ZERO,
+            answers: Vec::new(),
+            latency,
+        });
+    }
+}

@@ -1,0 +1,65 @@
+//! Clients that the cluster file does not name: how they join, what they may do, how they leave.
+//!
+//! Such a client is its public key. It needs the replicas' addresses and keys, and the operator's
+//! `dynamic_clients = true`; the service is asked whether it may join ([`crate::service::Service::authorize`]).
+//!
+//! # Steps
+//! M1. *Cookies.* The client asks every replica for a cookie: that replica's signature on the client's key, a nonce of
+//!     the client's and the replica's time. The replica answers whoever proved to hold the key at the other end of the
+//!     link, keeps nothing, and says no more than it was asked (F23).
+//! M2. *JOIN.* The client signs a request with f+1 cookies of different replicas in it: one of them is from a correct
+//!     replica, which met the holder of the key. The request is ordered like any other.
+//! M3. *Admission.* At its position JOIN is executed against the replicated state, with the agreed time: are the
+//!     cookies fresh, may the key's present session be replaced yet (F28), is there room, does the service agree? Then
+//!     the key gets a number (an [`IdentityId`](crate::cluster::IdentityId) above those of the cluster file) and a
+//!     session id. A key has one session at most: joining again ends the one before.
+//! M4. *Requests* carry the key and the session id beside the signature, which covers both ([`Credential`]). Checking
+//!     the signature needs nothing but the request. Whether key and session are members is decided at execution, where
+//!     it is the same everywhere: a request of no member is not executed, and nobody is blamed for it (F26). So a
+//!     request that overtakes its JOIN need not be parked.
+//! M5. *LEAVE* is a request too, in the session number [`CONTROL_SESSION`]. The session ends; its reply is kept for
+//!     those who ask again.
+//! M6. *Eviction.* While there is room nobody is evicted, however long it has been silent. When there is none, a JOIN
+//!     takes the place that has been out of use longest, if that is longer than `Limits::session_stale_after` of agreed
+//!     time (F27); otherwise it is refused.
+//!
+//! # Before any of that: admission by each replica
+//! A replica looks the key up in *its* state before it does any work for a request: what is not its member's does not
+//! wait to be ordered. The client is told, but only by a replica whose state holds everything that it helped to
+//! acknowledge; 2f+1 of them cannot all have missed the JOIN. So strangers cost a look-up, take nobody's place in the
+//! queues, and somebody whose session is over learns it without an ordered request. JOINs wait among themselves
+//! ([`JOINS_PENDING_MAX`]), behind nobody and before nobody.
+//!
+//! # Why it is safe
+//! *No session id is used twice*: it is a hash over the number of Joins so far, which only grows. *No request of an old
+//! session is executed*: its signature names the session, and the table has at most one for its key. *No JOIN is
+//! executed twice*: the table remembers a key's last JOIN, also after it left, for as long as the JOIN's cookies are
+//! good. *The table is the same at every replica*: it is changed by execution alone, saved in pages, rolled back and
+//! transferred like everything else.
+//!
+//! # Bounds
+//! Members: `Limits::members_max`. Sessions and replies of each: [`MEMBER_SESSIONS_MAX`], [`MEMBER_REPLY_BYTES_MAX`].
+//! Joins under way: none are kept. JOINs that wait to be ordered: [`JOINS_PENDING_MAX`].
+
+mod join;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use join::{
+    Ask, Cookie, CookieMessage, Credential, Given, IDENTIFICATION_BYTES_MAX, Join, Nonce, SessionId, Stamp,
+};
+pub(crate) use table::is_leave;
+pub use table::{Admission, MEMBERS_MAX, Members, PAGES_MAX, Room, Standing};
+
+/// The session number in which a member leaves. Its other sessions have lower numbers.
+pub const CONTROL_SESSION: u32 = u32::MAX;
+
+/// Sessions of one member in the client table.
+pub const MEMBER_SESSIONS_MAX: usize = 64;
+
+/// Bytes of replies that the sessions of one member keep together.
+pub const MEMBER_REPLY_BYTES_MAX: u64 = 1 << 20;
+
+/// JOINs that may wait to be ordered at a replica.
+pub const JOINS_PENDING_MAX: usize = 256;

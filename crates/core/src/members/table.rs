@@ -1,0 +1,339 @@
+//! The replicated table of those who have joined. See the [module](super).
+//!
+//! **Pages.** Members lie in numbered slots; a page holds [`SLOTS_PER_PAGE`] of them, so that no choice of keys makes
+//! one page large. Page 0 holds the number of Joins so far.
+
+use super::CONTROL_SESSION;
+use super::join::{Credential, Nonce, SessionId};
+use crate::auth::PublicKey;
+use crate::clients::Entry;
+use crate::cluster::{ClientId, Cluster, IdentityId, Limits, Timestamp};
+use crate::digest::{Digest, Domain};
+use crate::machine::{Duration, Instant};
+use crate::message::{Refusal, Request};
+use crate::service::{BadState, PageNumber};
+use crate::wire::{Reader, Wire, WireError};
+use crate::wire_struct;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+/// Slots in a page.
+const SLOTS_PER_PAGE: u32 = 64;
+
+/// Page numbers of the table are below this.
+pub const PAGES_MAX: u32 = 1 << 16;
+
+/// The most that `Limits::members_max` may be.
+pub const MEMBERS_MAX: usize = 1 << 20;
+
+/// What a key got by joining: the result of a JOIN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admission {
+    /// Its number.
+    pub identity: IdentityId,
+    /// Its session.
+    pub session: SessionId,
+}
+wire_struct!(Admission { identity, session });
+
+/// What the table says about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing<'a> {
+    /// Of a live session: the client table knows more.
+    Live,
+    /// A JOIN that was not executed before.
+    Join,
+    /// The key's last JOIN or LEAVE: here is the reply.
+    Last(&'a Entry),
+    /// Of no live session: not to be executed.
+    Gone(Refusal),
+}
+
+/// How a LEAVE ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Left {
+    entry: Entry,
+    at: Instant,
+}
+wire_struct!(Left { entry, at });
+
+/// A key that has joined, and perhaps left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Member {
+    key: PublicKey,
+    identity: IdentityId,
+    session: SessionId,
+    nonce: Nonce,
+    /// The JOIN, with its reply.
+    joined: Entry,
+    joined_at: Instant,
+    /// How old its cookies were: until they expire somebody may try to use them again.
+    cookies: Instant,
+    /// When the session was last used.
+    used: Instant,
+    left: Option<Left>,
+}
+wire_struct!(Member { key, identity, session, nonce, joined, joined_at, cookies, used, left });
+
+impl Member {
+    /// From when on another may have its slot.
+    fn until(&self, limits: &Limits) -> Instant {
+        match &self.left {
+            None => self.used + limits.session_stale_after,
+            // Until then a copy of its JOIN, or of its LEAVE, may still come.
+            Some(left) => left.at.max(self.cookies) + limits.cookie_lifetime,
+        }
+    }
+}
+
+/// Where a JOIN finds room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    slot: u32,
+    /// What the key gets.
+    pub admission: Admission,
+    /// Whose session ends.
+    pub ends: Option<IdentityId>,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Members {
+    slots: BTreeMap<u32, Member>,
+    /// Joins so far.
+    joins: u64,
+    // What follows from the slots:
+    by_key: BTreeMap<PublicKey, u32>,
+    by_identity: BTreeMap<IdentityId, u32>,
+    by_join: BTreeMap<ClientId, u32>,
+    /// Pages that changed since they were saved.
+    dirty: BTreeSet<PageNumber>,
+}
+
+const fn page_of(slot: u32) -> PageNumber {
+    1 + slot / SLOTS_PER_PAGE
+}
+
+impl Members {
+    /// Keys that have a session.
+    pub fn live(&self) -> usize {
+        self.slots.values().filter(|member| member.left.is_none()).count()
+    }
+
+    fn of_key(&self, key: &PublicKey) -> Option<(u32, &Member)> {
+        let slot = *self.by_key.get(key)?;
+        Some((slot, self.slots.get(&slot)?))
+    }
+
+    /// The member with this number, while its session lives.
+    fn of_identity(&self, identity: IdentityId) -> Option<&Member> {
+        self.slots.get(self.by_identity.get(&identity)?).filter(|member| member.left.is_none())
+    }
+
+    /// The key of a number that has a live session.
+    pub fn key(&self, identity: IdentityId) -> Option<PublicKey> {
+        self.of_identity(identity).map(|member| member.key)
+    }
+
+    /// What the table says about the request of somebody who joins or has joined.
+    pub fn standing(&self, request: &Request) -> Standing<'_> {
+        let Some(credential) = request.credential else { return Standing::Gone(Refusal::NoSession) };
+        if request.client.identity.is_joining() {
+            return self.standing_of_join(&credential, request.timestamp);
+        }
+        let Some((_, member)) = self.of_key(&credential.key) else { return Standing::Gone(Refusal::NoSession) };
+        if member.session != credential.session || member.identity != request.client.identity {
+            let taken = member.left.is_none();
+            return Standing::Gone(if taken { Refusal::TakenOver } else { Refusal::NoSession });
+        }
+        match &member.left {
+            None => Standing::Live,
+            Some(left) if is_leave(request.client) && left.entry.timestamp == request.timestamp => {
+                Standing::Last(&left.entry)
+            }
+            Some(_) => Standing::Gone(Refusal::NoSession),
+        }
+    }
+
+    fn standing_of_join(&self, credential: &Credential, timestamp: Timestamp) -> Standing<'_> {
+        match self.of_key(&credential.key) {
+            Some((_, member)) if member.nonce == credential.session.0 && member.joined.timestamp == timestamp => {
+                Standing::Last(&member.joined)
+            }
+            // An older JOIN must not come back (F25).
+            Some((_, member)) if timestamp <= member.joined.timestamp => Standing::Gone(Refusal::StaleTimestamp),
+            _ => Standing::Join,
+        }
+    }
+
+    /// Whether nothing of this session, or of this attempt to join, can be executed any more, as far as the table
+    /// alone can tell.
+    pub fn is_over(&self, client: ClientId) -> bool {
+        if client.identity.is_joining() {
+            self.by_join.contains_key(&client)
+        } else {
+            self.key(client.identity).is_none()
+        }
+    }
+
+    /// Step M3: where a JOIN that is new finds room, at an agreed time.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn room(&self, cluster: &Cluster, credential: &Credential, now: Instant) -> Result<Room, Refusal> {
+        let limits = &cluster.limits;
+        let (slot, ends) = match self.of_key(&credential.key) {
+            Some((_, member)) if member.left.is_none() && now < member.joined_at + limits.takeover_interval => {
+                return Err(Refusal::TooSoon);
+            }
+            Some((slot, member)) => (slot, member.left.is_none().then_some(member.identity)),
+            None => self.free_slot(limits, now).ok_or(Refusal::Full)?,
+        };
+        let joins = self.next_join();
+        let identity = identity_of(joins);
+        let parts: [&[u8]; 4] = [&cluster.digest().0, &joins.to_le_bytes(), &credential.key.0, &credential.session.0];
+        let name = Digest::of_parts(Domain::Session, &[b"session", parts[0], parts[1], parts[2], parts[3]]);
+        let mut session = [0; 16];
+        session.copy_from_slice(&name.0[..16]);
+        Ok(Room { slot, admission: Admission { identity, session: SessionId(session) }, ends })
+    }
+
+    /// The number of the next Join. Those whose identity is still in use are passed over.
+    fn next_join(&self) -> u64 {
+        let mut joins = self.joins + 1;
+        while self.by_identity.contains_key(&identity_of(joins)) {
+            joins += 1;
+        }
+        joins
+    }
+
+    /// Step M6: the first slot that is free, or the one that was free for the taking longest.
+    fn free_slot(&self, limits: &Limits, now: Instant) -> Option<(u32, Option<IdentityId>)> {
+        if self.slots.len() < limits.members_max.min(MEMBERS_MAX) {
+            let taken = self.slots.keys().copied();
+            let slot = (0..).zip(taken).find_map(|(expected, slot)| (expected != slot).then_some(expected));
+            return Some((slot.unwrap_or(self.slots.len() as u32), None));
+        }
+        let (until, slot) = self.slots.iter().map(|(slot, member)| (member.until(limits), *slot)).min()?;
+        let member = &self.slots[&slot];
+        (until < now).then_some((slot, member.left.is_none().then_some(member.identity)))
+    }
+
+    /// Step M3: the service agrees. `entry` is the JOIN with its reply, `cookies` its cookies' time.
+    pub fn admit(&mut self, room: Room, credential: &Credential, entry: Entry, cookies: Instant, now: Instant) {
+        self.joins = self.next_join();
+        self.remove(room.slot);
+        let Admission { identity, session } = room.admission;
+        let Credential { key, session: SessionId(nonce) } = *credential;
+        let (joined, joined_at, used) = (entry, now, now);
+        self.insert(room.slot, Member { key, identity, session, nonce, joined, joined_at, cookies, used, left: None });
+        self.dirty.insert(0);
+        self.dirty.insert(page_of(room.slot));
+    }
+
+    /// A member's request was executed. Noted to a sixteenth of the time that makes it stale, so that most requests
+    /// leave the page as it is.
+    pub fn touch(&mut self, identity: IdentityId, limits: &Limits, now: Instant) {
+        let Some(slot) = self.by_identity.get(&identity) else { return };
+        let Some(member) = self.slots.get_mut(slot) else { return };
+        if now - member.used > Duration(limits.session_stale_after.0 / 16) {
+            member.used = now;
+            self.dirty.insert(page_of(*slot));
+        }
+    }
+
+    /// Step M5.
+    pub fn leave(&mut self, identity: IdentityId, entry: Entry, now: Instant) {
+        let Some(slot) = self.by_identity.get(&identity) else { return };
+        let Some(member) = self.slots.get_mut(slot) else { return };
+        member.left = Some(Left { entry, at: now });
+        self.dirty.insert(page_of(*slot));
+    }
+
+    fn insert(&mut self, slot: u32, member: Member) {
+        self.by_key.insert(member.key, slot);
+        self.by_identity.insert(member.identity, slot);
+        let credential = Credential { key: member.key, session: SessionId(member.nonce) };
+        self.by_join.insert(credential.joining(), slot);
+        self.slots.insert(slot, member);
+    }
+
+    fn remove(&mut self, slot: u32) {
+        let Some(member) = self.slots.remove(&slot) else { return };
+        self.by_key.remove(&member.key);
+        self.by_identity.remove(&member.identity);
+        let credential = Credential { key: member.key, session: SessionId(member.nonce) };
+        self.by_join.remove(&credential.joining());
+    }
+
+    /// Calls `write` with every page that changed since the last call (`None`: the page is gone).
+    pub fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
+        for page in core::mem::take(&mut self.dirty) {
+            write(page, self.page(page).map(Bytes::from));
+        }
+    }
+
+    fn page(&self, page: PageNumber) -> Option<Vec<u8>> {
+        let Some(number) = page.checked_sub(1) else { return Some(self.joins.to_bytes()) };
+        let mut bytes = Vec::new();
+        for (slot, member) in self.slots.range(number * SLOTS_PER_PAGE..(number + 1) * SLOTS_PER_PAGE) {
+            slot.encode(&mut bytes);
+            member.encode(&mut bytes);
+        }
+        (!bytes.is_empty()).then_some(bytes)
+    }
+
+    /// Takes back pages, after a rollback or a transfer: each named page now has this content (`None`: gone).
+    ///
+    /// # Errors
+    /// [`BadState`] if the pages are not what [`Members::save`] writes.
+    ///
+    /// # Panics
+    /// If something changed since the last save: nobody could know which pages to name.
+    pub fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
+        assert!(self.dirty.is_empty(), "everything is saved before pages are loaded");
+        let pages: Vec<(PageNumber, Option<Bytes>)> = pages.collect();
+        // Everything old goes before anything new comes: a key may have moved to another slot.
+        for number in pages.iter().filter_map(|(page, _)| page.checked_sub(1)) {
+            let end = number.checked_add(1).and_then(|next| next.checked_mul(SLOTS_PER_PAGE)).ok_or(BadState)?;
+            let slots: Vec<u32> = self.slots.range(end - SLOTS_PER_PAGE..end).map(|(slot, _)| *slot).collect();
+            for slot in slots {
+                self.remove(slot);
+            }
+        }
+        for (page, content) in pages {
+            match (page, content) {
+                (0, None) => self.joins = 0,
+                (0, Some(bytes)) => self.joins = u64::from_bytes(bytes).map_err(|_| BadState)?,
+                (_, None) => {}
+                (page, Some(bytes)) => self.load_page(page, bytes).map_err(|_| BadState)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn load_page(&mut self, page: PageNumber, bytes: Bytes) -> Result<(), WireError> {
+        let mut reader = Reader::new(bytes);
+        while reader.remaining() > 0 {
+            let slot = u32::decode(&mut reader)?;
+            let member = Member::decode(&mut reader)?;
+            let known = self.by_key.contains_key(&member.key) || self.by_identity.contains_key(&member.identity);
+            if page_of(slot) != page || known || self.slots.contains_key(&slot) {
+                return Err(WireError::NotCanonical);
+            }
+            self.insert(slot, member);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a member's request is a LEAVE.
+pub(crate) const fn is_leave(client: ClientId) -> bool {
+    client.identity.is_member() && client.session == CONTROL_SESSION
+}
+
+/// The number that goes with a Join. Numbers come back after 2³⁰ Joins; what tells sessions apart is their id.
+const fn identity_of(joins: u64) -> IdentityId {
+    IdentityId(IdentityId::MEMBERS.0 + (joins % (IdentityId::JOINING.0 - IdentityId::MEMBERS.0) as u64) as u32)
+}
