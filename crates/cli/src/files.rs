@@ -46,6 +46,7 @@ pub(crate) fn client_options(
         replicas: resolve(config.replicas.iter().map(|replica| &replica.client_address))?,
         keys: config.public_keys(),
         identity,
+        identification: bytes::Bytes::new(),
         secret,
         channel: channel(config),
         connections,
@@ -54,13 +55,15 @@ pub(crate) fn client_options(
     })
 }
 
-/// A client's secret key, and whose it is.
-fn client_key(config: &ClusterConfig, path: &Path) -> Result<(SecretKey, IdentityId)> {
+/// A client's secret key, and whose it is, if the cluster's file says so. Where clients may join it need not.
+fn client_key(config: &ClusterConfig, path: &Path) -> Result<(SecretKey, Option<IdentityId>)> {
     let secret = keys::load(path).map_err(|error| Failure::usage(format!("{error}.")))?;
     match config.identity_of(&Ed25519.public(&secret)) {
-        Some(identity) => Ok((secret, identity.id)),
+        Some(identity) => Ok((secret, Some(identity.id))),
+        None if config.dynamic_clients => Ok((secret, None)),
         None => Err(Failure::usage(format!(
-            "{} is not the key of any identity in the cluster's file. Name another with --key.",
+            "{} is not the key of any identity in the cluster's file, which lets nobody else join. \
+             Name another with --key.",
             path.display()
         ))),
     }

@@ -14,7 +14,7 @@ mod service;
 mod words;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{attack, bench, config, demo, gateway, key, kv, replica, sim, status, testnet, version};
+use commands::{attack, bench, client_key, config, demo, gateway, kv, replica, sim, status, testnet, version};
 use failure::Result;
 use std::process::ExitCode;
 
@@ -40,7 +40,8 @@ enum Command {
     Bench(bench::Arguments),
     Attack(attack::Arguments),
     Config(config::Arguments),
-    Key(key::Arguments),
+    #[command(alias = "key")]
+    ClientKey(client_key::Arguments),
     Version(version::Arguments),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  bezant completions bash > ~/.local/share/bash-completion/completions/bezant")]
@@ -62,7 +63,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Attack(arguments) => attack::run(arguments),
         Command::Sim(arguments) => return Ok(sim::run(arguments)),
         Command::Config(arguments) => config::run(arguments),
-        Command::Key(arguments) => key::run(arguments),
+        Command::ClientKey(arguments) => client_key::run(arguments),
         Command::Version(arguments) => version::run(arguments),
         Command::Completions { shell } => {
             clap_complete::generate(*shell, &mut Cli::command(), "bezant", &mut std::io::stdout());

@@ -110,6 +110,7 @@ impl Service {
                 }
                 Err(StoreError::Unknown(text))
             }
+            Err(error @ CallError::SessionOver(_)) => Err(StoreError::Unknown(error.to_string())),
             Err(error) => Err(StoreError::Refused(error.to_string())),
         }
     }

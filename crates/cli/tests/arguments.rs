@@ -39,7 +39,7 @@ fn every_sub_command_explains_itself_with_an_example() {
         "bench",
         "attack",
         "config",
-        "key",
+        "client-key",
         "version",
         "completions",
     ] {
@@ -100,11 +100,12 @@ fn completions_know_the_sub_commands() {
 fn keys_are_made_once_and_only_their_public_half_is_shown() {
     let scratch = Scratch::new();
     let file = scratch.join("key");
-    let public = stdout_of(&["key", "generate", &file]);
+    let public = stdout_of(&["client-key", "new", &file]);
     let secret = std::fs::read_to_string(&file).unwrap();
     assert_ne!(public, secret);
-    assert_eq!(stdout_of(&["key", "show", &file]), public);
-    assert_refused(&["key", "generate", &file], 1, "never overwritten");
+    assert_eq!(stdout_of(&["client-key", "show", &file]), public);
+    assert_refused(&["client-key", "new", &file], 1, "never overwritten");
+    assert_eq!(stdout_of(&["key", "show", &file]), public, "the name that it had before");
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod support;
 use rustix::process::Signal;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use support::{Outcome, Running, Scratch, bezant, run, spawn, testnet, wait_until};
+use support::{Outcome, Running, Scratch, bezant, run, spawn, testnet, testnet_with, wait_until};
 
 fn replica(scratch: &Scratch, folder: &str) -> Outcome {
     run(&mut bezant(&["replica", "--dir", &scratch.join(folder)]), "")
@@ -138,4 +138,37 @@ fn unknown_keys_in_files_are_named_with_their_line() {
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("durability", "durabilty")).unwrap();
     assert_refused(&replica(&scratch, "net/replica-0"), 2, "did you mean `durability`?");
+}
+
+#[test]
+fn a_client_with_a_new_key_and_the_cluster_file_joins_and_works() {
+    let scratch = Scratch::new();
+    testnet_with(&scratch, "net", 4, &["--dynamic-clients"]);
+    let start = |number: usize| {
+        Running(spawn(&mut bezant(&["replica", "--dir", &scratch.join(&format!("net/replica-{number}"))])))
+    };
+    let _replicas: Vec<_> = (0..4).map(start).collect();
+    // Nothing but the file and a key.
+    let cluster = scratch.join("cluster.toml");
+    fs::copy(scratch.join("net/cluster.toml"), &cluster).unwrap();
+    let key = scratch.join("new.key");
+    assert_eq!(run(&mut bezant(&["client-key", "new", &key]), "").code, Some(0));
+    let kv = |words: &[&str]| run(bezant(&["kv", "--cluster", &cluster, "--key", &key]).args(words), "");
+    let set = kv(&["set", "a", "b"]);
+    assert_eq!(set.stdout, "ok\n", "{set:?}");
+    let get = kv(&["get", "a"]);
+    assert_eq!(get.stdout, "b\n", "{get:?}");
+    let status = run(&mut bezant(&["status", "--cluster", &scratch.join("net/cluster.toml"), "--json"]), "");
+    let status: serde_json::Value = serde_json::from_str(&status.stdout).unwrap();
+    assert_eq!(status["replicas"][0]["members"], 0, "both have left: {status}");
+}
+
+#[test]
+fn protocols_that_cannot_let_clients_join_say_so() {
+    let scratch = Scratch::new();
+    let dir = scratch.join("net");
+    for (flag, value, said) in [("--protocol", "aliph", "pbft"), ("--auth", "mac", "signed")] {
+        let mut command = bezant(&["testnet", "--dir", &dir, "--dynamic-clients", flag, value]);
+        assert_refused(&run(&mut command, ""), 2, said);
+    }
 }

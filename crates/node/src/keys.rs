@@ -33,7 +33,7 @@ impl fmt::Display for KeyError {
         match self {
             Self::Missing(path) => {
                 let path = path.display();
-                write!(f, "there is no key at {path}: make one with `bezant key generate {path}`")
+                write!(f, "there is no key at {path}: make one with `bezant client-key new {path}`")
             }
             Self::Exists(path) => {
                 write!(f, "{} exists: a key is never overwritten; choose another name", path.display())
@@ -46,12 +46,12 @@ impl fmt::Display for KeyError {
             Self::Malformed(path) => {
                 let path = path.display();
                 write!(f, "{path} is not a key (one line of 64 hexadecimal digits): ")?;
-                write!(f, "restore it, or make another with `bezant key generate FILE`")
+                write!(f, "restore it, or make another with `bezant client-key new FILE`")
             }
             Self::Default(path) => {
                 let path = path.display();
                 write!(f, "{path} holds a placeholder that everybody knows: ")?;
-                write!(f, "delete it and make a key with `bezant key generate {path}`")
+                write!(f, "delete it and make a key with `bezant client-key new {path}`")
             }
             Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
         }
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn what_is_not_a_private_random_key_is_refused_with_what_to_type() {
         let missing = Temporary::new("missing");
-        assert!(load(&missing.0).unwrap_err().to_string().contains("bezant key generate"));
+        assert!(load(&missing.0).unwrap_err().to_string().contains("bezant client-key new"));
 
         for (mode, refused) in [(0o640, true), (0o604, true), (0o620, true), (0o400, false)] {
             let exposed = Temporary::holding("exposed", &"1f".repeat(31));

@@ -200,7 +200,7 @@ impl Driver for ClosedLoop {
                     }
                 }
             },
-            Completion::Refused(refusal) => self.fail(format!("refused: {refusal:?}")),
+            Completion::Refused(reason) | Completion::Ended(reason) => self.fail(format!("refused: {reason:?}")),
             Completion::Unknown => self.fail(format!("not answered in time: {:?}", finished.explanation)),
         }
         self.keep_time();

@@ -31,11 +31,12 @@ impl RawClient {
     /// One connection to each replica, with all sessions of the options on it. It is made while one listens.
     ///
     /// # Errors
-    /// If the keys are not those of the identity, or the system gives no readiness queue.
+    /// If the cluster file does not name the client, its keys are another's, or the system gives no readiness queue.
     pub fn new(options: &ClientOptions) -> io::Result<Self> {
+        let identity = options.identity.ok_or_else(|| io::Error::other("a raw client does not join"))?;
         let sessions = (options.connections * options.sessions_per_connection) as u32;
-        let first = ClientId { identity: options.identity, session: options.first_session()? };
-        let who = Peer::Client { identity: first.identity, first: first.session, sessions };
+        let first = ClientId { identity, session: options.first_session()? };
+        let who = Peer::Client { identity, first: first.session, sessions };
         let target = |(replica, &address)| Target { address, replica, who };
         let targets = options.cluster.replicas().zip(&options.replicas).map(target);
         Ok(Self {

@@ -202,7 +202,7 @@ impl Caller {
         let receivers: Vec<_> = match to {
             Destination::Replica(id) => vec![id],
             Destination::Replicas => cluster.replicas().collect(),
-            Destination::Client(_) => Vec::new(),
+            Destination::Client(_) | Destination::Key(_) => Vec::new(),
         };
         let Message::Request(request) = message else {
             for to in receivers.into_iter().map(Principal::Replica) {
@@ -240,7 +240,7 @@ impl Caller {
         let answer = match &completed.result {
             Completion::Done(result) => Some(store::decode(self.service, call.action, result)),
             // It may have been executed under a later request's feet: nobody knows.
-            Completion::Unknown | Completion::Refused(Refusal::StaleTimestamp) => None,
+            Completion::Ended(_) | Completion::Unknown | Completion::Refused(Refusal::StaleTimestamp) => None,
             Completion::Refused(refusal) => {
                 let what = format!("{} had {:?} refused: {refusal:?}", self.id(), call.action);
                 return stage.checks.fail("client", stage.now, what);

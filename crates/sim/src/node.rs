@@ -408,6 +408,7 @@ impl Node {
             Destination::Replica(to) => vec![Principal::Replica(to)],
             Destination::Replicas => cluster.replicas().filter(|to| to != id).map(Principal::Replica).collect(),
             Destination::Client(to) => vec![Principal::Client(to)],
+            Destination::Key(to) => vec![Principal::Key(to)],
         };
         if let Some(behaviour) = &mut self.behaviour {
             let mut liar = byzantine::liar(self.process, keyring, cluster, &mut self.rng, liars, stage);

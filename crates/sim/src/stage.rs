@@ -154,6 +154,7 @@ impl Stage {
         let name = match principal {
             Principal::Replica(id) => format!("{id}{prime}"),
             Principal::Client(id) => format!("{id}"),
+            Principal::Key(key) => format!("{key:?}{prime}"),
         };
         self.names.insert(process, (principal, name));
     }

@@ -2,10 +2,10 @@
 
 pub(crate) mod attack;
 pub(crate) mod bench;
+pub(crate) mod client_key;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod gateway;
-pub(crate) mod key;
 pub(crate) mod kv;
 pub(crate) mod replica;
 pub(crate) mod sim;

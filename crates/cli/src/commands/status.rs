@@ -123,6 +123,7 @@ impl Overview {
         rows.extend(self.rows.iter().map(|row| row.cells(columns)));
         let mut text = output::table(&rows);
         text += &composition.map_or_else(String::new, last_switch);
+        text += &self.newest().map_or_else(String::new, members);
         let (n, f) = (self.rows.len(), self.rows.len().saturating_sub(1) / 3);
         text += &format!("n = {n}: the answers stay right while at most {f} lie or crash.\n");
         for row in self.at_fault() {
@@ -147,11 +148,12 @@ fn suspects(account: &std::result::Result<Value, String>) -> impl Iterator<Item 
 }
 
 /// What is shown of a replica's own report: its name there, and here.
-const REPORTED: [(&str, &str); 18] = [
+const REPORTED: [(&str, &str); 19] = [
     ("protocol", "protocol"),
     ("instance", "instance"),
     ("part", "part"),
     ("position", "position"),
+    ("members", "members"),
     ("switches", "switches"),
     ("switch_reason", "switch_reason"),
     ("switch_took_us", "switch_took_us"),
@@ -198,6 +200,14 @@ fn last_switch(report: &Value) -> String {
     let took = report["switch_took_us"].as_u64().unwrap_or(0) as f64 / 1e3;
     let reason = report["switch_reason"].as_str().unwrap_or("");
     format!("switches so far: {switches}; the last took {took:.1} ms, because: {reason}.\n")
+}
+
+/// How many clients have joined that the cluster file does not name, if any have.
+fn members(report: &Value) -> String {
+    match report["members"].as_u64() {
+        None | Some(0) => String::new(),
+        Some(members) => format!("clients that have joined: {members}\n"),
+    }
 }
 
 impl Row {

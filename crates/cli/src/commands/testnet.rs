@@ -53,6 +53,9 @@ pub(crate) struct Arguments {
     /// How links are protected; plain is for benchmarks
     #[arg(long, value_enum, default_value_t)]
     channel: ChannelName,
+    /// Let clients join that cluster.toml does not name: whoever has a key and that file
+    #[arg(long)]
+    dynamic_clients: bool,
     /// What is on the disk before a replica speaks: all of it, or for benchmarks nothing
     #[arg(long, value_enum, default_value_t)]
     durability: DurabilityName,
@@ -156,6 +159,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         quota: arguments.backup_quota.quota(arguments.backup_requests),
         client_auth: arguments.auth.into(),
         channel: arguments.channel.into(),
+        dynamic_clients: arguments.dynamic_clients,
         durability: arguments.durability.into(),
         ..Testnet::default()
     };

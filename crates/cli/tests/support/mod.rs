@@ -125,11 +125,16 @@ pub fn free_ports(count: u16) -> u16 {
 
 /// Files of a new cluster in `scratch`, and its first port.
 pub fn testnet(scratch: &Scratch, name: &str, replicas: u16) -> u16 {
+    testnet_with(scratch, name, replicas, &[])
+}
+
+/// The same with other flags.
+pub fn testnet_with(scratch: &Scratch, name: &str, replicas: u16, flags: &[&str]) -> u16 {
     let base = free_ports(10 * replicas);
     let dir = scratch.join(name);
     let (count, port) = (replicas.to_string(), base.to_string());
     let arguments = ["testnet", "--dir", &dir, "--replicas", &count, "--base-port", &port];
-    let outcome = run(&mut bezant(&arguments), "");
+    let outcome = run(bezant(&arguments).args(flags), "");
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     base
 }

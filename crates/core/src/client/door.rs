@@ -12,13 +12,13 @@
 use super::call::Call;
 use super::{Client, Completed, Completion};
 use crate::auth::Keyring;
-use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence, Timestamp};
+use crate::cluster::{ClientId, Cluster, ReplicaId, Sequence, Timestamp};
 use crate::digest::Digest;
-use crate::machine::{Destination, Instant, Outbox, Principal};
+use crate::machine::{Destination, Duration, Instant, Outbox, Principal};
 use crate::members::{
     Admission, Ask, CONTROL_SESSION, CookieMessage, Credential, Given, Join, Nonce, SessionId, Stamp,
 };
-use crate::message::{Message, Request};
+use crate::message::{Message, Refusal, Request};
 use crate::wire::Wire;
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
@@ -46,15 +46,27 @@ impl Client {
         Self { credential: Some(credential), ..Self::new(cluster, keyring, ClientId::default()) }
     }
 
-    /// From now on this is a session, by its number, of somebody who has joined. What was under way is forgotten.
+    /// From now on this is a session, by its number, of somebody who has joined. Returns how a request that was under
+    /// way ends: its session is over.
     ///
     /// # Panics
     /// If the cluster file names this client.
-    pub fn enter(&mut self, admission: Admission, session: u32) {
+    pub fn enter(&mut self, now: Instant, admission: Admission, session: u32) -> Option<Completed> {
+        let ended = self.call.take().map(|call| {
+            let latency = now - call.submitted;
+            self.over(call.request.timestamp, Completion::Ended(Refusal::NoSession), latency)
+        });
         let credential = self.credential.as_mut().expect("whoever is named need not join");
         credential.session = admission.session;
         self.id = ClientId { identity: admission.identity, session };
-        (self.call, self.joining) = (None, None);
+        self.joining = None;
+        ended
+    }
+
+    /// How something ends that no replica answered.
+    fn over(&self, timestamp: Timestamp, result: Completion, latency: Duration) -> Completed {
+        let (client, instance, sequence, history) = (self.id, self.instance, Sequence(0), Digest::ZERO);
+        Completed { client, timestamp, result, instance, sequence, history, answers: Vec::new(), latency }
     }
 
     /// J1. Begins to join. It ends as [`Completion::Done`] with an encoded [`Admission`], refused, or unknown. `nonce`
@@ -115,7 +127,7 @@ impl Client {
     /// If a request is outstanding.
     pub fn leave(&mut self, now: Instant, admission: Admission, deadline: Instant, out: &mut Outbox<Self>) {
         assert!(!self.is_busy(), "one request at a time");
-        self.enter(admission, CONTROL_SESSION);
+        self.enter(now, admission, CONTROL_SESSION);
         let request = self.request(now, Bytes::new(), false);
         self.ask_everybody(request, now, now, deadline, out);
     }
@@ -146,15 +158,6 @@ impl Client {
         }
         let latency = now - joining.begun;
         self.joining = None;
-        out.notify(Completed {
-            client: self.id,
-            timestamp: Timestamp(0),
-            result: Completion::Unknown,
-            instance: InstanceId(1),
-            sequence: Sequence(0),
-            history: Digest::ZERO,
-            answers: Vec::new(),
-            latency,
-        });
+        out.notify(self.over(Timestamp(0), Completion::Unknown, latency));
     }
 }

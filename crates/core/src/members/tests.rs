@@ -42,7 +42,8 @@ fn join(net: &mut Net, client: usize, nonce: u8) -> Result<Admission, Completion
 
 fn enter(net: &mut Net, client: usize, nonce: u8) -> Admission {
     let admission = join(net, client, nonce).unwrap();
-    net.clients[client].enter(admission, 0);
+    let now = net.now;
+    net.clients[client].enter(now, admission, 0);
     admission
 }
 
@@ -100,7 +101,8 @@ fn a_client_that_nobody_named_joins_asks_and_leaves() {
     assert_eq!(leave(&mut net, client, admission), Completion::Done(Bytes::new()));
     assert_eq!(net.hosts[0].replica.estate().members().live(), 0);
     tables_agree(&net);
-    net.clients[client].enter(admission, 0);
+    let now = net.now;
+    net.clients[client].enter(now, admission, 0);
     assert_eq!(add(&mut net, client, 5), Some(Completion::Ended(Refusal::NoSession)));
     assert_eq!(net.read(), done(6));
 }
@@ -275,7 +277,8 @@ fn another_key_is_not_to_be_had() {
     let mut net = net();
     let (client, thief) = (net.stranger(77), net.stranger(78));
     let admission = enter(&mut net, client, 1);
-    net.clients[thief].enter(admission, 0);
+    let now = net.now;
+    net.clients[thief].enter(now, admission, 0);
     net.submit(thief, &Counter::add(9), false);
     net.settle();
     assert_eq!(net.completed.pop().unwrap().result, Completion::Ended(Refusal::NoSession));
@@ -333,7 +336,8 @@ fn joins_leaves_and_evictions_commute_with_restarts() {
         for (at, client) in clients.iter().enumerate() {
             if let Ok(admission) = join(&mut net, *client, round * 16 + at as u8) {
                 assert!(sessions.insert(admission.session), "a session id is used once");
-                net.clients[*client].enter(admission, 0);
+                let now = net.now;
+                net.clients[*client].enter(now, admission, 0);
                 total += 1;
                 assert_eq!(add(&mut net, *client, 1), done(total));
                 if at % 2 == 0 {

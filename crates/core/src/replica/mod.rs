@@ -231,6 +231,7 @@ impl<S: Service> Replica<S> {
             instance: self.composite.instance,
             part: self.cluster.part(self.composite.instance).map_or_else(String::new, |part| part.to_string()),
             position: estate.position(),
+            members: estate.members().live(),
             switch_reason: self.composite.last_switch.reason,
             switch_took: self.composite.last_switch.took,
             executed: estate.executed_for_good(),

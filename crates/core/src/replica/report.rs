@@ -137,6 +137,8 @@ pub struct Report {
     pub part: String,
     /// Requests executed over all instances.
     pub position: u64,
+    /// Clients that have joined and not left.
+    pub members: usize,
     /// Why the instance before was left, in words; empty in the first.
     pub switch_reason: &'static str,
     /// How long the last switch took.

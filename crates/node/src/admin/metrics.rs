@@ -196,7 +196,7 @@ fn rejections(sample: &Sample, out: &mut Series<'_>) {
 fn sender_label(sender: Principal) -> String {
     match sender {
         Principal::Replica(id) => format!("replica-{}", id.0),
-        Principal::Client(_) => "client".to_owned(),
+        Principal::Client(_) | Principal::Key(_) => "client".to_owned(),
     }
 }
 

@@ -47,6 +47,7 @@ fn report(report: &Report) -> Value {
         "instance": report.instance.0,
         "part": report.part,
         "position": report.position,
+        "members": report.members,
         "switches": report.instance.0.saturating_sub(1),
         "switch_reason": report.switch_reason,
         "switch_took_us": report.switch_took.0,
@@ -71,6 +72,8 @@ fn report(report: &Report) -> Value {
 fn sender_name(sender: Principal) -> String {
     match sender {
         Principal::Replica(id) => format!("replica {}", id.0),
+        Principal::Client(id) if id.identity.is_member() => "dynamic clients".to_owned(),
+        Principal::Key(_) => "dynamic clients".to_owned(),
         Principal::Client(id) => format!("client {}.{}", id.identity.0, id.session),
     }
 }

@@ -26,6 +26,10 @@ pub enum CallError {
     NotSent,
     /// It cannot be asked for again: its session has gone on to other requests. Look at the service's state instead.
     Forgotten,
+    /// The session ended, and here is why. The operation may have been executed before that.
+    SessionOver(Refusal),
+    /// It was not sent, because the cluster does not let this client join, and here is why.
+    NotAdmitted(Refusal),
     /// The client has been closed.
     Closed,
 }
@@ -44,6 +48,10 @@ impl fmt::Display for CallError {
             }
             Self::NotSent => f.write_str("not sent: all sessions were busy until the deadline, or the queue was full"),
             Self::Forgotten => f.write_str("too late to ask again: its session has gone on to other requests"),
+            Self::SessionOver(reason) => {
+                write!(f, "unknown whether it was executed: {}", why(*reason))
+            }
+            Self::NotAdmitted(reason) => write!(f, "not sent: {}", why(*reason)),
             Self::Closed => f.write_str("the client is closed"),
         }
     }
@@ -54,6 +62,12 @@ const fn why(refusal: Refusal) -> &'static str {
         Refusal::StaleTimestamp => "a newer request of this session overtook it",
         Refusal::TooLarge => "the operation is too large for this cluster",
         Refusal::NotReadOnly => "the operation is not read-only",
+        Refusal::NoSession => "the session is over, its place was given to another client",
+        Refusal::TakenOver => "somebody joined with the same key, which ended this session",
+        Refusal::Full => "the cluster has as many clients as it takes, and all of them are active",
+        Refusal::TooSoon => "a session of this key was begun a moment ago: wait, or let that one leave first",
+        Refusal::Unauthorized => "the service does not let this key join",
+        Refusal::Expired => "joining took too long",
     }
 }
 

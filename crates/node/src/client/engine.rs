@@ -1,6 +1,7 @@
 //! The engine: many logical clients over few connections, on one thread.
 
 use super::ClientOptions;
+use super::membership::{Admitted, Membership};
 use crate::net::clock::{Clock, until};
 use crate::net::{Dialer, Event, Hub, HubOptions, LinkId, NetMetrics, Peer, Target};
 use crate::replica::CpuTime;
@@ -56,6 +57,9 @@ pub trait Driver: Send + 'static {
 
     /// A request has ended.
     fn on_finished(&mut self, finished: Finished);
+
+    /// Whether the cluster lets this client in, where it has to join, or not any more.
+    fn on_admission(&mut self, _admitted: Admitted) {}
 
     /// Whether a session whose request ended as unknown is kept aside, as long as at least half of all sessions are
     /// left, so that it can be asked again.
@@ -146,32 +150,34 @@ pub fn run<D: Driver>(options: ClientOptions, driver: D) -> io::Result<EngineHan
 }
 
 #[derive(Debug)]
-struct Session {
-    machine: Logical,
+pub(super) struct Session {
+    pub(super) machine: Logical,
     timers: Vec<(ClientTimer, Instant)>,
 }
 
 #[derive(Debug)]
-struct Engine<D> {
-    hub: Hub,
-    clock: Clock,
-    now: Instant,
+pub(super) struct Engine<D> {
+    pub(super) hub: Hub,
+    pub(super) clock: Clock,
+    pub(super) now: Instant,
     start: Instant,
     cluster: Rc<Cluster>,
     keyring: Rc<Keyring>,
-    driver: D,
+    pub(super) driver: D,
     /// By connection, then replica.
     dialers: Vec<Vec<Dialer>>,
     links: BTreeMap<LinkId, (usize, ReplicaId)>,
     links_up: usize,
-    sessions: Vec<Session>,
+    pub(super) sessions: Vec<Session>,
+    /// Where the cluster file does not name this client.
+    pub(super) membership: Option<Membership>,
     sessions_per_connection: usize,
     first_session: u32,
     idle: Vec<usize>,
     /// Free sessions that are not used while others are: the last request's outcome is unknown. Oldest first.
     kept: VecDeque<usize>,
     timers: BTreeSet<(Instant, usize, ClientTimer)>,
-    outbox: Outbox<Logical>,
+    pub(super) outbox: Outbox<Logical>,
     encoded: Vec<u8>,
     /// Whether every connection was made or has failed once, or the grace is over.
     settled: bool,
@@ -182,28 +188,42 @@ struct Engine<D> {
 impl<D: Driver> Engine<D> {
     fn new(options: &ClientOptions, hub: Hub, clock: Clock, keyring: Keyring, first: u32, driver: D) -> Self {
         let (cluster, keyring) = (Rc::new(options.cluster.clone()), Rc::new(keyring));
-        let per_connection = options.sessions_per_connection;
+        let per_connection = options.sessions_per_connection();
         let dialers = |connection: usize| {
             let first = first + (connection * per_connection) as u32;
-            let who = Peer::Client { identity: options.identity, first, sessions: per_connection as u32 };
+            let who = match keyring.me() {
+                Principal::Key(key) => Peer::Stranger(key),
+                _ => {
+                    let identity = options.identity.unwrap_or_default();
+                    Peer::Client { identity, first, sessions: per_connection as u32 }
+                }
+            };
             let target = |(replica, &address)| Target { address, replica, who };
             let dialer = |target| Dialer::new(target, connection == 0);
             cluster.replicas().zip(&options.replicas).map(target).map(dialer).collect()
         };
         let session = |number: usize| {
-            let id = ClientId { identity: options.identity, session: first + number as u32 };
-            Session { machine: Logical::new(Rc::clone(&cluster), Rc::clone(&keyring), id), timers: Vec::new() }
+            let (cluster, keyring) = (Rc::clone(&cluster), Rc::clone(&keyring));
+            let machine = match options.identity {
+                Some(identity) => Logical::new(cluster, keyring, ClientId { identity, session: first + number as u32 }),
+                None => Logical::stranger(cluster, keyring),
+            };
+            Session { machine, timers: Vec::new() }
         };
+        let door = options.sessions();
+        let stranger = options.identity.is_none();
+        let membership = stranger.then(|| Membership::new(options.identification.clone(), door));
         Self {
             hub,
             clock,
             now: clock.now(),
             start: clock.now(),
             driver,
-            dialers: (0..options.connections).map(dialers).collect(),
+            dialers: (0..options.connections()).map(dialers).collect(),
             links: BTreeMap::new(),
             links_up: 0,
-            sessions: (0..options.sessions()).map(session).collect(),
+            sessions: (0..door + usize::from(stranger)).map(session).collect(),
+            membership,
             sessions_per_connection: per_connection,
             first_session: first,
             idle: (0..options.sessions()).rev().collect(),
@@ -225,7 +245,8 @@ impl<D: Driver> Engine<D> {
             self.step(session, Input::Start);
         }
         while !stop.load(Ordering::Acquire) {
-            let next = [self.dial(), self.driver.expire(self.now), self.next_timer(), Some(publish_at)];
+            let join_at = self.membership.as_ref().and_then(Membership::next);
+            let next = [self.dial(), self.driver.expire(self.now), self.next_timer(), join_at, Some(publish_at)];
             let timeout = next.into_iter().flatten().min().map(|at| until(at, self.clock.now()));
             if self.hub.poll(timeout).is_err() {
                 break;
@@ -236,11 +257,12 @@ impl<D: Driver> Engine<D> {
                 *status.lock().unwrap_or_else(PoisonError::into_inner) = self.status();
             }
         }
+        self.leave();
         *status.lock().unwrap_or_else(PoisonError::into_inner) = self.status();
         self.driver
     }
 
-    fn pass(&mut self) {
+    pub(super) fn pass(&mut self) {
         self.now = self.clock.now();
         self.passes += 1;
         while let Some(event) = self.hub.next_event() {
@@ -307,15 +329,25 @@ impl<D: Driver> Engine<D> {
 
     fn on_frame(&mut self, _link: LinkId, from: ReplicaId, frame: Bytes) {
         let opened = Message::open(frame, Principal::Replica(from), &self.cluster, &self.keyring);
-        let session = match &opened {
-            Ok(incoming) => incoming.message.addressee().and_then(|id| id.session.checked_sub(self.first_session)),
-            Err(_) => None,
-        };
+        let session = opened.as_ref().ok().and_then(|incoming| self.session_of(&incoming.message));
         match (opened, session) {
-            (Ok(incoming), Some(session)) if (session as usize) < self.sessions.len() => {
-                self.step(session as usize, Input::Message(incoming));
+            (Ok(incoming), Some(session)) if session < self.sessions.len() => {
+                self.step(session, Input::Message(incoming));
             }
             _ => self.rejected += 1,
+        }
+    }
+
+    /// Whom a message is for, by the engine's number.
+    fn session_of(&self, message: &Message) -> Option<usize> {
+        let addressee = message.addressee();
+        let Some(membership) = &self.membership else {
+            return Some(addressee?.session.checked_sub(self.first_session)? as usize);
+        };
+        let door = membership.door();
+        match addressee {
+            Some(id) if id.identity.is_member() && (id.session as usize) < door => Some(id.session as usize),
+            _ => Some(door),
         }
     }
 
@@ -357,7 +389,11 @@ impl<D: Driver> Engine<D> {
             self.sessions[session].machine.ask_again(self.now, timestamp, submit, &mut outbox);
             self.carry_out(session, outbox);
         }
+        if self.settled {
+            self.join();
+        }
         while self.settled
+            && self.may_ask()
             && let Some(&session) = self.idle.last()
             && let Some(submit) = self.driver.next(session, self.now)
         {
@@ -372,7 +408,7 @@ impl<D: Driver> Engine<D> {
         self.carry_out(session, outbox);
     }
 
-    fn carry_out(&mut self, session: usize, mut outbox: Outbox<Logical>) {
+    pub(super) fn carry_out(&mut self, session: usize, mut outbox: Outbox<Logical>) {
         for effect in outbox.drain() {
             match effect {
                 Effect::Persist(never) | Effect::Append(never) => match never {},
@@ -383,7 +419,11 @@ impl<D: Driver> Engine<D> {
                     self.timers.insert((at, session, timer));
                 }
                 Effect::CancelTimer(timer) => self.cancel(session, timer),
+                Effect::Notify(completed) if self.membership.as_ref().is_some_and(|it| it.door() == session) => {
+                    self.on_door(&completed);
+                }
                 Effect::Notify(completed) => {
+                    self.on_ended(&completed);
                     let explanation = self.explain(session, &completed);
                     self.free(session, &completed);
                     self.driver.on_finished(Finished { session, completed, explanation });
@@ -393,7 +433,7 @@ impl<D: Driver> Engine<D> {
         self.outbox = outbox;
     }
 
-    fn free(&mut self, session: usize, completed: &Completed) {
+    pub(super) fn free(&mut self, session: usize, completed: &Completed) {
         if !D::KEEPS_UNKNOWN || completed.result != Completion::Unknown {
             return self.idle.push(session);
         }
@@ -403,13 +443,19 @@ impl<D: Driver> Engine<D> {
         }
     }
 
+    /// Which connection is a session's. The door has the first.
+    fn connection_of(&self, session: usize) -> usize {
+        let is_door = self.membership.as_ref().is_some_and(|it| it.door() == session);
+        if is_door { 0 } else { session / self.sessions_per_connection }
+    }
+
     /// Clients send requests only; those carry their own authentication and are the same for every receiver.
     fn send(&mut self, session: usize, to: Destination, message: &Message) {
-        let dialers = &self.dialers[session / self.sessions_per_connection];
+        let Some(dialers) = self.dialers.get(self.connection_of(session)) else { return };
         let receivers = match to {
             Destination::Replica(id) => id.0 as usize..(id.0 as usize + 1).min(dialers.len()),
             Destination::Replicas => 0..dialers.len(),
-            Destination::Client(_) => 0..0,
+            Destination::Client(_) | Destination::Key(_) => 0..0,
         };
         let links = receivers.filter_map(|id| Some((ReplicaId(id as u8), dialers[id].link()?)));
         let ids = links.clone().map(|(id, _)| Principal::Replica(id));
@@ -426,7 +472,7 @@ impl<D: Driver> Engine<D> {
         if completed.result != Completion::Unknown {
             return Vec::new();
         }
-        let dialers = &self.dialers[session / self.sessions_per_connection];
+        let dialers = self.dialers.get(self.connection_of(session)).map_or(&[][..], Vec::as_slice);
         let explain = |&(replica, answer): &(ReplicaId, Answer)| {
             let dialer = dialers.get(replica.0 as usize);
             let up = dialer.is_some_and(Dialer::is_up);

@@ -14,14 +14,19 @@
 //! # }
 //! ```
 //!
+//! A client whose key the cluster file does not name joins by itself, where the cluster lets clients join, and leaves
+//! when it is closed ([`ClientOptions::identity`]).
+//!
 //! Benchmarks bring their own [`Driver`] and run it inside the engine's thread with [`run`].
 
 mod call;
 mod engine;
+mod membership;
 mod options;
 mod pool;
 
 pub use call::{Call, CallError};
 pub use engine::{Again, Driver, EngineHandle, EngineStatus, Finished, run};
+pub use membership::Admitted;
 pub use options::ClientOptions;
 pub use pool::{Client, connect};

@@ -1,9 +1,11 @@
 //! What a client has to know before it can connect.
 
 use crate::net::Channel;
-use bezant_core::auth::{Ed25519, Keyring, PublicKeys, SecretKey};
+use bezant_core::auth::{Ed25519, Keyring, PublicKeys, SecretKey, Suite};
 use bezant_core::cluster::{ClientId, Cluster, IdentityId};
 use bezant_core::machine::Principal;
+use bezant_core::members::MEMBER_SESSIONS_MAX;
+use bytes::Bytes;
 use std::io;
 use std::net::SocketAddr;
 
@@ -16,15 +18,18 @@ pub struct ClientOptions {
     pub replicas: Vec<SocketAddr>,
     /// The keys that the cluster admits.
     pub keys: PublicKeys,
-    /// Whose sessions these are.
-    pub identity: IdentityId,
-    /// The identity's secret key.
+    /// Whose sessions these are. `None`: somebody's whom the cluster file does not name; they join by themselves.
+    pub identity: Option<IdentityId>,
+    /// The secret key.
     pub secret: SecretKey,
+    /// For those who join: what they say about themselves, for the service. All replicas read it.
+    pub identification: Bytes,
     /// What connections run over; as at the replicas.
     pub channel: Channel,
-    /// Connections to each replica; sessions are spread over them evenly.
+    /// Connections to each replica; sessions are spread over them evenly. Those who join have one.
     pub connections: usize,
-    /// Sessions on each connection: so many requests may be under way on it.
+    /// Sessions on each connection: so many requests may be under way on it. Those who join have at most
+    /// [`MEMBER_SESSIONS_MAX`].
     pub sessions_per_connection: usize,
     /// The number of the first session; `None` chooses at random, so that two processes of one identity do not
     /// meet.
@@ -32,8 +37,25 @@ pub struct ClientOptions {
 }
 
 impl ClientOptions {
-    pub(super) const fn sessions(&self) -> usize {
-        self.connections * self.sessions_per_connection
+    pub(super) const fn connections(&self) -> usize {
+        if self.identity.is_some() { self.connections } else { 1 }
+    }
+
+    pub(super) fn sessions_per_connection(&self) -> usize {
+        let most = if self.identity.is_some() { usize::MAX } else { MEMBER_SESSIONS_MAX };
+        self.sessions_per_connection.min(most)
+    }
+
+    pub(super) fn sessions(&self) -> usize {
+        self.connections() * self.sessions_per_connection()
+    }
+
+    /// Whom replicas know this process as.
+    pub(super) fn me(&self) -> Principal {
+        match self.identity {
+            Some(identity) => Principal::Client(ClientId { identity, session: 0 }),
+            None => Principal::Key(Ed25519.public(&self.secret)),
+        }
     }
 
     /// The identity's keys.
@@ -41,8 +63,10 @@ impl ClientOptions {
     /// # Errors
     /// If the secret key is another's.
     pub fn keyring(&self) -> io::Result<Keyring> {
-        let me = Principal::Client(ClientId { identity: self.identity, session: 0 });
-        Keyring::new(&Ed25519, &self.cluster, me, self.secret.clone(), self.keys.clone())
+        if self.identity.is_none() && !self.cluster.dynamic_clients {
+            return Err(io::Error::other("the cluster file does not name this key, and lets nobody join"));
+        }
+        Keyring::new(&Ed25519, &self.cluster, self.me(), self.secret.clone(), self.keys.clone())
             .ok_or_else(|| io::Error::other("the secret key is not that of the identity in the cluster file"))
     }
 
@@ -51,6 +75,9 @@ impl ClientOptions {
     /// # Errors
     /// If the system has no randomness.
     pub fn first_session(&self) -> io::Result<u32> {
+        if self.identity.is_none() {
+            return Ok(0);
+        }
         let last = u32::MAX - self.sessions() as u32;
         if let Some(first) = self.first_session {
             return Ok(first.min(last));

@@ -1,5 +1,6 @@
 //! The library's own [`Driver`]: calls of other threads wait for a free session.
 
+use super::Admitted;
 use super::ClientOptions;
 use super::call::{Call, CallError, Completer};
 use super::engine::{Again, Driver, EngineHandle, EngineStatus, Finished, run};
@@ -72,7 +73,9 @@ pub struct Client(Arc<Shared>);
 /// If the keys are not those of the identity, or the system gives no readiness queue or thread.
 pub fn connect(options: ClientOptions) -> io::Result<Client> {
     let inbox = SharedInbox::default();
-    let engine = run(options, Pool { inbox: inbox.clone(), active: BTreeMap::new(), unknown: BTreeMap::new() })?;
+    let pool =
+        Pool { inbox: inbox.clone(), active: BTreeMap::new(), unknown: BTreeMap::new(), admitted: Admitted::Yes };
+    let engine = run(options, pool)?;
     let (waker, clock) = (engine.waker(), engine.clock());
     Ok(Client(Arc::new(Shared { inbox, waker, clock, engine: Some(engine) })))
 }
@@ -138,6 +141,18 @@ struct Pool {
     active: BTreeMap<usize, Completer>,
     /// By session: the request that it was last used for, if its outcome is unknown.
     unknown: BTreeMap<usize, RequestId>,
+    /// Why calls wait that could be made, if they do.
+    admitted: Admitted,
+}
+
+impl Pool {
+    /// Why a call was not sent.
+    const fn not_sent(&self) -> CallError {
+        match self.admitted {
+            Admitted::Yes => CallError::NotSent,
+            Admitted::NotYet(reason) | Admitted::Never(reason) => CallError::NotAdmitted(reason),
+        }
+    }
 }
 
 impl Driver for Pool {
@@ -149,8 +164,12 @@ impl Driver for Pool {
                 self.active.insert(session, waiting.completer);
                 return Some(waiting.submit);
             }
-            waiting.completer.complete(Err(CallError::NotSent));
+            waiting.completer.complete(Err(self.not_sent()));
         }
+    }
+
+    fn on_admission(&mut self, admitted: Admitted) {
+        self.admitted = admitted;
     }
 
     fn on_finished(&mut self, finished: Finished) {
@@ -162,6 +181,7 @@ impl Driver for Pool {
         completer.complete(match completed.result {
             Completion::Done(result) => Ok(result),
             Completion::Refused(refusal) => Err(CallError::Rejected(refusal)),
+            Completion::Ended(refusal) => Err(CallError::SessionOver(refusal)),
             Completion::Unknown => {
                 Err(CallError::Unknown { id: (completed.client, completed.timestamp), replicas: finished.explanation })
             }
@@ -184,8 +204,10 @@ impl Driver for Pool {
 
     fn expire(&mut self, now: Instant) -> Option<Instant> {
         let mut inbox = self.inbox.lock();
-        let expired: Vec<Waiting> = if inbox.calls.iter().any(|call| call.deadline <= now) {
-            let (late, rest) = std::mem::take(&mut inbox.calls).into_iter().partition(|call| call.deadline <= now);
+        let never = matches!(self.admitted, Admitted::Never(_));
+        let is_over = |call: &Waiting| never || call.deadline <= now;
+        let expired: Vec<Waiting> = if inbox.calls.iter().any(is_over) {
+            let (late, rest) = std::mem::take(&mut inbox.calls).into_iter().partition(is_over);
             inbox.calls = rest;
             Vec::from(late)
         } else {
@@ -194,7 +216,7 @@ impl Driver for Pool {
         let next = inbox.calls.iter().map(|call| call.deadline).min();
         drop(inbox);
         for call in expired {
-            call.completer.complete(Err(CallError::NotSent));
+            call.completer.complete(Err(self.not_sent()));
         }
         next
     }

@@ -65,6 +65,8 @@ pub struct ClusterConfig {
     pub client_auth: ClientAuth,
     /// How links are protected.
     pub channel: Channel,
+    /// Whether clients may join that the file does not name.
+    pub dynamic_clients: bool,
     /// The bounds.
     pub limits: Limits,
     /// By number.
@@ -116,6 +118,7 @@ impl ClusterConfig {
             quota: quota(&document)?,
             client_auth: choose(top, "client_auth", CLIENT_AUTHS, CLIENT_AUTH_VALUES),
             channel: choose(top, "channel", CHANNELS, CHANNEL_VALUES),
+            dynamic_clients: top.flag("dynamic_clients").unwrap_or(false),
             limits,
             replicas,
             identities,
@@ -125,7 +128,11 @@ impl ClusterConfig {
         }
         config.cluster().map_err(|error| document.error(top.line_of("f"), error))?;
         if let Some(objection) = config.protocol.objection(&config.to_cluster()) {
-            let key = if matches!(config.protocol, Protocol::Schedule(_)) { "schedule" } else { "protocol" };
+            let key = match config.protocol {
+                _ if config.dynamic_clients => "dynamic_clients",
+                Protocol::Schedule(_) => "schedule",
+                _ => "protocol",
+            };
             let message = format!("`{}`: {objection}", protocol_line(config.protocol));
             return Err(document.error(top.line_of(key), message));
         }
@@ -136,7 +143,7 @@ impl ClusterConfig {
         let (n, limits) = (self.replicas.len(), self.limits.clone());
         let cluster = Cluster::new(self.cluster_id, n, self.f, self.client_auth, limits);
         let cluster = cluster.map_err(|error| error.to_string())?.with_protocol(self.protocol);
-        Ok(Cluster { quota: self.quota, ..cluster })
+        Ok(Cluster { quota: self.quota, dynamic_clients: self.dynamic_clients, ..cluster })
     }
 
     /// The parameters as the machines take them.
@@ -182,6 +189,9 @@ impl ClusterConfig {
         line(format_args!("client_auth = \"{}\"", word(CLIENT_AUTHS, place)));
         let place = CHANNEL_VALUES.iter().position(|value| *value == self.channel);
         line(format_args!("channel = \"{}\"", word(CHANNELS, place)));
+        if self.dynamic_clients {
+            line(format_args!("dynamic_clients = true"));
+        }
         let defaults = Limits::default();
         let changed: Vec<_> =
             LIMITS.iter().filter(|limit| (limit.get)(&self.limits) != (limit.get)(&defaults)).collect();

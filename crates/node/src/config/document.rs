@@ -18,6 +18,7 @@ enum Content {
     Number(u64),
     Text(String),
     List(Vec<String>),
+    Flag(bool),
 }
 
 /// One table of the file: the top, `[limits]`, or one of several `[[replica]]`.
@@ -47,6 +48,13 @@ impl Section {
     pub(super) fn list(&self, key: &str) -> Option<&[String]> {
         match self.values.get(key)? {
             (_, Content::List(list)) => Some(list),
+            _ => None,
+        }
+    }
+
+    pub(super) fn flag(&self, key: &str) -> Option<bool> {
+        match self.values.get(key)? {
+            (_, Content::Flag(flag)) => Some(*flag),
             _ => None,
         }
     }
@@ -241,7 +249,10 @@ impl Reader<'_> {
                 let texts = array.iter().map(|element| element.get_ref().as_str().map(str::to_owned));
                 texts.collect::<Option<_>>().map(Content::List).ok_or_else(|| wrong("it has something else in it"))
             }
-            (Kind::Number { .. } | Kind::Schedule, other) => Err(wrong(&format!("it is of type {}", other.type_str()))),
+            (Kind::Flag, DeValue::Boolean(flag)) => Ok(Content::Flag(*flag)),
+            (Kind::Number { .. } | Kind::Schedule | Kind::Flag, other) => {
+                Err(wrong(&format!("it is of type {}", other.type_str())))
+            }
             (kind, DeValue::String(text)) => {
                 check_text(kind, text).map_err(|why| wrong(&why))?;
                 Ok(Content::Text(text.clone().into_owned()))

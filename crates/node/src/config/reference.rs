@@ -1,8 +1,9 @@
 //! The one table of all keys: it drives checking, `bezant config explain`, suggestions and `docs/configuration.md`.
 
-use bezant_core::cluster::{Limits, REPLICAS_MAX};
+use bezant_core::cluster::{IdentityId, Limits, REPLICAS_MAX};
 use bezant_core::compositions::PARTS_MAX;
 use bezant_core::machine::Duration;
+use bezant_core::members::MEMBERS_MAX;
 use bezant_core::message::FRAME_BYTES_MAX;
 use std::fmt;
 use std::sync::LazyLock;
@@ -51,13 +52,15 @@ pub enum Kind {
     Path,
     /// A list of the parts of a composition.
     Schedule,
+    /// Yes or no.
+    Flag,
 }
 
 impl Kind {
     /// Whether a text is of this kind, as far as that can be said without reading it as an address.
     pub(super) fn accepts(&self, text: &str) -> bool {
         match self {
-            Self::Number { .. } | Self::Schedule => false,
+            Self::Number { .. } | Self::Schedule | Self::Flag => false,
             Self::Text(max) => (1..=*max).contains(&text.chars().count()) && !text.chars().any(char::is_control),
             Self::Choice(words) => words.contains(&text),
             Self::Hex(bytes) => text.len() == 2 * bytes && text.bytes().all(|digit| digit.is_ascii_hexdigit()),
@@ -83,6 +86,7 @@ impl fmt::Display for Kind {
             Self::Address => f.write_str("\"host:port\" under which others reach it"),
             Self::Listen => f.write_str("\"ip:port\" to listen on"),
             Self::Path => f.write_str("a path, relative to this file"),
+            Self::Flag => f.write_str("true or false"),
             Self::Schedule => write!(f, "a list of 1 to {PARTS_MAX} of {}", words(PARTS)),
         }
     }
@@ -180,6 +184,15 @@ pub(super) const LIMITS: &[Limit] = &[
         "Read-only requests waiting for a state without tentative changes."),
     limit!(sessions_per_identity_max, count "sessions", 1, 1_048_576,
         "Sessions of one identity in the replicated client table."),
+    limit!(members_max, count "clients", 1, MEMBERS_MAX as u64,
+        "For `dynamic_clients`: clients that have joined, and those that have just left."),
+    limit!(session_stale_after, time "session_stale_after_ms", 1_000, 24 * HOUR_MS,
+        "For `dynamic_clients`: how long a session must be unused before another client may have its place. Only when \
+         all places are taken."),
+    limit!(takeover_interval, time "takeover_interval_ms", 0, HOUR_MS,
+        "For `dynamic_clients`: how long a key keeps its session before it may join again and so end it."),
+    limit!(cookie_lifetime, time "cookie_lifetime_ms", 1_000, HOUR_MS,
+        "For `dynamic_clients`: how much time a client may take to join, and for how long its leaving is remembered."),
     limit!(view_timeout, time "view_timeout_ms", 10, HOUR_MS,
         "How long a backup waits for its oldest pending request before it asks for a new view."),
     limit!(view_timeout_max, time "view_timeout_max_ms", 10, HOUR_MS,
@@ -203,7 +216,7 @@ const REPLICA: Kind = Kind::Number { min: 0, max: REPLICAS_MAX as u64 - 1, unit:
 const F: Kind = Kind::Number { min: 0, max: (REPLICAS_MAX as u64 - 1) / 3, unit: "replicas" };
 const QUOTA: Kind = Kind::Number { min: 1, max: 1 << 20, unit: "requests" };
 const PATIENCE: Kind = Kind::Number { min: 0, max: 64, unit: "times" };
-const IDENTITY: Kind = Kind::Number { min: 0, max: u32::MAX as u64, unit: "identity" };
+const IDENTITY: Kind = Kind::Number { min: 0, max: IdentityId::PINNED_MAX.0 as u64, unit: "identity" };
 
 pub(super) const PROTOCOLS: &[&str] = &["pbft", "quorum", "zlight", "chain", "azyzzyva", "aliph", "unreplicated"];
 pub(super) const PARTS: &[&str] = &["quorum", "zlight", "chain", "backup(pbft)"];
@@ -241,6 +254,9 @@ const CLUSTER: &[Row] = &[
     ("client_auth", Kind::Choice(CLIENT_AUTHS), Some("\"hybrid\""),
         "How clients prove who they are. \"hybrid\": MACs for speed and a signature, so that a client with partly \
          valid MACs costs nobody a view. \"mac\": as published, for comparison. \"signature\": all replicas check it."),
+    ("dynamic_clients", Kind::Flag, Some("false"),
+        "Whether clients may join that this file does not name: whoever has a key and this file, if the service agrees. \
+         Goes with `protocol = \"pbft\"`."),
     ("channel", Kind::Choice(CHANNELS), Some("\"tls\""),
         "How links are protected. \"plain\" encrypts nothing: for benchmarks on one machine."),
 ];

@@ -36,6 +36,8 @@ pub struct Testnet {
     pub client_auth: ClientAuth,
     /// How links are protected.
     pub channel: Channel,
+    /// Whether clients may join that the cluster file does not name.
+    pub dynamic_clients: bool,
     /// What is durable before a replica speaks.
     pub durability: Durability,
     /// What is replicated.
@@ -58,6 +60,7 @@ impl Default for Testnet {
             quota: Quota::default(),
             client_auth: ClientAuth::default(),
             channel: Channel::default(),
+            dynamic_clients: false,
             durability: Durability::default(),
             service: ServiceKind::default(),
             limits: Limits::default(),
@@ -121,7 +124,7 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
     let cluster = Cluster::new(cluster_id, options.replicas, f, options.client_auth, options.limits.clone())
         .map_err(TestnetError::Cluster)?
         .with_protocol(options.protocol);
-    let cluster = Cluster { quota: options.quota, ..cluster };
+    let cluster = Cluster { quota: options.quota, dynamic_clients: options.dynamic_clients, ..cluster };
     if let Some(objection) = options.protocol.objection(&cluster) {
         return Err(TestnetError::Protocol(objection));
     }
@@ -139,6 +142,7 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
         quota: options.quota,
         client_auth: options.client_auth,
         channel: options.channel,
+        dynamic_clients: options.dynamic_clients,
         limits: options.limits.clone(),
         replicas: Vec::new(),
         identities: Vec::new(),

@@ -10,9 +10,9 @@
 //! Either side may say REFUSE(reason) instead, so that the other can tell its operator why. The MACs are those of the
 //! pairwise keys. The MAC'd statement names the direction and the channel binding (the TLS exporter of this very
 //! connection, empty on a plain channel), so that a proof is good for one connection, one direction and one pair of
-//! nonces. A REFUSE is not authenticated: whoever can forge one can cut the connection as well.
+//! nonces. Where clients may join, an initiator may name a key that nobody has pinned: it proves that it holds it. A REFUSE is not authenticated: whoever can forge one can cut the connection as well.
 
-use bezant_core::auth::{Keyring, Tag};
+use bezant_core::auth::{Keyring, PublicKey, Tag};
 use bezant_core::cluster::{ClientId, IdentityId, ReplicaId};
 use bezant_core::digest::Digest;
 use bezant_core::machine::Principal;
@@ -45,6 +45,8 @@ pub enum Peer {
         /// How many.
         sessions: u32,
     },
+    /// A process with a key that the cluster file does not name. All that is said to this key goes over its links.
+    Stranger(PublicKey),
 }
 
 impl Peer {
@@ -54,12 +56,18 @@ impl Peer {
         match self {
             Self::Replica(id) => Principal::Replica(id),
             Self::Client { identity, .. } => Principal::Client(ClientId { identity, session: 0 }),
+            Self::Stranger(key) => Principal::Key(key),
         }
+    }
+
+    /// Whether it is no replica.
+    pub const fn is_client(self) -> bool {
+        matches!(self, Self::Client { .. } | Self::Stranger(_))
     }
 
     fn is_well_formed(self) -> bool {
         match self {
-            Self::Replica(_) => true,
+            Self::Replica(_) | Self::Stranger(_) => true,
             Self::Client { first, sessions, .. } => {
                 (1..=SESSIONS_PER_CONNECTION_MAX).contains(&sessions) && first.checked_add(sessions - 1).is_some()
             }
@@ -72,6 +80,7 @@ impl fmt::Display for Peer {
         match self {
             Self::Replica(id) => write!(f, "replica {}", id.0),
             Self::Client { identity, .. } => write!(f, "client {}", identity.0),
+            Self::Stranger(key) => write!(f, "client {key:?}"),
         }
     }
 }
@@ -89,6 +98,10 @@ impl Wire for Peer {
                 first.encode(out);
                 sessions.encode(out);
             }
+            Self::Stranger(key) => {
+                out.push(2);
+                key.encode(out);
+            }
         }
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -99,6 +112,7 @@ impl Wire for Peer {
                 first: Wire::decode(reader)?,
                 sessions: Wire::decode(reader)?,
             }),
+            2 => Ok(Self::Stranger(Wire::decode(reader)?)),
             _ => Err(WireError::UnknownTag),
         }
     }
@@ -232,7 +246,7 @@ pub enum Expect {
     Replica(ReplicaId),
     /// A replica with a higher number than ours (it dialled us).
     HigherReplica(ReplicaId),
-    /// Any identity that the cluster admits.
+    /// Any identity that the cluster admits; anybody at all where clients may join.
     AnyClient,
 }
 
@@ -241,12 +255,13 @@ impl Expect {
         let right = match (self, who) {
             (Self::Replica(expected), Peer::Replica(id)) => id == expected,
             (Self::HigherReplica(me), Peer::Replica(id)) => id > me,
-            (Self::AnyClient, Peer::Client { .. }) => who.is_well_formed(),
+            (Self::AnyClient, Peer::Client { .. } | Peer::Stranger(_)) => who.is_well_formed(),
             _ => false,
         };
         let known = match who {
             Peer::Replica(id) => (id.0 as usize) < keyring.keys().replicas.len(),
             Peer::Client { identity, .. } => keyring.keys().identities.contains_key(&identity),
+            Peer::Stranger(_) => keyring.admits_strangers(),
         };
         match (right, known) {
             (false, _) => Err(LinkRefusal::WrongParty),

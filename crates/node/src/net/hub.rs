@@ -18,7 +18,8 @@ use super::{
 };
 use accept::Listener;
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::{IdentityId, ReplicaId};
+use bezant_core::cluster::ReplicaId;
+use bezant_core::machine::Principal;
 use bytes::Bytes;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -131,8 +132,10 @@ pub struct Hub {
     dialling: VecDeque<LinkId>,
     scratch: Box<[u8]>,
     client_buffered: usize,
-    /// Client connections by identity.
-    identities: BTreeMap<IdentityId, usize>,
+    /// Client connections by whose they are.
+    parties: BTreeMap<Principal, usize>,
+    /// Those of clients that the cluster file does not name, all together.
+    strangers: usize,
     metrics: NetMetrics,
 }
 
@@ -177,7 +180,8 @@ impl Hub {
             dialling: VecDeque::new(),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             client_buffered: 0,
-            identities: BTreeMap::new(),
+            parties: BTreeMap::new(),
+            strangers: 0,
             metrics: NetMetrics::default(),
         })
     }
@@ -367,7 +371,7 @@ impl Hub {
         if link.generation != id.generation {
             return;
         }
-        let client = matches!(link.state, State::Up(Peer::Client { .. }));
+        let client = matches!(link.state, State::Up(peer) if peer.is_client());
         let full = link.pending() > if client { CLIENT_QUEUE_BYTES_MAX } else { REPLICA_QUEUE_BYTES_MAX };
         let queued = match link.state {
             State::Up(_) if full => false,
@@ -438,12 +442,13 @@ impl Hub {
         if link.peer().is_some() {
             class(&mut self.metrics, link.is_client_class()).connections -= 1;
         }
-        if let Some(Peer::Client { identity, .. }) = link.peer()
-            && let Some(held) = self.identities.get_mut(&identity)
+        if let Some(peer) = link.peer()
+            && let Some(held) = self.parties.get_mut(&peer.principal())
         {
             *held -= 1;
+            self.strangers -= usize::from(matches!(peer, Peer::Stranger(_)));
             if *held == 0 {
-                self.identities.remove(&identity);
+                self.parties.remove(&peer.principal());
             }
         }
         if self.visit.is_some_and(|visit| visit.index == index) {

@@ -188,8 +188,7 @@ impl Link {
     /// Whether it counts against the clients' budgets: clients, and whoever has not shown to be a replica.
     pub(super) const fn is_client_class(&self) -> bool {
         match self.state {
-            State::Up(Peer::Client { .. }) => true,
-            State::Up(Peer::Replica(_)) => false,
+            State::Up(peer) => peer.is_client(),
             State::Shaking(_) => self.port.is_some(),
         }
     }

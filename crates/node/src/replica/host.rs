@@ -285,6 +285,12 @@ impl<R: Hosted> Host<R> {
                 }
                 None => self.unroutable += 1,
             },
+            Destination::Key(key) => {
+                let links = routes.stranger(&key);
+                self.unroutable += u64::from(links.is_empty());
+                let tagged = |_, tag: Option<Tag>| links.iter().for_each(|link| sealed.push((*link, tag)));
+                message.seal(keyring, [Principal::Key(key)].into_iter(), encoded, tagged);
+            }
         }
         for (link, tag) in sealed.drain(..) {
             match tag {

@@ -1,10 +1,14 @@
 //! Which link leads to whom.
 
 use crate::net::{CloseReason, Dialer, Hub, LinkId, Peer, Target};
+use bezant_core::auth::PublicKey;
 use bezant_core::cluster::{ClientId, IdentityId, ReplicaId};
 use bezant_core::machine::{Instant, Principal};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+
+/// Links of one key that hear what is said to it: a client that takes over, and the one whose session it ends.
+const LINKS_PER_KEY_MAX: usize = 2;
 
 /// The way to one replica.
 #[derive(Debug)]
@@ -23,6 +27,9 @@ pub(super) struct Routes {
     /// By identity and first session: how many sessions, and where.
     clients: BTreeMap<(IdentityId, u32), (u32, LinkId)>,
     client_links: BTreeMap<LinkId, (IdentityId, u32)>,
+    /// The links of those whom the cluster file does not name, oldest first, by their keys.
+    strangers: BTreeMap<PublicKey, Vec<LinkId>>,
+    stranger_links: BTreeMap<LinkId, PublicKey>,
 }
 
 impl Routes {
@@ -37,6 +44,8 @@ impl Routes {
             replicas: addresses.iter().enumerate().map(way).collect(),
             clients: BTreeMap::new(),
             client_links: BTreeMap::new(),
+            strangers: BTreeMap::new(),
+            stranger_links: BTreeMap::new(),
         }
     }
 
@@ -57,6 +66,11 @@ impl Routes {
         (*identity == id.identity && id.session - first < *sessions).then_some(*link)
     }
 
+    /// The links of a client that the cluster file does not name.
+    pub(super) fn stranger(&self, key: &PublicKey) -> &[LinkId] {
+        self.strangers.get(key).map_or(&[], Vec::as_slice)
+    }
+
     /// A link is authenticated. The newest wins: the other side has forgotten the older one.
     pub(super) fn on_up(&mut self, link: LinkId, peer: Peer, hub: &mut Hub) {
         let superseded = match peer {
@@ -75,6 +89,16 @@ impl Routes {
                 }
                 old
             }
+            Peer::Stranger(key) => {
+                let links = self.strangers.entry(key).or_default();
+                links.push(link);
+                self.stranger_links.insert(link, key);
+                let old = (links.len() > LINKS_PER_KEY_MAX).then(|| links.remove(0));
+                if let Some(old) = old {
+                    self.stranger_links.remove(&old);
+                }
+                old
+            }
         };
         if let Some(old) = superseded {
             hub.drop_link(old, CloseReason::Superseded);
@@ -86,6 +110,15 @@ impl Routes {
         if let Some(key) = self.client_links.remove(&link) {
             self.clients.remove(&key);
             return Some(Principal::Client(ClientId { identity: key.0, session: 0 }));
+        }
+        if let Some(key) = self.stranger_links.remove(&link) {
+            if let Some(links) = self.strangers.get_mut(&key) {
+                links.retain(|other| *other != link);
+                if links.is_empty() {
+                    self.strangers.remove(&key);
+                }
+            }
+            return Some(Principal::Key(key));
         }
         let mut whose = None;
         for (number, way) in self.replicas.iter_mut().enumerate().filter(|(_, way)| way.link == Some(link)) {

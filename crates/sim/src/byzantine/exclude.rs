@@ -19,7 +19,7 @@ impl Behaviour for Exclude {
             correct.take(liar.cluster.f).collect()
         });
         match to {
-            Principal::Client(_) => {}
+            Principal::Client(_) | Principal::Key(_) => {}
             Principal::Replica(id) if excluded.contains(&id) => {}
             Principal::Replica(_) => liar.say(to, message),
         }

@@ -39,7 +39,7 @@ impl Behaviour for Silent {
         let ordering = if let Message::Ordering(Ordering { message, .. }) = message { Some(message) } else { None };
         let silent = match *self {
             Self::Everything => true,
-            Self::Clients => matches!(to, Principal::Client(_)),
+            Self::Clients => to.is_client(),
             Self::Proposals => matches!(ordering, Some(PbftMessage::PrePrepare(_))),
             Self::Votes => matches!(ordering, Some(PbftMessage::Prepare(_) | PbftMessage::Commit(_))),
             Self::NewViews => matches!(ordering, Some(PbftMessage::NewView(_))),

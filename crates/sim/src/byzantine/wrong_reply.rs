@@ -74,7 +74,7 @@ impl Behaviour for WrongReply {
                 outcome: Outcome::Done(nothing()),
             };
             reply.outcome = wrong_outcome(&reply);
-            liar.say(Principal::Client(request.client), &Message::Reply(reply));
+            liar.say(request.signer(), &Message::Reply(reply));
         }
         true
     }

@@ -4,7 +4,7 @@ use super::super::handshake::{Handshake, LinkRefusal, Peer, Progress};
 use super::super::link::{CloseReason, Link, LinkId, ReadOutcome, State};
 use super::super::{CLIENT_PASS_BYTES_MAX, PASS_BYTES_MAX, PASS_FRAMES_MAX};
 use super::{CLIENTS, Event, Hub, REPLICAS, SCRATCH_BYTES, class};
-use bezant_core::cluster::IdentityId;
+use bezant_core::machine::Principal;
 use bytes::Bytes;
 
 /// The link that is being read.
@@ -136,12 +136,13 @@ impl Hub {
 
     /// The other side has proved who it is. It is let in unless all places are taken.
     fn admit(&mut self, id: LinkId, peer: Peer, reply: Option<&[u8]>) {
-        if let Peer::Client { identity, .. } = peer {
-            if !self.has_place(identity) {
+        if peer.is_client() {
+            if !self.has_place(peer) {
                 let reason = LinkRefusal::TooMany;
                 return self.refuse(id.index, reason, &Handshake::refuse(reason));
             }
-            *self.identities.entry(identity).or_default() += 1;
+            *self.parties.entry(peer.principal()).or_default() += 1;
+            self.strangers += usize::from(matches!(peer, Peer::Stranger(_)));
         }
         let Some(Some(link)) = self.links.get_mut(id.index as usize) else { return };
         if let Some(reply) = reply {
@@ -154,20 +155,22 @@ impl Hub {
         self.mark_dirty(id.index);
     }
 
-    /// Whether an identity may have one more connection. If all places are taken, whoever has the most gives one up
-    /// to somebody who has fewer, so that no client can keep the others out.
-    fn has_place(&mut self, identity: IdentityId) -> bool {
-        if self.metrics.clients.connections < self.bounds.connections_max as u64 {
+    /// Whether a client may have one more connection. If all places are taken, whoever has the most gives one up to
+    /// somebody who has fewer, so that no client can keep the others out. Half of the places are for those whom the
+    /// cluster file names: everybody else may have as many keys as it likes.
+    fn has_place(&mut self, peer: Peer) -> bool {
+        let is_stranger = matches!(peer, Peer::Stranger(_));
+        let full = self.metrics.clients.connections >= self.bounds.connections_max as u64;
+        let crowded = is_stranger && self.strangers >= self.bounds.connections_max / 2;
+        if !full && !crowded {
             return true;
         }
-        let mine = self.identities.get(&identity).copied().unwrap_or(0);
-        let Some((&richest, _)) =
-            self.identities.iter().max_by_key(|(_, held)| **held).filter(|(_, held)| **held > mine + 1)
-        else {
+        let mine = self.parties.get(&peer.principal()).copied().unwrap_or(0);
+        let rivals = self.parties.iter().filter(|(party, _)| !is_stranger || matches!(party, Principal::Key(_)));
+        let Some((&richest, _)) = rivals.max_by_key(|(_, held)| **held).filter(|(_, held)| **held > mine + 1) else {
             return false;
         };
-        let of_richest =
-            |link: &Link| matches!(link.peer(), Some(Peer::Client { identity, .. }) if identity == richest);
+        let of_richest = |link: &Link| link.peer().is_some_and(|peer| peer.principal() == richest);
         let Some(index) = self.links.iter().position(|link| link.as_ref().is_some_and(of_richest)) else {
             return false;
         };

@@ -1,4 +1,4 @@
-//! `bezant key`: secret keys.
+//! `bezant client-key`: secret keys.
 
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -8,8 +8,11 @@ use clap::Subcommand;
 use std::path::PathBuf;
 
 /// Make secret keys and show their public halves
+///
+/// Where the cluster's file says `dynamic_clients = true`, a new key and that file are all that a client needs.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  bezant key generate client.key\n  bezant key show client.key")]
+#[command(after_help = "Examples:\n  bezant client-key new mine.key\n  bezant client-key show mine.key\n  \
+    bezant kv --cluster net/cluster.toml --key mine.key set color blue")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -18,13 +21,13 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Write a new secret key to a new file, and print its public half
-    #[command(after_help = "Example:\n  bezant key generate client.key")]
-    Generate {
+    #[command(alias = "generate", after_help = "Example:\n  bezant client-key new mine.key")]
+    New {
         /// The file, which must not exist
         file: PathBuf,
     },
     /// Print the public half of a secret key
-    #[command(after_help = "Example:\n  bezant key show client.key")]
+    #[command(after_help = "Example:\n  bezant client-key show mine.key")]
     Show {
         /// The secret key's file
         file: PathBuf,
@@ -34,7 +37,7 @@ enum Command {
 /// Runs the command. The secret half is never printed.
 pub(crate) fn run(arguments: &Arguments) -> Result {
     let key = match &arguments.command {
-        Command::Generate { file } => {
+        Command::New { file } => {
             let key = keys::generate().map_err(|error| Failure::failed(format!("no random bytes: {error}.")))?;
             keys::save(file, &key).map_err(|error| Failure::failed(format!("{error}.")))?;
             key
