@@ -34,6 +34,8 @@ pub struct Agreed {
     /// Whose key speaks for the client, whether the cluster file names it or it joined. All zero for operations of the
     /// system itself.
     pub public_key: PublicKey,
+    /// Whether it joined, rather than being named in the cluster file.
+    pub joined: bool,
 }
 
 /// What a primary proposes with a batch, for services that need more than time and seed.

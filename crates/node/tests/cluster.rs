@@ -114,7 +114,7 @@ impl Running {
             replicas: self.client_ports.clone(),
             keys: keys(4),
             identity: Some(IDENTITY),
-            identification: bytes::Bytes::new(),
+            identification: Bytes::new(),
             secret: client_secret(),
             channel: self.channel,
             connections: 1,

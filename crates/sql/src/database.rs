@@ -5,9 +5,11 @@
 
 use crate::pages::PAGES_MAX as SQL_PAGES_MAX;
 use crate::request::Request;
+use crate::roles::Role;
 use crate::service::Sql;
 use bezant_core::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
-use bezant_core::services::kv::Kv;
+use bezant_core::services::kv::{Kv, KvResult};
+use bezant_core::wire::Wire;
 use bytes::Bytes;
 
 /// The pages of the keys and values follow those of the tables.
@@ -29,10 +31,18 @@ impl Database {
 
 impl Service for Database {
     fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
-        match Request::is_request(operation) {
-            true => self.sql.execute(operation, agreed),
-            false => self.kv.execute(operation, agreed),
+        if Request::is_request(operation) {
+            return self.sql.execute(operation, agreed);
         }
+        match self.sql.role(agreed) {
+            Role::Writer | Role::Admin => self.kv.execute(operation, agreed),
+            Role::Reader => self.kv.query(operation).unwrap_or_else(|NotReadOnly| KvResult::Denied.to_bytes().into()),
+            Role::None => KvResult::Denied.to_bytes().into(),
+        }
+    }
+
+    fn authorize(&mut self, identification: &[u8], agreed: &Agreed) -> bool {
+        self.sql.authorize(identification, agreed)
     }
 
     fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
@@ -60,8 +70,7 @@ impl Service for Database {
 mod tests {
     use super::*;
     use crate::{Response, Statement};
-    use bezant_core::services::kv::{Condition, KvOperation, KvResult};
-    use bezant_core::wire::Wire;
+    use bezant_core::services::kv::{Condition, KvOperation};
     use std::collections::BTreeMap;
 
     #[test]

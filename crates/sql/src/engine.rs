@@ -215,12 +215,7 @@ impl Engine<'_> {
             return Err(Fault::NotReadOnly);
         }
         if !prepared.readonly() && acts & !self.allowed != 0 || acts & act::WRITES_SYSTEM & !self.allowed != 0 {
-            return Err(SqlError::with_hint(
-                ErrorKind::Denied,
-                "this client's role does not allow the statement",
-                "the table bezant_members says which key has which role; an administrator can change it",
-            )
-            .into());
+            return Err(denied().into());
         }
         // The bytecode of EXPLAIN shows addresses.
         if prepared.is_explain() == 1 {
@@ -278,6 +273,15 @@ impl Engine<'_> {
             None => stop(&Error::SqliteFailure(code, Some(message))),
         }
     }
+}
+
+/// What those are told whose role does not allow what they ask for.
+pub(crate) fn denied() -> SqlError {
+    SqlError::with_hint(
+        ErrorKind::Denied,
+        "this client's role does not allow the statement",
+        "the table bezant_members says which key has which role; an administrator can change it",
+    )
 }
 
 /// An error of this machine and not of the request (F35): an answer would make the replicas differ.

@@ -9,6 +9,7 @@
 //! | What may a statement do? | `profile.rs` |
 //! | Where do time and randomness come from? | `moment.rs` |
 //! | How is a request executed? | `engine.rs` |
+//! | Who may do what? | `roles.rs` |
 //! | What makes it a service? | `service.rs`, and `database.rs`, which puts keys and values beside it |
 
 mod connection;
@@ -20,6 +21,7 @@ mod pages;
 mod profile;
 mod request;
 mod response;
+mod roles;
 mod service;
 #[cfg(test)]
 mod tests;

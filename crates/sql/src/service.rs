@@ -1,10 +1,11 @@
 //! SQLite as a [`Service`].
 
 use crate::connection::Handle;
-use crate::engine::{Engine, Known};
+use crate::engine::{Engine, Known, denied};
 use crate::moment::act;
 use crate::request::{Batch, Request};
 use crate::response::{Failure, RESULT_BYTES_MAX, Response};
+use crate::roles::{GENESIS, Role, Roles};
 use crate::vfs::Disk;
 use bezant_core::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
 use bezant_core::wire::Wire;
@@ -17,13 +18,6 @@ use std::sync::atomic::Ordering;
 /// Pages that SQLite keeps beside those of the file, in KiB.
 const CACHE_KIB: u32 = 8 << 10;
 
-/// What a new database contains.
-const GENESIS: &str = "create table bezant_members(
-    public_key text primary key check (length(public_key) = 64 or public_key = '*'),
-    role text not null check (role in ('reader', 'writer', 'admin')),
-    name text
-) without rowid";
-
 /// A replicated SQLite database.
 ///
 /// Its pages live in memory and in the checkpoints, with those of the client table under one Merkle root and in one
@@ -35,6 +29,7 @@ pub struct Sql {
     /// `None` only while pages are replaced.
     database: Option<Handle>,
     known: RefCell<Known>,
+    roles: Roles,
 }
 
 impl fmt::Debug for Sql {
@@ -69,21 +64,44 @@ impl Sql {
         disk.moment.privileged.store(true, Ordering::Relaxed);
         database.connection.execute_batch(GENESIS).expect("a new database takes its first tables");
         disk.moment.privileged.store(false, Ordering::Relaxed);
-        Self { disk, cache_kib, database: Some(database), known: RefCell::default() }
+        Self { disk, cache_kib, database: Some(database), known: RefCell::default(), roles: Roles::default() }
     }
 
     fn engine<'a>(&'a self, known: &'a mut Known, query: bool) -> Engine<'a> {
-        let database = self.database.as_ref().expect("the database is open between requests");
-        let allowed = act::WRITES_ROWS | act::WRITES_SCHEMA | act::WRITES_SYSTEM;
+        let database = self.handle();
+        let allowed = 0;
         Engine { database, disk: &self.disk, known, allowed, query, room: RESULT_BYTES_MAX, acts: 0 }
     }
 
+    fn handle(&self) -> &Handle {
+        self.database.as_ref().expect("the database is open between requests")
+    }
+
+    /// The role of whoever asks.
+    pub(crate) fn role(&mut self, agreed: &Agreed) -> Role {
+        let mut roles = std::mem::take(&mut self.roles);
+        self.disk.moment.privileged.store(true, Ordering::Relaxed);
+        let role = roles.of(&self.handle().connection, agreed.public_key, agreed.joined);
+        self.disk.moment.privileged.store(false, Ordering::Relaxed);
+        self.roles = roles;
+        role.expect("the table of members can be read")
+    }
+
     fn run(&mut self, batch: &Batch, agreed: &Agreed) -> Response {
+        let allowed = match self.role(agreed) {
+            Role::None => return Response::Failed(Failure { statement: 0, error: denied() }),
+            Role::Reader => 0,
+            Role::Writer => act::WRITES_ROWS | act::WRITES_SCHEMA,
+            Role::Admin => act::WRITES_ROWS | act::WRITES_SCHEMA | act::WRITES_SYSTEM,
+        };
         let mut known = self.known.take();
-        let mut engine = self.engine(&mut known, false);
+        let mut engine = Engine { allowed, ..self.engine(&mut known, false) };
         let response = engine.execute(batch, agreed.time.0, agreed.seed);
         let acts = engine.acts;
         *self.known.get_mut() = known;
+        if acts & act::WRITES_SYSTEM != 0 {
+            self.roles.forget();
+        }
         if acts & act::WRITES_SCHEMA != 0 {
             self.reopen();
         }
@@ -96,6 +114,7 @@ impl Sql {
     fn reopen(&mut self) {
         self.database = None;
         self.known.get_mut().clear();
+        self.roles.forget();
         self.database = Some(Handle::open(&self.disk, self.cache_kib));
     }
 
@@ -128,6 +147,11 @@ impl Service for Sql {
             Some(Request::Run(batch)) => self.engine(&mut self.known.borrow_mut(), true).query(&batch)?,
         };
         Ok(response.to_bytes().into())
+    }
+
+    /// A key may join that has a row, or if there is one for everybody.
+    fn authorize(&mut self, _identification: &[u8], agreed: &Agreed) -> bool {
+        self.role(&Agreed { joined: true, ..*agreed }) != Role::None
     }
 
     fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {

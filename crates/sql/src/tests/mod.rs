@@ -1,6 +1,7 @@
 //! The service as a replica uses it.
 
 mod determinism;
+mod roles;
 mod statements;
 
 use crate::{Batch, ErrorKind, Request, Response, Rows, Sql, Statement, Value};

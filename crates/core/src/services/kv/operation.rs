@@ -287,6 +287,8 @@ pub enum KvResult {
     TooLarge,
     /// The bytes are not an operation.
     Malformed,
+    /// The client's role does not allow it: said where the service stands beside one that knows roles.
+    Denied,
 }
 
 impl Wire for KvResult {
@@ -323,6 +325,7 @@ impl Wire for KvResult {
             Self::Full => out.push(9),
             Self::TooLarge => out.push(10),
             Self::Malformed => out.push(11),
+            Self::Denied => out.push(12),
         }
     }
 
@@ -340,6 +343,7 @@ impl Wire for KvResult {
             9 => Self::Full,
             10 => Self::TooLarge,
             11 => Self::Malformed,
+            12 => Self::Denied,
             _ => return Err(WireError::UnknownTag),
         })
     }
@@ -386,6 +390,7 @@ mod tests {
             KvResult::Full,
             KvResult::TooLarge,
             KvResult::Malformed,
+            KvResult::Denied,
         ]
     }
 

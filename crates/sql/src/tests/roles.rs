@@ -1,0 +1,79 @@
+//! Readers, writers, administrators.
+
+use super::*;
+use bezant_core::auth::PublicKey;
+
+fn key(byte: u8) -> PublicKey {
+    PublicKey([byte; 32])
+}
+
+fn hex(byte: u8) -> String {
+    format!("{byte:02x}").repeat(32)
+}
+
+/// What somebody's statement gives.
+fn ask(node: &mut Node, who: PublicKey, joined: bool, sql: &str) -> Result<Vec<Rows>, ErrorKind> {
+    node.requests += 1;
+    let agreed = Agreed { public_key: who, joined, ..agreed(node.requests) };
+    let operation = Request::one(Statement::new(sql)).to_bytes();
+    match Response::from_bytes(node.sql.execute(&operation, &agreed)).expect("a response") {
+        Response::Done(results) => Ok(results),
+        Response::Failed(failure) => Err(failure.error.kind),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn roles_are_kept() {
+    let mut node = Node::new();
+    node.rows("create table t(a)");
+    let statements =
+        ["select * from t", "insert into t values (1)", "create table u1(a)", "delete from bezant_members"];
+    let may = |node: &mut Node, byte: u8, joined: bool| {
+        let allowed = statements.map(|sql| ask(node, key(byte), joined, sql));
+        node.rows("drop table if exists u1");
+        allowed.map(|outcome| outcome.map(|_| ()).map_err(|kind| assert_eq!(kind, ErrorKind::Denied)).is_ok())
+    };
+    assert_eq!(may(&mut node, 9, false), [true; 4], "named in the cluster file, and nothing else is said");
+    for (byte, role) in [(1, "reader"), (2, "writer"), (3, "admin")] {
+        node.rows(&format!("insert into bezant_members values ('{}', '{role}', null)", hex(byte)));
+    }
+    assert_eq!(may(&mut node, 1, true), [true, false, false, false]);
+    assert_eq!(may(&mut node, 1, false), [true, false, false, false]);
+    assert_eq!(may(&mut node, 2, true), [true, true, true, false]);
+    assert_eq!(may(&mut node, 4, true), [false; 4], "nobody knows it");
+    assert_eq!(may(&mut node.restarted(), 2, true), [true, true, true, false]);
+    assert_eq!(may(&mut node, 3, true), [true; 4]);
+    assert_eq!(may(&mut node, 2, true), [false; 4], "its row is gone");
+}
+
+#[test]
+fn who_has_a_role_may_join() {
+    let mut node = Node::new();
+    let may_join = |node: &mut Node, byte| {
+        node.requests += 1;
+        let agreed = Agreed { public_key: key(byte), ..agreed(node.requests) };
+        node.sql.authorize(b"", &agreed)
+    };
+    assert!(!may_join(&mut node, 1));
+    node.rows(&format!("insert into bezant_members values ('{}', 'reader', 'r')", hex(1)));
+    assert!(may_join(&mut node, 1) && !may_join(&mut node, 2));
+    node.rows("insert into bezant_members values ('*', 'reader', 'everybody')");
+    assert!(may_join(&mut node, 2));
+    assert_eq!(node.error("insert into bezant_members values ('short', 'reader', null)").0, ErrorKind::Check);
+    assert_eq!(node.error("insert into bezant_members values ('*', 'king', null)").0, ErrorKind::Check);
+}
+
+/// A trigger that somebody else made does not lend its maker's role.
+#[test]
+fn roles_hold_behind_triggers() {
+    let mut node = Node::new();
+    node.rows(&format!("insert into bezant_members values ('{}', 'writer', null)", hex(2)));
+    node.rows("create table t(a)");
+    assert!(ask(&mut node, key(2), true, "insert into t values (1)").is_ok());
+    assert!(ask(&mut node, key(2), true, "insert into t values (1)").is_ok(), "now it is kept prepared");
+    node.rows("create trigger g after insert on t begin update bezant_members set role = 'admin'; end");
+    assert_eq!(ask(&mut node, key(2), true, "insert into t values (1)"), Err(ErrorKind::Denied));
+    assert!(node.batch(&["insert into t values (1)"]) != Response::Malformed, "an administrator may");
+    assert!(ask(&mut node, key(2), true, "delete from bezant_members").is_ok(), "and has made it one");
+}
