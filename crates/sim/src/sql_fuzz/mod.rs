@@ -19,6 +19,7 @@ use grammar::Grammar;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params_from_iter};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Requests of one run.
 const REQUESTS: u64 = 120;
@@ -125,7 +126,7 @@ pub fn run(seed: u64) -> Result<Counts, String> {
     let mut grammar = Grammar::new(seed, agreed);
     let mut others = Grammar::new(seed ^ 1 << 63, agreed);
     let mut replicas = [Life::Quiet, Life::Reads, Life::Undoes, Life::Crashes].map(Replica::new);
-    let plain = if agreed { None } else { Some(plain().map_err(|error| error.to_string())?) };
+    let mut plain = if agreed { None } else { Some(Plain::new(seed)?) };
     let mut counts = Counts::default();
     for number in 1..=REQUESTS {
         let count = if rng.below(3) == 0 { rng.between(2, 4) } else { 1 };
@@ -147,8 +148,8 @@ pub fn run(seed: u64) -> Result<Counts, String> {
         counts.add(&answer);
         // What was refused here changed nothing, and must not change anything there.
         let refused = matches!(&answer, Response::Failed(failure) if is_refusal(failure.error.kind));
-        if let Some(plain) = plain.as_ref().filter(|_| !refused) {
-            compare(&answer, &execute_plainly(plain, &statements)).map_err(|what| differs(&what))?;
+        if let Some(plain) = plain.as_mut().filter(|_| !refused) {
+            compare(&answer, &plain.execute(&statements)?).map_err(|what| differs(&what))?;
         }
         for replica in &mut replicas {
             replica.live(&mut rng, &mut others, &agreed);
@@ -202,32 +203,67 @@ const fn is_refusal(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::NotAllowed | ErrorKind::TooSlow | ErrorKind::TooLarge | ErrorKind::Mismatch)
 }
 
-/// SQLite as it comes, but for what our tables are given: foreign keys, recursive triggers.
-fn plain() -> rusqlite::Result<Connection> {
-    let connection = Connection::open_in_memory()?;
-    connection
-        .execute_batch("pragma foreign_keys = on; pragma recursive_triggers = on; pragma trusted_schema = off")?;
-    Ok(connection)
+/// SQLite as it comes, with a file, but for what our tables are given: foreign keys, recursive triggers.
+struct Plain {
+    file: PathBuf,
+    /// `None` only while it is opened anew.
+    connection: Option<Connection>,
 }
 
-/// The same batch, in a transaction of plain SQLite: results, or the message of the error.
-fn execute_plainly(connection: &Connection, statements: &[Statement]) -> Result<Vec<Rows>, String> {
-    let run = || {
-        connection.execute_batch("begin")?;
-        let results = statements.iter().map(|statement| one(connection, &statement.sql));
-        let results: Vec<Rows> = results.collect::<rusqlite::Result<_>>()?;
-        connection.execute_batch("commit")?;
-        Ok(results)
-    };
-    let result = run().map_err(|error: rusqlite::Error| match error {
-        rusqlite::Error::SqliteFailure(_, Some(message)) => message,
-        rusqlite::Error::SqlInputError { msg, .. } => msg,
-        other => other.to_string(),
-    });
-    if !connection.is_autocommit() {
-        connection.execute_batch("rollback").map_err(|error| error.to_string())?;
+/// Beginnings of statements that change the schema.
+const SCHEMA: [&str; 5] = ["create", "drop", "alter", "analyze", "reindex"];
+
+impl Plain {
+    fn new(seed: u64) -> Result<Self, String> {
+        let file = std::env::temp_dir().join(format!("bezant-sql-fuzz-{}-{seed}.sqlite", std::process::id()));
+        let mut plain = Self { file, connection: None };
+        plain.open().map_err(|error| error.to_string())?;
+        Ok(plain)
     }
-    result
+
+    fn open(&mut self) -> rusqlite::Result<()> {
+        self.connection = None;
+        let connection = Connection::open(&self.file)?;
+        connection.execute_batch(
+            "pragma synchronous = off; pragma foreign_keys = on; pragma recursive_triggers = on;
+             pragma trusted_schema = off",
+        )?;
+        self.connection = Some(connection);
+        Ok(())
+    }
+
+    /// A batch in a transaction: results, or the message of the error. After a change of the schema the file is opened
+    /// anew, as the service does: the order of rows that nothing orders depends on plans, and plans on that.
+    fn execute(&mut self, statements: &[Statement]) -> Result<Result<Vec<Rows>, String>, String> {
+        let connection = self.connection.as_ref().expect("it is open between batches");
+        let run = || {
+            connection.execute_batch("begin")?;
+            let results = statements.iter().map(|statement| one(connection, &statement.sql));
+            let results: Vec<Rows> = results.collect::<rusqlite::Result<_>>()?;
+            connection.execute_batch("commit")?;
+            Ok(results)
+        };
+        let result = run().map_err(|error: rusqlite::Error| match error {
+            rusqlite::Error::SqliteFailure(_, Some(message)) => message,
+            rusqlite::Error::SqlInputError { msg, .. } => msg,
+            other => other.to_string(),
+        });
+        if !connection.is_autocommit() {
+            connection.execute_batch("rollback").map_err(|error| error.to_string())?;
+        }
+        if statements.iter().any(|statement| SCHEMA.iter().any(|word| statement.sql.starts_with(word))) {
+            self.open().map_err(|error| error.to_string())?;
+        }
+        Ok(result)
+    }
+}
+
+impl Drop for Plain {
+    fn drop(&mut self) {
+        self.connection = None;
+        // Nobody misses it; a journal that a failure left behind is of no use either.
+        let _ = std::fs::remove_file(&self.file);
+    }
 }
 
 fn one(connection: &Connection, sql: &str) -> rusqlite::Result<Rows> {
