@@ -7,7 +7,7 @@ use bezant_core::replica::{Record, Replica, ReplicaConfig};
 use bezant_core::services::Counter;
 use bezant_node::client::{CallError, Client, ClientOptions, connect};
 use bezant_node::log;
-use bezant_node::net::Channel;
+use bezant_node::net::{Channel, ServiceBuild};
 use bezant_node::replica::{Durability, MemoryLog, ReplicaError, ReplicaHandle, ReplicaOptions, Stall, bind, run};
 use bytes::Bytes;
 use std::net::{SocketAddr, TcpListener};
@@ -51,6 +51,7 @@ impl Running {
         let keyring = replica_keyring(&self.cluster, id);
         let config = ReplicaConfig { cluster: self.cluster.clone(), keyring: keyring.clone(), lost_log: false };
         let options = ReplicaOptions {
+            service: ServiceBuild::NONE,
             keyring,
             channel: self.channel,
             replicas: self.replica_ports.clone(),
@@ -82,6 +83,7 @@ impl Running {
             (snapshot, records, log) = (recovered.snapshot, recovered.records, Box::new(recovered.log));
         }
         let options = ReplicaOptions {
+            service: ServiceBuild::NONE,
             keyring,
             channel: self.channel,
             replicas: self.replica_ports.clone(),

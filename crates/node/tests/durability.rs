@@ -10,7 +10,7 @@ use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::services::Counter;
 use bezant_node::client::{Client, ClientOptions, connect};
 use bezant_node::config::{ClusterConfig, NodeConfig, Testnet, testnet};
-use bezant_node::net::Channel;
+use bezant_node::net::{Channel, ServiceBuild};
 use bezant_node::replica::{ReplicaHandle, ReplicaOptions, bind, run};
 use bezant_node::{keys, log};
 use std::net::TcpListener;
@@ -75,6 +75,7 @@ impl Net {
         let found = log::open(&node.directory, &identity, &log_options()).unwrap();
         assert_eq!(found.lost_log, is_lost);
         let options = ReplicaOptions {
+            service: ServiceBuild::NONE,
             keyring: keyring.clone(),
             channel: Channel::Plain,
             replicas: self.config.replicas.iter().map(|replica| replica.peer_address.resolve().unwrap()).collect(),

@@ -12,7 +12,7 @@ use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::services::Counter;
 use bezant_core::wire::Wire;
 use bezant_node::client::{CallError, Client, ClientOptions, connect};
-use bezant_node::net::{Channel, CloseReason, Event, Hub, HubOptions, LinkRefusal, Peer};
+use bezant_node::net::{Channel, CloseReason, Event, Hub, HubOptions, LinkRefusal, Peer, ServiceBuild};
 use bezant_node::replica::{MemoryLog, ReplicaHandle, ReplicaOptions, run};
 use bytes::Bytes;
 use std::net::SocketAddr;
@@ -42,6 +42,7 @@ impl Running {
             let keyring = replica_keyring(&cluster, id as u8);
             let config = ReplicaConfig { cluster: cluster.clone(), keyring: keyring.clone(), lost_log: false };
             let options = ReplicaOptions {
+                service: ServiceBuild::NONE,
                 keyring,
                 channel,
                 replicas: of_replicas.clone(),

@@ -12,6 +12,7 @@
 //! | Who may do what? | `roles.rs` |
 //! | What makes it a service? | `service.rs`, and `database.rs`, which puts keys and values beside it |
 
+mod build;
 mod connection;
 mod database;
 pub mod engine;
@@ -28,6 +29,7 @@ mod tests;
 mod value;
 mod vfs;
 
+pub use build::build;
 pub use database::Database;
 pub use engine::STEPS_MAX;
 pub use error::{ErrorKind, MESSAGE_BYTES_MAX, SqlError};

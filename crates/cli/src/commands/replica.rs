@@ -16,6 +16,7 @@ use bezant_node::admin::{self, AdminServer, Board, Info};
 use bezant_node::config::{ClusterConfig, Durability, NodeConfig, ServiceKind};
 use bezant_node::keys;
 use bezant_node::log::{self, OpenError};
+use bezant_node::net::ServiceBuild;
 use bezant_node::replica::{self, MemoryLog, ReplicaHandle, ReplicaOptions};
 use bezant_sql::Database;
 use clap::ValueEnum;
@@ -156,6 +157,7 @@ impl Start<'_> {
         let mut notices = NoticeLog::new();
         let options = ReplicaOptions {
             keyring: keyring.clone(),
+            service: self.service_build(),
             channel: files::channel(self.config),
             replicas: files::resolve(self.config.replicas.iter().map(|replica| &replica.peer_address))?,
             replica_listener: peers,
@@ -173,6 +175,16 @@ impl Start<'_> {
         let board = Arc::new(Board::of_status(self.info(), handle.shared_status()));
         let admin = admin::serve(status, board);
         Ok((handle, admin.map_err(|error| Failure::failed(format!("cannot serve the admin port: {error}.")))?))
+    }
+
+    /// What all replicas must run alike.
+    fn service_build(&self) -> ServiceBuild {
+        match self.node.service {
+            ServiceKind::Sql => ServiceBuild::new(&bezant_sql::build()),
+            ServiceKind::Kv => ServiceBuild::new("kv 1"),
+            ServiceKind::Null => ServiceBuild::new("null 1"),
+            ServiceKind::Counter => ServiceBuild::new("counter 1"),
+        }
     }
 
     fn info(&self) -> Info {

@@ -10,7 +10,11 @@
 //! Either side may say REFUSE(reason) instead, so that the other can tell its operator why. The MACs are those of the
 //! pairwise keys. The MAC'd statement names the direction and the channel binding (the TLS exporter of this very
 //! connection, empty on a plain channel), so that a proof is good for one connection, one direction and one pair of
-//! nonces. Where clients may join, an initiator may name a key that nobody has pinned: it proves that it holds it. A REFUSE is not authenticated: whoever can forge one can cut the connection as well.
+//! nonces. Where clients may join, an initiator may name a key that nobody has pinned: it proves that it holds it. A
+//! REFUSE is not authenticated: whoever can forge one can cut the connection as well.
+//!
+//! Replicas also say which build of the service they run. Two that run different ones would come to different states,
+//! each in good faith: they refuse each other, and both name both.
 
 use bezant_core::auth::{Keyring, PublicKey, Tag};
 use bezant_core::cluster::{ClientId, IdentityId, ReplicaId};
@@ -118,6 +122,36 @@ impl Wire for Peer {
     }
 }
 
+/// Bytes of a [`ServiceBuild`].
+const SERVICE_BUILD_BYTES: usize = 40;
+
+/// Which service a replica runs, in which version: a few words, in ASCII.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServiceBuild([u8; SERVICE_BUILD_BYTES]);
+
+impl ServiceBuild {
+    /// Nothing is said: clients need not run the service.
+    pub const NONE: Self = Self([0; SERVICE_BUILD_BYTES]);
+
+    /// The first 40 bytes of a text; what is not printable ASCII becomes a question mark.
+    pub fn new(text: &str) -> Self {
+        let mut bytes = [0; SERVICE_BUILD_BYTES];
+        for (place, byte) in bytes.iter_mut().zip(text.bytes()) {
+            *place = if byte.is_ascii_graphic() || byte == b' ' { byte } else { b'?' };
+        }
+        Self(bytes)
+    }
+}
+
+impl fmt::Display for ServiceBuild {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.0.iter().take_while(|byte| **byte != 0);
+        // It may have come over the wire.
+        text.map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { ' ' })
+            .try_for_each(|c| write!(f, "{c}"))
+    }
+}
+
 macro_rules! refusals {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $label:literal, $text:literal;)*) => {
         /// Why a connection was refused.
@@ -166,6 +200,8 @@ refusals! {
     BadProof = 5, "bad_proof", "the other side does not hold the key of the identity that it claims";
     /// As many connections as this replica takes.
     TooMany = 6, "too_many", "the replica has as many connections as it takes";
+    /// A replica that runs another service, or another build of it.
+    OtherService = 7, "other_service", "the other side runs another service, or another build of it";
 }
 
 /// HELLO: what each side claims.
@@ -173,6 +209,7 @@ refusals! {
 struct Hello {
     cluster: Digest,
     who: Peer,
+    service: ServiceBuild,
     nonce: [u8; 32],
 }
 
@@ -182,6 +219,7 @@ impl Wire for Hello {
         VERSION.encode(out);
         self.cluster.encode(out);
         self.who.encode(out);
+        self.service.0.encode(out);
         self.nonce.encode(out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -191,7 +229,12 @@ impl Wire for Hello {
         if u16::decode(reader)? != VERSION {
             return Err(WireError::NotCanonical);
         }
-        Ok(Self { cluster: Wire::decode(reader)?, who: Wire::decode(reader)?, nonce: Wire::decode(reader)? })
+        Ok(Self {
+            cluster: Wire::decode(reader)?,
+            who: Wire::decode(reader)?,
+            service: ServiceBuild(Wire::decode(reader)?),
+            nonce: Wire::decode(reader)?,
+        })
     }
 }
 
@@ -202,6 +245,8 @@ enum Frame {
     Proof(Tag),
     Ready,
     Refuse(LinkRefusal),
+    /// REFUSE, because the side that refuses runs this build.
+    RefuseService(ServiceBuild),
 }
 
 impl Wire for Frame {
@@ -225,6 +270,10 @@ impl Wire for Frame {
                 out.push(b'R');
                 reason.encode(out);
             }
+            Self::RefuseService(service) => {
+                out.push(b'S');
+                service.0.encode(out);
+            }
         }
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -234,6 +283,7 @@ impl Wire for Frame {
             b'P' => Ok(Self::Proof(Wire::decode(reader)?)),
             b'Y' => Ok(Self::Ready),
             b'R' => Ok(Self::Refuse(Wire::decode(reader)?)),
+            b'S' => Ok(Self::RefuseService(ServiceBuild(Wire::decode(reader)?))),
             _ => Err(WireError::UnknownTag),
         }
     }
@@ -282,6 +332,8 @@ pub enum Progress {
     Refused(LinkRefusal, Vec<u8>),
     /// The other side refused us.
     RefusedByPeer(LinkRefusal),
+    /// The other side refused us because it runs this build, and we run another.
+    OtherService(ServiceBuild),
 }
 
 /// One side of one handshake, without I/O.
@@ -297,7 +349,20 @@ pub struct Handshake {
 impl Handshake {
     /// A side that claims to be `who`. `nonce` must be fresh and unpredictable.
     pub fn new(keyring: &Keyring, who: Peer, expect: Expect, nonce: [u8; 32]) -> Self {
-        Self { expect, mine: Hello { cluster: keyring.cluster(), who, nonce }, theirs: None, binding: Vec::new() }
+        let mine = Hello { cluster: keyring.cluster(), who, service: ServiceBuild::NONE, nonce };
+        Self { expect, mine, theirs: None, binding: Vec::new() }
+    }
+
+    /// What this side runs. Before the first frame.
+    #[must_use]
+    pub fn running(mut self, service: ServiceBuild) -> Self {
+        self.mine.service = service;
+        self
+    }
+
+    /// What the other side says that it runs, if we refused it for that.
+    pub fn other_service(&self) -> Option<ServiceBuild> {
+        self.theirs.map(|theirs| theirs.service).filter(|theirs| *theirs != self.mine.service)
     }
 
     /// Binds the proofs to a channel that `binding` names. Before the first frame.
@@ -339,20 +404,32 @@ impl Handshake {
         };
         let outcome = match (frame, self.is_initiator(), self.theirs) {
             (Frame::Refuse(reason), _, _) => return Progress::RefusedByPeer(reason),
+            (Frame::RefuseService(service), _, _) => return Progress::OtherService(service),
             (Frame::Hello(hello), false, None) => self.on_hello(hello, keyring),
             (Frame::Answer(hello, tag), true, None) => self.on_answer(hello, &tag, keyring),
             (Frame::Proof(tag), false, Some(theirs)) => self.on_proof(&theirs, &tag, keyring),
             (Frame::Ready, true, Some(theirs)) => Ok(Progress::Done(theirs.who, None)),
             _ => Err(LinkRefusal::NotBezant),
         };
-        outcome.unwrap_or_else(refused)
+        match outcome {
+            Err(reason @ LinkRefusal::OtherService) => {
+                Progress::Refused(reason, Frame::RefuseService(self.mine.service).to_bytes())
+            }
+            outcome => outcome.unwrap_or_else(refused),
+        }
     }
 
-    fn admit(&self, hello: &Hello, keyring: &Keyring) -> Result<(), LinkRefusal> {
+    fn admit(&mut self, hello: &Hello, keyring: &Keyring) -> Result<(), LinkRefusal> {
         if hello.cluster != self.mine.cluster {
             return Err(LinkRefusal::ForeignCluster);
         }
-        self.expect.admits(hello.who, keyring)
+        self.expect.admits(hello.who, keyring)?;
+        let replicas = matches!((self.mine.who, hello.who), (Peer::Replica(_), Peer::Replica(_)));
+        if replicas && self.mine.service != hello.service {
+            self.theirs = Some(*hello);
+            return Err(LinkRefusal::OtherService);
+        }
+        Ok(())
     }
 
     fn on_hello(&mut self, hello: Hello, keyring: &Keyring) -> Result<Progress, LinkRefusal> {
@@ -497,6 +574,21 @@ mod tests {
         text += "```\n";
         let document = include_str!("../../../../docs/wire.md");
         assert!(document.contains(&text), "docs/wire.md should show this:\n{text}");
+    }
+
+    #[test]
+    fn replicas_of_another_build_are_refused_and_both_name_both() {
+        let (low, high) = (keyring(1, replica(0), 1), keyring(1, replica(1), 2));
+        let [ours, theirs] = ["SQLite 3.54.1 build aa", "SQLite 3.54.0 build bb"].map(ServiceBuild::new);
+        let new = |keyring, id, expect| Handshake::new(keyring, Peer::Replica(ReplicaId(id)), expect, [id; 32]);
+        let mut dialler = new(&high, 1, Expect::Replica(ReplicaId(0))).running(theirs);
+        let mut acceptor = new(&low, 0, Expect::HigherReplica(ReplicaId(0))).running(ours);
+        let Progress::Refused(reason, frame) = acceptor.receive(dialler.hello().into(), &low) else { panic!() };
+        assert_eq!((reason, acceptor.other_service()), (LinkRefusal::OtherService, Some(theirs)));
+        assert_eq!(dialler.receive(frame.into(), &high), Progress::OtherService(ours));
+        assert_eq!(ours.to_string(), "SQLite 3.54.1 build aa");
+        let mut same = new(&low, 0, Expect::HigherReplica(ReplicaId(0))).running(theirs);
+        assert!(matches!(same.receive(dialler.hello().into(), &low), Progress::Reply(_)));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 mod accept;
 mod read;
 
-use super::handshake::{Expect, Handshake, Peer};
+use super::handshake::{Expect, Handshake, Peer, ServiceBuild};
 use super::link::{CloseReason, Link, LinkId, State};
 use super::metrics::{NetMetrics, Traffic};
 use super::tls::{Tls, TlsSettings};
@@ -61,12 +61,14 @@ pub struct HubOptions {
     pub channel: Channel,
     /// What all clients together may take.
     pub bounds: Bounds,
+    /// Which service a replica runs.
+    pub service: ServiceBuild,
 }
 
 impl HubOptions {
     /// With the bounds that suit a server.
     pub fn new(keyring: Keyring, channel: Channel) -> Self {
-        Self { keyring, channel, bounds: Bounds::default() }
+        Self { keyring, channel, bounds: Bounds::default(), service: ServiceBuild::NONE }
     }
 }
 
@@ -114,6 +116,7 @@ pub struct Hub {
     waker: Arc<Waker>,
     keyring: Keyring,
     bounds: Bounds,
+    service: ServiceBuild,
     tls: Option<TlsSettings>,
     listeners: Vec<Listener>,
     links: Vec<Option<Link>>,
@@ -165,6 +168,7 @@ impl Hub {
             waker,
             keyring: options.keyring,
             bounds: options.bounds,
+            service: options.service,
             tls,
             listeners: Vec::new(),
             links: Vec::new(),
@@ -205,7 +209,7 @@ impl Hub {
         let socket = TcpStream::connect(address)?;
         let handshake = self.handshake(who, Expect::Replica(replica))?;
         let tls = self.tls.as_ref().map(TlsSettings::dial).transpose()?;
-        let id = self.insert(socket, tls, State::Shaking(handshake), None)?;
+        let id = self.insert(socket, tls, State::Shaking(Box::new(handshake)), None)?;
         self.dialling.push_back(id);
         Ok(id)
     }
@@ -213,7 +217,7 @@ impl Hub {
     fn handshake(&self, who: Peer, expect: Expect) -> io::Result<Handshake> {
         let mut nonce = [0; 32];
         getrandom::fill(&mut nonce).map_err(|error| io::Error::other(error.to_string()))?;
-        Ok(Handshake::new(&self.keyring, who, expect, nonce))
+        Ok(Handshake::new(&self.keyring, who, expect, nonce).running(self.service))
     }
 
     fn insert(

@@ -1,7 +1,7 @@
 //! One socket with what was read and not handed out, and what is queued and not written.
 
 use super::frame::{FrameBuffer, append_frame};
-use super::handshake::{HANDSHAKE_BYTES_MAX, Handshake, LinkRefusal, Peer};
+use super::handshake::{HANDSHAKE_BYTES_MAX, Handshake, LinkRefusal, Peer, ServiceBuild};
 use super::hub::Port;
 use super::tls::Tls;
 use bezant_core::message::FRAME_BYTES_MAX;
@@ -39,6 +39,13 @@ pub enum CloseReason {
     Refused(LinkRefusal),
     /// The other side refused us.
     RefusedByPeer(LinkRefusal),
+    /// A replica that runs another service than ours, or another build of it.
+    OtherService {
+        /// What we run.
+        ours: ServiceBuild,
+        /// What it runs.
+        theirs: ServiceBuild,
+    },
     /// Not authenticated in time, or pushed out by newer connections.
     NotAuthenticated,
     /// A frame longer than the sender may send.
@@ -62,6 +69,7 @@ impl CloseReason {
             Self::Failed => "failed",
             Self::TlsFailed => "tls_failed",
             Self::Refused(reason) | Self::RefusedByPeer(reason) => reason.label(),
+            Self::OtherService { .. } => LinkRefusal::OtherService.label(),
             Self::NotAuthenticated => "not_authenticated",
             Self::Oversized => "oversized",
             Self::NeverReads => "never_reads",
@@ -81,6 +89,9 @@ impl fmt::Display for CloseReason {
             Self::TlsFailed => f.write_str("TLS failed; is `channel` the same on both sides?"),
             Self::Refused(reason) => write!(f, "we refused it: {reason}"),
             Self::RefusedByPeer(reason) => write!(f, "it refused us: {reason}"),
+            Self::OtherService { ours, theirs } => {
+                write!(f, "it runs the service `{theirs}` and this replica `{ours}`: all must run the same build")
+            }
             Self::NotAuthenticated => f.write_str("it did not prove who it is in time"),
             Self::Oversized => f.write_str("it sent a frame that is too long"),
             Self::NeverReads => f.write_str("it does not read what it is sent"),
@@ -95,7 +106,7 @@ impl fmt::Display for CloseReason {
 #[derive(Debug)]
 pub(super) enum State {
     /// We do not know yet who is at the other end.
-    Shaking(Handshake),
+    Shaking(Box<Handshake>),
     /// Authenticated.
     Up(Peer),
 }

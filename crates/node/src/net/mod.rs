@@ -31,7 +31,7 @@ mod tls;
 
 pub use clock::Clock;
 pub use dialer::{Dialer, Target};
-pub use handshake::{LinkRefusal, Peer};
+pub use handshake::{LinkRefusal, Peer, ServiceBuild};
 pub use hub::{Bounds, Channel, Event, Hub, HubOptions, Port};
 pub use link::{CloseReason, LinkId};
 pub use metrics::{NetMetrics, Traffic};

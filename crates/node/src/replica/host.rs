@@ -41,7 +41,8 @@ impl Parts {
         let Principal::Replica(me) = options.keyring.me() else {
             return Err(io::Error::other("the keys are not those of a replica"));
         };
-        let mut hub = Hub::new(HubOptions::new(options.keyring, options.channel))?;
+        let mut hub =
+            Hub::new(HubOptions { service: options.service, ..HubOptions::new(options.keyring, options.channel) })?;
         hub.listen(options.replica_listener, Port::Replicas)?;
         hub.listen(options.client_listener, Port::Clients)?;
         let mut log = options.log;

@@ -13,7 +13,7 @@ mod status;
 pub use durability::{Durability, MemoryLog, Stall};
 pub use status::{CpuTime, PeerStatus, Status};
 
-use crate::net::Channel;
+use crate::net::{Channel, ServiceBuild};
 use bezant_core::auth::Keyring;
 use bezant_core::machine::{Machine, Principal};
 use bezant_core::message::{Incoming, Message};
@@ -67,6 +67,8 @@ pub struct ReplicaOptions {
     pub keyring: Keyring,
     /// What links run over.
     pub channel: Channel,
+    /// The service and its build. Replicas that run another one are refused.
+    pub service: ServiceBuild,
     /// Where every replica listens for replicas, by number.
     pub replicas: Vec<SocketAddr>,
     /// This replica's port for replicas, bound. See [`bind`].

@@ -93,7 +93,7 @@ impl Hub {
         prepare(&socket);
         let Ok(handshake) = self.handshake(Peer::Replica(me), expect) else { return };
         let Ok(tls) = self.tls.as_ref().map(TlsSettings::accept).transpose() else { return };
-        let Ok(id) = self.insert(socket, tls, State::Shaking(handshake), Some(port)) else { return };
+        let Ok(id) = self.insert(socket, tls, State::Shaking(Box::new(handshake)), Some(port)) else { return };
         self.listeners[at].shaking.push_back(id);
     }
 

@@ -129,6 +129,9 @@ impl Hub {
             Progress::Reply(reply) => link.queue(&[&reply]),
             Progress::Done(peer, reply) => return self.admit(id, peer, reply.as_deref()),
             Progress::Refused(reason, reply) => return self.refuse(id.index, reason, &reply),
+            Progress::OtherService(theirs) => {
+                return self.close(id.index, CloseReason::OtherService { ours: self.service, theirs });
+            }
             Progress::RefusedByPeer(reason) => return self.close(id.index, CloseReason::RefusedByPeer(reason)),
         }
         self.mark_dirty(id.index);
@@ -183,7 +186,17 @@ impl Hub {
         link.queue(&[reply]);
         // Best effort: whoever does not take these few bytes at once never learns why.
         let _ = link.write();
+        let theirs = match &link.state {
+            State::Shaking(handshake) if reason == LinkRefusal::OtherService => handshake.other_service(),
+            _ => None,
+        };
         *self.metrics.refused.entry(reason).or_default() += 1;
-        self.close(index, CloseReason::Refused(reason));
+        self.close(
+            index,
+            match theirs {
+                Some(theirs) => CloseReason::OtherService { ours: self.service, theirs },
+                None => CloseReason::Refused(reason),
+            },
+        );
     }
 }
