@@ -16,10 +16,11 @@ use bezant_node::admin::{self, AdminServer, Board, Info};
 use bezant_node::config::{ClusterConfig, Durability, NodeConfig, ServiceKind};
 use bezant_node::keys;
 use bezant_node::log::{self, OpenError};
-use bezant_node::net::ServiceBuild;
+use bezant_node::net::{CloseReason, ServiceBuild};
 use bezant_node::replica::{self, MemoryLog, ReplicaHandle, ReplicaOptions};
 use bezant_sql::Database;
 use clap::ValueEnum;
+use std::collections::BTreeSet;
 use std::io::BufRead;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -88,9 +89,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     };
     let replica = node.replica.0;
     tracing::info!(event = "replica-started", replica, "running");
+    let mut told = BTreeSet::new();
     loop {
         match left.recv_timeout(WATCH_INTERVAL) {
-            Err(RecvTimeoutError::Timeout) if !handle.is_finished() => {}
+            Err(RecvTimeoutError::Timeout) if !handle.is_finished() => tell_refusals(&handle, &mut told),
             Err(RecvTimeoutError::Timeout) => {
                 return handle.join().map_err(|error| Failure::failed(format!("{error}.")));
             }
@@ -100,6 +102,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     handle.stop().map_err(|error| Failure::failed(format!("{error}.")))?;
     tracing::info!(event = "replica-stopped", replica, "ended in order");
     Ok(())
+}
+
+/// Says once which replica is refused, or refuses us, and why: the operator has to do something about it.
+fn tell_refusals(handle: &ReplicaHandle, told: &mut BTreeSet<(u8, CloseReason)>) {
+    for peer in handle.status().peers.iter().filter(|peer| !peer.connected) {
+        let Some(reason) = peer.last_end.filter(CloseReason::is_refusal) else { continue };
+        if told.insert((peer.replica.0, reason)) {
+            tracing::warn!(event = "link-refused", replica = peer.replica.0, "no link: {reason}");
+        }
+    }
 }
 
 /// Lines of standard input, until its end.

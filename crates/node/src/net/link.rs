@@ -61,6 +61,11 @@ pub enum CloseReason {
 }
 
 impl CloseReason {
+    /// Whether one side did not want the other.
+    pub const fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused(_) | Self::RefusedByPeer(_) | Self::OtherService { .. })
+    }
+
     /// A stable name in snake case.
     pub const fn label(self) -> &'static str {
         match self {
