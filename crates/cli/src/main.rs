@@ -2,6 +2,7 @@
 
 mod admin;
 mod commands;
+mod database;
 mod failure;
 mod files;
 mod liar;

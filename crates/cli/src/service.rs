@@ -1,6 +1,7 @@
-//! The replicated key-value service as the sub-commands reach it: files, keys, client library.
+//! The replicated service as the sub-commands reach it: files, keys, client library.
 
 use crate::commands::status::Member;
+use crate::database::Database;
 use crate::failure::{Failure, Result};
 use crate::files;
 use bezant_core::services::kv::{KvOperation, KvResult};
@@ -69,6 +70,11 @@ impl Service {
         let options = files::client_options(config, key, 1, SESSIONS)?;
         let client = client::connect(options).map_err(|error| Failure::failed(format!("cannot connect: {error}")))?;
         Ok(Self { client, deadline, members: files::members(config)? })
+    }
+
+    /// SQL over the same connections.
+    pub(crate) fn database(&self) -> Database {
+        Database::new(self.client.clone(), self.deadline)
     }
 
     /// Every replica, and where to ask how it is.

@@ -186,7 +186,7 @@ impl Driver for ClosedLoop {
         }
         let operation = self.operations[self.sent % self.operations.len()].clone();
         self.sent += 1;
-        Some(Submit { operation, read_only: false, deadline: Some(now + DEADLINE) })
+        Some(Submit { operation, read_only: false, local: false, deadline: Some(now + DEADLINE) })
     }
 
     fn on_finished(&mut self, finished: Finished) {

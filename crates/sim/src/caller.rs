@@ -154,7 +154,7 @@ impl Caller {
         self.open = Some((number, call));
         let operation = store::encode(self.service, call.key, call.action);
         let deadline = call.deadline.map(|span| self.now(stage) + Duration(span));
-        self.step(stage, Input::Command(Submit { operation, read_only: call.query, deadline }));
+        self.step(stage, Input::Command(Submit { operation, read_only: call.query, local: false, deadline }));
     }
 
     fn now(&self, stage: &Stage) -> Instant {

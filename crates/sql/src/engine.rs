@@ -244,9 +244,9 @@ impl Engine<'_> {
     /// What SQLite means, as an answer.
     fn explain(&self, error: rusqlite::Error) -> SqlError {
         use rusqlite::Error;
-        let (code, message) = match error {
-            Error::SqliteFailure(code, message) => (code, message),
-            Error::SqlInputError { error, msg, .. } => (error, Some(msg)),
+        let (code, message, position) = match error {
+            Error::SqliteFailure(code, message) => (code, message, None),
+            Error::SqlInputError { error, msg, offset, .. } => (error, Some(msg), u32::try_from(offset).ok()),
             Error::MultipleStatement => {
                 let hint = "send several statements as a batch";
                 return SqlError::with_hint(ErrorKind::Syntax, "more than one statement", hint);
@@ -269,7 +269,7 @@ impl Engine<'_> {
             );
         }
         match kind_of(code, &message) {
-            Some(kind) => SqlError::new(kind, message),
+            Some(kind) => SqlError { position, ..SqlError::new(kind, message) },
             None => stop(&Error::SqliteFailure(code, Some(message))),
         }
     }

@@ -87,6 +87,8 @@ pub struct SqlError {
     pub message: String,
     /// What to do about it, where that is known; otherwise empty.
     pub hint: String,
+    /// Where in the statement, in bytes from its start, if SQLite says that.
+    pub position: Option<u32>,
 }
 
 impl SqlError {
@@ -97,7 +99,7 @@ impl SqlError {
 
     /// An error that says what to do.
     pub fn with_hint(kind: ErrorKind, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { kind, message: cut(message.into()), hint: cut(hint.into()) }
+        Self { kind, message: cut(message.into()), hint: cut(hint.into()), position: None }
     }
 }
 
@@ -122,12 +124,14 @@ impl Wire for SqlError {
         self.kind.encode(out);
         encode_payload(self.message.as_bytes(), out);
         encode_payload(self.hint.as_bytes(), out);
+        self.position.encode(out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         Ok(Self {
             kind: Wire::decode(reader)?,
             message: text(reader, MESSAGE_BYTES_MAX)?,
             hint: text(reader, MESSAGE_BYTES_MAX)?,
+            position: Wire::decode(reader)?,
         })
     }
 }

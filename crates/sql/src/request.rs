@@ -106,13 +106,27 @@ impl Request {
             Self::Describe(_) => true,
         }
     }
+
+    /// Whether it changes nothing, whatever follows the first word of each statement. Some reads do not look like it.
+    pub fn is_read_only(&self) -> bool {
+        match self {
+            Self::Run(batch) => batch.statements.iter().all(|statement| begins_with(&statement.sql, &READS)),
+            Self::Describe(_) => true,
+        }
+    }
 }
+
+/// How statements begin that cannot write.
+const READS: [&str; 4] = ["select", "values", "explain", "pragma"];
 
 /// Whether a statement begins like one that reads.
 fn seems_read_only(sql: &str) -> bool {
-    const READS: [&str; 5] = ["select", "values", "with", "explain", "pragma"];
-    let word = sql.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
-    READS.iter().any(|read| word.eq_ignore_ascii_case(read))
+    begins_with(sql, &READS) || begins_with(sql, &["with"])
+}
+
+fn begins_with(sql: &str, words: &[&str]) -> bool {
+    let first = sql.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    words.iter().any(|word| first.eq_ignore_ascii_case(word))
 }
 
 impl Wire for Request {
@@ -154,7 +168,9 @@ mod tests {
     #[test]
     fn reads_look_like_reads() {
         for read in ["select 1", "  SELECT(1)", "with a as (select 1) select * from a", "explain select 1"] {
-            assert!(Request::one(Statement::new(read)).seems_read_only(), "{read}");
+            let request = Request::one(Statement::new(read));
+            assert!(request.seems_read_only(), "{read}");
+            assert_eq!(request.is_read_only(), !read.starts_with("with"), "{read}");
         }
         for write in ["insert into t values (1)", "", "-- a comment\nselect 1", "selection"] {
             assert!(!Request::one(Statement::new(write)).seems_read_only(), "{write}");

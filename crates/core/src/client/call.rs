@@ -70,6 +70,8 @@ pub(super) struct Call {
     said: Vec<Said>,
     /// The latest speculative answer of each replica.
     pub(super) responses: BTreeMap<ReplicaId, Response>,
+    /// Whether the first answer counts.
+    pub(super) local: bool,
     /// Whether it has panicked since it was last asked or waited in vain.
     pub(super) panicked: bool,
     /// When it was asked in the present instance.
@@ -87,6 +89,7 @@ impl Call {
             attempts: 0,
             said: Vec::new(),
             responses: BTreeMap::new(),
+            local: false,
             panicked: false,
             asked: now,
             retry,
@@ -125,6 +128,10 @@ impl Call {
     }
 
     pub(super) fn verdict(&self, cluster: &Cluster) -> Verdict {
+        if self.local {
+            let whole = self.said.iter().find(|said| self.full(&said.key).is_some());
+            return whole.map_or(Verdict::Open, |said| Verdict::Accepted(said.key));
+        }
         let mut best = 0;
         for said in &self.said {
             let support = self.support(said);

@@ -7,6 +7,8 @@
 //!    tentative in one and the same view. 2f+1 rather than f+1 because read-only requests must see it (F21).
 //! 3. A read-only request is done when 2f+1 replicas gave the same result *at the same position*. If they cannot,
 //!    because of concurrent writes or of faults, it is asked again as an ordinary request: linearizable and live.
+//!    A *local* read goes to one replica, the next one each time, and its answer is taken for what it is: the word of
+//!    one, who may lie or lag behind. If it is silent, all are asked, and the first answer counts.
 //! 4. A request that waits too long goes to every replica, again and again with growing pauses, until its deadline.
 //!    At the deadline the outcome is unknown: it may or may not take effect.
 //!
@@ -61,6 +63,9 @@ pub struct Submit {
     pub operation: Bytes,
     /// Try the read-only path first.
     pub read_only: bool,
+    /// Believe the first replica that answers a read, whatever it says. Where instances may abort, reads are ordered all
+    /// the same.
+    pub local: bool,
     /// When to give up.
     pub deadline: Option<Instant>,
 }
@@ -224,8 +229,15 @@ impl Client {
         // Where instances may abort, reads are ordered (S12).
         let read_only = submit.read_only && self.cluster.protocol.schedule().is_none();
         let request = self.request(now, submit.operation, read_only);
-        self.transmit(&request, out);
+        let local = read_only && submit.local;
+        if local {
+            let one = ReplicaId((self.last_timestamp.0 % self.cluster.n as u64) as u8);
+            out.send(Destination::Replica(one), Message::Request(request.clone()));
+        } else {
+            self.transmit(&request, out);
+        }
         self.wait(request, now, submit.deadline, out);
+        self.call.iter_mut().for_each(|call| call.local = local);
     }
 
     /// Asks for the outcome of an earlier request of this session that ended as [`Completion::Unknown`]: the same
@@ -341,9 +353,10 @@ impl Client {
         let result = outcome.map_or_else(|| call.result(&key), |outcome| Completion::of(&outcome));
         let timestamp = call.request.timestamp;
         self.view = call.view_of(&key).unwrap_or(self.view);
-        self.accepted = Some(Accepted { timestamp, sequence: key.sequence, gist: key.gist });
+        // The word of one replica is no measure for the others.
+        self.accepted = (!call.local).then_some(Accepted { timestamp, sequence: key.sequence, gist: key.gist });
         let mut answers = Vec::new();
-        if call.anybody_differs(&key) {
+        if !call.local && call.anybody_differs(&key) {
             answers = call.answers(&self.cluster, Some(&key));
             for (replica, answer) in &answers {
                 if *answer == Answer::Differed {
@@ -377,7 +390,10 @@ impl Client {
             let at = call.retry_at;
             return self.set_retry(at, out);
         }
-        if call.request.read_only {
+        if call.local {
+            call.retry_at = now + base;
+            out.send(Destination::Replicas, Message::Request(call.request.clone()));
+        } else if call.request.read_only {
             self.fall_back(now, out);
         } else if self.cluster.part(self.instance).is_some_and(|part| part != Part::Backup) {
             self.on_impatience(now, out);

@@ -407,7 +407,7 @@ impl<S: Service> Net<S> {
     /// A client begins a call.
     pub(crate) fn submit(&mut self, session: usize, operation: &[u8], read_only: bool) {
         self.now.0 += 10;
-        let submit = Submit { operation: Bytes::copy_from_slice(operation), read_only, deadline: None };
+        let submit = Submit { operation: Bytes::copy_from_slice(operation), read_only, local: false, deadline: None };
         self.step_client(session, Input::Command(submit));
     }
 
@@ -421,6 +421,15 @@ impl<S: Service> Net<S> {
     /// The first client adds to the counter, if that is what is served.
     pub(crate) fn add(&mut self, amount: u64) -> Option<Completion> {
         self.call(&Counter::add(amount), false)
+    }
+
+    /// The first client asks one replica for the counter, and waits for a while.
+    pub(crate) fn read_local(&mut self) -> Option<Completion> {
+        let operation = Bytes::copy_from_slice(Counter::READ);
+        let submit = Submit { operation, read_only: true, local: true, deadline: None };
+        self.step_client(0, Input::Command(submit));
+        self.pass(1_000_000);
+        self.completed.pop().map(|completed| completed.result)
     }
 
     /// The first client reads the counter.

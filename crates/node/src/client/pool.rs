@@ -21,6 +21,14 @@ const WAITING_MAX: usize = 1 << 16;
 /// Names a request: its session and number.
 type RequestId = (ClientId, Timestamp);
 
+/// How a call is carried out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Ordered,
+    Query,
+    Local,
+}
+
 #[derive(Debug)]
 struct Waiting {
     submit: Submit,
@@ -88,30 +96,32 @@ impl Client {
 
     /// Executes an operation: ordered among all others, exactly once if at all.
     pub fn execute(&self, operation: Bytes, deadline: Duration) -> Call {
-        self.call(operation, false, deadline)
+        self.submit(None, operation, Kind::Ordered, deadline)
     }
 
     /// Asks without changing anything. Falls back to an ordered execution where the operation is not read-only.
     pub fn query(&self, operation: Bytes, deadline: Duration) -> Call {
-        self.call(operation, true, deadline)
+        self.submit(None, operation, Kind::Query, deadline)
+    }
+
+    /// Asks one replica without changing anything, and believes it: the answer may be old or a lie.
+    pub fn query_local(&self, operation: Bytes, deadline: Duration) -> Call {
+        self.submit(None, operation, Kind::Local, deadline)
     }
 
     /// Asks again for a request that ended as [`CallError::Unknown`], with the same operation. It is executed at most
     /// once, whether it had been before or not. The sooner the better: with many unknown outcomes the oldest sessions
     /// are used for other requests, and then this ends as [`CallError::Forgotten`].
     pub fn ask_again(&self, id: (ClientId, Timestamp), operation: Bytes, deadline: Duration) -> Call {
-        self.submit(Some(id), operation, false, deadline)
+        self.submit(Some(id), operation, Kind::Ordered, deadline)
     }
 
-    fn call(&self, operation: Bytes, read_only: bool, deadline: Duration) -> Call {
-        self.submit(None, operation, read_only, deadline)
-    }
-
-    fn submit(&self, again: Option<RequestId>, operation: Bytes, read_only: bool, deadline: Duration) -> Call {
+    fn submit(&self, again: Option<RequestId>, operation: Bytes, kind: Kind, deadline: Duration) -> Call {
         let (call, completer) = Call::new();
         let micros = u64::try_from(deadline.as_micros()).unwrap_or(u64::MAX);
         let deadline = self.0.clock.now() + bezant_core::machine::Duration(micros);
-        let submit = Submit { operation, read_only, deadline: Some(deadline) };
+        let (read_only, local) = (kind != Kind::Ordered, kind == Kind::Local);
+        let submit = Submit { operation, read_only, local, deadline: Some(deadline) };
         let mut inbox = self.0.inbox.lock();
         if inbox.closed || inbox.calls.len() + inbox.again.len() >= WAITING_MAX {
             let reason = if inbox.closed { CallError::Closed } else { CallError::NotSent };

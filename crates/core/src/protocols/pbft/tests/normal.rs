@@ -236,6 +236,21 @@ fn a_read_waits_until_nothing_is_tentative() {
     assert_eq!(net.completed.pop().map(|completed| completed.result), done(1));
 }
 
+/// A local read is the word of one replica, and needs no more than one.
+#[test]
+fn a_local_read_is_answered_by_one_replica_even_if_all_others_are_gone() {
+    let mut net = Net::new(4, Limits::default());
+    assert_eq!(net.add(1), done(1));
+    assert_eq!(net.read_local(), done(1));
+    assert_eq!(net.said(c(0), "QUERY").len(), 1, "one replica is asked");
+    net.isolate(&[0, 1, 2]);
+    for _ in 0..4 {
+        net.now.0 += 1;
+        assert_eq!(net.read_local(), done(1), "whoever is asked first, replica 3 answers in the end");
+    }
+    assert_eq!(net.said(c(0), "REQUEST").len(), 1, "nothing but the write was ordered");
+}
+
 /// F27: a fresh proposal's time must be near the backup's own clock.
 #[test]
 fn a_proposal_far_from_the_clock_is_not_accepted() {

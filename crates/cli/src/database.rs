@@ -1,0 +1,107 @@
+//! The replicated SQL database as the shell and the gateways reach it: requests in, responses that enough replicas
+//! vouch for out.
+
+use bezant_core::message::Refusal;
+use bezant_core::wire::Wire;
+use bezant_node::client::{CallError, Client};
+use bezant_sql::{Request, Response};
+use std::fmt;
+use std::time::Duration;
+
+/// How much a read is worth. Writes, and reads of time and randomness, are ordered at every level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Level {
+    /// It sees everything that any client was told before
+    #[default]
+    Linearizable,
+    /// The word of one replica: it may be old, or a lie
+    Local,
+}
+
+/// A response, and what is known about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// What the service says; an error of SQL is such a response.
+    pub(crate) response: Response,
+}
+
+/// Why there is no response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum DatabaseError {
+    /// It was not executed and never will be.
+    Refused(String),
+    /// The deadline passed, but it was a read: nothing can have changed.
+    Unanswered(String),
+    /// The deadline passed: it may or may not have been executed, or be executed yet. The text names the request.
+    Unknown(String),
+}
+
+impl fmt::Display for DatabaseError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(why) | Self::Unanswered(why) => out.write_str(why),
+            Self::Unknown(what) => write!(out, "{what}. It may still take effect: read before you write again"),
+        }
+    }
+}
+
+impl std::error::Error for DatabaseError {}
+
+/// A database that any number of threads may use at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Database {
+    client: Client,
+    deadline: Duration,
+}
+
+impl Database {
+    /// Over a client; requests whose outcome is not known at the deadline count as unknown.
+    pub(crate) const fn new(client: Client, deadline: Duration) -> Self {
+        Self { client, deadline }
+    }
+
+    /// Carries out a request: atomically, and seen by everybody who asks later.
+    ///
+    /// # Errors
+    /// [`DatabaseError`].
+    pub(crate) fn call(&self, request: &Request) -> Result<Answer, DatabaseError> {
+        self.call_at(request, Level::Linearizable)
+    }
+
+    /// Carries out a request. What seems to be a read is asked as a query first, at this level, and ordered only if
+    /// the replicas say that it is none.
+    ///
+    /// # Errors
+    /// [`DatabaseError`].
+    pub(crate) fn call_at(&self, request: &Request, level: Level) -> Result<Answer, DatabaseError> {
+        let operation = bytes::Bytes::from(request.to_bytes());
+        let ordered = || self.client.execute(operation.clone(), self.deadline).wait();
+        let result = match (request.seems_read_only(), level) {
+            (false, _) => ordered(),
+            (true, Level::Linearizable) => self.client.query(operation.clone(), self.deadline).wait(),
+            (true, Level::Local) => self.client.query_local(operation.clone(), self.deadline).wait(),
+        };
+        let result = match result {
+            Err(CallError::Rejected(Refusal::NotReadOnly)) => ordered(),
+            other => other,
+        };
+        let bytes = result.map_err(|error| match error {
+            CallError::Unknown { replicas, .. } if request.is_read_only() => {
+                let told: Vec<_> = replicas.iter().map(|(id, what)| format!("; replica {}: {what}", id.0)).collect();
+                DatabaseError::Unanswered(format!("not enough equal answers in time{}", told.concat()))
+            }
+            CallError::Unknown { .. } => DatabaseError::Unknown(error.to_string()),
+            other => DatabaseError::Refused(other.to_string()),
+        })?;
+        match Response::from_bytes(bytes) {
+            Ok(response) => Ok(Answer { response }),
+            Err(_) if level == Level::Local => {
+                Err(DatabaseError::Unanswered("the replica that was asked gave no answer of a database".into()))
+            }
+            Err(_) => Err(DatabaseError::Refused(
+                "the replicas agree on a result that is none of a database's: does the cluster run another version?"
+                    .into(),
+            )),
+        }
+    }
+}
