@@ -10,6 +10,7 @@
 //! | Where do time and randomness come from? | `moment.rs` |
 //! | How is a request executed? | `engine.rs` |
 //! | Who may do what? | `roles.rs` |
+//! | Where does a statement end? | `split.rs` |
 //! | What makes it a service? | `service.rs`, and `database.rs`, which puts keys and values beside it |
 
 mod build;
@@ -24,6 +25,7 @@ mod request;
 mod response;
 mod roles;
 mod service;
+mod split;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -38,4 +40,5 @@ pub use profile::SYSTEM_PREFIX;
 pub use request::{Batch, Check, PARAMETERS_MAX, Request, SQL_BYTES_MAX, STATEMENTS_MAX, Statement};
 pub use response::{COLUMNS_MAX, Column, Description, Failure, RESULT_BYTES_MAX, Response, Rows};
 pub use service::Sql;
+pub use split::{Split, split};
 pub use value::{VALUE_BYTES_MAX, Value};

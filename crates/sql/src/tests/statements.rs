@@ -24,6 +24,15 @@ fn rows_go_in_and_come_out() {
 }
 
 #[test]
+fn an_error_says_where_it_is() {
+    let mut node = Node::new();
+    for (sql, position) in [("select 1 frm t", Some(13)), ("select nothing", Some(7)), ("select * from t", None)] {
+        let Response::Failed(failure) = node.batch(&[sql]) else { panic!("{sql}") };
+        assert_eq!(failure.error.position, position, "{sql}: {}", failure.error);
+    }
+}
+
+#[test]
 fn a_batch_takes_effect_as_a_whole() {
     let mut node = Node::new();
     node.rows("create table t(a integer primary key)");
