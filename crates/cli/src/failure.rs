@@ -56,10 +56,22 @@ impl Failure {
         Self { code: self.code, text: String::new() }
     }
 
+    /// The same with more to say.
+    pub(crate) fn with(mut self, text: &str) -> Self {
+        self.text += text;
+        self
+    }
+
     /// Says so on standard error, if there is something to say.
     pub(crate) fn report(&self) {
         if !self.text.is_empty() {
-            eprintln!("bezant: {}", self.text);
+            eprintln!("bezant: {self}");
         }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.text)
     }
 }

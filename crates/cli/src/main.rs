@@ -12,10 +12,11 @@ mod output;
 mod prompt;
 mod quit;
 mod service;
+mod shell;
 mod words;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{attack, bench, client_key, config, demo, gateway, kv, replica, sim, status, testnet, version};
+use commands::{attack, bench, client_key, config, demo, gateway, kv, replica, sim, sql, status, testnet, version};
 use failure::Result;
 use std::process::ExitCode;
 
@@ -34,6 +35,7 @@ enum Command {
     Demo(demo::Arguments),
     Testnet(testnet::Arguments),
     Replica(replica::Arguments),
+    Sql(sql::Arguments),
     Kv(kv::Arguments),
     Status(status::Arguments),
     Gateway(gateway::Arguments),
@@ -57,6 +59,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Testnet(arguments) => testnet::run(arguments),
         Command::Replica(arguments) => replica::run(arguments),
+        Command::Sql(arguments) => sql::run(arguments),
         Command::Kv(arguments) => kv::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Gateway(arguments) => gateway::run(arguments),

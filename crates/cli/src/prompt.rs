@@ -4,17 +4,38 @@ use crate::failure::{Failure, Result};
 use crate::words;
 use clap::Parser;
 use clap::error::ErrorKind;
-use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
+use rustyline::{Config, DefaultEditor};
 use std::io::{BufRead, IsTerminal, Read};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
 
 /// Most bytes of one line.
 const LINE_BYTES_MAX: u64 = 4 << 20;
 
+/// What was read.
+pub(crate) enum Input {
+    /// A line.
+    Line(String),
+    /// Ctrl-C.
+    Interrupted,
+    /// There is no more.
+    End,
+}
+
+/// Where the history is kept, in a folder that is there and that nobody else can look into; `None` if that cannot be.
+fn history_file() -> Option<PathBuf> {
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = state.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state")))?;
+    let folder = state.join("bezant");
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
+    Some(folder.join("history"))
+}
+
 /// Where lines come from.
 pub(crate) enum Prompt {
     /// A person.
-    Terminal { editor: Box<DefaultEditor>, text: String },
+    Terminal { editor: Box<DefaultEditor>, text: String, history: Option<PathBuf> },
     /// A file or another program: no prompt is shown.
     Input,
 }
@@ -25,8 +46,22 @@ impl Prompt {
         if !std::io::stdin().is_terminal() {
             return Ok(Self::Input);
         }
-        let editor = DefaultEditor::new().map_err(|error| Failure::failed(format!("no prompt: {error}")))?;
-        Ok(Self::Terminal { editor: Box::new(editor), text: text.to_owned() })
+        // As in other shells: what begins with a space is not remembered.
+        let config = Config::builder().history_ignore_space(true).build();
+        let editor =
+            DefaultEditor::with_config(config).map_err(|error| Failure::failed(format!("no prompt: {error}")))?;
+        Ok(Self::Terminal { editor: Box::new(editor), text: text.to_owned(), history: None })
+    }
+
+    /// The same with a history that outlives the process, in the user's folder for state.
+    pub(crate) fn remembering(text: &str) -> Result<Self> {
+        let mut prompt = Self::new(text)?;
+        if let (Self::Terminal { editor, history, .. }, Some(path)) = (&mut prompt, history_file()) {
+            // The first time there is none; one that cannot be read is no reason to do without a prompt.
+            let _ = editor.load_history(&path);
+            *history = Some(path);
+        }
+        Ok(prompt)
     }
 
     /// Whether a person looks on.
@@ -36,14 +71,26 @@ impl Prompt {
 
     /// The next line; `None` at the end, which Ctrl-C and Ctrl-D are at the prompt.
     pub(crate) fn next(&mut self) -> Result<Option<String>> {
+        match self.read(None)? {
+            Input::Line(line) => Ok(Some(line)),
+            Input::Interrupted | Input::End => Ok(None),
+        }
+    }
+
+    /// The next line, at another prompt than the usual one if there is one.
+    pub(crate) fn read(&mut self, instead: Option<&str>) -> Result<Input> {
         match self {
-            Self::Terminal { editor, text } => match editor.readline(text) {
+            Self::Terminal { editor, text, history } => match editor.readline(instead.unwrap_or(text)) {
                 Ok(line) => {
                     // A line that cannot be remembered can still be carried out.
                     let _ = editor.add_history_entry(&line);
-                    Ok(Some(line))
+                    if let Some(path) = history {
+                        let _ = editor.append_history(path);
+                    }
+                    Ok(Input::Line(line))
                 }
-                Err(ReadlineError::Eof | ReadlineError::Interrupted) => Ok(None),
+                Err(ReadlineError::Interrupted) => Ok(Input::Interrupted),
+                Err(ReadlineError::Eof) => Ok(Input::End),
                 Err(error) => Err(Failure::failed(format!("the terminal failed: {error}"))),
             },
             Self::Input => {
@@ -55,7 +102,7 @@ impl Prompt {
                     return Err(Failure::usage(format!("a line has more than {LINE_BYTES_MAX} bytes.")));
                 }
                 let text = String::from_utf8(line).map_err(|_| Failure::usage("standard input is not UTF-8."))?;
-                Ok((count > 0).then_some(text))
+                Ok(if count > 0 { Input::Line(text) } else { Input::End })
             }
         }
     }

@@ -9,6 +9,7 @@ pub(crate) mod gateway;
 pub(crate) mod kv;
 pub(crate) mod replica;
 pub(crate) mod sim;
+pub(crate) mod sql;
 pub(crate) mod status;
 pub(crate) mod testnet;
 pub(crate) mod version;

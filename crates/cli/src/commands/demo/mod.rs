@@ -10,12 +10,13 @@ use crate::commands::testnet::parse_protocol;
 use crate::commands::{gateway, kv, status};
 use crate::failure::{Failure, Result};
 use crate::output;
-use crate::prompt::{self, Line, Prompt};
+use crate::prompt::{self, Input, Line, Prompt};
 use crate::quit;
 use crate::service::Service;
+use crate::shell::{self, CONTINUATION, Form, Next, Shell};
 use bezant_gateway::redis::Server;
 use bezant_node::config::{Protocol, Testnet};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use cluster::DemoCluster;
 use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,11 +24,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Start a throw-away cluster on this machine, with a prompt
 ///
-/// Commands come from the prompt, or one a line from standard input. At the end of input the cluster is gone; the
-/// exit code is 0 only if all went right.
+/// SQL and commands come from the prompt, or from standard input. At the end of input the cluster is gone; the exit code
+/// is 0 only if all went right.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  bezant demo\n  bezant demo --redis 6379\n  \
-    printf 'set color blue\\nkill 2\\nget color\\n' | bezant demo\n\nCommands at the prompt: help lists them")]
+    printf 'create table t(a);\\ninsert into t values (7);\\nkill 2\\nselect * from t;\\n' | bezant demo\n\nCommands at the prompt: help lists them")]
 pub(crate) struct Arguments {
     /// How many replicas: n tolerate (n - 1) / 3 liars [default: 4, or 1 if unreplicated]
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..=16))]
@@ -131,18 +132,31 @@ fn start(cluster: &Shared) -> Result<Arc<Service>> {
 fn converse(arguments: &Arguments, cluster: &Shared, service: &Arc<Service>) -> Result {
     let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let gateway = arguments.redis.map(|port| gateway::start(address(port), Arc::clone(service))).transpose()?;
-    let mut prompt = Prompt::new("bezant> ")?;
+    let mut prompt = Prompt::remembering("bezant> ")?;
     if prompt.is_terminal() {
         output::line(greeting(cluster.lock().members().len(), gateway.as_ref()))?;
     }
+    let form = if arguments.json { Form::Json } else { Form::Plain };
+    let mut shell = Shell::new(Arc::clone(service), form, prompt.is_terminal());
     let mut all_went_right = true;
-    while let Some(line) = prompt.next()? {
+    loop {
+        let line = match prompt.read(shell.is_waiting().then_some(CONTINUATION))? {
+            Input::Line(line) => line,
+            Input::Interrupted if shell.is_waiting() => {
+                shell.cancel();
+                continue;
+            }
+            Input::Interrupted | Input::End => break,
+        };
         let alive = cluster.lock().check_alive();
-        let outcome = alive.and_then(|()| match prompt::parse::<DemoLine>(&line) {
-            Line::Nothing => Ok(Next::Continue),
-            Line::Help(text) => output::line(text).map(|()| Next::Continue),
-            Line::Command(DemoLine { command }) => carry_out(&command, cluster, service, arguments.json),
-            Line::Wrong(failure) => Err(failure),
+        let outcome = alive.and_then(|()| match meaning(&line, &shell) {
+            Meaning::Sql => Ok(shell.line(&line)),
+            Meaning::Other(Line::Nothing) => Ok(Next::Continue),
+            Meaning::Other(Line::Help(text)) => output::line(format!("{text}\n{SQL_HELP}")).map(|()| Next::Continue),
+            Meaning::Other(Line::Command(DemoLine { command })) => {
+                carry_out(&command, cluster, service, arguments.json)
+            }
+            Meaning::Other(Line::Wrong(failure)) => Err(failure),
         });
         match outcome {
             Ok(Next::Continue) => {}
@@ -153,14 +167,37 @@ fn converse(arguments: &Arguments, cluster: &Shared, service: &Arc<Service>) -> 
             }
         }
     }
+    shell.finish();
     cluster.lock().check_alive()?;
-    if all_went_right { Ok(()) } else { Err(Failure::silent()) }
+    if all_went_right && shell.outcome().is_ok() { Ok(()) } else { Err(Failure::silent()) }
+}
+
+/// What a line is.
+enum Meaning {
+    /// For the SQL shell.
+    Sql,
+    /// One of the demo's own commands, or nothing that is known.
+    Other(Line<DemoLine>),
+}
+
+/// A line that begins like a command of the demo is one, unless it goes on with a statement.
+fn meaning(line: &str, shell: &Shell) -> Meaning {
+    let word = line.split_whitespace().next().unwrap_or_default();
+    let is_command =
+        || DemoLine::command().get_subcommands().any(|known| known.get_name_and_visible_aliases().contains(&word));
+    if shell.is_waiting() || (shell::is_meant_for_shell(line) && !is_command()) {
+        return Meaning::Sql;
+    }
+    Meaning::Other(prompt::parse::<DemoLine>(line))
 }
 
 fn greeting(replicas: usize, gateway: Option<&Server>) -> String {
     let mut text = format!(
         "{replicas} replicas are running; {} of them may lie or crash and the answers stay right.\n\
-         Try: set color blue · kill 2 · get color · restart 2 · lie 3 · status · help",
+         Try:  create table planets(name text primary key, moons integer);\n      \
+         insert into planets values ('Mars', 2), ('Jupiter', 95);\n      \
+         select * from planets where moons > 2;\n\
+         and between them: kill 2 · restart 2 · lie 3 · honest 3 · status · help",
         (replicas - 1) / 3
     );
     if let Some(server) = gateway {
@@ -169,11 +206,8 @@ fn greeting(replicas: usize, gateway: Option<&Server>) -> String {
     text
 }
 
-/// Whether to read another line.
-enum Next {
-    Continue,
-    Quit,
-}
+/// What help says besides the demo's own commands.
+const SQL_HELP: &str = "\nEverything else is SQL, which ends with a semicolon, or a dot command: .help lists those.";
 
 fn carry_out(command: &DemoCommand, cluster: &Shared, service: &Arc<Service>, json: bool) -> Result<Next> {
     let done = |replica: u8, state: &str| {
