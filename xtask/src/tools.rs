@@ -28,7 +28,7 @@ struct Package {
     is_there: fn() -> bool,
 }
 
-const PACKAGES: [Package; 5] = [
+const PACKAGES: [Package; 6] = [
     Package { name: "g++", purpose: "compiles the fuzzing runtime", is_there: || process::is_installed("c++") },
     Package {
         name: "redis-tools",
@@ -41,11 +41,16 @@ const PACKAGES: [Package; 5] = [
         is_there: || process::is_installed("java"),
     },
     Package { name: "python3-pip", purpose: "fetches the model checker", is_there: pip_is_there },
+    Package { name: "ieee-data", purpose: "is real data in CSV", is_there: || Path::new(REGISTRY).is_file() },
     Package { name: "wamerican-huge", purpose: "is the real data", is_there: || Path::new(WORDS).is_file() },
 ];
 
 /// The word list that the end-to-end test loads: about 350,000 lines.
 pub(crate) const WORDS: &str = "/usr/share/dict/american-english-huge";
+
+/// The comma-separated values that the end-to-end test of SQL imports: who owns which range of hardware addresses,
+/// about 32,500 rows with commas, quotes and ends of lines in them. It is in the public domain.
+pub(crate) const REGISTRY: &str = "/usr/share/ieee-data/oui.csv";
 
 /// Sets up everything.
 pub(crate) fn all() -> Result<String> {

@@ -46,6 +46,7 @@ const STEPS: [Step; 20] = [
     Step { name: "fuzz-test", run: fuzz_test },
     Step { name: "fuzz", run: |_| fuzz::run(FUZZ_SMOKE, None) },
     Step { name: "e2e-demo", run: |_| e2e::demo::run(&binary()) },
+    Step { name: "e2e-sql", run: |_| e2e::sql::run(&binary()) },
     Step { name: "e2e-cluster", run: |_| e2e::cluster::run(&binary()) },
     Step { name: "e2e-aliph", run: |_| e2e::aliph::run(&binary()) },
 ];

@@ -23,6 +23,8 @@ pub(crate) enum Level {
 pub(crate) struct Answer {
     /// What the service says; an error of SQL is such a response.
     pub(crate) response: Response,
+    /// Whether enough replicas vouch for it; otherwise it is the word of one.
+    pub(crate) verified: bool,
 }
 
 /// Why there is no response.
@@ -81,9 +83,9 @@ impl Database {
             (true, Level::Linearizable) => self.client.query(operation.clone(), self.deadline).wait(),
             (true, Level::Local) => self.client.query_local(operation.clone(), self.deadline).wait(),
         };
-        let result = match result {
-            Err(CallError::Rejected(Refusal::NotReadOnly)) => ordered(),
-            other => other,
+        let (result, verified) = match result {
+            Err(CallError::Rejected(Refusal::NotReadOnly)) => (ordered(), true),
+            other => (other, level != Level::Local || !request.seems_read_only()),
         };
         let bytes = result.map_err(|error| match error {
             CallError::Unknown { replicas, .. } if request.is_read_only() => {
@@ -94,8 +96,8 @@ impl Database {
             other => DatabaseError::Refused(other.to_string()),
         })?;
         match Response::from_bytes(bytes) {
-            Ok(response) => Ok(Answer { response }),
-            Err(_) if level == Level::Local => {
+            Ok(response) => Ok(Answer { response, verified }),
+            Err(_) if !verified => {
                 Err(DatabaseError::Unanswered("the replica that was asked gave no answer of a database".into()))
             }
             Err(_) => Err(DatabaseError::Refused(

@@ -39,6 +39,43 @@ fn play(protocol: &str) -> serde_json::Value {
     status
 }
 
+/// Tables, a file of real shape, a statement over several lines, a transaction; between them a crash and a liar.
+#[test]
+fn sql_is_spoken_first_and_survives_a_crash_and_a_liar() {
+    let scratch = Scratch::new();
+    let rows: String = (1..=2_500).map(|n| format!("{n},\"name, {n}\",{}\r\n", n % 7)).collect();
+    std::fs::write(scratch.join("t.csv"), format!("id,name,kind\r\n{rows}")).unwrap();
+    let script = format!(
+        "create table planets(name text primary key, moons integer);\n\
+         insert into planets values ('Mars', 2), ('Jupiter', 95);\n\
+         select *\n  from planets -- a comment;\n  order by moons desc;\n.import --csv {} t\nkill 2\n\
+         select count(*), sum(kind) from t;\nset select 7\nbegin;\ninsert into planets values ('Earth', 1);\n\
+         select sum(moons) from planets;\ncommit;\nrestart 2\nlie 3\nselect name from t where id = 2500;\n\
+         get select\nselec 1;\nselect count(*) from planets",
+        scratch.join("t.csv")
+    );
+    let outcome = run(&mut bezant(&["demo"]), &script);
+    let lines: Vec<_> = outcome.stdout.lines().collect();
+    let sum: u32 = (1..=2_500).map(|n| n % 7).sum();
+    let aggregates = format!("2500|{sum}");
+    let expected = [
+        "Jupiter|95",
+        "Mars|2",
+        "replica 2 killed",
+        &aggregates,
+        "ok",
+        "98",
+        "replica 2 running",
+        "replica 3 lying",
+        "name, 2500",
+        "7",
+        "3",
+    ];
+    assert_eq!(lines, expected, "{outcome:?}");
+    assert_eq!(outcome.stderr, "2500 rows imported\nbezant: near \"selec\": syntax error\n  selec 1;\n  ^\n");
+    assert_eq!(outcome.code, Some(1));
+}
+
 #[test]
 fn a_schedule_of_ones_own_runs() {
     let outcome = run(&mut bezant(&["demo", "--protocol", "chain, backup(pbft)"]), "set a 1\nget a\nstatus\n");

@@ -7,6 +7,7 @@ pub(crate) mod cluster;
 pub(crate) mod demo;
 mod redis;
 mod running;
+pub(crate) mod sql;
 mod words;
 
 use crate::failure::{Failure, Result};
@@ -19,7 +20,8 @@ use std::time::Duration;
 /// An end-to-end test of a binary; it returns what it measured, in words.
 type Test = fn(&Path) -> Result<String>;
 
-const TESTS: [(&str, Test); 3] = [("demo", demo::run), ("cluster", cluster::run), ("aliph", aliph::run)];
+const TESTS: [(&str, Test); 4] =
+    [("demo", demo::run), ("sql", sql::run), ("cluster", cluster::run), ("aliph", aliph::run)];
 
 /// `cargo xtask e2e`.
 pub(crate) fn run(arguments: &[String]) -> Result {
@@ -27,7 +29,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     logged("build", Duration::from_secs(20 * 60), &mut process::cargo(&build))?;
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     if words.len() > 1 || words.iter().any(|word| TESTS.iter().all(|(name, _)| name != word)) {
-        return Err(Failure::new("the end-to-end tests are `demo`, `cluster` and `aliph`"));
+        return Err(Failure::new("the end-to-end tests are `demo`, `sql`, `cluster` and `aliph`"));
     }
     let binary = verify::binary();
     for (name, test) in TESTS.iter().filter(|(name, _)| words.is_empty() || words.contains(name)) {

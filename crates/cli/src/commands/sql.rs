@@ -15,8 +15,9 @@ use std::sync::Arc;
 #[command(after_help = "Examples:\n  bezant sql --cluster net/cluster.toml\n  \
     bezant sql --cluster net/cluster.toml \"select count(*) from t\"\n  \
     bezant sql --cluster net/cluster.toml --json \"select * from t\"\n  \
-    bezant sql --cluster net/cluster.toml \".import data.csv t\"\n  bezant sql --cluster net/cluster.toml < script.sql\n\n\
-    Exit codes: 0 done · 1 an error of SQL, or refused · 2 wrong arguments or files · 3 a write whose outcome is unknown")]
+    bezant sql --cluster net/cluster.toml \".import data.csv t\"\n  \
+    bezant sql --cluster net/cluster.toml < script.sql\n\n\
+    Exit codes: 0 done · 1 an error of SQL, or refused · 2 wrong arguments or files · 3 outcome unknown")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     connection: Connection,

@@ -285,9 +285,9 @@ mod tests {
         );
         assert_eq!(
             shown(Mode::Markdown),
-            "| a                   | b                 |\n|---------------------|-------------------|\n\
-             | 1                   | say \"x\", y        |\n|                     | it's\\nü\\u{1b}[1m |\n\
-             | 9223372036854775807 | 00ff              |\n"
+            "| a                   | b                |\n|---------------------|------------------|\n\
+             | 1                   | say \"x\", y       |\n|                     | it's\\nü\\u{1b}[1m |\n\
+             | 9223372036854775807 | 00ff             |\n"
         );
         assert!(shown(Mode::Box).starts_with("┌─────────────────────┬"));
         assert!(shown(Mode::Column).starts_with("a                    b\n-------------------  ---"));

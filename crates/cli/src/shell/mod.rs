@@ -118,8 +118,10 @@ impl Shell {
 
     /// The next line of input. What goes wrong is reported at once.
     pub(crate) fn line(&mut self, line: &str) -> Next {
-        if self.pending.is_empty() && line.trim_start().starts_with('.') {
-            return self.dot(line.trim()).unwrap_or_else(|failure| self.note(failure));
+        let word = line.trim();
+        if self.pending.is_empty() && (word.starts_with('.') || matches!(word, "help" | "quit" | "exit")) {
+            let command = format!(".{}", word.trim_start_matches('.'));
+            return self.dot(&command).unwrap_or_else(|failure| self.note(failure));
         }
         self.pending += line;
         if !line.ends_with('\n') {
@@ -197,8 +199,8 @@ impl Shell {
         if transaction.len() > STATEMENTS_MAX || bytes > PENDING_BYTES_MAX {
             self.transaction = None;
             return Err(Failure::failed(format!(
-                "a transaction has at most {STATEMENTS_MAX} statements and {PENDING_BYTES_MAX} bytes: nothing was done. \
-                 Use several, or .import for data."
+                "a transaction has at most {STATEMENTS_MAX} statements and {PENDING_BYTES_MAX} bytes; nothing was \
+                 done. Use several, or .import for data."
             )));
         }
         Ok(())
@@ -246,7 +248,7 @@ impl Shell {
     /// The results of a request that only has statements.
     fn ask(&self, request: &Request) -> Result<Vec<Rows>> {
         let answer = self.service.database().call_at(request, self.level).map_err(failure)?;
-        if self.level == Level::Local && request.seems_read_only() {
+        if !answer.verified {
             eprintln!("bezant: UNVERIFIED: this is the word of one replica, which may be behind, or lie.");
         }
         match answer.response {

@@ -63,8 +63,8 @@ pub struct Submit {
     pub operation: Bytes,
     /// Try the read-only path first.
     pub read_only: bool,
-    /// Believe the first replica that answers a read, whatever it says. Where instances may abort, reads are ordered all
-    /// the same.
+    /// Believe the first replica that answers a read, whatever it says. Where instances may abort, reads are ordered
+    /// all the same.
     pub local: bool,
     /// When to give up.
     pub deadline: Option<Instant>,

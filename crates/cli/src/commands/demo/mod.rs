@@ -24,11 +24,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Start a throw-away cluster on this machine, with a prompt
 ///
-/// SQL and commands come from the prompt, or from standard input. At the end of input the cluster is gone; the exit code
-/// is 0 only if all went right.
+/// SQL and commands come from the prompt, or from standard input. At the end of input the cluster is gone; the exit
+/// code is 0 only if all went right.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  bezant demo\n  bezant demo --redis 6379\n  \
-    printf 'create table t(a);\\ninsert into t values (7);\\nkill 2\\nselect * from t;\\n' | bezant demo\n\nCommands at the prompt: help lists them")]
+    printf 'create table t(a);\\n\
+    insert into t values (7);\\nkill 2\\nselect * from t;\\n' | bezant demo\n\nCommands at the prompt: help lists them")]
 pub(crate) struct Arguments {
     /// How many replicas: n tolerate (n - 1) / 3 liars [default: 4, or 1 if unreplicated]
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..=16))]
