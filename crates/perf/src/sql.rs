@@ -100,7 +100,7 @@ impl Requests {
             Statement::with(READ, [Value::Integer(id.wrapping_mul(SPREAD).rem_euclid(ROWS))])
         };
         let operation = Request::one(statement).to_bytes().into();
-        Submit { operation, read_only: !insert, deadline: Some(deadline) }
+        Submit { operation, read_only: !insert, local: false, deadline: Some(deadline) }
     }
 
     /// What is wrong with a result: it must be one row, written or read.
