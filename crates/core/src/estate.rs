@@ -63,6 +63,8 @@ pub struct Estate<S> {
     earlier: Vec<Tree>,
     /// The final batches since the newest version.
     since: Vec<Ordered>,
+    /// Those between the newest version and the one before it, until it is known to be right.
+    interval: Vec<Ordered>,
     /// The last batch executed, while it may still be undone.
     tentative: Option<Tentative>,
 }
@@ -88,6 +90,7 @@ impl<S: Service> Estate<S> {
             versions: BTreeMap::new(),
             earlier: Vec::new(),
             since: Vec::new(),
+            interval: Vec::new(),
             tentative: None,
         };
         estate.checkpoint();
@@ -342,13 +345,46 @@ impl<S: Service> Estate<S> {
         assert!(self.tentative.is_none(), "checkpoints are final");
         self.save();
         self.versions.insert(self.meta.executed, self.tree.clone());
-        self.since.clear();
+        self.interval = core::mem::take(&mut self.since);
         self.tree.root()
     }
 
     /// The version at a checkpoint, if it is still kept.
     pub fn version(&self, sequence: Sequence) -> Option<&Tree> {
         self.versions.get(&sequence)
+    }
+
+    /// The newest version is right: nobody will ask what led to it.
+    pub fn trust_newest_version(&mut self) {
+        self.interval.clear();
+    }
+
+    /// Goes back to the version at `from`, executes what led from there to the newest version, and returns the root of
+    /// that; `None` if the batches are not here any more. Why a replica went wrong shows in it: was it the batches, or
+    /// something beside them? The state is the newest version again only by accident, so that another one is to be
+    /// installed next.
+    ///
+    /// # Errors
+    /// [`BadState`] if the service does not accept its own pages.
+    pub fn replay_interval(&mut self, cluster: &Cluster, from: Sequence) -> Result<Option<Digest>, BadState> {
+        let batches = core::mem::take(&mut self.interval);
+        let newest = self.versions.keys().next_back().copied();
+        let leads = batches.first().is_some_and(|first| first.sequence == from.next())
+            && batches.last().map(|last| last.sequence) == newest;
+        let Some(version) = self.versions.get(&from).filter(|_| leads).cloned() else { return Ok(None) };
+        self.tentative = None;
+        self.restore(&version)?;
+        for ordered in batches {
+            self.execute(cluster, ordered, true, |_, _, _| ());
+        }
+        self.save();
+        Ok(Some(self.tree.root()))
+    }
+
+    /// The newest version, with the batch after which it was taken.
+    pub fn newest(&self) -> (Sequence, &Tree) {
+        let (sequence, tree) = self.versions.iter().next_back().expect("there is always a version");
+        (*sequence, tree)
     }
 
     /// The newest version.

@@ -2,7 +2,7 @@
 //! count of every operation done with them.
 
 use super::{Certificate, MacKey, PublicKey, SecretKey, Signable, Signature, Signed, Signer, Suite, Tag};
-use crate::cluster::{ClientId, Cluster, IdentityId};
+use crate::cluster::{ClientId, Cluster, IdentityId, ReplicaId};
 use crate::digest::{Digest, Domain};
 use crate::machine::Principal;
 use alloc::collections::BTreeMap;
@@ -18,6 +18,33 @@ pub struct PublicKeys {
     pub replicas: Vec<PublicKey>,
     /// The identities that may send requests.
     pub identities: BTreeMap<IdentityId, PublicKey>,
+}
+
+impl PublicKeys {
+    /// [`Keyring::check_certificate`] for those who have no key of their own: whoever reads a checkpoint or a backup.
+    #[must_use]
+    pub fn check_certificate<T: Signable>(
+        &self,
+        suite: &dyn Suite,
+        cluster: &Cluster,
+        certificate: &Certificate<T>,
+        threshold: usize,
+    ) -> bool {
+        let Certificate { value, signatures } = certificate;
+        let distinct = signatures.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let (cluster, body) = (cluster.digest(), value.to_bytes());
+        let is_valid = |(signer, signature): &(ReplicaId, Signature)| {
+            let statement = statement(T::KIND, &cluster, Principal::Replica(*signer), &body);
+            let public = self.replicas.get(usize::from(signer.0));
+            public.is_some_and(|public| suite.verify(public, &statement.0, signature))
+        };
+        distinct && signatures.len() >= threshold && signatures.iter().all(is_valid)
+    }
+}
+
+/// What a signature is made over.
+fn statement(kind: u8, cluster: &Digest, signer: Principal, body: &[u8]) -> Digest {
+    Digest::of_parts(Domain::Signature, &[&[kind], &cluster.0, Party::of(signer).bytes(), body])
 }
 
 /// How many cryptographic operations a principal has done. The papers' cost formulas are tests on these.
@@ -214,7 +241,7 @@ impl Keyring {
     }
 
     fn statement(&self, kind: u8, signer: Principal, body: &[u8]) -> Digest {
-        Digest::of_parts(Domain::Signature, &[&[kind], &self.cluster.0, Party::of(signer).bytes(), body])
+        statement(kind, &self.cluster, signer, body)
     }
 
     /// Signs bytes of one kind as this principal.

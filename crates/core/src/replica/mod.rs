@@ -4,11 +4,12 @@
 //! its outer face: configuration, the boundary where bytes become verified messages, records, notices, timers,
 //! recovery, and the report that `status` shows.
 
+mod checkpoints;
 mod record;
 mod report;
 
 pub use record::{InstanceRecord, LogRecord, Record, SnapshotRecord};
-pub use report::{Notice, Report};
+pub use report::{Divergence, Notice, Report};
 
 use crate::auth::{Keyring, PublicKey, Signable};
 use crate::checkpoint::Snapshot;

@@ -1,10 +1,13 @@
 //! What a replica tells its host: notices as things happen, and a report on demand.
 
+use crate::auth::Certificate;
+use crate::checkpoint::{Checkpoint, Tree};
 use crate::cluster::{InstanceId, ReplicaId, Sequence, View};
 use crate::compositions::Part;
 use crate::digest::Digest;
 use crate::machine::Duration;
 use crate::rejection::{Rejection, RejectionCounts};
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -96,6 +99,8 @@ pub enum Notice {
         /// What was certified.
         agreed: Digest,
     },
+    /// The state at a stable checkpoint replaced one that was wrong.
+    Repaired(Box<Divergence>),
     /// A view began.
     ViewEntered {
         /// The view.
@@ -125,6 +130,35 @@ pub enum Notice {
         reason: Rejection,
     },
 }
+
+/// A state that this replica had and 2f+1 replicas had not: what an investigation needs.
+#[derive(Clone, Debug)]
+pub struct Divergence {
+    /// Where this replica found out.
+    pub sequence: Sequence,
+    /// What it had there.
+    pub mine: Tree,
+    /// What it has instead: the proof that it is right. Usually of the same batch, but of a later one if nobody else
+    /// had that state any more.
+    pub certificate: Certificate<Checkpoint>,
+    /// The pages that go with the certificate.
+    pub agreed: Tree,
+    /// The last stable checkpoint before, at which this replica was right.
+    pub since: Sequence,
+    /// The root that the batches in between give when they are executed again on the state there; `None` if they are
+    /// not here any more.
+    pub replayed: Option<Digest>,
+}
+
+/// Roots stand for pages.
+impl PartialEq for Divergence {
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |of: &Self| (of.sequence, of.mine.root(), of.certificate.value, of.since, of.replayed);
+        parts(self) == parts(other)
+    }
+}
+
+impl Eq for Divergence {}
 
 /// A replica's view of itself, for `status` and metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -298,6 +298,7 @@ fn described(notice: &Notice) -> String {
         Notice::RolledBack { to } => format!("rolls back to {to}"),
         Notice::Stable { sequence, root, .. } => format!("{sequence} is stable, root {root:?}"),
         Notice::Diverged { sequence, .. } => format!("diverged at {sequence}"),
+        Notice::Repaired(divergence) => format!("is repaired since {}", divergence.sequence),
         Notice::ViewEntered { view } => format!("enters {view}"),
         Notice::ViewChangeStarted { view, reason } => format!("leaves for {view}: {reason}"),
         Notice::Transfer { sequence, received, done } => {

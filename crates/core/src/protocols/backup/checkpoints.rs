@@ -9,7 +9,7 @@ use crate::machine::{Destination, Principal};
 use crate::message::Message;
 use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;
-use crate::replica::{LogRecord, Notice, ReplicaTimer, SnapshotRecord};
+use crate::replica::{Divergence, LogRecord, Notice, ReplicaTimer, SnapshotRecord};
 use crate::service::Service;
 use crate::switching::{Ledger, Surroundings};
 use alloc::boxed::Box;
@@ -99,8 +99,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             }
             return;
         }
-        let Some(mine) = self.version(sequence).map(Tree::root) else { return };
+        let Some(tree) = self.version(sequence) else { return };
+        let mine = tree.root();
         if mine != root {
+            self.wrong.get_or_insert((sequence, tree.clone()));
             s.out.notify(Notice::Diverged { sequence, mine, agreed: root });
             self.ahead = Some(certificate);
             return self.begin_transfer(s);
@@ -122,6 +124,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let Checkpoint { sequence, root, .. } = certificate.value;
         // The version before stays: somebody may be fetching it.
         self.ledger.estate.forget_versions_before(self.stable.value.sequence);
+        if self.ledger.estate.newest().0 == sequence {
+            self.ledger.estate.trust_newest_version();
+        }
         self.stable = certificate.clone();
         for of_replica in self.votes.values_mut() {
             of_replica.retain(|vote| vote.value.sequence > sequence);
@@ -240,10 +245,14 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if sequence <= self.executed_for_good() && !diverged {
             return;
         }
+        let repaired = self.examine(s, &certificate, &tree);
         if self.ledger.estate.install(tree).is_err() {
             // 2f+1 replicas agree on pages that our service cannot read: it is not the same service.
             let mine = self.ledger.estate.newest_version().root();
             return s.out.notify(Notice::Diverged { sequence, mine, agreed: certificate.value.root });
+        }
+        if let Some(divergence) = repaired {
+            s.out.notify(Notice::Repaired(Box::new(divergence)));
         }
         self.stable = certificate.clone();
         self.installed_limited(s, &certificate);
@@ -254,5 +263,19 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.save_snapshot(s, certificate, true);
         self.drain(s, queue);
         s.out.notify(Notice::Transfer { sequence, received, done: true });
+    }
+    /// What there is to say about a state that was wrong, before the right one replaces it. Executes again what led to
+    /// it: if that gives the right state, the wrong one came about behind the service's back.
+    fn examine(
+        &mut self,
+        s: &Surroundings<'_, S>,
+        certificate: &Certificate<Checkpoint>,
+        agreed: &Tree,
+    ) -> Option<Divergence> {
+        let (sequence, mine) = self.wrong.take()?;
+        let since = self.stable.value.sequence;
+        // A service that cannot go back cannot take the right state either: installing that will say so.
+        let replayed = self.ledger.estate.replay_interval(s.cluster, since).ok().flatten();
+        Some(Divergence { sequence, mine, certificate: certificate.clone(), agreed: agreed.clone(), since, replayed })
     }
 }

@@ -41,7 +41,7 @@ mod execution;
 mod limited;
 
 use crate::auth::{Certificate, Signed};
-use crate::checkpoint::{Checkpoint, transfer::Transfer};
+use crate::checkpoint::{Checkpoint, Tree, transfer::Transfer};
 use crate::cluster::{ClientId, InstanceId, ReplicaId, Sequence, View};
 use crate::machine::{Destination, Principal};
 use crate::message::{Message, Request};
@@ -90,6 +90,8 @@ pub struct Backup<O: TotalOrder, S> {
     /// A stable checkpoint that this replica has not reached by executing.
     ahead: Option<Certificate<Checkpoint>>,
     transfer: Option<Transfer>,
+    /// A state of this replica that was not the certified one, until it is repaired.
+    wrong: Option<(Sequence, Tree)>,
     /// Read-only requests waiting for a state that may answer them.
     reads: VecDeque<Request>,
     /// The last position that this replica helped to acknowledge before it restarted: no read is answered before it
@@ -123,6 +125,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             votes: BTreeMap::new(),
             ahead: None,
             transfer: None,
+            wrong: None,
             reads: VecDeque::new(),
             promised: Sequence(0),
             tentative_view: View(0),

@@ -1,0 +1,54 @@
+//! Checkpoints as others may read them: what is certain, with what proves it, and what this replica merely has.
+//!
+//! | in | what is certain | what proves it to a third party |
+//! |---|---|---|
+//! | a Backup, alone or of a composition | the stable checkpoint | its 2f+1 signatures, which every replica has |
+//! | Quorum, ZLight, Chain | the anchor: all n said the same, or f+1 abort reports fix it | f+1 signatures, one from each replica that is asked |
+//! | one unreplicated server | its newest version | its own signature |
+//!
+//! f+1 signatures are enough in every row: one signer is correct, and a correct replica signs a state only when it has
+//! it for good. Anchors are not signed by the protocols, which need no third party, but here, when one is shown.
+
+use super::Replica;
+use crate::auth::Certificate;
+use crate::checkpoint::{Checkpoint, Snapshot};
+use crate::cluster::Sequence;
+use crate::compositions::Running;
+use crate::service::Service;
+use alloc::vec;
+use alloc::vec::Vec;
+
+impl<S: Service> Replica<S> {
+    /// The newest checkpoint that is certain, with the signatures that this replica has for it. `None` before the first
+    /// one, while an instance begins, or if it is the one that is `known`.
+    pub fn certain_checkpoint(&self, known: Option<&Checkpoint>) -> Option<Snapshot> {
+        let ledger = self.composite.ledger();
+        let (value, signatures) = match self.composite.running() {
+            Running::Backup(backup) => (backup.stable().value, Some(&backup.stable().signatures)),
+            Running::Quorum(_) | Running::ZLight(_) | Running::Chain(_) => {
+                let anchor = ledger.log.anchor();
+                let (sequence, root) = (Sequence(anchor.position), anchor.root);
+                (Checkpoint { instance: self.instance(), sequence, root }, None)
+            }
+            Running::Unreplicated(_) => (self.newest_checkpoint().certificate.value, None),
+            Running::Opening(_) | Running::Silent(_) => return None,
+        };
+        let is_first = value.sequence == Sequence(0) || signatures.is_some_and(Vec::is_empty);
+        if is_first || known == Some(&value) {
+            return None;
+        }
+        let tree = ledger.estate.version(value.sequence).filter(|tree| tree.root() == value.root)?.clone();
+        let signatures = signatures.cloned().unwrap_or_else(|| {
+            let signed = self.keyring.sign(value);
+            vec![(signed.signer, signed.signature)]
+        });
+        Some(Snapshot { certificate: Certificate { value, signatures }, tree })
+    }
+
+    /// What this replica has at its newest checkpoint, certain or not, without a signature.
+    pub fn newest_checkpoint(&self) -> Snapshot {
+        let (sequence, tree) = self.composite.ledger().estate.newest();
+        let value = Checkpoint { instance: self.instance(), sequence, root: tree.root() };
+        Snapshot { certificate: Certificate { value, signatures: Vec::new() }, tree: tree.clone() }
+    }
+}
