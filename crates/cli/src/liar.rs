@@ -5,7 +5,7 @@
 //! is told to be honest again.
 
 use bezant_core::auth::Keyring;
-use bezant_core::checkpoint::Checkpoint;
+use bezant_core::checkpoint::{Checkpoint, Snapshot};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::{Effect, Input, Instant, Machine, Outbox, Principal};
 use bezant_core::message::{Incoming, Message, Outcome, Reply};
@@ -78,6 +78,14 @@ impl<S: Service + 'static> Hosted for Liar<S> {
 
     fn report(&self) -> Report {
         self.honest.report()
+    }
+
+    fn certain_checkpoint(&self, known: Option<&Checkpoint>) -> Option<Snapshot> {
+        self.honest.certain_checkpoint(known)
+    }
+
+    fn newest_checkpoint(&self) -> Snapshot {
+        self.honest.newest_checkpoint()
     }
 }
 

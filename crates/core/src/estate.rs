@@ -505,6 +505,49 @@ impl<S: Service> Estate<S> {
     }
 }
 
+/// What a version says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// The last batch executed, as its instance counts.
+    pub executed: Sequence,
+    /// The hash chain over all requests executed.
+    pub history: Digest,
+    /// The agreed time of the last batch.
+    pub time: Instant,
+    /// Requests executed, over all instances.
+    pub position: u64,
+}
+
+impl Summary {
+    /// Of a version of the state.
+    pub fn of(tree: &Tree) -> Option<Self> {
+        let Meta { executed, history, time, position, last: _ } = Meta::from_bytes(tree.get(META)?.clone()).ok()?;
+        Some(Self { executed, history, time, position })
+    }
+}
+
+/// The client table of a version of the state.
+pub fn clients_of(cluster: &Cluster, tree: &Tree) -> Option<ClientTable> {
+    let mut clients = ClientTable::new(cluster.limits.sessions_per_identity_max);
+    let pages = tree.iter().filter(|(number, _)| (CLIENTS..META).contains(number));
+    clients.load(&mut pages.map(|(number, page)| (number - CLIENTS, Some(page.clone())))).ok()?;
+    Some(clients)
+}
+
+/// The pages of the service in a version of the state.
+pub fn service_pages(tree: &Tree) -> impl Iterator<Item = (PageNumber, &Bytes)> {
+    tree.iter().take_while(|(number, _)| *number < CLIENTS)
+}
+
+/// What a page holds, for people: of the service, of the client table, or the rest.
+pub const fn page_holder(number: PageNumber) -> &'static str {
+    match number {
+        ..CLIENTS => "service",
+        CLIENTS..META => "client table",
+        _ => "history",
+    }
+}
+
 /// F27: the agreed time grows with every batch, and never by more than a bound, whatever the primary proposes. The
 /// first batch sets it.
 fn agreed_time(last: Instant, proposed: Instant, step_max: Duration) -> Instant {

@@ -138,6 +138,15 @@ pub fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
+/// Bytes in hexadecimal digits, however many, or nothing.
+pub fn from_hex_any(text: &str) -> Option<Vec<u8>> {
+    let pairs = text.as_bytes().chunks_exact(2);
+    if !pairs.remainder().is_empty() {
+        return None;
+    }
+    pairs.map(|pair| std::str::from_utf8(pair).ok().and_then(from_hex::<1>).map(|[byte]| byte)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,5 +212,7 @@ mod tests {
         assert_eq!(to_hex(&[0, 0x1f, 0xff]), "001fff");
         assert_eq!(from_hex("001FfF"), Some([0, 0x1f, 0xff]));
         assert_eq!(from_hex::<2>("+1+2"), None);
+        assert_eq!(from_hex_any("001fff"), Some(vec![0, 0x1f, 0xff]));
+        assert_eq!([from_hex_any("0"), from_hex_any("0g"), from_hex_any("ää")], [None, None, None]);
     }
 }

@@ -29,12 +29,19 @@ impl Handle {
     /// # Panics
     /// If SQLite cannot be set up: there is no memory, or it is not the build that we expect.
     pub(crate) fn open(disk: &Arc<Disk>, cache_kib: u32) -> Self {
+        Self::try_open(disk, cache_kib).unwrap_or_else(|error| panic!("SQLite cannot be set up: {error}"))
+    }
+
+    /// The same over pages that may not be those of a database.
+    ///
+    /// # Errors
+    /// Those of SQLite.
+    pub(crate) fn try_open(disk: &Arc<Disk>, cache_kib: u32) -> rusqlite::Result<Self> {
         let vfs = Vfs::register(Arc::clone(disk));
         disk.moment.privileged.store(true, Ordering::Relaxed);
-        let connection =
-            set_up(&vfs, disk, cache_kib).unwrap_or_else(|error| panic!("SQLite cannot be set up: {error}"));
+        let connection = set_up(&vfs, disk, cache_kib);
         disk.moment.privileged.store(false, Ordering::Relaxed);
-        Self { connection, _vfs: vfs }
+        connection.map(|connection| Self { connection, _vfs: vfs })
     }
 }
 

@@ -13,7 +13,7 @@ use bezant_core::wire::Wire;
 use bytes::Bytes;
 
 /// The pages of the keys and values follow those of the tables.
-const KV: PageNumber = SQL_PAGES_MAX;
+pub(crate) const KV: PageNumber = SQL_PAGES_MAX;
 
 /// See the [module](self).
 #[derive(Debug, Default)]

@@ -11,11 +11,13 @@
 //! | How is a request executed? | `engine.rs` |
 //! | Who may do what? | `roles.rs` |
 //! | Where does a statement end? | `split.rs` |
+//! | How is a checkpoint read, and how do two differ? | `snapshot.rs`, `difference.rs` |
 //! | What makes it a service? | `service.rs`, and `database.rs`, which puts keys and values beside it |
 
 mod build;
 mod connection;
 mod database;
+mod difference;
 pub mod engine;
 mod error;
 mod moment;
@@ -25,6 +27,7 @@ mod request;
 mod response;
 mod roles;
 mod service;
+mod snapshot;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -33,6 +36,7 @@ mod vfs;
 
 pub use build::build;
 pub use database::Database;
+pub use difference::{Comparison, DIFFERENCES_MAX, Difference, Place, compare, key_count};
 pub use engine::STEPS_MAX;
 pub use error::{ErrorKind, MESSAGE_BYTES_MAX, SqlError};
 pub use pages::PAGE_BYTES;
@@ -40,5 +44,6 @@ pub use profile::SYSTEM_PREFIX;
 pub use request::{Batch, Check, PARAMETERS_MAX, Request, SQL_BYTES_MAX, STATEMENTS_MAX, Statement};
 pub use response::{COLUMNS_MAX, Column, Description, Failure, RESULT_BYTES_MAX, Response, Rows};
 pub use service::Sql;
+pub use snapshot::{Snapshot, SnapshotError};
 pub use split::{Split, split};
 pub use value::{VALUE_BYTES_MAX, Value};

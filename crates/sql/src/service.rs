@@ -6,6 +6,7 @@ use crate::moment::act;
 use crate::request::{Batch, Request};
 use crate::response::{Failure, RESULT_BYTES_MAX, Response};
 use crate::roles::{GENESIS, Role, Roles};
+use crate::snapshot::SnapshotError;
 use crate::vfs::Disk;
 use bezant_core::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
 use bezant_core::wire::Wire;
@@ -65,6 +66,34 @@ impl Sql {
         database.connection.execute_batch(GENESIS).expect("a new database takes its first tables");
         disk.moment.privileged.store(false, Ordering::Relaxed);
         Self { disk, cache_kib, database: Some(database), known: RefCell::default(), roles: Roles::default() }
+    }
+
+    /// Over pages that are there already, of whomever.
+    ///
+    /// # Errors
+    /// Those of SQLite.
+    pub(crate) fn over(disk: Arc<Disk>) -> rusqlite::Result<Self> {
+        let database = Handle::try_open(&disk, CACHE_KIB)?;
+        Ok(Self {
+            disk,
+            cache_kib: CACHE_KIB,
+            database: Some(database),
+            known: RefCell::default(),
+            roles: Roles::default(),
+        })
+    }
+
+    /// Lets somebody look at the database with all rights.
+    pub(crate) fn privileged<T>(
+        &self,
+        look: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, SnapshotError> {
+        let database = self.database.as_ref().expect("the database is open between requests");
+        self.disk.moment.begin(0, bezant_core::digest::Digest::ZERO, u64::MAX);
+        self.disk.moment.privileged.store(true, Ordering::Relaxed);
+        let result = look(&database.connection);
+        self.disk.moment.privileged.store(false, Ordering::Relaxed);
+        Ok(result?)
     }
 
     fn engine<'a>(&'a self, known: &'a mut Known, query: bool) -> Engine<'a> {

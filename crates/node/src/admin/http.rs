@@ -1,25 +1,31 @@
-//! As much of HTTP/1.1 as four pages need: one GET or HEAD on a connection, no body, an answer, the end.
+//! As much of HTTP/1.1 as a few pages need: one GET or HEAD on a connection, no body, an answer, the end.
 
 use super::health::{self, Check};
-use super::{Board, Sample, metrics, status};
+use super::{Board, Sample, metrics, pieces, status};
+use serde_json::Value;
 
 /// Most bytes of a request.
 const REQUEST_BYTES_MAX: usize = 8 * 1024;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+const BYTES: &str = "application/octet-stream";
 const JSON: &str = "application/json";
 
 /// What is answered, before it is bytes.
 struct Answer {
     status: &'static str,
     content_type: &'static str,
-    body: String,
+    body: Vec<u8>,
 }
 
 impl Answer {
     fn text(status: &'static str, body: impl Into<String>) -> Self {
-        Self { status, content_type: TEXT, body: body.into() }
+        Self { status, content_type: TEXT, body: body.into().into_bytes() }
+    }
+
+    fn json(value: &Value) -> Self {
+        Self { status: "200 OK", content_type: JSON, body: format!("{value:#}\n").into_bytes() }
     }
 
     fn encode(&self, has_body: bool) -> Vec<u8> {
@@ -31,7 +37,7 @@ impl Answer {
         );
         let mut bytes = head.into_bytes();
         if has_body {
-            bytes.extend_from_slice(body.as_bytes());
+            bytes.extend_from_slice(body);
         }
         bytes
     }
@@ -64,12 +70,24 @@ fn page(target: &str, board: &Board) -> Answer {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let is_verbose = query.split('&').any(|part| part == "verbose" || part.starts_with("verbose="));
     match path {
-        "/" => Answer::text("200 OK", "/metrics\n/livez\n/readyz?verbose\n/status\n"),
+        "/" => Answer::text("200 OK", "/metrics\n/livez\n/readyz?verbose\n/status\n/checkpoint\n/divergences\n"),
         "/livez" => checks(&board.sample(), health::live_checks, is_verbose),
         "/readyz" => checks(&board.sample(), health::ready_checks, is_verbose),
-        "/metrics" => Answer { status: "200 OK", content_type: PROMETHEUS, body: metrics::render(&board.sample()) },
-        "/status" => {
-            Answer { status: "200 OK", content_type: JSON, body: format!("{:#}\n", status::render(&board.sample())) }
+        "/metrics" => {
+            let body = metrics::render(&board.sample()).into_bytes();
+            Answer { status: "200 OK", content_type: PROMETHEUS, body }
+        }
+        "/status" => Answer::json(&status::render(&board.sample())),
+        "/divergences" => Answer::json(&board.divergences()),
+        "/checkpoint" => match &board.shelf {
+            Some(shelf) => Answer::json(&pieces::checkpoints(shelf)),
+            None => Answer::text("404 Not Found", "no checkpoints are shown here\n"),
+        },
+        _ if let (Some(asked), Some(shelf)) = (path.strip_prefix(pieces::PATH), &board.shelf) => {
+            match pieces::answer(shelf, asked) {
+                Some(body) => Answer { status: "200 OK", content_type: BYTES, body },
+                None => Answer::text("400 Bad Request", "not a list of requests for pieces of a state\n"),
+            }
         }
         _ => Answer::text("404 Not Found", "not found; / lists what there is\n"),
     }

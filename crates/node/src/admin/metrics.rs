@@ -130,6 +130,8 @@ pub const METRICS: &[Metric] = &[
         rejections),
     counter("bezant_replica_suspicions_total", "Evidence or strong hints that a replica is faulty, by reason.",
         suspicions),
+    gauge("bezant_replica_divergences_recorded", "Divergences on record: times when the replica's state was wrong.",
+        |s, out| out.put(s.divergences)),
     counter("bezant_net_received_bytes_total", "Bytes received, by kind of peer.",
         |s, out| out.put_both(s.published.runtime.peer_bytes_in, s.published.runtime.client_bytes_in)),
     counter("bezant_net_sent_bytes_total", "Bytes sent, by kind of peer.",

@@ -6,26 +6,34 @@
 //! | `/livez` | 200 while the replica's loop runs and its disk works; 503: restart the process |
 //! | `/readyz` | 200 while the replica takes full part; 503 with the reasons. `?verbose` names every check |
 //! | `/status` | the replica's report as JSON |
+//! | `/checkpoint` | the checkpoints that it has, with their signatures, as JSON |
+//! | `/state/<requests>` | nodes and pages of one of them, in the encoding of state transfer |
+//! | `/divergences` | when its state was not that of the others, as JSON |
 //!
 //! The event loop publishes its status ten times a second, and the server reads only that: a flood of requests here
 //! costs the replica no more than a lock now and then.
 
+mod ask;
 mod health;
 mod http;
 mod metrics;
+pub(crate) mod pieces;
 mod server;
 mod status;
 #[cfg(test)]
 mod tests;
 
+pub use ask::{ask, get};
 pub use health::{Check, live_checks, ready_checks};
 pub use metrics::{METRICS, Metric, MetricKind};
 pub use server::{AdminServer, serve};
 
-use crate::replica::{Stall, Status};
+use crate::divergence::Archive;
+use crate::replica::{Shelf, Stall, Status};
 use bezant_core::cluster::ReplicaId;
 use bezant_core::digest::Digest;
 use bezant_core::replica::Report;
+use serde_json::Value;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -116,6 +124,10 @@ pub struct Board {
     info: Info,
     started: Instant,
     source: Source,
+    /// The checkpoints to show.
+    shelf: Option<Arc<Shelf>>,
+    /// The divergences to show.
+    archive: Option<Arc<Archive>>,
 }
 
 impl fmt::Debug for Board {
@@ -127,7 +139,18 @@ impl fmt::Debug for Board {
 impl Board {
     /// A board that shows what `source` returns, as of the moment of a request.
     pub fn new(info: Info, source: impl Fn() -> Published + Send + Sync + 'static) -> Self {
-        Self { info, started: Instant::now(), source: Box::new(source) }
+        Self { info, started: Instant::now(), source: Box::new(source), shelf: None, archive: None }
+    }
+
+    /// The same with checkpoints and divergences.
+    #[must_use]
+    pub fn with(self, shelf: Arc<Shelf>, archive: Arc<Archive>) -> Self {
+        Self { shelf: Some(shelf), archive: Some(archive), ..self }
+    }
+
+    /// What was recorded about states that were wrong.
+    fn divergences(&self) -> Value {
+        Value::Array(self.archive.as_ref().map_or_else(Vec::new, |archive| archive.summaries()))
     }
 
     /// A board that shows a replica's status: see [`crate::replica::ReplicaHandle::shared_status`].
@@ -139,7 +162,8 @@ impl Board {
     pub fn sample(&self) -> Sample {
         let published = (self.source)();
         let age = published.updated.map(|updated| updated.elapsed());
-        Sample { info: self.info.clone(), published, age, uptime: self.started.elapsed() }
+        let divergences = self.archive.as_ref().map_or(0, |archive| archive.count());
+        Sample { info: self.info.clone(), published, age, uptime: self.started.elapsed(), divergences }
     }
 }
 
@@ -185,4 +209,6 @@ pub struct Sample {
     pub age: Option<Duration>,
     /// How long the process runs.
     pub uptime: Duration,
+    /// Divergences on record.
+    pub divergences: usize,
 }

@@ -27,6 +27,7 @@ pub(super) fn render(sample: &Sample) -> Value {
         "ready": why.is_empty(),
         "not_ready": why,
         "connected": published.connected.iter().map(|replica| replica.0).collect::<Vec<_>>(),
+        "divergences": sample.divergences,
         "log_failure": published.log.as_ref().map(ToString::to_string),
         "report": report(&published.report),
         "runtime": runtime(sample),

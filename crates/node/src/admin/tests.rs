@@ -153,7 +153,7 @@ fn status_is_json() {
     let show = board();
     show.publish(published());
     let (code, text) = fetch(&start(&show), "/status");
-    let status: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let status: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(code, 200);
     assert_eq!(status["replica"], 2);
     assert_eq!(status["ready"], true);

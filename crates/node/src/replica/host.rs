@@ -1,7 +1,7 @@
 //! The loop that carries out what a replica's machine decides.
 
 use super::routes::Routes;
-use super::{CpuTime, Durability, Hosted, PeerStatus, RUN, ReplicaError, ReplicaOptions, STOP, Stall, Status};
+use super::{CpuTime, Durability, Hosted, PeerStatus, RUN, ReplicaError, ReplicaOptions, STOP, Shelf, Stall, Status};
 use crate::net::clock::{Clock, until};
 use crate::net::{CloseReason, Event, Hub, HubOptions, LinkId, Port};
 use bezant_core::auth::Tag;
@@ -34,10 +34,16 @@ pub(super) struct Parts {
     on_notice: Box<dyn FnMut(&Notice) + Send>,
     order: Arc<AtomicU8>,
     status: Arc<Mutex<Status>>,
+    shelf: Arc<Shelf>,
 }
 
 impl Parts {
-    pub(super) fn new(options: ReplicaOptions, order: Arc<AtomicU8>, status: Arc<Mutex<Status>>) -> io::Result<Self> {
+    pub(super) fn new(
+        options: ReplicaOptions,
+        order: Arc<AtomicU8>,
+        status: Arc<Mutex<Status>>,
+        shelf: Arc<Shelf>,
+    ) -> io::Result<Self> {
         let Principal::Replica(me) = options.keyring.me() else {
             return Err(io::Error::other("the keys are not those of a replica"));
         };
@@ -50,7 +56,7 @@ impl Parts {
         // If waking fails the loop finds out at its next pass; there is nobody to tell.
         log.set_wake(Arc::new(move || drop(waker.wake())));
         let routes = Routes::new(me, &options.replicas);
-        Ok(Self { hub, routes, me, log, on_notice: options.on_notice, order, status })
+        Ok(Self { hub, routes, me, log, on_notice: options.on_notice, order, status, shelf })
     }
 
     pub(super) fn waker(&self) -> Arc<Waker> {
@@ -304,6 +310,11 @@ impl<R: Hosted> Host<R> {
     fn publish(&mut self) {
         self.publish_at = self.now + PUBLISH_INTERVAL;
         self.published += 1;
+        let shelf = &self.parts.shelf;
+        if let Some(snapshot) = self.machine.certain_checkpoint(shelf.newest_certain().as_ref()) {
+            shelf.put_certain(snapshot);
+        }
+        shelf.put_own(self.machine.newest_checkpoint());
         let peer = |(replica, connected, last_end)| PeerStatus { replica, connected, last_end };
         let status = Status {
             report: self.machine.report(),

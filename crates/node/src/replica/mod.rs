@@ -8,13 +8,16 @@
 pub mod durability;
 mod host;
 mod routes;
+mod shelf;
 mod status;
 
 pub use durability::{Durability, MemoryLog, Stall};
+pub use shelf::{Shelf, Shown};
 pub use status::{CpuTime, PeerStatus, Status};
 
 use crate::net::{Channel, ServiceBuild};
 use bezant_core::auth::Keyring;
+use bezant_core::checkpoint::{Checkpoint, Snapshot};
 use bezant_core::machine::{Machine, Principal};
 use bezant_core::message::{Incoming, Message};
 use bezant_core::rejection::Rejection;
@@ -41,6 +44,10 @@ pub trait Hosted: Machine<Incoming = Incoming, Outgoing = Message, Notice = Noti
     fn keyring(&self) -> &Keyring;
     /// The machine's view of itself.
     fn report(&self) -> Report;
+    /// The newest checkpoint that is certain, unless it is the one that is known.
+    fn certain_checkpoint(&self, known: Option<&Checkpoint>) -> Option<Snapshot>;
+    /// What the machine has at its newest checkpoint.
+    fn newest_checkpoint(&self) -> Snapshot;
 }
 
 impl<S: Service + 'static> Hosted for Replica<S> {
@@ -58,6 +65,14 @@ impl<S: Service + 'static> Hosted for Replica<S> {
 
     fn report(&self) -> Report {
         self.report()
+    }
+
+    fn certain_checkpoint(&self, known: Option<&Checkpoint>) -> Option<Snapshot> {
+        self.certain_checkpoint(known)
+    }
+
+    fn newest_checkpoint(&self) -> Snapshot {
+        self.newest_checkpoint()
     }
 }
 
@@ -129,6 +144,7 @@ const KILL: u8 = 2;
 #[derive(Debug)]
 pub struct ReplicaHandle {
     status: Arc<Mutex<Status>>,
+    shelf: Arc<Shelf>,
     order: Arc<AtomicU8>,
     waker: Arc<Waker>,
     thread: JoinHandle<Result<(), ReplicaError>>,
@@ -143,6 +159,11 @@ impl ReplicaHandle {
     /// Where the status is published.
     pub fn shared_status(&self) -> Arc<Mutex<Status>> {
         Arc::clone(&self.status)
+    }
+
+    /// Where its checkpoints are shown.
+    pub fn shelf(&self) -> Arc<Shelf> {
+        Arc::clone(&self.shelf)
     }
 
     /// Whether the replica has ended by itself.
@@ -192,11 +213,12 @@ pub fn run<R: Hosted>(
 ) -> io::Result<ReplicaHandle> {
     let order = Arc::new(AtomicU8::new(RUN));
     let status = Arc::new(Mutex::new(Status::default()));
-    let parts = host::Parts::new(options, Arc::clone(&order), Arc::clone(&status))?;
+    let shelf = Arc::new(Shelf::default());
+    let parts = host::Parts::new(options, Arc::clone(&order), Arc::clone(&status), Arc::clone(&shelf))?;
     let waker = parts.waker();
     let thread = std::thread::Builder::new().name("replica".into()).spawn(move || {
         let machine = make().map_err(ReplicaError::Start)?;
         Host::new(machine, parts).run()
     })?;
-    Ok(ReplicaHandle { status, order, waker, thread })
+    Ok(ReplicaHandle { status, shelf, order, waker, thread })
 }

@@ -259,10 +259,13 @@ impl Input {
     }
 }
 
-fn open(path: &Path, identity: &Identity) -> Result<(Input, Descriptor, Certificate<Checkpoint>, u32), SnapshotError> {
+fn open(
+    path: &Path,
+    is_expected: impl FnOnce(&Identity) -> bool,
+) -> Result<(Input, Descriptor, Certificate<Checkpoint>, u32), SnapshotError> {
     let mut input = Input { file: BufReader::with_capacity(CHUNK_BYTES, File::open(path)?), offset: 0 };
     let (descriptor, certificate, crc) = input.head()?;
-    if descriptor.identity != *identity {
+    if !is_expected(&descriptor.identity) {
         return Err(SnapshotError::Foreign(descriptor.identity));
     }
     Ok((input, descriptor, certificate, crc))
@@ -273,7 +276,7 @@ fn open(path: &Path, identity: &Identity) -> Result<(Input, Descriptor, Certific
 /// # Errors
 /// [`SnapshotError`]: why it cannot be used.
 pub fn verify(path: &Path, identity: &Identity) -> Result<(), SnapshotError> {
-    let (mut input, _, _, crc) = open(path, identity)?;
+    let (mut input, _, _, crc) = open(path, |found| found == identity)?;
     input.pages(crc, |_, _| {})
 }
 
@@ -282,7 +285,19 @@ pub fn verify(path: &Path, identity: &Identity) -> Result<(), SnapshotError> {
 /// # Errors
 /// [`SnapshotError`]: why it cannot be used.
 pub fn read(path: &Path, identity: &Identity) -> Result<(Descriptor, Snapshot), SnapshotError> {
-    let (mut input, descriptor, certificate, crc) = open(path, identity)?;
+    read_if(path, |found| found == identity)
+}
+
+/// The same for a snapshot of whichever replica of a cluster.
+///
+/// # Errors
+/// [`SnapshotError`]: why it cannot be used.
+pub fn read_of_cluster(path: &Path, cluster: Digest) -> Result<(Descriptor, Snapshot), SnapshotError> {
+    read_if(path, |found| found.cluster == cluster)
+}
+
+fn read_if(path: &Path, is_expected: impl FnOnce(&Identity) -> bool) -> Result<(Descriptor, Snapshot), SnapshotError> {
+    let (mut input, descriptor, certificate, crc) = open(path, is_expected)?;
     let mut tree = Tree::new();
     input.pages(crc, |number, content| tree.load_pages([(number, content)]))?;
     tree.seal();

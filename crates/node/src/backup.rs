@@ -1,0 +1,104 @@
+//! Backups: a certified checkpoint as one file that anybody can check who knows the cluster's keys.
+//!
+//! The file is a snapshot as replicas write them (`docs/durability.md` has the bytes): the certificate, the pages, a
+//! checksum over everything. So whatever was said about snapshots holds here, and a replica's own snapshot can be
+//! checked like a backup.
+
+use crate::config::ClusterConfig;
+use crate::fetch::is_certain;
+use crate::log::Identity;
+use crate::log::disk::{Disk, RealDisk};
+use crate::snapshot::{self, Descriptor, SnapshotError};
+use bezant_core::checkpoint::Snapshot;
+use bezant_core::cluster::ReplicaId;
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a file cannot be used, or written.
+#[derive(Debug)]
+pub enum BackupError {
+    /// There is a file of this name.
+    Exists(PathBuf),
+    /// The file system says no. Nothing is left behind.
+    Io(PathBuf, io::Error),
+    /// It is not what was written.
+    Unusable(PathBuf, SnapshotError),
+    /// It is of another cluster, or of this one with other parameters.
+    Foreign(PathBuf),
+    /// It is whole, but too few replicas of this cluster signed it.
+    NotCertain(PathBuf),
+}
+
+impl fmt::Display for BackupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exists(path) => write!(f, "{} exists: choose another name", path.display()),
+            Self::Io(path, error) => write!(f, "{} cannot be written, nothing is left of it: {error}", path.display()),
+            Self::Unusable(path, error) => write!(f, "{} {error}", path.display()),
+            Self::Foreign(path) => {
+                let path = path.display();
+                write!(f, "{path} is of another cluster, or was made when this one had other parameters")
+            }
+            Self::NotCertain(path) => {
+                write!(f, "{} is not signed by enough replicas of this cluster: do not trust it", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for BackupError {}
+
+/// Writes a file under a name that nothing has, with the help of one that is renamed at the end: whatever happens, there
+/// is a whole file or none. It is for its owner only, and durable when this returns.
+///
+/// # Errors
+/// [`BackupError::Exists`] or [`BackupError::Io`].
+pub fn write_whole(
+    path: &Path,
+    write: impl FnOnce(&mut dyn crate::log::disk::DiskFile) -> io::Result<()>,
+) -> Result<(), BackupError> {
+    if path.symlink_metadata().is_ok() {
+        return Err(BackupError::Exists(path.to_owned()));
+    }
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(OsString::from(format!(".{}.new", std::process::id())));
+    let temporary = PathBuf::from(temporary);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let written = || {
+        let mut file = RealDisk.create(&temporary)?;
+        write(&mut *file)?;
+        file.sync()?;
+        RealDisk.rename(&temporary, path)?;
+        RealDisk.sync_directory(folder)
+    };
+    written().map_err(|error| {
+        // It may not even have been created.
+        let _ = RealDisk.remove(&temporary);
+        BackupError::Io(path.to_owned(), error)
+    })
+}
+
+/// Writes a checkpoint that was fetched from `replica`.
+///
+/// # Errors
+/// [`BackupError::Exists`] or [`BackupError::Io`].
+pub fn write(path: &Path, config: &ClusterConfig, replica: ReplicaId, snapshot: &Snapshot) -> Result<(), BackupError> {
+    let identity = Identity { cluster: config.to_cluster().digest(), replica };
+    let descriptor = Descriptor { identity, segment: 0 };
+    write_whole(path, |file| snapshot::write(file, &descriptor, snapshot, &|| false))
+}
+
+/// Reads a backup, or a replica's snapshot, and checks everything: checksums, root, signatures.
+///
+/// # Errors
+/// [`BackupError`]: what is wrong with it.
+pub fn read(path: &Path, config: &ClusterConfig) -> Result<Snapshot, BackupError> {
+    let read = snapshot::read_of_cluster(path, config.to_cluster().digest());
+    let (_, snapshot) = read.map_err(|error| match error {
+        SnapshotError::Foreign(_) => BackupError::Foreign(path.to_owned()),
+        other => BackupError::Unusable(path.to_owned(), other),
+    })?;
+    if is_certain(config, &snapshot.certificate) { Ok(snapshot) } else { Err(BackupError::NotCertain(path.to_owned())) }
+}

@@ -1,0 +1,128 @@
+//! What is kept when a replica finds that its state was not the one that 2f+1 others signed: one file for each time,
+//! in the folder `divergence` of the replica's directory, so that the evidence survives the repair and restarts.
+//!
+//! | bound | |
+//! |---|---|
+//! | files | the newest [`RECORDS_MAX`]; older ones are deleted |
+//! | bytes of a file | [`RECORD_BYTES_MAX`]; a record that is larger loses its pages |
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Records that are kept.
+pub const RECORDS_MAX: usize = 32;
+/// Bytes of one record.
+pub const RECORD_BYTES_MAX: usize = 4 << 20;
+/// The part of a record that is not shown, only kept.
+const PAGES: &str = "pages";
+
+/// The folder, and what is in it but for the pages.
+#[derive(Debug)]
+pub struct Archive {
+    folder: PathBuf,
+    summaries: Mutex<BTreeMap<u64, Value>>,
+}
+
+impl Archive {
+    /// The archive of a replica's directory. What cannot be read is passed over: it is evidence for people, nothing
+    /// depends on it.
+    pub fn open(directory: &Path) -> Self {
+        let folder = directory.join("divergence");
+        let mut summaries = BTreeMap::new();
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        for path in entries.map(|entry| entry.path()) {
+            let number = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".json")?.parse().ok());
+            let is_small = fs::metadata(&path).is_ok_and(|metadata| metadata.len() <= RECORD_BYTES_MAX as u64);
+            let content = is_small.then(|| fs::read(&path).ok()).flatten();
+            let record = content.and_then(|content| serde_json::from_slice::<Value>(&content).ok());
+            if let (Some(number), Some(record)) = (number, record) {
+                summaries.insert(number, without_pages(record));
+            }
+        }
+        Self { folder, summaries: Mutex::new(summaries) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Value>> {
+        self.summaries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Every record without its pages, oldest first.
+    pub fn summaries(&self) -> Vec<Value> {
+        self.lock().values().cloned().collect()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Keeps a record, which is durable when this returns. It is shown even if it cannot be written.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn add(&self, record: Value) -> io::Result<()> {
+        let mut text = format!("{record:#}\n");
+        let summary = without_pages(record);
+        if text.len() > RECORD_BYTES_MAX {
+            text = format!("{summary:#}\n");
+        }
+        let mut summaries = self.lock();
+        let number = summaries.last_key_value().map_or(1, |(last, _)| last + 1);
+        summaries.insert(number, summary);
+        let written = self.write(number, &text);
+        while summaries.len() > RECORDS_MAX
+            && let Some((oldest, _)) = summaries.pop_first()
+        {
+            // If it cannot be deleted now, nothing depends on it.
+            let _ = fs::remove_file(self.folder.join(format!("{oldest}.json")));
+        }
+        written
+    }
+
+    fn write(&self, number: u64, text: &str) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        let path = self.folder.join(format!("{number}.json"));
+        let temporary = path.with_extension("new");
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&temporary, &path)?;
+        File::open(&self.folder)?.sync_all()
+    }
+}
+
+fn without_pages(mut record: Value) -> Value {
+    if let Some(fields) = record.as_object_mut() {
+        fields.remove(PAGES);
+    }
+    record
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn records_survive_and_are_bounded() {
+        let directory = std::env::temp_dir().join(format!("bezant-divergence-{}", std::process::id()));
+        let archive = Archive::open(&directory);
+        assert_eq!(archive.count(), 0);
+        for sequence in 0..RECORDS_MAX + 3 {
+            archive.add(json!({ "sequence": sequence, "pages": ["00"] })).unwrap();
+        }
+        archive.add(json!({ "sequence": "large", "pages": ["0".repeat(RECORD_BYTES_MAX)] })).unwrap();
+        fs::write(directory.join("divergence/99.json"), "{ torn").unwrap();
+        let again = Archive::open(&directory);
+        assert_eq!(again.summaries(), archive.summaries());
+        assert_eq!(again.count(), RECORDS_MAX);
+        assert_eq!(again.summaries()[0], json!({ "sequence": 4 }));
+        assert_eq!(again.summaries()[RECORDS_MAX - 1], json!({ "sequence": "large" }));
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}
