@@ -1,6 +1,7 @@
 //! The `bezant` command: replicas, clients and tools in one binary. `docs/cli.md` is its manual.
 
 mod admin;
+mod checkpoint;
 mod commands;
 mod database;
 mod failure;
@@ -17,6 +18,9 @@ mod words;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{attack, bench, client_key, config, demo, gateway, kv, replica, sim, sql, status, testnet, version};
+use commands::{
+    attack, backup, bench, client_key, config, demo, export, gateway, kv, replica, sim, status, testnet, version,
+};
 use failure::Result;
 use std::process::ExitCode;
 
@@ -39,6 +43,8 @@ enum Command {
     Kv(kv::Arguments),
     Status(status::Arguments),
     Gateway(gateway::Arguments),
+    Backup(backup::Arguments),
+    Export(export::Arguments),
     Sim(sim::Arguments),
     Bench(bench::Arguments),
     Attack(attack::Arguments),
@@ -63,6 +69,8 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Kv(arguments) => kv::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Gateway(arguments) => gateway::run(arguments),
+        Command::Backup(arguments) => backup::run(arguments),
+        Command::Export(arguments) => export::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Attack(arguments) => attack::run(arguments),
         Command::Sim(arguments) => return Ok(sim::run(arguments)),

@@ -43,6 +43,10 @@ impl NoticeLog {
                 let sequence = sequence.0;
                 tracing::error!(event = "state-diverged", sequence, %mine, %agreed, "own state was wrong, is repaired");
             }
+            Notice::Repaired(divergence) => {
+                let sequence = divergence.certificate.value.sequence.0;
+                tracing::info!(event = "state-repaired", sequence, "own state is right again");
+            }
             Notice::ViewEntered { view } => tracing::info!(event = "view-entered", view = view.0, "new view"),
             Notice::ViewChangeStarted { view, reason } => {
                 tracing::info!(event = "view-change-started", view = view.0, reason, "asking for a new view");

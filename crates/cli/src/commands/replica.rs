@@ -14,6 +14,7 @@ use bezant_core::service::Service;
 use bezant_core::services::{Counter, Null, kv::Kv};
 use bezant_node::admin::{self, AdminServer, Board, Info};
 use bezant_node::config::{ClusterConfig, Durability, NodeConfig, ServiceKind};
+use bezant_node::divergence::Archive;
 use bezant_node::keys;
 use bezant_node::log::{self, OpenError};
 use bezant_node::net::{CloseReason, ServiceBuild};
@@ -184,7 +185,9 @@ impl Start<'_> {
             None => replica::run(options, recover),
         };
         let handle = started.map_err(|error| Failure::failed(format!("cannot start: {error}.")))?;
-        let board = Arc::new(Board::of_status(self.info(), handle.shared_status()));
+        let archive = Arc::new(Archive::open(&self.node.directory));
+        let board = Board::of_status(self.info(), handle.shared_status()).with(handle.shelf(), archive);
+        let board = Arc::new(board);
         let admin = admin::serve(status, board);
         Ok((handle, admin.map_err(|error| Failure::failed(format!("cannot serve the admin port: {error}.")))?))
     }

@@ -220,7 +220,7 @@ impl<S: Service> Composite<S> {
     }
 
     /// Takes the ledger from the instance that runs, which is over.
-    pub(super) fn halt_running(&mut self) -> Ledger<S> {
+    pub(crate) fn halt_running(&mut self) -> Ledger<S> {
         let old = self.running.take().expect("an instance runs between steps");
         each!(old, instance => instance.halt(), opening => opening.1, ledger => *ledger)
     }

@@ -9,11 +9,12 @@
 //! f+1 signatures are enough in every row: one signer is correct, and a correct replica signs a state only when it has
 //! it for good. Anchors are not signed by the protocols, which need no third party, but here, when one is shown.
 
-use super::Replica;
+use super::{RecoverError, Replica};
 use crate::auth::Certificate;
-use crate::checkpoint::{Checkpoint, Snapshot};
+use crate::checkpoint::{Checkpoint, Snapshot, Tree};
 use crate::cluster::Sequence;
 use crate::compositions::Running;
+use crate::machine::{Input, Instant, Machine, Outbox};
 use crate::service::Service;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -43,6 +44,24 @@ impl<S: Service> Replica<S> {
             vec![(signed.signer, signed.signature)]
         });
         Some(Snapshot { certificate: Certificate { value, signatures }, tree })
+    }
+
+    /// The state as far as this replica can come by itself, and no further: executes what its log has, undoes what is
+    /// not final, and ends. For those who look into the folder of a stopped replica.
+    ///
+    /// # Errors
+    /// [`RecoverError::BadState`] if the service does not accept its own pages.
+    pub fn into_state(mut self) -> Result<Tree, RecoverError> {
+        // What it would say is not said.
+        self.step(Instant(0), Input::Start, &mut Outbox::new());
+        let lags = matches!(self.composite.running(), Running::Quorum(_) | Running::ZLight(_) | Running::Chain(_));
+        let mut ledger = self.composite.halt_running();
+        if lags {
+            ledger.catch_up(&self.cluster, |_, _, _| ());
+        }
+        ledger.estate.undo(&self.cluster).map_err(|_| RecoverError::BadState)?;
+        ledger.estate.checkpoint();
+        Ok(ledger.estate.newest_version().clone())
     }
 
     /// What this replica has at its newest checkpoint, certain or not, without a signature.

@@ -66,6 +66,14 @@ pub trait DiskFile: fmt::Debug + Send {
     /// # Errors
     /// Those of the file system.
     fn sync(&mut self) -> io::Result<()>;
+
+    /// Writes all of `bytes` at `offset`.
+    ///
+    /// # Errors
+    /// Those of the file system; how far it came is not known then.
+    fn write_all_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        write_all(self, bytes, offset).map_err(|(_, error)| error)
+    }
 }
 
 /// The file system.
@@ -125,7 +133,11 @@ impl DiskFile for RealFile {
 }
 
 /// Writes all of `bytes` at `offset`. Says how far it came if it fails, so that the rest can be tried later.
-pub(crate) fn write_all(file: &mut dyn DiskFile, bytes: &[u8], offset: u64) -> Result<(), (usize, io::Error)> {
+pub(crate) fn write_all<F: DiskFile + ?Sized>(
+    file: &mut F,
+    bytes: &[u8],
+    offset: u64,
+) -> Result<(), (usize, io::Error)> {
     let mut written = 0;
     while written < bytes.len() {
         match file.write_at(&bytes[written..], offset + written as u64) {

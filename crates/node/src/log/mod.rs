@@ -29,7 +29,7 @@ mod tests;
 mod writer;
 
 pub use format::Identity;
-pub use recovery::{initialise, open, replace_lost};
+pub use recovery::{initialise, inspect, open, replace_lost};
 
 use crate::replica::{Durability, Stall};
 use bezant_core::checkpoint::Snapshot;
@@ -171,6 +171,15 @@ impl fmt::Display for OpenError {
 }
 
 impl std::error::Error for OpenError {}
+
+/// What [`inspect`] found.
+#[derive(Debug)]
+pub struct Inspected {
+    /// The newest usable snapshot; `None`: the state before the first batch.
+    pub snapshot: Option<Snapshot>,
+    /// Every record since, oldest first.
+    pub records: Vec<LogRecord>,
+}
 
 /// What [`open`] found.
 #[derive(Debug)]

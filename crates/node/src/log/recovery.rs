@@ -5,7 +5,7 @@ use super::files::{self, Listing};
 use super::format::{Header, Identity};
 use super::segment::Segment;
 use super::writer::{Active, Place, random_salt};
-use super::{Log, OpenError, Options, Recovered};
+use super::{Inspected, Log, OpenError, Options, Recovered};
 use crate::snapshot::{self, SnapshotError};
 use bezant_core::checkpoint::Snapshot;
 use bezant_core::replica::LogRecord;
@@ -121,6 +121,19 @@ pub fn open(directory: &Path, identity: &Identity, options: &Options) -> Result<
     reserve(&*options.disk, directory, options, &mut notes);
     let log = Log::start(place, active, lock, !lost_log).map_err(|error| OpenError::io(directory, error))?;
     Ok(Recovered { snapshot, records, lost_log, log, notes })
+}
+
+/// Reads the log of a replica that is stopped, and changes nothing.
+///
+/// # Errors
+/// [`OpenError`]: each says what to do.
+pub fn inspect(directory: &Path, identity: &Identity) -> Result<Inspected, OpenError> {
+    if !directory.is_dir() {
+        return Err(OpenError::LogLost { directory: directory.to_owned() });
+    }
+    let _lock = lock(directory)?;
+    let Contents { snapshot, segments, .. } = read(directory, &Listing::of(directory)?, identity, &mut Vec::new())?;
+    Ok(Inspected { snapshot, records: segments.into_iter().flat_map(|segment| segment.records).collect() })
 }
 
 /// What a log says.

@@ -1,0 +1,180 @@
+//! `bezant backup`: a certified checkpoint as a file, checked without the cluster, and made a new cluster of.
+
+use crate::checkpoint::Reading;
+use crate::failure::{Failure, Result};
+use crate::output;
+use bezant_core::checkpoint::Snapshot;
+use bezant_core::cluster::ReplicaId;
+use bezant_core::estate::Summary;
+use bezant_node::backup::{self, BackupError};
+use bezant_node::config::ClusterConfig;
+use bezant_node::keys::to_hex;
+use bezant_sql::SnapshotError;
+use clap::Subcommand;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// Back a cluster up, check a backup, make a new cluster of one
+///
+/// A backup is a checkpoint that at least f+1 replicas signed, one of which is correct: it can be read from any replica
+/// and checked by anybody who has the cluster's file. docs/backup.md says what is in it.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Write a backup with everything in it that was acknowledged before
+    #[command(after_help = "Example:\n  bezant backup create --cluster net/cluster.toml --to monday.backup")]
+    Create {
+        #[command(flatten)]
+        reading: Reading,
+        /// The new file
+        #[arg(long, value_name = "FILE")]
+        to: PathBuf,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check a backup, or a replica's snapshot, and say what is in it. Needs no replica
+    #[command(after_help = "Example:\n  bezant backup verify monday.backup --cluster net/cluster.toml")]
+    Verify {
+        /// The backup
+        file: PathBuf,
+        /// The file of the cluster that it is of
+        #[arg(long, value_name = "FILE")]
+        cluster: PathBuf,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result {
+    match &arguments.command {
+        Command::Create { reading, to, json } => create(reading, to, *json),
+        Command::Verify { file, cluster, json } => {
+            let config = ClusterConfig::load(cluster).map_err(Failure::usage)?;
+            let snapshot = read(file, &config)?;
+            describe(file, &config, &snapshot, *json)
+        }
+    }
+}
+
+fn create(reading: &Reading, to: &Path, json: bool) -> Result {
+    if to.symlink_metadata().is_ok() {
+        return Err(refusal(&BackupError::Exists(to.to_owned())));
+    }
+    let read = reading.read()?;
+    let from = ReplicaId(reading.replica.unwrap_or(0));
+    backup::write(to, &read.config, from, &read.snapshot).map_err(|error| refusal(&error))?;
+    // What is on the disk now is what counts.
+    let written = self::read(to, &read.config)?;
+    describe(to, &read.config, &written, json)
+}
+
+/// Reads a backup and checks all of it.
+pub(crate) fn read(file: &Path, config: &ClusterConfig) -> Result<Snapshot> {
+    backup::read(file, config).map_err(|error| refusal(&error))
+}
+
+pub(crate) fn refusal(error: &BackupError) -> Failure {
+    match error {
+        BackupError::Exists(_) | BackupError::Foreign(_) => Failure::usage(format!("{error}.")),
+        _ => Failure::failed(format!("{error}.")),
+    }
+}
+
+/// Says what is in a backup.
+fn describe(file: &Path, config: &ClusterConfig, snapshot: &Snapshot, as_json: bool) -> Result {
+    let fields = fields(file, config, snapshot)?;
+    if as_json {
+        return output::line(fields);
+    }
+    let text = |name: &str| fields[name].as_str().unwrap_or_default().to_owned();
+    let mut rows = vec![
+        vec!["cluster".to_owned(), format!("{}, f = {}", config.name, config.f)],
+        vec!["state".to_owned(), format!("after {} requests, root {}", fields["requests"], text("root"))],
+        vec!["checkpoint".to_owned(), format!("{} of instance {}", fields["sequence"], fields["instance"])],
+        vec!["agreed time".to_owned(), text("agreed_time")],
+        vec!["signed by".to_owned(), format!("replicas {}", signers(snapshot))],
+        vec!["content".to_owned(), format!("{} pages, {} bytes", fields["pages"], fields["bytes"])],
+    ];
+    for table in fields["tables"].as_array().into_iter().flatten() {
+        let name = table["name"].as_str().unwrap_or_default();
+        rows.push(vec![format!("table {name}"), format!("{} rows", table["rows"])]);
+    }
+    rows.push(vec!["keys".to_owned(), fields["keys"].to_string()]);
+    output::line(format!("{} is whole and signed.\n{}", file.display(), output::table(&rows).trim_end()))
+}
+
+fn signers(snapshot: &Snapshot) -> String {
+    let signers: Vec<_> = snapshot.certificate.signatures.iter().map(|(signer, _)| signer.0.to_string()).collect();
+    signers.join(", ")
+}
+
+fn fields(file: &Path, config: &ClusterConfig, snapshot: &Snapshot) -> Result<Value> {
+    let Snapshot { certificate, tree } = snapshot;
+    let unreadable = || Failure::failed(format!("{}: this version cannot read the state.", file.display()));
+    let summary = Summary::of(tree).ok_or_else(unreadable)?;
+    let tables = match bezant_sql::Snapshot::open(tree) {
+        Ok(opened) => opened.tables().map_err(|error| Failure::failed(format!("{error}.")))?,
+        Err(SnapshotError::NoTables) => Vec::new(),
+        Err(error) => return Err(Failure::failed(format!("{error}."))),
+    };
+    let tables: Vec<_> = tables.into_iter().map(|(name, rows)| json!({ "name": name, "rows": rows })).collect();
+    Ok(json!({
+        "file": file.display().to_string(),
+        "cluster": config.name,
+        "cluster_digest": to_hex(&config.to_cluster().digest().0),
+        "instance": certificate.value.instance.0,
+        "sequence": certificate.value.sequence.0,
+        "requests": summary.position,
+        "agreed_time": utc(summary.time.0),
+        "agreed_time_us": summary.time.0,
+        "root": to_hex(&certificate.value.root.0),
+        "signers": certificate.signatures.iter().map(|(signer, _)| signer.0).collect::<Vec<_>>(),
+        "pages": tree.page_count(),
+        "bytes": tree.bytes(),
+        "tables": tables,
+        "keys": bezant_sql::key_count(tree),
+    }))
+}
+
+/// Microseconds since the Unix epoch as date and time.
+pub(crate) fn utc(microseconds: u64) -> String {
+    let seconds = microseconds / 1_000_000;
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Years that begin in March, so that the odd day is their last; eras of 400 years are equally long.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let (year, hour, minute, second) = (era * 400 + year + carry, rest / 3_600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_709_251_199, "2024-02-29T23:59:59Z"),
+            (1_795_000_000, "2026-11-18T11:06:40Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(utc(seconds * 1_000_000), text);
+        }
+    }
+}
