@@ -143,6 +143,15 @@ impl Fresh {
         })
     }
 
+    /// The checkpoint without its pages: one that was taken after the moment, if replicas told the truth about what
+    /// they had before.
+    pub(crate) fn wait(&self, config: &ClusterConfig, sources: &[Source]) -> Result<Checkpoint> {
+        self.until(config, sources, &mut Bar::new(), |_| {
+            let (accounts, _) = fetch::accounts(sources);
+            Ok(fetch::newest_certain(config, &accounts).ok().map(|certificate| certificate.value))
+        })
+    }
+
     /// Calls `look` whenever there may be a new enough checkpoint, until it has what it wants.
     fn until<T>(
         &self,

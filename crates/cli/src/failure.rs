@@ -12,6 +12,8 @@ pub(crate) enum Code {
     Usage = 2,
     /// A write may or may not have taken effect.
     Unknown = 3,
+    /// Replicas' states differ, or did.
+    Differs = 4,
 }
 
 impl From<Code> for ExitCode {
@@ -49,6 +51,11 @@ impl Failure {
     /// The answer is no: what is to be said was printed already.
     pub(crate) const fn silent() -> Self {
         Self { code: Code::Failed, text: String::new() }
+    }
+
+    /// The answer was printed, and is not the good one.
+    pub(crate) const fn answered(code: Code) -> Self {
+        Self { code, text: String::new() }
     }
 
     /// The same with nothing left to print.

@@ -4,8 +4,10 @@ mod admin;
 mod checkpoint;
 mod commands;
 mod database;
+mod evidence;
 mod failure;
 mod files;
+mod intruder;
 mod liar;
 mod logging;
 mod notices;
@@ -20,6 +22,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use commands::{attack, bench, client_key, config, demo, gateway, kv, replica, sim, sql, status, testnet, version};
 use commands::{
     attack, backup, bench, client_key, config, demo, export, gateway, kv, replica, sim, status, testnet, version,
+    attack, backup, bench, config, demo, diff, export, gateway, key, kv, replica, sim, status, testnet, version,
 };
 use failure::Result;
 use std::process::ExitCode;
@@ -28,7 +31,8 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "bezant", version, max_term_width = 100)]
 #[command(after_help = "Start here:\n  bezant demo\n\nExit codes: 0 done · 1 failed, or the answer is no · \
-                        2 wrong arguments or files · 3 outcome unknown")]
+                        2 wrong arguments or files · 3 outcome unknown · \
+                        4 states differ")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -45,6 +49,7 @@ enum Command {
     Gateway(gateway::Arguments),
     Backup(backup::Arguments),
     Export(export::Arguments),
+    Diff(diff::Arguments),
     Sim(sim::Arguments),
     Bench(bench::Arguments),
     Attack(attack::Arguments),
@@ -71,6 +76,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Gateway(arguments) => gateway::run(arguments),
         Command::Backup(arguments) => backup::run(arguments),
         Command::Export(arguments) => export::run(arguments),
+        Command::Diff(arguments) => diff::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Attack(arguments) => attack::run(arguments),
         Command::Sim(arguments) => return Ok(sim::run(arguments)),

@@ -1,6 +1,7 @@
 //! What a replica tells, as log lines. Nothing is logged for ordinary work, so that an idle or a busy healthy cluster
 //! is  silent at the default level; and no peer can flood the log.
 
+use crate::evidence::Recorder;
 use bezant_core::cluster::ReplicaId;
 use bezant_core::rejection::Rejection;
 use bezant_core::replica::Notice;
@@ -15,11 +16,13 @@ const REPEAT_AFTER: Duration = Duration::from_secs(10);
 pub(crate) struct NoticeLog {
     /// When each suspicion was last logged: at most one entry for each replica and reason.
     suspicions: BTreeMap<(ReplicaId, Rejection), Instant>,
+    /// Takes what is to be kept.
+    recorder: Recorder,
 }
 
 impl NoticeLog {
-    pub(crate) const fn new() -> Self {
-        Self { suspicions: BTreeMap::new() }
+    pub(crate) const fn new(recorder: Recorder) -> Self {
+        Self { suspicions: BTreeMap::new(), recorder }
     }
 
     pub(crate) fn on_notice(&mut self, notice: &Notice) {
@@ -45,6 +48,7 @@ impl NoticeLog {
             }
             Notice::Repaired(divergence) => {
                 let sequence = divergence.certificate.value.sequence.0;
+                self.recorder.take(divergence);
                 tracing::info!(event = "state-repaired", sequence, "own state is right again");
             }
             Notice::ViewEntered { view } => tracing::info!(event = "view-entered", view = view.0, "new view"),

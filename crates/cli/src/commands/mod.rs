@@ -6,6 +6,7 @@ pub(crate) mod bench;
 pub(crate) mod client_key;
 pub(crate) mod config;
 pub(crate) mod demo;
+pub(crate) mod diff;
 pub(crate) mod export;
 pub(crate) mod gateway;
 pub(crate) mod kv;

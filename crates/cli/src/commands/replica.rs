@@ -1,7 +1,9 @@
 //! `bezant replica`: one replica, until it is asked to end.
 
+use crate::evidence::Recorder;
 use crate::failure::{Failure, Result};
 use crate::files;
+use crate::intruder::{Alterable, Intruded};
 use crate::liar::Liar;
 use crate::logging;
 use crate::notices::NoticeLog;
@@ -72,21 +74,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     let node = NodeConfig::load(&arguments.dir.join("node.toml")).map_err(Failure::usage)?;
     let cluster = ClusterConfig::load(&node.cluster).map_err(Failure::usage)?;
     logging::start(arguments.log_format.unwrap_or(node.log_format.into()), &node.log_level);
-    let lying = Arc::new(AtomicBool::new(arguments.lie.is_some()));
+    let orders = Orders { lying: Arc::new(arguments.lie.is_some().into()), alter: Arc::default() };
     let (leave, left) = mpsc::channel();
     if arguments.obey_input {
-        let (leave, lying) = (leave.clone(), Arc::clone(&lying));
-        thread::spawn(move || obey(&lying, &leave));
+        let (leave, orders) = (leave.clone(), orders.clone());
+        thread::spawn(move || obey(&orders, &leave));
     }
     quit::on_request(move || _ = leave.send(()))?;
 
     let can_lie = arguments.obey_input || arguments.lie.is_some();
     let start = Start { node: &node, config: &cluster, lost_log: arguments.recover_lost_log };
     let (handle, _admin) = match node.service {
-        ServiceKind::Sql => start.run(Database::new(), can_lie.then_some(lying))?,
-        ServiceKind::Kv => start.run(Kv::new(), can_lie.then_some(lying))?,
-        ServiceKind::Null => start.run(Null::default(), can_lie.then_some(lying))?,
-        ServiceKind::Counter => start.run(Counter::default(), can_lie.then_some(lying))?,
+        ServiceKind::Sql => start.run(Database::new(), can_lie.then_some(orders))?,
+        ServiceKind::Kv => start.run(Kv::new(), can_lie.then_some(orders))?,
+        ServiceKind::Null => start.run(Null::default(), can_lie.then_some(orders))?,
+        ServiceKind::Counter => start.run(Counter::default(), can_lie.then_some(orders))?,
     };
     let replica = node.replica.0;
     tracing::info!(event = "replica-started", replica, "running");
@@ -113,14 +115,24 @@ fn tell_refusals(handle: &ReplicaHandle, told: &mut BTreeSet<(u8, CloseReason)>)
             tracing::warn!(event = "link-refused", replica = peer.replica.0, "no link: {reason}");
         }
     }
+/// What a replica that misbehaves is told.
+#[derive(Clone)]
+struct Orders {
+    /// To lie from now on, or not.
+    lying: Arc<AtomicBool>,
+    /// To alter the state once.
+    alter: Arc<AtomicBool>,
 }
 
 /// Lines of standard input, until its end.
-fn obey(lying: &AtomicBool, leave: &mpsc::Sender<()>) {
+fn obey(orders: &Orders, leave: &mpsc::Sender<()>) {
     for line in std::io::stdin().lock().lines().map_while(std::result::Result::ok) {
         match line.trim() {
-            "lie" => lying.store(true, Ordering::Relaxed),
-            "honest" => lying.store(false, Ordering::Relaxed),
+            "lie" => {
+                orders.alter.store(true, Ordering::Relaxed);
+                orders.lying.store(true, Ordering::Relaxed);
+            }
+            "honest" => orders.lying.store(false, Ordering::Relaxed),
             other => tracing::warn!(event = "unknown-order", order = other, "ignored"),
         }
         // The order is obeyed from here on.
@@ -148,10 +160,10 @@ struct Found {
 }
 
 impl Start<'_> {
-    fn run<S: Service + Send + 'static>(
+    fn run<S: Alterable + Send + 'static>(
         &self,
         service: S,
-        lying: Option<Arc<AtomicBool>>,
+        orders: Option<Orders>,
     ) -> Result<(ReplicaHandle, AdminServer)> {
         let keyring = self.keyring()?;
         let entry = self.config.replica(self.node.replica).ok_or_else(|| self.stranger())?;
@@ -167,7 +179,10 @@ impl Start<'_> {
             bind(listen.unwrap_or(known[0]))
         });
         let (peers, clients, status) = (peers?, clients?, status?);
-        let mut notices = NoticeLog::new();
+        let archive = Arc::new(Archive::open(&self.node.directory));
+        let recorder = Recorder::start(self.node.replica, Arc::clone(&archive));
+        let recorder = recorder.map_err(|error| Failure::failed(format!("cannot start: {error}.")))?;
+        let mut notices = NoticeLog::new(recorder);
         let options = ReplicaOptions {
             keyring: keyring.clone(),
             service: self.service_build(),
@@ -179,13 +194,14 @@ impl Start<'_> {
             on_notice: Box::new(move |notice| notices.on_notice(notice)),
         };
         let config = ReplicaConfig { cluster: self.config.to_cluster(), keyring, lost_log };
-        let recover = move || Replica::recover(config, service, snapshot, records).map_err(|error| error.to_string());
-        let started = match lying {
-            Some(lying) => replica::run(options, move || Ok(Liar::new(recover()?, lying))),
-            None => replica::run(options, recover),
+        let started = match orders {
+            Some(Orders { lying, alter }) => replica::run(options, move || {
+                let honest = recover(config, Intruded::new(service, alter), snapshot, records)?;
+                Ok(Liar::new(honest, lying))
+            }),
+            None => replica::run(options, move || recover(config, service, snapshot, records)),
         };
         let handle = started.map_err(|error| Failure::failed(format!("cannot start: {error}.")))?;
-        let archive = Arc::new(Archive::open(&self.node.directory));
         let board = Board::of_status(self.info(), handle.shared_status()).with(handle.shelf(), archive);
         let board = Arc::new(board);
         let admin = admin::serve(status, board);
@@ -250,6 +266,15 @@ impl Start<'_> {
         let log = Box::new(found.log);
         Ok(Found { snapshot: found.snapshot, records: found.records, lost_log: found.lost_log, log })
     }
+}
+
+fn recover<S: Service>(
+    config: ReplicaConfig,
+    service: S,
+    snapshot: Option<Snapshot>,
+    records: Vec<LogRecord>,
+) -> std::result::Result<Replica<S>, String> {
+    Replica::recover(config, service, snapshot, records).map_err(|error| error.to_string())
 }
 
 /// Tries again for a while if the directory is in use: the replica that was killed a moment ago may still hold it.

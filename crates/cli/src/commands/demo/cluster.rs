@@ -81,6 +81,11 @@ impl DemoCluster {
         Service::of(&self.config, &self.folder.join(NET).join("client.key"), DEADLINE)
     }
 
+    /// What the cluster's file says, and the client's key.
+    pub(in crate::commands) fn credentials(&self) -> (ClusterConfig, PathBuf) {
+        (self.config.clone(), self.folder.join(NET).join("client.key"))
+    }
+
     /// Every replica, and whether it is meant to be there.
     pub(in crate::commands) fn members(&self) -> Vec<Member> {
         self.members.clone()

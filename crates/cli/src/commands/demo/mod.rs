@@ -7,7 +7,7 @@
 pub(super) mod cluster;
 
 use crate::commands::testnet::parse_protocol;
-use crate::commands::{gateway, kv, status};
+use crate::commands::{diff, gateway, kv, status};
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::prompt::{self, Input, Line, Prompt};
@@ -68,7 +68,7 @@ enum DemoCommand {
         /// Its number
         replica: u8,
     },
-    /// Let a replica answer clients wrongly
+    /// Alter a value in a replica's state behind its back, and let it answer clients wrongly
     Lie {
         /// Its number
         replica: u8,
@@ -77,6 +77,12 @@ enum DemoCommand {
     Honest {
         /// Its number
         replica: u8,
+    },
+    /// Show where a replica's state differs, or did: the page, the table, the row
+    Diff {
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
     },
     /// Show every replica, and name those at fault
     Status {
@@ -236,6 +242,10 @@ fn carry_out(command: &DemoCommand, cluster: &Shared, service: &Arc<Service>, js
         DemoCommand::Honest { replica } => {
             cluster.lock().tell(replica, "honest")?;
             done(replica, "honest")
+        }
+        DemoCommand::Diff { json: as_json } => {
+            let (config, key) = cluster.lock().credentials();
+            diff::Report::collect(&config, Some(&key))?.show(json || as_json)
         }
         DemoCommand::Status { json: as_json } => {
             let members = cluster.lock().members();
