@@ -106,7 +106,12 @@ impl Fresh {
         let failed = |error: std::io::Error| Failure::failed(format!("cannot connect: {error}."));
         let first_session = options.first_session().map_err(failed)?;
         options.first_session = Some(first_session);
-        let identity = options.identity;
+        let identity = options.identity.ok_or_else(|| {
+            let key = key.display();
+            Failure::usage(format!(
+                "{key} is not the key of an identity in the cluster's file. Give another, or --last."
+            ))
+        })?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let client = client::connect(options).map_err(failed)?;
         let since = Timestamp(now.as_micros() as u64);

@@ -23,6 +23,7 @@ use commands::{attack, bench, client_key, config, demo, gateway, kv, replica, si
 use commands::{
     attack, backup, bench, client_key, config, demo, export, gateway, kv, replica, sim, status, testnet, version,
     attack, backup, bench, config, demo, diff, export, gateway, key, kv, replica, sim, status, testnet, version,
+    attack, backup, bench, client_key, config, demo, diff, export, gateway, kv, replica, sim, status, testnet, version,
 };
 use failure::Result;
 use std::process::ExitCode;
@@ -31,8 +32,7 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "bezant", version, max_term_width = 100)]
 #[command(after_help = "Start here:\n  bezant demo\n\nExit codes: 0 done · 1 failed, or the answer is no · \
-                        2 wrong arguments or files · 3 outcome unknown · \
-                        4 states differ")]
+                        2 wrong arguments or files · 3 outcome unknown · 4 states differ")]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -172,6 +172,8 @@ pub struct Cluster {
     pub quota: Quota,
     /// The bounds.
     pub limits: Limits,
+    /// The root of the state before the first batch, if that is one that another cluster left.
+    pub genesis: Option<Digest>,
 }
 
 /// Named bounds and time-outs. Every collection that a peer can make grow is bounded by one of these.
@@ -319,13 +321,20 @@ impl Cluster {
             return Err(ClusterError::TooFewReplicas { n, f });
         }
         let (protocol, quota) = (Protocol::default(), Quota::default());
-        Ok(Self { id, n, f, client_auth, protocol, dynamic_clients: false, quota, limits })
+        Ok(Self { id, n, f, client_auth, protocol, dynamic_clients: false, quota, limits, genesis: None })
     }
 
     /// The same cluster, open to clients that the cluster file does not name.
     #[must_use]
     pub const fn with_dynamic_clients(mut self) -> Self {
         self.dynamic_clients = true;
+        self
+    }
+
+    /// The same cluster with a state to begin with.
+    #[must_use]
+    pub const fn with_genesis(mut self, root: Option<Digest>) -> Self {
+        self.genesis = root;
         self
     }
 
@@ -421,6 +430,10 @@ impl Cluster {
             for number in [members_max as u64, session_stale_after.0, takeover_interval.0, cookie_lifetime.0] {
                 bytes.extend_from_slice(&number.to_le_bytes());
             }
+        }
+        if let Some(root) = self.genesis {
+            bytes.extend_from_slice(b"genesis");
+            bytes.extend_from_slice(&root.0);
         }
         Digest::of(Domain::Cluster, &bytes)
     }

@@ -505,6 +505,25 @@ impl<S: Service> Estate<S> {
     }
 }
 
+/// The state with which a new cluster begins that takes over a service from another one: the service's pages, and
+/// nothing of its clients, its history or its clock, which belong to the old cluster.
+///
+/// # Errors
+/// [`BadState`] if the service does not accept the pages.
+pub fn genesis_of<S: Service>(cluster: &Cluster, service: S, old: &Tree) -> Result<Tree, BadState> {
+    let mut estate = Estate::new(cluster, &PublicKeys::default(), service);
+    let mut target = estate.tree.clone();
+    for (number, page) in service_pages(old) {
+        target.set(number, Some(page.clone()));
+    }
+    for (number, _) in service_pages(&estate.tree).filter(|(number, _)| old.get(*number).is_none()) {
+        target.set(number, None);
+    }
+    target.seal();
+    estate.restore(&target)?;
+    Ok(target)
+}
+
 /// What a version says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
@@ -529,7 +548,7 @@ impl Summary {
 /// The client table of a version of the state.
 pub fn clients_of(cluster: &Cluster, tree: &Tree) -> Option<ClientTable> {
     let mut clients = ClientTable::new(cluster.limits.sessions_per_identity_max);
-    let pages = tree.iter().filter(|(number, _)| (CLIENTS..META).contains(number));
+    let pages = tree.iter().filter(|(number, _)| (CLIENTS..MEMBERS).contains(number));
     clients.load(&mut pages.map(|(number, page)| (number - CLIENTS, Some(page.clone())))).ok()?;
     Some(clients)
 }
@@ -543,7 +562,8 @@ pub fn service_pages(tree: &Tree) -> impl Iterator<Item = (PageNumber, &Bytes)> 
 pub const fn page_holder(number: PageNumber) -> &'static str {
     match number {
         ..CLIENTS => "service",
-        CLIENTS..META => "client table",
+        CLIENTS..MEMBERS => "client table",
+        MEMBERS..META => "members",
         _ => "history",
     }
 }

@@ -9,8 +9,8 @@ use crate::fetch::is_certain;
 use crate::log::Identity;
 use crate::log::disk::{Disk, RealDisk};
 use crate::snapshot::{self, Descriptor, SnapshotError};
-use bezant_core::checkpoint::Snapshot;
-use bezant_core::cluster::ReplicaId;
+use bezant_core::checkpoint::{Snapshot, Tree, genesis};
+use bezant_core::cluster::{InstanceId, ReplicaId};
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
@@ -27,6 +27,8 @@ pub enum BackupError {
     Unusable(PathBuf, SnapshotError),
     /// It is of another cluster, or of this one with other parameters.
     Foreign(PathBuf),
+    /// The state with which the cluster begins is missing or damaged.
+    NoGenesis(PathBuf, SnapshotError),
     /// It is whole, but too few replicas of this cluster signed it.
     NotCertain(PathBuf),
 }
@@ -41,6 +43,12 @@ impl fmt::Display for BackupError {
                 let path = path.display();
                 write!(f, "{path} is of another cluster, or was made when this one had other parameters")
             }
+            Self::NoGenesis(path, error) => write!(
+                f,
+                "{} {error}. The cluster began with that state: copy the file from another replica's folder, where it \
+                 is the same",
+                path.display()
+            ),
             Self::NotCertain(path) => {
                 write!(f, "{} is not signed by enough replicas of this cluster: do not trust it", path.display())
             }
@@ -101,4 +109,32 @@ pub fn read(path: &Path, config: &ClusterConfig) -> Result<Snapshot, BackupError
         other => BackupError::Unusable(path.to_owned(), other),
     })?;
     if is_certain(config, &snapshot.certificate) { Ok(snapshot) } else { Err(BackupError::NotCertain(path.to_owned())) }
+}
+
+/// The state with which a cluster begins, in each replica's folder.
+const GENESIS: &str = "genesis.bin";
+
+/// Writes the state with which a replica's cluster begins to its folder.
+///
+/// # Errors
+/// [`BackupError::Exists`] or [`BackupError::Io`].
+pub fn write_genesis(directory: &Path, identity: &Identity, tree: &Tree) -> Result<(), BackupError> {
+    let snapshot = Snapshot { certificate: genesis(InstanceId(1), tree.root()), tree: tree.clone() };
+    let descriptor = Descriptor { identity: *identity, segment: 0 };
+    write_whole(&directory.join(GENESIS), |file| snapshot::write(file, &descriptor, &snapshot, &|| false))
+}
+
+/// The state with which the cluster begins, from a replica's folder; `None` if it is an empty one. Nobody signed it:
+/// its root is one of the cluster's parameters.
+///
+/// # Errors
+/// [`BackupError`]: it is missing, damaged or another one. The file of any other replica is as good.
+pub fn read_genesis(directory: &Path, config: &ClusterConfig) -> Result<Option<Tree>, BackupError> {
+    let Some(root) = config.genesis_root else { return Ok(None) };
+    let path = directory.join(GENESIS);
+    match snapshot::read_of_cluster(&path, config.to_cluster().digest()) {
+        Ok((_, snapshot)) if snapshot.tree.root() == root => Ok(Some(snapshot.tree)),
+        Ok(_) | Err(SnapshotError::Foreign(_)) => Err(BackupError::Foreign(path)),
+        Err(error) => Err(BackupError::NoGenesis(path, error)),
+    }
 }

@@ -49,7 +49,8 @@ impl Running {
     /// A replica with a log of the test's own making.
     fn replica_with(&self, id: u8, ports: (TcpListener, TcpListener), log: Box<dyn Durability>) -> ReplicaHandle {
         let keyring = replica_keyring(&self.cluster, id);
-        let config = ReplicaConfig { cluster: self.cluster.clone(), keyring: keyring.clone(), lost_log: false };
+        let config =
+            ReplicaConfig { cluster: self.cluster.clone(), keyring: keyring.clone(), lost_log: false, genesis: None };
         let options = ReplicaOptions {
             service: ServiceBuild::NONE,
             keyring,
@@ -69,6 +70,7 @@ impl Running {
             cluster: self.cluster.clone(),
             keyring: keyring.clone(),
             lost_log: restarted && self.disk.is_none(),
+            genesis: None,
         };
         let (mut snapshot, mut records, mut log): (_, _, Box<dyn Durability>) =
             (None, Vec::new(), Box::new(MemoryLog::default()));

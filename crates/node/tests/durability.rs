@@ -84,7 +84,7 @@ impl Net {
             log: Box::new(found.log),
             on_notice: Box::new(|_| {}),
         };
-        let config = ReplicaConfig { cluster, keyring, lost_log: found.lost_log };
+        let config = ReplicaConfig { cluster, keyring, lost_log: found.lost_log, genesis: None };
         let (snapshot, records) = (found.snapshot, found.records);
         let recover = move || {
             Replica::recover(config, Counter::default(), snapshot, records).map_err(|error| format!("{error:?}"))

@@ -40,7 +40,8 @@ impl Running {
         let ports = bound.iter().map(|(_, clients)| clients.local_addr().unwrap()).collect();
         let replica = |(id, (replica_listener, client_listener))| {
             let keyring = replica_keyring(&cluster, id as u8);
-            let config = ReplicaConfig { cluster: cluster.clone(), keyring: keyring.clone(), lost_log: false };
+            let config =
+                ReplicaConfig { cluster: cluster.clone(), keyring: keyring.clone(), lost_log: false, genesis: None };
             let options = ReplicaOptions {
                 service: ServiceBuild::NONE,
                 keyring,

@@ -188,8 +188,12 @@ impl Node {
             return;
         }
         let Stored { snapshot, log, lost_log } = self.read_disk(stage);
-        let config =
-            ReplicaConfig { cluster: self.identity.cluster.clone(), keyring: self.identity.keyring.clone(), lost_log };
+        let config = ReplicaConfig {
+            cluster: self.identity.cluster.clone(),
+            keyring: self.identity.keyring.clone(),
+            lost_log,
+            genesis: None,
+        };
         if self.life > 0 {
             self.counts.recoveries += 1;
             if self.is_correct() {

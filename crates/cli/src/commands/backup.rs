@@ -1,15 +1,17 @@
 //! `bezant backup`: a certified checkpoint as a file, checked without the cluster, and made a new cluster of.
 
 use crate::checkpoint::Reading;
+use crate::commands::testnet;
 use crate::failure::{Failure, Result};
 use crate::output;
-use bezant_core::checkpoint::Snapshot;
-use bezant_core::cluster::ReplicaId;
-use bezant_core::estate::Summary;
+use bezant_core::checkpoint::{Snapshot, Tree};
+use bezant_core::cluster::{Cluster, ReplicaId};
+use bezant_core::estate::{Summary, genesis_of};
+use bezant_core::services::kv::Kv;
 use bezant_node::backup::{self, BackupError};
-use bezant_node::config::ClusterConfig;
+use bezant_node::config::{ClusterConfig, ServiceKind, Testnet};
 use bezant_node::keys::to_hex;
-use bezant_sql::SnapshotError;
+use bezant_sql::{Database, SnapshotError};
 use clap::Subcommand;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -50,6 +52,27 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Write the files of a new cluster that begins with the tables and keys of a backup
+    ///
+    /// The new cluster has keys and an id of its own, and knows nothing of the old one's clients. No request that was
+    /// signed for the old one means anything to it.
+    #[command(after_help = "Example:\n  bezant backup restore monday.backup --cluster net/cluster.toml --dir new\n  \
+        bezant replica --dir new/replica-0    (and so on, one for each)")]
+    Restore {
+        /// The backup
+        file: PathBuf,
+        /// The file of the cluster that it is of
+        #[arg(long, value_name = "FILE")]
+        cluster: PathBuf,
+        /// Where to write: a folder that is empty or not there yet
+        #[arg(long, value_name = "DIR")]
+        dir: PathBuf,
+        #[command(flatten)]
+        shape: testnet::Shape,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Runs the command.
@@ -61,6 +84,37 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
             let snapshot = read(file, &config)?;
             describe(file, &config, &snapshot, *json)
         }
+        Command::Restore { file, cluster, dir, shape, json } => {
+            let config = ClusterConfig::load(cluster).map_err(Failure::usage)?;
+            restore(&read(file, &config)?.tree, dir, shape.options(), *json)
+        }
+    }
+}
+
+/// Writes the files of a new cluster. What was begun and could not be finished is taken away again.
+fn restore(old: &Tree, dir: &Path, options: Testnet, json: bool) -> Result {
+    let was_there = dir.exists();
+    let (service, genesis) = genesis(old, &options)?;
+    let options = Testnet { genesis: Some(genesis), service, ..options };
+    let config = bezant_node::config::testnet(dir, &options).map_err(|error| {
+        if !was_there && error.may_leave_files() {
+            // It may not have come so far.
+            let _ = std::fs::remove_dir_all(dir);
+        }
+        testnet::refusal(&error)
+    })?;
+    testnet::written(&config, dir, json)
+}
+
+/// The state to begin with, and the service that it is of.
+fn genesis(old: &Tree, options: &Testnet) -> Result<(ServiceKind, Tree)> {
+    let foreign = |_| Failure::failed("the state in the backup is of a service that this version cannot restore.");
+    let f = options.f.unwrap_or(options.replicas.saturating_sub(1) / 3);
+    let limits = options.limits.clone();
+    let cluster = Cluster::new([0; 16], options.replicas, f, options.client_auth, limits).map_err(Failure::usage)?;
+    match bezant_sql::Snapshot::open(old) {
+        Ok(_) => Ok((ServiceKind::Sql, genesis_of(&cluster, Database::new(), old).map_err(foreign)?)),
+        Err(_) => Ok((ServiceKind::Kv, genesis_of(&cluster, Kv::new(), old).map_err(foreign)?)),
     }
 }
 

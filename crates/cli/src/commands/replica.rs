@@ -15,6 +15,7 @@ use bezant_core::replica::{LogRecord, Replica, ReplicaConfig};
 use bezant_core::service::Service;
 use bezant_core::services::{Counter, Null, kv::Kv};
 use bezant_node::admin::{self, AdminServer, Board, Info};
+use bezant_node::backup;
 use bezant_node::config::{ClusterConfig, Durability, NodeConfig, ServiceKind};
 use bezant_node::divergence::Archive;
 use bezant_node::keys;
@@ -193,7 +194,15 @@ impl Start<'_> {
             log,
             on_notice: Box::new(move |notice| notices.on_notice(notice)),
         };
-        let config = ReplicaConfig { cluster: self.config.to_cluster(), keyring, lost_log };
+        let genesis = match snapshot {
+            // Everything is in there.
+            Some(_) => None,
+            None => {
+                let genesis = backup::read_genesis(&self.node.directory, self.config);
+                genesis.map_err(|error| Failure::failed(format!("{error}.")))?
+            }
+        };
+        let config = ReplicaConfig { cluster: self.config.to_cluster(), keyring, lost_log, genesis };
         let started = match orders {
             Some(Orders { lying, alter }) => replica::run(options, move || {
                 let honest = recover(config, Intruded::new(service, alter), snapshot, records)?;

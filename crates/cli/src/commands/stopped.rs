@@ -10,7 +10,7 @@ use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::service::Service;
 use bezant_core::services::kv::Kv;
 use bezant_node::config::{ClusterConfig, NodeConfig, ServiceKind};
-use bezant_node::{keys, log};
+use bezant_node::{backup, keys, log};
 use bezant_sql::Database;
 use std::path::Path;
 
@@ -32,7 +32,11 @@ fn recover<S: Service>(node: &NodeConfig, config: &ClusterConfig, service: S) ->
     let keyring = keyring.ok_or_else(|| Failure::usage(format!("{} is not its key.", node.key.display())))?;
     let identity = log::Identity { cluster: cluster.digest(), replica: node.replica };
     let found = log::inspect(&node.directory, &identity).map_err(|error| Failure::failed(format!("{error}.")))?;
-    let replica_config = ReplicaConfig { cluster, keyring, lost_log: false };
+    let genesis = match found.snapshot {
+        Some(_) => None,
+        None => backup::read_genesis(&node.directory, config).map_err(|error| Failure::failed(format!("{error}.")))?,
+    };
+    let replica_config = ReplicaConfig { cluster, keyring, lost_log: false, genesis };
     let replica = Replica::recover(replica_config, service, found.snapshot, found.records);
     replica.and_then(Replica::into_state).map_err(|error| Failure::failed(format!("{error}.")))
 }

@@ -4,10 +4,12 @@ use crate::failure::{Failure, Result};
 use crate::output;
 use bezant_core::cluster::ClientAuth;
 use bezant_core::compositions::{Quota, Schedule};
-use bezant_node::config::{BACKUP_PATIENCE, Channel, Durability, Protocol, Testnet, TestnetError, testnet};
+use bezant_node::config::{
+    BACKUP_PATIENCE, Channel, ClusterConfig, Durability, Protocol, Testnet, TestnetError, testnet,
+};
 use clap::ValueEnum;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Write the files and keys of a new cluster
 ///
@@ -21,6 +23,16 @@ pub(crate) struct Arguments {
     /// Where to write: a folder that is empty or not there yet
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
+    #[command(flatten)]
+    shape: Shape,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a new cluster is like.
+#[derive(clap::Args)]
+pub(crate) struct Shape {
     /// How many replicas: n tolerate (n - 1) / 3 liars
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
     replicas: u8,
@@ -59,9 +71,25 @@ pub(crate) struct Arguments {
     /// What is on the disk before a replica speaks: all of it, or for benchmarks nothing
     #[arg(long, value_enum, default_value_t)]
     durability: DurabilityName,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+}
+
+impl Shape {
+    pub(crate) fn options(&self) -> Testnet {
+        Testnet {
+            replicas: usize::from(self.replicas),
+            f: self.f.map(usize::from),
+            base_port: self.base_port,
+            host: self.host.clone(),
+            name: self.name.clone(),
+            protocol: self.protocol,
+            quota: self.backup_quota.quota(self.backup_requests),
+            client_auth: self.auth.into(),
+            channel: self.channel.into(),
+            dynamic_clients: self.dynamic_clients,
+            durability: self.durability.into(),
+            ..Testnet::default()
+        }
+    }
 }
 
 /// A composition: its name, or a list of parts with commas between them.
@@ -149,23 +177,14 @@ impl From<DurabilityName> for Durability {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result {
-    let options = Testnet {
-        replicas: usize::from(arguments.replicas),
-        f: arguments.f.map(usize::from),
-        base_port: arguments.base_port,
-        host: arguments.host.clone(),
-        name: arguments.name.clone(),
-        protocol: arguments.protocol,
-        quota: arguments.backup_quota.quota(arguments.backup_requests),
-        client_auth: arguments.auth.into(),
-        channel: arguments.channel.into(),
-        dynamic_clients: arguments.dynamic_clients,
-        durability: arguments.durability.into(),
-        ..Testnet::default()
-    };
-    let config = testnet(&arguments.dir, &options).map_err(|error| refusal(&error))?;
-    let dir = arguments.dir.display();
-    if arguments.json {
+    let config = testnet(&arguments.dir, &arguments.shape.options()).map_err(|error| refusal(&error))?;
+    written(&config, &arguments.dir, arguments.json)
+}
+
+/// Says what to do with a new cluster.
+pub(crate) fn written(config: &ClusterConfig, dir: &Path, json: bool) -> Result {
+    let dir = dir.display();
+    if json {
         return output::line(json!({ "dir": dir.to_string(), "n": config.replicas.len(), "f": config.f,
             "cluster": format!("{dir}/cluster.toml"), "client_key": format!("{dir}/client.key") }));
     }
@@ -180,7 +199,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
 /// What the user can do something about is an error of usage.
 pub(crate) fn refusal(error: &TestnetError) -> Failure {
     match error {
-        TestnetError::Io(..) | TestnetError::Key(_) | TestnetError::Log(_) => Failure::failed(format!("{error}.")),
+        TestnetError::Io(..) | TestnetError::Key(_) | TestnetError::Log(_) | TestnetError::Genesis(_) => {
+            Failure::failed(format!("{error}."))
+        }
         _ => Failure::usage(format!("{error}.")),
     }
 }

@@ -12,7 +12,7 @@ pub use record::{InstanceRecord, LogRecord, Record, SnapshotRecord};
 pub use report::{Divergence, Notice, Report};
 
 use crate::auth::{Keyring, PublicKey, Signable};
-use crate::checkpoint::Snapshot;
+use crate::checkpoint::{Snapshot, Tree};
 use crate::cluster::{Cluster, InstanceId, ReplicaId};
 use crate::compositions::{Amnesia, Composite, Running};
 use crate::estate::Estate;
@@ -40,6 +40,8 @@ pub struct ReplicaConfig {
     pub keyring: Keyring,
     /// The operator says that this replica had a log and lost it: it learns, and abstains until it may vote again.
     pub lost_log: bool,
+    /// The state before the first batch, if [`Cluster::genesis`] names one. Not needed once there is a snapshot.
+    pub genesis: Option<Tree>,
 }
 
 /// A replica's timers.
@@ -87,6 +89,8 @@ pub enum RecoverError {
     WrongCluster(&'static str),
     /// The keys are a client's.
     NotAReplica,
+    /// The cluster begins with a state that is not the one given, or none is given.
+    BadGenesis,
 }
 
 impl fmt::Display for RecoverError {
@@ -97,6 +101,7 @@ impl fmt::Display for RecoverError {
             Self::BadState => "the service cannot read the snapshot: was it written by another service or version?",
             Self::WrongCluster(reason) => reason,
             Self::NotAReplica => "these are a client's keys",
+            Self::BadGenesis => "the state that this cluster begins with is missing or another one",
         })
     }
 }
@@ -137,7 +142,7 @@ impl<S: Service> Replica<S> {
         snapshot: Option<Snapshot>,
         log: impl IntoIterator<Item = LogRecord>,
     ) -> Result<Self, RecoverError> {
-        let ReplicaConfig { cluster, keyring, lost_log } = config;
+        let ReplicaConfig { cluster, keyring, lost_log, genesis } = config;
         let Principal::Replica(me) = keyring.me() else { return Err(RecoverError::NotAReplica) };
         if let Some(objection) = cluster.protocol.objection(&cluster) {
             return Err(RecoverError::WrongCluster(objection));
@@ -155,6 +160,10 @@ impl<S: Service> Replica<S> {
             }
             estate.install(tree).map_err(|_| RecoverError::BadState)?;
             restored = Some(certificate);
+        } else if cluster.genesis != genesis.as_ref().map(Tree::root) {
+            return Err(RecoverError::BadGenesis);
+        } else if let Some(tree) = genesis {
+            estate.install(tree).map_err(|_| RecoverError::BadState)?;
         }
         let mut composite = Composite::open(&cluster, me, estate, restored.clone(), lost_log);
         let (mut rejections, mut out, mut log_bytes) = (BTreeMap::new(), Outbox::new(), 0);

@@ -466,7 +466,7 @@ impl<S: Service> Net<S> {
 
 fn config(cluster: &Cluster, id: usize, lost_log: bool) -> ReplicaConfig {
     let keyring = keyring(cluster, r(id as u8));
-    ReplicaConfig { cluster: cluster.clone(), keyring, lost_log }
+    ReplicaConfig { cluster: cluster.clone(), keyring, lost_log, genesis: None }
 }
 
 /// The completion of a counter's operation with this result.

@@ -7,6 +7,7 @@ use crate::keys::{from_hex, to_hex};
 use bezant_core::auth::{Ed25519, PublicKey, PublicKeys, SecretKey, Suite};
 use bezant_core::cluster::{ClientAuth, Cluster, IdentityId, Limits, ReplicaId};
 use bezant_core::compositions::{Protocol, Quota, Schedule};
+use bezant_core::digest::Digest;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -67,6 +68,8 @@ pub struct ClusterConfig {
     pub channel: Channel,
     /// Whether clients may join that the file does not name.
     pub dynamic_clients: bool,
+    /// The root of the state to begin with, if another cluster left one.
+    pub genesis_root: Option<Digest>,
     /// The bounds.
     pub limits: Limits,
     /// By number.
@@ -119,6 +122,7 @@ impl ClusterConfig {
             client_auth: choose(top, "client_auth", CLIENT_AUTHS, CLIENT_AUTH_VALUES),
             channel: choose(top, "channel", CHANNELS, CHANNEL_VALUES),
             dynamic_clients: top.flag("dynamic_clients").unwrap_or(false),
+            genesis_root: top.text("genesis_root").and_then(from_hex).map(Digest),
             limits,
             replicas,
             identities,
@@ -142,7 +146,8 @@ impl ClusterConfig {
     fn cluster(&self) -> Result<Cluster, String> {
         let (n, limits) = (self.replicas.len(), self.limits.clone());
         let cluster = Cluster::new(self.cluster_id, n, self.f, self.client_auth, limits);
-        let cluster = cluster.map_err(|error| error.to_string())?.with_protocol(self.protocol);
+        let cluster =
+            cluster.map_err(|error| error.to_string())?.with_protocol(self.protocol).with_genesis(self.genesis_root);
         Ok(Cluster { quota: self.quota, dynamic_clients: self.dynamic_clients, ..cluster })
     }
 
@@ -191,6 +196,9 @@ impl ClusterConfig {
         line(format_args!("channel = \"{}\"", word(CHANNELS, place)));
         if self.dynamic_clients {
             line(format_args!("dynamic_clients = true"));
+        }
+        if let Some(root) = self.genesis_root {
+            line(format_args!("genesis_root = \"{}\"", to_hex(&root.0)));
         }
         let defaults = Limits::default();
         let changed: Vec<_> =

@@ -2,9 +2,11 @@
 
 use super::reference::{DURABILITIES, NAME, SERVICES};
 use super::{Address, Channel, ClusterConfig, Durability, IdentityEntry, Protocol, ReplicaEntry, ServiceKind};
+use crate::backup::{self, BackupError};
 use crate::keys::{self, KeyError};
 use crate::log::{self, Identity, OpenError};
 use bezant_core::auth::{Ed25519, Suite};
+use bezant_core::checkpoint::Tree;
 use bezant_core::cluster::{ClientAuth, Cluster, ClusterError, IdentityId, Limits, ReplicaId};
 use bezant_core::compositions::Quota;
 use std::fmt;
@@ -46,6 +48,8 @@ pub struct Testnet {
     pub limits: Limits,
     /// How the logs are created.
     pub log: log::Options,
+    /// The state to begin with, sealed, if another cluster left one.
+    pub genesis: Option<Tree>,
 }
 
 impl Default for Testnet {
@@ -65,6 +69,7 @@ impl Default for Testnet {
             service: ServiceKind::default(),
             limits: Limits::default(),
             log: log::Options::default(),
+            genesis: None,
         }
     }
 }
@@ -86,6 +91,8 @@ pub enum TestnetError {
     Key(KeyError),
     /// A log could not be made.
     Log(OpenError),
+    /// The state to begin with could not be written.
+    Genesis(BackupError),
     /// The file system says no.
     Io(PathBuf, io::Error),
 }
@@ -100,8 +107,16 @@ impl fmt::Display for TestnetError {
             Self::Name => write!(f, "the cluster's name must be {NAME}"),
             Self::Key(error) => error.fmt(f),
             Self::Log(error) => error.fmt(f),
+            Self::Genesis(error) => error.fmt(f),
             Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
         }
+    }
+}
+
+impl TestnetError {
+    /// Whether something may have been written before it went wrong.
+    pub const fn may_leave_files(&self) -> bool {
+        matches!(self, Self::Key(_) | Self::Log(_) | Self::Genesis(_) | Self::Io(..))
     }
 }
 
@@ -123,7 +138,8 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
         .map_err(|error| TestnetError::Io(directory.to_owned(), io::Error::other(error.to_string())))?;
     let cluster = Cluster::new(cluster_id, options.replicas, f, options.client_auth, options.limits.clone())
         .map_err(TestnetError::Cluster)?
-        .with_protocol(options.protocol);
+        .with_protocol(options.protocol)
+        .with_genesis(options.genesis.as_ref().map(Tree::root));
     let cluster = Cluster { quota: options.quota, dynamic_clients: options.dynamic_clients, ..cluster };
     if let Some(objection) = options.protocol.objection(&cluster) {
         return Err(TestnetError::Protocol(objection));
@@ -143,6 +159,7 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
         client_auth: options.client_auth,
         channel: options.channel,
         dynamic_clients: options.dynamic_clients,
+        genesis_root: cluster.genesis,
         limits: options.limits.clone(),
         replicas: Vec::new(),
         identities: Vec::new(),
@@ -153,6 +170,9 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
         log::initialise(&home, &identity(id), &options.log).map_err(TestnetError::Log)?;
         let public_key = new_key(&home.join("key"))?;
         write(&home.join("node.toml"), &node_file(options, id))?;
+        if let Some(tree) = &options.genesis {
+            backup::write_genesis(&home, &identity(id), tree).map_err(TestnetError::Genesis)?;
+        }
         config.replicas.push(ReplicaEntry { id, public_key, peer_address, client_address, admin_address });
     }
     let public_key = new_key(&directory.join("client.key"))?;
