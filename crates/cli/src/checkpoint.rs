@@ -15,10 +15,10 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Requests that are under way at a time to bring a checkpoint about.
-const SESSIONS: u32 = 64;
-/// Requests between two looks whether there is a checkpoint.
-const REQUESTS_PER_LOOK: usize = 16;
+/// Requests that are under way at a time to bring a checkpoint about: so few that no protocol takes them for a crowd.
+const SESSIONS: u32 = 3;
+/// Rounds of requests between two looks whether there is a checkpoint.
+const ROUNDS_PER_LOOK: usize = 16;
 /// How long one request may take.
 const DEADLINE: Duration = Duration::from_secs(20);
 /// How long a checkpoint may take.
@@ -132,10 +132,8 @@ impl Fresh {
 
     /// More requests, so that a checkpoint comes nearer.
     fn push(&self) -> Result {
-        if !self.one_at_a_time {
-            return self.ask(SESSIONS as usize);
-        }
-        (0..REQUESTS_PER_LOOK).try_for_each(|_| self.ask(1))
+        let at_once = if self.one_at_a_time { 1 } else { SESSIONS as usize };
+        (0..ROUNDS_PER_LOOK).try_for_each(|_| self.ask(at_once))
     }
 
     /// The checkpoint with its pages.

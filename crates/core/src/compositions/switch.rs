@@ -186,6 +186,9 @@ impl<S: Service> Composite<S> {
     fn finish_opening(&mut self, s: &mut Surroundings<'_, S>) {
         let Some(Running::Opening(opening)) = self.running.take() else { return };
         let (opening, mut ledger) = *opening;
+        if let Some(divergence) = opening.divergence() {
+            s.out.notify(Notice::Repaired(Box::new(divergence)));
+        }
         let fetched = opening.fetched();
         let entries = opening.finish(s, &mut ledger);
         let proof = self.proof.clone().expect("opened with a proof");

@@ -3,7 +3,8 @@
 //! # Steps
 //! 1. The proof yields the abort history: digests from some anchor to L0.
 //! 2. The own log is compared with it. What they share is kept. If the own log does not reach the history's anchor at
-//!    all, the state is fetched at the last checkpoint that f+1 reports attest.
+//!    all, or its state at a checkpoint that f+1 reports attest is another one, the state is fetched at the last of
+//!    these checkpoints.
 //! 3. The bodies that are missing are fetched, from all who say that they have them, before this replica vouches for
 //!    anything (D9).
 //! 4. What the own log has beyond is taken back: to the last version of the state that the history still covers (D6),
@@ -16,18 +17,30 @@ use super::message::{Bodies, FETCH_MAX, Fetch, Switch, SwitchMessage};
 use super::report::AbortHistory;
 use super::surroundings::Surroundings;
 use crate::auth::Certificate;
-use crate::checkpoint::{Checkpoint, TransferMessage, transfer::Transfer};
+use crate::checkpoint::{Checkpoint, TransferMessage, Tree, transfer::Transfer};
 use crate::cluster::{InstanceId, ReplicaId, Sequence};
 use crate::compositions::Part;
 use crate::digest::Digest;
+use crate::estate::Summary;
 use crate::history::{Boundary, LogEntry};
 use crate::machine::{Destination, Principal};
 use crate::message::Message;
 use crate::rejection::Rejection;
-use crate::replica::ReplicaTimer;
+use crate::replica::{Divergence, ReplicaTimer};
 use crate::service::Service;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+
+/// The last own version at a checkpoint of the history that is not what f+1 reports attest.
+fn wrong_version<S: Service>(history: &AbortHistory, ledger: &Ledger<S>) -> Option<(u64, Tree)> {
+    let wrong = |boundary: &Boundary| {
+        let tree = ledger.estate.version(Sequence(boundary.position))?;
+        // Versions of a Backup that was left in the middle are named by its batches.
+        let is_there = Summary::of(tree).is_some_and(|summary| summary.position == boundary.position);
+        (is_there && tree.root() != boundary.root).then(|| (boundary.position, tree.clone()))
+    };
+    history.boundaries.iter().rev().find_map(wrong)
+}
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -40,7 +53,11 @@ pub(crate) struct Opening {
     wanted: BTreeMap<Digest, Option<LogEntry>>,
     missing: usize,
     transfer: Option<Transfer>,
-    fetched: Option<crate::checkpoint::Tree>,
+    fetched: Option<Tree>,
+    /// An own version that is not the one that f+1 attest, and its position.
+    wrong: Option<(u64, Tree)>,
+    /// Since when it can have been wrong.
+    since: u64,
     /// Who is asked next, among the holders.
     turn: usize,
 }
@@ -54,6 +71,7 @@ impl Opening {
         ledger: &Ledger<S>,
     ) -> Self {
         let own = ledger.log.anchor();
+        let wrong = wrong_version(&history, ledger);
         let lowest = own.position.max(history.anchor.position);
         let highest = ledger.log.length().min(history.position);
         let shared = (lowest..=highest)
@@ -63,7 +81,8 @@ impl Opening {
             .filter(|&position| {
                 let version = ledger.estate.version_before(Sequence(position));
                 ledger.estate.executed().0 <= position || version.is_some_and(|version| version.0 >= own.position)
-            });
+            })
+            .filter(|_| wrong.is_none());
         let from = shared.unwrap_or(history.anchor.position);
         let mut wanted: BTreeMap<Digest, Option<LogEntry>> =
             history.digests_after(from).iter().map(|digest| (*digest, None)).collect();
@@ -82,7 +101,18 @@ impl Opening {
             }
             _ => None,
         };
-        Self { instance, history, shared, wanted, missing, transfer, fetched: None, turn: 0 }
+        Self {
+            instance,
+            history,
+            shared,
+            wanted,
+            missing,
+            transfer,
+            fetched: None,
+            wrong,
+            since: own.position,
+            turn: 0,
+        }
     }
 
     /// The history that this instance begins with.
@@ -157,8 +187,24 @@ impl Opening {
     }
 
     /// The state that was fetched, and where it stands in the history.
-    pub(crate) fn fetched(&self) -> Option<(Boundary, crate::checkpoint::Tree)> {
+    pub(crate) fn fetched(&self) -> Option<(Boundary, Tree)> {
         Some((*self.history.boundaries.last()?, self.fetched.clone()?))
+    }
+
+    /// What was wrong with the own state, once the right one is here. The proof of that is the one that opened the
+    /// instance.
+    pub(crate) fn divergence(&self) -> Option<Divergence> {
+        let (position, mine) = self.wrong.clone()?;
+        let (Boundary { position: at, root, .. }, agreed) = self.fetched()?;
+        let value = Checkpoint { instance: self.instance, sequence: Sequence(at), root };
+        Some(Divergence {
+            sequence: Sequence(position),
+            mine,
+            certificate: Certificate { value, signatures: Vec::new() },
+            agreed,
+            since: Sequence(self.since),
+            replayed: None,
+        })
     }
 
     /// Whether everything is here.

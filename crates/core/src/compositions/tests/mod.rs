@@ -4,6 +4,7 @@ mod amnesia;
 mod attacks;
 mod conformance;
 mod costs;
+mod divergence;
 mod durability;
 mod explore;
 mod load;

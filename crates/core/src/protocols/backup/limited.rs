@@ -138,6 +138,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         match core::mem::replace(&mut self.init, Init::Waiting) {
             Init::Opening(opening) if opening.is_done() => {
                 let (low_load, fetched) = (opening.history().low_load, opening.fetched().is_some());
+                if let Some(divergence) = opening.divergence() {
+                    s.out.notify(Notice::Repaired(Box::new(divergence)));
+                }
                 let entries = opening.finish(s, &mut self.ledger);
                 let record = InstanceRecord::Inherited(entries);
                 s.persist(self.instance, record);

@@ -1,6 +1,6 @@
 //! Checkpoints, garbage, state transfer, and replicas that were left out.
 
-use crate::auth::Certificate;
+use crate::auth::{Certificate, Ed25519};
 use crate::checkpoint::Checkpoint;
 use crate::cluster::{ClientAuth, Limits, ReplicaId, Sequence};
 use crate::digest::Digest;
@@ -190,6 +190,86 @@ fn a_replica_whose_state_diverged_repairs_itself() {
     net.pass(2_000_000);
     assert!(net.noticed(2, |notice| matches!(notice, Notice::Diverged { sequence: Sequence(4), .. })));
     assert!(net.noticed(2, |notice| matches!(notice, Notice::Transfer { done: true, .. })));
+    let others = net.hosts[0].replica.report().stable_root;
+    // The damage is no request's doing: executed again they give what the others have.
+    assert!(net.noticed(2, |notice| match notice {
+        Notice::Repaired(found) => {
+            let roots = (found.agreed.root(), found.replayed);
+            found.sequence == Sequence(4)
+                && found.since == Sequence(0)
+                && roots == (others, Some(others))
+                && found.mine.changed(&found.agreed).first().is_some_and(|(number, _)| *number == 0)
+        }
+        _ => false,
+    }));
     net.isolate(&[3]);
     assert_eq!(net.add(1), done(5), "its answer is needed, and right");
+}
+
+/// Another version of the service, which counts otherwise.
+#[derive(Clone, Debug, Default)]
+struct Other {
+    counter: Counter,
+    differs: bool,
+}
+
+impl Service for Other {
+    fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
+        if self.differs {
+            self.counter.execute(&Counter::add(1_000), agreed);
+        }
+        self.counter.execute(operation, agreed)
+    }
+    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
+        self.counter.query(operation)
+    }
+    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
+        self.counter.save(write);
+    }
+    fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
+        self.counter.load(pages)
+    }
+}
+
+#[test]
+fn a_replica_that_executes_otherwise_is_told_from_one_that_was_altered() {
+    let other = |id| Other { differs: id == 2, ..Other::default() };
+    let mut net = Net::serving(4, 1, ClientAuth::Hybrid, every_4(), other);
+    for value in 1..=8 {
+        assert_eq!(net.add(1), done(value));
+    }
+    net.settle();
+    net.pass(2_000_000);
+    let found = |sequence, since| {
+        net.noticed(2, |notice| match notice {
+            Notice::Repaired(found) => {
+                (found.sequence, found.since, found.replayed) == (sequence, since, Some(found.mine.root()))
+            }
+            _ => false,
+        })
+    };
+    assert!(found(Sequence(4), Sequence(0)), "each time");
+    assert!(found(Sequence(8), Sequence(4)), "each time");
+}
+
+/// What third parties are shown is what 2f+1 signed, with its pages.
+#[test]
+fn every_replica_shows_the_stable_checkpoint_with_its_proof() {
+    let mut net = Net::new(4, every_4());
+    assert!(net.hosts[0].replica.certain_checkpoint(None).is_none());
+    for value in 1..=5 {
+        assert_eq!(net.add(1), done(value));
+    }
+    net.settle();
+    for host in &net.hosts {
+        let shown = host.replica.certain_checkpoint(None).unwrap();
+        assert_eq!((shown.sequence(), shown.is_consistent()), (Sequence(4), true));
+        let (keys, cluster) = (host.replica.keyring().keys(), host.replica.cluster());
+        assert!(keys.check_certificate(&Ed25519, cluster, &shown.certificate, cluster.strong()));
+        let mut forged = shown.certificate.clone();
+        forged.value.sequence = Sequence(8);
+        assert!(!keys.check_certificate(&Ed25519, cluster, &forged, 1));
+        assert!(host.replica.certain_checkpoint(Some(&shown.certificate.value)).is_none());
+        assert_eq!(host.replica.newest_checkpoint().certificate.value, shown.certificate.value);
+    }
 }

@@ -1,0 +1,74 @@
+//! A replica of a composition whose state goes wrong repairs itself, whichever instance notices.
+
+use crate::cluster::{ClientAuth, Cluster, Limits};
+use crate::compositions::{Protocol, Quota};
+use crate::replica::Notice;
+use crate::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
+use crate::services::Counter;
+use crate::testing::net::{Net, cluster, done};
+use bytes::Bytes;
+
+/// A counter whose memory is damaged once, at the third operation of one replica.
+#[derive(Clone, Debug, Default)]
+struct Damaged {
+    counter: Counter,
+    until: Option<u32>,
+}
+
+impl Service for Damaged {
+    fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
+        if let Some(until) = &mut self.until {
+            *until -= 1;
+            if *until == 0 {
+                self.until = None;
+                self.counter.execute(&Counter::add(1_000), agreed);
+            }
+        }
+        self.counter.execute(operation, agreed)
+    }
+    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
+        self.counter.query(operation)
+    }
+    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
+        self.counter.save(write);
+    }
+    fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
+        self.counter.load(pages)
+    }
+}
+
+/// Two checkpoints fit into a Backup, or none.
+#[test]
+fn a_damaged_state_is_repaired_in_a_backup_or_behind_it() {
+    for protocol in [Protocol::Quorum, Protocol::ZLight, Protocol::Chain, Protocol::Aliph] {
+        for (quota, checkpoint_interval) in [(9, 4), (3, 1_000)] {
+            let limits = Limits { history_interval: 4, checkpoint_interval, ..Limits::default() };
+            let cluster = cluster(4, ClientAuth::Hybrid, limits);
+            let cluster = Cluster { quota: Quota::Fixed(quota), protocol, ..cluster };
+            let make = |id| Damaged { until: (id == 2).then_some(3), ..Damaged::default() };
+            let mut net = Net::of(cluster, 1, make);
+            for value in 1..=40 {
+                net.submit(0, &Counter::add(1), false);
+                let mut rounds = 0;
+                while net.completed.is_empty() {
+                    net.pass(100_000);
+                    rounds += 1;
+                    assert!(rounds < 1_000, "{protocol} {quota}: {value}");
+                }
+                let result = net.completed.pop().map(|completed| completed.result);
+                assert_eq!(result, done(value), "{protocol} {quota}");
+            }
+            let found = |notice: &Notice| match notice {
+                Notice::Repaired(found) => found.mine.changed(&found.agreed).iter().any(|(number, _)| *number == 0),
+                _ => false,
+            };
+            assert!(net.noticed(2, found), "{protocol} {quota}");
+            let mut states = net.hosts.iter().map(|host| host.replica.service().query(Counter::READ));
+            let first = states.next();
+            assert!(states.all(|state| Some(state) == first), "{protocol} {quota}: the state is right again");
+            for id in [0, 1, 3] {
+                assert!(!net.noticed(id, |notice| matches!(notice, Notice::Repaired(_))), "{protocol}: r{id}");
+            }
+        }
+    }
+}
