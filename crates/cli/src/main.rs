@@ -19,11 +19,9 @@ mod shell;
 mod words;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{attack, bench, client_key, config, demo, gateway, kv, replica, sim, sql, status, testnet, version};
 use commands::{
-    attack, backup, bench, client_key, config, demo, export, gateway, kv, replica, sim, status, testnet, version,
-    attack, backup, bench, config, demo, diff, export, gateway, key, kv, replica, sim, status, testnet, version,
-    attack, backup, bench, client_key, config, demo, diff, export, gateway, kv, replica, sim, status, testnet, version,
+    attack, backup, bench, client_key, config, demo, diff, export, gateway, kv, replica, sim, sql, status, testnet,
+    version,
 };
 use failure::Result;
 use std::process::ExitCode;

@@ -116,6 +116,8 @@ fn tell_refusals(handle: &ReplicaHandle, told: &mut BTreeSet<(u8, CloseReason)>)
             tracing::warn!(event = "link-refused", replica = peer.replica.0, "no link: {reason}");
         }
     }
+}
+
 /// What a replica that misbehaves is told.
 #[derive(Clone)]
 struct Orders {
