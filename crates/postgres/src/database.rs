@@ -1,0 +1,47 @@
+//! What the gateway needs of the replicated database.
+
+use bezant_sql::{Request, Response};
+use std::fmt;
+
+/// An answer, and who vouched for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// What enough replicas answered alike.
+    pub response: Response,
+    /// The position in the order at which the request was executed or read; 0 if it is not known.
+    pub sequence: u64,
+    /// The replicas that gave this answer before it was accepted.
+    pub replicas: Vec<u8>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallFailure {
+    /// It was not executed and will not be.
+    Refused(String),
+    /// The deadline passed: it may or may not be executed, now or later. The text names it.
+    Unknown(String),
+    /// The request or its answer is too large for this cluster.
+    TooLarge(String),
+}
+
+impl fmt::Display for CallFailure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(why) | Self::TooLarge(why) => write!(out, "refused: {why}"),
+            Self::Unknown(what) => write!(out, "outcome unknown: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for CallFailure {}
+
+/// The replicated database, for many threads at the same time.
+pub trait Database: Send + Sync + 'static {
+    /// Carries out a request and waits for its answer, but no longer than the deadline that the database was made
+    /// with. A request that is called after another one returned takes effect after it.
+    ///
+    /// # Errors
+    /// [`CallFailure`]: it was refused, or nobody knows.
+    fn call(&self, request: &Request) -> Result<Answer, CallFailure>;
+}
