@@ -53,6 +53,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) allowed: u32,
     /// Asked as a query: anything but a read of the state alone is refused.
     pub(crate) query: bool,
+    /// Nothing of it will last.
+    pub(crate) undone: bool,
     /// Bytes that the rest of the result may have.
     pub(crate) room: usize,
     /// What the statements of this request do, together, or would have done.
@@ -83,6 +85,26 @@ impl Engine<'_> {
             self.control("rollback");
         }
         response
+    }
+
+    /// Executes a batch and undoes it. Asked as a query, what depends on the moment or changes the schema is refused:
+    /// what SQLite remembers of a schema may depend on more than the file.
+    pub(crate) fn rehearse(&mut self, batch: &Batch, time: u64, seed: Digest) -> Result<Response, NotReadOnly> {
+        self.undone = true;
+        self.begin(time, seed);
+        self.control("begin");
+        let result = self.run(batch);
+        if !self.database.connection.is_autocommit() {
+            self.control("rollback");
+        }
+        if self.query && self.disk.moment.was_touched() {
+            return Err(NotReadOnly);
+        }
+        match result {
+            Ok(response) => Ok(response),
+            Err((_, Fault::NotReadOnly)) => Err(NotReadOnly),
+            Err((statement, Fault::Error(error))) => Ok(Response::Failed(Failure { statement, error })),
+        }
     }
 
     /// Executes a batch that only reads the state.
@@ -211,7 +233,7 @@ impl Engine<'_> {
     /// Whether the client may have this statement executed now.
     fn admit(&mut self, prepared: &rusqlite::Statement<'_>, given: usize) -> Result<(), Fault> {
         let acts = self.disk.moment.acts.load(Ordering::Relaxed);
-        if self.query && !prepared.readonly() {
+        if self.query && !prepared.readonly() && (!self.undone || acts & act::WRITES_SCHEMA != 0) {
             return Err(Fault::NotReadOnly);
         }
         if !prepared.readonly() && acts & !self.allowed != 0 || acts & act::WRITES_SYSTEM & !self.allowed != 0 {

@@ -82,11 +82,15 @@ pub enum Request {
     Run(Batch),
     /// What a statement would take and give: [`Response::Described`](crate::Response::Described). Changes nothing.
     Describe(String),
+    /// Execute and undo: what [`Self::Run`] would answer, and nothing is changed. So a client can build a transaction
+    /// statement by statement, see true results, and then have it run with all that it was shown as checks.
+    Rehearse(Batch),
 }
 
 /// The tags are none of the key-value service's, so that both share one cluster ([`crate::Database`]).
 const RUN: u8 = 64;
 const DESCRIBE: u8 = 65;
+const REHEARSE: u8 = 66;
 
 impl Request {
     /// One statement.
@@ -96,14 +100,14 @@ impl Request {
 
     /// Whether an operation is one of this service's.
     pub(crate) fn is_request(operation: &[u8]) -> bool {
-        matches!(operation.first(), Some(&(RUN | DESCRIBE)))
+        matches!(operation.first(), Some(&(RUN | DESCRIBE | REHEARSE)))
     }
 
     /// Whether it is likely that it changes nothing, so that asking it as a query is worth a try.
     pub fn seems_read_only(&self) -> bool {
         match self {
             Self::Run(batch) => batch.statements.iter().all(|statement| seems_read_only(&statement.sql)),
-            Self::Describe(_) => true,
+            Self::Describe(_) | Self::Rehearse(_) => true,
         }
     }
 
@@ -140,12 +144,17 @@ impl Wire for Request {
                 out.push(DESCRIBE);
                 encode_payload(sql.as_bytes(), out);
             }
+            Self::Rehearse(batch) => {
+                out.push(REHEARSE);
+                batch.encode(out);
+            }
         }
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         match reader.tag()? {
             RUN => Ok(Self::Run(Batch::decode(reader)?)),
             DESCRIBE => Ok(Self::Describe(text(reader, SQL_BYTES_MAX)?)),
+            REHEARSE => Ok(Self::Rehearse(Batch::decode(reader)?)),
             _ => Err(WireError::UnknownTag),
         }
     }
@@ -160,7 +169,8 @@ mod tests {
         let read = Statement::with("select ?1", [Value::Integer(1)]);
         let check = Check { statement: read.clone(), digest: Digest([7; 32]) };
         let batch = Batch { checks: vec![check], statements: vec![read, Statement::new("delete from t")] };
-        for request in [Request::Run(batch), Request::Describe("select 1".into())] {
+        let requests = [Request::Run(batch.clone()), Request::Describe("select 1".into()), Request::Rehearse(batch)];
+        for request in requests {
             assert_eq!(Request::from_bytes(request.to_bytes().into()), Ok(request));
         }
     }

@@ -54,9 +54,11 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// A digest of columns and rows.
+    /// A digest of columns, rows and changes; not of the last rowid, at which a client need not have looked.
     pub fn digest(&self) -> Digest {
-        Digest::of(Domain::Service, &self.to_bytes())
+        let mut bytes = self.to_bytes();
+        bytes.truncate(bytes.len() - size_of_val(&self.last_insert_rowid));
+        Digest::of(Domain::Service, &bytes)
     }
 }
 

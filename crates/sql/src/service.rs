@@ -8,6 +8,7 @@ use crate::response::{Failure, RESULT_BYTES_MAX, Response};
 use crate::roles::{GENESIS, Role, Roles};
 use crate::snapshot::SnapshotError;
 use crate::vfs::Disk;
+use bezant_core::digest::Digest;
 use bezant_core::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
@@ -15,6 +16,9 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// Everything that a statement can do.
+const ALL: u32 = act::WRITES_ROWS | act::WRITES_SCHEMA | act::WRITES_SYSTEM;
 
 /// Pages that SQLite keeps beside those of the file, in KiB.
 const CACHE_KIB: u32 = 8 << 10;
@@ -99,7 +103,7 @@ impl Sql {
     fn engine<'a>(&'a self, known: &'a mut Known, query: bool) -> Engine<'a> {
         let database = self.handle();
         let allowed = 0;
-        Engine { database, disk: &self.disk, known, allowed, query, room: RESULT_BYTES_MAX, acts: 0 }
+        Engine { database, disk: &self.disk, known, allowed, query, undone: false, room: RESULT_BYTES_MAX, acts: 0 }
     }
 
     fn handle(&self) -> &Handle {
@@ -117,15 +121,26 @@ impl Sql {
     }
 
     fn run(&mut self, batch: &Batch, agreed: &Agreed) -> Response {
+        self.ordered(agreed, |engine| engine.execute(batch, agreed.time.0, agreed.seed))
+    }
+
+    fn rehearse(&mut self, batch: &Batch, agreed: &Agreed) -> Response {
+        self.ordered(agreed, |engine| {
+            let response = engine.rehearse(batch, agreed.time.0, agreed.seed);
+            response.expect("what is ordered and undone may write")
+        })
+    }
+
+    fn ordered(&mut self, agreed: &Agreed, execute: impl FnOnce(&mut Engine<'_>) -> Response) -> Response {
         let allowed = match self.role(agreed) {
             Role::None => return Response::Failed(Failure { statement: 0, error: denied() }),
             Role::Reader => 0,
             Role::Writer => act::WRITES_ROWS | act::WRITES_SCHEMA,
-            Role::Admin => act::WRITES_ROWS | act::WRITES_SCHEMA | act::WRITES_SYSTEM,
+            Role::Admin => ALL,
         };
         let mut known = self.known.take();
         let mut engine = Engine { allowed, ..self.engine(&mut known, false) };
-        let response = engine.execute(batch, agreed.time.0, agreed.seed);
+        let response = execute(&mut engine);
         let acts = engine.acts;
         *self.known.get_mut() = known;
         if acts & act::WRITES_SYSTEM != 0 {
@@ -165,6 +180,7 @@ impl Service for Sql {
             None => Response::Malformed,
             Some(Request::Describe(sql)) => self.describe(&sql),
             Some(Request::Run(batch)) => self.run(&batch, agreed),
+            Some(Request::Rehearse(batch)) => self.rehearse(&batch, agreed),
         };
         response.to_bytes().into()
     }
@@ -174,6 +190,11 @@ impl Service for Sql {
             None => Response::Malformed,
             Some(Request::Describe(sql)) => self.describe(&sql),
             Some(Request::Run(batch)) => self.engine(&mut self.known.borrow_mut(), true).query(&batch)?,
+            Some(Request::Rehearse(batch)) => {
+                // Nothing of it lasts, so that everybody may.
+                let known = &mut self.known.borrow_mut();
+                Engine { allowed: ALL, ..self.engine(known, true) }.rehearse(&batch, 0, Digest::ZERO)?
+            }
         };
         Ok(response.to_bytes().into())
     }

@@ -148,3 +148,57 @@ fn statements_are_described() {
     assert_eq!(description.columns[0].declared.as_deref(), Some("TEXT"));
     assert_eq!(description.columns[1].declared, None);
 }
+
+/// A transaction statement by statement: true results, nothing changed, and in the end all of it or a conflict.
+#[test]
+fn rehearsals_show_what_a_batch_would_do() {
+    let mut node = Node::new();
+    node.rows("create table t(a integer primary key, b text, at default current_timestamp)");
+    node.rows("create table u(c)");
+    let before = node.root();
+    let mut checks = Vec::new();
+    for (sql, wanted) in [
+        ("insert into t(b, at) values ('x', 1) returning a", "1"),
+        ("select count(*) from t", "1"),
+        ("insert into u select b from t", ""),
+        ("select c from u", "x"),
+    ] {
+        let batch = Batch { checks: checks.clone(), statements: vec![Statement::new(sql)] };
+        let query = node.sql.query(&Request::Rehearse(batch.clone()).to_bytes()).expect("no time, no randomness");
+        let response = node.run(&Request::Rehearse(batch));
+        assert_eq!(query, Bytes::from(response.to_bytes()));
+        let Response::Done(results) = response else { panic!("{response:?}") };
+        let shown: Vec<String> = results[0].rows.iter().flatten().map(ToString::to_string).collect();
+        assert_eq!(shown.concat(), wanted, "{sql}");
+        checks.push(Check { statement: Statement::new(sql), digest: results[0].digest() });
+    }
+    assert_eq!(node.root(), before);
+    let all = Request::Run(Batch { checks, statements: Vec::new() });
+    let mut late = node.restarted();
+    late.rows("insert into t(b) values ('somebody else')");
+    assert_eq!(late.run(&all), Response::Conflict(0));
+    assert_eq!(node.run(&all), Response::Done(Vec::new()));
+    assert_eq!(node.text("select a, b from t, u"), "1|x");
+}
+
+#[test]
+fn rehearsals_leave_no_page_behind() {
+    let mut node = Node::new();
+    node.rows("create table t(a integer primary key, b, at default current_timestamp)");
+    let before = node.root();
+    // More than the cache holds, so that pages are written before all is undone.
+    let large = "with recursive n(i) as (select 1 union all select i + 1 from n limit 20)
+        insert into t(b, at) select zeroblob(900000), i from n";
+    let rehearse = |sql: &str| Request::Rehearse(Batch { checks: Vec::new(), statements: vec![Statement::new(sql)] });
+    assert!(matches!(node.run(&rehearse(large)), Response::Done(_)));
+    assert!(node.sql.query(&rehearse(large).to_bytes()).is_ok());
+    assert_eq!(node.root(), before);
+    // What depends on the moment must be ordered, as everywhere.
+    assert_eq!(node.sql.query(&rehearse("insert into t(a) values (1)").to_bytes()), Err(NotReadOnly));
+    assert!(matches!(node.run(&rehearse("insert into t(a) values (1)")), Response::Done(_)));
+    assert!(matches!(node.run(&rehearse("insert into no values (1)")), Response::Failed(_)));
+    // So must what changes the schema.
+    assert_eq!(node.sql.query(&rehearse("create table u(c)").to_bytes()), Err(NotReadOnly));
+    assert!(matches!(node.run(&rehearse("create table u(c)")), Response::Done(_)));
+    assert_eq!(node.root(), before);
+}
