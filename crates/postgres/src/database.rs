@@ -12,6 +12,9 @@ pub struct Answer {
     pub sequence: u64,
     /// The replicas that gave this answer before it was accepted.
     pub replicas: Vec<u8>,
+    /// Whether the request was ordered among all others, because it writes, depends on the moment, or the protocol
+    /// orders every request.
+    pub ordered: bool,
 }
 
 /// Why there is no answer.

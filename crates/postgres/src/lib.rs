@@ -1,4 +1,36 @@
 //! The PostgreSQL protocol in front of the replicated database.
-pub mod database;
-pub mod error;
+//!
+//! A gateway is a client: it collects the replicas' answers, believes what enough of them say, and then speaks plain
+//! PostgreSQL. So it belongs beside the application, on its host. `docs/postgres.md` says what works.
+//!
+//! | question | file |
+//! |---|---|
+//! | What comes over the wire? | `wire.rs`; `server.rs` has the sockets |
+//! | What does a message do? | `session.rs` |
+//! | What does a statement ask for? | `plan.rs`, from the pieces that `tokens.rs` finds |
+//! | How does SQLite say it? | `rewrite.rs` |
+//! | How is it carried out? | `execute.rs`; `transaction.rs` has BEGIN and COMMIT |
+//! | What are values called? | `types.rs`, `calendar.rs` |
+//! | What do tools ask about the tables? | `catalog.rs` |
+
+mod calendar;
+mod catalog;
+mod database;
+mod error;
+mod execute;
+mod link;
+mod plan;
+mod rewrite;
+mod server;
+mod session;
+mod settings;
+mod tokens;
+mod transaction;
+mod types;
 pub mod wire;
+
+pub use database::{Answer, CallFailure, Database};
+pub use error::{PgError, sqlstate};
+pub use server::{CONNECTIONS_MAX, STALLED_MAX, Server};
+pub use session::{PORTALS_MAX, PREPARED_BYTES_MAX, PREPARED_MAX};
+pub use settings::{DATABASE, SERVER_VERSION};

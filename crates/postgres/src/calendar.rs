@@ -1,0 +1,142 @@
+//! Dates and times: SQLite keeps them as text, PostgreSQL's binary format counts from the year 2000 on.
+
+/// Days from 1970-01-01 to 2000-01-01.
+const DAYS_TO_2000: i64 = 10_957;
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+/// Years that are understood.
+const YEARS: std::ops::RangeInclusive<i64> = 1..=9_999;
+
+/// Days since 2000-01-01 of `YYYY-MM-DD`.
+pub(crate) fn date(text: &str) -> Option<i32> {
+    let parts: Vec<&str> = text.trim().split('-').collect();
+    let [year, month, day] = parts[..] else { return None };
+    if (year.len(), month.len(), day.len()) != (4, 2, 2) {
+        return None;
+    }
+    let (year, month, day) = (digits(year)?, digits(month)?, digits(day)?);
+    let days = days_from_civil(year, month, day);
+    // A day that does not exist would come back as another.
+    let exists = YEARS.contains(&year) && civil_from_days(days) == (year, month, day);
+    exists.then(|| i32::try_from(days - DAYS_TO_2000).ok())?
+}
+
+/// Microseconds since midnight of `HH:MM`, `HH:MM:SS` or `HH:MM:SS.fraction`.
+pub(crate) fn time(text: &str) -> Option<i64> {
+    let mut parts = text.trim().split(':');
+    let (hours, minutes, seconds) = (parts.next()?, parts.next()?, parts.next().unwrap_or("0"));
+    let (seconds, fraction) = seconds.split_once('.').unwrap_or((seconds, "0"));
+    let (hours, minutes, seconds) = (digits(hours)?, digits(minutes)?, digits(seconds)?);
+    if parts.next().is_some() || hours > 23 || minutes > 59 || seconds > 59 || fraction.len() > 9 {
+        return None;
+    }
+    let micros = digits(&format!("{fraction:0<6}")[..6])?;
+    Some(((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros)
+}
+
+/// Microseconds since 2000-01-01 of a date, a time and, if there is one, a zone.
+pub(crate) fn timestamp(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let Some((day, rest)) = text.split_once([' ', 'T']) else { return Some(i64::from(date(text)?) * MICROS_PER_DAY) };
+    let zone_at = rest.find(['Z', '+', '-']).unwrap_or(rest.len());
+    let (clock, zone) = rest.split_at(zone_at);
+    let offset = match zone {
+        "" | "Z" => 0,
+        zone => {
+            let sign = if zone.starts_with('-') { -1 } else { 1 };
+            let (hours, minutes) = zone[1..].split_once(':').unwrap_or((&zone[1..], "0"));
+            sign * (digits(hours)? * 60 + digits(minutes)?) * 60_000_000
+        }
+    };
+    Some(i64::from(date(day)?) * MICROS_PER_DAY + time(clock)? - offset)
+}
+
+/// The other way round; `None`: out of the years that are understood.
+pub(crate) fn date_text(days: i32) -> Option<String> {
+    let (year, month, day) = civil_from_days(i64::from(days) + DAYS_TO_2000);
+    YEARS.contains(&year).then(|| format!("{year:04}-{month:02}-{day:02}"))
+}
+
+/// The other way round.
+pub(crate) fn time_text(micros: i64) -> Option<String> {
+    if !(0..MICROS_PER_DAY).contains(&micros) {
+        return None;
+    }
+    let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
+    let text = format!("{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    Some(match fraction {
+        0 => text,
+        _ => format!("{text}.{fraction:06}").trim_end_matches('0').into(),
+    })
+}
+
+/// The other way round.
+pub(crate) fn timestamp_text(micros: i64) -> Option<String> {
+    let days = i32::try_from(micros.div_euclid(MICROS_PER_DAY)).ok()?;
+    Some(format!("{} {}", date_text(days)?, time_text(micros.rem_euclid(MICROS_PER_DAY))?))
+}
+
+/// A short number without a sign.
+fn digits(text: &str) -> Option<i64> {
+    let is_number = !text.is_empty() && text.len() <= 6 && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().ok())?
+}
+
+/// Days since 1970-01-01. Years begin in March, so that the odd day is the last one.
+const fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+/// The other way round.
+const fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let of_era = days.rem_euclid(146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (era * 400 + year + (month <= 2) as i64, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn known_days() {
+        assert_eq!(date("2000-01-01"), Some(0));
+        assert_eq!(date("1999-12-31"), Some(-1));
+        assert_eq!(date("2000-03-01"), Some(60));
+        assert_eq!(timestamp("2000-01-02T00:00:01Z"), Some(MICROS_PER_DAY + 1_000_000));
+        assert_eq!(timestamp("2000-01-01 02:00:00+02:00"), Some(0));
+        assert_eq!(timestamp("2000-01-01 02:00:00-0"), Some(7_200_000_000));
+        for wrong in ["2023-02-29", "2024-13-01", "24-01-01", "2024-1-1", "", "x", "2024-01-01-01"] {
+            assert_eq!(date(wrong), None, "{wrong}");
+        }
+        for wrong in ["24:00", "1", "1:60", "1:1:1:1", "1:1:1.-5"] {
+            assert_eq!(time(wrong), None, "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn days_and_times_come_back(days in -700_000_i32..2_900_000, micros in 0..MICROS_PER_DAY) {
+            prop_assert_eq!(date_text(days).and_then(|text| date(&text)), Some(days));
+            prop_assert_eq!(time_text(micros).and_then(|text| time(&text)), Some(micros));
+            let both = i64::from(days) * MICROS_PER_DAY + micros;
+            prop_assert_eq!(timestamp_text(both).and_then(|text| timestamp(&text)), Some(both));
+        }
+
+        #[test]
+        fn any_text_is_a_day_or_not(text in r"([0-9]{1,4}|[-: .+ZT]|\PC){0,12}", days: i32, micros: i64) {
+            let _ = (date(&text), time(&text), timestamp(&text));
+            let _ = (date_text(days), time_text(micros), timestamp_text(micros));
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! What a statement asks for: the gateway itself answers about transactions, settings and the catalog, everything else
+//! goes to the replicas.
+
+use crate::catalog;
+use crate::error::{PgError, sqlstate};
+use crate::rewrite::{for_cluster, verb};
+use crate::tokens::{Kind, Token, text_of, tokens};
+
+/// A statement, understood as far as the gateway needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// Opens a transaction.
+    Begin { read_only: bool },
+    /// Closes it.
+    Commit,
+    /// Gives it up.
+    Rollback,
+    /// Marks a place in it.
+    Savepoint(String),
+    /// Goes back to that place.
+    RollbackTo(String),
+    /// Forgets the place.
+    Release(String),
+    /// Changes a setting.
+    Set { name: String, value: String },
+    /// Takes the change back; of all settings if none is named.
+    Reset(Option<String>),
+    /// Shows a setting.
+    Show(String),
+    /// Forgets prepared statements, or the one with this name.
+    Deallocate(Option<String>),
+    /// Forgets everything that the connection has.
+    DiscardAll,
+    /// Nothing to do; the tag says that it is done.
+    Nothing(&'static str),
+    /// A question about the catalog, in SQLite's words.
+    Catalog(String),
+    /// A statement for the replicas, in SQLite's words.
+    Cluster { sql: String, tag: Tag },
+}
+
+/// How the end of a statement is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Tag {
+    /// `SELECT` and the number of rows.
+    Select,
+    /// `INSERT 0` and the number of rows.
+    Insert,
+    /// `UPDATE` or `DELETE` and the number of rows.
+    Changes(&'static str),
+    /// Words, such as `CREATE TABLE`.
+    Words(String),
+}
+
+impl Tag {
+    fn of(sql: &str) -> Self {
+        match verb(sql).as_str() {
+            "select" | "values" | "explain" | "pragma" => Self::Select,
+            "insert" | "replace" => Self::Insert,
+            "update" => Self::Changes("UPDATE"),
+            "delete" => Self::Changes("DELETE"),
+            _ => Self::Words(words(sql)),
+        }
+    }
+
+    /// Whether the statement only reads.
+    pub(crate) const fn reads(&self) -> bool {
+        matches!(self, Self::Select)
+    }
+
+    /// As clients are told.
+    pub(crate) fn text(&self, rows: usize, changes: u64) -> String {
+        match self {
+            Self::Select => format!("SELECT {rows}"),
+            Self::Insert => format!("INSERT 0 {changes}"),
+            Self::Changes(word) => format!("{word} {changes}"),
+            Self::Words(words) => words.clone(),
+        }
+    }
+}
+
+/// `CREATE TABLE` of `create unlogged table if not exists …`.
+fn words(sql: &str) -> String {
+    const KINDS: [&str; 5] = ["table", "index", "view", "trigger", "schema"];
+    let tokens = tokens(sql);
+    let first = tokens.iter().find(|token| token.is_solid()).map_or("", |token| token.text);
+    let kind = tokens.iter().filter(|token| token.is_solid()).take(5).find(|token| token.is_any(&KINDS));
+    let kind = kind.map(|token| format!(" {}", token.text)).unwrap_or_default();
+    format!("{first}{kind}").to_uppercase()
+}
+
+/// Understands a statement.
+///
+/// # Errors
+/// What PostgreSQL has and this has not.
+pub(crate) fn of(sql: &str) -> Result<Plan, PgError> {
+    let tokens = tokens(sql);
+    let solid: Vec<Token<'_>> = tokens.iter().copied().filter(Token::is_solid).collect();
+    let Some(first) = solid.first() else { return Err(PgError::new(sqlstate::SYNTAX, "an empty statement")) };
+    let rest = &solid[1..];
+    Ok(match first.text.to_ascii_lowercase().as_str() {
+        "begin" | "start" => Plan::Begin { read_only: says_read_only(rest) },
+        "commit" | "end" => Plan::Commit,
+        "rollback" | "abort" => match rest.iter().position(|token| token.is("to")) {
+            Some(to) => Plan::RollbackTo(savepoint(&rest[to + 1..])?),
+            None => Plan::Rollback,
+        },
+        "savepoint" => Plan::Savepoint(savepoint(rest)?),
+        "release" => Plan::Release(savepoint(rest)?),
+        "set" => set(rest)?,
+        "reset" if is_alone(rest, "all") => Plan::Reset(None),
+        "reset" => Plan::Reset(Some(setting_name(rest).0)),
+        "show" => Plan::Show(setting_name(rest).0),
+        "deallocate" | "close" if rest.last().is_some_and(|token| token.is("all")) => Plan::Deallocate(None),
+        "deallocate" => Plan::Deallocate(rest.last().and_then(Token::name)),
+        "discard" if is_alone(rest, "all") => Plan::DiscardAll,
+        "discard" => Plan::Nothing("DISCARD"),
+        "unlisten" => Plan::Nothing("UNLISTEN"),
+        "vacuum" => Plan::Nothing("VACUUM"),
+        word @ ("listen" | "notify" | "lock" | "declare" | "fetch" | "move" | "prepare" | "execute" | "grant"
+        | "revoke" | "comment" | "do" | "call" | "cluster" | "copy") => return Err(refused(word)),
+        _ if catalog::is_about(&solid) => Plan::Catalog(catalog::for_catalog(sql)),
+        _ => Plan::Cluster { sql: for_cluster(sql), tag: Tag::of(sql) },
+    })
+}
+
+fn refused(word: &str) -> PgError {
+    let hint = match word {
+        "copy" => "send INSERT statements, several rows in each; `bezant sql` imports files",
+        "declare" | "fetch" | "move" => "leave the cursor out: results are at most 2 MiB, and arrive whole",
+        "prepare" | "execute" => "prepare it through the driver, which uses the protocol's own prepared statements",
+        "lock" => "leave it out: a transaction is validated when it is committed",
+        "listen" | "notify" => "ask again from time to time",
+        _ => "docs/postgres.md says what there is",
+    };
+    PgError::unsupported(format!("{} is not supported", word.to_uppercase())).hint(hint)
+}
+
+fn is_alone(rest: &[Token<'_>], word: &str) -> bool {
+    matches!(rest, [token] if token.is(word))
+}
+
+fn says_read_only(rest: &[Token<'_>]) -> bool {
+    rest.windows(2).any(|pair| pair[0].is("read") && pair[1].is("only"))
+}
+
+fn savepoint(rest: &[Token<'_>]) -> Result<String, PgError> {
+    let name = rest.iter().find(|token| !token.is("savepoint")).and_then(Token::name);
+    name.ok_or_else(|| PgError::new(sqlstate::SYNTAX, "a savepoint needs a name"))
+}
+
+/// A setting's name, with dots in it, and what follows.
+fn setting_name<'a, 'b>(rest: &'a [Token<'b>]) -> (String, &'a [Token<'b>]) {
+    if rest.len() >= 2 && rest[0].is("time") && rest[1].is("zone") {
+        return ("timezone".into(), &rest[2..]);
+    }
+    if rest.len() >= 3 && rest[0].is("transaction") && rest[1].is("isolation") {
+        return ("transaction_isolation".into(), &rest[3..]);
+    }
+    let is_name = |token: &&Token<'_>| token.name().is_some() || token.is_symbol(".");
+    let mut end = 0;
+    for token in rest.iter().take_while(is_name) {
+        let joins = token.is_symbol(".") || end == 0 || rest[end - 1].is_symbol(".");
+        if !joins {
+            break;
+        }
+        end += 1;
+    }
+    let name: String = rest[..end].iter().map(|token| token.name().unwrap_or_else(|| ".".into())).collect();
+    (name.to_ascii_lowercase(), &rest[end..])
+}
+
+/// `SET [SESSION | LOCAL] name {= | TO} value`, and the forms about transactions, all of which are serializable.
+fn set(rest: &[Token<'_>]) -> Result<Plan, PgError> {
+    let rest = match rest {
+        [first, more @ ..] if first.is_any(&["session", "local"]) && !more.first().is_some_and(|t| t.is_symbol("=")) => more,
+        _ => rest,
+    };
+    if rest.first().is_some_and(|token| token.is_any(&["transaction", "characteristics", "constraints"])) {
+        return Ok(Plan::Nothing("SET"));
+    }
+    if rest.first().is_some_and(|token| token.is("names")) {
+        return Ok(Plan::Set { name: "client_encoding".into(), value: setting_value(&rest[1..]) });
+    }
+    let (name, value) = setting_name(rest);
+    if name.is_empty() {
+        return Err(PgError::new(sqlstate::SYNTAX, "SET needs the name of a setting"));
+    }
+    let value = match value {
+        [first, more @ ..] if first.is_symbol("=") || first.is("to") => more,
+        more => more,
+    };
+    Ok(Plan::Set { name, value: setting_value(value) })
+}
+
+fn setting_value(tokens: &[Token<'_>]) -> String {
+    let one = |token: &Token<'_>| match token.kind {
+        Kind::Text | Kind::Dollar => text_of(*token),
+        Kind::Quoted => token.name().unwrap_or_default(),
+        _ if token.is_symbol(",") => ", ".into(),
+        _ => token.text.into(),
+    };
+    tokens.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set_to(name: &str, value: &str) -> Plan {
+        Plan::Set { name: name.into(), value: value.into() }
+    }
+
+    #[test]
+    fn statements_of_the_gateway_are_its_own() {
+        for (sql, plan) in [
+            ("BEGIN", Plan::Begin { read_only: false }),
+            ("start transaction isolation level serializable, read only", Plan::Begin { read_only: true }),
+            ("END", Plan::Commit),
+            ("rollback to savepoint \"S 1\"", Plan::RollbackTo("S 1".into())),
+            ("ROLLBACK TO a", Plan::RollbackTo("a".into())),
+            ("release savepoint sa_savepoint_1", Plan::Release("sa_savepoint_1".into())),
+            ("set search_path to a, 'b'", set_to("search_path", "a, b")),
+            ("set bezant.provenance = on", set_to("bezant.provenance", "on")),
+            ("set session application_name = 'x y'", set_to("application_name", "x y")),
+            ("SET TIME ZONE 'UTC'", set_to("timezone", "UTC")),
+            ("set session characteristics as transaction isolation level serializable", Plan::Nothing("SET")),
+            ("show transaction isolation level", Plan::Show("transaction_isolation".into())),
+            ("SHOW bezant.sequence", Plan::Show("bezant.sequence".into())),
+            ("deallocate all", Plan::Deallocate(None)),
+            ("DISCARD ALL", Plan::DiscardAll),
+            ("unlisten *", Plan::Nothing("UNLISTEN")),
+        ] {
+            assert_eq!(of(sql), Ok(plan), "{sql}");
+        }
+        for sql in ["copy t from stdin", "listen x", "savepoint", "set"] {
+            assert!(of(sql).is_err(), "{sql}");
+        }
+    }
+
+    #[test]
+    fn tags_are_those_that_clients_expect() {
+        let tag = |sql: &str, changes| match of(sql) {
+            Ok(Plan::Cluster { tag, .. }) => tag.text(7, changes),
+            other => panic!("{sql}: {other:?}"),
+        };
+        assert_eq!(tag("select 1", 0), "SELECT 7");
+        assert_eq!(tag("insert into t values (1) returning a", 2), "INSERT 0 2");
+        assert_eq!(tag("with a as (select 1) update t set b = 1", 3), "UPDATE 3");
+        assert_eq!(tag("create table if not exists t(a)", 0), "CREATE TABLE");
+        assert_eq!(tag("create unique index i on t(a)", 0), "CREATE INDEX");
+        assert_eq!(tag("alter table t add column b", 0), "ALTER TABLE");
+    }
+}

@@ -1,0 +1,423 @@
+//! One connection: messages in, messages out.
+//!
+//! A statement that is bound and described is executed at once: a column without a declared type is announced by its
+//! values. Nobody can tell the difference, because `Execute` follows; where it does not, the statement is only described.
+
+use crate::error::{PgError, sqlstate};
+use crate::execute::{Executor, Outcome};
+use crate::plan::{self, Plan, Tag};
+use crate::settings::REPORTED;
+use crate::tokens::{Kind, statements, tokens};
+use crate::types;
+use crate::wire::{Field, Frontend, Output, Status, Target};
+use bezant_sql::{Column, Value};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Prepared statements of a connection.
+pub const PREPARED_MAX: usize = 1_024;
+/// Bytes of their texts.
+pub const PREPARED_BYTES_MAX: usize = 8 << 20;
+/// Portals of a connection; each may hold a result.
+pub const PORTALS_MAX: usize = 16;
+
+/// A prepared statement.
+#[derive(Debug)]
+struct Prepared {
+    /// `None`: an empty statement.
+    plan: Option<Plan>,
+    /// The types of its parameters as far as the client said them.
+    types: Vec<u32>,
+    /// How many parameters it has at least, from its text.
+    parameters: usize,
+    /// Bytes of its text.
+    bytes: usize,
+    /// The types that the client was told its columns have.
+    announced: Option<Vec<u32>>,
+}
+
+/// A prepared statement with values.
+#[derive(Debug)]
+struct Portal {
+    prepared: Arc<Prepared>,
+    values: Vec<Value>,
+    formats: Vec<i16>,
+    /// What came of it, once it was executed, the types of its columns, and how many rows the client has.
+    outcome: Option<(Outcome, Vec<u32>, usize)>,
+}
+
+/// Whether the connection goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// It does.
+    Continue,
+    /// It ends.
+    Close,
+}
+
+/// See the [module](self).
+pub(crate) struct Session {
+    executor: Executor,
+    prepared: BTreeMap<String, Arc<Prepared>>,
+    portals: BTreeMap<String, Portal>,
+    /// A portal whose description is still owed.
+    described: Option<String>,
+    /// A message has failed: the rest of its series is skipped.
+    skipping: bool,
+}
+
+impl Session {
+    /// For a client that has said who it is.
+    pub(crate) fn new(executor: Executor) -> Self {
+        let (prepared, portals) = (BTreeMap::new(), BTreeMap::new());
+        Self { executor, prepared, portals, described: None, skipping: false }
+    }
+
+    /// Settings that every client is told first.
+    pub(crate) fn greet(&self, out: &mut Output) {
+        for name in REPORTED {
+            out.parameter(name, self.executor.settings.get(name).unwrap_or_default());
+        }
+    }
+
+    /// Answers a message.
+    pub(crate) fn handle(&mut self, message: Frontend, out: &mut Output) -> Flow {
+        match message {
+            Frontend::Terminate => return Flow::Close,
+            Frontend::Sync => {
+                let owed = self.give_description(None, out);
+                self.report(owed, out);
+                self.skipping = false;
+                if self.executor.status() == Status::Idle {
+                    self.portals.clear();
+                }
+                out.ready(self.executor.status());
+            }
+            _ if self.skipping => {}
+            Frontend::Query(sql) => {
+                self.portals.clear();
+                if let Err(error) = self.query(&sql, out) {
+                    self.executor.fail();
+                    out.error(&error);
+                }
+                out.ready(self.executor.status());
+            }
+            other => {
+                let result = self.extended(other, out);
+                self.report(result, out);
+            }
+        }
+        Flow::Continue
+    }
+
+    /// An error ends the series of messages that it is in.
+    fn report(&mut self, result: Result<(), PgError>, out: &mut Output) {
+        if let Err(error) = result {
+            self.executor.fail();
+            self.skipping = true;
+            self.described = None;
+            out.error(&error);
+        }
+    }
+
+    /// The simple protocol: statements as text, and text comes back.
+    fn query(&mut self, sql: &str, out: &mut Output) -> Result<(), PgError> {
+        let all = statements(sql);
+        if all.is_empty() {
+            out.empty();
+            return Ok(());
+        }
+        let mut together: Vec<(String, Tag)> = Vec::new();
+        for sql in &all {
+            let plan = plan::of(sql)?;
+            match plan {
+                // Outside of a transaction, statements that come together take effect together.
+                Plan::Cluster { sql, tag } if self.executor.status() == Status::Idle && all.len() > 1 => {
+                    together.push((sql, tag));
+                }
+                plan => {
+                    self.run_batch(&mut together, out)?;
+                    let outcome = self.execute(&plan, Vec::new(), out)?;
+                    self.give_outcome(&outcome, out)?;
+                }
+            }
+        }
+        self.run_batch(&mut together, out)
+    }
+
+    fn run_batch(&mut self, together: &mut Vec<(String, Tag)>, out: &mut Output) -> Result<(), PgError> {
+        if together.is_empty() {
+            return Ok(());
+        }
+        for outcome in self.executor.execute_batch(&std::mem::take(together))? {
+            self.give_outcome(&outcome, out)?;
+        }
+        Ok(())
+    }
+
+    /// Carries out a statement and tells what changed with it.
+    fn execute(&mut self, plan: &Plan, values: Vec<Value>, out: &mut Output) -> Result<Outcome, PgError> {
+        let outcome = self.executor.execute(plan, values)?;
+        match plan {
+            Plan::Deallocate(None) | Plan::DiscardAll => self.prepared.clear(),
+            Plan::Deallocate(Some(name)) => {
+                if self.prepared.remove(name).is_none() {
+                    return Err(no_statement(name));
+                }
+            }
+            _ => {}
+        }
+        if let Plan::Set { name, .. } | Plan::Reset(Some(name)) = plan
+            && let Some(reported) = REPORTED.iter().find(|reported| reported.eq_ignore_ascii_case(name))
+        {
+            out.parameter(reported, self.executor.settings.get(name).unwrap_or_default());
+        }
+        if let Some(notice) = &outcome.notice {
+            out.notice(notice);
+        }
+        if matches!(plan, Plan::Cluster { .. } | Plan::Commit)
+            && let Some(notice) = self.executor.provenance()
+        {
+            out.notice(&notice);
+        }
+        Ok(outcome)
+    }
+
+    /// A whole outcome as text.
+    fn give_outcome(&self, outcome: &Outcome, out: &mut Output) -> Result<(), PgError> {
+        let columns = &outcome.rows.columns;
+        if !columns.is_empty() {
+            let types = value_types(outcome);
+            out.fields(&fields(columns, &types, &[]));
+            give_rows(outcome, &types, &[], 0..outcome.rows.rows.len(), out)?;
+        }
+        out.complete(&outcome.tag);
+        Ok(())
+    }
+
+    /// The extended protocol.
+    fn extended(&mut self, message: Frontend, out: &mut Output) -> Result<(), PgError> {
+        if let Frontend::Execute { portal, rows } = message {
+            return self.run_portal(&portal, rows, out);
+        }
+        self.give_description(None, out)?;
+        match message {
+            Frontend::Parse { name, sql, types } => self.parse(name, &sql, types, out),
+            Frontend::Bind { portal, statement, formats, values, results } => {
+                let prepared = self.find(&statement)?;
+                let values = take_values(&prepared, &formats, &values)?;
+                if self.portals.len() >= PORTALS_MAX && !self.portals.contains_key(&portal) {
+                    return Err(PgError::new(sqlstate::LIMIT, format!("more than {PORTALS_MAX} portals are open")));
+                }
+                self.portals.insert(portal, Portal { prepared, values, formats: results, outcome: None });
+                out.bound();
+                Ok(())
+            }
+            Frontend::Describe(Target::Portal, name) => {
+                self.portal(&name)?;
+                self.described = Some(name);
+                Ok(())
+            }
+            Frontend::Describe(Target::Statement, name) => self.describe_statement(&name, out),
+            Frontend::Close(target, name) => {
+                match target {
+                    Target::Statement => drop(self.prepared.remove(&name)),
+                    Target::Portal => drop(self.portals.remove(&name)),
+                }
+                out.closed();
+                Ok(())
+            }
+            Frontend::Unsupported => Err(PgError::unsupported("function calls are not supported")),
+            _ => Ok(()),
+        }
+    }
+
+    fn parse(&mut self, name: String, sql: &str, types: Vec<u32>, out: &mut Output) -> Result<(), PgError> {
+        if !name.is_empty() && self.prepared.contains_key(&name) {
+            let text = format!("prepared statement \"{name}\" already exists");
+            return Err(PgError::new(sqlstate::DUPLICATE, text));
+        }
+        let mut all = statements(sql);
+        if all.len() > 1 {
+            let text = "cannot insert multiple commands into a prepared statement";
+            return Err(PgError::new(sqlstate::SYNTAX, text));
+        }
+        let plan = all.pop().map(|sql| plan::of(&sql)).transpose()?;
+        let bytes: usize = self.prepared.values().map(|prepared| prepared.bytes).sum();
+        if self.prepared.len() >= PREPARED_MAX || bytes + sql.len() > PREPARED_BYTES_MAX {
+            let text = format!("more than {PREPARED_MAX} prepared statements, or {PREPARED_BYTES_MAX} bytes of them");
+            return Err(PgError::new(sqlstate::LIMIT, text).hint("close some, or DEALLOCATE ALL"));
+        }
+        let parameters = parameters(sql);
+        let prepared = Prepared { plan, types, parameters, bytes: sql.len(), announced: None };
+        self.prepared.insert(name, Arc::new(prepared));
+        out.parsed();
+        Ok(())
+    }
+
+    fn find(&self, name: &str) -> Result<Arc<Prepared>, PgError> {
+        self.prepared.get(name).cloned().ok_or_else(|| no_statement(name))
+    }
+
+    fn portal(&mut self, name: &str) -> Result<&mut Portal, PgError> {
+        let none = || PgError::new(sqlstate::NO_PORTAL, format!("portal \"{name}\" does not exist"));
+        self.portals.get_mut(name).ok_or_else(none)
+    }
+
+    fn describe_statement(&mut self, name: &str, out: &mut Output) -> Result<(), PgError> {
+        let prepared = self.find(name)?;
+        let (columns, parameters) = match &prepared.plan {
+            Some(plan) => self.executor.describe(plan)?,
+            None => (Vec::new(), 0),
+        };
+        let type_of = |at: usize| prepared.types.get(at).copied().filter(|type_id| *type_id != 0);
+        let count = parameters.max(prepared.types.len());
+        let parameters: Vec<u32> = (0..count).map(|at| type_of(at).unwrap_or(types::oid::TEXT)).collect();
+        out.parameters(&parameters);
+        let announced: Vec<u32> = columns.iter().map(types::of_column).collect();
+        give_fields(&columns, &announced, &[], out);
+        let prepared = Prepared {
+            plan: prepared.plan.clone(),
+            types: parameters,
+            announced: Some(announced),
+            ..*prepared
+        };
+        self.prepared.insert(name.into(), Arc::new(prepared));
+        Ok(())
+    }
+
+    /// Describes the portal that waits for it, unless it is this one.
+    fn give_description(&mut self, unless: Option<&str>, out: &mut Output) -> Result<(), PgError> {
+        let Some(name) = self.described.take() else { return Ok(()) };
+        if unless == Some(name.as_str()) {
+            self.described = Some(name);
+            return Ok(());
+        }
+        let portal = self.portal(&name)?;
+        let (prepared, formats) = (Arc::clone(&portal.prepared), portal.formats.clone());
+        let columns = match (&portal.outcome, &prepared.plan) {
+            (Some((outcome, ..)), _) => outcome.rows.columns.clone(),
+            (None, Some(plan)) => self.executor.describe(plan)?.0,
+            (None, None) => Vec::new(),
+        };
+        let types: Vec<u32> = columns.iter().map(types::of_column).collect();
+        give_fields(&columns, &types, &formats, out);
+        Ok(())
+    }
+
+    /// Executes a portal, or goes on with its rows.
+    fn run_portal(&mut self, name: &str, wanted: i32, out: &mut Output) -> Result<(), PgError> {
+        self.give_description(Some(name), out)?;
+        let is_described = self.described.take().is_some();
+        let portal = self.portal(name)?;
+        let prepared = Arc::clone(&portal.prepared);
+        let Some(plan) = &prepared.plan else {
+            out.empty();
+            return Ok(());
+        };
+        let mut outcome = portal.outcome.take();
+        if outcome.is_none() {
+            let values = std::mem::take(&mut portal.values);
+            let executed = self.execute(plan, values, out)?;
+            let types = match &prepared.announced {
+                Some(announced) if !is_described && announced.len() == executed.rows.columns.len() => announced.clone(),
+                _ => value_types(&executed),
+            };
+            outcome = Some((executed, types, 0));
+        }
+        let Some((outcome, types, given)) = outcome else { return Ok(()) };
+        // A statement such as DEALLOCATE may have closed the portal with everything else.
+        let Some(portal) = self.portals.get_mut(name) else {
+            out.complete(&outcome.tag);
+            return Ok(());
+        };
+        if is_described {
+            give_fields(&outcome.rows.columns, &types, &portal.formats, out);
+        }
+        let left = outcome.rows.rows.len() - given;
+        let count = usize::try_from(wanted).ok().filter(|wanted| *wanted > 0).map_or(left, |wanted| wanted.min(left));
+        give_rows(&outcome, &types, &portal.formats, given..given + count, out)?;
+        if count < left {
+            out.suspended();
+        } else {
+            out.complete(&outcome.tag);
+        }
+        portal.outcome = Some((outcome, types, given + count));
+        Ok(())
+    }
+}
+
+fn no_statement(name: &str) -> PgError {
+    PgError::new(sqlstate::NO_STATEMENT, format!("prepared statement \"{name}\" does not exist"))
+}
+
+/// The largest number of a parameter in the text.
+fn parameters(sql: &str) -> usize {
+    let numbers = tokens(sql).into_iter().filter(|token| token.kind == Kind::Parameter);
+    numbers.filter_map(|token| token.text[1..].parse().ok()).max().unwrap_or(0)
+}
+
+/// The code at a place: one may be for all.
+fn format_of(formats: &[i16], at: usize) -> i16 {
+    match formats {
+        [] => types::TEXT_FORMAT,
+        [one] => *one,
+        all => all.get(at).copied().unwrap_or(types::TEXT_FORMAT),
+    }
+}
+
+fn take_values(prepared: &Prepared, formats: &[i16], values: &[Option<Bytes>]) -> Result<Vec<Value>, PgError> {
+    if values.len() != prepared.parameters {
+        let text = format!("{} values came for {} parameters", values.len(), prepared.parameters);
+        return Err(PgError::new(sqlstate::PROTOCOL, text));
+    }
+    let take = |(at, value): (usize, &Option<Bytes>)| {
+        let type_id = prepared.types.get(at).copied().unwrap_or(0);
+        value.as_ref().map_or(Ok(Value::Null), |bytes| types::take(bytes, type_id, format_of(formats, at)))
+    };
+    values.iter().enumerate().map(take).collect()
+}
+
+fn value_types(outcome: &Outcome) -> Vec<u32> {
+    let rows = &outcome.rows;
+    let of = |(at, column)| types::of_values(column, rows.rows.iter().map(move |row| &row[at]));
+    rows.columns.iter().enumerate().map(of).collect()
+}
+
+fn fields(columns: &[Column], types: &[u32], formats: &[i16]) -> Vec<Field> {
+    let field = |(at, (column, type_id)): (usize, (&Column, &u32))| Field {
+        name: column.name.clone(),
+        type_id: *type_id,
+        size: types::size_of(*type_id),
+        format: format_of(formats, at),
+    };
+    columns.iter().zip(types).enumerate().map(field).collect()
+}
+
+fn give_fields(columns: &[Column], types: &[u32], formats: &[i16], out: &mut Output) {
+    if columns.is_empty() {
+        out.no_data();
+    } else {
+        out.fields(&fields(columns, types, formats));
+    }
+}
+
+fn give_rows(
+    outcome: &Outcome,
+    types: &[u32],
+    formats: &[i16],
+    range: std::ops::Range<usize>,
+    out: &mut Output,
+) -> Result<(), PgError> {
+    let mut failure = None;
+    for row in outcome.rows.rows.get(range).unwrap_or_default() {
+        out.row(types.len(), |at, bytes| {
+            types::put(&row[at], types[at], format_of(formats, at), bytes).unwrap_or_else(|error| {
+                failure = Some(error);
+                false
+            })
+        });
+    }
+    failure.map_or(Ok(()), Err)
+}

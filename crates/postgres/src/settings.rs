@@ -1,0 +1,199 @@
+//! `SET` and `SHOW`: what clients expect to be able to ask and say. Few of the settings mean anything here.
+
+use crate::error::{PgError, sqlstate};
+use crate::link::Link;
+use std::collections::BTreeMap;
+
+/// The version that clients are told: one whose catalog and words they know.
+pub const SERVER_VERSION: &str = "15.0";
+/// As `SHOW` and messages name the one database and its owner.
+pub const DATABASE: &str = "bezant";
+
+/// Settings that a connection may have changed or invented.
+const CHANGED_MAX: usize = 128;
+/// The longest value, in bytes.
+const VALUE_BYTES_MAX: usize = 4_096;
+
+/// Settings and what they are if nobody changes them.
+const DEFAULTS: &[(&str, &str)] = &[
+    ("application_name", ""),
+    ("bezant.provenance", "off"),
+    ("bytea_output", "hex"),
+    ("client_encoding", "UTF8"),
+    ("client_min_messages", "notice"),
+    ("DateStyle", "ISO, MDY"),
+    ("default_transaction_isolation", "serializable"),
+    ("default_transaction_read_only", "off"),
+    ("extra_float_digits", "1"),
+    ("in_hot_standby", "off"),
+    ("integer_datetimes", "on"),
+    ("IntervalStyle", "postgres"),
+    ("is_superuser", "off"),
+    ("lock_timeout", "0"),
+    ("max_identifier_length", "63"),
+    ("search_path", "public"),
+    ("server_encoding", "UTF8"),
+    ("server_version", SERVER_VERSION),
+    ("server_version_num", "150000"),
+    ("session_authorization", DATABASE),
+    ("standard_conforming_strings", "on"),
+    ("statement_timeout", "0"),
+    ("TimeZone", "UTC"),
+    ("transaction_isolation", "serializable"),
+    ("transaction_read_only", "off"),
+];
+
+/// Those that a client is told when it connects and when they change.
+pub(crate) const REPORTED: &[&str] = &[
+    "application_name",
+    "client_encoding",
+    "DateStyle",
+    "default_transaction_read_only",
+    "in_hot_standby",
+    "integer_datetimes",
+    "IntervalStyle",
+    "is_superuser",
+    "server_encoding",
+    "server_version",
+    "session_authorization",
+    "standard_conforming_strings",
+    "TimeZone",
+];
+
+/// Those that are as they are.
+const FIXED: &[&str] = &[
+    "bezant.sequence",
+    "bezant.replicas",
+    "client_encoding",
+    "integer_datetimes",
+    "is_superuser",
+    "max_identifier_length",
+    "server_encoding",
+    "server_version",
+    "server_version_num",
+    "standard_conforming_strings",
+    "timezone",
+];
+
+/// The settings of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Settings {
+    changed: BTreeMap<String, String>,
+}
+
+impl Settings {
+    /// The value of a setting; `None`: there is no such setting.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        let lower = name.to_ascii_lowercase();
+        let default = || DEFAULTS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| *value);
+        self.changed.get(&lower).map(String::as_str).or_else(default)
+    }
+
+    /// Whether answers come with a notice about who vouched for them.
+    pub(crate) fn shows_provenance(&self) -> bool {
+        matches!(self.get("bezant.provenance"), Some("on" | "true" | "1"))
+    }
+
+    /// Changes a setting.
+    ///
+    /// # Errors
+    /// If it is as it is, or the value is too long, or there are too many.
+    pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<(), PgError> {
+        let name = name.to_ascii_lowercase();
+        if FIXED.contains(&name.as_str()) {
+            return self.keep(&name, value);
+        }
+        if value.len() > VALUE_BYTES_MAX || name.len() > VALUE_BYTES_MAX {
+            return Err(PgError::new(sqlstate::LIMIT, "the value of a setting is too long"));
+        }
+        if !self.changed.contains_key(&name) && self.changed.len() >= CHANGED_MAX {
+            return Err(PgError::new(sqlstate::LIMIT, "too many settings"));
+        }
+        if value.eq_ignore_ascii_case("default") {
+            self.changed.remove(&name);
+        } else {
+            self.changed.insert(name, value.into());
+        }
+        Ok(())
+    }
+
+    /// A setting that does not change may be set to what it is.
+    fn keep(&self, name: &str, value: &str) -> Result<(), PgError> {
+        let plain = |text: &str| text.replace(['-', '_', ' '], "").to_ascii_lowercase();
+        let is = plain(self.get(name).unwrap_or_default());
+        let same = match plain(value).as_str() {
+            "default" => true,
+            "unicode" | "utf8" | "'utf8'" => is == "utf8",
+            "etc/utc" | "gmt" | "z" | "0" => is == "utc",
+            "true" | "1" | "yes" => is == "on",
+            other => is == other,
+        };
+        if same || name == "timezone" {
+            return Ok(());
+        }
+        let text = format!("parameter \"{name}\" cannot be changed");
+        Err(PgError::new("55P02", text).hint(format!("it is \"{}\"", self.get(name).unwrap_or_default())))
+    }
+
+    /// Takes changes back.
+    pub(crate) fn reset(&mut self, name: Option<&str>) {
+        match name {
+            Some(name) => _ = self.changed.remove(&name.to_ascii_lowercase()),
+            None => self.changed.clear(),
+        }
+    }
+
+    /// What SHOW shows: the heading and the lines.
+    ///
+    /// # Errors
+    /// If there is no such setting.
+    pub(crate) fn show(&self, name: &str, link: &Link) -> Result<String, PgError> {
+        match name {
+            "bezant.sequence" => Ok(link.last().map_or_else(|| "0".into(), |last| last.sequence.to_string())),
+            "bezant.replicas" => Ok(link.last().map_or_else(String::new, |last| last.replicas())),
+            _ => {
+                let text = || format!("unrecognized configuration parameter \"{name}\"");
+                self.get(name).map(Into::into).ok_or_else(|| PgError::new(sqlstate::NO_SETTING, text()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_what_they_were_set_to() {
+        let mut settings = Settings::default();
+        assert_eq!(settings.get("datestyle"), Some("ISO, MDY"));
+        settings.set("Application_Name", "x").unwrap();
+        assert_eq!(settings.get("application_name"), Some("x"));
+        settings.set("my.own", "1").unwrap();
+        settings.reset(None);
+        assert_eq!(settings.get("my.own"), None);
+        assert_eq!(settings.get("application_name"), Some(""));
+        assert!(!settings.shows_provenance());
+        settings.set("bezant.provenance", "on").unwrap();
+        assert!(settings.shows_provenance());
+    }
+
+    #[test]
+    fn what_is_fixed_may_be_set_to_what_it_is() {
+        let mut settings = Settings::default();
+        for (name, value) in [("client_encoding", "utf-8"), ("standard_conforming_strings", "on"), ("timezone", "Etc/UTC")] {
+            settings.set(name, value).unwrap();
+        }
+        for (name, value) in [("client_encoding", "latin1"), ("standard_conforming_strings", "off"), ("server_version", "9")] {
+            assert_eq!(settings.set(name, value).unwrap_err().sqlstate, "55P02");
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut settings = Settings::default();
+        assert!(settings.set("a", &"x".repeat(VALUE_BYTES_MAX + 1)).is_err());
+        let all: Result<Vec<()>, _> = (0..=CHANGED_MAX).map(|n| settings.set(&format!("a.{n}"), "x")).collect();
+        assert!(all.is_err());
+    }
+}

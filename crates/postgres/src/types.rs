@@ -1,0 +1,421 @@
+//! Types of PostgreSQL, and values in their two formats.
+//!
+//! SQLite's values have their own type, whatever the column declares. A client is told the declared type if all values
+//! of a result fit it, and otherwise one that they do fit.
+
+use crate::calendar;
+use crate::error::{PgError, sqlstate};
+use bezant_sql::{Column, Value};
+use bytes::Bytes;
+use std::fmt::Write as _;
+
+/// Numbers of types, as every PostgreSQL has them.
+pub(crate) mod oid {
+    pub(crate) const BOOL: u32 = 16;
+    pub(crate) const BYTEA: u32 = 17;
+    pub(crate) const CHAR: u32 = 18;
+    pub(crate) const NAME: u32 = 19;
+    pub(crate) const INT8: u32 = 20;
+    pub(crate) const INT2: u32 = 21;
+    pub(crate) const INT4: u32 = 23;
+    pub(crate) const TEXT: u32 = 25;
+    pub(crate) const OID: u32 = 26;
+    pub(crate) const JSON: u32 = 114;
+    pub(crate) const FLOAT4: u32 = 700;
+    pub(crate) const FLOAT8: u32 = 701;
+    pub(crate) const UNKNOWN: u32 = 705;
+    pub(crate) const BPCHAR: u32 = 1042;
+    pub(crate) const VARCHAR: u32 = 1043;
+    pub(crate) const DATE: u32 = 1082;
+    pub(crate) const TIME: u32 = 1083;
+    pub(crate) const TIMESTAMP: u32 = 1114;
+    pub(crate) const TIMESTAMPTZ: u32 = 1184;
+    pub(crate) const NUMERIC: u32 = 1700;
+    pub(crate) const UUID: u32 = 2950;
+    pub(crate) const JSONB: u32 = 3802;
+}
+
+/// The text format.
+pub(crate) const TEXT_FORMAT: i16 = 0;
+/// The binary format.
+pub(crate) const BINARY_FORMAT: i16 = 1;
+
+/// Types that tables may declare: the words, the type, its name in PostgreSQL.
+#[rustfmt::skip]
+const DECLARED: &[(&[&str], u32, &str)] = &[
+    (&["integer", "int", "int8", "bigint", "int4", "smallint", "int2", "mediumint", "tinyint"], oid::INT8, "bigint"),
+    (&["text", "clob", "citext"], oid::TEXT, "text"),
+    (&["varchar", "character varying", "nvarchar"], oid::VARCHAR, "character varying"),
+    (&["char", "character", "nchar", "bpchar"], oid::BPCHAR, "character"),
+    (&["real", "double", "double precision", "float", "float8", "float4"], oid::FLOAT8, "double precision"),
+    (&["blob", "bytea"], oid::BYTEA, "bytea"),
+    (&["bool", "boolean"], oid::BOOL, "boolean"),
+    (&["numeric", "decimal"], oid::NUMERIC, "numeric"),
+    (&["date"], oid::DATE, "date"),
+    (&["time", "time without time zone"], oid::TIME, "time without time zone"),
+    (&["timestamp", "datetime", "timestamp without time zone"], oid::TIMESTAMP, "timestamp without time zone"),
+    (&["timestamptz", "timestamp with time zone"], oid::TIMESTAMPTZ, "timestamp with time zone"),
+    (&["json"], oid::JSON, "json"),
+    (&["jsonb"], oid::JSONB, "jsonb"),
+    (&["uuid"], oid::UUID, "uuid"),
+    (&["oid"], oid::OID, "oid"),
+    (&["name"], oid::NAME, "name"),
+    (&["\"char\""], oid::CHAR, "\"char\""),
+    // Only the gateway's own catalog declares these; a number of SQLite is as wide as an INTEGER.
+    (&["pg_int4"], oid::INT4, "integer"),
+    (&["pg_int2"], oid::INT2, "smallint"),
+];
+
+/// A declared type without its length, in lower case, and the length.
+fn without_length(declared: &str) -> (String, Option<i32>) {
+    let lower = declared.to_ascii_lowercase();
+    let Some((before, after)) = lower.split_once('(') else { return (lower.trim().into(), None) };
+    let (inside, rest) = after.split_once(')').unwrap_or((after, ""));
+    let length = inside.split(',').next().and_then(|number| number.trim().parse().ok());
+    (format!("{} {}", before.trim(), rest.trim()).trim().into(), length)
+}
+
+/// The type that a declaration means: its number, name and length. Text if it is none that we know.
+pub(crate) fn of_declaration(declared: &str) -> (u32, &'static str, Option<i32>) {
+    let (name, length) = without_length(declared);
+    let known = DECLARED.iter().find(|(words, ..)| words.contains(&name.as_str()));
+    known.map_or((oid::TEXT, "text", None), |(_, oid, name)| (*oid, *name, length))
+}
+
+/// The name of a type by its number.
+pub(crate) fn name_of(type_id: u32) -> Option<&'static str> {
+    DECLARED.iter().find(|(_, oid, _)| *oid == type_id).map(|(.., name)| *name)
+}
+
+/// Bytes of a value of a type; negative: they differ.
+pub(crate) const fn size_of(type_id: u32) -> i16 {
+    match type_id {
+        oid::BOOL | oid::CHAR => 1,
+        oid::INT2 => 2,
+        oid::INT4 | oid::FLOAT4 | oid::OID | oid::DATE => 4,
+        oid::INT8 | oid::FLOAT8 | oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ => 8,
+        oid::UUID => 16,
+        oid::NAME => 64,
+        _ => -1,
+    }
+}
+
+/// The type of a column whose values are not there yet.
+pub(crate) fn of_column(column: &Column) -> u32 {
+    if let Some(declared) = &column.declared {
+        return of_declaration(declared).0;
+    }
+    // An expression without a name is called as it is written.
+    let name = column.name.to_ascii_lowercase();
+    let counts = ["count(", "length(", "row_number(", "rank(", "changes(", "last_insert_rowid(", "unixepoch("];
+    if counts.iter().any(|begin| name.starts_with(begin)) { oid::INT8 } else { oid::TEXT }
+}
+
+/// The type of a column with these values.
+pub(crate) fn of_values<'a>(column: &Column, values: impl Iterator<Item = &'a Value> + Clone) -> u32 {
+    let mut some = values.filter(|value| !matches!(value, Value::Null)).peekable();
+    if some.peek().is_none() {
+        return of_column(column);
+    }
+    let all_fit = |type_id: u32| some.clone().all(|value| fits(value, type_id));
+    let declared = column.declared.as_deref().map(|declared| of_declaration(declared).0);
+    let kinds = [oid::INT8, oid::FLOAT8, oid::TEXT, oid::BYTEA];
+    declared.into_iter().chain(kinds).find(|type_id| all_fit(*type_id)).unwrap_or(oid::TEXT)
+}
+
+/// Whether a value can be told as one of a type without changing it.
+fn fits(value: &Value, type_id: u32) -> bool {
+    match (value, type_id) {
+        (Value::Null, _) | (Value::Integer(_), oid::INT8 | oid::NUMERIC) => true,
+        (Value::Integer(number), oid::BOOL) => matches!(number, 0 | 1),
+        (Value::Integer(number), oid::INT2) => i16::try_from(*number).is_ok(),
+        (Value::Integer(number), oid::INT4) => i32::try_from(*number).is_ok(),
+        (Value::Integer(number), oid::OID) => u32::try_from(*number).is_ok(),
+        (Value::Integer(number), oid::FLOAT8) => (*number as f64) as i64 == *number && number.abs() < 1 << 53,
+        (Value::Real(_), oid::FLOAT8) => true,
+        (Value::Real(number), oid::NUMERIC) => number.is_finite(),
+        (Value::Text(text), oid::BOOL) => bool_of(text).is_some(),
+        (Value::Text(text), oid::DATE) => calendar::date(text).is_some(),
+        (Value::Text(text), oid::TIME) => calendar::time(text).is_some(),
+        (Value::Text(text), oid::TIMESTAMP | oid::TIMESTAMPTZ) => calendar::timestamp(text).is_some(),
+        (Value::Text(text), oid::UUID) => uuid_of(text).is_some(),
+        (Value::Text(_), oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::CHAR | oid::JSON | oid::JSONB) => {
+            true
+        }
+        (Value::Blob(_), oid::BYTEA) => true,
+        _ => false,
+    }
+}
+
+fn bool_of(text: &str) -> Option<bool> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "t" | "true" | "1" | "on" | "yes" | "y" => Some(true),
+        "f" | "false" | "0" | "off" | "no" | "n" => Some(false),
+        _ => None,
+    }
+}
+
+fn uuid_of(text: &str) -> Option<[u8; 16]> {
+    let digits: String = text.chars().filter(|c| *c != '-').collect();
+    from_hex(&digits)?.try_into().ok()
+}
+
+fn from_hex(digits: &str) -> Option<Vec<u8>> {
+    let digits = digits.as_bytes();
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let pair = |pair: &[u8]| Some((digit(pair[0])? * 16 + digit(pair[1])?) as u8);
+    digits.len().is_multiple_of(2).then(|| digits.chunks(2).map(pair).collect())?
+}
+
+/// A value as text, of a type.
+fn text(value: &Value, type_id: u32) -> String {
+    match (value, type_id) {
+        (Value::Integer(number), oid::BOOL) => if *number == 0 { "f" } else { "t" }.into(),
+        (Value::Text(text), oid::BOOL) => match bool_of(text) {
+            Some(true) => "t".into(),
+            Some(false) => "f".into(),
+            None => text.clone(),
+        },
+        (Value::Real(number), oid::NUMERIC) => number.to_string(),
+        (Value::Real(number), _) => real_text(*number),
+        (Value::Blob(bytes), _) => {
+            let mut text = String::with_capacity(2 + 2 * bytes.len());
+            text.push_str("\\x");
+            bytes.iter().for_each(|byte| write!(text, "{byte:02x}").expect("a string takes everything"));
+            text
+        }
+        (value, _) => value.to_string(),
+    }
+}
+
+/// As PostgreSQL writes a `double precision`: the shortest text that gives the number again.
+fn real_text(number: f64) -> String {
+    if number.is_infinite() {
+        return if number > 0.0 { "Infinity" } else { "-Infinity" }.into();
+    }
+    let magnitude = number.abs();
+    if magnitude != 0.0 && !(1e-4..1e15).contains(&magnitude) {
+        let text = format!("{number:e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let sign = if exponent.starts_with('-') { '-' } else { '+' };
+        return format!("{digits}e{sign}{:0>2}", exponent.trim_start_matches('-'));
+    }
+    number.to_string()
+}
+
+/// Writes a value in a format. Says whether there is one.
+///
+/// # Errors
+/// If it is none of the announced type, which only binary values can show.
+pub(crate) fn put(value: &Value, type_id: u32, format: i16, out: &mut Vec<u8>) -> Result<bool, PgError> {
+    if matches!(value, Value::Null) {
+        return Ok(false);
+    }
+    if format == TEXT_FORMAT {
+        out.extend(text(value, type_id).bytes());
+    } else {
+        put_binary(value, type_id, out)
+            .ok_or_else(|| PgError::new(sqlstate::BAD_BINARY, "a value is none of the type that was announced"))?;
+    }
+    Ok(true)
+}
+
+fn put_binary(value: &Value, type_id: u32, out: &mut Vec<u8>) -> Option<()> {
+    match (type_id, value) {
+        (oid::BOOL, Value::Integer(number)) => out.push((*number != 0).into()),
+        (oid::BOOL, Value::Text(text)) => out.push(bool_of(text)?.into()),
+        (oid::INT2, value) => out.extend(i16::try_from(integer(value)?).ok()?.to_be_bytes()),
+        (oid::INT4, value) => out.extend(i32::try_from(integer(value)?).ok()?.to_be_bytes()),
+        (oid::OID, value) => out.extend(u32::try_from(integer(value)?).ok()?.to_be_bytes()),
+        (oid::INT8, value) => out.extend(integer(value)?.to_be_bytes()),
+        (oid::FLOAT8, Value::Integer(number)) => out.extend((*number as f64).to_be_bytes()),
+        (oid::FLOAT8, Value::Real(number)) => out.extend(number.to_be_bytes()),
+        (oid::NUMERIC, value) => put_numeric(&numeric_text(value)?, out)?,
+        (oid::DATE, Value::Text(text)) => out.extend(calendar::date(text)?.to_be_bytes()),
+        (oid::TIME, Value::Text(text)) => out.extend(calendar::time(text)?.to_be_bytes()),
+        (oid::TIMESTAMP | oid::TIMESTAMPTZ, Value::Text(text)) => out.extend(calendar::timestamp(text)?.to_be_bytes()),
+        (oid::UUID, Value::Text(text)) => out.extend(uuid_of(text)?),
+        (oid::BYTEA, Value::Blob(bytes)) => out.extend(bytes),
+        (oid::BYTEA, Value::Text(text)) => out.extend(text.bytes()),
+        (oid::JSONB, value) => {
+            out.push(1);
+            out.extend(text(value, type_id).bytes());
+        }
+        (oid::BOOL | oid::FLOAT8 | oid::DATE | oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::UUID, _) => {
+            return None;
+        }
+        _ => out.extend(text(value, type_id).bytes()),
+    }
+    Some(())
+}
+
+fn integer(value: &Value) -> Option<i64> {
+    match value {
+        Value::Integer(number) => Some(*number),
+        Value::Text(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+fn numeric_text(value: &Value) -> Option<String> {
+    match value {
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Real(number) if number.is_finite() => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// Digits in base 10,000, as PostgreSQL sends a `numeric`: their count, the weight of the first, sign, decimals.
+fn put_numeric(text: &str, out: &mut Vec<u8>) -> Option<()> {
+    let (sign, digits) = text.strip_prefix('-').map_or((0_u16, text), |digits| (0x4000, digits));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let whole = format!("{:0>width$}", whole, width = whole.len().next_multiple_of(4));
+    let padded = format!("{:0<width$}", fraction, width = fraction.len().next_multiple_of(4));
+    let groups: Vec<u16> =
+        (whole + &padded).as_bytes().chunks(4).map(|four| std::str::from_utf8(four).ok()?.parse().ok()).collect::<Option<_>>()?;
+    let weight = (groups.len() - padded.len() / 4) as i16 - 1;
+    let skipped = groups.iter().take_while(|group| **group == 0).count();
+    let digits = &groups[skipped..];
+    out.extend((digits.len() as u16).to_be_bytes());
+    out.extend((weight - skipped as i16).to_be_bytes());
+    out.extend(sign.to_be_bytes());
+    out.extend((fraction.len() as u16).to_be_bytes());
+    digits.iter().for_each(|digit| out.extend(digit.to_be_bytes()));
+    Some(())
+}
+
+/// The other way round.
+fn take_numeric(bytes: &[u8]) -> Option<String> {
+    let short = |at: usize| Some(u16::from_be_bytes(bytes.get(2 * at..2 * at + 2)?.try_into().ok()?));
+    let (count, weight, sign, scale) = (short(0)?, short(1)? as i16, short(2)?, short(3)?);
+    let digits = (0..usize::from(count)).map(|at| short(4 + at)).collect::<Option<Vec<_>>>()?;
+    if bytes.len() != 8 + 2 * digits.len() || !matches!(sign, 0 | 0x4000) || weight.unsigned_abs() > 1_000 || scale > 1_000 {
+        return None;
+    }
+    // Places count from the decimal point: 0 is the group before it, -1 the one behind it.
+    let group = |place: i16| {
+        let at = usize::try_from(weight - place).ok();
+        format!("{:04}", at.and_then(|at| digits.get(at)).copied().unwrap_or(0))
+    };
+    let whole: String = (0..=weight.max(0)).rev().map(group).collect();
+    let fraction: String = (1..=scale.div_ceil(4) as i16).map(|place| group(-place)).collect();
+    let whole = whole.trim_start_matches('0');
+    let sign = if sign == 0 { "" } else { "-" };
+    let whole = if whole.is_empty() { "0" } else { whole };
+    let fraction = fraction.get(..usize::from(scale))?;
+    Some(if scale == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") })
+}
+
+/// A parameter's value: bytes in a format, of the type that the client says, if it does.
+///
+/// # Errors
+/// If they are none of that type, or the type is not known in binary.
+pub(crate) fn take(bytes: &Bytes, type_id: u32, format: i16) -> Result<Value, PgError> {
+    let name = || name_of(type_id).map_or_else(|| format!("the type with number {type_id}"), Into::into);
+    if format == BINARY_FORMAT {
+        let known = take_binary(bytes, type_id);
+        return known.ok_or_else(|| {
+            PgError::new(sqlstate::BAD_BINARY, format!("a binary parameter is no value of {}", name()))
+        });
+    }
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| PgError::new("22021", "a parameter is not UTF-8").hint("send it as bytea"))?;
+    let known = take_text(text, type_id);
+    known.ok_or_else(|| PgError::new(sqlstate::BAD_TEXT, format!("invalid input for {}: \"{}\"", name(), excerpt(text))))
+}
+
+fn excerpt(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
+fn take_text(text: &str, type_id: u32) -> Option<Value> {
+    Some(match type_id {
+        oid::INT2 | oid::INT4 | oid::INT8 | oid::OID => Value::Integer(text.trim().parse().ok()?),
+        oid::FLOAT4 | oid::FLOAT8 => real(text.trim().parse().ok()?),
+        oid::NUMERIC => numeric(text.trim())?,
+        oid::BOOL => Value::Integer(bool_of(text)?.into()),
+        oid::BYTEA => Value::Blob(bytea(text)?.into()),
+        _ => Value::Text(text.into()),
+    })
+}
+
+/// SQLite has no value that is not a number.
+fn real(number: f64) -> Value {
+    if number.is_nan() { Value::Null } else { Value::Real(number) }
+}
+
+/// An integer or a real if that says the same, otherwise the text: a column that is NUMERIC does as it does with
+/// every text.
+fn numeric(text: &str) -> Option<Value> {
+    if let Ok(number) = text.parse() {
+        return Some(Value::Integer(number));
+    }
+    let number: f64 = text.parse().ok()?;
+    let digits = |text: &str| {
+        let text = text.trim_start_matches('-').trim_start_matches('0');
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }.to_owned()
+    };
+    let same = digits(&number.to_string()) == digits(text);
+    Some(if same { Value::Real(number) } else { Value::Text(text.into()) })
+}
+
+/// `\x` and hexadecimal digits, or the older form with backslashes.
+fn bytea(text: &str) -> Option<Vec<u8>> {
+    if let Some(digits) = text.strip_prefix("\\x") {
+        return from_hex(digits);
+    }
+    let (mut out, mut rest) = (Vec::new(), text.as_bytes());
+    while let Some((&first, after)) = rest.split_first() {
+        (rest, _) = match (first, after) {
+            (b'\\', [b'\\', ..]) => (&after[1..], out.push(b'\\')),
+            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', ..]) => {
+                (&after[3..], out.push((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0')))
+            }
+            (b'\\', _) => return None,
+            (byte, _) => (after, out.push(byte)),
+        };
+    }
+    Some(out)
+}
+
+fn take_binary(bytes: &Bytes, type_id: u32) -> Option<Value> {
+    let bytes_of = bytes.as_ref();
+    Some(match type_id {
+        oid::BOOL => Value::Integer((*<&[u8; 1]>::try_from(bytes_of).ok()? != [0]).into()),
+        oid::INT2 => Value::Integer(i16::from_be_bytes(bytes_of.try_into().ok()?).into()),
+        oid::INT4 => Value::Integer(i32::from_be_bytes(bytes_of.try_into().ok()?).into()),
+        oid::INT8 => Value::Integer(i64::from_be_bytes(bytes_of.try_into().ok()?)),
+        oid::OID => Value::Integer(u32::from_be_bytes(bytes_of.try_into().ok()?).into()),
+        oid::FLOAT4 => real(f32::from_be_bytes(bytes_of.try_into().ok()?).into()),
+        oid::FLOAT8 => real(f64::from_be_bytes(bytes_of.try_into().ok()?)),
+        oid::NUMERIC => numeric(&take_numeric(bytes_of)?)?,
+        oid::DATE => Value::Text(calendar::date_text(i32::from_be_bytes(bytes_of.try_into().ok()?))?),
+        oid::TIME => Value::Text(calendar::time_text(i64::from_be_bytes(bytes_of.try_into().ok()?))?),
+        oid::TIMESTAMP => Value::Text(calendar::timestamp_text(i64::from_be_bytes(bytes_of.try_into().ok()?))?),
+        oid::TIMESTAMPTZ => {
+            Value::Text(calendar::timestamp_text(i64::from_be_bytes(bytes_of.try_into().ok()?))? + "+00")
+        }
+        oid::UUID => Value::Text(uuid_text(bytes_of.try_into().ok()?)),
+        oid::JSONB => Value::Text(std::str::from_utf8(bytes_of.strip_prefix(&[1])?).ok()?.into()),
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::CHAR | oid::JSON => {
+            Value::Text(std::str::from_utf8(bytes_of).ok()?.into())
+        }
+        // Who sends bytes and does not say what they are means bytes.
+        oid::BYTEA | 0 | oid::UNKNOWN => Value::Blob(bytes.clone()),
+        _ => return None,
+    })
+}
+
+fn uuid_text(bytes: [u8; 16]) -> String {
+    let mut text = String::with_capacity(36);
+    for (at, byte) in bytes.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        write!(text, "{byte:02x}").expect("a string takes everything");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;
