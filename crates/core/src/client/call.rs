@@ -172,6 +172,11 @@ impl Call {
         views().max_by_key(|view| views().filter(|other| other == view).count())
     }
 
+    /// Those who said this: bit i stands for replica i.
+    pub(super) fn vouchers(&self, key: &Key) -> u64 {
+        self.said.iter().filter(|said| said.key == *key).fold(0, |bits, said| bits | 1 << said.from.0)
+    }
+
     pub(super) fn anybody_differs(&self, key: &Key) -> bool {
         self.said.iter().any(|said| said.key != *key)
     }

@@ -66,7 +66,7 @@ impl Client {
     /// How something ends that no replica answered.
     fn over(&self, timestamp: Timestamp, result: Completion, latency: Duration) -> Completed {
         let (client, instance, sequence, history) = (self.id, self.instance, Sequence(0), Digest::ZERO);
-        Completed { client, timestamp, result, instance, sequence, history, answers: Vec::new(), latency }
+        Completed { client, timestamp, result, instance, sequence, history, vouchers: 0, answers: Vec::new(), latency }
     }
 
     /// J1. Begins to join. It ends as [`Completion::Done`] with an encoded [`Admission`], refused, or unknown. `nonce`

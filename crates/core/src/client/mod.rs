@@ -124,6 +124,8 @@ pub struct Completed {
     pub sequence: Sequence,
     /// The digest of the history there, if the instance says it, otherwise zero.
     pub history: Digest,
+    /// Those whose word this result is: bit i stands for replica i. None if the outcome is unknown.
+    pub vouchers: u64,
     /// What each replica said, if somebody differed or the outcome is unknown; empty otherwise.
     pub answers: Vec<(ReplicaId, Answer)>,
     /// From submission to now.
@@ -324,7 +326,10 @@ impl Client {
         };
         match verdict {
             Verdict::Open => {}
-            Verdict::Accepted(key) => self.complete(now, key, Digest::ZERO, None, out),
+            Verdict::Accepted(key) => {
+                let vouchers = call.vouchers(&key);
+                self.complete(now, key, vouchers, Digest::ZERO, None, out);
+            }
             Verdict::Hopeless => self.fall_back(now, out),
         }
     }
@@ -345,6 +350,7 @@ impl Client {
         &mut self,
         now: Instant,
         key: call::Key,
+        vouchers: u64,
         history: Digest,
         outcome: Option<Outcome>,
         out: &mut Outbox<Self>,
@@ -366,7 +372,7 @@ impl Client {
         }
         let latency = now - call.submitted;
         let (client, instance, sequence) = (self.id, self.instance, key.sequence);
-        out.notify(Completed { client, timestamp, result, instance, sequence, history, answers, latency });
+        out.notify(Completed { client, timestamp, result, instance, sequence, history, vouchers, answers, latency });
     }
 
     /// Step 3: the read cannot be answered by 2f+1 equal replies; order it instead.
@@ -423,6 +429,7 @@ impl Client {
             instance: self.instance,
             sequence: Sequence(0),
             history: Digest::ZERO,
+            vouchers: 0,
             answers: call.answers(&self.cluster, None),
             latency: now - call.submitted,
         });

@@ -83,7 +83,8 @@ impl Client {
         let full = call.responses.values().map(|response| &response.outcome);
         let full = full.into_iter().find(|outcome| !matches!(outcome, Outcome::DoneDigest(_))).cloned();
         if let (Some(outcome), true) = (full, call.responses.len() == needed) {
-            self.settle(now, Settled { position, history, outcome }, out);
+            let vouchers = call.responses.keys().fold(0, |bits, id| bits | 1 << id.0);
+            self.settle(now, Settled { position, history, outcome, vouchers }, out);
         }
     }
 
@@ -103,7 +104,9 @@ impl Client {
                 .all(|(place, tag)| self.keyring.check(Principal::Replica(topology.at(place)), &bytes, tag));
         if vouched {
             let (position, history) = (statement.position, statement.history);
-            self.settle(now, Settled { position, history, outcome: reply.outcome }, out);
+            let last = (0..=topology.tail()).filter(|place| topology.is_last(*place));
+            let vouchers = last.fold(0, |bits, place| bits | 1 << topology.at(place).0);
+            self.settle(now, Settled { position, history, outcome: reply.outcome, vouchers }, out);
         }
     }
 
@@ -113,7 +116,7 @@ impl Client {
             self.note_latency(latency);
         }
         let key = Key { sequence: Sequence(settled.position), gist: Gist::of(&settled.outcome) };
-        self.complete(now, key, settled.history, Some(settled.outcome), out);
+        self.complete(now, key, settled.vouchers, settled.history, Some(settled.outcome), out);
     }
 
     /// Step 6: T has passed. The first time everybody is asked, then the client panics.
@@ -205,4 +208,6 @@ pub(super) struct Settled {
     pub(super) position: u64,
     pub(super) history: Digest,
     pub(super) outcome: Outcome,
+    /// Whose word it is, as in [`Completed::vouchers`](super::Completed::vouchers).
+    pub(super) vouchers: u64,
 }

@@ -1,6 +1,6 @@
 //! One call: a future, or something to wait for.
 
-use bezant_core::cluster::{ClientId, ReplicaId, Timestamp};
+use bezant_core::cluster::{ClientId, ReplicaId, Sequence, Timestamp};
 use bezant_core::message::Refusal;
 use bytes::Bytes;
 use std::fmt;
@@ -73,7 +73,26 @@ const fn why(refusal: Refusal) -> &'static str {
 
 impl std::error::Error for CallError {}
 
-type CallResult = Result<Bytes, CallError>;
+/// A result, and whose word it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vouched {
+    /// The result.
+    pub result: Bytes,
+    /// The position at which it was executed or read; 0 if unknown.
+    pub sequence: Sequence,
+    /// The replicas that had given this result when there were enough of them.
+    pub replicas: Vec<ReplicaId>,
+}
+
+impl Vouched {
+    /// From a set of bits: bit i stands for replica i.
+    pub(super) fn new(result: Bytes, sequence: Sequence, vouchers: u64) -> Self {
+        let replicas = (0..u64::BITS as u8).filter(|id| vouchers >> id & 1 == 1).map(ReplicaId).collect();
+        Self { result, sequence, replicas }
+    }
+}
+
+type CallResult = Result<Vouched, CallError>;
 
 #[derive(Debug, Default)]
 struct State {
@@ -109,7 +128,15 @@ impl Call {
     ///
     /// # Errors
     /// [`CallError`].
-    pub fn wait(self) -> CallResult {
+    pub fn wait(self) -> Result<Bytes, CallError> {
+        self.wait_vouched().map(|vouched| vouched.result)
+    }
+
+    /// Like [`Self::wait`], and says who vouched for the result.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn wait_vouched(self) -> CallResult {
         let mut state = self.0.lock();
         loop {
             match state.result.take() {
@@ -121,12 +148,12 @@ impl Call {
 }
 
 impl Future for Call {
-    type Output = CallResult;
+    type Output = Result<Bytes, CallError>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<CallResult> {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.0.lock();
         match state.result.take() {
-            Some(result) => Poll::Ready(result),
+            Some(result) => Poll::Ready(result.map(|vouched| vouched.result)),
             None => {
                 state.waker = Some(context.waker().clone());
                 Poll::Pending

@@ -25,7 +25,7 @@ mod membership;
 mod options;
 mod pool;
 
-pub use call::{Call, CallError};
+pub use call::{Call, CallError, Vouched};
 pub use engine::{Again, Driver, EngineHandle, EngineStatus, Finished, run};
 pub use membership::Admitted;
 pub use options::ClientOptions;

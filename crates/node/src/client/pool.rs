@@ -2,7 +2,7 @@
 
 use super::Admitted;
 use super::ClientOptions;
-use super::call::{Call, CallError, Completer};
+use super::call::{Call, CallError, Completer, Vouched};
 use super::engine::{Again, Driver, EngineHandle, EngineStatus, Finished, run};
 use crate::net::Clock;
 use bezant_core::client::{Completion, Submit};
@@ -189,7 +189,7 @@ impl Driver for Pool {
             self.unknown.insert(finished.session, (completed.client, completed.timestamp));
         }
         completer.complete(match completed.result {
-            Completion::Done(result) => Ok(result),
+            Completion::Done(result) => Ok(Vouched::new(result, completed.sequence, completed.vouchers)),
             Completion::Refused(refusal) => Err(CallError::Rejected(refusal)),
             Completion::Ended(refusal) => Err(CallError::SessionOver(refusal)),
             Completion::Unknown => {
