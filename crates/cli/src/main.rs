@@ -12,6 +12,7 @@ mod liar;
 mod logging;
 mod notices;
 mod output;
+mod postgres;
 mod prompt;
 mod quit;
 mod service;

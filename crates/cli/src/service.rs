@@ -7,8 +7,9 @@ use crate::files;
 use bezant_core::services::kv::{KvOperation, KvResult};
 use bezant_core::wire::Wire;
 use bezant_gateway::{Store, StoreError};
-use bezant_node::client::{self, CallError, Client};
+use bezant_node::client::{self, CallError, Client, Vouched};
 use bezant_node::config::ClusterConfig;
+use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -80,6 +81,16 @@ impl Service {
     /// Every replica, and where to ask how it is.
     pub(crate) fn members(&self) -> &[Member] {
         &self.members
+    }
+
+    /// Asks without changing anything, and says who vouched for the result.
+    pub(crate) fn query(&self, operation: Bytes) -> std::result::Result<Vouched, CallError> {
+        self.client.query(operation, self.deadline).wait_vouched()
+    }
+
+    /// Executes an operation, and says who vouched for the result.
+    pub(crate) fn execute(&self, operation: Bytes) -> std::result::Result<Vouched, CallError> {
+        self.client.execute(operation, self.deadline).wait_vouched()
     }
 
     fn differed(&self) -> BTreeMap<u8, u64> {

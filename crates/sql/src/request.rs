@@ -115,7 +115,7 @@ impl Request {
     pub fn is_read_only(&self) -> bool {
         match self {
             Self::Run(batch) => batch.statements.iter().all(|statement| begins_with(&statement.sql, &READS)),
-            Self::Describe(_) => true,
+            Self::Describe(_) | Self::Rehearse(_) => true,
         }
     }
 }

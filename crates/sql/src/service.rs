@@ -93,7 +93,7 @@ impl Sql {
         look: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
     ) -> Result<T, SnapshotError> {
         let database = self.database.as_ref().expect("the database is open between requests");
-        self.disk.moment.begin(0, bezant_core::digest::Digest::ZERO, u64::MAX);
+        self.disk.moment.begin(0, Digest::ZERO, u64::MAX);
         self.disk.moment.privileged.store(true, Ordering::Relaxed);
         let result = look(&database.connection);
         self.disk.moment.privileged.store(false, Ordering::Relaxed);

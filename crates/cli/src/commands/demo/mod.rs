@@ -14,7 +14,6 @@ use crate::prompt::{self, Input, Line, Prompt};
 use crate::quit;
 use crate::service::Service;
 use crate::shell::{self, CONTINUATION, Form, Next, Shell};
-use bezant_gateway::redis::Server;
 use bezant_node::config::{Protocol, Testnet};
 use clap::{CommandFactory, Parser, Subcommand};
 use cluster::DemoCluster;
@@ -27,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// SQL and commands come from the prompt, or from standard input. At the end of input the cluster is gone; the exit
 /// code is 0 only if all went right.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  bezant demo\n  bezant demo --redis 6379\n  \
+#[command(after_help = "Examples:\n  bezant demo\n  bezant demo --postgres 5432\n  bezant demo --redis 6379\n  \
     printf 'create table t(a);\\n\
     insert into t values (7);\\nkill 2\\nselect * from t;\\n' | bezant demo\n\nCommands at the prompt: help lists them")]
 pub(crate) struct Arguments {
@@ -38,6 +37,9 @@ pub(crate) struct Arguments {
     /// "zlight, chain, backup(pbft)"
     #[arg(long, value_name = "NAME", default_value_t, value_parser = parse_protocol)]
     protocol: Protocol,
+    /// Also serve PostgreSQL clients on this port of the loopback interface
+    #[arg(long, value_name = "PORT")]
+    postgres: Option<u16>,
     /// Also serve Redis clients on this port of the loopback interface
     #[arg(long, value_name = "PORT")]
     redis: Option<u16>,
@@ -138,10 +140,10 @@ fn start(cluster: &Shared) -> Result<Arc<Service>> {
 
 fn converse(arguments: &Arguments, cluster: &Shared, service: &Arc<Service>) -> Result {
     let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let gateway = arguments.redis.map(|port| gateway::start(address(port), Arc::clone(service))).transpose()?;
+    let servers = gateway::Servers::start(arguments.postgres.map(address), arguments.redis.map(address), service)?;
     let mut prompt = Prompt::remembering("bezant> ")?;
     if prompt.is_terminal() {
-        output::line(greeting(cluster.lock().members().len(), gateway.as_ref()))?;
+        output::line(greeting(cluster.lock().members().len(), &servers))?;
     }
     let form = if arguments.json { Form::Json } else { Form::Plain };
     let mut shell = Shell::new(Arc::clone(service), form, prompt.is_terminal());
@@ -198,7 +200,7 @@ fn meaning(line: &str, shell: &Shell) -> Meaning {
     Meaning::Other(prompt::parse::<DemoLine>(line))
 }
 
-fn greeting(replicas: usize, gateway: Option<&Server>) -> String {
+fn greeting(replicas: usize, servers: &gateway::Servers) -> String {
     let mut text = format!(
         "{replicas} replicas are running; {} of them may lie or crash and the answers stay right.\n\
          Try:  create table planets(name text primary key, moons integer);\n      \
@@ -207,8 +209,11 @@ fn greeting(replicas: usize, gateway: Option<&Server>) -> String {
          and between them: kill 2 · restart 2 · lie 3 · honest 3 · status · help",
         (replicas - 1) / 3
     );
-    if let Some(server) = gateway {
-        text += &format!("\nRedis clients: redis-cli -p {}", server.address().port());
+    if let Some(address) = servers.postgres() {
+        text += &format!("\nPostgreSQL clients: psql -h 127.0.0.1 -p {} -U bezant", address.port());
+    }
+    if let Some(address) = servers.redis() {
+        text += &format!("\nRedis clients: redis-cli -p {}", address.port());
     }
     text
 }

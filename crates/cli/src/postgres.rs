@@ -1,0 +1,43 @@
+//! The replicated database as the PostgreSQL gateway reaches it: over the client library.
+
+use crate::service::Service;
+use bezant_core::message::Refusal;
+use bezant_core::wire::Wire;
+use bezant_node::client::{CallError, Vouched};
+use bezant_postgres::{Answer, CallFailure, Database};
+use bezant_sql::{Request, Response};
+use bytes::Bytes;
+
+impl Database for Service {
+    /// What seems to be a read is asked as a query first, and ordered only if the replicas say that it is none.
+    fn call(&self, request: &Request) -> Result<Answer, CallFailure> {
+        let operation = Bytes::from(request.to_bytes());
+        if request.seems_read_only() {
+            match self.query(operation.clone()) {
+                Err(CallError::Rejected(Refusal::NotReadOnly)) => {}
+                Err(CallError::Unknown { replicas, .. }) => {
+                    let what: Vec<String> = replicas.iter().map(|(id, what)| format!("replica {}: {what}", id.0)).collect();
+                    return Err(CallFailure::Refused(format!("no answer in time; {}", what.join("; "))));
+                }
+                other => return answer(other, false),
+            }
+        }
+        answer(self.execute(operation), true)
+    }
+}
+
+fn answer(result: Result<Vouched, CallError>, ordered: bool) -> Result<Answer, CallFailure> {
+    match result {
+        Ok(Vouched { result, sequence, replicas }) => {
+            let response = Response::from_bytes(result)
+                .map_err(|_| CallFailure::Refused("the cluster does not replicate SQL".into()))?;
+            let replicas = replicas.into_iter().map(|id| id.0).collect();
+            Ok(Answer { response, sequence: sequence.0, replicas, ordered })
+        }
+        Err(error @ CallError::Rejected(Refusal::TooLarge)) => Err(CallFailure::TooLarge(error.to_string())),
+        Err(error @ (CallError::Unknown { .. } | CallError::SessionOver(_) | CallError::Forgotten)) => {
+            Err(CallFailure::Unknown(error.to_string()))
+        }
+        Err(error) => Err(CallFailure::Refused(error.to_string())),
+    }
+}
