@@ -16,7 +16,8 @@ impl Database for Service {
             match self.query(operation.clone()) {
                 Err(CallError::Rejected(Refusal::NotReadOnly)) => {}
                 Err(CallError::Unknown { replicas, .. }) => {
-                    let what: Vec<String> = replicas.iter().map(|(id, what)| format!("replica {}: {what}", id.0)).collect();
+                    let what: Vec<String> =
+                        replicas.iter().map(|(id, what)| format!("replica {}: {what}", id.0)).collect();
                     return Err(CallFailure::Refused(format!("no answer in time; {}", what.join("; "))));
                 }
                 other => return answer(other, false),

@@ -154,6 +154,14 @@ fn a_client_with_a_new_key_and_the_cluster_file_joins_and_works() {
     let key = scratch.join("new.key");
     assert_eq!(run(&mut bezant(&["client-key", "new", &key]), "").code, Some(0));
     let kv = |words: &[&str]| run(bezant(&["kv", "--cluster", &cluster, "--key", &key]).args(words), "");
+    let denied = kv(&["set", "a", "b"]);
+    assert!(denied.code != Some(0) && denied.stderr.contains("does not let this key join"), "{denied:?}");
+    // An administrator, whom the file names, says who may.
+    let public = run(&mut bezant(&["client-key", "show", &key]), "").stdout;
+    let grant = format!("insert into bezant_members values ('{}', 'writer', 'new')", public.trim());
+    let admin = scratch.join("net/cluster.toml");
+    let granted = run(&mut bezant(&["sql", "--cluster", &admin, &grant]), "");
+    assert_eq!(granted.code, Some(0), "{granted:?}");
     let set = kv(&["set", "a", "b"]);
     assert_eq!(set.stdout, "ok\n", "{set:?}");
     let get = kv(&["get", "a"]);

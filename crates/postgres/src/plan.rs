@@ -173,7 +173,11 @@ fn setting_name<'a, 'b>(rest: &'a [Token<'b>]) -> (String, &'a [Token<'b>]) {
 /// `SET [SESSION | LOCAL] name {= | TO} value`, and the forms about transactions, all of which are serializable.
 fn set(rest: &[Token<'_>]) -> Result<Plan, PgError> {
     let rest = match rest {
-        [first, more @ ..] if first.is_any(&["session", "local"]) && !more.first().is_some_and(|t| t.is_symbol("=")) => more,
+        [first, more @ ..]
+            if first.is_any(&["session", "local"]) && !more.first().is_some_and(|t| t.is_symbol("=")) =>
+        {
+            more
+        }
         _ => rest,
     };
     if rest.first().is_some_and(|token| token.is_any(&["transaction", "characteristics", "constraints"])) {

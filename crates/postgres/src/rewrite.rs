@@ -9,7 +9,8 @@ use crate::tokens::{Kind, Token, quote, text_of, tokens};
 pub(crate) fn for_cluster(sql: &str) -> String {
     let tokens = tokens(sql);
     let mut out = Out::default();
-    let defines = first_words(&tokens, 4).iter().any(|word| word == "table") && starts_with(&tokens, &["create", "alter"]);
+    let defines =
+        first_words(&tokens, 4).iter().any(|word| word == "table") && starts_with(&tokens, &["create", "alter"]);
     let drops = starts_with(&tokens, &["drop", "truncate"]);
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
@@ -78,7 +79,9 @@ fn word(tokens: &[Token<'_>], at: usize, defines: bool, drops: bool, out: &mut O
     let name = token.name().unwrap_or_default();
     let is_word = token.kind == Kind::Word;
     // There is one schema.
-    if (name == "public" || name == "pg_catalog") && let Some(after) = follows(tokens, next, &["."]) {
+    if (name == "public" || name == "pg_catalog")
+        && let Some(after) = follows(tokens, next, &["."])
+    {
         return after;
     }
     if !is_word {

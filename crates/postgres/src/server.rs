@@ -219,7 +219,10 @@ impl Connection<'_> {
                         }
                     }
                     Err(error) => {
-                        self.give_up(&PgError::fatal(sqlstate::PROTOCOL, format!("not PostgreSQL's protocol: {error}")))?;
+                        self.give_up(&PgError::fatal(
+                            sqlstate::PROTOCOL,
+                            format!("not PostgreSQL's protocol: {error}"),
+                        ))?;
                         return Ok(None);
                     }
                 }
@@ -246,7 +249,9 @@ impl Connection<'_> {
 
     fn welcome(&mut self, parameters: &[(String, String)], shared: &Shared) -> io::Result<Session> {
         let mut settings = Settings::default();
-        for (name, value) in parameters.iter().filter(|(name, _)| !["user", "database", "options"].contains(&name.as_str())) {
+        for (name, value) in
+            parameters.iter().filter(|(name, _)| !["user", "database", "options"].contains(&name.as_str()))
+        {
             // A client may wish for anything; what it gets it is told below.
             let _ = settings.set(name, value);
         }

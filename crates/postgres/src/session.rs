@@ -277,12 +277,8 @@ impl Session {
         out.parameters(&parameters);
         let announced: Vec<u32> = columns.iter().map(types::of_column).collect();
         give_fields(&columns, &announced, &[], out);
-        let prepared = Prepared {
-            plan: prepared.plan.clone(),
-            types: parameters,
-            announced: Some(announced),
-            ..*prepared
-        };
+        let prepared =
+            Prepared { plan: prepared.plan.clone(), types: parameters, announced: Some(announced), ..*prepared };
         self.prepared.insert(name.into(), Arc::new(prepared));
         Ok(())
     }

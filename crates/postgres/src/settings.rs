@@ -181,10 +181,14 @@ mod tests {
     #[test]
     fn what_is_fixed_may_be_set_to_what_it_is() {
         let mut settings = Settings::default();
-        for (name, value) in [("client_encoding", "utf-8"), ("standard_conforming_strings", "on"), ("timezone", "Etc/UTC")] {
+        for (name, value) in
+            [("client_encoding", "utf-8"), ("standard_conforming_strings", "on"), ("timezone", "Etc/UTC")]
+        {
             settings.set(name, value).unwrap();
         }
-        for (name, value) in [("client_encoding", "latin1"), ("standard_conforming_strings", "off"), ("server_version", "9")] {
+        for (name, value) in
+            [("client_encoding", "latin1"), ("standard_conforming_strings", "off"), ("server_version", "9")]
+        {
             assert_eq!(settings.set(name, value).unwrap_err().sqlstate, "55P02");
         }
     }

@@ -66,7 +66,9 @@ impl Transaction {
         }
         if self.shown.len() >= STATEMENTS_MAX {
             let text = format!("a transaction has at most {STATEMENTS_MAX} statements");
-            return Err(PgError::new(sqlstate::LIMIT, text).hint("commit from time to time, or write more rows at once"));
+            return Err(
+                PgError::new(sqlstate::LIMIT, text).hint("commit from time to time, or write more rows at once")
+            );
         }
         let rows = self.look(link, statement, reads)?;
         // What depends on agreed time or randomness is known when the transaction is executed, and not before.
@@ -74,7 +76,9 @@ impl Transaction {
         if tells && link.last_was_ordered() && self.look(link, statement, reads)?.digest() != rows.digest() {
             return Err(PgError::unsupported("the result depends on the moment at which the transaction is committed")
                 .detail("Time and randomness are agreed when a transaction takes effect.")
-                .hint("leave time and randomness out of what the statement returns, or run it outside of the transaction"));
+                .hint(
+                    "leave time and randomness out of what the statement returns, or run it outside of the transaction",
+                ));
         }
         Ok(rows)
     }
@@ -112,7 +116,10 @@ impl Transaction {
     /// If there are too many already.
     pub(crate) fn save(&mut self, name: String) -> Result<(), PgError> {
         if self.savepoints.len() >= SAVEPOINTS_MAX {
-            return Err(PgError::new(sqlstate::LIMIT, format!("a transaction has at most {SAVEPOINTS_MAX} savepoints")));
+            return Err(PgError::new(
+                sqlstate::LIMIT,
+                format!("a transaction has at most {SAVEPOINTS_MAX} savepoints"),
+            ));
         }
         self.savepoints.push((name, self.shown.len()));
         Ok(())

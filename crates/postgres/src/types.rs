@@ -271,8 +271,11 @@ fn put_numeric(text: &str, out: &mut Vec<u8>) -> Option<()> {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let whole = format!("{:0>width$}", whole, width = whole.len().next_multiple_of(4));
     let padded = format!("{:0<width$}", fraction, width = fraction.len().next_multiple_of(4));
-    let groups: Vec<u16> =
-        (whole + &padded).as_bytes().chunks(4).map(|four| std::str::from_utf8(four).ok()?.parse().ok()).collect::<Option<_>>()?;
+    let groups: Vec<u16> = (whole + &padded)
+        .as_bytes()
+        .chunks(4)
+        .map(|four| std::str::from_utf8(four).ok()?.parse().ok())
+        .collect::<Option<_>>()?;
     let weight = (groups.len() - padded.len() / 4) as i16 - 1;
     let skipped = groups.iter().take_while(|group| **group == 0).count();
     let digits = &groups[skipped..];
@@ -289,7 +292,11 @@ fn take_numeric(bytes: &[u8]) -> Option<String> {
     let short = |at: usize| Some(u16::from_be_bytes(bytes.get(2 * at..2 * at + 2)?.try_into().ok()?));
     let (count, weight, sign, scale) = (short(0)?, short(1)? as i16, short(2)?, short(3)?);
     let digits = (0..usize::from(count)).map(|at| short(4 + at)).collect::<Option<Vec<_>>>()?;
-    if bytes.len() != 8 + 2 * digits.len() || !matches!(sign, 0 | 0x4000) || weight.unsigned_abs() > 1_000 || scale > 1_000 {
+    if bytes.len() != 8 + 2 * digits.len()
+        || !matches!(sign, 0 | 0x4000)
+        || weight.unsigned_abs() > 1_000
+        || scale > 1_000
+    {
         return None;
     }
     // Places count from the decimal point: 0 is the group before it, -1 the one behind it.
@@ -321,7 +328,8 @@ pub(crate) fn take(bytes: &Bytes, type_id: u32, format: i16) -> Result<Value, Pg
     let text = std::str::from_utf8(bytes)
         .map_err(|_| PgError::new("22021", "a parameter is not UTF-8").hint("send it as bytea"))?;
     let known = take_text(text, type_id);
-    known.ok_or_else(|| PgError::new(sqlstate::BAD_TEXT, format!("invalid input for {}: \"{}\"", name(), excerpt(text))))
+    known
+        .ok_or_else(|| PgError::new(sqlstate::BAD_TEXT, format!("invalid input for {}: \"{}\"", name(), excerpt(text))))
 }
 
 fn excerpt(text: &str) -> String {

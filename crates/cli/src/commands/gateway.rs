@@ -36,7 +36,9 @@ pub(crate) struct Arguments {
 
 /// Runs until it is asked to end.
 pub(crate) fn run(arguments: &Arguments) -> Result {
-    if let Some(address) = arguments.postgres.filter(|address| !address.ip().is_loopback() && !arguments.open_to_network) {
+    if let Some(address) =
+        arguments.postgres.filter(|address| !address.ip().is_loopback() && !arguments.open_to_network)
+    {
         return Err(Failure::usage(format!(
             "{address} is open to other hosts, and the gateway asks nobody for a password. Listen on 127.0.0.1, beside \
              the application, or say --open-to-network."

@@ -22,13 +22,8 @@ fn we_read_what_another_implementation_writes() {
     assert_eq!(read_theirs(parse), Frontend::Parse { name: "s".into(), sql: "select $1".into(), types });
     let values = vec![Some(Bytes::from_static(b"x")), None];
     let bind = theirs::Bind::new(Some("p".into()), None, vec![0, 1], values.clone(), vec![1]);
-    let wanted = Frontend::Bind {
-        portal: "p".into(),
-        statement: String::new(),
-        formats: vec![0, 1],
-        values,
-        results: vec![1],
-    };
+    let wanted =
+        Frontend::Bind { portal: "p".into(), statement: String::new(), formats: vec![0, 1], values, results: vec![1] };
     assert_eq!(read_theirs(Theirs::Bind(bind)), wanted);
     let describe = Theirs::Describe(theirs::Describe::new(b'S', Some("s".into())));
     assert_eq!(read_theirs(describe), Frontend::Describe(Target::Statement, "s".into()));
