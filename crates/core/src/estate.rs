@@ -84,7 +84,7 @@ impl<S: Service> Estate<S> {
             service,
             pinned: keys.identities.clone(),
             clients: ClientTable::new(cluster.limits.sessions_per_identity_max),
-            members: Members::default(),
+            members: Members::new(&cluster.limits),
             meta: Meta { last: u64::MAX, ..Meta::default() },
             tree: Tree::new(),
             versions: BTreeMap::new(),
@@ -151,7 +151,7 @@ impl<S: Service> Estate<S> {
     /// What the client table and the members say about a request.
     pub fn freshness(&self, request: &Request) -> Freshness<'_> {
         if request.client.identity.is_dynamic() {
-            match self.members.standing(request) {
+            match self.members.standing(request, self.meta.time) {
                 Standing::Live if !is_leave(request.client) => {}
                 Standing::Live | Standing::Join => return Freshness::New,
                 Standing::Last(entry) => return Freshness::Last(entry),
@@ -283,10 +283,6 @@ impl<S: Service> Estate<S> {
         let (Some(join), Some(credential)) = (request.join(), request.credential) else {
             return Err(Refusal::Unauthorized);
         };
-        let cookies = join.time();
-        if cookies + cluster.limits.cookie_lifetime < agreed.time {
-            return Err(Refusal::Expired);
-        }
         let room @ Room { admission, ends, .. } = self.members.room(cluster, &credential, agreed.time)?;
         let agreed = Agreed { client: ClientId { identity: admission.identity, session: 0 }, ..agreed };
         if !self.service.authorize(&join.identification, &agreed) {
@@ -296,7 +292,7 @@ impl<S: Service> Estate<S> {
             self.clients.forget(ended);
         }
         let outcome = Outcome::Done(admission.to_bytes().into());
-        self.members.admit(room, &credential, self.entry(request, outcome.clone()), cookies, agreed.time);
+        self.members.admit(room, &credential, self.entry(request, outcome.clone()), join.time(), agreed.time);
         Ok(outcome)
     }
 

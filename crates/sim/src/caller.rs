@@ -13,10 +13,28 @@ use bezant_core::client::{Client, ClientTimer, Completed, Completion, Submit};
 use bezant_core::cluster::ClientId;
 use bezant_core::digest::Digest;
 use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
+use bezant_core::members::Admission;
 use bezant_core::message::{Message, Refusal};
+use bezant_core::wire::Wire;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+
+/// Where a client stands that has to join.
+#[derive(Debug, Default)]
+struct Stranger {
+    place: Place,
+    joins: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Place {
+    #[default]
+    Outside,
+    Joining,
+    Inside(Admission),
+    Leaving,
+}
 
 /// A client in its host.
 #[derive(Debug)]
@@ -42,6 +60,8 @@ pub struct Caller {
     /// Whether it reads every key once instead of drawing calls.
     inspects: bool,
     outbox: Outbox<Client>,
+    /// Where it stands, if nobody has named it.
+    stranger: Option<Stranger>,
     /// Calls answered.
     pub answered: u64,
 }
@@ -58,6 +78,7 @@ impl Caller {
         rng: Rng,
     ) -> Self {
         let left = plan.requests;
+        let stranger = matches!(keyring.me(), Principal::Key(_)).then(Stranger::default);
         Self {
             process,
             keyring,
@@ -75,6 +96,7 @@ impl Caller {
             last_seen: None,
             inspects: false,
             outbox: Outbox::new(),
+            stranger,
             answered: 0,
         }
     }
@@ -133,7 +155,7 @@ impl Caller {
 
     /// Makes the next call.
     pub fn call(&mut self, stage: &mut Stage) {
-        if self.left == 0 || self.open.is_some() {
+        if self.left == 0 || self.open.is_some() || !self.may_ask(stage) {
             return;
         }
         self.left -= 1;
@@ -157,6 +179,56 @@ impl Caller {
         self.step(stage, Input::Command(Submit { operation, read_only: call.query, local: false, deadline }));
     }
 
+    /// Whether it may ask now. Somebody who has to join first does so, and somebody who has may leave.
+    fn may_ask(&mut self, stage: &mut Stage) -> bool {
+        let Some(stranger) = &mut self.stranger else { return true };
+        let now = self.clock.read(stage.now);
+        let forever = now + Duration(1 << 40);
+        match stranger.place {
+            Place::Inside(admission) if self.rng.per_mille(self.plan.leaves) => {
+                stranger.place = Place::Leaving;
+                self.drive(stage, |machine, out| machine.leave(now, admission, forever, out));
+                false
+            }
+            Place::Inside(_) => true,
+            Place::Joining | Place::Leaving => false,
+            Place::Outside => {
+                stranger.place = Place::Joining;
+                stranger.joins += 1;
+                let mut nonce = [0; 16];
+                nonce[..8].copy_from_slice(&(self.process as u64).to_le_bytes());
+                nonce[8..].copy_from_slice(&stranger.joins.to_le_bytes());
+                self.drive(stage, |machine, out| machine.join(now, nonce, Bytes::new(), forever, out));
+                false
+            }
+        }
+    }
+
+    /// Looks whether this is the end of joining or leaving, and goes on.
+    fn moved(&mut self, stage: &mut Stage, completed: &Completed) -> bool {
+        let Some(stranger) = &mut self.stranger else { return false };
+        stranger.place = match (stranger.place, &completed.result) {
+            (Place::Joining, Completion::Done(bytes)) => match Admission::from_bytes(bytes.clone()) {
+                Ok(admission) => {
+                    let now = self.clock.read(stage.now);
+                    self.machine.enter(now, admission, 0);
+                    Place::Inside(admission)
+                }
+                Err(_) => Place::Outside,
+            },
+            (Place::Joining | Place::Leaving, _) => Place::Outside,
+            (_, Completion::Ended(_)) => {
+                stranger.place = Place::Outside;
+                return false;
+            }
+            _ => return false,
+        };
+        let what = || format!("{:?} ends with {:?}", stranger.place, completed.result);
+        stage.note(self.process, 8, what);
+        self.pause(stage);
+        true
+    }
+
     fn now(&self, stage: &Stage) -> Instant {
         self.clock.read(stage.now)
     }
@@ -178,8 +250,13 @@ impl Caller {
     }
 
     fn step(&mut self, stage: &mut Stage, input: Input<Client>) {
+        let now = self.now(stage);
+        self.drive(stage, |machine, out| machine.step(now, input, out));
+    }
+
+    fn drive(&mut self, stage: &mut Stage, act: impl FnOnce(&mut Client, &mut Outbox<Client>)) {
         let mut outbox = std::mem::take(&mut self.outbox);
-        self.machine.step(self.now(stage), input, &mut outbox);
+        act(&mut self.machine, &mut outbox);
         for effect in outbox.drain() {
             match effect {
                 Effect::Persist(never) | Effect::Append(never) => match never {},
@@ -212,7 +289,10 @@ impl Caller {
             return;
         };
         if let Some(behaviour) = &mut self.behaviour {
-            for (to, message) in behaviour.also(&mut self.rng, &cluster, request) {
+            for (to, message) in behaviour.also(&mut self.rng, &cluster, &self.keyring, request) {
+                if let Message::Request(request) = &message {
+                    stage.checks.see(stage.now, &Event::Issued(request));
+                }
                 let to = Principal::Replica(to);
                 stage.post(self.process, to, message.sealed(&self.keyring, to).into());
             }
@@ -232,6 +312,9 @@ impl Caller {
     }
 
     fn completed(&mut self, stage: &mut Stage, completed: &Completed) {
+        if self.moved(stage, completed) {
+            return;
+        }
         let Some((number, call)) = self.open.take() else {
             let what = format!("{} was told the end of a call that it had not made", self.id());
             return stage.checks.fail("client", stage.now, what);

@@ -6,7 +6,7 @@
 //! failing run is shrunk.
 
 use crate::ScenarioOptions;
-use crate::byzantine::Adversary;
+use crate::byzantine::{Adversary, Choice};
 use crate::clock::Clock;
 use crate::network::Profile;
 use crate::rng::Rng;
@@ -75,6 +75,8 @@ features! {
     FailedSyncs => "failed-syncs",
     /// A disk is put back to an earlier copy of itself, as a whole. Its replica counts as Byzantine.
     OldDisk => "old-disk",
+    /// Clients that nobody has named join and leave.
+    DynamicClients => "dynamic-clients",
 }
 
 impl fmt::Display for Feature {
@@ -166,10 +168,15 @@ impl Scenario {
         let drawn: BTreeSet<Feature> = Feature::ALL.iter().copied().filter(|_| rng.coin()).collect();
         // One server alone tolerates nothing and keeps nothing: it must not stop.
         let stops = [Feature::PowerCut, Feature::Crashes, Feature::FailedSyncs];
-        let spared = |feature| options.protocol == Protocol::Unreplicated && stops.contains(&feature);
-        let has = |feature| drawn.contains(&feature) && !options.without.contains(&feature) && !spared(feature);
+        let asked = matches!(options.adversary, Choice::Only(adversary) if adversary.needs_strangers());
+        let spared = |feature| match feature {
+            Feature::DynamicClients => options.protocol != Protocol::Pbft,
+            feature => options.protocol == Protocol::Unreplicated && stops.contains(&feature),
+        };
+        let drawn = |feature| drawn.contains(&feature) || asked && feature == Feature::DynamicClients;
+        let has = |feature| drawn(feature) && !options.without.contains(&feature) && !spared(feature);
 
-        let adversary = options.adversary.resolve(seed, options.protocol);
+        let adversary = options.adversary.resolve(seed, options.protocol, has(Feature::DynamicClients));
         let mut rng = Rng::stream(seed, "places");
         let mut places: Vec<ReplicaId> = (0..n as u8).map(ReplicaId).collect();
         rng.shuffle(&mut places);
@@ -177,7 +184,7 @@ impl Scenario {
 
         let network = draw_network(seed, &has);
         let disk = draw_disk(seed, &has);
-        let limits = draw_limits(seed, &network, &disk);
+        let limits = draw_members(seed, draw_limits(seed, &network, &disk));
         let mut rng = Rng::stream(seed, "clocks");
         let honest_clocks = has(Feature::Clocks);
         let clocks = (0..CLOCKS)
@@ -201,7 +208,7 @@ impl Scenario {
             service: options.service,
             n,
             f,
-            client_auth: draw_auth(seed, adversary),
+            client_auth: draw_auth(seed, adversary, has(Feature::DynamicClients)),
             quota: draw_quota(seed),
             adversary,
             network,
@@ -248,12 +255,12 @@ fn draw_faulty(
     (places[..liars.min(places.len())].iter().copied().collect(), amnesiac)
 }
 
-fn draw_auth(seed: u64, adversary: Option<Adversary>) -> ClientAuth {
+fn draw_auth(seed: u64, adversary: Option<Adversary>, strangers: bool) -> ClientAuth {
     let drawn = *Rng::stream(seed, "auth").pick(&[ClientAuth::Hybrid, ClientAuth::Signature, ClientAuth::Mac]);
     // Plain MACs are known to give way to a proof that is valid for the primary only (F20), whoever spoils it:
     // measuring that again finds nothing.
     let spoils = |adversary: Adversary| adversary.corrupts_clients() || adversary == Adversary::Tamper;
-    if drawn == ClientAuth::Mac && adversary.is_some_and(spoils) { ClientAuth::Hybrid } else { drawn }
+    if drawn == ClientAuth::Mac && (strangers || adversary.is_some_and(spoils)) { ClientAuth::Hybrid } else { drawn }
 }
 
 fn draw_network(seed: u64, has: &impl Fn(Feature) -> bool) -> Profile {
@@ -279,6 +286,19 @@ fn draw_disk(seed: u64, has: &impl Fn(Feature) -> bool) -> DiskProfile {
     let mut rng = Rng::stream(seed, "disks");
     let slow = DiskProfile { sync_min: 100, sync_max: rng.between(500, 5_000), snapshot: rng.between(1_000, 40_000) };
     if has(Feature::SlowDisk) { slow } else { DiskProfile { sync_min: 1, sync_max: 50, snapshot: 500 } }
+}
+
+/// Few places for members, short times: evictions, takeovers and old cookies are met within a run.
+fn draw_members(seed: u64, limits: Limits) -> Limits {
+    let mut rng = Rng::stream(seed, "members");
+    let patience = limits.view_timeout.0;
+    Limits {
+        members_max: rng.between(2, 5) as usize,
+        session_stale_after: Duration(200_000 + patience * rng.between(4, 20)),
+        takeover_interval: Duration(limits.client_retry.0 * rng.between(2, 8)),
+        cookie_lifetime: Duration(200_000 + patience * rng.between(2, 8)),
+        ..limits
+    }
 }
 
 fn draw_limits(seed: u64, network: &Profile, disk: &DiskProfile) -> Limits {

@@ -96,6 +96,10 @@ pub struct Plan {
     pub big_bytes: usize,
     /// Requests with a deadline, per mille, and the deadline's span in microseconds.
     pub deadlines: (u64, u64),
+    /// Clients besides that nobody has named.
+    pub strangers: u64,
+    /// How often one of those leaves and comes back before it asks, per mille.
+    pub leaves: u64,
 }
 
 impl Plan {
@@ -122,7 +126,15 @@ impl Plan {
             big: if has(Feature::BigRequests) { big } else { 0 },
             big_bytes: limits.inline_bytes_max + rng.between(1, 200) as usize,
             deadlines: if has(Feature::Deadlines) { deadlines } else { (0, 0) },
+            strangers: if has(Feature::DynamicClients) { Rng::stream(seed, "strangers").between(1, 4) } else { 0 },
+            leaves: Rng::stream(seed, "leaves").below(500),
         }
+    }
+
+    /// What a client does that has to join: less, because there are more of them.
+    #[must_use]
+    pub fn of_strangers(&self) -> Self {
+        Self { requests: self.requests.min(6), more: self.more.min(2), ..self.clone() }
     }
 
     /// Caps the requests of each client and phase, as the shrinker asks.
@@ -137,7 +149,7 @@ impl Plan {
 
     /// Requests of all clients in both phases.
     pub const fn requests_total(&self) -> u64 {
-        self.clients * (self.requests + self.more)
+        (self.clients + 3 * self.strangers) * (self.requests + self.more)
     }
 }
 

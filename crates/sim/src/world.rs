@@ -6,7 +6,7 @@ use crate::checks::{Checks, Event, Violation};
 use crate::network::{Network, ProcessId};
 use crate::node::{Counts, Identity, Node};
 use crate::rng::Rng;
-use crate::scenario::Scenario;
+use crate::scenario::{Feature, Scenario};
 use crate::schedule::{Fault, Outage};
 use crate::stage::{Happening, Stage};
 use crate::suite::Paper;
@@ -57,6 +57,15 @@ pub struct World {
     events: u64,
 }
 
+/// A client, as the world knows it.
+#[derive(Clone, Copy, Debug)]
+enum Who {
+    /// The cluster names it.
+    Named(ClientId),
+    /// It does not; by its number.
+    Stranger(u32),
+}
+
 fn secret(kind: u8, number: u32) -> SecretKey {
     let mut bytes = [kind; 32];
     bytes[..4].copy_from_slice(&number.to_le_bytes());
@@ -80,6 +89,7 @@ impl World {
         let cluster = Cluster::new(id, n, f, scenario.client_auth, scenario.limits.clone());
         let mut cluster = cluster.expect("n is 3f + 1, and small").with_protocol(scenario.protocol);
         cluster.quota = scenario.quota;
+        cluster.dynamic_clients = scenario.features.contains(&Feature::DynamicClients);
         let cluster = Rc::new(cluster);
         let twins: Vec<(ProcessId, ProcessId)> = match scenario.adversary {
             Some(Adversary::Twins) => {
@@ -134,14 +144,22 @@ impl World {
         for number in 0..plan.clients as u32 {
             let identity = IdentityId(number % plan.identities as u32);
             let id = ClientId { identity, session: number / plan.identities as u32 };
-            self.add_client(cluster, &keys, id, None);
+            self.add_client(cluster, &keys, Who::Named(id), None);
+        }
+        for number in 0..plan.strangers as u32 {
+            self.add_client(cluster, &keys, Who::Stranger(number), None);
         }
         if let Some(adversary) = self.scenario.adversary {
             let mut rng = Rng::stream(self.scenario.seed, "lying client");
             let behaviour = byzantine::client_behaviour(adversary, &mut rng, &self.scenario.liars);
             if behaviour.is_some() {
-                let id = ClientId { identity: LIARS_IDENTITY, session: 0 };
-                self.add_client(cluster, &keys, id, behaviour);
+                let who = match adversary {
+                    Adversary::JoinFlood => Who::Stranger(LIARS_IDENTITY.0),
+                    // The key of the first honest one.
+                    Adversary::Takeover => Who::Stranger(0),
+                    _ => Who::Named(ClientId { identity: LIARS_IDENTITY, session: 0 }),
+                };
+                self.add_client(cluster, &keys, who, behaviour);
             }
         }
     }
@@ -150,17 +168,29 @@ impl World {
         &mut self,
         cluster: &Rc<Cluster>,
         keys: &PublicKeys,
-        id: ClientId,
+        who: Who,
         behaviour: Option<Box<dyn byzantine::ClientBehaviour>>,
     ) {
         let process = CLIENTS + self.callers.len();
-        let principal = Principal::Client(id);
-        let keyring = Keyring::new(&SUITE, cluster, principal, secret(2, id.identity.0), keys.clone());
+        let (principal, secret) = match who {
+            Who::Named(id) => (Principal::Client(id), secret(2, id.identity.0)),
+            Who::Stranger(number) => {
+                let secret = secret(3, number);
+                (Principal::Key(SUITE.public(&secret)), secret)
+            }
+        };
+        let keyring = Keyring::new(&SUITE, cluster, principal, secret, keys.clone());
         let keyring = Rc::new(keyring.expect("the keys belong together"));
-        let machine = Client::new(cluster.clone(), keyring.clone(), id);
+        let machine = match who {
+            Who::Named(id) => Client::new(cluster.clone(), keyring.clone(), id),
+            Who::Stranger(_) => Client::stranger(cluster.clone(), keyring.clone()),
+        };
         let rng = Rng::stream(self.scenario.seed ^ (process as u64) << 40, "caller");
         let clock = self.scenario.clocks[process];
-        let plan = self.scenario.plan.clone();
+        let plan = match who {
+            Who::Named(_) => self.scenario.plan.clone(),
+            Who::Stranger(_) => self.scenario.plan.of_strangers(),
+        };
         self.callers.push(Caller::new(process, machine, keyring, behaviour, clock, (plan, self.scenario.service), rng));
         self.stage.register(process, principal);
     }

@@ -7,7 +7,7 @@ use super::CONTROL_SESSION;
 use super::join::{Credential, Nonce, SessionId};
 use crate::auth::PublicKey;
 use crate::clients::Entry;
-use crate::cluster::{ClientId, Cluster, IdentityId, Limits, Timestamp};
+use crate::cluster::{ClientId, Cluster, IdentityId, Limits};
 use crate::digest::{Digest, Domain};
 use crate::machine::{Duration, Instant};
 use crate::message::{Refusal, Request};
@@ -79,10 +79,12 @@ wire_struct!(Member { key, identity, session, nonce, joined, joined_at, cookies,
 impl Member {
     /// From when on another may have its slot.
     fn until(&self, limits: &Limits) -> Instant {
+        // Until then a copy of its JOIN, or of its LEAVE, may still come. Twice, because an earlier JOIN of the key,
+        // which was refused, may have cookies of a faster clock.
+        let remembered = Duration(2 * limits.cookie_lifetime.0);
         match &self.left {
-            None => self.used + limits.session_stale_after,
-            // Until then a copy of its JOIN, or of its LEAVE, may still come.
-            Some(left) => left.at.max(self.cookies) + limits.cookie_lifetime,
+            None => (self.used + limits.session_stale_after).max(self.cookies + remembered),
+            Some(left) => left.at.max(self.cookies) + remembered,
         }
     }
 }
@@ -98,8 +100,9 @@ pub struct Room {
 }
 
 /// See the [module](self).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Members {
+    cookie_lifetime: Duration,
     slots: BTreeMap<u32, Member>,
     /// Joins so far.
     joins: u64,
@@ -116,6 +119,19 @@ const fn page_of(slot: u32) -> PageNumber {
 }
 
 impl Members {
+    /// An empty table.
+    pub const fn new(limits: &Limits) -> Self {
+        Self {
+            cookie_lifetime: limits.cookie_lifetime,
+            slots: BTreeMap::new(),
+            joins: 0,
+            by_key: BTreeMap::new(),
+            by_identity: BTreeMap::new(),
+            by_join: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+        }
+    }
+
     /// Keys that have a session.
     pub fn live(&self) -> usize {
         self.slots.values().filter(|member| member.left.is_none()).count()
@@ -136,11 +152,11 @@ impl Members {
         self.of_identity(identity).map(|member| member.key)
     }
 
-    /// What the table says about the request of somebody who joins or has joined.
-    pub fn standing(&self, request: &Request) -> Standing<'_> {
+    /// What the table says about the request of somebody who joins or has joined, at an agreed time.
+    pub fn standing(&self, request: &Request, now: Instant) -> Standing<'_> {
         let Some(credential) = request.credential else { return Standing::Gone(Refusal::NoSession) };
         if request.client.identity.is_joining() {
-            return self.standing_of_join(&credential, request.timestamp);
+            return self.standing_of_join(request, &credential, now);
         }
         let Some((_, member)) = self.of_key(&credential.key) else { return Standing::Gone(Refusal::NoSession) };
         if member.session != credential.session || member.identity != request.client.identity {
@@ -156,13 +172,16 @@ impl Members {
         }
     }
 
-    fn standing_of_join(&self, credential: &Credential, timestamp: Timestamp) -> Standing<'_> {
+    fn standing_of_join(&self, request: &Request, credential: &Credential, now: Instant) -> Standing<'_> {
+        let timestamp = request.timestamp;
+        let is_fresh = || request.join().is_some_and(|join| join.time() + self.cookie_lifetime >= now);
         match self.of_key(&credential.key) {
             Some((_, member)) if member.nonce == credential.session.0 && member.joined.timestamp == timestamp => {
                 Standing::Last(&member.joined)
             }
             // An older JOIN must not come back (F25).
             Some((_, member)) if timestamp <= member.joined.timestamp => Standing::Gone(Refusal::StaleTimestamp),
+            _ if !is_fresh() => Standing::Gone(Refusal::Expired),
             _ => Standing::Join,
         }
     }

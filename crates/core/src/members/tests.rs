@@ -321,7 +321,7 @@ fn a_flood_of_joins_does_not_fill_the_pool() {
         net.forge(net.clients[client].party(), r(0), Message::Request(request));
     }
     net.settle();
-    assert_eq!(net.hosts[0].replica.report().pending_requests, super::JOINS_PENDING_MAX);
+    assert_eq!(net.hosts[0].replica.report().pending_requests, 1_024 / 8);
 }
 
 /// The table is state like any other: a restart, a rollback and a transfer bring it back as it was.

@@ -6,7 +6,7 @@ use crate::cluster::{ClientAuth, ClientId, Cluster, IdentityId, InstanceId, Repl
 use crate::compositions::Part;
 use crate::digest::{Digest, Domain};
 use crate::machine::{Destination, Principal};
-use crate::members::{Credential, Join};
+use crate::members::{CONTROL_SESSION, Credential, Join, MEMBER_SESSIONS_MAX};
 use crate::protocols::chain::Topology;
 use crate::rejection::Rejection;
 use crate::switching::Proof;
@@ -379,8 +379,9 @@ pub(super) fn verify_request(
     Ok(())
 }
 
-/// A client that the cluster file does not name. What comes over its own link may wait: the look-up of the key comes
-/// before the work for its signature, which is checked before the request is ordered or answered.
+/// A client that the cluster file does not name. A member's request that comes over its own link may wait: the look-up of
+/// the key comes before the work for its signature, which is checked before the request is ordered. A JOIN must be
+/// all right at once: one that never could be ordered would wait in the place of others.
 fn verify_strangers(
     request: &mut Request,
     from: Principal,
@@ -390,12 +391,14 @@ fn verify_strangers(
     if !cluster.dynamic_clients {
         return Err(Rejection::UnknownIdentity);
     }
-    if request.client.identity.is_joining()
-        && request.credential.map(|credential| credential.joining()) != Some(request.client)
-    {
+    let (client, is_joining) = (request.client, request.client.identity.is_joining());
+    if !is_joining && client.session != CONTROL_SESSION && client.session >= MEMBER_SESSIONS_MAX as u32 {
         return Err(Rejection::WrongSender);
     }
-    if from.is_client() && !request.read_only {
+    if is_joining && request.credential.map(|credential| credential.joining()) != Some(request.client) {
+        return Err(Rejection::WrongSender);
+    }
+    if from.is_client() && !request.read_only && !is_joining {
         request.vouched = Vouched::Mac;
         return Ok(());
     }

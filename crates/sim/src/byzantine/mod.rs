@@ -10,8 +10,10 @@ mod exclude;
 mod false_stop;
 mod false_tail;
 mod flood;
+mod join_flood;
 mod lopsided_client;
 mod lying_transfer;
+mod member_replay;
 mod mutate;
 mod panic_storm;
 mod partial_macs;
@@ -22,6 +24,7 @@ mod skewed_time;
 mod slow;
 mod split_order;
 mod spoilt_macs;
+mod takeover;
 mod tamper;
 mod twins;
 mod view_change_liar;
@@ -120,23 +123,51 @@ adversaries! {
     PanicStorm => "panic-storm",
     /// A client whose requests reach some replicas only, with odd MACs and two operations in one (K2, K12, K16).
     LopsidedClient => "lopsided-client",
+    /// A client that joins with cookies that are too few, forged or another's, and asks in the name of others (F23).
+    JoinFlood => "join-flood",
+    /// A replica that proposes and passes on old JOINs, LEAVEs and requests of members again (F25).
+    MemberReplay => "member-replay",
+    /// A client with another's key, that joins again and again (F28).
+    Takeover => "takeover",
 }
 
 impl Adversary {
     /// Whether replicas lie.
     pub const fn corrupts_replicas(self) -> bool {
-        !matches!(self, Self::PartialMacs | Self::Tamper | Self::PanicStorm | Self::LopsidedClient)
+        !matches!(
+            self,
+            Self::PartialMacs
+                | Self::Tamper
+                | Self::PanicStorm
+                | Self::LopsidedClient
+                | Self::JoinFlood
+                | Self::Takeover
+        )
     }
 
     /// Those that make sense against a protocol: a single instance cannot be lied to about others.
     pub fn against(protocol: Protocol) -> &'static [Self] {
         let of_one = Self::ALL.iter().take_while(|adversary| **adversary != Self::AbortEquivocation).count();
-        if protocol.schedule().is_some() { Self::ALL } else { &Self::ALL[..of_one] }
+        let known = Self::ALL.iter().take_while(|adversary| !adversary.needs_strangers()).count();
+        if protocol.schedule().is_some() { &Self::ALL[..known] } else { &Self::ALL[..of_one] }
+    }
+
+    /// Whether it makes sense only where clients may join.
+    pub const fn needs_strangers(self) -> bool {
+        matches!(self, Self::JoinFlood | Self::MemberReplay | Self::Takeover)
     }
 
     /// Whether a client lies.
     pub const fn corrupts_clients(self) -> bool {
-        matches!(self, Self::PartialMacs | Self::WithheldBody | Self::PanicStorm | Self::LopsidedClient)
+        matches!(
+            self,
+            Self::PartialMacs
+                | Self::WithheldBody
+                | Self::PanicStorm
+                | Self::LopsidedClient
+                | Self::JoinFlood
+                | Self::Takeover
+        )
     }
 }
 
@@ -160,7 +191,12 @@ pub enum Choice {
 
 impl Choice {
     /// The adversary of a seed.
-    pub fn resolve(self, seed: u64, protocol: Protocol) -> Option<Adversary> {
+    pub fn resolve(self, seed: u64, protocol: Protocol, strangers: bool) -> Option<Adversary> {
+        // In half of the runs with strangers it is about them.
+        let mut rng = Rng::stream(seed, "adversary of strangers");
+        if self == Self::All && strangers && rng.coin() {
+            return Some(*rng.pick(&[Adversary::JoinFlood, Adversary::MemberReplay, Adversary::Takeover]));
+        }
         match self {
             Self::Nobody => None,
             Self::Only(adversary) => Some(adversary),
@@ -285,7 +321,13 @@ pub trait ClientBehaviour: fmt::Debug {
     ) -> Option<Request>;
 
     /// What it says besides, whenever it sends a request.
-    fn also(&mut self, _rng: &mut Rng, _cluster: &Cluster, _request: &Request) -> Vec<(ReplicaId, Message)> {
+    fn also(
+        &mut self,
+        _rng: &mut Rng,
+        _cluster: &Cluster,
+        _keyring: &Keyring,
+        _request: &Request,
+    ) -> Vec<(ReplicaId, Message)> {
         Vec::new()
     }
 }
@@ -315,11 +357,14 @@ pub fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn Behaviou
         Adversary::CrossInstance => Box::new(cross_instance::CrossInstance::default()),
         Adversary::BogusProof => Box::new(bogus_proof::BogusProof::default()),
         Adversary::FalseStop => Box::new(false_stop::FalseStop::new(rng)),
+        Adversary::MemberReplay => Box::new(member_replay::MemberReplay::default()),
         Adversary::Twins
         | Adversary::PartialMacs
         | Adversary::Tamper
         | Adversary::PanicStorm
-        | Adversary::LopsidedClient => return None,
+        | Adversary::LopsidedClient
+        | Adversary::JoinFlood
+        | Adversary::Takeover => return None,
     })
 }
 
@@ -334,6 +379,8 @@ pub fn client_behaviour(
         Adversary::WithheldBody => Some(Box::new(withheld_body::ToLiarsOnly::new(liars))),
         Adversary::PanicStorm => Some(Box::new(panic_storm::PanicStorm)),
         Adversary::LopsidedClient => Some(Box::new(lopsided_client::LopsidedClient::new(rng))),
+        Adversary::JoinFlood => Some(Box::new(join_flood::JoinFlood::default())),
+        Adversary::Takeover => Some(Box::new(takeover::Takeover)),
         _ => None,
     }
 }

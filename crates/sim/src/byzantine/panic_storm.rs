@@ -26,7 +26,13 @@ impl ClientBehaviour for PanicStorm {
         rng.coin().then(|| request.clone())
     }
 
-    fn also(&mut self, rng: &mut Rng, cluster: &Cluster, request: &Request) -> Vec<(ReplicaId, Message)> {
+    fn also(
+        &mut self,
+        rng: &mut Rng,
+        cluster: &Cluster,
+        _keyring: &Keyring,
+        request: &Request,
+    ) -> Vec<(ReplicaId, Message)> {
         let mut storm = Vec::new();
         for to in cluster.replicas() {
             for _ in 0..BURST {

@@ -8,6 +8,7 @@ mod lasso;
 mod linearizability;
 mod memory;
 mod roots;
+mod sessions;
 mod validity;
 
 pub use agreement::Agreement;

@@ -3,14 +3,20 @@
 //!
 //! The check keeps every history that a correct replica had, as a tree: each digest with the one before it and the
 //! request between them. Within an instance that orders batches it keeps a client table of its own and walks through
-//! the batches, and so knows what every history must be.
+//! the batches, and so knows what every history must be. It does not know who has joined: of the requests of clients
+//! that nobody has named, those were executed that make the history what the first replica says it is, and then these
+//! must make sense ([`super::sessions`]).
 
+use super::sessions::{Sessions, Stranger};
 use super::{Check, Event};
+use bezant_core::auth::Signature;
 use bezant_core::cluster::{ClientId, Cluster, InstanceId, Sequence, Timestamp};
 use bezant_core::digest::Digest;
+use bezant_core::members::CookieMessage;
+use bezant_core::message::Message;
 use bezant_core::protocols::batch::{Batch, Entry};
 use bezant_core::replica::Notice;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An instance that orders batches.
 #[derive(Debug, Default)]
@@ -18,6 +24,7 @@ struct Ordered {
     last: BTreeMap<ClientId, Timestamp>,
     /// The history after each batch, from 0: the init history.
     histories: Vec<Digest>,
+    sessions: Sessions,
 }
 
 /// See the [module](self).
@@ -31,6 +38,9 @@ pub struct Validity {
     /// Histories: the one before, and the request.
     tree: BTreeMap<Digest, (Digest, ClientId, Timestamp)>,
     instances: BTreeMap<InstanceId, Ordered>,
+    strangers: BTreeMap<Digest, Stranger>,
+    /// Cookies that correct replicas gave.
+    given: BTreeSet<Signature>,
 }
 
 impl Validity {
@@ -69,6 +79,30 @@ impl Validity {
         Ok(())
     }
 
+    /// Of the requests of a batch, those that lead to this history. Whether a stranger's was executed is guessed.
+    fn executed_of(
+        &self,
+        requests: &[(ClientId, Digest)],
+        last: &BTreeMap<ClientId, Timestamp>,
+        before: Digest,
+        after: Digest,
+    ) -> Option<Vec<Digest>> {
+        let Some(((client, request), rest)) = requests.split_first() else {
+            return (before == after).then(Vec::new);
+        };
+        let is_new =
+            self.issued.get(request).is_some_and(|(_, timestamp)| last.get(client).is_none_or(|l| timestamp > l));
+        let without = || self.executed_of(rest, last, before, after);
+        if !is_new && !client.identity.is_joining() {
+            return without();
+        }
+        let with = self.executed_of(rest, last, before.chain(*request), after).map(|mut executed| {
+            executed.insert(0, *request);
+            executed
+        });
+        if client.identity.is_dynamic() { with.or_else(without) } else { with }
+    }
+
     /// Executes the next batch of an instance on the model. The last batch may be cut short: `until` is where.
     fn advance(&mut self, instance: InstanceId, digest: Digest, until: Digest) -> Result<(), String> {
         let mut ordered = self.instances.remove(&instance).unwrap_or_default();
@@ -77,13 +111,21 @@ impl Validity {
             let Some(requests) = self.batches.get(&digest).cloned() else {
                 return Err(format!("the batch {digest:?} was never proposed by anybody"));
             };
+            let strange = requests.iter().any(|(client, _)| client.identity.is_dynamic());
+            let executed = if strange { self.executed_of(&requests, &ordered.last, history, until) } else { None };
             for (client, request) in requests {
+                if client.identity.is_dynamic() {
+                    let executed = executed.as_ref().is_some_and(|executed| executed.contains(&request));
+                    let Some(stranger) = self.strangers.get(&request).filter(|_| executed) else { continue };
+                    ordered.sessions.executed(stranger, &self.given)?;
+                }
                 if client.identity == bezant_core::message::SYSTEM || (self.may_end && history == until) {
                     continue;
                 }
                 let (client, timestamp) = self.issued(request)?;
                 let last = ordered.last.entry(client).or_default();
-                if timestamp > *last {
+                // A JOIN that was refused may be executed again.
+                if timestamp > *last || client.identity.is_joining() {
                     *last = timestamp;
                     let before = history;
                     history = history.chain(request);
@@ -121,7 +163,8 @@ impl Validity {
 
     fn begin(&mut self, instance: InstanceId, history: Digest) {
         let last = self.table(history);
-        self.instances.entry(instance).or_insert_with(|| Ordered { last, histories: vec![history] });
+        let sessions = Sessions::default();
+        self.instances.entry(instance).or_insert_with(|| Ordered { last, histories: vec![history], sessions });
     }
 }
 
@@ -134,11 +177,15 @@ impl Check for Validity {
         match event {
             Event::Issued(request) => {
                 self.issued.entry(request.digest()).or_insert((request.client, request.timestamp));
+                if let Some(stranger) = Stranger::of(request) {
+                    self.strangers.insert(request.digest(), stranger);
+                }
             }
             Event::Batch(batch) => {
                 let digests = || batch.entries.iter().map(|entry| (entry.client(), Entry::digest(entry))).collect();
                 self.batches.entry(batch.digest()).or_insert_with(digests);
             }
+            Event::Said(_, Message::Cookie(CookieMessage::Given(given))) => drop(self.given.insert(given.signature)),
             Event::Noticed(replica, notice) => match notice {
                 Notice::Executed { instance, sequence, digest, history, .. } => {
                     self.executed(*instance, *sequence, *digest, *history)

@@ -1,6 +1,6 @@
 //! Requests that wait to be ordered: at most one per client, first come first served, bounded in number and bytes.
 
-use crate::cluster::{ClientId, IdentityId, Limits, Timestamp};
+use crate::cluster::{ClientId, Limits, Timestamp};
 use crate::digest::Digest;
 use crate::members::JOINS_PENDING_MAX;
 use crate::message::{Request, Vouched};
@@ -26,6 +26,10 @@ pub(super) struct Pool {
     unproposed: BTreeMap<u64, ClientId>,
     next_ticket: u64,
     bytes: usize,
+    /// How many are of clients that the cluster file does not name: half of the places are for the others. And how
+    /// many of those ask to join.
+    strangers: usize,
+    joins: usize,
 }
 
 impl Pool {
@@ -48,7 +52,10 @@ impl Pool {
             }
             self.remove(client);
         }
-        if client.identity.is_joining() && self.joins() >= JOINS_PENDING_MAX {
+        let (strangers_max, joins_max) = (limits.pending_requests_max / 2, limits.pending_requests_max / 8);
+        if client.identity.is_dynamic() && self.strangers >= strangers_max
+            || client.identity.is_joining() && self.joins >= joins_max.clamp(1, JOINS_PENDING_MAX)
+        {
             return Err(Rejection::Overload);
         }
         let bytes = self.bytes + request.operation.len();
@@ -58,14 +65,11 @@ impl Pool {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.bytes = bytes;
+        self.strangers += usize::from(client.identity.is_dynamic());
+        self.joins += usize::from(client.identity.is_joining());
         self.unproposed.insert(ticket, client);
         self.waiting.insert(client, Box::new(Waiting { request, ticket }));
         Ok(true)
-    }
-
-    /// How many that ask to join wait.
-    fn joins(&self) -> usize {
-        self.waiting.range(ClientId { identity: IdentityId::JOINING, session: 0 }..).count()
     }
 
     /// Whose requests wait.
@@ -79,6 +83,8 @@ impl Pool {
             self.watched.remove(&old.ticket);
             self.unproposed.remove(&old.ticket);
             self.bytes -= old.request.operation.len();
+            self.strangers -= usize::from(client.identity.is_dynamic());
+            self.joins -= usize::from(client.identity.is_joining());
         }
     }
 
