@@ -267,7 +267,7 @@ mod tests {
             let source = fs::read_to_string(workspace.join(&mutant.file)).unwrap();
             mutant.apply(&source).unwrap_or_else(|why| panic!("{}: {why}", mutant.name));
             let test = mutant.test.map_or_else(|| "fn ".to_owned(), |test| format!("fn {test}"));
-            let package: std::path::PathBuf = mutant.file.components().take(2).collect();
+            let package: PathBuf = mutant.file.components().take(2).collect();
             let all = sources(&workspace.join(package).join("src"));
             assert!(all.contains(&test), "{}: no test is called {test}", mutant.name);
         }

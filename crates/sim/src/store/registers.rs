@@ -9,7 +9,8 @@ use bezant_sql::{Batch, Request, Response, Sql, Statement, Value};
 use bytes::Bytes;
 
 /// What the database begins with.
-const TABLES: [&str; 6] = [
+const TABLES: [&str; 7] = [
+    "insert into bezant_members values ('*', 'writer', 'whoever joins')",
     "create table register(
         key integer primary key, value integer not null, padding blob, at text default current_timestamp,
         draw integer default (random()))",
