@@ -133,6 +133,13 @@ impl Overview {
                 false => format!("{fault}: others caught it contradicting them, now or earlier.\n"),
             };
         }
+        for row in &self.rows {
+            let divergences = row.account.as_ref().ok().and_then(|account| account["divergences"].as_u64());
+            if let Some(count) = divergences.filter(|count| *count > 0) {
+                let (replica, times) = (row.member.replica, if count == 1 { "once" } else { "several times" });
+                text += &format!("Replica {replica} had another state than the others {times}: see `diff`.\n");
+            }
+        }
         if !self.answering {
             text += &format!("{}\n", output::alarming("the service does not answer"));
         }
@@ -219,6 +226,7 @@ impl Row {
                 for (name, shown) in REPORTED {
                     fields[shown] = account["report"][name].clone();
                 }
+                fields["divergences"] = account["divergences"].clone();
                 fields["ready"] = account["ready"].clone();
                 fields["not_ready"] = account["not_ready"].clone();
             }

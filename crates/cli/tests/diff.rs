@@ -1,0 +1,84 @@
+//! `bezant diff`, and the demo's liar.
+
+mod support;
+
+use serde_json::{Value, json};
+use std::fs;
+use support::database::{Cluster, rows};
+use support::{Scratch, bezant, run, wait_until};
+
+/// Runs `diff`. Returns its exit code and its answer.
+fn diff(cluster: &Cluster) -> (Option<i32>, Value) {
+    let outcome = run(&mut bezant(&["diff", "--cluster", &cluster.file, "--json"]), "");
+    (outcome.code, serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{outcome:?}")))
+}
+
+#[test]
+fn a_row_that_was_altered_is_named_and_repaired() {
+    for protocol in ["pbft", "aliph"] {
+        let scratch = Scratch::new();
+        let mut cluster = Cluster::start(&scratch, "net", &["--protocol", protocol]);
+        cluster.sql("create table accounts(id integer primary key, owner text, balance int)");
+        cluster.sql("insert into accounts values (1, 'ada', 100), (2, 'bob', 50)");
+        let (code, same) = diff(&cluster);
+        assert_eq!((code, &same["different"], &same["records"]), (Some(0), &json!(false), &json!([])), "{same}");
+
+        cluster.tell(2, "lie");
+        let read = "select balance from accounts order by id";
+        for _ in 0..5 {
+            assert_eq!(cluster.sql(read), rows(&[&["100"], &["50"]]), "{protocol}");
+        }
+        cluster.tell(2, "honest");
+        let mut last = Value::Null;
+        wait_until("the repair", || {
+            let (code, found) = diff(&cluster);
+            last = found;
+            code == Some(4) && last["records"] != json!([])
+        });
+        let record = &last["records"][0];
+        assert_eq!(record["replica"], 2, "{last}");
+        let expected = json!([{ "table": "accounts", "row": "1", "column": "balance", "mine": "1000100",
+            "agreed": "100" }]);
+        assert_eq!(record["differences"], expected, "{protocol}: {last}");
+        assert_eq!((&last["live"], &last["groups"].as_array().unwrap().len()), (&json!([]), &1), "{last}");
+        let places = record["places"].as_array().unwrap();
+        assert!(places.iter().any(|place| place["holds"] == "table accounts"), "{record}");
+        if protocol == "pbft" {
+            assert_eq!(record["cause"], "beside the requests", "{record}");
+        }
+
+        // It answers rightly from now on, so that its answer can be the one that is needed.
+        cluster.kill(0);
+        assert_eq!(cluster.sql(read), rows(&[&["100"], &["50"]]), "{protocol}");
+        let status = run(&mut bezant(&["status", "--cluster", &cluster.file, "--json"]), "");
+        let status: Value = serde_json::from_str(&status.stdout).unwrap();
+        assert_eq!(status["replicas"][2]["divergences"], 1, "{status}");
+
+        // The record survives a restart, with the pages.
+        let file = scratch.join("net/replica-2/divergence/1.json");
+        let kept: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+        let pages = kept["pages"].as_array().unwrap();
+        assert!(pages.iter().any(|page| page["mine"] != page["agreed"]), "{protocol}");
+        cluster.kill(2);
+        cluster.restart(0);
+        cluster.restart(2);
+        let (code, found) = diff(&cluster);
+        assert_eq!((code, &found["records"]), (Some(4), &last["records"]));
+    }
+}
+
+#[test]
+fn the_demo_names_the_altered_value() {
+    let script = "set color blue\ndiff\nlie 2\nget color\ndiff\nhonest 2\nget color\nquit\n";
+    let outcome = run(&mut bezant(&["demo"]), script);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{outcome:?}");
+    let lines: Vec<_> = outcome.stdout.lines().collect();
+    assert_eq!(lines[0], "ok");
+    assert!(lines[1].starts_with("Now replicas 0, 1, 2, 3 have the same state"), "{outcome:?}");
+    assert_eq!(lines[2..4], ["replica 2 lying", "blue"]);
+    assert!(lines[4].starts_with("Replica 2 had another state than the others"), "{outcome:?}");
+    assert_eq!(lines[5], "  key color: it had a lie, the others blue");
+    assert!(lines[7].contains("it was changed beside them"), "{outcome:?}");
+    assert!(lines[8].starts_with("Now replicas 0, 1, 2, 3 have the same state"), "{outcome:?}");
+    assert_eq!(lines[9..], ["replica 2 honest", "blue"]);
+}

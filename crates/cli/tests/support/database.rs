@@ -1,0 +1,102 @@
+//! A cluster of four whose SQL a test uses.
+
+use super::{Running, Scratch, bezant, testnet_with};
+use bezant_core::auth::Ed25519;
+use bezant_core::auth::Suite;
+use bezant_core::wire::Wire;
+use bezant_node::client::{Client, ClientOptions, connect};
+use bezant_node::config::ClusterConfig;
+use bezant_node::{keys, net};
+use bezant_sql::{Request, Response, Statement, Value};
+use bytes::Bytes;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Replicas as processes, and a client. They end with this.
+pub struct Cluster {
+    /// The cluster's file.
+    pub file: String,
+    folder: String,
+    replicas: Vec<Option<Running>>,
+    client: Client,
+}
+
+impl Cluster {
+    /// Makes files and starts.
+    pub fn start(scratch: &Scratch, name: &str, options: &[&str]) -> Self {
+        testnet_with(scratch, name, 4, options);
+        Self::run(scratch, name)
+    }
+
+    /// Starts what there are files for.
+    pub fn run(scratch: &Scratch, name: &str) -> Self {
+        let folder = scratch.join(name);
+        let file = format!("{folder}/cluster.toml");
+        let config = ClusterConfig::load(Path::new(&file)).unwrap();
+        let secret = keys::load(Path::new(&format!("{folder}/client.key"))).unwrap();
+        let replicas = (0..4).map(|number| Some(start(&folder, number))).collect();
+        let client = connect(ClientOptions {
+            cluster: config.to_cluster(),
+            replicas: config.replicas.iter().map(|replica| replica.client_address.resolve().unwrap()).collect(),
+            keys: config.public_keys(),
+            identity: config.identity_of(&Ed25519.public(&secret)).map(|identity| identity.id),
+            identification: Bytes::new(),
+            secret,
+            channel: net::Channel::Tls,
+            connections: 1,
+            sessions_per_connection: 1,
+            first_session: None,
+        });
+        Self { file, folder, replicas, client: client.unwrap() }
+    }
+
+    /// Executes a statement. Returns its rows, values as text.
+    #[track_caller]
+    pub fn sql(&self, sql: &str) -> Vec<Vec<String>> {
+        let operation: Bytes = Request::one(Statement::new(sql)).to_bytes().into();
+        let call = match sql.starts_with("select") {
+            true => self.client.query(operation, DEADLINE),
+            false => self.client.execute(operation, DEADLINE),
+        };
+        let Ok(Response::Done(mut results)) = Response::from_bytes(call.wait().unwrap()) else { panic!("{sql}") };
+        let shown = |value: Value| match value {
+            Value::Integer(number) => number.to_string(),
+            Value::Text(text) => text,
+            other => format!("{other:?}"),
+        };
+        results.pop().unwrap().rows.into_iter().map(|row| row.into_iter().map(shown).collect()).collect()
+    }
+
+    /// Gives a replica an order, and waits until it obeys.
+    pub fn tell(&mut self, replica: usize, order: &str) {
+        let child = &mut self.replicas[replica].as_mut().unwrap().0;
+        writeln!(child.stdin.as_mut().unwrap(), "{order}").unwrap();
+        let mut line = String::new();
+        BufReader::with_capacity(1, child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line.trim(), order);
+    }
+
+    pub fn kill(&mut self, replica: usize) {
+        self.replicas[replica] = None;
+    }
+
+    pub fn restart(&mut self, replica: usize) {
+        self.replicas[replica] = Some(start(&self.folder, replica));
+    }
+}
+
+fn start(folder: &str, number: usize) -> Running {
+    let dir = format!("{folder}/replica-{number}");
+    let mut command = bezant(&["replica", "--dir", &dir, "--obey-input"]);
+    // Nobody reads what it logs.
+    Running(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap())
+}
+
+/// Rows as [`Cluster::sql`] returns them.
+pub fn rows(rows: &[&[&str]]) -> Vec<Vec<String>> {
+    rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect()
+}
