@@ -5,6 +5,11 @@
 //! checkpoint, is one mechanism: load the pages of the checkpoint that differ, and execute the final batches since
 //! again (D6 of `docs/protocols.md`).
 
+mod contents;
+mod replay;
+
+pub use contents::{Summary, clients_of, genesis_of, page_holder, service_pages};
+
 use crate::auth::{PublicKey, PublicKeys};
 use crate::checkpoint::Tree;
 use crate::clients::{self, ClientTable, Entry, Freshness};
@@ -350,33 +355,6 @@ impl<S: Service> Estate<S> {
         self.versions.get(&sequence)
     }
 
-    /// The newest version is right: nobody will ask what led to it.
-    pub fn trust_newest_version(&mut self) {
-        self.interval.clear();
-    }
-
-    /// Goes back to the version at `from`, executes what led from there to the newest version, and returns the root of
-    /// that; `None` if the batches are not here any more. Why a replica went wrong shows in it: was it the batches, or
-    /// something beside them? The state is the newest version again only by accident, so that another one is to be
-    /// installed next.
-    ///
-    /// # Errors
-    /// [`BadState`] if the service does not accept its own pages.
-    pub fn replay_interval(&mut self, cluster: &Cluster, from: Sequence) -> Result<Option<Digest>, BadState> {
-        let batches = core::mem::take(&mut self.interval);
-        let newest = self.versions.keys().next_back().copied();
-        let leads = batches.first().is_some_and(|first| first.sequence == from.next())
-            && batches.last().map(|last| last.sequence) == newest;
-        let Some(version) = self.versions.get(&from).filter(|_| leads).cloned() else { return Ok(None) };
-        self.tentative = None;
-        self.restore(&version)?;
-        for ordered in batches {
-            self.execute(cluster, ordered, true, |_, _, _| ());
-        }
-        self.save();
-        Ok(Some(self.tree.root()))
-    }
-
     /// The newest version, with the batch after which it was taken.
     pub fn newest(&self) -> (Sequence, &Tree) {
         let (sequence, tree) = self.versions.iter().next_back().expect("there is always a version");
@@ -498,69 +476,6 @@ impl<S: Service> Estate<S> {
         self.meta = Meta::from_bytes(meta.clone()).map_err(|_| BadState)?;
         self.tree = target.clone();
         Ok(())
-    }
-}
-
-/// The state with which a new cluster begins that takes over a service from another one: the service's pages, and
-/// nothing of its clients, its history or its clock, which belong to the old cluster.
-///
-/// # Errors
-/// [`BadState`] if the service does not accept the pages.
-pub fn genesis_of<S: Service>(cluster: &Cluster, service: S, old: &Tree) -> Result<Tree, BadState> {
-    let mut estate = Estate::new(cluster, &PublicKeys::default(), service);
-    let mut target = estate.tree.clone();
-    for (number, page) in service_pages(old) {
-        target.set(number, Some(page.clone()));
-    }
-    for (number, _) in service_pages(&estate.tree).filter(|(number, _)| old.get(*number).is_none()) {
-        target.set(number, None);
-    }
-    target.seal();
-    estate.restore(&target)?;
-    Ok(target)
-}
-
-/// What a version says about itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Summary {
-    /// The last batch executed, as its instance counts.
-    pub executed: Sequence,
-    /// The hash chain over all requests executed.
-    pub history: Digest,
-    /// The agreed time of the last batch.
-    pub time: Instant,
-    /// Requests executed, over all instances.
-    pub position: u64,
-}
-
-impl Summary {
-    /// Of a version of the state.
-    pub fn of(tree: &Tree) -> Option<Self> {
-        let Meta { executed, history, time, position, last: _ } = Meta::from_bytes(tree.get(META)?.clone()).ok()?;
-        Some(Self { executed, history, time, position })
-    }
-}
-
-/// The client table of a version of the state.
-pub fn clients_of(cluster: &Cluster, tree: &Tree) -> Option<ClientTable> {
-    let mut clients = ClientTable::new(cluster.limits.sessions_per_identity_max);
-    let pages = tree.iter().filter(|(number, _)| (CLIENTS..MEMBERS).contains(number));
-    clients.load(&mut pages.map(|(number, page)| (number - CLIENTS, Some(page.clone())))).ok()?;
-    Some(clients)
-}
-
-/// The pages of the service in a version of the state.
-pub fn service_pages(tree: &Tree) -> impl Iterator<Item = (PageNumber, &Bytes)> {
-    tree.iter().take_while(|(number, _)| *number < CLIENTS)
-}
-
-/// What a page holds, for people: of the service, of the client table, or the rest.
-pub const fn page_holder(number: PageNumber) -> &'static str {
-    match number {
-        ..CLIENTS => "service",
-        CLIENTS..MEMBERS => "client table",
-        MEMBERS..META => "members",
-        _ => "history",
     }
 }
 

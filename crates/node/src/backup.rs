@@ -58,8 +58,8 @@ impl fmt::Display for BackupError {
 
 impl std::error::Error for BackupError {}
 
-/// Writes a file under a name that nothing has, with the help of one that is renamed at the end: whatever happens, there
-/// is a whole file or none. It is for its owner only, and durable when this returns.
+/// Writes a file under a name that nothing has, by renaming one at the end: whatever happens, there is a whole file or
+/// none. It is for its owner only, and durable when this returns.
 ///
 /// # Errors
 /// [`BackupError::Exists`] or [`BackupError::Io`].

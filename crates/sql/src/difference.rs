@@ -277,9 +277,9 @@ fn compare_table(
             let name = name_of(&row.0);
             let pair = waiting.entry(name.clone()).or_default();
             if is_mine {
-                pair.0 = Some(row)
+                pair.0 = Some(row);
             } else {
-                pair.1 = Some(row)
+                pair.1 = Some(row);
             }
             if let (Some(mine), Some(agreed)) = pair {
                 let differ = differing(table, &name, &columns, mine, agreed, comparison);

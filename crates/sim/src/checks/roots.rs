@@ -28,6 +28,9 @@ impl Check for Roots {
             Event::Noticed(replica, Notice::Diverged { sequence, mine, agreed }) => {
                 return Err(format!("{replica} has root {mine:?} at {sequence}; {agreed:?} is certified"));
             }
+            Event::Noticed(replica, Notice::Repaired(divergence)) => {
+                return Err(format!("{replica} took its own state at {} for wrong", divergence.sequence));
+            }
             _ => {}
         }
         Ok(())

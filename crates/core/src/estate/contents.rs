@@ -1,0 +1,76 @@
+//! What is in a version of the state, for those who read one without running a replica, and the version with which a
+//! new cluster begins.
+
+use super::{CLIENTS, Estate, MEMBERS, META, Meta};
+use crate::auth::PublicKeys;
+use crate::checkpoint::Tree;
+use crate::clients::ClientTable;
+use crate::cluster::{Cluster, Sequence};
+use crate::digest::Digest;
+use crate::machine::Instant;
+use crate::service::{BadState, PageNumber, Service};
+use crate::wire::Wire;
+use bytes::Bytes;
+
+/// The state with which a new cluster begins that takes over a service from another one: the service's pages, and
+/// nothing of its clients, its history or its clock, which belong to the old cluster.
+///
+/// # Errors
+/// [`BadState`] if the service does not accept the pages.
+pub fn genesis_of<S: Service>(cluster: &Cluster, service: S, old: &Tree) -> Result<Tree, BadState> {
+    let mut estate = Estate::new(cluster, &PublicKeys::default(), service);
+    let mut target = estate.tree.clone();
+    for (number, page) in service_pages(old) {
+        target.set(number, Some(page.clone()));
+    }
+    for (number, _) in service_pages(&estate.tree).filter(|(number, _)| old.get(*number).is_none()) {
+        target.set(number, None);
+    }
+    target.seal();
+    estate.restore(&target)?;
+    Ok(target)
+}
+
+/// What a version says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// The last batch executed, as its instance counts.
+    pub executed: Sequence,
+    /// The hash chain over all requests executed.
+    pub history: Digest,
+    /// The agreed time of the last batch.
+    pub time: Instant,
+    /// Requests executed, over all instances.
+    pub position: u64,
+}
+
+impl Summary {
+    /// Of a version of the state.
+    pub fn of(tree: &Tree) -> Option<Self> {
+        let Meta { executed, history, time, position, last: _ } = Meta::from_bytes(tree.get(META)?.clone()).ok()?;
+        Some(Self { executed, history, time, position })
+    }
+}
+
+/// The client table of a version of the state.
+pub fn clients_of(cluster: &Cluster, tree: &Tree) -> Option<ClientTable> {
+    let mut clients = ClientTable::new(cluster.limits.sessions_per_identity_max);
+    let pages = tree.iter().filter(|(number, _)| (CLIENTS..MEMBERS).contains(number));
+    clients.load(&mut pages.map(|(number, page)| (number - CLIENTS, Some(page.clone())))).ok()?;
+    Some(clients)
+}
+
+/// The pages of the service in a version of the state.
+pub fn service_pages(tree: &Tree) -> impl Iterator<Item = (PageNumber, &Bytes)> {
+    tree.iter().take_while(|(number, _)| *number < CLIENTS)
+}
+
+/// What a page holds, for people: of the service, of the client table, or the rest.
+pub const fn page_holder(number: PageNumber) -> &'static str {
+    match number {
+        ..CLIENTS => "service",
+        CLIENTS..MEMBERS => "client table",
+        MEMBERS..META => "members",
+        _ => "history",
+    }
+}
