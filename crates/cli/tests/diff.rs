@@ -82,3 +82,43 @@ fn the_demo_names_the_altered_value() {
     assert!(lines[8].starts_with("Now replicas 0, 1, 2, 3 have the same state"), "{outcome:?}");
     assert_eq!(lines[9..], ["replica 2 honest", "blue"]);
 }
+
+/// A snapshot that rotted is not used. With the operator's word the replica fetches the state from the others.
+#[test]
+fn a_damaged_snapshot_is_refused_and_replaced_by_the_others_state() {
+    let scratch = Scratch::new();
+    let mut cluster = Cluster::start(&scratch, "net", &[]);
+    cluster.sql("create table t(a)");
+    cluster.kill(2);
+    cluster.sql("insert into t values ('kept')");
+    assert_eq!(diff(&cluster).0, Some(0), "three replicas have a checkpoint without it");
+    assert_eq!(diff(&cluster).0, Some(0));
+    assert_eq!(diff(&cluster).0, Some(0));
+    cluster.restart(2);
+    let dir = scratch.join("net/replica-2");
+    let snapshot = || {
+        let files = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
+        files.into_iter().find(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            name.starts_with("snapshot-") && name.ends_with(".bin")
+        })
+    };
+    wait_until("the state that it missed", || {
+        diff(&cluster);
+        snapshot().is_some()
+    });
+    cluster.kill(2);
+    let path = snapshot().unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let refused = run(&mut bezant(&["replica", "--dir", &dir]), "");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("is damaged at byte") && refused.stderr.contains("--recover-lost-log"));
+    cluster.restart_with(2, &["--recover-lost-log"]);
+    wait_until("the repair", || {
+        let (code, found) = diff(&cluster);
+        code == Some(0) && found["groups"][0]["replicas"] == json!([0, 1, 2, 3])
+    });
+}

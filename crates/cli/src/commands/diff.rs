@@ -247,30 +247,23 @@ fn records(sources: &[Source]) -> Vec<Value> {
 fn recorded(record: &Value) -> String {
     let number = |name: &str| record[name].as_u64().unwrap_or(0);
     let (replica, sequence, since) = (number("replica"), number("sequence"), number("since"));
+    let batches = format!("batches {} to {sequence}", since + 1);
     let why = match record["cause"].as_str().unwrap_or_default() {
-        "beside the requests" => "The requests since then, executed again, give the state of the others: it was \
-            changed beside them."
-            .to_owned(),
-        "a request, always" => format!(
-            "The requests since then, executed again, give its own state: it executes one of batches {} to {sequence} \
-             otherwise than the others.",
-            since + 1
-        ),
-        "a request, at random" => format!(
-            "The requests since then, executed again, give a third state: one of batches {} to {sequence} is not \
-             deterministic here.",
-            since + 1
-        ),
-        _ => format!("The first difference is in batches {} to {sequence}.", since + 1),
+        "beside the requests" => {
+            "The requests since give the state of the others: it was changed beside them.".to_owned()
+        }
+        "a request, always" => format!("The requests since give its state again: it executes {batches} otherwise."),
+        "a request, at random" => format!("The requests since give a third state: {batches} are not deterministic."),
+        _ => format!("The first difference is in {batches}."),
     };
     let later = match number("repaired_at") {
         at if at == sequence => String::new(),
-        at => format!(" The state compared with is that of checkpoint {at}, which has what was written since."),
+        at => format!("\n  Compared with checkpoint {at}, which has what was written since."),
     };
     let who = output::alarming(&format!("Replica {replica} had another state than the others"));
     format!(
-        "{who} at checkpoint {sequence} of instance {} ({}). It found itself in the minority and has repaired \
-         itself.\n{}  Equal before: checkpoint {since}. {why}{later}\n",
+        "{who} at checkpoint {sequence} of instance {}, and has repaired itself ({}).\n{}  \
+         Equal before: checkpoint {since}. {why}{later}\n",
         record["instance"],
         utc(number("time_us")),
         places(record)

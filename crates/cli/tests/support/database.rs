@@ -38,7 +38,7 @@ impl Cluster {
         let file = format!("{folder}/cluster.toml");
         let config = ClusterConfig::load(Path::new(&file)).unwrap();
         let secret = keys::load(Path::new(&format!("{folder}/client.key"))).unwrap();
-        let replicas = (0..4).map(|number| Some(start(&folder, number))).collect();
+        let replicas = (0..4).map(|number| Some(start(&folder, number, &[]))).collect();
         let client = connect(ClientOptions {
             cluster: config.to_cluster(),
             replicas: config.replicas.iter().map(|replica| replica.client_address.resolve().unwrap()).collect(),
@@ -85,13 +85,18 @@ impl Cluster {
     }
 
     pub fn restart(&mut self, replica: usize) {
-        self.replicas[replica] = Some(start(&self.folder, replica));
+        self.restart_with(replica, &[]);
+    }
+
+    pub fn restart_with(&mut self, replica: usize, flags: &[&str]) {
+        self.replicas[replica] = Some(start(&self.folder, replica, flags));
     }
 }
 
-fn start(folder: &str, number: usize) -> Running {
+fn start(folder: &str, number: usize, flags: &[&str]) -> Running {
     let dir = format!("{folder}/replica-{number}");
     let mut command = bezant(&["replica", "--dir", &dir, "--obey-input"]);
+    command.args(flags);
     // Nobody reads what it logs.
     Running(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap())
 }

@@ -42,13 +42,15 @@ pub struct Summary {
     pub time: Instant,
     /// Requests executed, over all instances.
     pub position: u64,
+    /// Whether the instance that executed them ends here.
+    pub is_end: bool,
 }
 
 impl Summary {
     /// Of a version of the state.
     pub fn of(tree: &Tree) -> Option<Self> {
-        let Meta { executed, history, time, position, last: _ } = Meta::from_bytes(tree.get(META)?.clone()).ok()?;
-        Some(Self { executed, history, time, position })
+        let Meta { executed, history, time, position, last } = Meta::from_bytes(tree.get(META)?.clone()).ok()?;
+        Some(Self { executed, history, time, position, is_end: position == last })
     }
 }
 

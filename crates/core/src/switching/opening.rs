@@ -3,8 +3,8 @@
 //! # Steps
 //! 1. The proof yields the abort history: digests from some anchor to L0.
 //! 2. The own log is compared with it. What they share is kept. If the own log does not reach the history's anchor at
-//!    all, or its state at a checkpoint that f+1 reports attest is another one, the state is fetched at the last of
-//!    these checkpoints.
+//!    all, or the own state at the end of a Backup is not the one that f+1 reports attest, the state is fetched at the
+//!    last checkpoint that they attest.
 //! 3. The bodies that are missing are fetched, from all who say that they have them, before this replica vouches for
 //!    anything (D9).
 //! 4. What the own log has beyond is taken back: to the last version of the state that the history still covers (D6),
@@ -31,13 +31,16 @@ use crate::service::Service;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// The last own version at a checkpoint of the history that is not what f+1 reports attest.
+/// An own version at a checkpoint of the history that is not what f+1 reports attest.
+///
+/// Only the end of a Backup that this replica took part in is compared. A version that was reached by executing a
+/// history counts batches otherwise, and so has another root, although it is as right. Whatever went wrong between two
+/// Backups is found behind the next one.
 fn wrong_version<S: Service>(history: &AbortHistory, ledger: &Ledger<S>) -> Option<(u64, Tree)> {
     let wrong = |boundary: &Boundary| {
         let tree = ledger.estate.version(Sequence(boundary.position))?;
-        // Versions of a Backup that was left in the middle are named by its batches.
-        let is_there = Summary::of(tree).is_some_and(|summary| summary.position == boundary.position);
-        (is_there && tree.root() != boundary.root).then(|| (boundary.position, tree.clone()))
+        let is_end = Summary::of(tree).is_some_and(|of| of.is_end && of.position == boundary.position);
+        (is_end && tree.root() != boundary.root).then(|| (boundary.position, tree.clone()))
     };
     history.boundaries.iter().rev().find_map(wrong)
 }
