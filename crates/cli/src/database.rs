@@ -1,11 +1,13 @@
 //! The replicated SQL database as the shell and the gateways reach it: requests in, responses that enough replicas
 //! vouch for out.
 
+use crate::snapshot::{ReadError, Snapshots};
 use bezant_core::message::Refusal;
 use bezant_core::wire::Wire;
 use bezant_node::client::{CallError, Client};
 use bezant_sql::{Request, Response};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How much a read is worth. Writes, and reads of time and randomness, are ordered at every level.
@@ -14,6 +16,8 @@ pub(crate) enum Level {
     /// It sees everything that any client was told before
     #[default]
     Linearizable,
+    /// The state at the last checkpoint, which replicas' signatures prove: it may be old, but never wrong
+    Snapshot,
     /// The word of one replica: it may be old, or a lie
     Local,
 }
@@ -54,12 +58,13 @@ impl std::error::Error for DatabaseError {}
 pub(crate) struct Database {
     client: Client,
     deadline: Duration,
+    snapshots: Arc<Snapshots>,
 }
 
 impl Database {
     /// Over a client; requests whose outcome is not known at the deadline count as unknown.
-    pub(crate) const fn new(client: Client, deadline: Duration) -> Self {
-        Self { client, deadline }
+    pub(crate) const fn new(client: Client, deadline: Duration, snapshots: Arc<Snapshots>) -> Self {
+        Self { client, deadline, snapshots }
     }
 
     /// Carries out a request: atomically, and seen by everybody who asks later.
@@ -76,11 +81,18 @@ impl Database {
     /// # Errors
     /// [`DatabaseError`].
     pub(crate) fn call_at(&self, request: &Request, level: Level) -> Result<Answer, DatabaseError> {
+        if level == Level::Snapshot && request.seems_read_only() {
+            match self.snapshots.query(request) {
+                Ok(response) => return Ok(Answer { response, verified: true }),
+                Err(ReadError::NotReadOnly) => {}
+                Err(error) => return Err(DatabaseError::Unanswered(format!("no checkpoint can be read: {error}"))),
+            }
+        }
         let operation = bytes::Bytes::from(request.to_bytes());
         let ordered = || self.client.execute(operation.clone(), self.deadline).wait();
         let result = match (request.seems_read_only(), level) {
             (false, _) => ordered(),
-            (true, Level::Linearizable) => self.client.query(operation.clone(), self.deadline).wait(),
+            (true, Level::Linearizable | Level::Snapshot) => self.client.query(operation.clone(), self.deadline).wait(),
             (true, Level::Local) => self.client.query_local(operation.clone(), self.deadline).wait(),
         };
         let (result, verified) = match result {

@@ -17,6 +17,7 @@ mod prompt;
 mod quit;
 mod service;
 mod shell;
+mod snapshot;
 mod words;
 
 use clap::{CommandFactory, Parser, Subcommand};

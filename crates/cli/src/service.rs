@@ -1,9 +1,11 @@
 //! The replicated service as the sub-commands reach it: files, keys, client library.
 
+use crate::checkpoint;
 use crate::commands::status::Member;
 use crate::database::Database;
 use crate::failure::{Failure, Result};
 use crate::files;
+use crate::snapshot::Snapshots;
 use bezant_core::services::kv::{KvOperation, KvResult};
 use bezant_core::wire::Wire;
 use bezant_gateway::{Store, StoreError};
@@ -12,6 +14,7 @@ use bezant_node::config::ClusterConfig;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -56,6 +59,7 @@ pub(crate) struct Service {
     client: Client,
     deadline: Duration,
     members: Vec<Member>,
+    snapshots: Arc<Snapshots>,
 }
 
 impl Service {
@@ -70,12 +74,13 @@ impl Service {
     pub(crate) fn of(config: &ClusterConfig, key: &Path, deadline: Duration) -> Result<Self> {
         let options = files::client_options(config, key, 1, SESSIONS)?;
         let client = client::connect(options).map_err(|error| Failure::failed(format!("cannot connect: {error}")))?;
-        Ok(Self { client, deadline, members: files::members(config)? })
+        let snapshots = Arc::new(Snapshots::new(config.clone(), checkpoint::sources(config)?));
+        Ok(Self { client, deadline, members: files::members(config)?, snapshots })
     }
 
     /// SQL over the same connections.
     pub(crate) fn database(&self) -> Database {
-        Database::new(self.client.clone(), self.deadline)
+        Database::new(self.client.clone(), self.deadline, Arc::clone(&self.snapshots))
     }
 
     /// Every replica, and where to ask how it is.

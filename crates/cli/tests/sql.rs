@@ -183,3 +183,28 @@ fn a_local_read_needs_one_replica_and_says_what_it_is_worth() {
     assert_eq!(write.code, Some(3), "{write:?}");
     assert!(write.stderr.contains("read before you write again"), "{write:?}");
 }
+
+/// A checkpoint is the whole proof: one replica that has it is enough, and nobody has to be up besides.
+#[test]
+fn a_snapshot_read_is_as_old_as_the_checkpoint_and_proved_by_it() {
+    let mut server = Server::start(4);
+    assert_eq!(server.script("create table t(a); insert into t values (7);"), "");
+    let snapshot = ["--read", "snapshot", "select * from t"];
+    let early = server.ask(&snapshot, "");
+    assert_eq!(early.code, Some(1), "{early:?}");
+    assert!(early.stderr.contains("there is no checkpoint yet"), "{early:?}");
+    let cluster = server.scratch.join("net/cluster.toml");
+    let export = ["export", "--cluster", &cluster, "--to", &server.scratch.join("plain.sqlite")];
+    assert_eq!(run(&mut bezant(&export), "").code, Some(0), "which has a checkpoint taken");
+    assert_eq!(server.ask(&["insert into t values (8)"], "").code, Some(0));
+    let read = server.ask(&snapshot, "");
+    assert_eq!((read.stdout.as_str(), read.stderr.as_str()), ("7\n", ""), "what was written since is not in it");
+    let ordered = server.ask(&["--read", "snapshot", "select random() is not null"], "");
+    assert_eq!(ordered.stdout, "1\n", "{ordered:?}");
+    for replica in &mut server.replicas[1..] {
+        replica.signal(Signal::KILL);
+        replica.wait();
+    }
+    let read = server.ask(&snapshot, "");
+    assert_eq!((read.stdout.as_str(), read.stderr.as_str()), ("7\n", ""), "{read:?}");
+}

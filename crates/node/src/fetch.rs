@@ -163,6 +163,19 @@ pub fn fetch(
     sources: &[Source],
     progress: &mut dyn FnMut(u64),
 ) -> Result<Snapshot, FetchError> {
+    fetch_above(config, sources, &Tree::new(), progress)
+}
+
+/// The same where another version is here already, sealed: only what differs is fetched.
+///
+/// # Errors
+/// [`FetchError`].
+pub fn fetch_above(
+    config: &ClusterConfig,
+    sources: &[Source],
+    base: &Tree,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Snapshot, FetchError> {
     let (accounts, silent) = accounts(sources);
     if accounts.is_empty() {
         return Err(FetchError::NoAnswer(silent));
@@ -174,7 +187,7 @@ pub fn fetch(
         .iter()
         .partition(|account| account.certain.iter().any(|shown| shown.value.root == certificate.value.root));
     for account in having.into_iter().chain(others) {
-        match fetch_tree(account.source, certificate.value.root, progress) {
+        match fetch_difference(account.source, certificate.value.root, base, progress) {
             Ok(tree) => return Ok(Snapshot { certificate, tree }),
             Err(why) => failed.push((account.source.replica, why)),
         }

@@ -63,7 +63,7 @@ impl Files {
             version: "0",
         };
         let archive = Arc::new(Archive::open(&self.directory));
-        let board = Board::of_status(info, Arc::new(Status::default().into())).with(shelf, archive);
+        let board = Board::of_status(info, Arc::new(Status::default().into())).with(Some(shelf), archive);
         let server = admin::serve(TcpListener::bind("127.0.0.1:0").unwrap(), Arc::new(board)).unwrap();
         let source = Source { replica: ReplicaId(replica), admin: server.address() };
         (server, source)

@@ -262,7 +262,7 @@ fn recorded(record: &Value) -> String {
     };
     let who = output::alarming(&format!("Replica {replica} had another state than the others"));
     format!(
-        "{who} at checkpoint {sequence} of instance {}, and has repaired itself ({}).\n{}  \
+        "{who} at checkpoint {sequence} of instance {} and repaired it ({}).\n{}  \
          Equal before: checkpoint {since}. {why}{later}\n",
         record["instance"],
         utc(number("time_us")),

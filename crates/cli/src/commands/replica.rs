@@ -213,7 +213,8 @@ impl Start<'_> {
             None => replica::run(options, move || recover(config, service, snapshot, records)),
         };
         let handle = started.map_err(|error| Failure::failed(format!("cannot start: {error}.")))?;
-        let board = Board::of_status(self.info(), handle.shared_status()).with(handle.shelf(), archive);
+        let board = Board::of_status(self.info(), handle.shared_status())
+            .with(self.node.serve_state.then(|| handle.shelf()), archive);
         let board = Arc::new(board);
         let admin = admin::serve(status, board);
         Ok((handle, admin.map_err(|error| Failure::failed(format!("cannot serve the admin port: {error}.")))?))

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 /// Most bytes of an answer.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
+/// The longest answer that is an explanation rather than what was asked for.
+const LINE_BYTES_MAX: usize = 200;
 /// How long connecting, and any one read, may take.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -19,7 +21,10 @@ pub fn ask(address: SocketAddr, path: &str) -> Result<Value, String> {
         io::ErrorKind::ConnectionRefused => "not running".to_owned(),
         _ => format!("no answer: {error}"),
     })?;
-    serde_json::from_slice(&body).map_err(|error| format!("the answer is not JSON: {error}"))
+    serde_json::from_slice(&body).map_err(|error| match std::str::from_utf8(&body) {
+        Ok(line) if line.len() < LINE_BYTES_MAX && line.ends_with('\n') => line.trim().to_owned(),
+        _ => format!("the answer is not JSON: {error}"),
+    })
 }
 
 /// What is at `path`, whatever the status of the answer.

@@ -24,6 +24,10 @@ impl Answer {
         Self { status, content_type: TEXT, body: body.into().into_bytes() }
     }
 
+    fn without_state() -> Self {
+        Self::text("404 Not Found", "this replica does not show its state here (serve_state = false)\n")
+    }
+
     fn json(value: &Value) -> Self {
         Self { status: "200 OK", content_type: JSON, body: format!("{value:#}\n").into_bytes() }
     }
@@ -78,10 +82,10 @@ fn page(target: &str, board: &Board) -> Answer {
             Answer { status: "200 OK", content_type: PROMETHEUS, body }
         }
         "/status" => Answer::json(&status::render(&board.sample())),
-        "/divergences" => Answer::json(&board.divergences()),
+        "/divergences" => board.divergences().map_or_else(Answer::without_state, |value| Answer::json(&value)),
         "/checkpoint" => match &board.shelf {
             Some(shelf) => Answer::json(&pieces::checkpoints(shelf)),
-            None => Answer::text("404 Not Found", "no checkpoints are shown here\n"),
+            None => Answer::without_state(),
         },
         _ if let (Some(asked), Some(shelf)) = (path.strip_prefix(pieces::PATH), &board.shelf) => {
             match pieces::answer(shelf, asked) {

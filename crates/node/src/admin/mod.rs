@@ -1,4 +1,5 @@
-//! The admin port: metrics, health and status over HTTP, for people and for tools. Read only, no secrets.
+//! The admin port: metrics, health and status over HTTP, for people and for tools. Read only, and no keys; but the
+//! last three rows show the state to whoever asks, unless `serve_state = false`.
 //!
 //! | path | answer |
 //! |---|---|
@@ -142,15 +143,16 @@ impl Board {
         Self { info, started: Instant::now(), source: Box::new(source), shelf: None, archive: None }
     }
 
-    /// The same with checkpoints and divergences.
+    /// The same with divergences counted, and shown with checkpoints if there is a shelf.
     #[must_use]
-    pub fn with(self, shelf: Arc<Shelf>, archive: Arc<Archive>) -> Self {
-        Self { shelf: Some(shelf), archive: Some(archive), ..self }
+    pub fn with(self, shelf: Option<Arc<Shelf>>, archive: Arc<Archive>) -> Self {
+        Self { shelf, archive: Some(archive), ..self }
     }
 
-    /// What was recorded about states that were wrong.
-    fn divergences(&self) -> Value {
-        Value::Array(self.archive.as_ref().map_or_else(Vec::new, |archive| archive.summaries()))
+    /// What was recorded about states that were wrong, if states are shown.
+    fn divergences(&self) -> Option<Value> {
+        self.shelf.as_ref()?;
+        Some(Value::Array(self.archive.as_ref()?.summaries()))
     }
 
     /// A board that shows a replica's status: see [`crate::replica::ReplicaHandle::shared_status`].

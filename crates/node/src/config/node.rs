@@ -68,6 +68,8 @@ pub struct NodeConfig {
     pub listen_clients: Option<SocketAddr>,
     /// Where to serve metrics and health, likewise.
     pub listen_admin: Option<SocketAddr>,
+    /// Whether the admin port shows the state.
+    pub serve_state: bool,
 }
 
 impl NodeConfig {
@@ -105,6 +107,7 @@ impl NodeConfig {
             listen_peers: listen("listen_peers"),
             listen_clients: listen("listen_clients"),
             listen_admin: listen("listen_admin"),
+            serve_state: top.flag("serve_state").unwrap_or(true),
         })
     }
 }

@@ -271,7 +271,8 @@ const MEMBERS: &[Row] = &[
     ("replica.peer_address", Kind::Address, None, "Where the other replicas reach it."),
     ("replica.client_address", Kind::Address, None, "Where clients reach it."),
     ("replica.admin_address", Kind::Address, None,
-        "Where it serves /metrics, /livez, /readyz and /status. No secrets there, but keep it off the open internet."),
+        "Where it serves /metrics, /livez, /readyz and /status, and the state itself to whoever asks: for operators. See \
+         `serve_state`."),
     ("identity.id", IDENTITY, None, "The identity's number. Never give it to another key later."),
     ("identity.name", NAME, None, "What people call it."),
     ("identity.public_key", Kind::Hex(32), None, "The public key whose owner may send requests."),
@@ -295,6 +296,9 @@ const NODE: &[Row] = &[
     ("listen_peers", Kind::Listen, Some("the replica's `peer_address`"), "Where to listen for the other replicas."),
     ("listen_clients", Kind::Listen, Some("the replica's `client_address`"), "Where to listen for clients."),
     ("listen_admin", Kind::Listen, Some("the replica's `admin_address`"), "Where to serve metrics and health."),
+    ("serve_state", Kind::Flag, Some("true"),
+        "Whether backups, exports, comparisons and reads of checkpoints may be had at the admin port, which asks \
+         nobody who they are. Without it that port shows no data."),
 ];
 
 fn row(file: FileKind, (name, kind, default, about): &Row) -> Key {
