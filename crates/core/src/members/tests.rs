@@ -3,14 +3,18 @@
 
 use super::{Admission, Credential, Join, SessionId};
 use crate::client::Completion;
-use crate::cluster::{ClientAuth, Limits, Timestamp};
+use crate::cluster::{ClientAuth, Limits, Timestamp, View};
 use crate::machine::{Destination, Duration, Instant, Principal};
-use crate::message::{Message, Refusal, Request};
+use crate::message::{Message, Outcome, Refusal, Request};
+use crate::protocols::batch::{Batch, Entry};
+use crate::protocols::total_order::Ordered;
 use crate::rejection::Rejection;
+use crate::service::Proposal;
 use crate::services::Counter;
 use crate::testing::net::{INSTANCE, Net, cluster, done, r};
 use crate::wire::Wire;
 use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
@@ -129,7 +133,16 @@ fn a_request_of_an_old_session_is_never_executed() {
     assert_ne!(old.session, new.session);
     assert_ne!(old.identity, new.identity);
     forward(&mut net, replayed.clone());
-    // As if a faulty primary had ordered it all the same.
+    // A faulty primary orders it all the same: nobody is blamed, and it is not executed (F26).
+    let mut estate = net.hosts[1].replica.estate().clone();
+    let before = (estate.service().clone(), estate.position());
+    let batch = Arc::new(Batch::new(Proposal::default(), alloc::vec![Entry::Inline(replayed.clone())]));
+    let ordered = Ordered { sequence: estate.executed().next(), view: View(0), batch, bodies: Vec::new() };
+    let mut outcomes = Vec::new();
+    let cluster = net.cluster.clone();
+    estate.execute(&cluster, ordered, true, |_, outcome, now| outcomes.push((outcome.clone(), now)));
+    assert_eq!(outcomes, [(Outcome::Refused(Refusal::TakenOver), false)]);
+    assert_eq!((estate.service().clone(), estate.position()), before);
     for id in 0..4 {
         let estate = net.hosts[id].replica.estate();
         assert!(matches!(estate.freshness(&replayed), crate::clients::Freshness::Gone(Refusal::TakenOver)));

@@ -1,6 +1,6 @@
 //! Requests that wait to be ordered: at most one per client, first come first served, bounded in number and bytes.
 
-use crate::cluster::{ClientId, Limits, Timestamp};
+use crate::cluster::{ClientId, IdentityId, Limits, Timestamp};
 use crate::digest::Digest;
 use crate::members::JOINS_PENDING_MAX;
 use crate::message::{Request, Vouched};
@@ -52,12 +52,7 @@ impl Pool {
             }
             self.remove(client);
         }
-        let (strangers_max, joins_max) = (limits.pending_requests_max / 2, limits.pending_requests_max / 8);
-        if client.identity.is_dynamic() && self.strangers >= strangers_max
-            || client.identity.is_joining() && self.joins >= joins_max.clamp(1, JOINS_PENDING_MAX)
-        {
-            return Err(Rejection::Overload);
-        }
+        self.make_room_for(client, direct, limits)?;
         let bytes = self.bytes + request.operation.len();
         if self.waiting.len() >= limits.pending_requests_max || bytes > limits.pending_bytes_max {
             return Err(Rejection::Overload);
@@ -70,6 +65,23 @@ impl Pool {
         self.unproposed.insert(ticket, client);
         self.waiting.insert(client, Box::new(Waiting { request, ticket }));
         Ok(true)
+    }
+
+    /// Clients that the cluster file does not name have a part of the places. A JOIN that comes from its client takes
+    /// the place of the oldest that nobody watches: what others pass on may never be ordered.
+    fn make_room_for(&mut self, client: ClientId, direct: bool, limits: &Limits) -> Result<(), Rejection> {
+        if !client.identity.is_dynamic() {
+            return Ok(());
+        }
+        let joins_max = (limits.pending_requests_max / 8).clamp(1, JOINS_PENDING_MAX);
+        if client.identity.is_joining() && self.joins >= joins_max {
+            let joining = self.waiting.range(ClientId { identity: IdentityId::JOINING, session: 0 }..);
+            let of_clients = joining.filter(|(waiting, _)| waiting.identity.is_joining());
+            let unwatched = of_clients.filter(|(_, waiting)| !self.watched.contains_key(&waiting.ticket));
+            let oldest = unwatched.min_by_key(|(_, waiting)| waiting.ticket).map(|(client, _)| *client);
+            self.remove(oldest.filter(|_| direct).ok_or(Rejection::Overload)?);
+        }
+        if self.strangers >= limits.pending_requests_max / 2 { Err(Rejection::Overload) } else { Ok(()) }
     }
 
     /// Whose requests wait.
