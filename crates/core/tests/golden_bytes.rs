@@ -6,13 +6,14 @@
 //! After a change that is meant: `BEZANT_WRITE_DOCS=1 cargo test -p bezant-core --test golden_bytes`, and a new version
 //! of the protocol if released software speaks the old one.
 
-use bezant_core::auth::{Certificate, Ed25519, Keyring, PublicKeys, SecretKey, Signature, Signed, Suite, Tag};
+use bezant_core::auth::{Certificate, Ed25519, Keyring, PublicKey, PublicKeys, SecretKey, Signature, Signed, Suite, Tag};
 use bezant_core::checkpoint::{Checkpoint, NodeContent, NodeId, TransferMessage};
 use bezant_core::cluster::{
     ClientAuth, ClientId, Cluster, IdentityId, InstanceId, Limits, ReplicaId, Sequence, Timestamp, View,
 };
 use bezant_core::digest::Digest;
 use bezant_core::machine::{Instant, Principal};
+use bezant_core::members::{Ask, CONTROL_SESSION, CookieMessage, Credential, Given, Join, SessionId, Stamp};
 use bezant_core::message::{Firmness, Message, Ordering, Outcome, Refusal, Reply, Request};
 use bezant_core::protocols::batch::{Batch, Entry, Reference};
 use bezant_core::protocols::pbft::{Claim, NewView, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
@@ -105,6 +106,28 @@ fn orderings() -> Vec<(&'static str, PbftMessage)> {
     ]
 }
 
+/// What a client says that the cluster file does not name, and what it is told.
+fn strangers() -> Vec<(&'static str, Message)> {
+    let nonce = [0x90; 16];
+    let credential = Credential { key: PublicKey([0x1c; 32]), session: SessionId(nonce) };
+    let stamp = |replica| Stamp { replica: ReplicaId(replica), time: Instant(8), signature: SIGNATURE };
+    let join = Join { identification: Bytes::from_static(b"me"), stamps: vec![stamp(0), stamp(2)] };
+    let request = |client, operation| {
+        let mut request = Request::of_stranger(INSTANCE, client, credential, TIMESTAMP, false, operation);
+        request.authentication.signature = Some(SIGNATURE);
+        Message::Request(request)
+    };
+    let member = ClientId { identity: IdentityId::MEMBERS, session: 5 };
+    let given = Given { nonce, time: Instant(8), signature: SIGNATURE };
+    vec![
+        ("ASK", Message::Cookie(CookieMessage::Ask(Ask { nonce }))),
+        ("GIVEN", Message::Cookie(CookieMessage::Given(given))),
+        ("JOIN", request(credential.joining(), join.to_bytes().into())),
+        ("REQUEST of a member", request(member, Bytes::from_static(b"hi"))),
+        ("LEAVE", request(ClientId { session: CONTROL_SESSION, ..member }, Bytes::new())),
+    ]
+}
+
 fn messages() -> Vec<(&'static str, Message)> {
     let mut messages = vec![
         ("REQUEST", Message::Request(request())),
@@ -113,6 +136,7 @@ fn messages() -> Vec<(&'static str, Message)> {
         ("REPLY with refusal", reply(Firmness::Read, Outcome::Refused(Refusal::NotReadOnly))),
         ("CHECKPOINT", Message::Checkpoint(Box::new(signed(checkpoint())))),
     ];
+    messages.extend(strangers());
     let ordering = |message| Message::Ordering(Ordering { instance: INSTANCE, message });
     messages.extend(orderings().into_iter().map(|(name, message)| (name, ordering(message))));
     messages.extend(transfers().into_iter().map(|(name, message)| (name, Message::Transfer(message))));
