@@ -207,8 +207,10 @@ pub struct Limits {
     /// How long, in agreed time, a session must be unused before another client may take its place (F27).
     pub session_stale_after: Duration,
     /// How long, in agreed time, a key keeps its session before it may be replaced by another of the same key (F28).
+    /// More than `clock_skew_max`.
     pub takeover_interval: Duration,
-    /// How long, in agreed time, the cookies of a client that joins are good for (F23).
+    /// How long, in agreed time, the cookies of a client that joins are good for (F23). At least twice
+    /// `clock_skew_max`: else a primary whose clock is ahead could let nobody join.
     pub cookie_lifetime: Duration,
     /// How long a backup waits for its oldest pending request before it asks for a new view.
     pub view_timeout: Duration,
@@ -244,7 +246,7 @@ impl Default for Limits {
             sessions_per_identity_max: 8_192,
             members_max: 4_096,
             session_stale_after: Duration::from_millis(600_000),
-            takeover_interval: Duration::from_millis(10_000),
+            takeover_interval: Duration::from_millis(15_000),
             cookie_lifetime: Duration::from_millis(30_000),
             view_timeout: Duration::from_millis(2_000),
             view_timeout_max: Duration::from_millis(30_000),

@@ -6,7 +6,9 @@
 //! After a change that is meant: `BEZANT_WRITE_DOCS=1 cargo test -p bezant-core --test golden_bytes`, and a new version
 //! of the protocol if released software speaks the old one.
 
-use bezant_core::auth::{Certificate, Ed25519, Keyring, PublicKey, PublicKeys, SecretKey, Signature, Signed, Suite, Tag};
+use bezant_core::auth::{
+    Certificate, Ed25519, Keyring, PublicKey, PublicKeys, SecretKey, Signature, Signed, Suite, Tag,
+};
 use bezant_core::checkpoint::{Checkpoint, NodeContent, NodeId, TransferMessage};
 use bezant_core::cluster::{
     ClientAuth, ClientId, Cluster, IdentityId, InstanceId, Limits, ReplicaId, Sequence, Timestamp, View,

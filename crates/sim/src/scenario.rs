@@ -296,7 +296,7 @@ fn draw_members(seed: u64, limits: Limits) -> Limits {
         members_max: rng.between(2, 5) as usize,
         session_stale_after: Duration(200_000 + patience * rng.between(4, 20)),
         takeover_interval: Duration(limits.client_retry.0 * rng.between(2, 8)),
-        cookie_lifetime: Duration(200_000 + patience * rng.between(2, 8)),
+        cookie_lifetime: Duration(2 * limits.clock_skew_max.0 + patience * rng.between(2, 8)),
         ..limits
     }
 }

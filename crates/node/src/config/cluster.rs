@@ -131,6 +131,7 @@ impl ClusterConfig {
             return Err(document.error(top.line_of("cluster_id"), "`cluster_id` is a placeholder: use random bytes"));
         }
         config.cluster().map_err(|error| document.error(top.line_of("f"), error))?;
+        config.check_times(&document)?;
         if let Some(objection) = config.protocol.objection(&config.to_cluster()) {
             let key = match config.protocol {
                 _ if config.dynamic_clients => "dynamic_clients",
@@ -141,6 +142,17 @@ impl ClusterConfig {
             return Err(document.error(top.line_of(key), message));
         }
         Ok(config)
+    }
+
+    /// A faulty primary's clock may be off by `clock_skew_max`: with shorter times it could keep everybody from joining,
+    /// or make everybody stale (F27).
+    fn check_times(&self, document: &Document) -> Result<(), ConfigError> {
+        let Limits { clock_skew_max, cookie_lifetime, session_stale_after, .. } = self.limits;
+        let named = [("cookie_lifetime_ms", cookie_lifetime), ("session_stale_after_ms", session_stale_after)];
+        let short = named.into_iter().find(|(_, span)| span.0 < 2 * clock_skew_max.0);
+        let (Some((name, _)), true) = (short, self.dynamic_clients) else { return Ok(()) };
+        let line = document.all("limits").next().map_or(1, |section| section.line_of(name));
+        Err(document.error(line, format!("`{name}` must be at least twice `clock_skew_max_ms`")))
     }
 
     fn cluster(&self) -> Result<Cluster, String> {

@@ -177,6 +177,24 @@ fn quotas_are_read_and_written() {
 }
 
 #[test]
+fn dynamic_clients_are_read_and_written_and_refused_where_they_cannot_be() {
+    let with = |lines: &str| good().replace(NAMED, lines);
+    let text = with("protocol = \"pbft\"\ndynamic_clients = true");
+    let config = ClusterConfig::parse("cluster.toml", &text).unwrap();
+    assert!(config.to_cluster().dynamic_clients);
+    assert_eq!(ClusterConfig::parse("cluster.toml", &config.to_toml()).unwrap(), config);
+    assert!(!ClusterConfig::parse("cluster.toml", &good()).unwrap().dynamic_clients);
+    let aliph = refused(&with("protocol = \"aliph\"\ndynamic_clients = true"));
+    assert!(aliph.contains("cannot let clients join yet"), "{aliph}");
+    assert!(refused(&text.replace("hybrid", "mac")).contains("requests that are signed"));
+    assert!(refused(&text.replace("true", "\"yes\"")).contains("must be true or false"));
+    let limits = |line: &str| text.replacen("[[replica]]", &format!("[limits]\n{line}\n[[replica]]"), 1);
+    assert!(refused(&limits("cookie_lifetime_ms = 19_999")).contains("at least twice `clock_skew_max_ms`"));
+    assert!(ClusterConfig::parse("cluster.toml", &limits("cookie_lifetime_ms = 20_000")).is_ok());
+    assert!(refused(&good().replacen("\nid = 0\nname", "\nid = 2147483648\nname", 1)).contains("from 0 to 2147483647"));
+}
+
+#[test]
 fn what_is_missing_or_there_twice_is_refused() {
     let good = good();
     let with = |from: &str, to: &str| refused(&good.replacen(from, to, 1));
