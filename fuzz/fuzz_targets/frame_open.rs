@@ -2,6 +2,7 @@
 //! that what is checked behind the MAC is reached as well.
 #![no_main]
 
+use bezant_core::auth::{SecretKey, Suite};
 use bezant_core::cluster::ReplicaId;
 use bezant_core::machine::Principal;
 use bezant_core::message::Message;
@@ -14,8 +15,13 @@ const RECEIVER: Principal = Principal::Replica(ReplicaId(0));
 
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, body)) = data.split_first() else { return };
-    let from = if choice & 1 == 0 { Principal::Replica(ReplicaId(1)) } else { Principal::Client(CLIENT) };
-    let cluster = four();
+    let open = choice & 4 != 0;
+    let cluster = if open { four().with_dynamic_clients() } else { four() };
+    let from = match (choice & 1, open) {
+        (0, _) => Principal::Replica(ReplicaId(1)),
+        (_, false) => Principal::Client(CLIENT),
+        (_, true) => Principal::Key(Credulous.public(&SecretKey([200; 32]))),
+    };
     let body = Bytes::copy_from_slice(body);
     let frame = match Message::from_bytes(body.clone()) {
         Ok(message) if choice & 2 == 0 => Bytes::from(message.sealed(&keyring(&Credulous, &cluster, from), RECEIVER)),

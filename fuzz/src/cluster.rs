@@ -196,7 +196,7 @@ impl World {
             Destination::Replica(id) => vec![id],
             Destination::Replicas => self.cluster.replicas().filter(|id| *id != from).collect(),
             // What clients make of answers is another target.
-            Destination::Client(_) => return,
+            Destination::Client(_) | Destination::Key(_) => return,
         };
         for to in receivers {
             let keyring = self.nodes[usize::from(from.0)].replica.keyring();

@@ -87,14 +87,14 @@ pub fn four() -> Cluster {
     Cluster::of([7; 16], 4).expect("four replicas are a cluster")
 }
 
-/// The keys of one of them, or of [`CLIENT`].
+/// The keys of one of them, or of [`CLIENT`], also where it goes by its key alone.
 ///
 /// # Panics
 /// If `me` is neither a replica of [`four`] nor [`CLIENT`].
 pub fn keyring(suite: &'static dyn Suite, cluster: &Cluster, me: Principal) -> Keyring {
     let secret = |principal| match principal {
         Principal::Replica(ReplicaId(id)) => SecretKey([id + 1; 32]),
-        Principal::Client(_) => SecretKey([200; 32]),
+        Principal::Client(_) | Principal::Key(_) => SecretKey([200; 32]),
     };
     let replicas = cluster.replicas().map(|id| suite.public(&secret(Principal::Replica(id)))).collect();
     let identities = [(CLIENT.identity, suite.public(&secret(Principal::Client(CLIENT))))].into();

@@ -262,7 +262,7 @@ impl<S: Service> Estate<S> {
             return Outcome::Refused(Refusal::TooLarge);
         }
         let now = self.meta.time;
-        let public_key = match request.credential {
+        let public_key = match request.credential() {
             Some(credential) => credential.key,
             None => self.pinned.get(&request.client.identity).copied().unwrap_or_default(),
         };
@@ -285,7 +285,7 @@ impl<S: Service> Estate<S> {
 
     /// Step M3 of [`crate::members`].
     fn join(&mut self, cluster: &Cluster, request: &Request, agreed: Agreed) -> Result<Outcome, Refusal> {
-        let (Some(join), Some(credential)) = (request.join(), request.credential) else {
+        let (Some(join), Some(credential)) = (request.join(), request.credential()) else {
             return Err(Refusal::Unauthorized);
         };
         let room @ Room { admission, ends, .. } = self.members.room(cluster, &credential, agreed.time)?;

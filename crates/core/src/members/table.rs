@@ -154,7 +154,7 @@ impl Members {
 
     /// What the table says about the request of somebody who joins or has joined, at an agreed time.
     pub fn standing(&self, request: &Request, now: Instant) -> Standing<'_> {
-        let Some(credential) = request.credential else { return Standing::Gone(Refusal::NoSession) };
+        let Some(credential) = request.credential() else { return Standing::Gone(Refusal::NoSession) };
         if request.client.identity.is_joining() {
             return self.standing_of_join(request, &credential, now);
         }

@@ -160,7 +160,7 @@ fn join_and_leave_are_answered_again_and_executed_once() {
     let replies = net.said(r(0), "REPLY").len();
     forward(&mut net, joined.clone());
     assert_eq!(net.said(r(0), "REPLY").len(), replies + 1, "the same answer again");
-    assert_eq!(net.hosts[0].replica.estate().members().key(admission.identity), Some(joined.credential.unwrap().key));
+    assert_eq!(net.hosts[0].replica.estate().members().key(admission.identity), Some(joined.credential().unwrap().key));
     leave(&mut net, client, admission);
     let left = last_request(&net, client);
     let replies = net.said(r(0), "REPLY").len();
@@ -381,5 +381,5 @@ fn a_member_is_answered_at_its_key() {
     let client = net.stranger(77);
     enter(&mut net, client, 1);
     let request = last_request(&net, client);
-    assert_eq!(request.asker(), Destination::Key(request.credential.unwrap().key));
+    assert_eq!(request.asker(), Destination::Key(request.credential().unwrap().key));
 }

@@ -12,6 +12,7 @@ use crate::rejection::Rejection;
 use crate::switching::Proof;
 use crate::wire::{Reader, Wire, WireError, encode_payload};
 use crate::wire_struct;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
@@ -58,8 +59,8 @@ pub struct Request {
     pub instance: InstanceId,
     /// Who asks.
     pub client: ClientId,
-    /// Its key and session, if the cluster file does not name it; on the wire exactly then.
-    pub credential: Option<Credential>,
+    /// See [`Request::credential`]. Boxed: hardly any request has one where clients do not join.
+    credential: Option<Box<Credential>>,
     /// The client's own number for it.
     pub timestamp: Timestamp,
     /// Asked as a read-only query; never ordered.
@@ -107,6 +108,7 @@ impl Request {
         operation: Bytes,
     ) -> Self {
         let digest = Self::digest_of(client, credential.as_ref(), timestamp, read_only, &operation);
+        let credential = credential.map(Box::new);
         let authentication = Authentication::default();
         let vouched = Vouched::No;
         Self { instance, client, credential, timestamp, read_only, operation, authentication, digest, vouched }
@@ -137,20 +139,25 @@ impl Request {
         Digest::of_parts(Domain::Request, &[&header, operation])
     }
 
-    /// D(req): over client, credential, timestamp and operation, not over instance and proof, so that histories of different
-    /// instances compare.
+    /// D(req): over client, credential, timestamp and operation, not over instance and proof, so that histories of
+    /// different instances compare.
     pub const fn digest(&self) -> Digest {
         self.digest
     }
 
+    /// The client's key and session, if the cluster file does not name it; on the wire exactly then.
+    pub fn credential(&self) -> Option<Credential> {
+        self.credential.as_deref().copied()
+    }
+
     /// Whose signature it bears.
     pub fn signer(&self) -> Principal {
-        self.credential.map_or(Principal::Client(self.client), |credential| Principal::Key(credential.key))
+        self.credential().map_or(Principal::Client(self.client), |credential| Principal::Key(credential.key))
     }
 
     /// Where its answer goes.
     pub fn asker(&self) -> Destination {
-        self.credential.map_or(Destination::Client(self.client), |credential| Destination::Key(credential.key))
+        self.credential().map_or(Destination::Client(self.client), |credential| Destination::Key(credential.key))
     }
 
     /// What a client's MACs and signature cover: instance and digest.
@@ -282,7 +289,7 @@ impl Request {
 
     /// Whether a request whose signature holds is all that it should be: a JOIN is backed by f+1 replicas (M2).
     fn is_backed(&self, cluster: &Cluster, keyring: &Keyring) -> bool {
-        let Some(credential) = self.credential.filter(|_| self.client.identity.is_joining()) else { return true };
+        let Some(credential) = self.credential().filter(|_| self.client.identity.is_joining()) else { return true };
         credential.joining() == self.client
             && self.join().is_some_and(|join| join.is_backed(cluster, keyring, &credential))
     }
@@ -344,7 +351,7 @@ pub(super) fn verify_request(
 ) -> Result<(), Rejection> {
     let own = match from {
         Principal::Client(client) => client.identity == request.client.identity,
-        Principal::Key(key) => request.credential.is_some_and(|credential| credential.key == key),
+        Principal::Key(key) => request.credential().is_some_and(|credential| credential.key == key),
         Principal::Replica(_) => true,
     };
     if !own {
@@ -379,8 +386,8 @@ pub(super) fn verify_request(
     Ok(())
 }
 
-/// A client that the cluster file does not name. A member's request that comes over its own link may wait: the look-up of
-/// the key comes before the work for its signature, which is checked before the request is ordered. A JOIN must be
+/// A client that the cluster file does not name. A member's request that comes over its own link may wait: the look-up
+/// of the key comes before the work for its signature, which is checked before the request is ordered. A JOIN must be
 /// all right at once: one that never could be ordered would wait in the place of others.
 fn verify_strangers(
     request: &mut Request,
@@ -395,7 +402,7 @@ fn verify_strangers(
     if !is_joining && client.session != CONTROL_SESSION && client.session >= MEMBER_SESSIONS_MAX as u32 {
         return Err(Rejection::WrongSender);
     }
-    if is_joining && request.credential.map(|credential| credential.joining()) != Some(request.client) {
+    if is_joining && request.credential().map(|credential| credential.joining()) != Some(request.client) {
         return Err(Rejection::WrongSender);
     }
     if from.is_client() && !request.read_only && !is_joining {

@@ -171,8 +171,8 @@ pub(super) struct Engine<D> {
     pub(super) sessions: Vec<Session>,
     /// Where the cluster file does not name this client.
     pub(super) membership: Option<Membership>,
-    sessions_per_connection: usize,
-    first_session: u32,
+    pub(super) sessions_per_connection: usize,
+    pub(super) first_session: u32,
     idle: Vec<usize>,
     /// Free sessions that are not used while others are: the last request's outcome is unknown. Oldest first.
     kept: VecDeque<usize>,
@@ -338,19 +338,6 @@ impl<D: Driver> Engine<D> {
         }
     }
 
-    /// Whom a message is for, by the engine's number.
-    fn session_of(&self, message: &Message) -> Option<usize> {
-        let addressee = message.addressee();
-        let Some(membership) = &self.membership else {
-            return Some(addressee?.session.checked_sub(self.first_session)? as usize);
-        };
-        let door = membership.door();
-        match addressee {
-            Some(id) if id.identity.is_member() && (id.session as usize) < door => Some(id.session as usize),
-            _ => Some(door),
-        }
-    }
-
     fn next_timer(&self) -> Option<Instant> {
         let timer = self.timers.first().map(|(at, ..)| *at);
         let grace = (!self.settled).then_some(self.start + CONNECT_GRACE);
@@ -441,12 +428,6 @@ impl<D: Driver> Engine<D> {
         if self.kept.len() > self.sessions.len() / 2 {
             self.idle.extend(self.kept.pop_front());
         }
-    }
-
-    /// Which connection is a session's. The door has the first.
-    fn connection_of(&self, session: usize) -> usize {
-        let is_door = self.membership.as_ref().is_some_and(|it| it.door() == session);
-        if is_door { 0 } else { session / self.sessions_per_connection }
     }
 
     /// Clients send requests only; those carry their own authentication and are the same for every receiver.

@@ -7,7 +7,7 @@ use super::engine::{Driver, Engine, Finished};
 use bezant_core::client::{Client as Logical, Completed, Completion};
 use bezant_core::machine::{Duration, Instant, Outbox};
 use bezant_core::members::{Admission, Nonce};
-use bezant_core::message::Refusal;
+use bezant_core::message::{Message, Refusal};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 
@@ -75,6 +75,25 @@ impl<D: Driver> Engine<D> {
     /// Whether requests may be sent: nobody need join, or this client has.
     pub(super) fn may_ask(&self) -> bool {
         self.membership.as_ref().is_none_or(Membership::is_inside)
+    }
+
+    /// Whom a message is for, by the engine's number.
+    pub(super) fn session_of(&self, message: &Message) -> Option<usize> {
+        let addressee = message.addressee();
+        let Some(membership) = &self.membership else {
+            return Some(addressee?.session.checked_sub(self.first_session)? as usize);
+        };
+        let door = membership.door();
+        match addressee {
+            Some(id) if id.identity.is_member() && (id.session as usize) < door => Some(id.session as usize),
+            _ => Some(door),
+        }
+    }
+
+    /// Which connection is a session's. The door has the first.
+    pub(super) fn connection_of(&self, session: usize) -> usize {
+        let is_door = self.membership.as_ref().is_some_and(|it| it.door() == session);
+        if is_door { 0 } else { session / self.sessions_per_connection }
     }
 
     /// Joins, if it is time to.

@@ -144,8 +144,8 @@ impl ClusterConfig {
         Ok(config)
     }
 
-    /// A faulty primary's clock may be off by `clock_skew_max`: with shorter times it could keep everybody from joining,
-    /// or make everybody stale (F27).
+    /// A faulty primary's clock may be off by `clock_skew_max`: with shorter times it could keep everybody from
+    /// joining, or make everybody stale (F27).
     fn check_times(&self, document: &Document) -> Result<(), ConfigError> {
         let Limits { clock_skew_max, cookie_lifetime, session_stale_after, .. } = self.limits;
         let named = [("cookie_lifetime_ms", cookie_lifetime), ("session_stale_after_ms", session_stale_after)];

@@ -255,8 +255,8 @@ const CLUSTER: &[Row] = &[
         "How clients prove who they are. \"hybrid\": MACs for speed and a signature, so that a client with partly \
          valid MACs costs nobody a view. \"mac\": as published, for comparison. \"signature\": all replicas check it."),
     ("dynamic_clients", Kind::Flag, Some("false"),
-        "Whether clients may join that this file does not name: whoever has a key and this file, if the service agrees. \
-         Goes with `protocol = \"pbft\"`."),
+        "Whether clients may join that this file does not name: whoever has a key and this file, if the service \
+         agrees. Goes with `protocol = \"pbft\"`."),
     ("genesis_root", Kind::Hex(32), Some("an empty state"),
         "The Merkle root of the state that the cluster began with. `bezant backup restore` writes it, and the state \
          itself as genesis.bin for every replica."),

@@ -1,6 +1,6 @@
-//! JOIN flood (A19, F23): JOINs with cookies of f replicas, of one replica twice, with other times, of other nonces, and
-//! requests of members that name another session or another number than their own. All of it is signed with the liar's
-//! own key, which it holds.
+//! JOIN flood (A19, F23): JOINs with cookies of f replicas, of one replica twice, with other times, of other nonces,
+//! and requests of members that name another session or another number than their own. All of it is signed with the
+//! liar's own key, which it holds.
 
 use super::ClientBehaviour;
 use crate::rng::Rng;
@@ -25,7 +25,7 @@ impl JoinFlood {
     /// The same JOIN, with cookies that should not convince.
     fn forged(&self, rng: &mut Rng, cluster: &Cluster, keyring: &Keyring) -> Option<Request> {
         let model = self.join.as_ref()?;
-        let (mut join, mut credential) = (model.join()?, model.credential?);
+        let (mut join, mut credential) = (model.join()?, model.credential()?);
         match rng.below(6) {
             0 => drop(join.stamps.pop()),
             1 => join.stamps.truncate(1),
@@ -36,7 +36,7 @@ impl JoinFlood {
             3 => {
                 for (stamp, replica) in join.stamps.iter_mut().zip(cluster.replicas()) {
                     stamp.replica = replica;
-                    stamp.time = stamp.time + Duration(rng.below(1 << 40));
+                    stamp.time += Duration(rng.below(1 << 40));
                 }
             }
             4 => {
@@ -58,7 +58,7 @@ impl JoinFlood {
 
     /// A request of this member in the name of another number, session or client.
     fn spoofed(rng: &mut Rng, cluster: &Cluster, keyring: &Keyring, request: &Request) -> Option<Request> {
-        let mut credential = request.credential?;
+        let mut credential = request.credential()?;
         let mut client = request.client;
         match rng.below(3) {
             0 => client.identity = IdentityId(IdentityId::MEMBERS.0 + rng.below(8) as u32),

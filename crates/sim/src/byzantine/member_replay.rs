@@ -1,5 +1,5 @@
-//! Replay of what members said (A19, F25): JOINs, LEAVEs and requests of sessions that are over, ordered again by a lying
-//! primary and passed on by a lying backup. All of it bears valid signatures.
+//! Replay of what members said (A19, F25): JOINs, LEAVEs and requests of sessions that are over, ordered again by a
+//! lying primary and passed on by a lying backup. All of it bears valid signatures.
 
 use super::{Behaviour, Liar};
 use bezant_core::machine::Principal;
@@ -21,7 +21,7 @@ pub(super) struct MemberReplay {
 
 impl MemberReplay {
     fn remember(&mut self, request: &Request) {
-        if request.credential.is_none() || self.heard.iter().any(|known| known.digest() == request.digest()) {
+        if request.credential().is_none() || self.heard.iter().any(|known| known.digest() == request.digest()) {
             return;
         }
         if self.heard.len() == MEMORY_MAX {

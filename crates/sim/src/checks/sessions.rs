@@ -1,8 +1,9 @@
-//! I7: what the history says of clients that nobody has named. A JOIN that took effect had a cookie of a correct replica
-//! (F23); after a LEAVE, and after a request of a later session of the same key, no request of a session is executed
-//! (F25); no two keys share a session; and no JOIN is executed twice.
+//! I7: what the history says of clients that nobody has named. A JOIN that was executed had a cookie of a correct
+//! replica (F23); after a LEAVE, and after a request of a later session of the same key, no request of a session is
+//! executed (F25); no two keys share a session; and no JOIN is executed once a later one took effect.
 //!
-//! The check does not know which JOINs were refused: what it knows is which requests are in the history, in which order.
+//! The check does not know which JOINs were refused: what it knows is which requests are in the history, in which
+//! order.
 
 use bezant_core::auth::{PublicKey, Signature};
 use bezant_core::cluster::Timestamp;
@@ -29,7 +30,7 @@ enum Act {
 impl Stranger {
     /// Of a request, if it is a stranger's.
     pub(super) fn of(request: &Request) -> Option<Self> {
-        let credential = request.credential?;
+        let credential = request.credential()?;
         let act = match request.join() {
             Some(join) => Act::Join(join.stamps.iter().map(|stamp| stamp.signature).collect()),
             None if request.client.session == CONTROL_SESSION => Act::Leave,

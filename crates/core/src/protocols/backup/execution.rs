@@ -72,7 +72,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     fn answer_read(&self, s: &mut Surroundings<'_, S>, request: &Request) {
         let estate = &self.ledger.estate;
-        if request.credential.is_some()
+        if request.credential().is_some()
             && let Freshness::Gone(refusal) = estate.freshness(request)
         {
             return self.refuse(s, request, refusal);

@@ -105,7 +105,7 @@ pub enum PbftRecord {
     /// A stable checkpoint that this replica had.
     Stable(Box<Certificate<Checkpoint>>),
     /// The body of a big request that an accepted batch refers to.
-    Body(crate::message::Request),
+    Body(Box<crate::message::Request>),
     /// This replica lost its log: it abstains until it is past both marks.
     Abstain((View, Sequence)),
 }

@@ -12,6 +12,7 @@ use crate::protocols::batch::{Batch, Entry, Reference};
 use crate::protocols::total_order::{Delivery, OrderEffect, Ordered, TotalOrder};
 use crate::rejection::Rejection;
 use crate::service::Proposal;
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -278,7 +279,7 @@ impl Pbft {
             if let Entry::Reference(reference) = entry
                 && let Some((_, body)) = self.bodies.get(&reference.digest)
             {
-                context.push(OrderEffect::Persist(PbftRecord::Body(body.clone())));
+                context.push(OrderEffect::Persist(PbftRecord::Body(Box::new(body.clone()))));
             }
         }
         context.push(OrderEffect::Persist(PbftRecord::Accepted(PrePrepare { view, sequence, batch })));
@@ -407,7 +408,7 @@ impl Pbft {
         let accepted = slot.is_some_and(|slot| slot.pre_prepared.iter().any(|(known, _)| *known == digest));
         if !accepted && !ordered.batch.is_null() {
             let bodies = ordered.bodies.iter().cloned();
-            context.out.extend(bodies.map(|body| OrderEffect::Persist(PbftRecord::Body(body))));
+            context.out.extend(bodies.map(|body| OrderEffect::Persist(PbftRecord::Body(Box::new(body)))));
             context.push(OrderEffect::Persist(PbftRecord::Fetched((sequence, ordered.batch.clone()))));
         }
         let record = PbftRecord::Committed(Position { sequence, digest });

@@ -55,7 +55,7 @@ impl Pbft {
             PbftRecord::Fetched((sequence, batch)) => self.replay_batch(sequence, &batch),
             PbftRecord::Stable(certificate) => self.logged_stable = Some(certificate),
             PbftRecord::Body(request) => {
-                self.bodies.entry(request.digest()).or_insert((UNASSIGNED, request));
+                self.bodies.entry(request.digest()).or_insert((UNASSIGNED, *request));
             }
             PbftRecord::Abstain((view, sequence)) => {
                 self.abstention = Some(Abstention { marks: Some((view, sequence)), ..Abstention::default() });
@@ -158,7 +158,7 @@ impl Pbft {
         if let Some(marks) = self.abstention.as_ref().and_then(|abstention| abstention.marks) {
             records.push(PbftRecord::Abstain(marks));
         }
-        records.extend(self.bodies.values().map(|(_, body)| PbftRecord::Body(body.clone())));
+        records.extend(self.bodies.values().map(|(_, body)| PbftRecord::Body(Box::new(body.clone()))));
         // Q and P of earlier views first, then the current view, then what was accepted and prepared in it: replayed
         // in this order they give the same slots.
         let mut accepted: Vec<(View, Sequence, PrePrepare)> = Vec::new();

@@ -124,7 +124,7 @@ pub(super) fn record(number: u64) -> LogRecord {
 pub(super) fn big_record(bytes: usize) -> LogRecord {
     let operation: Vec<u8> = (0..bytes).map(|i| (i % 251) as u8).collect();
     let request = Request::new(InstanceId(1), ClientId::default(), Timestamp(4), false, Bytes::from(operation));
-    log_record(PbftRecord::Body(request))
+    log_record(PbftRecord::Body(Box::new(request)))
 }
 
 pub(super) fn abstain_record() -> LogRecord {
