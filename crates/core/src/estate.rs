@@ -266,7 +266,7 @@ impl<S: Service> Estate<S> {
             Some(credential) => credential.key,
             None => self.pinned.get(&request.client.identity).copied().unwrap_or_default(),
         };
-        let joined = request.credential.is_some();
+        let joined = request.credential().is_some();
         let agreed = Agreed { time: now, seed: proposal.seed, client: request.client, public_key, joined };
         if request.client.identity.is_joining() {
             return self.join(cluster, request, agreed).unwrap_or_else(Outcome::Refused);
