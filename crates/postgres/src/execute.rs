@@ -5,7 +5,9 @@ use crate::error::{PgError, sqlstate};
 use crate::link::Link;
 use crate::plan::{Plan, Tag};
 use crate::settings::Settings;
+use crate::rewrite::rename;
 use crate::transaction::Transaction;
+use crate::types;
 use crate::wire::Status;
 use bezant_sql::{Batch, Column, Request, Rows, Statement, Value};
 use std::sync::Arc;
@@ -26,8 +28,9 @@ impl Outcome {
         Self { tag: tag.into(), ..Self::default() }
     }
 
-    fn of(rows: Rows, tag: &Tag) -> Self {
+    fn of(mut rows: Rows, tag: &Tag, sql: &str) -> Self {
         let tag = tag.text(rows.rows.len(), rows.changes);
+        rename(&mut rows.columns, sql);
         Self { rows, tag, notice: None }
     }
 
@@ -165,13 +168,13 @@ impl Executor {
                 results.pop().ok_or_else(|| PgError::new(sqlstate::PROTOCOL, "the replicas gave no result"))?
             }
         };
-        Ok(Outcome::of(rows, tag))
+        Ok(Outcome::of(rows, tag, sql))
     }
 
     fn ask_catalog(&mut self, sql: &str, values: &[Value]) -> Result<Outcome, PgError> {
         let schema = self.schema()?;
         let rows = self.catalog.query(&schema, &self.user, sql, values)?;
-        Ok(Outcome::of(rows, &Tag::Select))
+        Ok(Outcome::of(rows, &Tag::Select, sql))
     }
 
     /// What the tables are, as the open transaction sees them.
@@ -193,7 +196,7 @@ impl Executor {
     pub(crate) fn execute_batch(&mut self, plans: &[(String, Tag)]) -> Result<Vec<Outcome>, PgError> {
         let statements = plans.iter().map(|(sql, _)| Statement::new(sql.clone())).collect();
         let results = self.link.results(&Request::Run(Batch { checks: Vec::new(), statements }))?;
-        Ok(results.into_iter().zip(plans).map(|(rows, (_, tag))| Outcome::of(rows, tag)).collect())
+        Ok(results.into_iter().zip(plans).map(|(rows, (sql, tag))| Outcome::of(rows, tag, sql)).collect())
     }
 
     /// The columns that a statement will give, and how many parameters it has.
@@ -209,8 +212,14 @@ impl Executor {
             }
             // A table that the open transaction has made is not there for anybody else.
             Plan::Cluster { sql, .. } => {
-                let description = self.link.describe(sql)?;
-                Ok((description.columns, description.parameters as usize))
+                let mut description = self.link.describe(sql)?;
+                let parameters = description.parameters as usize;
+                // Types are looked for in what SQLite calls the columns, names are not.
+                for column in &mut description.columns {
+                    column.declared = column.declared.take().or_else(|| types::of_expression(&column.name));
+                }
+                rename(&mut description.columns, sql);
+                Ok((description.columns, parameters))
             }
             _ => Ok((Vec::new(), 0)),
         }

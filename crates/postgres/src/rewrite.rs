@@ -3,6 +3,7 @@
 //! Only what can be told token by token: parameters, strings, casts and a few words. What neither understands is left
 //! as it is, so that the error is about what the client wrote.
 
+use bezant_sql::Column;
 use crate::tokens::{Kind, Token, quote, text_of, tokens};
 
 /// A statement as the replicas get it.
@@ -50,6 +51,39 @@ pub(crate) fn verb(sql: &str) -> String {
     "select".into()
 }
 
+/// Calls columns without a name as PostgreSQL does: functions by their name, a cast by what is cast, the rest
+/// `?column?`. SQLite calls them as they are written.
+pub(crate) fn rename(columns: &mut [Column], sql: &str) {
+    let quoted: Vec<String> = tokens(sql).iter().filter(|token| token.kind == Kind::Quoted).filter_map(Token::name).collect();
+    for column in columns {
+        let is_plain = column.name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
+        let is_number = column.name.starts_with(|c: char| c.is_ascii_digit());
+        if (!is_plain || is_number) && !quoted.contains(&column.name) {
+            column.name = name_of(&column.name);
+        }
+    }
+}
+
+fn name_of(expression: &str) -> String {
+    let all = tokens(expression);
+    let solid: Vec<Token<'_>> = all.into_iter().filter(Token::is_solid).collect();
+    match solid.as_slice() {
+        [cast, open, inner @ .., close] if cast.is("cast") && open.text == "(" && close.text == ")" => {
+            let end = inner.iter().rposition(|token| token.is("as")).unwrap_or(inner.len());
+            let inner: Vec<&str> = inner[..end].iter().map(|token| token.text).collect();
+            match inner.as_slice() {
+                [.., name] if inner.len() == 1 || inner[inner.len() - 2] == "." => name_of(name),
+                _ => name_of(&inner.join(" ")),
+            }
+        }
+        [name] => name.name().unwrap_or_else(|| "?column?".into()),
+        [function, open, .., close] if open.text == "(" && close.text == ")" => {
+            function.name().unwrap_or_else(|| "?column?".into())
+        }
+        _ => "?column?".into(),
+    }
+}
+
 /// The first words, in lower case.
 pub(crate) fn first_words(tokens: &[Token<'_>], count: usize) -> Vec<String> {
     tokens.iter().filter(|token| token.is_solid()).take(count).map(|token| token.text.to_ascii_lowercase()).collect()
@@ -65,7 +99,7 @@ fn solid(tokens: &[Token<'_>], from: usize) -> Option<usize> {
 }
 
 /// Whether these words and symbols follow, and where they end.
-fn follows(tokens: &[Token<'_>], from: usize, wanted: &[&str]) -> Option<usize> {
+pub(crate) fn follows(tokens: &[Token<'_>], from: usize, wanted: &[&str]) -> Option<usize> {
     wanted.iter().try_fold(from, |at, wanted| {
         let found = solid(tokens, at)?;
         tokens[found].text.eq_ignore_ascii_case(wanted).then_some(found + 1)
@@ -157,7 +191,23 @@ fn lock_clause(tokens: &[Token<'_>], from: usize) -> Option<usize> {
 fn cast_to_text(tokens: &[Token<'_>], from: usize) -> Option<usize> {
     let (class, end) = type_name(tokens, from)?;
     let closes = solid(tokens, end).is_some_and(|at| tokens[at].text == ")");
-    (closes && class == Class::Written).then_some(end)
+    (closes && class == Class::Written && is_in_cast(tokens, from)).then_some(end)
+}
+
+/// Whether the innermost parenthesis around a place is that of a CAST.
+pub(crate) fn is_in_cast(tokens: &[Token<'_>], at: usize) -> bool {
+    let mut depth = 0_u32;
+    let open = (0..at).rev().find(|at| {
+        match tokens[*at].text {
+            ")" => depth += 1,
+            "(" if depth == 0 => return true,
+            "(" => depth -= 1,
+            _ => {}
+        }
+        false
+    });
+    let before = open.and_then(|open| (0..open).rev().find(|at| tokens[*at].is_solid()));
+    before.is_some_and(|at| tokens[at].is("cast"))
 }
 
 fn skip_parentheses(tokens: &[Token<'_>], from: usize) -> usize {
@@ -176,7 +226,7 @@ fn skip_parentheses(tokens: &[Token<'_>], from: usize) -> usize {
 
 /// What a cast to a type comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
+pub(crate) enum Class {
     Integer,
     Real,
     Numeric,
@@ -189,7 +239,7 @@ enum Class {
 }
 
 /// The type that is named here, and where its name ends.
-fn type_name(tokens: &[Token<'_>], from: usize) -> Option<(Class, usize)> {
+pub(crate) fn type_name(tokens: &[Token<'_>], from: usize) -> Option<(Class, usize)> {
     let mut at = solid(tokens, from)?;
     if tokens[at].name().is_some_and(|name| name == "pg_catalog") {
         at = solid(tokens, follows(tokens, at + 1, &["."])?)?;
@@ -253,37 +303,6 @@ impl Out {
         }
     }
 
-    /// The place where the operand begins that ends here.
-    fn operand(&self) -> usize {
-        let mut at = self.pieces.len();
-        let solid_before = |end: usize| (0..end).rev().find(|at| !is_space(&self.pieces[*at]));
-        let Some(last) = solid_before(at) else { return at };
-        at = last;
-        if self.pieces[at] == ")" {
-            let mut depth = 0_u32;
-            for place in (0..=last).rev() {
-                match self.pieces[place].as_str() {
-                    ")" => depth += 1,
-                    "(" => depth = depth.saturating_sub(1),
-                    _ => {}
-                }
-                if depth == 0 {
-                    at = place;
-                    break;
-                }
-            }
-            // A function's name stands before its parentheses.
-            if at > 0 && is_name(&self.pieces[at - 1]) {
-                at -= 1;
-            }
-        }
-        // Names may have several parts.
-        while at >= 2 && self.pieces[at - 1] == "." {
-            at -= 2;
-        }
-        at
-    }
-
     /// `operand::type`: returns where the type's name ends.
     fn cast(&mut self, tokens: &[Token<'_>], from: usize) -> usize {
         let Some((class, end)) = type_name(tokens, from) else {
@@ -298,11 +317,42 @@ impl Out {
             Class::Blob => "BLOB",
             Class::Written | Class::Nothing => return end,
         };
-        let start = self.operand();
+        let start = operand(&self.pieces);
         let operand = self.pieces.split_off(start).concat();
         self.push(format!("CAST({operand} AS {name})"));
         end
     }
+}
+
+/// The place where the operand begins that ends here.
+pub(crate) fn operand(pieces: &[String]) -> usize {
+    let mut at = pieces.len();
+    let solid_before = |end: usize| (0..end).rev().find(|at| !is_space(&pieces[*at]));
+    let Some(last) = solid_before(at) else { return at };
+    at = last;
+    if pieces[at] == ")" {
+        let mut depth = 0_u32;
+        for place in (0..=last).rev() {
+            match pieces[place].as_str() {
+                ")" => depth += 1,
+                "(" => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth == 0 {
+                at = place;
+                break;
+            }
+        }
+        // A function's name stands before its parentheses.
+        if at > 0 && is_name(&pieces[at - 1]) {
+            at -= 1;
+        }
+    }
+    // Names may have several parts.
+    while at >= 2 && pieces[at - 1] == "." {
+        at -= 2;
+    }
+    at
 }
 
 fn is_space(piece: &str) -> bool {
@@ -346,8 +396,28 @@ mod tests {
             ("create index i on t using btree (a)", "create index i on t  (a)"),
             ("select serial, now from t", "select serial, now from t"),
             ("select a as text from t", "select a as text from t"),
+            ("select (select max(d) as date)", "select (select max(d) as date)"),
         ] {
             assert_eq!(for_cluster(from), to);
+        }
+    }
+
+    #[test]
+    fn columns_are_called_as_postgresql_does() {
+        for (from, to) in [
+            ("count(*)", "count"),
+            ("CAST(score AS TEXT)", "score"),
+            ("CAST(t.score AS TEXT)", "score"),
+            ("1 + 1", "?column?"),
+            ("1", "?column?"),
+            ("'x'", "?column?"),
+            ("max(a) + 1", "?column?"),
+            ("a", "a"),
+            ("Total (EUR)", "Total (EUR)"),
+        ] {
+            let mut columns = [Column { name: from.into(), declared: None }];
+            rename(&mut columns, "select x as \"Total (EUR)\"");
+            assert_eq!(columns[0].name, to);
         }
     }
 

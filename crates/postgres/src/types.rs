@@ -105,10 +105,15 @@ pub(crate) fn of_column(column: &Column) -> u32 {
     if let Some(declared) = &column.declared {
         return of_declaration(declared).0;
     }
-    // An expression without a name is called as it is written.
-    let name = column.name.to_ascii_lowercase();
-    let counts = ["count(", "length(", "row_number(", "rank(", "changes(", "last_insert_rowid(", "unixepoch("];
-    if counts.iter().any(|begin| name.starts_with(begin)) { oid::INT8 } else { oid::TEXT }
+    oid::TEXT
+}
+
+/// The type of an expression without a name, which SQLite calls as it is written, where it begins with a function that
+/// gives integers only.
+pub(crate) fn of_expression(name: &str) -> Option<String> {
+    const INTEGERS: [&str; 6] = ["count(", "length(", "row_number(", "rank(", "changes(", "unixepoch("];
+    let name = name.to_ascii_lowercase();
+    INTEGERS.iter().any(|begin| name.starts_with(begin)).then(|| "bigint".into())
 }
 
 /// The type of a column with these values.

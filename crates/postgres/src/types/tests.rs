@@ -29,7 +29,8 @@ fn a_type_is_announced_that_all_values_fit() {
     assert_eq!(type_of(Some("boolean"), &[Value::Integer(7)]), oid::INT8);
     assert_eq!(type_of(Some("date"), &[text]), oid::TEXT);
     assert_eq!(type_of(None, &[one]), oid::INT8);
-    assert_eq!(of_column(&Column { name: "COUNT(*)".into(), declared: None }), oid::INT8);
+    assert_eq!(of_expression("COUNT(*)").as_deref(), Some("bigint"));
+    assert_eq!(of_expression("a"), None);
 }
 
 #[test]

@@ -1,0 +1,361 @@
+//! PostgreSQL's catalog queries in SQLite's words.
+//!
+//! Tools ask in more of PostgreSQL than applications do: operators by their full names, arrays, names as numbers, sets in
+//! the list of columns. Each of these has a form that SQLite knows, and the functions that it takes are in
+//! `functions.rs`.
+
+use crate::rewrite::{Class, follows, is_in_cast, operand, type_name};
+use crate::tokens::{Kind, Token, quote, text_of, tokens};
+
+/// Words that end a FROM clause.
+const CLAUSES: [&str; 10] =
+    ["where", "group", "having", "order", "limit", "offset", "union", "intersect", "except", "window"];
+
+/// A catalog query as SQLite understands it.
+pub(crate) fn for_catalog(sql: &str) -> String {
+    let all = tokens(sql);
+    let solid: Vec<Token<'_>> = all.into_iter().filter(Token::is_solid).collect();
+    rewrite(&solid)
+}
+
+fn rewrite(tokens: &[Token<'_>]) -> String {
+    let mut rewriter = Rewriter { tokens, at: 0, pieces: Vec::new(), open: vec![Level::default()], sets: 0 };
+    while rewriter.at < tokens.len() {
+        rewriter.token();
+    }
+    rewriter.join_sets();
+    rewriter.pieces.join(" ")
+}
+
+/// Between a pair of parentheses or brackets.
+#[derive(Default)]
+struct Level {
+    /// What closes it.
+    close: &'static str,
+    /// Whether a SELECT stands here, and whether its FROM has come.
+    selects: bool,
+    has_from: bool,
+    /// The set in the list of columns: its number and what it is made of.
+    set: Option<(u32, String)>,
+}
+
+struct Rewriter<'a> {
+    tokens: &'a [Token<'a>],
+    at: usize,
+    pieces: Vec<String>,
+    open: Vec<Level>,
+    sets: u32,
+}
+
+impl Rewriter<'_> {
+    fn push(&mut self, piece: impl Into<String>) {
+        self.pieces.push(piece.into());
+    }
+
+    fn follows(&self, wanted: &[&str]) -> Option<usize> {
+        follows(self.tokens, self.at, wanted)
+    }
+
+    fn level(&mut self) -> &mut Level {
+        self.open.last_mut().expect("the outermost level is never closed")
+    }
+
+    fn enter(&mut self, open: &str, close: &'static str) {
+        self.push(open);
+        self.open.push(Level { close, ..Level::default() });
+    }
+
+    fn leave(&mut self) {
+        self.join_sets();
+        if self.open.len() > 1 {
+            let close = self.open.pop().map_or("", |level| level.close);
+            self.push(close);
+        } else {
+            self.push(")");
+        }
+    }
+
+    fn token(&mut self) {
+        let token = self.tokens[self.at];
+        self.at += 1;
+        match token.kind {
+            Kind::Word | Kind::Quoted => self.word(token),
+            Kind::Symbol => self.symbol(token.text),
+            Kind::Parameter => self.push(format!("?{}", &token.text[1..])),
+            Kind::Dollar => self.push(quote(&text_of(token))),
+            Kind::Text if token.text.starts_with(['e', 'E', 'n', 'N']) => self.push(quote(&text_of(token))),
+            _ => self.push(token.text),
+        }
+    }
+
+    fn word(&mut self, token: Token<'_>) {
+        let name = token.name().unwrap_or_default();
+        if name == "pg_catalog" && let Some(after) = self.follows(&["."]) {
+            self.at = after;
+            return;
+        }
+        if name == "information_schema"
+            && let Some(after) = self.follows(&["."])
+            && let Some(table) = self.tokens.get(after).and_then(Token::name)
+        {
+            self.at = after + 1;
+            return self.push(format!("information_schema_{table}"));
+        }
+        if token.kind == Kind::Quoted || self.pieces.last().is_some_and(|last| last == ".") {
+            return self.push(token.text);
+        }
+        match name.as_str() {
+            "select" => {
+                let level = self.level();
+                (level.selects, level.has_from) = (true, false);
+                self.push("SELECT");
+            }
+            "from" => {
+                self.level().has_from = true;
+                self.push("FROM");
+            }
+            _ if CLAUSES.contains(&name.as_str()) => {
+                self.join_sets();
+                self.push(token.text);
+            }
+            "operator" => self.named_operator(token.text),
+            "collate" => {
+                let after = self.follows(&["pg_catalog", "."]).unwrap_or(self.at);
+                self.at = after + 1;
+            }
+            "lateral" => {}
+            "ilike" => self.push("LIKE"),
+            "array" => self.array(token.text),
+            "any" | "some" | "all" => self.quantified(token.text),
+            "unnest" | "generate_subscripts" => self.set(&name, token.text),
+            "as" => self.alias_or_type(),
+            "current_user" | "session_user" | "current_role" | "current_catalog" | "current_schema" => {
+                self.push(token.text);
+                if self.follows(&["("]).is_none() {
+                    self.push("()");
+                }
+            }
+            _ => self.push(token.text),
+        }
+    }
+
+    /// `OPERATOR(pg_catalog.~)`.
+    fn named_operator(&mut self, text: &str) {
+        let Some(start) = self.follows(&["(", "pg_catalog", "."]).or_else(|| self.follows(&["("])) else {
+            return self.push(text);
+        };
+        let end = (start..self.tokens.len()).find(|at| self.tokens[*at].text == ")").unwrap_or(start);
+        let operator: String = self.tokens[start..end].iter().map(|token| token.text).collect();
+        self.at = end + 1;
+        self.operator(&operator);
+    }
+
+    fn operator(&mut self, operator: &str) {
+        self.push(match operator {
+            "~" => "REGEXP",
+            "!~" => "NOT REGEXP",
+            "~*" => "REGEXP '(?i)' ||",
+            "!~*" => "NOT REGEXP '(?i)' ||",
+            "~~" | "~~*" => "LIKE",
+            "!~~" | "!~~*" => "NOT LIKE",
+            other => return self.pieces.push(other.into()),
+        });
+    }
+
+    fn symbol(&mut self, text: &str) {
+        match text {
+            "(" => {
+                // What a function takes is in the scope of the SELECT around it.
+                self.enter("(", ")");
+            }
+            ")" | "]" => self.leave(),
+            "[" => {
+                let start = operand(&self.pieces);
+                let of = self.pieces.split_off(start).join(" ");
+                self.enter(&format!("pg_item({of},"), ")");
+            }
+            "::" => self.cast(),
+            "!" | "~" => {
+                let mut operator = text.to_owned();
+                while let Some(next) = self.tokens.get(self.at).filter(|next| ["~", "*"].contains(&next.text)) {
+                    operator += next.text;
+                    self.at += 1;
+                }
+                self.operator(&operator);
+            }
+            // The second character of an operator.
+            "<" | ">" | "=" | "|" if self.pieces.last().is_some_and(|last| ["<", ">", "|", "!", "-", "->"].contains(&last.as_str())) => {
+                self.pieces.last_mut().expect("there is one").push_str(text);
+            }
+            _ => self.push(text),
+        }
+    }
+
+    /// `ARRAY[…]` and `ARRAY(SELECT …)`.
+    fn array(&mut self, text: &str) {
+        if let Some(after) = self.follows(&["["]) {
+            self.at = after;
+            self.enter("pg_array(", ")");
+        } else if let Some(after) = self.follows(&["("]) {
+            self.at = after;
+            self.enter("(WITH _a(x) AS (", ") SELECT array_agg(x) FROM _a)");
+        } else {
+            self.push(text);
+        }
+    }
+
+    /// `= ANY (array)` and `<> ALL (array)`.
+    fn quantified(&mut self, text: &str) {
+        let Some(after) = self.follows(&["("]) else { return self.push(text) };
+        let operator = match self.pieces.last().map(String::as_str) {
+            Some("=") => "IN",
+            Some("<>" | "!=") => "NOT IN",
+            _ => return self.push(text),
+        };
+        self.pieces.pop();
+        self.at = after;
+        self.push(operator);
+        if self.tokens.get(after).is_some_and(|token| token.is_any(&["select", "with"])) {
+            self.enter("(", ")");
+        } else {
+            self.enter("(SELECT value FROM json_each(pg_json(", ")))");
+        }
+    }
+
+    /// A set of rows made of an array, in a FROM clause or in a list of columns.
+    fn set(&mut self, name: &str, text: &str) {
+        let Some(start) = self.follows(&["("]) else { return self.push(text) };
+        let mut depth = 1_u32;
+        let close = (start..self.tokens.len()).find(|at| {
+            match self.tokens[*at].text {
+                "(" => depth += 1,
+                ")" => depth -= 1,
+                _ => {}
+            }
+            depth == 0
+        });
+        let Some(end) = close else { return self.push(text) };
+        let of = if name == "unnest" { &self.tokens[start..end] } else { &self.tokens[start..end.saturating_sub(2)] };
+        let of = rewrite(of);
+        self.at = end + 1;
+        let Some(level) = self.open.iter().rposition(|level| level.selects) else { return self.push(text) };
+        if self.open[level].has_from && level + 1 == self.open.len() {
+            return self.set_in_from(&of);
+        }
+        let first = self.open[level].set.clone();
+        let (number, made_of) = first.unwrap_or_else(|| {
+            self.sets += 1;
+            (self.sets, of.clone())
+        });
+        // All sets in one list of columns advance together.
+        let piece = match name {
+            "unnest" if made_of == of => format!("_s{number}.value"),
+            "unnest" => format!("pg_item({of}, _s{number}.key + 1)"),
+            _ => format!("(_s{number}.key + 1)"),
+        };
+        self.open[level].set = Some((number, made_of));
+        self.push(piece);
+    }
+
+    /// `unnest(array) AS name`: the name is that of the table and of its column.
+    fn set_in_from(&mut self, of: &str) {
+        let after = self.follows(&["as"]).unwrap_or(self.at);
+        let name = self.tokens.get(after).filter(|token| !token.is_any(&CLAUSES)).and_then(Token::name);
+        if let Some(name) = name {
+            self.at = after + 1;
+            self.push(format!("(SELECT value AS \"{name}\" FROM json_each(pg_json({of}))) AS \"{name}\""));
+        } else {
+            self.push(format!("(SELECT value AS unnest FROM json_each(pg_json({of})))"));
+        }
+    }
+
+    /// Joins what the sets in the list of columns are made of, at the end of the FROM clause.
+    fn join_sets(&mut self) {
+        let level = self.level();
+        if let Some((number, of)) = level.set.take() {
+            let word = if level.has_from { "JOIN" } else { "FROM" };
+            self.push(format!("{word} json_each(pg_json({of})) AS _s{number}"));
+        }
+    }
+
+    /// `AS type)` at the end of a CAST, where the type is none of SQLite's.
+    fn alias_or_type(&mut self) {
+        if let Some((class, end)) = type_name(self.tokens, self.at)
+            && self.tokens.get(end).is_some_and(|token| token.text == ")")
+            && is_in_cast(self.tokens, self.at)
+        {
+            let is_array = end > 0 && self.tokens[end - 1].text == "]";
+            if is_array || matches!(class, Class::Written | Class::Nothing) {
+                self.at = end;
+                return self.push("AS TEXT");
+            }
+        }
+        self.push("AS");
+    }
+
+    /// `operand::type`.
+    fn cast(&mut self) {
+        let Some((class, end)) = type_name(self.tokens, self.at) else { return self.push("::") };
+        let names: Vec<String> = self.tokens[self.at..end].iter().filter_map(Token::name).collect();
+        let is_array = self.tokens[end - 1].text == "]";
+        self.at = end;
+        let start = operand(&self.pieces);
+        let of = self.pieces.split_off(start).join(" ");
+        let is_given = of.starts_with(['\'', '?']);
+        let piece = match (names.last().map_or("", String::as_str), class) {
+            _ if is_array => of,
+            ("regclass", _) if is_given => format!("pg_relation_number({of})"),
+            ("regclass", _) => format!("pg_relation_name({of})"),
+            ("regtype", _) if !is_given => format!("format_type({of}, NULL)"),
+            (_, Class::Integer) => format!("CAST({of} AS INTEGER)"),
+            (_, Class::Real) => format!("CAST({of} AS REAL)"),
+            (_, Class::Text) => format!("CAST({of} AS TEXT)"),
+            _ => of,
+        };
+        self.push(piece);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_sqlite_says_otherwise() {
+        for (from, to) in [
+            ("select pg_catalog.version()", "SELECT version ( )"),
+            (
+                "select 1 from pg_catalog.pg_class c where c.relname OPERATOR(pg_catalog.~) '^(t)$' COLLATE pg_catalog.default",
+                "SELECT 1 FROM pg_class c where c . relname REGEXP '^(t)$'",
+            ),
+            ("select 1 where a !~ '^pg_' and b ~* 'x'", "SELECT 1 where a NOT REGEXP '^pg_' and b REGEXP '(?i)' || 'x'"),
+            ("select 't'::regclass, c.oid::pg_catalog.regclass", "SELECT pg_relation_number('t') , pg_relation_name(c . oid)"),
+            ("select a = any (array['r', $1::varchar])", "SELECT a IN (SELECT value FROM json_each(pg_json( pg_array( 'r' , CAST(?1 AS TEXT) ) )))"),
+            ("select a <> all (b)", "SELECT a NOT IN (SELECT value FROM json_each(pg_json( b )))"),
+            ("select array(select 1 from x)", "SELECT (WITH _a(x) AS ( SELECT 1 FROM x ) SELECT array_agg(x) FROM _a)"),
+            ("select k[1] from x", "SELECT pg_item(k, 1 ) FROM x"),
+            (
+                "select unnest(k) as a, generate_subscripts(k, 1) as o, unnest(l) from c where d",
+                "SELECT _s1.value AS a , (_s1.key + 1) AS o , pg_item(l, _s1.key + 1) FROM c JOIN json_each(pg_json(k)) AS _s1 where d",
+            ),
+            ("select 1 from unnest(k) as x", "SELECT 1 FROM (SELECT value AS \"x\" FROM json_each(pg_json(k))) AS \"x\""),
+            ("select cast(a as text[]), cast(b as regclass)", "SELECT cast ( a AS TEXT ) , cast ( b AS TEXT )"),
+            ("select current_user, current_schema()", "SELECT current_user () , current_schema ( )"),
+            ("select 1 from information_schema.tables", "SELECT 1 FROM information_schema_tables"),
+            ("select E'\\n', '{}'::text[]", "SELECT '\n' , '{}'"),
+            ("select a <> b, c || d, e >= f, g != h, - 1", "SELECT a <> b , c || d , e >= f , g != h , - 1"),
+        ] {
+            assert_eq!(for_catalog(from), to);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_rewritten(
+            sql in r"(::|regclass|\[|\]|\(|\)|unnest|array|any|=|~|!|select|from|where|a|operator|collate|as|cast| |,|\PC){0,40}"
+        ) {
+            let _ = for_catalog(&sql);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+use super::*;
+use crate::plan::{self, Plan};
+
+/// The schema as the replicas would tell it.
+fn schema(sql: &[&str]) -> Rows {
+    let database = Connection::open_in_memory().unwrap();
+    sql.iter().for_each(|sql| database.execute_batch(sql).unwrap());
+    collect(&mut database.prepare(SCHEMA_SQL).unwrap(), &[]).unwrap()
+}
+
+fn example() -> Rows {
+    schema(&[
+        "create table author(id integer primary key, name text not null unique, born date default current_date)",
+        "create table book(isbn varchar(13) not null, author_id integer references author(id) on delete cascade,
+            price numeric(10,2), primary key (isbn, author_id)) without rowid",
+        "create index book_price on book(price) where price > 10",
+        "create view cheap as select isbn from book where price < 5",
+    ])
+}
+
+#[track_caller]
+fn ask(sql: &str) -> Vec<String> {
+    let Ok(Plan::Catalog(sql)) = plan::of(sql) else { panic!("{sql} is no question about the catalog") };
+    let rows = Catalog::new().query(&example(), "me", &sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    let line = |row: &Vec<Value>| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|");
+    rows.rows.iter().map(line).collect()
+}
+
+#[test]
+fn questions_are_told_from_statements() {
+    let is = |sql: &str| matches!(plan::of(sql), Ok(Plan::Catalog(_)));
+    for sql in ["select version()", "select * from pg_class", "SELECT current_user", "select 1 from information_schema.tables"] {
+        assert!(is(sql), "{sql}");
+    }
+    for sql in ["select 1", "select version from t", "insert into t values (current_user)", "select 'pg_class'"] {
+        assert!(!is(sql), "{sql}");
+    }
+}
+
+#[test]
+fn relations_have_names_kinds_and_keys() {
+    let relations = ask("select relname, relkind from pg_catalog.pg_class order by relname");
+    let wanted =
+        ["author|r", "author_name_key|i", "author_pkey|i", "book|r", "book_pkey|i", "book_price|i", "cheap|v"];
+    assert_eq!(relations, wanted);
+    let keys = ask("select conname, pg_get_constraintdef(oid, true) from pg_constraint order by 1");
+    assert_eq!(keys, [
+        "author_name_key|UNIQUE (name)",
+        "author_pkey|PRIMARY KEY (id)",
+        "book_author_id_fkey|FOREIGN KEY (author_id) REFERENCES author(id) ON DELETE CASCADE",
+        "book_pkey|PRIMARY KEY (isbn, author_id)",
+    ]);
+    let index = ask("select pg_get_indexdef('book_price'::regclass)");
+    assert_eq!(index, ["CREATE INDEX book_price ON public.book USING btree (price) WHERE (price > 10)"]);
+}
+
+#[test]
+fn columns_have_types_and_defaults() {
+    let columns = ask("select a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, pg_get_expr(d.adbin, d.adrelid)
+        from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+        where a.attrelid = 'author'::regclass order by a.attnum");
+    assert_eq!(columns, ["id|bigint|1|nextval('author_id_seq'::regclass)", "name|text|1|", "born|date|0|current_date"]);
+    let columns = ask("select column_name, data_type, character_maximum_length, is_nullable
+        from information_schema.columns where table_schema = 'public' and table_name = 'book' order by column_name");
+    assert_eq!(columns, ["author_id|bigint||NO", "isbn|character varying|13|NO", "price|numeric||YES"]);
+}
+
+#[test]
+fn arrays_are_texts_that_can_be_taken_apart() {
+    assert_eq!(ask("select array_to_string(current_schemas(true), '/')"), ["pg_catalog/public"]);
+    assert_eq!(ask("select (current_schemas(false))[1]"), ["public"]);
+    let places = ask("select a.attname, k.ord from (
+            select conrelid, unnest(conkey) as attnum, generate_subscripts(conkey, 1) as ord from pg_constraint
+            where conname = 'book_pkey'
+        ) k join pg_attribute a on a.attrelid = k.conrelid and a.attnum = k.attnum order by k.ord");
+    assert_eq!(places, ["isbn|1", "author_id|2"]);
+    assert_eq!(ask("select relname from pg_class where relkind = any (array['v', 'm'])"), ["cheap"]);
+    assert_eq!(functions::elements(&functions::array(&["a", "b c", "", "\"\\"])), ["a", "b c", "", "\"\\"]);
+}
+
+#[test]
+fn questions_have_bounds() {
+    let catalog = Catalog::new();
+    let forever = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n, pg_class";
+    let error = catalog.query(&example(), "me", forever, &[]).unwrap_err();
+    assert_eq!(error.sqlstate, "57014");
+    let large = "with recursive n(i) as (select 1 union all select i + 1 from n limit 100000)
+        select zeroblob(1000) from n, pg_am";
+    assert_eq!(catalog.query(&example(), "me", large, &[]).unwrap_err().sqlstate, sqlstate::LIMIT);
+    assert_eq!(catalog.query(&example(), "me", "select * from pg_nothing", &[]).unwrap_err().sqlstate, "42P01");
+    // It can be asked again afterwards.
+    assert!(catalog.query(&example(), "me", "select 1", &[]).is_ok());
+}
+
+#[test]
+fn nothing_in_a_schema_stops_the_catalog() {
+    let mut schema = example();
+    let rubbish = |sql: Value| vec![Value::Integer(99), Value::Text("table".into()), Value::Text("x".into()), Value::Text("x".into()), sql];
+    schema.rows.push(rubbish(Value::Text("create table x(".into())));
+    schema.rows.push(rubbish(Value::Null));
+    schema.rows.push(Vec::new());
+    assert!(Catalog::new().query(&schema, "me", "select * from pg_class", &[]).is_ok());
+}
