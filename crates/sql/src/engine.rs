@@ -10,7 +10,7 @@
 use crate::connection::{Handle, STEPS_PER_LOOK};
 use crate::error::{ErrorKind, SqlError};
 use crate::moment::act;
-use crate::request::{Batch, Statement};
+use crate::request::{AGE_MAX, Batch, Dated, Statement};
 use crate::response::{Column, Description, Failure, RESULT_BYTES_MAX, Response, Rows};
 use crate::value::Value;
 use crate::vfs::{Disk, forget_last_insert_rowid};
@@ -87,13 +87,22 @@ impl Engine<'_> {
         response
     }
 
+    /// Executes a batch for good, or not at all, as of its time.
+    pub(crate) fn settle(&mut self, dated: &Dated, time: u64, seed: Digest) -> Response {
+        match plausible(dated.time, time) {
+            Ok(()) => self.execute(&dated.batch, if dated.time == 0 { time } else { dated.time }, seed),
+            Err(error) => Response::Failed(Failure { statement: 0, error }),
+        }
+    }
+
     /// Executes a batch and undoes it. Asked as a query, what depends on the moment or changes the schema is refused:
     /// what SQLite remembers of a schema may depend on more than the file.
-    pub(crate) fn rehearse(&mut self, batch: &Batch, time: u64, seed: Digest) -> Result<Response, NotReadOnly> {
+    pub(crate) fn rehearse(&mut self, dated: &Dated, time: u64, seed: Digest) -> Result<Response, NotReadOnly> {
         self.undone = true;
-        self.begin(time, seed);
+        self.begin(if dated.time == 0 { time } else { dated.time }, seed);
+        self.disk.moment.dated.store(dated.time != 0, Ordering::Relaxed);
         self.control("begin");
-        let result = self.run(batch);
+        let result = self.run(&dated.batch);
         if !self.database.connection.is_autocommit() {
             self.control("rollback");
         }
@@ -304,6 +313,16 @@ pub(crate) fn denied() -> SqlError {
         "this client's role does not allow the statement",
         "the table bezant_members says which key has which role; an administrator can change it",
     )
+}
+
+/// Whether a client may have its batch executed as of this time.
+fn plausible(time: u64, agreed: u64) -> Result<(), SqlError> {
+    let oldest = agreed.saturating_sub(AGE_MAX);
+    if time == 0 || (oldest..=agreed).contains(&time) {
+        return Ok(());
+    }
+    let text = format!("a transaction may take {} minutes", AGE_MAX / 60_000_000);
+    Err(SqlError::with_hint(ErrorKind::TooSlow, text, "run it again, and commit sooner"))
 }
 
 /// An error of this machine and not of the request (F35): an answer would make the replicas differ.

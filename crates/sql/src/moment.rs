@@ -23,6 +23,8 @@ pub(crate) struct Moment {
     /// Agreed time, in microseconds since 1970.
     time: AtomicU64,
     seed: Mutex<Digest>,
+    /// The request brought its own time, so that asking for it is no question about the moment of execution.
+    pub(crate) dated: AtomicBool,
     /// Random numbers drawn in this request.
     draws: AtomicU64,
     /// A function asked for time or randomness: what it gave is no function of the state alone.
@@ -50,13 +52,14 @@ impl Moment {
         self.changes.store(0, Ordering::Relaxed);
         self.budget.store(budget, Ordering::Relaxed);
         self.touched.store(false, Ordering::Relaxed);
+        self.dated.store(false, Ordering::Relaxed);
         self.last_rowid_used.store(false, Ordering::Relaxed);
         *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// The agreed time.
     pub(crate) fn read_clock(&self) -> u64 {
-        self.touched.store(true, Ordering::Relaxed);
+        self.touched.fetch_or(!self.dated.load(Ordering::Relaxed), Ordering::Relaxed);
         self.time.load(Ordering::Relaxed)
     }
 

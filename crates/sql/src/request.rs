@@ -74,6 +74,20 @@ impl Wire for Batch {
     }
 }
 
+/// How far back the time of a [`Dated`] batch may lie, in microseconds: how long a transaction may take.
+pub const AGE_MAX: u64 = 600_000_000;
+
+/// A batch as of a time: that at which a transaction began, as long as it is built.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dated {
+    /// What functions of date and time give, in microseconds since 1970: not after the agreed time, and not more than
+    /// [`AGE_MAX`] before it. 0: the agreed time itself.
+    pub time: u64,
+    /// What is executed.
+    pub batch: Batch,
+}
+wire_struct!(Dated { time, batch });
+
 /// A request. [`Wire::to_bytes`] gives what a client submits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
@@ -82,15 +96,18 @@ pub enum Request {
     Run(Batch),
     /// What a statement would take and give: [`Response::Described`](crate::Response::Described). Changes nothing.
     Describe(String),
-    /// Execute and undo: what [`Self::Run`] would answer, and nothing is changed. So a client can build a transaction
-    /// statement by statement, see true results, and then have it run with all that it was shown as checks.
-    Rehearse(Batch),
+    /// Execute and undo: what [`Self::Settle`] would answer, and nothing is changed. So a client can build a transaction
+    /// statement by statement, see true results, and then have it settled with all that it was shown as checks.
+    Rehearse(Dated),
+    /// Like [`Self::Run`], as of a time.
+    Settle(Dated),
 }
 
 /// The tags are none of the key-value service's, so that both share one cluster ([`crate::Database`]).
 const RUN: u8 = 64;
 const DESCRIBE: u8 = 65;
 const REHEARSE: u8 = 66;
+const SETTLE: u8 = 67;
 
 impl Request {
     /// One statement.
@@ -100,7 +117,7 @@ impl Request {
 
     /// Whether an operation is one of this service's.
     pub(crate) fn is_request(operation: &[u8]) -> bool {
-        matches!(operation.first(), Some(&(RUN | DESCRIBE | REHEARSE)))
+        matches!(operation.first(), Some(&(RUN | DESCRIBE | REHEARSE | SETTLE)))
     }
 
     /// Whether it is likely that it changes nothing, so that asking it as a query is worth a try.
@@ -108,6 +125,7 @@ impl Request {
         match self {
             Self::Run(batch) => batch.statements.iter().all(|statement| seems_read_only(&statement.sql)),
             Self::Describe(_) | Self::Rehearse(_) => true,
+            Self::Settle(_) => false,
         }
     }
 
@@ -116,6 +134,7 @@ impl Request {
         match self {
             Self::Run(batch) => batch.statements.iter().all(|statement| begins_with(&statement.sql, &READS)),
             Self::Describe(_) | Self::Rehearse(_) => true,
+            Self::Settle(_) => false,
         }
     }
 }
@@ -144,9 +163,13 @@ impl Wire for Request {
                 out.push(DESCRIBE);
                 encode_payload(sql.as_bytes(), out);
             }
-            Self::Rehearse(batch) => {
+            Self::Rehearse(dated) => {
                 out.push(REHEARSE);
-                batch.encode(out);
+                dated.encode(out);
+            }
+            Self::Settle(dated) => {
+                out.push(SETTLE);
+                dated.encode(out);
             }
         }
     }
@@ -154,7 +177,8 @@ impl Wire for Request {
         match reader.tag()? {
             RUN => Ok(Self::Run(Batch::decode(reader)?)),
             DESCRIBE => Ok(Self::Describe(text(reader, SQL_BYTES_MAX)?)),
-            REHEARSE => Ok(Self::Rehearse(Batch::decode(reader)?)),
+            REHEARSE => Ok(Self::Rehearse(Dated::decode(reader)?)),
+            SETTLE => Ok(Self::Settle(Dated::decode(reader)?)),
             _ => Err(WireError::UnknownTag),
         }
     }
@@ -169,7 +193,13 @@ mod tests {
         let read = Statement::with("select ?1", [Value::Integer(1)]);
         let check = Check { statement: read.clone(), digest: Digest([7; 32]) };
         let batch = Batch { checks: vec![check], statements: vec![read, Statement::new("delete from t")] };
-        let requests = [Request::Run(batch.clone()), Request::Describe("select 1".into()), Request::Rehearse(batch)];
+        let dated = Dated { time: 7, batch: batch.clone() };
+        let requests = [
+            Request::Run(batch),
+            Request::Describe("select 1".into()),
+            Request::Rehearse(dated.clone()),
+            Request::Settle(dated),
+        ];
         for request in requests {
             assert_eq!(Request::from_bytes(request.to_bytes().into()), Ok(request));
         }

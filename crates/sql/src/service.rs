@@ -3,7 +3,7 @@
 use crate::connection::Handle;
 use crate::engine::{Engine, Known, denied};
 use crate::moment::act;
-use crate::request::{Batch, Request};
+use crate::request::{Batch, Dated, Request};
 use crate::response::{Failure, RESULT_BYTES_MAX, Response};
 use crate::roles::{GENESIS, Role, Roles};
 use crate::snapshot::SnapshotError;
@@ -124,9 +124,9 @@ impl Sql {
         self.ordered(agreed, |engine| engine.execute(batch, agreed.time.0, agreed.seed))
     }
 
-    fn rehearse(&mut self, batch: &Batch, agreed: &Agreed) -> Response {
+    fn rehearse(&mut self, dated: &Dated, agreed: &Agreed) -> Response {
         self.ordered(agreed, |engine| {
-            let response = engine.rehearse(batch, agreed.time.0, agreed.seed);
+            let response = engine.rehearse(dated, agreed.time.0, agreed.seed);
             response.expect("what is ordered and undone may write")
         })
     }
@@ -180,7 +180,8 @@ impl Service for Sql {
             None => Response::Malformed,
             Some(Request::Describe(sql)) => self.describe(&sql),
             Some(Request::Run(batch)) => self.run(&batch, agreed),
-            Some(Request::Rehearse(batch)) => self.rehearse(&batch, agreed),
+            Some(Request::Rehearse(dated)) => self.rehearse(&dated, agreed),
+            Some(Request::Settle(dated)) => self.ordered(agreed, |engine| engine.settle(&dated, agreed.time.0, agreed.seed)),
         };
         response.to_bytes().into()
     }
@@ -190,11 +191,12 @@ impl Service for Sql {
             None => Response::Malformed,
             Some(Request::Describe(sql)) => self.describe(&sql),
             Some(Request::Run(batch)) => self.engine(&mut self.known.borrow_mut(), true).query(&batch)?,
-            Some(Request::Rehearse(batch)) => {
+            Some(Request::Rehearse(dated)) => {
                 // Nothing of it lasts, so that everybody may.
                 let known = &mut self.known.borrow_mut();
-                Engine { allowed: ALL, ..self.engine(known, true) }.rehearse(&batch, 0, Digest::ZERO)?
+                Engine { allowed: ALL, ..self.engine(known, true) }.rehearse(&dated, 0, Digest::ZERO)?
             }
+            Some(Request::Settle(_)) => return Err(NotReadOnly),
         };
         Ok(response.to_bytes().into())
     }

@@ -286,7 +286,8 @@ fn failure(error: DatabaseError) -> Failure {
 /// An error of SQL: what, where, and what to do about it.
 fn explain(request: &Request, failure: &SqlFailure) -> Failure {
     let statements = match request {
-        Request::Run(batch) | Request::Rehearse(batch) => batch.statements.as_slice(),
+        Request::Run(batch) => batch.statements.as_slice(),
+        Request::Rehearse(dated) | Request::Settle(dated) => dated.batch.statements.as_slice(),
         Request::Describe(_) => &[],
     };
     let mut text = failure.error.message.clone();

@@ -1,7 +1,7 @@
 //! What statements give, and how they fail.
 
 use super::*;
-use crate::Check;
+use crate::{AGE_MAX, Check, Dated};
 
 #[test]
 fn rows_go_in_and_come_out() {
@@ -139,6 +139,14 @@ fn queries_only_read() {
 }
 
 #[test]
+fn functions_are_known_however_they_are_written() {
+    let mut node = Node::new();
+    node.rows("CREATE TABLE t(a INTEGER PRIMARY KEY, at DEFAULT CURRENT_TIMESTAMP, d DEFAULT (DATE('now')))");
+    node.rows("INSERT INTO t(a) VALUES (1)");
+    assert_eq!(node.text("SELECT COUNT(*), MAX(LENGTH(at)), CURRENT_DATE = d FROM t"), "1|19|1");
+}
+
+#[test]
 fn statements_are_described() {
     let mut node = Node::new();
     node.rows("create table t(a integer primary key, b text)");
@@ -164,8 +172,9 @@ fn rehearsals_show_what_a_batch_would_do() {
         ("select c from u", "x"),
     ] {
         let batch = Batch { checks: checks.clone(), statements: vec![Statement::new(sql)] };
-        let query = node.sql.query(&Request::Rehearse(batch.clone()).to_bytes()).expect("no time, no randomness");
-        let response = node.run(&Request::Rehearse(batch));
+        let request = Request::Rehearse(Dated { time: 0, batch });
+        let query = node.sql.query(&request.to_bytes()).expect("no time, no randomness");
+        let response = node.run(&request);
         assert_eq!(query, Bytes::from(response.to_bytes()));
         let Response::Done(results) = response else { panic!("{response:?}") };
         let shown: Vec<String> = results[0].rows.iter().flatten().map(ToString::to_string).collect();
@@ -173,7 +182,7 @@ fn rehearsals_show_what_a_batch_would_do() {
         checks.push(Check { statement: Statement::new(sql), digest: results[0].digest() });
     }
     assert_eq!(node.root(), before);
-    let all = Request::Run(Batch { checks, statements: Vec::new() });
+    let all = Request::Settle(Dated { time: 0, batch: Batch { checks, statements: Vec::new() } });
     let mut late = node.restarted();
     late.rows("insert into t(b) values ('somebody else')");
     assert_eq!(late.run(&all), Response::Conflict(0));
@@ -189,7 +198,8 @@ fn rehearsals_leave_no_page_behind() {
     // More than the cache holds, so that pages are written before all is undone.
     let large = "with recursive n(i) as (select 1 union all select i + 1 from n limit 20)
         insert into t(b, at) select zeroblob(900000), i from n";
-    let rehearse = |sql: &str| Request::Rehearse(Batch { checks: Vec::new(), statements: vec![Statement::new(sql)] });
+    let dated = |time, sql: &str| Dated { time, batch: Batch { checks: Vec::new(), statements: vec![Statement::new(sql)] } };
+    let rehearse = |sql: &str| Request::Rehearse(dated(0, sql));
     assert!(matches!(node.run(&rehearse(large)), Response::Done(_)));
     assert!(node.sql.query(&rehearse(large).to_bytes()).is_ok());
     assert_eq!(node.root(), before);
@@ -200,5 +210,15 @@ fn rehearsals_leave_no_page_behind() {
     // So must what changes the schema.
     assert_eq!(node.sql.query(&rehearse("create table u(c)").to_bytes()), Err(NotReadOnly));
     assert!(matches!(node.run(&rehearse("create table u(c)")), Response::Done(_)));
+    // A time that the request brings along does not depend on the moment, randomness does.
+    let insert = "insert into t(a) values (1) returning at";
+    let query = node.sql.query(&Request::Rehearse(dated(TIME, insert)).to_bytes()).expect("it has its time");
+    assert!(matches!(node.sql.query(&Request::Rehearse(dated(TIME, "select random()")).to_bytes()), Err(NotReadOnly)));
     assert_eq!(node.root(), before);
+    assert_eq!(Bytes::from(node.run(&Request::Settle(dated(TIME, insert))).to_bytes()), query);
+    assert_eq!(node.text("select at from t"), "2026-11-22 05:43:06");
+    for time in [TIME - AGE_MAX, TIME + AGE_MAX] {
+        let late = node.run(&Request::Settle(dated(time, "delete from t")));
+        assert!(matches!(late, Response::Failed(failure) if failure.error.kind == ErrorKind::TooSlow));
+    }
 }
