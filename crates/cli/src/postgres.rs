@@ -20,7 +20,7 @@ impl Database for Service {
                         replicas.iter().map(|(id, what)| format!("replica {}: {what}", id.0)).collect();
                     return Err(CallFailure::Refused(format!("no answer in time; {}", what.join("; "))));
                 }
-                other => return answer(other, false),
+                other => return answer(other, self.orders_reads()),
             }
         }
         answer(self.execute(operation), true)

@@ -60,6 +60,7 @@ pub(crate) struct Service {
     deadline: Duration,
     members: Vec<Member>,
     snapshots: Arc<Snapshots>,
+    orders_reads: bool,
 }
 
 impl Service {
@@ -75,7 +76,8 @@ impl Service {
         let options = files::client_options(config, key, 1, SESSIONS)?;
         let client = client::connect(options).map_err(|error| Failure::failed(format!("cannot connect: {error}")))?;
         let snapshots = Arc::new(Snapshots::new(config.clone(), checkpoint::sources(config)?));
-        Ok(Self { client, deadline, members: files::members(config)?, snapshots })
+        let orders_reads = config.protocol.schedule().is_some();
+        Ok(Self { client, deadline, members: files::members(config)?, snapshots, orders_reads })
     }
 
     /// SQL over the same connections.
@@ -96,6 +98,11 @@ impl Service {
     /// Executes an operation, and says who vouched for the result.
     pub(crate) fn execute(&self, operation: Bytes) -> std::result::Result<Vouched, CallError> {
         self.client.execute(operation, self.deadline).wait_vouched()
+    }
+
+    /// Whether the protocol orders every read, as those do whose parts may abort.
+    pub(crate) const fn orders_reads(&self) -> bool {
+        self.orders_reads
     }
 
     fn differed(&self) -> BTreeMap<u8, u64> {

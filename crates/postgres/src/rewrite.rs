@@ -23,6 +23,7 @@ pub(crate) fn for_cluster(sql: &str) -> String {
             Kind::Text if token.text.starts_with(['e', 'E', 'n', 'N']) => out.push(quote(&text_of(*token))),
             Kind::Symbol if token.text == "::" => at = out.cast(&tokens, at),
             Kind::Word | Kind::Quoted => at = word(&tokens, at - 1, defines, drops, &mut out),
+            Kind::Symbol if token.text == ")" => at = out.close(&tokens, at),
             _ => out.push(token.text.into()),
         }
     }
@@ -303,6 +304,21 @@ impl Out {
         }
     }
 
+    /// A closing parenthesis. `(SELECT …) AS name(a, b)` names the columns of a table that has no name: SQLite does so
+    /// in a WITH clause only. Returns where to go on.
+    fn close(&mut self, tokens: &[Token<'_>], from: usize) -> usize {
+        self.push(")".into());
+        let Some((name, columns, end)) = named_columns(tokens, from) else { return from };
+        let start = operand(&self.pieces);
+        let first = self.pieces[start..].iter().skip(1).find(|piece| !is_space(piece));
+        if !first.is_some_and(|first| ["select", "values", "with"].iter().any(|word| first.eq_ignore_ascii_case(word))) {
+            return from;
+        }
+        let table = self.pieces.split_off(start).concat();
+        self.push(format!("(WITH {name}({columns}) AS {table} SELECT * FROM {name}) AS {name}"));
+        end
+    }
+
     /// `operand::type`: returns where the type's name ends.
     fn cast(&mut self, tokens: &[Token<'_>], from: usize) -> usize {
         let Some((class, end)) = type_name(tokens, from) else {
@@ -355,6 +371,17 @@ pub(crate) fn operand(pieces: &[String]) -> usize {
     at
 }
 
+/// `AS name(a, b)`: the name, the columns, and where they end.
+fn named_columns(tokens: &[Token<'_>], from: usize) -> Option<(String, String, usize)> {
+    let name = solid(tokens, follows(tokens, from, &["as"])?)?;
+    let start = follows(tokens, name + 1, &["("])?;
+    let end = (start..tokens.len()).find(|at| tokens[*at].text == ")")?;
+    let inside = &tokens[start..end];
+    let is_list = |token: &Token<'_>| !token.is_solid() || token.name().is_some() || token.text == ",";
+    let columns = inside.iter().map(|token| token.text).collect();
+    (tokens[name].name().is_some() && inside.iter().all(is_list)).then(|| (tokens[name].text.into(), columns, end + 1))
+}
+
 fn is_space(piece: &str) -> bool {
     piece.trim_start().is_empty() || piece.starts_with("--") || piece.starts_with("/*")
 }
@@ -396,6 +423,10 @@ mod tests {
             ("create index i on t using btree (a)", "create index i on t  (a)"),
             ("select serial, now from t", "select serial, now from t"),
             ("select a as text from t", "select a as text from t"),
+            (
+                "select p::int from (values (1), (2)) as x(p, q) where p in (1)",
+                "select CAST(p AS INTEGER) from (WITH x(p, q) AS (values (1), (2)) SELECT * FROM x) AS x where p in (1)",
+            ),
             ("select (select max(d) as date)", "select (select max(d) as date)"),
         ] {
             assert_eq!(for_cluster(from), to);

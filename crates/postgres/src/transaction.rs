@@ -8,7 +8,7 @@
 
 use crate::error::{PgError, sqlstate};
 use crate::link::Link;
-use bezant_sql::{Batch, Check, Request, Rows, STATEMENTS_MAX, Statement};
+use bezant_sql::{Batch, Check, Dated, Request, Rows, STATEMENTS_MAX, Statement, Value};
 
 /// Savepoints of a transaction.
 const SAVEPOINTS_MAX: usize = 1_024;
@@ -20,6 +20,9 @@ pub(crate) struct Transaction {
     shown: Vec<Check>,
     /// Whether one of them may have written: from which place on.
     first_write: Option<usize>,
+    /// When it began, as far as its statements can tell: the agreed time when the first of them asked for it, in
+    /// microseconds since 1970; before that 0.
+    time: u64,
     /// Names, and how many statements came before.
     savepoints: Vec<(String, usize)>,
     read_only: bool,
@@ -60,7 +63,7 @@ impl Transaction {
         result
     }
 
-    fn rehearse(&self, link: &mut Link, statement: &Statement, reads: bool) -> Result<Rows, PgError> {
+    fn rehearse(&mut self, link: &mut Link, statement: &Statement, reads: bool) -> Result<Rows, PgError> {
         if self.read_only && !reads {
             return Err(PgError::new(sqlstate::READ_ONLY, "cannot write in a read-only transaction"));
         }
@@ -71,14 +74,18 @@ impl Transaction {
             );
         }
         let rows = self.look(link, statement, reads)?;
-        // What depends on agreed time or randomness is known when the transaction is executed, and not before.
-        let tells = !rows.columns.is_empty();
-        if tells && link.last_was_ordered() && self.look(link, statement, reads)?.digest() != rows.digest() {
-            return Err(PgError::unsupported("the result depends on the moment at which the transaction is committed")
-                .detail("Time and randomness are agreed when a transaction takes effect.")
-                .hint(
-                    "leave time and randomness out of what the statement returns, or run it outside of the transaction",
-                ));
+        if !link.last_was_ordered() || rows.columns.is_empty() {
+            return Ok(rows);
+        }
+        // It asks for time or randomness. From here on the time is that of this moment.
+        if self.time == 0 {
+            self.time = ask_time(link)?;
+        }
+        let rows = self.look(link, statement, reads)?;
+        // Randomness is known when the transaction takes effect, and not before.
+        if link.last_was_ordered() && self.look(link, statement, reads)?.digest() != rows.digest() {
+            return Err(PgError::unsupported("the result is random, and drawn when the transaction is committed")
+                .hint("leave it out of what the statement returns, or run the statement outside of the transaction"));
         }
         Ok(rows)
     }
@@ -88,10 +95,11 @@ impl Transaction {
     /// # Errors
     /// Its own, or that something shown before is no longer so.
     pub(crate) fn look(&self, link: &mut Link, statement: &Statement, reads: bool) -> Result<Rows, PgError> {
-        let request = if self.shown.is_empty() && reads {
+        let request = if self.shown.is_empty() && reads && self.time == 0 {
             Request::one(statement.clone())
         } else {
-            Request::Rehearse(Batch { checks: self.shown.clone(), statements: vec![statement.clone()] })
+            let batch = Batch { checks: self.shown.clone(), statements: vec![statement.clone()] };
+            Request::Rehearse(Dated { time: self.time, batch })
         };
         let mut results = link.results(&request)?;
         results.pop().ok_or_else(|| PgError::new(sqlstate::PROTOCOL, "the replicas gave no result"))
@@ -106,7 +114,8 @@ impl Transaction {
         if self.first_write.is_none() {
             return Ok(());
         }
-        let request = Request::Run(Batch { checks: self.shown, statements: Vec::new() });
+        let batch = Batch { checks: self.shown, statements: Vec::new() };
+        let request = Request::Settle(Dated { time: self.time, batch });
         link.results(&request).map(drop)
     }
 
@@ -152,5 +161,16 @@ impl Transaction {
     fn find(&self, name: &str) -> Result<usize, PgError> {
         let place = self.savepoints.iter().rposition(|(known, _)| known == name);
         place.ok_or_else(|| PgError::new(sqlstate::NO_SAVEPOINT, format!("savepoint \"{name}\" does not exist")))
+    }
+}
+
+/// The agreed time, in microseconds; whole milliseconds are all that SQLite says.
+fn ask_time(link: &mut Link) -> Result<u64, PgError> {
+    let question = Statement::new("select cast(unixepoch('now', 'subsec') * 1000 as integer)");
+    let results = link.results(&Request::one(question))?;
+    let value = results.first().and_then(|rows| rows.rows.first()?.first());
+    match value {
+        Some(Value::Integer(millis)) if *millis > 0 => Ok(*millis as u64 * 1_000),
+        _ => Err(PgError::new(sqlstate::PROTOCOL, "the replicas do not tell the time")),
     }
 }

@@ -21,6 +21,8 @@ pub(crate) mod oid {
     pub(crate) const TEXT: u32 = 25;
     pub(crate) const OID: u32 = 26;
     pub(crate) const JSON: u32 = 114;
+    pub(crate) const TEXTS: u32 = 1009;
+    pub(crate) const INT8S: u32 = 1016;
     pub(crate) const FLOAT4: u32 = 700;
     pub(crate) const FLOAT8: u32 = 701;
     pub(crate) const UNKNOWN: u32 = 705;
@@ -64,6 +66,8 @@ const DECLARED: &[(&[&str], u32, &str)] = &[
     // Only the gateway's own catalog declares these; a number of SQLite is as wide as an INTEGER.
     (&["pg_int4"], oid::INT4, "integer"),
     (&["pg_int2"], oid::INT2, "smallint"),
+    (&["text[]"], oid::TEXTS, "text[]"),
+    (&["bigint[]"], oid::INT8S, "bigint[]"),
 ];
 
 /// A declared type without its length, in lower case, and the length.
@@ -80,6 +84,12 @@ pub(crate) fn of_declaration(declared: &str) -> (u32, &'static str, Option<i32>)
     let (name, length) = without_length(declared);
     let known = DECLARED.iter().find(|(words, ..)| words.contains(&name.as_str()));
     known.map_or((oid::TEXT, "text", None), |(_, oid, name)| (*oid, *name, length))
+}
+
+/// The number of a type by one of its names.
+pub(crate) fn by_name(name: &str) -> Option<u32> {
+    let name = name.to_ascii_lowercase();
+    DECLARED.iter().find(|(words, ..)| words.contains(&name.as_str())).map(|(_, oid, _)| *oid)
 }
 
 /// The name of a type by its number.
@@ -148,6 +158,7 @@ fn fits(value: &Value, type_id: u32) -> bool {
             true
         }
         (Value::Blob(_), oid::BYTEA) => true,
+        (Value::Text(text), oid::TEXTS | oid::INT8S) => text.starts_with('{'),
         _ => false,
     }
 }
@@ -246,7 +257,7 @@ fn put_binary(value: &Value, type_id: u32, out: &mut Vec<u8>) -> Option<()> {
             out.push(1);
             out.extend(text(value, type_id).bytes());
         }
-        (oid::BOOL | oid::FLOAT8 | oid::DATE | oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::UUID, _) => {
+        (oid::BOOL | oid::FLOAT8 | oid::TEXTS | oid::INT8S | oid::DATE | oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::UUID, _) => {
             return None;
         }
         _ => out.extend(text(value, type_id).bytes()),

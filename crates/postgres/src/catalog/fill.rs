@@ -298,6 +298,8 @@ impl Filler<'_> {
             self.constraint(number, &name, "f", 0, &from_places, definition)?;
             let sql = "update pg_constraint set confrelid = ?2, confkey = ?3, confupdtype = ?4, confdeltype = ?5,
                 confmatchtype = 's' where oid = ?1";
+            // PostgreSQL watches references with triggers; psql looks for references where there are some.
+            self.catalog.execute("update pg_class set relhastriggers = 1 where oid in (?1, ?2)", [number, other])?;
             let codes = (code(&key.on_update), code(&key.on_delete));
             self.catalog.execute(sql, params![self.constraints, other, array(&to_places), codes.0, codes.1])?;
         }

@@ -179,6 +179,14 @@ fn arrays(connection: &Connection) -> Result<()> {
         let item = place.checked_sub(1).and_then(|at| elements(&text(context, 0).ok()?).get(at).cloned());
         Ok(item.map_or(Value::Null, number_or_text))
     })?;
+    strict(connection, "pg_series", |context| {
+        /// More numbers than anybody asks the catalog for.
+        const NUMBERS_MAX: i64 = 10_000;
+        let (first, last) = (context.get::<i64>(0)?, context.get::<Option<i64>>(1)?);
+        let last = last.unwrap_or(first - 1).min(first.saturating_add(NUMBERS_MAX));
+        let all: Vec<String> = (first..=last).map(|number| number.to_string()).collect();
+        Ok(Value::Text(array(&all)))
+    })?;
     strict(connection, "array_to_string", |context| {
         Ok(Value::Text(elements(&text(context, 0)?).join(&text(context, 1)?)))
     })?;
@@ -189,7 +197,8 @@ fn arrays(connection: &Connection) -> Result<()> {
     for name in ["array_length", "array_upper", "cardinality"] {
         strict(connection, name, |context| Ok(Value::Integer(elements(&text(context, 0)?).len() as i64)))?;
     }
-    connection.create_aggregate_function("array_agg", 1, FunctionFlags::SQLITE_UTF8, Collect)
+    connection.create_aggregate_function("array_agg", 1, FunctionFlags::SQLITE_UTF8, Collect)?;
+    connection.create_aggregate_function("bool_and", 1, FunctionFlags::SQLITE_UTF8, Every)
 }
 
 fn number_or_text(text: String) -> Value {
@@ -214,6 +223,24 @@ impl Aggregate<Vec<String>, Option<String>> for Collect {
     }
 }
 
+/// `bool_and`.
+struct Every;
+
+impl Aggregate<bool, Option<bool>> for Every {
+    fn init(&self, _: &mut Context<'_>) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn step(&self, context: &mut Context<'_>, all: &mut bool) -> Result<()> {
+        *all &= context.get::<Option<bool>>(0)?.unwrap_or(true);
+        Ok(())
+    }
+
+    fn finalize(&self, _: &mut Context<'_>, all: Option<bool>) -> Result<Option<bool>> {
+        Ok(all)
+    }
+}
+
 fn patterns(connection: &Connection) -> Result<()> {
     strict(connection, "regexp", |context| {
         if context.get_raw(1) == ValueRef::Null {
@@ -233,6 +260,9 @@ fn definitions(connection: &Connection, names: &SharedNames) -> Result<()> {
             Ok(get(&names).get(&number).cloned().map_or(Value::Null, Value::Text))
         })?;
     }
+    strict(connection, "to_regtype", |context| {
+        Ok(types::by_name(&text(context, 0)?).map_or(Value::Null, |number| Value::Integer(number.into())))
+    })?;
     strict(connection, "pg_get_expr", |context| text(context, 0).map(Value::Text))?;
     strict(connection, "format_type", |context| {
         let (number, modifier) = (text(context, 0)?, text(context, 1)?);

@@ -135,7 +135,7 @@ fn collect(statement: &mut Statement<'_>, values: &[Value]) -> Result<Rows, PgEr
     for (number, value) in (1..).zip(values) {
         statement.raw_bind_parameter(number, Bound(value)).map_err(explain)?;
     }
-    let columns = columns(statement);
+    let mut columns = columns(statement);
     let (mut rows, mut room) = (Vec::new(), RESULT_BYTES_MAX);
     let mut cursor = statement.raw_query();
     while let Some(row) = cursor.next().map_err(explain)? {
@@ -144,7 +144,25 @@ fn collect(statement: &mut Statement<'_>, values: &[Value]) -> Result<Rows, PgEr
         room = room.checked_sub(bytes).ok_or_else(|| PgError::new(sqlstate::LIMIT, "the result is too large"))?;
         rows.push(values);
     }
+    for (at, column) in columns.iter_mut().enumerate().filter(|(_, column)| column.declared.is_none()) {
+        column.declared = array_type(rows.iter().map(|row| &row[at]));
+    }
     Ok(Rows { columns, rows, ..Rows::default() })
+}
+
+/// The type of a column that has arrays only.
+fn array_type<'a>(values: impl Iterator<Item = &'a Value>) -> Option<String> {
+    let mut type_name = None;
+    for value in values.filter(|value| **value != Value::Null) {
+        let Value::Text(text) = value else { return None };
+        if !text.starts_with('{') || !text.ends_with('}') {
+            return None;
+        }
+        let all_numbers = functions::elements(text).iter().all(|element| element.parse::<i64>().is_ok());
+        let name = if all_numbers && type_name != Some("text[]") { "bigint[]" } else { "text[]" };
+        type_name = Some(name);
+    }
+    type_name.map(Into::into)
 }
 
 fn value(value: rusqlite::Result<ValueRef<'_>>) -> Result<Value, PgError> {

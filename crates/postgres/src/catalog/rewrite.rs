@@ -118,6 +118,7 @@ impl Rewriter<'_> {
                 self.join_sets();
                 self.push(token.text);
             }
+            "json_build_object" => self.push("json_object"),
             "operator" => self.named_operator(token.text),
             "collate" => {
                 let after = self.follows(&["pg_catalog", "."]).unwrap_or(self.at);
@@ -127,7 +128,7 @@ impl Rewriter<'_> {
             "ilike" => self.push("LIKE"),
             "array" => self.array(token.text),
             "any" | "some" | "all" => self.quantified(token.text),
-            "unnest" | "generate_subscripts" => self.set(&name, token.text),
+            "unnest" | "generate_subscripts" | "generate_series" | "pg_partition_ancestors" => self.set(&name, token.text),
             "as" => self.alias_or_type(),
             "current_user" | "session_user" | "current_role" | "current_catalog" | "current_schema" => {
                 self.push(token.text);
@@ -235,12 +236,22 @@ impl Rewriter<'_> {
             depth == 0
         });
         let Some(end) = close else { return self.push(text) };
-        let of = if name == "unnest" { &self.tokens[start..end] } else { &self.tokens[start..end.saturating_sub(2)] };
-        let of = rewrite(of);
+        let inside = &self.tokens[start..end];
+        let of = match name {
+            "unnest" => rewrite(inside),
+            "generate_series" => format!("pg_series({})", rewrite(inside)),
+            // No table is a partition of another.
+            "pg_partition_ancestors" => "'{}'".into(),
+            // Behind the array stands a comma and the number of the dimension.
+            _ => rewrite(&inside[..inside.len().saturating_sub(2)]),
+        };
         self.at = end + 1;
         let Some(level) = self.open.iter().rposition(|level| level.selects) else { return self.push(text) };
         if self.open[level].has_from && level + 1 == self.open.len() {
             return self.set_in_from(&of);
+        }
+        if name == "pg_partition_ancestors" {
+            return self.push("NULL");
         }
         let first = self.open[level].set.clone();
         let (number, made_of) = first.unwrap_or_else(|| {
@@ -249,7 +260,7 @@ impl Rewriter<'_> {
         });
         // All sets in one list of columns advance together.
         let piece = match name {
-            "unnest" if made_of == of => format!("_s{number}.value"),
+            "unnest" | "generate_series" if made_of == of => format!("_s{number}.value"),
             "unnest" => format!("pg_item({of}, _s{number}.key + 1)"),
             _ => format!("(_s{number}.key + 1)"),
         };
@@ -257,16 +268,28 @@ impl Rewriter<'_> {
         self.push(piece);
     }
 
-    /// `unnest(array) AS name`: the name is that of the table and of its column.
+    /// `unnest(array) AS name`: the name is that of the table and of its column. `WITH ORDINALITY AS name(a, b)` names
+    /// both, and numbers the rows.
     fn set_in_from(&mut self, of: &str) {
-        let after = self.follows(&["as"]).unwrap_or(self.at);
-        let name = self.tokens.get(after).filter(|token| !token.is_any(&CLAUSES)).and_then(Token::name);
-        if let Some(name) = name {
-            self.at = after + 1;
-            self.push(format!("(SELECT value AS \"{name}\" FROM json_each(pg_json({of}))) AS \"{name}\""));
-        } else {
-            self.push(format!("(SELECT value AS unnest FROM json_each(pg_json({of})))"));
+        let after = self.follows(&["with", "ordinality"]).unwrap_or(self.at);
+        let after = follows(self.tokens, after, &["as"]).unwrap_or(after);
+        let name_at = |at: usize| self.tokens.get(at).filter(|token| !token.is_any(&CLAUSES)).and_then(Token::name);
+        let Some(name) = name_at(after) else {
+            return self.push(format!("(SELECT value AS unnest FROM json_each(pg_json({of})))"));
+        };
+        self.at = after + 1;
+        let (mut columns, mut end) = (Vec::new(), self.at);
+        if let Some(mut at) = self.follows(&["("]) {
+            while let Some(column) = name_at(at) {
+                columns.push(column);
+                at = follows(self.tokens, at + 1, &[","]).unwrap_or(at + 1);
+            }
+            end = follows(self.tokens, at, &[")"]).unwrap_or(at);
         }
+        self.at = end;
+        let value = columns.first().unwrap_or(&name);
+        let number = columns.get(1).map(|number| format!(", key + 1 AS \"{number}\"")).unwrap_or_default();
+        self.push(format!("(SELECT value AS \"{value}\"{number} FROM json_each(pg_json({of}))) AS \"{name}\""));
     }
 
     /// Joins what the sets in the list of columns are made of, at the end of the FROM clause.
@@ -340,6 +363,10 @@ mod tests {
                 "SELECT _s1.value AS a , (_s1.key + 1) AS o , pg_item(l, _s1.key + 1) FROM c JOIN json_each(pg_json(k)) AS _s1 where d",
             ),
             ("select 1 from unnest(k) as x", "SELECT 1 FROM (SELECT value AS \"x\" FROM json_each(pg_json(k))) AS \"x\""),
+            (
+                "select 1 from unnest(k) with ordinality as x(a, b) where c",
+                "SELECT 1 FROM (SELECT value AS \"a\", key + 1 AS \"b\" FROM json_each(pg_json(k))) AS \"x\" where c",
+            ),
             ("select cast(a as text[]), cast(b as regclass)", "SELECT cast ( a AS TEXT ) , cast ( b AS TEXT )"),
             ("select current_user, current_schema()", "SELECT current_user () , current_schema ( )"),
             ("select 1 from information_schema.tables", "SELECT 1 FROM information_schema_tables"),
