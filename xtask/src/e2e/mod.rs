@@ -5,6 +5,7 @@
 pub(crate) mod aliph;
 pub(crate) mod cluster;
 pub(crate) mod demo;
+pub(crate) mod postgres;
 mod redis;
 mod running;
 pub(crate) mod sql;
@@ -20,8 +21,13 @@ use std::time::Duration;
 /// An end-to-end test of a binary; it returns what it measured, in words.
 type Test = fn(&Path) -> Result<String>;
 
-const TESTS: [(&str, Test); 4] =
-    [("demo", demo::run), ("sql", sql::run), ("cluster", cluster::run), ("aliph", aliph::run)];
+const TESTS: [(&str, Test); 5] = [
+    ("demo", demo::run),
+    ("sql", sql::run),
+    ("cluster", cluster::run),
+    ("aliph", aliph::run),
+    ("postgres", postgres::run),
+];
 
 /// `cargo xtask e2e`.
 pub(crate) fn run(arguments: &[String]) -> Result {
@@ -29,7 +35,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     logged("build", Duration::from_secs(20 * 60), &mut process::cargo(&build))?;
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     if words.len() > 1 || words.iter().any(|word| TESTS.iter().all(|(name, _)| name != word)) {
-        return Err(Failure::new("the end-to-end tests are `demo`, `sql`, `cluster` and `aliph`"));
+        return Err(Failure::new("the end-to-end tests are `demo`, `sql`, `cluster`, `aliph` and `postgres`"));
     }
     let binary = verify::binary();
     for (name, test) in TESTS.iter().filter(|(name, _)| words.is_empty() || words.contains(name)) {

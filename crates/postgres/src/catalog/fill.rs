@@ -66,7 +66,9 @@ pub(super) fn fill(catalog: &Connection, schema: &Rows, shared: &SharedNames) ->
 }
 
 fn object(row: &[Value]) -> Option<Object> {
-    let [Value::Integer(rowid), Value::Text(kind), Value::Text(name), Value::Text(table), sql] = row else { return None };
+    let [Value::Integer(rowid), Value::Text(kind), Value::Text(name), Value::Text(table), sql] = row else {
+        return None;
+    };
     let sql = if let Value::Text(sql) = sql { sql.clone() } else { String::new() };
     let is_internal = name.starts_with("sqlite_") && kind == "table";
     let object =
@@ -97,7 +99,9 @@ impl Filler<'_> {
 
     fn columns(&self, table: &str) -> Vec<Column> {
         let read = || -> Result<Vec<Column>> {
-            let mut statement = self.schema.prepare("select name, type, \"notnull\", dflt_value, pk, hidden from pragma_table_xinfo(?1)")?;
+            let mut statement = self
+                .schema
+                .prepare("select name, type, \"notnull\", dflt_value, pk, hidden from pragma_table_xinfo(?1)")?;
             let column = |row: &rusqlite::Row<'_>| {
                 Ok(Column {
                     name: row.get(0)?,
@@ -131,14 +135,26 @@ impl Filler<'_> {
             let has_default = default.is_some() || column.generated;
             self.catalog.execute(
                 sql,
-                params![number, column.name, type_id, types::size_of(type_id), place, modifier, not_null, has_default, generated],
+                params![
+                    number,
+                    column.name,
+                    type_id,
+                    types::size_of(type_id),
+                    place,
+                    modifier,
+                    not_null,
+                    has_default,
+                    generated
+                ],
             )?;
             if let Some(default) = default {
                 let sql = "insert into pg_attrdef values (?1, ?2, ?3, ?4)";
                 self.catalog.execute(sql, params![number * 1_000 + place, number, place, default])?;
             }
         }
-        self.catalog.execute("update pg_class set relnatts = ?2 where oid = ?1", params![number, columns.len() as i64]).map(drop)
+        self.catalog
+            .execute("update pg_class set relnatts = ?2 where oid = ?1", params![number, columns.len() as i64])
+            .map(drop)
     }
 
     fn table(&mut self, at: usize) -> Result<()> {
@@ -228,7 +244,8 @@ impl Filler<'_> {
 
     fn index_definition(&self, index: &str, table: &str, unique: bool, parts: &[(i64, String)]) -> String {
         let unique = if unique { "UNIQUE " } else { "" };
-        let text = format!("CREATE {unique}INDEX {} ON public.{} USING btree ({})", quoted(index), quoted(table), list(parts));
+        let text =
+            format!("CREATE {unique}INDEX {} ON public.{} USING btree ({})", quoted(index), quoted(table), list(parts));
         let sql = self.objects.iter().find(|object| object.name == index).map_or("", |object| &object.sql);
         // Of a partial index the condition is told as it was written.
         let condition = sql.to_ascii_lowercase().find(" where ").map(|at| &sql[at + 7..]);
@@ -243,7 +260,8 @@ impl Filler<'_> {
         let sql = "insert into pg_index(indexrelid, indrelid, indnatts, indnkeyatts, indisunique, indisprimary, indkey,
             indclass, indoption, indpred) values (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7, ?7, ?8)";
         let count = parts.len() as i64;
-        self.catalog.execute(sql, params![number, table, count, unique, primary, places.join(" "), zeros, predicate])?;
+        self.catalog
+            .execute(sql, params![number, table, count, unique, primary, places.join(" "), zeros, predicate])?;
         for (at, (_, name)) in (1_i64..).zip(parts) {
             let sql = "insert into pg_attribute(attrelid, attname, atttypid, attnum, attnotnull, atthasdef)
                 values (?1, ?2, 25, ?3, 0, 0)";
@@ -281,7 +299,11 @@ impl Filler<'_> {
             let mut to = key.to.clone();
             // Nothing named: the other table's primary key.
             if to.iter().any(Option::is_none) {
-                to = other_columns.iter().filter(|column| column.key > 0).map(|column| Some(column.name.clone())).collect();
+                to = other_columns
+                    .iter()
+                    .filter(|column| column.key > 0)
+                    .map(|column| Some(column.name.clone()))
+                    .collect();
             }
             let to: Vec<String> = to.into_iter().flatten().collect();
             let from_places: Vec<i64> = key.from.iter().map(|name| place(columns, name)).collect();

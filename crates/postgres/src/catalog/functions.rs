@@ -23,23 +23,53 @@ pub(super) type SharedNames = Arc<Mutex<Names>>;
 
 /// Functions that say yes to everything.
 const YES: &[&str] = &[
-    "pg_table_is_visible", "pg_type_is_visible", "pg_function_is_visible", "pg_collation_is_visible",
-    "pg_opclass_is_visible", "has_table_privilege", "has_schema_privilege", "has_database_privilege",
-    "has_column_privilege", "has_any_column_privilege", "has_sequence_privilege", "has_function_privilege",
+    "pg_table_is_visible",
+    "pg_type_is_visible",
+    "pg_function_is_visible",
+    "pg_collation_is_visible",
+    "pg_opclass_is_visible",
+    "has_table_privilege",
+    "has_schema_privilege",
+    "has_database_privilege",
+    "has_column_privilege",
+    "has_any_column_privilege",
+    "has_sequence_privilege",
+    "has_function_privilege",
 ];
 
 /// Functions about things that there are none of.
 const NOTHING: &[&str] = &[
-    "obj_description", "col_description", "shobj_description", "pg_get_serial_sequence", "pg_partition_ancestors",
-    "pg_get_partkeydef", "pg_get_statisticsobjdef_columns", "pg_get_function_result", "pg_get_function_arguments",
-    "pg_get_function_identity_arguments", "pg_get_functiondef", "inet_server_addr", "inet_server_port",
-    "inet_client_addr", "pg_tablespace_location", "pg_get_ruledef", "pg_options_to_table",
+    "obj_description",
+    "col_description",
+    "shobj_description",
+    "pg_get_serial_sequence",
+    "pg_partition_ancestors",
+    "pg_get_partkeydef",
+    "pg_get_statisticsobjdef_columns",
+    "pg_get_function_result",
+    "pg_get_function_arguments",
+    "pg_get_function_identity_arguments",
+    "pg_get_functiondef",
+    "inet_server_addr",
+    "inet_server_port",
+    "inet_client_addr",
+    "pg_tablespace_location",
+    "pg_get_ruledef",
+    "pg_options_to_table",
 ];
 
 /// Functions whose answer is a number that nobody should rely on.
 const ZERO: &[&str] = &[
-    "pg_table_size", "pg_relation_size", "pg_total_relation_size", "pg_indexes_size", "pg_database_size",
-    "pg_backend_pid", "pg_is_in_recovery", "pg_relation_is_publishable", "txid_current", "pg_is_other_temp_schema",
+    "pg_table_size",
+    "pg_relation_size",
+    "pg_total_relation_size",
+    "pg_indexes_size",
+    "pg_database_size",
+    "pg_backend_pid",
+    "pg_is_in_recovery",
+    "pg_relation_is_publishable",
+    "txid_current",
+    "pg_is_other_temp_schema",
     "pg_my_temp_schema",
 ];
 

@@ -196,10 +196,25 @@ fn explain(error: rusqlite::Error) -> PgError {
 /// Whether a statement asks about the catalog and not about the tables.
 pub(crate) fn is_about(solid: &[Token<'_>]) -> bool {
     const FUNCTIONS: &[&str] = &[
-        "version", "current_schema", "current_schemas", "current_database", "format_type", "obj_description",
-        "col_description", "shobj_description", "to_regclass", "to_regtype", "quote_ident", "set_config",
-        "current_setting", "has_table_privilege", "has_schema_privilege", "inet_server_addr", "inet_server_port",
-        "txid_current", "unnest",
+        "version",
+        "current_schema",
+        "current_schemas",
+        "current_database",
+        "format_type",
+        "obj_description",
+        "col_description",
+        "shobj_description",
+        "to_regclass",
+        "to_regtype",
+        "quote_ident",
+        "set_config",
+        "current_setting",
+        "has_table_privilege",
+        "has_schema_privilege",
+        "inet_server_addr",
+        "inet_server_port",
+        "txid_current",
+        "unnest",
     ];
     const WORDS: &[&str] = &["current_user", "session_user", "current_role", "current_catalog", "current_schema"];
     if !solid.first().is_some_and(|token| token.is_any(&["select", "with", "values", "table"]) || token.text == "(") {

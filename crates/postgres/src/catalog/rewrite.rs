@@ -90,7 +90,9 @@ impl Rewriter<'_> {
 
     fn word(&mut self, token: Token<'_>) {
         let name = token.name().unwrap_or_default();
-        if name == "pg_catalog" && let Some(after) = self.follows(&["."]) {
+        if name == "pg_catalog"
+            && let Some(after) = self.follows(&["."])
+        {
             self.at = after;
             return;
         }
@@ -128,7 +130,9 @@ impl Rewriter<'_> {
             "ilike" => self.push("LIKE"),
             "array" => self.array(token.text),
             "any" | "some" | "all" => self.quantified(token.text),
-            "unnest" | "generate_subscripts" | "generate_series" | "pg_partition_ancestors" => self.set(&name, token.text),
+            "unnest" | "generate_subscripts" | "generate_series" | "pg_partition_ancestors" => {
+                self.set(&name, token.text)
+            }
             "as" => self.alias_or_type(),
             "current_user" | "session_user" | "current_role" | "current_catalog" | "current_schema" => {
                 self.push(token.text);
@@ -185,7 +189,9 @@ impl Rewriter<'_> {
                 self.operator(&operator);
             }
             // The second character of an operator.
-            "<" | ">" | "=" | "|" if self.pieces.last().is_some_and(|last| ["<", ">", "|", "!", "-", "->"].contains(&last.as_str())) => {
+            "<" | ">" | "=" | "|"
+                if self.pieces.last().is_some_and(|last| ["<", ">", "|", "!", "-", "->"].contains(&last.as_str())) =>
+            {
                 self.pieces.last_mut().expect("there is one").push_str(text);
             }
             _ => self.push(text),
@@ -352,9 +358,18 @@ mod tests {
                 "select 1 from pg_catalog.pg_class c where c.relname OPERATOR(pg_catalog.~) '^(t)$' COLLATE pg_catalog.default",
                 "SELECT 1 FROM pg_class c where c . relname REGEXP '^(t)$'",
             ),
-            ("select 1 where a !~ '^pg_' and b ~* 'x'", "SELECT 1 where a NOT REGEXP '^pg_' and b REGEXP '(?i)' || 'x'"),
-            ("select 't'::regclass, c.oid::pg_catalog.regclass", "SELECT pg_relation_number('t') , pg_relation_name(c . oid)"),
-            ("select a = any (array['r', $1::varchar])", "SELECT a IN (SELECT value FROM json_each(pg_json( pg_array( 'r' , CAST(?1 AS TEXT) ) )))"),
+            (
+                "select 1 where a !~ '^pg_' and b ~* 'x'",
+                "SELECT 1 where a NOT REGEXP '^pg_' and b REGEXP '(?i)' || 'x'",
+            ),
+            (
+                "select 't'::regclass, c.oid::pg_catalog.regclass",
+                "SELECT pg_relation_number('t') , pg_relation_name(c . oid)",
+            ),
+            (
+                "select a = any (array['r', $1::varchar])",
+                "SELECT a IN (SELECT value FROM json_each(pg_json( pg_array( 'r' , CAST(?1 AS TEXT) ) )))",
+            ),
             ("select a <> all (b)", "SELECT a NOT IN (SELECT value FROM json_each(pg_json( b )))"),
             ("select array(select 1 from x)", "SELECT (WITH _a(x) AS ( SELECT 1 FROM x ) SELECT array_agg(x) FROM _a)"),
             ("select k[1] from x", "SELECT pg_item(k, 1 ) FROM x"),
@@ -362,7 +377,10 @@ mod tests {
                 "select unnest(k) as a, generate_subscripts(k, 1) as o, unnest(l) from c where d",
                 "SELECT _s1.value AS a , (_s1.key + 1) AS o , pg_item(l, _s1.key + 1) FROM c JOIN json_each(pg_json(k)) AS _s1 where d",
             ),
-            ("select 1 from unnest(k) as x", "SELECT 1 FROM (SELECT value AS \"x\" FROM json_each(pg_json(k))) AS \"x\""),
+            (
+                "select 1 from unnest(k) as x",
+                "SELECT 1 FROM (SELECT value AS \"x\" FROM json_each(pg_json(k))) AS \"x\"",
+            ),
             (
                 "select 1 from unnest(k) with ordinality as x(a, b) where c",
                 "SELECT 1 FROM (SELECT value AS \"a\", key + 1 AS \"b\" FROM json_each(pg_json(k))) AS \"x\" where c",

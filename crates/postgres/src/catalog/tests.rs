@@ -29,7 +29,9 @@ fn ask(sql: &str) -> Vec<String> {
 #[test]
 fn questions_are_told_from_statements() {
     let is = |sql: &str| matches!(plan::of(sql), Ok(Plan::Catalog(_)));
-    for sql in ["select version()", "select * from pg_class", "SELECT current_user", "select 1 from information_schema.tables"] {
+    for sql in
+        ["select version()", "select * from pg_class", "SELECT current_user", "select 1 from information_schema.tables"]
+    {
         assert!(is(sql), "{sql}");
     }
     for sql in ["select 1", "select version from t", "insert into t values (current_user)", "select 'pg_class'"] {
@@ -40,23 +42,26 @@ fn questions_are_told_from_statements() {
 #[test]
 fn relations_have_names_kinds_and_keys() {
     let relations = ask("select relname, relkind from pg_catalog.pg_class order by relname");
-    let wanted =
-        ["author|r", "author_name_key|i", "author_pkey|i", "book|r", "book_pkey|i", "book_price|i", "cheap|v"];
+    let wanted = ["author|r", "author_name_key|i", "author_pkey|i", "book|r", "book_pkey|i", "book_price|i", "cheap|v"];
     assert_eq!(relations, wanted);
     let keys = ask("select conname, pg_get_constraintdef(oid, true) from pg_constraint order by 1");
-    assert_eq!(keys, [
-        "author_name_key|UNIQUE (name)",
-        "author_pkey|PRIMARY KEY (id)",
-        "book_author_id_fkey|FOREIGN KEY (author_id) REFERENCES author(id) ON DELETE CASCADE",
-        "book_pkey|PRIMARY KEY (isbn, author_id)",
-    ]);
+    assert_eq!(
+        keys,
+        [
+            "author_name_key|UNIQUE (name)",
+            "author_pkey|PRIMARY KEY (id)",
+            "book_author_id_fkey|FOREIGN KEY (author_id) REFERENCES author(id) ON DELETE CASCADE",
+            "book_pkey|PRIMARY KEY (isbn, author_id)",
+        ]
+    );
     let index = ask("select pg_get_indexdef('book_price'::regclass)");
     assert_eq!(index, ["CREATE INDEX book_price ON public.book USING btree (price) WHERE (price > 10)"]);
 }
 
 #[test]
 fn columns_have_types_and_defaults() {
-    let columns = ask("select a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, pg_get_expr(d.adbin, d.adrelid)
+    let columns =
+        ask("select a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, pg_get_expr(d.adbin, d.adrelid)
         from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
         where a.attrelid = 'author'::regclass order by a.attnum");
     assert_eq!(columns, ["id|bigint|1|nextval('author_id_seq'::regclass)", "name|text|1|", "born|date|0|current_date"]);
@@ -95,7 +100,9 @@ fn questions_have_bounds() {
 #[test]
 fn nothing_in_a_schema_stops_the_catalog() {
     let mut schema = example();
-    let rubbish = |sql: Value| vec![Value::Integer(99), Value::Text("table".into()), Value::Text("x".into()), Value::Text("x".into()), sql];
+    let rubbish = |sql: Value| {
+        vec![Value::Integer(99), Value::Text("table".into()), Value::Text("x".into()), Value::Text("x".into()), sql]
+    };
     schema.rows.push(rubbish(Value::Text("create table x(".into())));
     schema.rows.push(rubbish(Value::Null));
     schema.rows.push(Vec::new());

@@ -198,7 +198,8 @@ fn rehearsals_leave_no_page_behind() {
     // More than the cache holds, so that pages are written before all is undone.
     let large = "with recursive n(i) as (select 1 union all select i + 1 from n limit 20)
         insert into t(b, at) select zeroblob(900000), i from n";
-    let dated = |time, sql: &str| Dated { time, batch: Batch { checks: Vec::new(), statements: vec![Statement::new(sql)] } };
+    let dated =
+        |time, sql: &str| Dated { time, batch: Batch { checks: Vec::new(), statements: vec![Statement::new(sql)] } };
     let rehearse = |sql: &str| Request::Rehearse(dated(0, sql));
     assert!(matches!(node.run(&rehearse(large)), Response::Done(_)));
     assert!(node.sql.query(&rehearse(large).to_bytes()).is_ok());
