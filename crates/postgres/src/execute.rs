@@ -30,7 +30,7 @@ impl Outcome {
 
     fn of(mut rows: Rows, tag: &Tag, sql: &str) -> Self {
         let tag = tag.text(rows.rows.len(), rows.changes);
-        rename(&mut rows.columns, sql);
+        name_and_type(&mut rows.columns, sql);
         Self { rows, tag, notice: None }
     }
 
@@ -214,11 +214,7 @@ impl Executor {
             Plan::Cluster { sql, .. } => {
                 let mut description = self.link.describe(sql)?;
                 let parameters = description.parameters as usize;
-                // Types are looked for in what SQLite calls the columns, names are not.
-                for column in &mut description.columns {
-                    column.declared = column.declared.take().or_else(|| types::of_expression(&column.name));
-                }
-                rename(&mut description.columns, sql);
+                name_and_type(&mut description.columns, sql);
                 Ok((description.columns, parameters))
             }
             _ => Ok((Vec::new(), 0)),
@@ -231,6 +227,14 @@ impl Executor {
         let text = format!("sequence {}, vouched for by replicas {}", last.sequence, last.replicas());
         Some(PgError::new(sqlstate::NOTICE, text))
     }
+}
+
+/// What SQLite calls a column that has no name tells its type, and is no name.
+fn name_and_type(columns: &mut [Column], sql: &str) {
+    for column in columns.iter_mut() {
+        column.declared = column.declared.take().or_else(|| types::of_expression(&column.name));
+    }
+    rename(columns, sql);
 }
 
 fn text_column(name: &str) -> Column {

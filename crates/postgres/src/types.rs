@@ -118,11 +118,17 @@ pub(crate) fn of_column(column: &Column) -> u32 {
     oid::TEXT
 }
 
-/// The type of an expression without a name, which SQLite calls as it is written, where it begins with a function that
-/// gives integers only.
+/// The type of an expression without a name, which SQLite calls as it is written, where it is the time or begins with a
+/// function that gives integers only.
 pub(crate) fn of_expression(name: &str) -> Option<String> {
     const INTEGERS: [&str; 6] = ["count(", "length(", "row_number(", "rank(", "changes(", "unixepoch("];
     let name = name.to_ascii_lowercase();
+    match name.as_str() {
+        "current_timestamp" => return Some("timestamp".into()),
+        "current_date" => return Some("date".into()),
+        "current_time" => return Some("time".into()),
+        _ => {}
+    }
     INTEGERS.iter().any(|begin| name.starts_with(begin)).then(|| "bigint".into())
 }
 
@@ -370,6 +376,8 @@ fn take_text(text: &str, type_id: u32) -> Option<Value> {
         oid::NUMERIC => numeric(text.trim())?,
         oid::BOOL => Value::Integer(bool_of(text)?.into()),
         oid::BYTEA => Value::Blob(bytea(text)?.into()),
+        // Without its hyphens SQLite might take it for a number.
+        oid::UUID => Value::Text(uuid_text(uuid_of(text)?)),
         _ => Value::Text(text.into()),
     })
 }
