@@ -234,6 +234,7 @@ pub(crate) enum Class {
     Numeric,
     Text,
     Blob,
+    Boolean,
     /// Text of a certain form: dates, UUIDs, JSON.
     Written,
     /// A cast that changes nothing here.
@@ -260,6 +261,7 @@ pub(crate) fn type_name(tokens: &[Token<'_>], from: usize) -> Option<(Class, usi
             Class::Text
         }
         "bytea" => Class::Blob,
+        "bool" | "boolean" => Class::Boolean,
         "date" | "time" | "timestamp" | "timestamptz" | "timetz" | "uuid" | "json" | "jsonb" | "interval" => {
             for zone in [["with", "time", "zone"], ["without", "time", "zone"]] {
                 end = follows(tokens, end, &zone).unwrap_or(end);
@@ -333,11 +335,15 @@ impl Out {
             Class::Numeric => "NUMERIC",
             Class::Text => "TEXT",
             Class::Blob => "BLOB",
+            Class::Boolean => "",
             Class::Written | Class::Nothing => return end,
         };
         let start = operand(&self.pieces);
         let operand = self.pieces.split_off(start).concat();
-        self.push(format!("CAST({operand} AS {name})"));
+        self.push(match class {
+            Class::Boolean => format!("(lower({operand}) IN ('1', 't', 'true', 'on', 'yes', 'y'))"),
+            _ => format!("CAST({operand} AS {name})"),
+        });
         end
     }
 }
@@ -425,9 +431,11 @@ mod tests {
             ("create index i on t using btree (a)", "create index i on t  (a)"),
             ("select serial, now from t", "select serial, now from t"),
             ("select a as text from t", "select a as text from t"),
+            ("select $1::boolean", "select (lower(?1) IN ('1', 't', 'true', 'on', 'yes', 'y'))"),
             (
                 "select p::int from (values (1), (2)) as x(p, q) where p in (1)",
-                "select CAST(p AS INTEGER) from (WITH x(p, q) AS (values (1), (2)) SELECT * FROM x) AS x where p in (1)",
+                "select CAST(p AS INTEGER) from (WITH x(p, q) AS (values (1), (2)) SELECT * FROM x) AS x \
+                    where p in (1)",
             ),
             ("select (select max(d) as date)", "select (select max(d) as date)"),
         ] {

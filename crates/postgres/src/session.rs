@@ -1,7 +1,7 @@
 //! One connection: messages in, messages out.
 //!
-//! A statement that is bound and described is executed at once: a column without a declared type is announced by its
-//! values. Nobody can tell the difference, because `Execute` follows; where it does not, the statement is only described.
+//! The description of a portal waits for the next message. If that is `Execute`, as it nearly always is, a column
+//! without a declared type is announced by its values; otherwise the statement is described and not executed.
 
 use crate::error::{PgError, sqlstate};
 use crate::execute::{Executor, Outcome};
@@ -161,11 +161,7 @@ impl Session {
         let outcome = self.executor.execute(plan, values)?;
         match plan {
             Plan::Deallocate(None) | Plan::DiscardAll => self.prepared.clear(),
-            Plan::Deallocate(Some(name)) => {
-                if self.prepared.remove(name).is_none() {
-                    return Err(no_statement(name));
-                }
-            }
+            Plan::Deallocate(Some(name)) if self.prepared.remove(name).is_none() => return Err(no_statement(name)),
             _ => {}
         }
         if let Plan::Set { name, .. } | Plan::Reset(Some(name)) = plan
@@ -309,6 +305,9 @@ impl Session {
         let portal = self.portal(name)?;
         let prepared = Arc::clone(&portal.prepared);
         let Some(plan) = &prepared.plan else {
+            if is_described {
+                out.no_data();
+            }
             out.empty();
             return Ok(());
         };

@@ -1,7 +1,7 @@
 //! `SET` and `SHOW`: what clients expect to be able to ask and say. Few of the settings mean anything here.
 
 use crate::error::{PgError, sqlstate};
-use crate::link::Link;
+use crate::link::{Link, Provenance};
 use std::collections::BTreeMap;
 
 /// The version that clients are told: one whose catalog and words they know.
@@ -150,7 +150,7 @@ impl Settings {
     pub(crate) fn show(&self, name: &str, link: &Link) -> Result<String, PgError> {
         match name {
             "bezant.sequence" => Ok(link.last().map_or_else(|| "0".into(), |last| last.sequence.to_string())),
-            "bezant.replicas" => Ok(link.last().map_or_else(String::new, |last| last.replicas())),
+            "bezant.replicas" => Ok(link.last().map_or_else(String::new, Provenance::replicas)),
             _ => {
                 let text = || format!("unrecognized configuration parameter \"{name}\"");
                 self.get(name).map(Into::into).ok_or_else(|| PgError::new(sqlstate::NO_SETTING, text()))

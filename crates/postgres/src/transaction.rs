@@ -1,8 +1,8 @@
 //! `BEGIN … COMMIT` over a database that knows only whole requests.
 //!
-//! Nothing is locked and nothing is held open. Each statement is *rehearsed*: the replicas execute all statements of the
-//! transaction so far and then this one, answer, and undo it all. So every result is a true one, of one state, with the
-//! transaction's own writes in it; and a statement that sees that an earlier result has changed since ends the
+//! Nothing is locked and nothing is held open. Each statement is *rehearsed*: the replicas execute all statements of
+//! the transaction so far and then this one, answer, and undo it all. So every result is a true one, of one state, with
+//! the transaction's own writes in it; and a statement that sees that an earlier result has changed since ends the
 //! transaction with 40001. COMMIT has all of it executed for good if every result is still what the client was shown.
 //! The outcome is as if the transactions had run one after the other.
 

@@ -96,8 +96,9 @@ pub enum Request {
     Run(Batch),
     /// What a statement would take and give: [`Response::Described`](crate::Response::Described). Changes nothing.
     Describe(String),
-    /// Execute and undo: what [`Self::Settle`] would answer, and nothing is changed. So a client can build a transaction
-    /// statement by statement, see true results, and then have it settled with all that it was shown as checks.
+    /// Execute and undo: what [`Self::Settle`] would answer, and nothing is changed. So a client can build a
+    /// transaction statement by statement, see true results, and then have it settled with all that it was shown as
+    /// checks.
     Rehearse(Dated),
     /// Like [`Self::Run`], as of a time.
     Settle(Dated),

@@ -22,7 +22,8 @@ create table pg_attribute(
 );
 create table pg_attrdef(oid oid, adrelid oid, adnum pg_int2, adbin text);
 create table pg_type(
-    oid oid, typname name, typnamespace oid default 11, typowner oid default 10, typlen pg_int2, typbyval bool default 0,
+    oid oid, typname name, typnamespace oid default 11, typowner oid default 10, typlen pg_int2,
+    typbyval bool default 0,
     typtype "char" default 'b', typcategory "char" default 'U', typispreferred bool default 0,
     typisdefined bool default 1, typdelim "char" default ',', typrelid oid default 0, typsubscript text default '-',
     typelem oid default 0, typarray oid default 0, typinput text default '-', typoutput text default '-',
@@ -63,8 +64,8 @@ create table pg_auth_members(roleid oid, member oid, grantor oid, admin_option b
 create table pg_collation(oid oid, collname name, collnamespace oid, collprovider "char", collisdeterministic bool);
 create table pg_enum(oid oid, enumtypid oid, enumsortorder real, enumlabel name);
 create table pg_proc(
-    oid oid, proname name, pronamespace oid, proowner oid, prolang oid, prokind "char", prorettype oid, proargtypes text,
-    proargnames text, proretset bool, provolatile "char", prosrc text
+    oid oid, proname name, pronamespace oid, proowner oid, prolang oid, prokind "char", prorettype oid,
+    proargtypes text, proargnames text, proretset bool, provolatile "char", prosrc text
 );
 create table pg_sequence(
     seqrelid oid, seqtypid oid, seqstart bigint, seqincrement bigint, seqmax bigint, seqmin bigint, seqcache bigint,

@@ -1,3 +1,5 @@
+//! Questions as tools ask them.
+
 use super::*;
 use crate::plan::{self, Plan};
 

@@ -1,3 +1,5 @@
+//! Types and values, there and back.
+
 use super::*;
 use proptest::prelude::*;
 
@@ -25,7 +27,7 @@ fn a_type_is_announced_that_all_values_fit() {
     assert_eq!(type_of(Some("integer"), &[one.clone(), Value::Null]), oid::INT8);
     assert_eq!(type_of(Some("integer"), &[one.clone(), text.clone()]), oid::TEXT);
     assert_eq!(type_of(None, &[one.clone(), real]), oid::FLOAT8);
-    assert_eq!(type_of(Some("boolean"), &[one.clone()]), oid::BOOL);
+    assert_eq!(type_of(Some("boolean"), std::slice::from_ref(&one)), oid::BOOL);
     assert_eq!(type_of(Some("boolean"), &[Value::Integer(7)]), oid::INT8);
     assert_eq!(type_of(Some("date"), &[text]), oid::TEXT);
     assert_eq!(type_of(None, &[one]), oid::INT8);

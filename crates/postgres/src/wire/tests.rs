@@ -1,3 +1,5 @@
+//! Our messages and those of another implementation; and bytes that are no messages.
+
 use super::*;
 use pgwire::messages::extendedquery as theirs;
 use pgwire::messages::{DecodeContext, Message, PgWireBackendMessage, PgWireFrontendMessage, simplequery, startup};
@@ -70,7 +72,8 @@ fn another_implementation_reads_what_we_write() {
     let wanted = [
         "Authentication(Ok)",
         "ParameterStatus(",
-        "RowDescription(RowDescription { fields: [FieldDescription { name: \"a\", table_id: 0, column_id: 0, type_id: 20",
+        "RowDescription(RowDescription { fields: [FieldDescription { name: \"a\", table_id: 0, column_id: 0, type_id: \
+            20",
         "DataRow(",
         "CommandComplete(CommandComplete { tag: \"SELECT 1\" })",
         "ErrorResponse(ErrorResponse { fields: [(83, \"ERROR\"), (86, \"ERROR\"), (67, \"42601\"), (77, \"near\")",
