@@ -15,7 +15,8 @@ use rusqlite::limits::Limit;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-/// Tables whose names begin with this are the system's: everybody may read them, administrators may write them.
+/// Tables whose names begin with this are the system's: everybody may read them, administrators may write their
+/// rows.
 pub const SYSTEM_PREFIX: &str = "bezant_";
 
 /// Functions that are allowed. Time and randomness are agreed; `changes` and `last_insert_rowid` are the request's.
@@ -57,7 +58,11 @@ fn judge(action: &AuthAction<'_>, moment: &Moment) -> Result<(), String> {
     let note = |bits: u32| _ = moment.acts.fetch_or(bits, Ordering::Relaxed);
     let system = |table: &str| table.to_ascii_lowercase().starts_with(SYSTEM_PREFIX);
     let rows = |table: &str| note(act::WRITES_ROWS | if system(table) { act::WRITES_SYSTEM } else { 0 });
-    let schema = |name: &str| note(act::WRITES_SCHEMA | if system(name) { act::WRITES_SYSTEM } else { 0 });
+    // Even an administrator's: the service itself relies on these tables being as it made them.
+    let schema = |name: &str| match system(name) {
+        true => Err(format!("{name} is not allowed: what begins with {SYSTEM_PREFIX} is made by the system alone")),
+        false => Ok(note(act::WRITES_SCHEMA)),
+    };
     match action {
         AuthAction::Select | AuthAction::Recursive | AuthAction::Read { .. } => {}
         AuthAction::Insert { table_name }
@@ -71,9 +76,8 @@ fn judge(action: &AuthAction<'_>, moment: &Moment) -> Result<(), String> {
         | AuthAction::CreateIndex { table_name: name, .. }
         | AuthAction::DropIndex { table_name: name, .. }
         | AuthAction::CreateTrigger { table_name: name, .. }
-        | AuthAction::DropTrigger { table_name: name, .. }
-        | AuthAction::Reindex { index_name: name }
-        | AuthAction::Analyze { table_name: name } => schema(name),
+        | AuthAction::DropTrigger { table_name: name, .. } => schema(name)?,
+        AuthAction::Reindex { .. } | AuthAction::Analyze { .. } => note(act::WRITES_SCHEMA),
         AuthAction::Function { function_name } => {
             // CURRENT_TIMESTAMP and its like come as they were written.
             if !FUNCTIONS.iter().any(|allowed| function_name.eq_ignore_ascii_case(allowed)) {

@@ -77,3 +77,22 @@ fn roles_hold_behind_triggers() {
     assert!(node.batch(&["insert into t values (1)"]) != Response::Malformed, "an administrator may");
     assert!(ask(&mut node, key(2), true, "delete from bezant_members").is_ok(), "and has made it one");
 }
+
+/// Without the table of members as it was made, no replica would know whose request to execute: not even an
+/// administrator may change more of it than its rows.
+#[test]
+fn nobody_changes_what_the_tables_of_the_system_are_like() {
+    let mut node = Node::new();
+    for sql in [
+        "drop table bezant_members",
+        "alter table bezant_members rename to mine",
+        "alter table BEZANT_members rename column role to r",
+        "create index i on bezant_members(name)",
+        "create trigger t after insert on bezant_members begin select 1; end",
+        "create table bezant_more(a)",
+    ] {
+        assert_eq!(node.error(sql).0, ErrorKind::NotAllowed, "{sql}");
+    }
+    node.rows("analyze");
+    node.rows("insert into bezant_members values ('*', 'reader', null)");
+}
