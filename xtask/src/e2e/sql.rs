@@ -28,8 +28,9 @@ const QUERIES: [&str; 4] = [
     "select \"Organization Name\" as name, count(*) as n from oui group by 1 order by n desc, name limit 20",
     "select substr(Assignment, 1, 2) as a, count(*) as n, min(\"Organization Name\") as first, max(Assignment) as last \
      from oui group by 1 order by 1",
-    "select name, a, place from (select \"Organization Name\" as name, Assignment as a, row_number() over (partition by \
-     \"Organization Name\" order by Assignment) as place from oui) where place % 250 = 0 order by name, place",
+    "select name, a, place from (select \"Organization Name\" as name, Assignment as a, row_number() over \
+     (partition by \"Organization Name\" order by Assignment) as place from oui) where place % 250 = 0 \
+     order by name, place",
 ];
 
 /// Loads the file, or the dump, and prints the answer to each query as one line of JSON.

@@ -58,8 +58,9 @@ fn check_file(path: &str, text: &str) -> Vec<Finding> {
 /// quoted as it is.
 fn may_wrap(path: &str, line: &str) -> bool {
     let comment = line.trim_start().trim_start_matches(['/', '!']).trim_start();
+    let verbatim = [".txt", ".slt"].iter().any(|ending| path.ends_with(ending));
     let table = (path.ends_with(".md") || comment != line.trim_start()) && comment.starts_with('|');
-    !(table || path.ends_with(".txt") || line.contains("https://") || path.starts_with("LICENSE-"))
+    !(table || verbatim || line.contains("https://") || path.starts_with("LICENSE-"))
 }
 
 #[cfg(test)]

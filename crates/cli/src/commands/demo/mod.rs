@@ -28,7 +28,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  bezant demo\n  bezant demo --postgres 5432\n  bezant demo --redis 6379\n  \
     printf 'create table t(a);\\n\
-    insert into t values (7);\\nkill 2\\nselect * from t;\\n' | bezant demo\n\nCommands at the prompt: help lists them")]
+    insert into t values (7);\\nkill 2\\nselect * from t;\\n' | bezant demo\n\n\
+    Commands at the prompt: help lists them")]
 pub(crate) struct Arguments {
     /// How many replicas: n tolerate (n - 1) / 3 liars [default: 4, or 1 if unreplicated]
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..=16))]

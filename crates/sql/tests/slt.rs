@@ -1,0 +1,185 @@
+//! The service against plain SQLite of the same build: the files in the folder `slt`.
+//!
+//! What a file expects is what plain SQLite gives; `BEZANT_REWRITE=1` writes that down anew. Only `refused.slt` has
+//! records marked `onlyif bezant`: the documented differences.
+
+use bezant_core::machine::Instant;
+use bezant_core::service::{Agreed, Service};
+use bezant_core::wire::Wire;
+use bezant_sql::{Request, Response, Sql, Statement, Value};
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use rusqlite::types::ValueRef;
+use sqllogictest::{
+    DB, DBOutput, DefaultColumnType, Runner, default_column_validator, default_normalizer, default_validator,
+};
+use std::fmt;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// An error as both sides say it.
+#[derive(Debug)]
+struct Refusal(String);
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+type Output = DBOutput<DefaultColumnType>;
+
+/// A result as the files have it: one row a line, so that ends of lines are escaped and nothing is empty.
+fn output(columns: usize, rows: &[Vec<Value>]) -> Output {
+    let show = |value: &Value| match value {
+        Value::Null => "NULL".to_owned(),
+        Value::Text(text) if text.is_empty() => "(empty)".to_owned(),
+        Value::Text(text) => text.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'"),
+        Value::Blob(_) => format!("X'{value}'"),
+        number => number.to_string(),
+    };
+    match columns {
+        0 => DBOutput::StatementComplete(0),
+        _ => DBOutput::Rows {
+            types: vec![DefaultColumnType::Text; columns],
+            rows: rows.iter().map(|row| row.iter().map(show).collect()).collect(),
+        },
+    }
+}
+
+/// The service, one request a statement.
+struct Replicated(Sql);
+
+impl DB for Replicated {
+    type Error = Refusal;
+    type ColumnType = DefaultColumnType;
+
+    fn run(&mut self, sql: &str) -> Result<Output, Refusal> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970");
+        let agreed = Agreed { time: Instant(now.as_micros() as u64), ..Agreed::default() };
+        let bytes = self.0.execute(&Request::one(Statement::new(sql)).to_bytes(), &agreed);
+        match Response::from_bytes(bytes).expect("a response") {
+            Response::Done(results) => Ok(output(results[0].columns.len(), &results[0].rows)),
+            Response::Failed(failure) => Err(Refusal(failure.error.message)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn engine_name(&self) -> &str {
+        "bezant"
+    }
+}
+
+/// SQLite with the settings that decide about results.
+struct Plain(Connection);
+
+impl Plain {
+    fn new() -> rusqlite::Result<Self> {
+        let connection = Connection::open_in_memory()?;
+        connection.execute_batch("pragma foreign_keys = on; pragma recursive_triggers = on")?;
+        for (option, on) in [
+            (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+            (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+            (DbConfig::SQLITE_DBCONFIG_DQS_DML, false),
+            (DbConfig::SQLITE_DBCONFIG_DQS_DDL, false),
+        ] {
+            connection.set_db_config(option, on)?;
+        }
+        connection.set_limit(rusqlite::limits::Limit::SQLITE_LIMIT_LENGTH, bezant_sql::VALUE_BYTES_MAX as i32)?;
+        connection.set_limit(rusqlite::limits::Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 100)?;
+        Ok(Self(connection))
+    }
+
+    fn rows(&self, sql: &str) -> rusqlite::Result<(usize, Vec<Vec<Value>>)> {
+        let mut statement = self.0.prepare(sql)?;
+        let columns = statement.column_count();
+        let mut rows = Vec::new();
+        let mut cursor = statement.raw_query();
+        while let Some(row) = cursor.next()? {
+            let value = |column| match row.get_ref(column).expect("within the columns") {
+                ValueRef::Null => Value::Null,
+                ValueRef::Integer(number) => Value::Integer(number),
+                ValueRef::Real(number) => Value::Real(number),
+                ValueRef::Text(text) => Value::Text(std::str::from_utf8(text).expect("UTF-8").to_owned()),
+                ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec().into()),
+            };
+            rows.push((0..columns).map(value).collect());
+        }
+        Ok((columns, rows))
+    }
+}
+
+impl DB for Plain {
+    type Error = Refusal;
+    type ColumnType = DefaultColumnType;
+
+    fn run(&mut self, sql: &str) -> Result<Output, Refusal> {
+        // As a request: all of it or nothing.
+        let begun = self.0.execute_batch("begin");
+        begun.expect("no transaction is left over");
+        let outcome = self.rows(sql).and_then(|rows| self.0.execute_batch("commit").map(|()| rows));
+        if outcome.is_err() && !self.0.is_autocommit() {
+            self.0.execute_batch("rollback").expect("there is a transaction");
+        }
+        let (columns, rows) = outcome.map_err(|error| match error {
+            rusqlite::Error::SqliteFailure(_, Some(message)) => Refusal(message),
+            rusqlite::Error::SqlInputError { msg, .. } => Refusal(msg),
+            other => Refusal(other.to_string()),
+        })?;
+        Ok(output(columns, &rows))
+    }
+
+    fn engine_name(&self) -> &str {
+        "sqlite"
+    }
+}
+
+/// Runs a future that never waits.
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("nothing here waits"),
+    }
+}
+
+fn files() -> Vec<PathBuf> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/slt");
+    let mut files: Vec<_> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "slt"));
+    files.sort();
+    assert!(files.len() > 10, "the files have gone");
+    files
+}
+
+/// Runs every file; those that are to be written anew say afterwards what happened.
+fn run<D: DB + Send>(new: impl Fn() -> D, rewritten: impl Fn(&str) -> bool) {
+    for file in files() {
+        let mut runner = Runner::new(|| async { Ok(new()) });
+        let name = file.file_stem().unwrap().to_string_lossy();
+        if std::env::var_os("BEZANT_REWRITE").is_some() && rewritten(&name) {
+            let update =
+                runner.update_test_file(&file, " ", default_validator, default_normalizer, default_column_validator);
+            at_once(update).unwrap();
+        } else {
+            runner.run_file(&file).unwrap();
+        }
+    }
+}
+
+/// The file of what plain SQLite does not refuse.
+const REFUSED: &str = "refused";
+
+#[test]
+fn plain_sqlite_gives_what_the_files_say() {
+    run(|| Plain::new().expect("SQLite"), |name| name != REFUSED);
+}
+
+#[test]
+fn the_service_gives_what_the_files_say() {
+    run(|| Replicated(Sql::new()), |name| name == REFUSED);
+}
