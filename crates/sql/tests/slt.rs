@@ -3,54 +3,21 @@
 //! What a file expects is what plain SQLite gives; `BEZANT_REWRITE=1` writes that down anew. Only `refused.slt` has
 //! records marked `onlyif bezant`: the documented differences.
 
+mod support;
+
 use bezant_core::machine::Instant;
 use bezant_core::service::{Agreed, Service};
 use bezant_core::wire::Wire;
-use bezant_sql::{Request, Response, Sql, Statement, Value};
+use bezant_sql::{Request, Sql, Statement, Value};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
-use sqllogictest::{
-    DB, DBOutput, DefaultColumnType, Runner, default_column_validator, default_normalizer, default_validator,
-};
-use std::fmt;
+use sqllogictest::{DB, DefaultColumnType, Runner, default_column_validator, default_normalizer, default_validator};
 use std::future::Future;
-use std::path::PathBuf;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// An error as both sides say it.
-#[derive(Debug)]
-struct Refusal(String);
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Refusal {}
-
-type Output = DBOutput<DefaultColumnType>;
-
-/// A result as the files have it: one row a line, so that ends of lines are escaped and nothing is empty.
-fn output(columns: usize, rows: &[Vec<Value>]) -> Output {
-    let show = |value: &Value| match value {
-        Value::Null => "NULL".to_owned(),
-        Value::Text(text) if text.is_empty() => "(empty)".to_owned(),
-        Value::Text(text) => text.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'"),
-        Value::Blob(_) => format!("X'{value}'"),
-        number => number.to_string(),
-    };
-    match columns {
-        0 => DBOutput::StatementComplete(0),
-        _ => DBOutput::Rows {
-            types: vec![DefaultColumnType::Text; columns],
-            rows: rows.iter().map(|row| row.iter().map(show).collect()).collect(),
-        },
-    }
-}
+use support::{Output, Refusal, answered, files, output};
 
 /// The service, one request a statement.
 struct Replicated(Sql);
@@ -63,11 +30,7 @@ impl DB for Replicated {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970");
         let agreed = Agreed { time: Instant(now.as_micros() as u64), ..Agreed::default() };
         let bytes = self.0.execute(&Request::one(Statement::new(sql)).to_bytes(), &agreed);
-        match Response::from_bytes(bytes).expect("a response") {
-            Response::Done(results) => Ok(output(results[0].columns.len(), &results[0].rows)),
-            Response::Failed(failure) => Err(Refusal(failure.error.message)),
-            other => panic!("{other:?}"),
-        }
+        answered(bytes)
     }
 
     fn engine_name(&self) -> &str {
@@ -145,15 +108,6 @@ fn at_once<T>(future: impl Future<Output = T>) -> T {
         Poll::Ready(value) => value,
         Poll::Pending => panic!("nothing here waits"),
     }
-}
-
-fn files() -> Vec<PathBuf> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/slt");
-    let mut files: Vec<_> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "slt"));
-    files.sort();
-    assert!(files.len() > 10, "the files have gone");
-    files
 }
 
 /// Runs every file; those that are to be written anew say afterwards what happened.

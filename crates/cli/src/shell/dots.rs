@@ -6,7 +6,7 @@ use crate::commands::status;
 use crate::failure::{Failure, Result};
 use crate::prompt::{self, Line};
 use bezant_sql::{SYSTEM_PREFIX, Statement, Value};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ const DEPTH_MAX: usize = 16;
 
 #[derive(Parser)]
 #[command(no_binary_name = true, name = "", help_template = "{subcommands}", disable_help_flag = true)]
+#[command(disable_help_subcommand = true)]
 struct DotLine {
     #[command(subcommand)]
     command: Dot,
@@ -183,10 +184,7 @@ impl Shell {
 
 /// The dot commands, one a line.
 fn help() -> String {
-    match prompt::parse::<DotLine>("help") {
-        Line::Help(text) => text,
-        _ => String::new(),
-    }
+    DotLine::command().render_help().to_string().trim_end().to_owned()
 }
 
 /// What of the schema is shown: what is LIKE the first parameter, or all that is the user's if that is null.
@@ -202,7 +200,6 @@ fn parameter(pattern: Option<&str>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_commands_are_consistent_and_listed() {

@@ -83,6 +83,7 @@ impl Shell {
         let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}, {eta} left");
         let bar = ProgressBar::with_draw_target(Some(size), target)
             .with_style(style.expect("the template is a constant and was tried"));
+        bar.set_message(plural(0, "row"));
         let mut import = Import {
             shell: self,
             arguments,
