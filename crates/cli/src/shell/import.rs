@@ -3,7 +3,6 @@
 use super::format::name_literal;
 use super::records::Records;
 use super::{Shell, plural};
-use crate::database::DatabaseError;
 use crate::failure::{Failure, Result};
 use bezant_sql::{Batch, Request, Response, Statement, Value};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -140,6 +139,10 @@ impl Import<'_> {
         Ok(record)
     }
 
+    fn call(&self, request: &Request) -> Result<Response> {
+        self.shell.service.database().call(request).map(|answer| answer.response).map_err(super::failure)
+    }
+
     /// How many columns the table has; makes it if there is none.
     fn table(&mut self) -> Result<usize> {
         let table = &self.arguments.table;
@@ -147,9 +150,13 @@ impl Import<'_> {
             "select count(*) from pragma_table_xinfo(?1) where hidden = 0",
             [Value::Text(table.clone())],
         );
-        let count = match self.shell.rows(count)?.rows.first().map(Vec::as_slice) {
-            Some([Value::Integer(count)]) => *count as usize,
-            _ => 0,
+        // As it is now, at whatever level the shell reads.
+        let count = match self.call(&Request::one(count))? {
+            Response::Done(results) => match results.first().and_then(|result| result.rows.first()?.first()) {
+                Some(Value::Integer(count)) => *count as usize,
+                _ => 0,
+            },
+            other => return Err(Failure::failed(format!("the service answered {other:?}."))),
         };
         if count > 0 {
             return Ok(count);
@@ -179,11 +186,8 @@ impl Import<'_> {
         let statement = |parameters| Statement { sql: self.sql.clone(), parameters };
         let statements = waiting.rows.into_iter().map(statement).collect();
         let request = Request::Run(Batch { checks: Vec::new(), statements });
-        let answer = self.shell.service.database().call(&request).map_err(|error| match error {
-            DatabaseError::Unknown(_) => Failure::unknown(format!("{error}.\n  These are rows {first} to {last}.")),
-            error => super::failure(error),
-        })?;
-        match answer.response {
+        let rows = format!("\n  It was about the rows {first} to {last} of the file.");
+        match self.call(&request).map_err(|failure| failure.with(&rows))? {
             Response::Done(_) => {}
             Response::Failed(failure) => {
                 let place = waiting.places.get(failure.statement as usize).unwrap_or(first);
