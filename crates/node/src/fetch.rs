@@ -274,3 +274,6 @@ fn take(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

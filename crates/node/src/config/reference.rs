@@ -271,8 +271,8 @@ const MEMBERS: &[Row] = &[
     ("replica.peer_address", Kind::Address, None, "Where the other replicas reach it."),
     ("replica.client_address", Kind::Address, None, "Where clients reach it."),
     ("replica.admin_address", Kind::Address, None,
-        "Where it serves /metrics, /livez, /readyz and /status, and the state itself to whoever asks: for operators. See \
-         `serve_state`."),
+        "Where it serves /metrics, /livez, /readyz and /status, and the state itself to whoever asks: for operators. \
+         See `serve_state`."),
     ("identity.id", IDENTITY, None, "The identity's number. Never give it to another key later."),
     ("identity.name", NAME, None, "What people call it."),
     ("identity.public_key", Kind::Hex(32), None, "The public key whose owner may send requests."),

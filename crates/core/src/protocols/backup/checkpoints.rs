@@ -274,8 +274,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     ) -> Option<Divergence> {
         let (sequence, mine) = self.wrong.take()?;
         let since = self.stable.value.sequence;
+        let is_comparable = certificate.value.sequence == sequence;
         // A service that cannot go back cannot take the right state either: installing that will say so.
-        let replayed = self.ledger.estate.replay_interval(s.cluster, since).ok().flatten();
+        let replay = is_comparable.then(|| self.ledger.estate.replay_interval(s.cluster, since));
+        let replayed = replay.and_then(Result::ok).flatten();
         Some(Divergence { sequence, mine, certificate: certificate.clone(), agreed: agreed.clone(), since, replayed })
     }
 }

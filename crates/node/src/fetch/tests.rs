@@ -1,16 +1,16 @@
 //! Checkpoints as third parties read them: from admin ports, and from files.
 
+use crate::admin::{self, AdminServer, Board, Info};
+use crate::backup::{self, BackupError};
+use crate::config::{ClusterConfig, Testnet, testnet};
+use crate::divergence::Archive;
+use crate::fetch::{self, FetchError, Source};
+use crate::keys;
+use crate::replica::{Shelf, Status};
 use bezant_core::auth::{Certificate, Ed25519, Keyring};
 use bezant_core::checkpoint::{Checkpoint, Snapshot, Tree};
 use bezant_core::cluster::{InstanceId, ReplicaId, Sequence};
 use bezant_core::machine::Principal;
-use bezant_node::admin::{self, AdminServer, Board, Info};
-use bezant_node::backup::{self, BackupError};
-use bezant_node::config::{ClusterConfig, Testnet, testnet};
-use bezant_node::divergence::Archive;
-use bezant_node::fetch::{self, FetchError, Source};
-use bezant_node::keys;
-use bezant_node::replica::{Shelf, Status};
 use bytes::Bytes;
 use std::fs;
 use std::net::TcpListener;
