@@ -60,7 +60,7 @@ fn record(replica: ReplicaId, divergence: &Divergence) -> Value {
         "instance": certificate.value.instance.0,
         "sequence": sequence.0,
         "repaired_at": certificate.value.sequence.0,
-        "since": since.0,
+        "since": since.map(|since| since.0),
         "mine": to_hex(&mine.root().0),
         "agreed": to_hex(&agreed.root().0),
         "certificate": to_hex(&certificate.to_bytes()),

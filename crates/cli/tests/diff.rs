@@ -68,19 +68,27 @@ fn a_row_that_was_altered_is_named_and_repaired() {
 }
 
 #[test]
-fn the_demo_names_the_altered_value() {
-    let script = "set color blue\ndiff\nlie 2\nget color\ndiff\nhonest 2\nget color\nquit\n";
+fn the_demo_names_the_altered_row() {
+    let script = "create table t(id integer primary key, a text, b int);\n\
+        insert into t values (1, 'x', 5), (2, 'y', 6);\n\
+        diff\nlie 2\nselect b from t;\ndiff\nhonest 2\nselect b from t;\nquit\n";
     let outcome = run(&mut bezant(&["demo"]), script);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{outcome:?}");
     let lines: Vec<_> = outcome.stdout.lines().collect();
-    assert_eq!(lines[0], "ok");
-    assert!(lines[1].starts_with("Now replicas 0, 1, 2, 3 have the same state"), "{outcome:?}");
-    assert_eq!(lines[2..4], ["replica 2 lying", "blue"]);
+    assert!(lines[0].starts_with("Now replicas 0, 1, 2, 3 have the same state"), "{outcome:?}");
+    assert_eq!(lines[1..4], ["replica 2 lying", "5", "6"]);
     assert!(lines[4].starts_with("Replica 2 had another state than the others"), "{outcome:?}");
-    assert_eq!(lines[5], "  key color: it had a lie, the others blue");
+    assert_eq!(lines[5], "  table t, row 1, column b: it had 1000005, the others 5");
     assert!(lines[7].contains("it was changed beside them"), "{outcome:?}");
     assert!(lines[8].starts_with("Now replicas 0, 1, 2, 3 have the same state"), "{outcome:?}");
-    assert_eq!(lines[9..], ["replica 2 honest", "blue"]);
+    assert_eq!(lines[9..], ["replica 2 honest", "5", "6"]);
+}
+
+#[test]
+fn without_tables_it_is_a_value_of_a_key() {
+    let outcome = run(&mut bezant(&["demo"]), "set color blue\nlie 2\nget color\ndiff\nquit\n");
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{outcome:?}");
+    assert!(outcome.stdout.contains("\n  key color: it had a lie, the others blue\n"), "{outcome:?}");
 }
 
 /// A snapshot that rotted is not used. With the operator's word the replica fetches the state from the others.

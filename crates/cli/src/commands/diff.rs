@@ -246,24 +246,29 @@ fn records(sources: &[Source]) -> Vec<Value> {
 /// One record as text.
 fn recorded(record: &Value) -> String {
     let number = |name: &str| record[name].as_u64().unwrap_or(0);
-    let (replica, sequence, since) = (number("replica"), number("sequence"), number("since"));
-    let batches = format!("batches {} to {sequence}", since + 1);
+    let (replica, sequence, since) = (number("replica"), number("sequence"), record["since"].as_u64());
+    let batches = format!("batches {} to {sequence}", since.map_or(1, |since| since.saturating_add(1)));
     let why = match record["cause"].as_str().unwrap_or_default() {
         "beside the requests" => {
             "The requests since give the state of the others: it was changed beside them.".to_owned()
         }
         "a request, always" => format!("The requests since give its state again: it executes {batches} otherwise."),
         "a request, at random" => format!("The requests since give a third state: {batches} are not deterministic."),
-        _ => format!("The first difference is in {batches}."),
+        _ if since.is_some() => format!("The first difference is in {batches}."),
+        _ => "What led to it is not kept.".to_owned(),
     };
     let later = match number("repaired_at") {
         at if at == sequence => String::new(),
         at => format!("\n  Compared with checkpoint {at}, which has what was written since."),
     };
+    let before = since.map_or_else(
+        || "When it was right last is not known.".to_owned(),
+        |since| format!("Equal before: checkpoint {since}."),
+    );
     let who = output::alarming(&format!("Replica {replica} had another state than the others"));
     format!(
         "{who} at checkpoint {sequence} of instance {} and repaired it ({}).\n{}  \
-         Equal before: checkpoint {since}. {why}{later}\n",
+         {before} {why}{later}\n",
         record["instance"],
         utc(number("time_us")),
         places(record)

@@ -143,8 +143,8 @@ pub struct Divergence {
     pub certificate: Certificate<Checkpoint>,
     /// The pages that go with the certificate.
     pub agreed: Tree,
-    /// The last stable checkpoint before, at which this replica was right.
-    pub since: Sequence,
+    /// The last checkpoint before at which this replica is known to have been right.
+    pub since: Option<Sequence>,
     /// The root that the batches in between give when they are executed again on the state there; `None` if they are
     /// not here any more.
     pub replayed: Option<Digest>,

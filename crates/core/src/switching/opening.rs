@@ -59,8 +59,6 @@ pub(crate) struct Opening {
     fetched: Option<Tree>,
     /// An own version that is not the one that f+1 attest, and its position.
     wrong: Option<(u64, Tree)>,
-    /// Since when it can have been wrong.
-    since: u64,
     /// Who is asked next, among the holders.
     turn: usize,
 }
@@ -104,18 +102,7 @@ impl Opening {
             }
             _ => None,
         };
-        Self {
-            instance,
-            history,
-            shared,
-            wanted,
-            missing,
-            transfer,
-            fetched: None,
-            wrong,
-            since: own.position,
-            turn: 0,
-        }
+        Self { instance, history, shared, wanted, missing, transfer, fetched: None, wrong, turn: 0 }
     }
 
     /// The history that this instance begins with.
@@ -205,7 +192,7 @@ impl Opening {
             mine,
             certificate: Certificate { value, signatures: Vec::new() },
             agreed,
-            since: Sequence(self.since),
+            since: None,
             replayed: None,
         })
     }

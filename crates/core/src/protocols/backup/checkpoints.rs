@@ -273,11 +273,14 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         agreed: &Tree,
     ) -> Option<Divergence> {
         let (sequence, mine) = self.wrong.take()?;
-        let since = self.stable.value.sequence;
+        // Where a Backup of several begins is no checkpoint that anybody has compared.
+        let is_known = !self.limited || !self.stable.signatures.is_empty();
+        let since = is_known.then_some(self.stable.value.sequence);
         let is_comparable = certificate.value.sequence == sequence;
         // A service that cannot go back cannot take the right state either: installing that will say so.
-        let replay = is_comparable.then(|| self.ledger.estate.replay_interval(s.cluster, since));
+        let replay = since.filter(|_| is_comparable).map(|since| self.ledger.estate.replay_interval(s.cluster, since));
         let replayed = replay.and_then(Result::ok).flatten();
-        Some(Divergence { sequence, mine, certificate: certificate.clone(), agreed: agreed.clone(), since, replayed })
+        let (certificate, agreed) = (certificate.clone(), agreed.clone());
+        Some(Divergence { sequence, mine, certificate, agreed, since, replayed })
     }
 }

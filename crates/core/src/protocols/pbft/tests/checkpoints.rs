@@ -196,7 +196,7 @@ fn a_replica_whose_state_diverged_repairs_itself() {
         Notice::Repaired(found) => {
             let roots = (found.agreed.root(), found.replayed);
             found.sequence == Sequence(4)
-                && found.since == Sequence(0)
+                && found.since == Some(Sequence(0))
                 && roots == (others, Some(others))
                 && found.mine.changed(&found.agreed).first().is_some_and(|(number, _)| *number == 0)
         }
@@ -243,7 +243,7 @@ fn a_replica_that_executes_otherwise_is_told_from_one_that_was_altered() {
     let found = |sequence, since| {
         net.noticed(2, |notice| match notice {
             Notice::Repaired(found) => {
-                (found.sequence, found.since, found.replayed) == (sequence, since, Some(found.mine.root()))
+                (found.sequence, found.since, found.replayed) == (sequence, Some(since), Some(found.mine.root()))
             }
             _ => false,
         })
