@@ -1,5 +1,5 @@
-//! The files of `crates/sql/tests/slt` through the client library and four replicas: what plain SQLite of the same build
-//! gives, as `crates/sql/tests/slt.rs` checks.
+//! The files of `crates/sql/tests/slt` through the client library and four replicas: what plain SQLite of the same
+//! build gives, as `crates/sql/tests/slt.rs` checks.
 
 #[path = "../../sql/tests/support/mod.rs"]
 mod slt;
