@@ -292,6 +292,11 @@ impl Engine<'_> {
         if let Some(refusal) = refusal {
             return SqlError::new(ErrorKind::NotAllowed, refusal);
         }
+        // SQLite's authorizer is not asked about it.
+        if message.starts_with("cannot VACUUM") {
+            let hint = "what is deleted makes room for what comes; bezant export writes a copy";
+            return SqlError::with_hint(ErrorKind::NotAllowed, "VACUUM is not allowed in a replicated database", hint);
+        }
         if code.code == ffi::ErrorCode::OperationInterrupted {
             return SqlError::with_hint(
                 ErrorKind::TooSlow,
