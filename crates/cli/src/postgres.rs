@@ -15,7 +15,7 @@ impl Database for Service {
         if request.seems_read_only() {
             match self.query(operation.clone()) {
                 Err(CallError::Rejected(Refusal::NotReadOnly)) => {}
-                Err(CallError::Unknown { replicas, .. }) => {
+                Err(CallError::Unknown { replicas, .. }) if request.is_read_only() => {
                     let what: Vec<String> =
                         replicas.iter().map(|(id, what)| format!("replica {}: {what}", id.0)).collect();
                     return Err(CallFailure::Refused(format!("no answer in time; {}", what.join("; "))));
