@@ -4,7 +4,8 @@
 //! as it is, so that the error is about what the client wrote.
 
 use crate::tokens::{Kind, Token, quote, text_of, tokens};
-use bezant_sql::Column;
+use crate::types::of_declaration;
+use bezant_sql::{Column, PARAMETERS_MAX};
 
 /// A statement as the replicas get it.
 pub(crate) fn for_cluster(sql: &str) -> String {
@@ -50,6 +51,29 @@ pub(crate) fn verb(sql: &str) -> String {
         }
     }
     "select".into()
+}
+
+/// The types of parameters: those that the client says, and for the rest those that they are cast to (`$1::int`). 0
+/// where neither is known.
+pub(crate) fn parameter_types(sql: &str, mut types: Vec<u32>) -> Vec<u32> {
+    let tokens = tokens(sql);
+    for (at, token) in tokens.iter().enumerate().filter(|(_, token)| token.kind == Kind::Parameter) {
+        let place = token.text[1..].parse().ok().and_then(|number: usize| number.checked_sub(1));
+        let cast = follows(&tokens, at + 1, &["::"]).and_then(|from| Some((from, type_name(&tokens, from)?)));
+        let (Some(place), Some((from, (class, end)))) = (place, cast) else { continue };
+        let is_array = tokens[end - 1].text == "]";
+        if place >= PARAMETERS_MAX || class == Class::Nothing || is_array {
+            continue;
+        }
+        if types.len() <= place {
+            types.resize(place + 1, 0);
+        }
+        if types[place] == 0 {
+            let name: String = tokens[from..end].iter().map(|token| token.text).collect();
+            types[place] = of_declaration(name.trim()).0;
+        }
+    }
+    types
 }
 
 /// Calls columns without a name as PostgreSQL does: functions by their name, a cast by what is cast, the rest
@@ -441,6 +465,15 @@ mod tests {
         ] {
             assert_eq!(for_cluster(from), to);
         }
+    }
+
+    #[test]
+    fn parameters_have_the_type_that_they_are_cast_to() {
+        use crate::types::oid;
+        let types = |sql| parameter_types(sql, vec![0, oid::TEXT]);
+        assert_eq!(types("select $1::int, $2::int, $3 :: double precision"), [oid::INT8, oid::TEXT, oid::FLOAT8]);
+        assert_eq!(types("select $1, $3::text[], $4::mood, '$1::int'"), [0, oid::TEXT]);
+        assert_eq!(types("select $0::int, $99999999999::int"), [0, oid::TEXT]);
     }
 
     #[test]

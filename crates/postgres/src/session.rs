@@ -6,6 +6,7 @@
 use crate::error::{PgError, sqlstate};
 use crate::execute::{Executor, Outcome};
 use crate::plan::{self, Plan, Tag};
+use crate::rewrite::parameter_types;
 use crate::settings::REPORTED;
 use crate::tokens::{Kind, statements, tokens};
 use crate::types;
@@ -27,7 +28,7 @@ pub const PORTALS_MAX: usize = 16;
 struct Prepared {
     /// `None`: an empty statement.
     plan: Option<Plan>,
-    /// The types of its parameters as far as the client said them.
+    /// The types of its parameters, as far as they are known; 0 where they are not.
     types: Vec<u32>,
     /// How many parameters it has at least, from its text.
     parameters: usize,
@@ -246,6 +247,7 @@ impl Session {
             return Err(PgError::new(sqlstate::LIMIT, text).hint("close some, or DEALLOCATE ALL"));
         }
         let parameters = parameters(sql);
+        let types = parameter_types(sql, types);
         let prepared = Prepared { plan, types, parameters, bytes: sql.len(), announced: None };
         self.prepared.insert(name, Arc::new(prepared));
         out.parsed();
