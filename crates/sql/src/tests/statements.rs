@@ -201,8 +201,10 @@ fn rehearsals_leave_no_page_behind() {
     let dated =
         |time, sql: &str| Dated { time, batch: Batch { checks: Vec::new(), statements: vec![Statement::new(sql)] } };
     let rehearse = |sql: &str| Request::Rehearse(dated(0, sql));
-    assert!(matches!(node.run(&rehearse(large)), Response::Done(_)));
     assert!(node.sql.query(&rehearse(large).to_bytes()).is_ok());
+    node.sql.save(&mut |number, _| panic!("a query wrote page {number}"));
+    assert!(matches!(node.run(&rehearse(large)), Response::Done(_)));
+    node.sql.save(&mut |number, _| panic!("what was undone left page {number}"));
     assert_eq!(node.root(), before);
     // What depends on the moment must be ordered, as everywhere.
     assert_eq!(node.sql.query(&rehearse("insert into t(a) values (1)").to_bytes()), Err(NotReadOnly));
