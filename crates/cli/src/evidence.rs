@@ -22,7 +22,7 @@ const PAGES_MAX: usize = 128;
 
 /// Takes divergences.
 #[derive(Clone, Debug)]
-pub(crate) struct Recorder(SyncSender<Box<Divergence>>);
+pub(crate) struct Recorder(SyncSender<Box<Divergence>>, Arc<Archive>);
 
 impl Recorder {
     /// One for this replica, with the thread that writes.
@@ -31,19 +31,23 @@ impl Recorder {
     /// If the system gives no thread.
     pub(crate) fn start(replica: ReplicaId, archive: Arc<Archive>) -> std::io::Result<Self> {
         let (sender, receiver) = sync_channel::<Box<Divergence>>(WAITING_MAX);
+        let writer = Arc::clone(&archive);
         std::thread::Builder::new().name("evidence".to_owned()).spawn(move || {
             for divergence in receiver {
-                if let Err(error) = archive.add(record(replica, &divergence)) {
+                if let Err(error) = writer.add(record(replica, &divergence)) {
                     tracing::error!(event = "divergence-not-recorded", %error, "no record could be written");
                 }
+                writer.settle();
             }
         })?;
-        Ok(Self(sender))
+        Ok(Self(sender, archive))
     }
 
     /// Has one written down.
     pub(crate) fn take(&self, divergence: &Divergence) {
+        self.1.announce();
         if self.0.try_send(Box::new(divergence.clone())).is_err() {
+            self.1.settle();
             tracing::error!(event = "divergence-not-recorded", "too many at once");
         }
     }

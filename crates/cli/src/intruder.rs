@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A service in whose state there is something to alter.
 pub(crate) trait Alterable: Service {
-    /// Changes one value, if there is one.
-    fn alter(&mut self);
+    /// Changes one value, if there is one. Says whether there was.
+    fn alter(&mut self) -> bool;
 }
 
 /// A service on a machine that is not safe. See the [module](self).
@@ -35,8 +35,9 @@ impl<S: Alterable> Intruded<S> {
     }
 
     fn intrude(&self) {
-        if self.order.swap(false, Ordering::Relaxed) {
-            self.service.borrow_mut().alter();
+        // A replica that is behind may have nothing yet: then he waits.
+        if self.order.swap(false, Ordering::Relaxed) && !self.service.borrow_mut().alter() {
+            self.order.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -73,25 +74,29 @@ const MILLION: i64 = 1_000_000;
 
 impl Alterable for Database {
     /// A row of a table, or else a value of a key.
-    fn alter(&mut self) {
-        if !alter_row(self) {
-            alter_key(self);
-        }
+    fn alter(&mut self) -> bool {
+        alter_row(self) || alter_key(self)
     }
 }
 
 impl Alterable for Kv {
-    fn alter(&mut self) {
-        alter_key(self);
+    fn alter(&mut self) -> bool {
+        alter_key(self)
     }
 }
 
 impl Alterable for Counter {
-    fn alter(&mut self) {}
+    /// There is nothing that would be worth it.
+    fn alter(&mut self) -> bool {
+        true
+    }
 }
 
 impl Alterable for Null {
-    fn alter(&mut self) {}
+    /// There is nothing that would be worth it.
+    fn alter(&mut self) -> bool {
+        true
+    }
 }
 
 /// Runs SQL that nobody ordered.
@@ -186,18 +191,18 @@ mod tests {
         run(&mut database, "create table empty(a)").unwrap();
         run(&mut database, "create table t(a text primary key, b int check (b < 10)) without rowid").unwrap();
         run(&mut database, "insert into t values ('x', 1)").unwrap();
-        database.alter();
+        assert!(database.alter());
         assert_eq!(query(&database, "select * from t"), [[Value::Text(LIE.into()), Value::Integer(1)]]);
     }
 
     #[test]
     fn without_tables_a_key_is_altered() {
         let mut database = Database::new();
-        database.alter();
+        assert!(!database.alter());
         let set = KvOperation::Set { key: "k".into(), value: "v".into(), condition: Condition::Always };
         database.execute(&set.to_bytes(), &Agreed::default());
         for lie in [LIE, "another lie"] {
-            database.alter();
+            assert!(database.alter());
             let get = database.query(&KvOperation::Get { key: "k".into() }.to_bytes()).unwrap();
             assert_eq!(KvResult::from_bytes(get), Ok(KvResult::Value(Some(lie.into()))));
         }

@@ -12,6 +12,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Records that are kept.
@@ -26,6 +27,8 @@ const PAGES: &str = "pages";
 pub struct Archive {
     folder: PathBuf,
     summaries: Mutex<BTreeMap<u64, Value>>,
+    /// Divergences that are being looked at, and will be records.
+    announced: AtomicUsize,
 }
 
 impl Archive {
@@ -44,7 +47,7 @@ impl Archive {
                 summaries.insert(number, without_pages(record));
             }
         }
-        Self { folder, summaries: Mutex::new(summaries) }
+        Self { folder, summaries: Mutex::new(summaries), announced: AtomicUsize::new(0) }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Value>> {
@@ -59,6 +62,21 @@ impl Archive {
     /// How many there are.
     pub fn count(&self) -> usize {
         self.lock().len()
+    }
+
+    /// A record will come.
+    pub fn announce(&self) {
+        self.announced.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// One that was announced is here, or will not come.
+    pub fn settle(&self) {
+        self.announced.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// How many are still to come.
+    pub fn announced(&self) -> usize {
+        self.announced.load(Ordering::SeqCst)
     }
 
     /// Keeps a record, which is durable when this returns. It is shown even if it cannot be written.

@@ -82,6 +82,8 @@ pub struct Account {
     pub certain: Vec<Certificate<Checkpoint>>,
     /// The state that it had at its last checkpoints, oldest first, without signatures.
     pub own: Vec<Checkpoint>,
+    /// Divergences that it has found and not yet recorded.
+    pub announced: u64,
 }
 
 impl Account {
@@ -99,8 +101,9 @@ impl Account {
             answer[name].as_array()?.iter().map(certificate).collect()
         };
         let (certain, own) = (certificates("certain"), certificates("own"));
+        let announced = answer["announced"].as_u64().unwrap_or(0);
         let (Some(certain), Some(own)) = (certain, own) else { return Err("it answers something else".to_owned()) };
-        Ok(Self { source, certain, own: own.into_iter().map(|certificate| certificate.value).collect() })
+        Ok(Self { source, certain, own: own.into_iter().map(|certificate| certificate.value).collect(), announced })
     }
 }
 

@@ -88,7 +88,8 @@ impl Report {
             let found = compared(&accounts, newest);
             let agreed = found.as_ref().is_some_and(|(_, groups)| groups.len() == 1);
             let complete = found.as_ref().is_some_and(|(_, groups)| members(groups) == accounts.len());
-            if (agreed && complete) || Instant::now() > deadline || (key.is_none() && all.is_empty()) {
+            let settled = accounts.iter().all(|account| account.announced == 0);
+            if (agreed && complete && settled) || Instant::now() > deadline || (key.is_none() && all.is_empty()) {
                 let silent = silent.into_iter().map(|(replica, why)| (replica.0, why)).collect();
                 return Ok(Self::of(&accounts, found, records(&sources), silent));
             }

@@ -84,7 +84,7 @@ fn page(target: &str, board: &Board) -> Answer {
         "/status" => Answer::json(&status::render(&board.sample())),
         "/divergences" => board.divergences().map_or_else(Answer::without_state, |value| Answer::json(&value)),
         "/checkpoint" => match &board.shelf {
-            Some(shelf) => Answer::json(&pieces::checkpoints(shelf)),
+            Some(shelf) => Answer::json(&pieces::checkpoints(shelf, || board.announced())),
             None => Answer::without_state(),
         },
         _ if let (Some(asked), Some(shelf)) = (path.strip_prefix(pieces::PATH), &board.shelf) => {

@@ -149,6 +149,11 @@ impl Board {
         Self { shelf, archive: Some(archive), ..self }
     }
 
+    /// Divergences that will be on record soon.
+    fn announced(&self) -> usize {
+        self.archive.as_ref().map_or(0, |archive| archive.announced())
+    }
+
     /// What was recorded about states that were wrong, if states are shown.
     fn divergences(&self) -> Option<Value> {
         self.shelf.as_ref()?;

@@ -17,10 +17,12 @@ pub(crate) const REQUESTS_MAX: usize = 64;
 /// Requests are answered until the answer is so large; the rest has to be asked for again.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// What `/checkpoint` says.
-pub(super) fn checkpoints(shelf: &Shelf) -> Value {
+/// What `/checkpoint` says. A state that was repaired is shown after its divergence was announced, so that whoever
+/// sees the one sees the other, or its record.
+pub(super) fn checkpoints(shelf: &Shelf, announced: impl FnOnce() -> usize) -> Value {
     let list = |shown: Vec<Shown>| shown.iter().map(checkpoint).collect::<Vec<_>>();
-    json!({ "certain": list(shelf.certain()), "own": list(shelf.own()) })
+    let (certain, own) = (list(shelf.certain()), list(shelf.own()));
+    json!({ "certain": certain, "own": own, "announced": announced() })
 }
 
 fn checkpoint(shown: &Shown) -> Value {
