@@ -20,6 +20,9 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+/// Microseconds before a client tries again that may not join yet: places become free after some seconds.
+const REFUSED_PAUSE: u64 = 500_000;
+
 /// Where a client stands that has to join.
 #[derive(Debug, Default)]
 struct Stranger {
@@ -225,7 +228,12 @@ impl Caller {
         };
         let what = || format!("{:?} ends with {:?}", stranger.place, completed.result);
         stage.note(self.process, 8, what);
-        self.pause(stage);
+        match completed.result {
+            Completion::Refused(_) if self.left > 0 => {
+                stage.plan(stage.now + REFUSED_PAUSE, Happening::Call(self.process));
+            }
+            _ => self.pause(stage),
+        }
         true
     }
 
