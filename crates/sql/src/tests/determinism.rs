@@ -74,9 +74,13 @@ fn f35_the_largest_rowid_is_refused() {
 #[test]
 fn f35_a_schema_has_no_history() {
     let mut node = Node::new();
-    for n in 0..12 {
+    for n in 0..60 {
         node.batch(&[&format!("create table t{n}(a, b)"), &format!("create index i{n} on t{n}(b)")]);
         node.rows(&format!("insert into t{n} values (1, 2), (3, 4)"));
+    }
+    // SQLite's table of names in memory stays as large as it was.
+    for n in (0..60).filter(|n| n % 10 != 3) {
+        node.rows(&format!("drop table t{n}"));
     }
     let mut other = node.restarted();
     for node in [&mut node, &mut other] {
@@ -145,6 +149,9 @@ fn f35_every_way_out_is_closed() {
     ];
     for sql in refused {
         let (kind, text) = node.error(sql);
+        if let "commit" | "rollback" | "begin" | "end" | "savepoint a" | "release a" = sql {
+            assert_eq!(kind, ErrorKind::NotAllowed, "{sql}: {text}");
+        }
         let expected = [ErrorKind::NotAllowed, ErrorKind::NoSuchFunction, ErrorKind::NoSuchTable, ErrorKind::Other];
         assert!(expected.contains(&kind), "{sql}: {kind:?} {text}");
         assert!(!text.is_empty());
