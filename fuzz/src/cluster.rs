@@ -63,7 +63,7 @@ impl World {
         cluster.limits.checkpoint_interval = 4;
         let nodes = cluster.replicas().map(|id| {
             let keyring = keyring(&Sound, &cluster, Principal::Replica(id));
-            let config = ReplicaConfig { cluster: cluster.clone(), keyring, lost_log: false };
+            let config = ReplicaConfig { cluster: cluster.clone(), keyring, lost_log: false, genesis: None };
             let replica = Replica::new(config, Counter::default()).expect("a new replica starts");
             Node { replica, timers: Timers::new() }
         });
