@@ -343,6 +343,8 @@ pub struct Handshake {
     mine: Hello,
     /// The other side's HELLO; at the initiator, once it has been proved.
     theirs: Option<Hello>,
+    /// What the other side runs, if it was refused for that.
+    other_service: Option<ServiceBuild>,
     binding: Vec<u8>,
 }
 
@@ -350,7 +352,7 @@ impl Handshake {
     /// A side that claims to be `who`. `nonce` must be fresh and unpredictable.
     pub fn new(keyring: &Keyring, who: Peer, expect: Expect, nonce: [u8; 32]) -> Self {
         let mine = Hello { cluster: keyring.cluster(), who, service: ServiceBuild::NONE, nonce };
-        Self { expect, mine, theirs: None, binding: Vec::new() }
+        Self { expect, mine, theirs: None, other_service: None, binding: Vec::new() }
     }
 
     /// What this side runs. Before the first frame.
@@ -361,8 +363,8 @@ impl Handshake {
     }
 
     /// What the other side says that it runs, if we refused it for that.
-    pub fn other_service(&self) -> Option<ServiceBuild> {
-        self.theirs.map(|theirs| theirs.service).filter(|theirs| *theirs != self.mine.service)
+    pub const fn other_service(&self) -> Option<ServiceBuild> {
+        self.other_service
     }
 
     /// Binds the proofs to a channel that `binding` names. Before the first frame.
@@ -426,7 +428,8 @@ impl Handshake {
         self.expect.admits(hello.who, keyring)?;
         let replicas = matches!((self.mine.who, hello.who), (Peer::Replica(_), Peer::Replica(_)));
         if replicas && self.mine.service != hello.service {
-            self.theirs = Some(*hello);
+            // Only to be told about: nothing proves it yet, and the other side is not known by it.
+            self.other_service = Some(hello.service);
             return Err(LinkRefusal::OtherService);
         }
         Ok(())
@@ -587,6 +590,12 @@ mod tests {
         assert_eq!((reason, acceptor.other_service()), (LinkRefusal::OtherService, Some(theirs)));
         assert_eq!(dialler.receive(frame.into(), &high), Progress::OtherService(ours));
         assert_eq!(ours.to_string(), "SQLite 3.54.1 build aa");
+        // An initiator that refused does not believe a READY: nothing was proved.
+        let tag = low.tag(replica(1), b"nothing");
+        let answer = Frame::Answer(acceptor.mine, tag).to_bytes();
+        assert!(matches!(dialler.receive(answer.into(), &high), Progress::Refused(LinkRefusal::OtherService, _)));
+        let ready = dialler.receive(Frame::Ready.to_bytes().into(), &high);
+        assert!(matches!(ready, Progress::Refused(LinkRefusal::NotBezant, _)), "{ready:?}");
         let mut same = new(&low, 0, Expect::HigherReplica(ReplicaId(0))).running(theirs);
         assert!(matches!(same.receive(dialler.hello().into(), &low), Progress::Reply(_)));
     }
