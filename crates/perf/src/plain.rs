@@ -31,7 +31,7 @@ fn insert(directory: &Path, rows: usize, seconds: Duration) -> rusqlite::Result<
         {
             let mut insert = transaction.prepare_cached(sql::INSERT)?;
             for _ in 0..rows {
-                insert.execute(params_from_iter(sql::plain_row(id)))?;
+                insert.execute(params_from_iter(sql::row(id)))?;
                 id += 1;
             }
         }

@@ -48,17 +48,9 @@ impl Mix {
 }
 
 /// One row's values.
-fn row(id: i64) -> [Value; 4] {
+pub(crate) fn row(id: i64) -> [Value; 4] {
     let name = |of: i64| Value::Text(format!("account-{:08}", of.wrapping_mul(SPREAD).rem_euclid(100_000_000)));
     [Value::Integer(id), name(id), name(id + 1), Value::Integer(id.wrapping_mul(SPREAD).rem_euclid(1_000_000))]
-}
-
-/// The same for SQLite itself.
-pub(crate) fn plain_row(id: i64) -> [rusqlite::types::Value; 4] {
-    row(id).map(|value| match value {
-        Value::Integer(number) => number.into(),
-        other => other.to_string().into(),
-    })
 }
 
 /// What makes the table and, for reads, its first rows.

@@ -38,9 +38,7 @@ impl Handle {
     /// Those of SQLite.
     pub(crate) fn try_open(disk: &Arc<Disk>, cache_kib: u32) -> rusqlite::Result<Self> {
         let vfs = Vfs::register(Arc::clone(disk));
-        disk.moment.privileged.store(true, Ordering::Relaxed);
-        let connection = set_up(&vfs, disk, cache_kib);
-        disk.moment.privileged.store(false, Ordering::Relaxed);
+        let connection = disk.moment.privileged(|| set_up(&vfs, disk, cache_kib));
         connection.map(|connection| Self { connection, _vfs: vfs })
     }
 }

@@ -16,8 +16,7 @@ use crate::value::Value;
 use crate::vfs::{Disk, forget_last_insert_rowid};
 use bezant_core::digest::Digest;
 use bezant_core::service::NotReadOnly;
-use bytes::Bytes;
-use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::types::ValueRef;
 use rusqlite::{StatementStatus, ffi};
 use std::collections::HashMap;
 use std::sync::PoisonError;
@@ -147,21 +146,18 @@ impl Engine<'_> {
 
     /// A statement of our own, which only controls the transaction.
     fn control(&self, sql: &str) {
-        self.disk.moment.privileged.store(true, Ordering::Relaxed);
-        let done = self.database.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
-        self.disk.moment.privileged.store(false, Ordering::Relaxed);
-        if let Err(error) = done {
-            stop(&error);
-        }
+        self.try_control(sql).unwrap_or_else(|error| stop(&error));
+    }
+
+    fn try_control(&self, sql: &str) -> rusqlite::Result<()> {
+        let connection = &self.database.connection;
+        let execute = || connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        self.disk.moment.privileged(execute).map(|_| ())
     }
 
     /// Makes the transaction's changes the state. Deferred constraints are checked now.
     fn commit(&self, statements: u32) -> Result<(), (u32, Fault)> {
-        self.disk.moment.privileged.store(true, Ordering::Relaxed);
-        let connection = &self.database.connection;
-        let done = connection.prepare_cached("commit").and_then(|mut statement| statement.execute([]));
-        self.disk.moment.privileged.store(false, Ordering::Relaxed);
-        done.map(|_| ()).map_err(|error| (statements.saturating_sub(1), self.explain(error).into()))
+        self.try_control("commit").map_err(|error| (statements.saturating_sub(1), self.explain(error).into()))
     }
 
     /// What a statement would take and give.
@@ -170,7 +166,7 @@ impl Engine<'_> {
         let statement = self.database.connection.prepare(sql).map_err(|error| self.explain(error))?;
         Ok(Description {
             parameters: statement.parameter_count() as u32,
-            columns: columns(&statement),
+            columns: Column::of(&statement),
             read_only: statement.readonly(),
         })
     }
@@ -204,12 +200,12 @@ impl Engine<'_> {
     fn step(&mut self, prepared: &mut rusqlite::Statement<'_>, parameters: &[Value]) -> Result<Rows, Fault> {
         self.admit(prepared, parameters.len())?;
         for (number, value) in (1..).zip(parameters) {
-            prepared.raw_bind_parameter(number, Bound(value)).map_err(|error| self.explain(error))?;
+            prepared.raw_bind_parameter(number, value).map_err(|error| self.explain(error))?;
         }
         // The budget is looked at whenever this counter passes a multiple of the interval, so that it must begin
         // anew, however often the statement was executed before.
         prepared.reset_status(StatementStatus::VmStep);
-        let columns = columns(prepared);
+        let columns = Column::of(prepared);
         let width = columns.len();
         let mut rows = Vec::new();
         let mut cursor = prepared.raw_query();
@@ -377,27 +373,10 @@ fn kind_of_message(message: &str) -> ErrorKind {
     }
 }
 
-fn columns(statement: &rusqlite::Statement<'_>) -> Vec<Column> {
-    let column = |column: rusqlite::Column<'_>| Column {
-        name: column.name().to_owned(),
-        declared: column.decl_type().map(ToOwned::to_owned),
-    };
-    statement.columns().map(column).collect()
-}
-
 fn value(value: ValueRef<'_>) -> Result<Value, SqlError> {
-    Ok(match value {
-        ValueRef::Null => Value::Null,
-        ValueRef::Integer(number) => Value::Integer(number),
-        ValueRef::Real(number) => Value::Real(number),
-        ValueRef::Text(text) => match std::str::from_utf8(text) {
-            Ok(text) => Value::Text(text.to_owned()),
-            Err(_) => {
-                let hint = "cast it to a blob: CAST(… AS BLOB)";
-                return Err(SqlError::with_hint(ErrorKind::Mismatch, "a text in the result is not UTF-8", hint));
-            }
-        },
-        ValueRef::Blob(bytes) => Value::Blob(Bytes::copy_from_slice(bytes)),
+    Value::try_from(value).map_err(|_| {
+        let hint = "cast it to a blob: CAST(… AS BLOB)";
+        SqlError::with_hint(ErrorKind::Mismatch, "a text in the result is not UTF-8", hint)
     })
 }
 
@@ -410,20 +389,5 @@ fn encoded_bytes(value: &Value) -> usize {
         Value::Integer(_) | Value::Real(_) => size_of::<u64>(),
         Value::Text(text) => LENGTH + text.len(),
         Value::Blob(bytes) => LENGTH + bytes.len(),
-    }
-}
-
-/// A parameter, bound without a copy of our own.
-struct Bound<'a>(&'a Value);
-
-impl rusqlite::ToSql for Bound<'_> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self.0 {
-            Value::Null => ValueRef::Null,
-            Value::Integer(number) => ValueRef::Integer(*number),
-            Value::Real(number) => ValueRef::Real(*number),
-            Value::Text(text) => ValueRef::Text(text.as_bytes()),
-            Value::Blob(bytes) => ValueRef::Blob(bytes),
-        }))
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct Moment {
     /// Calls of the progress handler that are left.
     pub(crate) budget: AtomicU64,
     /// The service itself prepares a statement: everything is allowed.
-    pub(crate) privileged: AtomicBool,
+    privileged: AtomicBool,
     /// See [`act`].
     pub(crate) acts: AtomicU32,
     /// A row got the largest rowid that there is: the next one would be random.
@@ -55,6 +55,19 @@ impl Moment {
         self.dated.store(false, Ordering::Relaxed);
         self.last_rowid_used.store(false, Ordering::Relaxed);
         *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Does something of the service's own, for which everything is allowed.
+    pub(crate) fn privileged<T>(&self, act: impl FnOnce() -> T) -> T {
+        self.privileged.store(true, Ordering::Relaxed);
+        let result = act();
+        self.privileged.store(false, Ordering::Relaxed);
+        result
+    }
+
+    /// Whether it is the service itself that acts.
+    pub(crate) fn is_privileged(&self) -> bool {
+        self.privileged.load(Ordering::Relaxed)
     }
 
     /// The agreed time.

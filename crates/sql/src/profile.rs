@@ -131,7 +131,7 @@ const fn makes_something(action: &AuthAction<'_>) -> bool {
 
 /// SQLite's question whether a statement that is being prepared may do something.
 pub(crate) fn authorize(context: &AuthContext<'_>, moment: &Moment) -> Authorization {
-    if moment.privileged.load(Ordering::Relaxed) {
+    if moment.is_privileged() {
         return Authorization::Allow;
     }
     let verdict = match context.database_name {

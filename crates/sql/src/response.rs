@@ -24,6 +24,17 @@ pub struct Column {
     pub declared: Option<String>,
 }
 
+impl Column {
+    /// Those of a prepared statement.
+    pub fn of(statement: &rusqlite::Statement<'_>) -> Vec<Self> {
+        let column = |column: rusqlite::Column<'_>| Self {
+            name: column.name().to_owned(),
+            declared: column.decl_type().map(ToOwned::to_owned),
+        };
+        statement.columns().map(column).collect()
+    }
+}
+
 impl Wire for Column {
     fn encode(&self, out: &mut Vec<u8>) {
         encode_payload(self.name.as_bytes(), out);

@@ -15,7 +15,6 @@ use bytes::Bytes;
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Everything that a statement can do.
 const ALL: u32 = act::WRITES_ROWS | act::WRITES_SCHEMA | act::WRITES_SYSTEM;
@@ -66,9 +65,8 @@ impl Sql {
     pub fn with_cache(cache_kib: u32) -> Self {
         let disk = Arc::new(Disk::default());
         let database = Handle::open(&disk, cache_kib);
-        disk.moment.privileged.store(true, Ordering::Relaxed);
-        database.connection.execute_batch(GENESIS).expect("a new database takes its first tables");
-        disk.moment.privileged.store(false, Ordering::Relaxed);
+        let made = disk.moment.privileged(|| database.connection.execute_batch(GENESIS));
+        made.expect("a new database takes its first tables");
         Self { disk, cache_kib, database: Some(database), known: RefCell::default(), roles: Roles::default() }
     }
 
@@ -92,12 +90,8 @@ impl Sql {
         &self,
         look: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
     ) -> Result<T, SnapshotError> {
-        let database = self.database.as_ref().expect("the database is open between requests");
         self.disk.moment.begin(0, Digest::ZERO, u64::MAX);
-        self.disk.moment.privileged.store(true, Ordering::Relaxed);
-        let result = look(&database.connection);
-        self.disk.moment.privileged.store(false, Ordering::Relaxed);
-        Ok(result?)
+        Ok(self.disk.moment.privileged(|| look(&self.handle().connection))?)
     }
 
     fn engine<'a>(&'a self, known: &'a mut Known, query: bool) -> Engine<'a> {
@@ -113,9 +107,8 @@ impl Sql {
     /// The role of whoever asks.
     pub(crate) fn role(&mut self, agreed: &Agreed) -> Role {
         let mut roles = std::mem::take(&mut self.roles);
-        self.disk.moment.privileged.store(true, Ordering::Relaxed);
-        let role = roles.of(&self.handle().connection, agreed.public_key, agreed.joined);
-        self.disk.moment.privileged.store(false, Ordering::Relaxed);
+        let ask = || roles.of(&self.handle().connection, agreed.public_key, agreed.joined);
+        let role = self.disk.moment.privileged(ask);
         self.roles = roles;
         role.expect("the table of members can be read")
     }

@@ -2,7 +2,10 @@
 
 use bezant_core::wire::{Reader, Wire, WireError, encode_payload};
 use bytes::Bytes;
+use rusqlite::ToSql;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use std::fmt;
+use std::str::Utf8Error;
 
 /// The longest text or blob, in bytes. SQLite is told the same limit, so that nothing longer comes to be either.
 pub const VALUE_BYTES_MAX: usize = 1 << 20;
@@ -37,6 +40,34 @@ impl PartialEq for Value {
 }
 
 impl Eq for Value {}
+
+/// What SQLite gives. A text that is not UTF-8 is no value of ours.
+impl TryFrom<ValueRef<'_>> for Value {
+    type Error = Utf8Error;
+
+    fn try_from(value: ValueRef<'_>) -> Result<Self, Utf8Error> {
+        Ok(match value {
+            ValueRef::Null => Self::Null,
+            ValueRef::Integer(number) => Self::Integer(number),
+            ValueRef::Real(number) => Self::Real(number),
+            ValueRef::Text(text) => Self::Text(std::str::from_utf8(text)?.to_owned()),
+            ValueRef::Blob(bytes) => Self::Blob(Bytes::copy_from_slice(bytes)),
+        })
+    }
+}
+
+/// Bound as a parameter without a copy of our own.
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Integer(number) => ValueRef::Integer(*number),
+            Self::Real(number) => ValueRef::Real(*number),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
 
 /// As SQLite's shell prints it in its list mode: nothing for null, numbers in their shortest form, text as it is.
 impl fmt::Display for Value {

@@ -11,7 +11,6 @@ use bezant_core::wire::Wire;
 use bezant_sql::{Request, Sql, Statement, Value};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
-use rusqlite::types::ValueRef;
 use sqllogictest::{DB, DefaultColumnType, Runner, default_column_validator, default_normalizer, default_validator};
 use std::future::Future;
 use std::pin::pin;
@@ -64,13 +63,7 @@ impl Plain {
         let mut rows = Vec::new();
         let mut cursor = statement.raw_query();
         while let Some(row) = cursor.next()? {
-            let value = |column| match row.get_ref(column).expect("within the columns") {
-                ValueRef::Null => Value::Null,
-                ValueRef::Integer(number) => Value::Integer(number),
-                ValueRef::Real(number) => Value::Real(number),
-                ValueRef::Text(text) => Value::Text(std::str::from_utf8(text).expect("UTF-8").to_owned()),
-                ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec().into()),
-            };
+            let value = |column| Value::try_from(row.get_ref(column).expect("within the columns")).expect("UTF-8");
             rows.push((0..columns).map(value).collect());
         }
         Ok((columns, rows))

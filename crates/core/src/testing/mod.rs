@@ -1,6 +1,7 @@
-//! What tests of whole clusters share: a network that does what the test says, golden scripts played on it, and a
-//! service that remembers everything.
+//! What tests of whole clusters share: a network that does what the test says, golden scripts played on it, and
+//! services that remember everything or go wrong.
 
+pub(crate) mod damaged;
 pub(crate) mod journal;
 pub(crate) mod net;
 pub(crate) mod stage;

@@ -13,8 +13,7 @@ use crate::error::{PgError, sqlstate};
 use crate::tokens::Token;
 use bezant_core::digest::Digest;
 use bezant_sql::{Column, RESULT_BYTES_MAX, Rows, Value};
-use bytes::Bytes;
-use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Statement};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -75,7 +74,7 @@ impl Catalog {
     pub(crate) fn describe(&self, schema: &Rows, user: &str, sql: &str) -> Result<(Vec<Column>, usize), PgError> {
         self.with(schema, user, |connection| {
             let statement = connection.prepare(sql).map_err(explain)?;
-            Ok((columns(&statement), statement.parameter_count()))
+            Ok((Column::of(&statement), statement.parameter_count()))
         })
     }
 
@@ -106,36 +105,14 @@ fn build(schema: &Rows, digest: Digest) -> rusqlite::Result<Filled> {
     Ok(Filled { digest, connection, user })
 }
 
-fn columns(statement: &Statement<'_>) -> Vec<Column> {
-    let column = |column: rusqlite::Column<'_>| Column {
-        name: column.name().to_owned(),
-        declared: column.decl_type().map(ToOwned::to_owned),
-    };
-    statement.columns().map(column).collect()
-}
-
-struct Bound<'a>(&'a Value);
-
-impl rusqlite::ToSql for Bound<'_> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self.0 {
-            Value::Null => ValueRef::Null,
-            Value::Integer(number) => ValueRef::Integer(*number),
-            Value::Real(number) => ValueRef::Real(*number),
-            Value::Text(text) => ValueRef::Text(text.as_bytes()),
-            Value::Blob(bytes) => ValueRef::Blob(bytes),
-        }))
-    }
-}
-
 fn collect(statement: &mut Statement<'_>, values: &[Value]) -> Result<Rows, PgError> {
     if statement.parameter_count() != values.len() {
         return Err(PgError::new(sqlstate::PROTOCOL, "another number of values than of parameters"));
     }
     for (number, value) in (1..).zip(values) {
-        statement.raw_bind_parameter(number, Bound(value)).map_err(explain)?;
+        statement.raw_bind_parameter(number, value).map_err(explain)?;
     }
-    let mut columns = columns(statement);
+    let mut columns = Column::of(statement);
     let (mut rows, mut room) = (Vec::new(), RESULT_BYTES_MAX);
     let mut cursor = statement.raw_query();
     while let Some(row) = cursor.next().map_err(explain)? {
@@ -165,14 +142,11 @@ fn array_type<'a>(values: impl Iterator<Item = &'a Value>) -> Option<String> {
     type_name.map(Into::into)
 }
 
+/// A name that is not UTF-8 is shown as well as it can be.
 fn value(value: rusqlite::Result<ValueRef<'_>>) -> Result<Value, PgError> {
-    Ok(match value.map_err(explain)? {
-        ValueRef::Null => Value::Null,
-        ValueRef::Integer(number) => Value::Integer(number),
-        ValueRef::Real(number) => Value::Real(number),
-        ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
-        ValueRef::Blob(bytes) => Value::Blob(Bytes::copy_from_slice(bytes)),
-    })
+    let value = value.map_err(explain)?;
+    Ok(Value::try_from(value)
+        .unwrap_or_else(|_| Value::Text(String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned())))
 }
 
 /// An error is about the question: the catalog itself is ours.

@@ -310,15 +310,17 @@ pub trait Behaviour: fmt::Debug {
 
 /// A Byzantine client's mind: what it sends to each replica in place of an honest request.
 pub trait ClientBehaviour: fmt::Debug {
-    /// The request for one replica, or nothing.
+    /// The request for one replica, or nothing; the honest one unless a behaviour knows better.
     fn request(
         &mut self,
-        rng: &mut Rng,
-        cluster: &Cluster,
-        keyring: &Keyring,
-        to: ReplicaId,
+        _rng: &mut Rng,
+        _cluster: &Cluster,
+        _keyring: &Keyring,
+        _to: ReplicaId,
         request: &Request,
-    ) -> Option<Request>;
+    ) -> Option<Request> {
+        Some(request.clone())
+    }
 
     /// What it says besides, whenever it sends a request.
     fn also(

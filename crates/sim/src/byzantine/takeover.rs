@@ -2,24 +2,9 @@
 //! be told from the other; what can be had is that each keeps its session for a while, and that both are told.
 
 use super::ClientBehaviour;
-use crate::rng::Rng;
-use bezant_core::auth::Keyring;
-use bezant_core::cluster::{Cluster, ReplicaId};
-use bezant_core::message::Request;
 
 /// What it says is honest; that it says it is not. Its host gives it the other's key.
 #[derive(Debug)]
 pub(super) struct Takeover;
 
-impl ClientBehaviour for Takeover {
-    fn request(
-        &mut self,
-        _rng: &mut Rng,
-        _cluster: &Cluster,
-        _keyring: &Keyring,
-        _to: ReplicaId,
-        request: &Request,
-    ) -> Option<Request> {
-        Some(request.clone())
-    }
-}
+impl ClientBehaviour for Takeover {}

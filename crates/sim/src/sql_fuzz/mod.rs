@@ -16,7 +16,6 @@ use bezant_core::wire::Wire;
 use bezant_sql::{Batch, ErrorKind, Request, Response, Rows, Sql, Statement, Value};
 use bytes::Bytes;
 use grammar::Grammar;
-use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params_from_iter};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -273,13 +272,8 @@ fn one(connection: &Connection, sql: &str) -> rusqlite::Result<Rows> {
     let mut cursor = statement.query(params_from_iter([0_i64; 0]))?;
     while let Some(row) = cursor.next()? {
         let value = |column| {
-            Ok(match row.get_ref(column)? {
-                ValueRef::Null => Value::Null,
-                ValueRef::Integer(number) => Value::Integer(number),
-                ValueRef::Real(number) => Value::Real(number),
-                ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
-                ValueRef::Blob(bytes) => Value::Blob(Bytes::copy_from_slice(bytes)),
-            })
+            let value = Value::try_from(row.get_ref(column)?);
+            Ok(value.expect("the service refuses results that are not UTF-8, and such a batch is not executed here"))
         };
         rows.push((0..width).map(value).collect::<rusqlite::Result<_>>()?);
     }

@@ -3,39 +3,10 @@
 use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::compositions::{Protocol, Quota};
 use crate::replica::Notice;
-use crate::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
+use crate::service::Service;
 use crate::services::Counter;
+use crate::testing::damaged::Damaged;
 use crate::testing::net::{Net, cluster, done};
-use bytes::Bytes;
-
-/// A counter whose memory is damaged once, at the third operation of one replica.
-#[derive(Clone, Debug, Default)]
-struct Damaged {
-    counter: Counter,
-    until: Option<u32>,
-}
-
-impl Service for Damaged {
-    fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
-        if let Some(until) = &mut self.until {
-            *until -= 1;
-            if *until == 0 {
-                self.until = None;
-                self.counter.execute(&Counter::add(1_000), agreed);
-            }
-        }
-        self.counter.execute(operation, agreed)
-    }
-    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
-        self.counter.query(operation)
-    }
-    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
-        self.counter.save(write);
-    }
-    fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
-        self.counter.load(pages)
-    }
-}
 
 /// Two checkpoints fit into a Backup, or none.
 #[test]
@@ -45,7 +16,7 @@ fn a_damaged_state_is_repaired_in_a_backup_or_behind_it() {
             let limits = Limits { history_interval: 4, checkpoint_interval, ..Limits::default() };
             let cluster = cluster(4, ClientAuth::Hybrid, limits);
             let cluster = Cluster { quota: Quota::Fixed(quota), protocol, ..cluster };
-            let make = |id| Damaged { until: (id == 2).then_some(3), ..Damaged::default() };
+            let make = |id| if id == 2 { Damaged::at(3) } else { Damaged::default() };
             let mut net = Net::of(cluster, 1, make);
             for value in 1..=40 {
                 net.submit(0, &Counter::add(1), false);

@@ -8,11 +8,9 @@ use crate::message::Message;
 use crate::protocols::pbft::{PbftMessage, Position};
 use crate::rejection::Rejection;
 use crate::replica::Notice;
-use crate::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
-use crate::services::Counter;
+use crate::testing::damaged::Damaged;
 use crate::testing::net::{Net, done, kind, r};
 use alloc::boxed::Box;
-use bytes::Bytes;
 
 fn every_4() -> Limits {
     Limits { checkpoint_interval: 4, ..Limits::default() }
@@ -154,34 +152,9 @@ fn unequal_roots_do_not_add_up() {
     assert_eq!(net.hosts[2].replica.report().stable.0, 4, "it has its own, which 0 and 1 share");
 }
 
-/// A counter whose memory is damaged once, at one replica.
-#[derive(Clone, Debug, Default)]
-struct Damaged {
-    counter: Counter,
-    damage: bool,
-}
-
-impl Service for Damaged {
-    fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
-        if core::mem::take(&mut self.damage) {
-            self.counter.execute(&Counter::add(1_000), agreed);
-        }
-        self.counter.execute(operation, agreed)
-    }
-    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
-        self.counter.query(operation)
-    }
-    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
-        self.counter.save(write);
-    }
-    fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
-        self.counter.load(pages)
-    }
-}
-
 #[test]
 fn a_replica_whose_state_diverged_repairs_itself() {
-    let damaged = |id| Damaged { damage: id == 2, ..Damaged::default() };
+    let damaged = |id| if id == 2 { Damaged::at(1) } else { Damaged::default() };
     let mut net = Net::serving(4, 1, ClientAuth::Hybrid, every_4(), damaged);
     for value in 1..=4 {
         assert_eq!(net.add(1), done(value), "three right answers outvote a wrong one");
@@ -206,34 +179,9 @@ fn a_replica_whose_state_diverged_repairs_itself() {
     assert_eq!(net.add(1), done(5), "its answer is needed, and right");
 }
 
-/// Another version of the service, which counts otherwise.
-#[derive(Clone, Debug, Default)]
-struct Other {
-    counter: Counter,
-    differs: bool,
-}
-
-impl Service for Other {
-    fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
-        if self.differs {
-            self.counter.execute(&Counter::add(1_000), agreed);
-        }
-        self.counter.execute(operation, agreed)
-    }
-    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
-        self.counter.query(operation)
-    }
-    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
-        self.counter.save(write);
-    }
-    fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
-        self.counter.load(pages)
-    }
-}
-
 #[test]
 fn a_replica_that_executes_otherwise_is_told_from_one_that_was_altered() {
-    let other = |id| Other { differs: id == 2, ..Other::default() };
+    let other = |id| if id == 2 { Damaged::always() } else { Damaged::default() };
     let mut net = Net::serving(4, 1, ClientAuth::Hybrid, every_4(), other);
     for value in 1..=8 {
         assert_eq!(net.add(1), done(value));

@@ -1,0 +1,46 @@
+//! A service that goes wrong at one replica.
+
+use crate::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
+use crate::services::Counter;
+use bytes::Bytes;
+
+/// A counter that counts a thousand too many: once, as memory that is damaged does, or always, as another version of
+/// the service would.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Damaged {
+    counter: Counter,
+    /// How many operations it is until the damage; 0: it never comes.
+    until: u32,
+    always: bool,
+}
+
+impl Damaged {
+    /// Damaged once, at the n-th operation from 1 on.
+    pub(crate) fn at(operation: u32) -> Self {
+        Self { until: operation, ..Self::default() }
+    }
+
+    /// Wrong at every operation.
+    pub(crate) fn always() -> Self {
+        Self { always: true, ..Self::default() }
+    }
+}
+
+impl Service for Damaged {
+    fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
+        if self.always || self.until == 1 {
+            self.counter.execute(&Counter::add(1_000), agreed);
+        }
+        self.until = self.until.saturating_sub(1);
+        self.counter.execute(operation, agreed)
+    }
+    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
+        self.counter.query(operation)
+    }
+    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
+        self.counter.save(write);
+    }
+    fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
+        self.counter.load(pages)
+    }
+}
