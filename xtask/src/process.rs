@@ -10,8 +10,11 @@ use std::time::{Duration, Instant};
 /// How often a waiting loop looks.
 const POLL: Duration = Duration::from_millis(20);
 
-/// How much of a failed program's output is shown; the log has the rest.
-const TAIL_LINES: usize = 40;
+/// How much of the end of a failed program's output is shown; the log has the rest.
+const TAIL_LINES: usize = 25;
+
+/// How many panics before it are shown, and how many lines of each.
+const PANICS: (usize, usize) = (3, 12);
 
 /// The workspace's root.
 pub(crate) fn root() -> PathBuf {
@@ -63,14 +66,24 @@ pub(crate) fn logged(log: &str, limit: Duration, command: &mut Command) -> Resul
         Some(status) => status.to_string(),
         None => format!("not done after {} s, killed", limit.as_secs()),
     };
-    let lines: Vec<&str> = text.lines().collect();
-    println!("{}", lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n"));
+    println!("{}", excerpt(&text));
     let path = log_path(log)?;
     Err(Failure::new(format!(
         "`{}`: {reason} (all output: {})",
         describe(command),
         path.strip_prefix(root()).unwrap_or(&path).display()
     )))
+}
+
+/// What says best why a program failed: its first panics, which lie far from the end if other tests follow, and its end.
+fn excerpt(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let (before, end) = lines.split_at(lines.len().saturating_sub(TAIL_LINES));
+    let panics = (0..before.len()).filter(|at| before[*at].contains("panicked at")).take(PANICS.0);
+    let mut shown: Vec<&str> =
+        panics.flat_map(|at| before[at..].iter().take(PANICS.1).copied().chain(["..."])).collect();
+    shown.extend(end);
+    shown.join("\n")
 }
 
 /// The same for a command that may fail: returns what it printed and how it ended, `None` if it was killed after
@@ -145,6 +158,14 @@ fn describe(command: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_far_from_the_end_is_shown() {
+        let output = format!("{}test x panicked at y\nwhy\n{}last", "early\n".repeat(50), "later\n".repeat(50));
+        let shown = excerpt(&output);
+        assert!(shown.starts_with("test x panicked at y\nwhy\nlater") && shown.ends_with("later\nlast"), "{shown}");
+        assert!(shown.lines().count() <= TAIL_LINES + PANICS.1 + 1);
+    }
 
     #[test]
     fn a_program_that_takes_too_long_is_killed_with_its_children() {

@@ -45,6 +45,7 @@ fn a_backup_has_what_was_acknowledged_and_makes_a_new_cluster() {
 
     // A checkpoint as it is, from one replica alone, has no later row.
     cluster.sql("insert into accounts values (3, 'eve', 7)");
+    cluster.settle();
     let last = scratch.join("last.backup");
     let older = json_of(&["backup", "create", "--cluster", file, "--to", &last, "--last", "--replica", "2"]);
     assert_eq!(older["tables"][0]["rows"], 2);
@@ -58,6 +59,7 @@ fn a_backup_has_what_was_acknowledged_and_makes_a_new_cluster() {
     json_of(&["export", "--cluster", file, "--backup", &backup, "--to", &plain]);
     let dir = scratch.join("net/replica-1");
     assert_refused(&run(&mut bezant(&["export", "--dir", &dir, "--to", &offline]), ""), 1, "in use");
+    cluster.settle();
     drop(cluster);
     json_of(&["export", "--dir", &dir, "--to", &offline]);
     for (path, expected) in [(&live, 3), (&plain, 2), (&offline, 3)] {

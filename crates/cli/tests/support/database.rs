@@ -1,6 +1,6 @@
 //! A cluster of four whose SQL a test uses.
 
-use super::{Running, Scratch, bezant, testnet_with};
+use super::{Running, Scratch, bezant, run, testnet_with, wait_until};
 use bezant_core::auth::Ed25519;
 use bezant_core::auth::Suite;
 use bezant_core::wire::Wire;
@@ -9,6 +9,8 @@ use bezant_node::config::ClusterConfig;
 use bezant_node::{keys, net};
 use bezant_sql::{Request, Response, Statement, Value};
 use bytes::Bytes;
+use serde_json::Value as Json;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::Stdio;
@@ -80,6 +82,17 @@ impl Cluster {
         assert_eq!(line.trim(), order);
     }
 
+    /// Waits until the slowest replica is as far as the others: an answer needs only most of them.
+    pub fn settle(&self) {
+        wait_until("the slowest replica", || {
+            let status = run(&mut bezant(&["status", "--cluster", &self.file, "--json"]), "").stdout;
+            let status: Json = serde_json::from_str(&status).unwrap();
+            let place = |replica: &Json| (replica["position"].as_u64(), replica["stable"].as_u64());
+            let places: Vec<_> = status["replicas"].as_array().unwrap().iter().map(place).collect();
+            places[0].0.is_some() && places.windows(2).all(|pair| pair[0] == pair[1])
+        });
+    }
+
     pub fn kill(&mut self, replica: usize) {
         self.replicas[replica] = None;
     }
@@ -97,8 +110,24 @@ fn start(folder: &str, number: usize, flags: &[&str]) -> Running {
     let dir = format!("{folder}/replica-{number}");
     let mut command = bezant(&["replica", "--dir", &dir, "--obey-input"]);
     command.args(flags);
-    // Nobody reads what it logs.
-    Running(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap())
+    let log = File::options().create(true).append(true).open(log(folder, number)).unwrap();
+    Running(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn().unwrap())
+}
+
+/// What a replica says of itself, for whoever wonders why a test failed.
+fn log(folder: &str, number: usize) -> String {
+    format!("{folder}/replica-{number}.log")
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for number in 0..self.replicas.len() {
+                let said = std::fs::read_to_string(log(&self.folder, number)).unwrap_or_default();
+                eprintln!("replica {number} of {}:\n{said}", self.folder);
+            }
+        }
+    }
 }
 
 /// Rows as [`Cluster::sql`] returns them.

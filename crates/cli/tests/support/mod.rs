@@ -8,6 +8,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -112,17 +113,28 @@ impl Drop for Scratch {
     }
 }
 
-/// The first of so many neighbouring ports that are free just now. Different for tests that run at the same time.
+/// Ports of a block that tests use at most; the last one of a block is the claim on it.
+const BLOCK: u16 = 50;
+
+/// The first of so many neighbouring ports that are free just now. Nobody else gets them as long as this process lives,
+/// also not before they are used.
 pub fn free_ports(count: u16) -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let start = std::process::id() % 100;
-    loop {
-        let place = start + NEXT.fetch_add(1, Ordering::Relaxed);
-        let base = 10_000 + (place % 190) as u16 * 50;
-        if (base..base + count).all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()) {
+    static CLAIMS: Mutex<Vec<TcpListener>> = Mutex::new(Vec::new());
+    assert!(count < BLOCK, "blocks are of {BLOCK} ports");
+    let mut claims = CLAIMS.lock().unwrap();
+    let blocks = 10_000 / u32::from(BLOCK);
+    for place in 0..blocks {
+        let base = 10_000 + ((std::process::id() + place) % blocks) as u16 * BLOCK;
+        let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+        // The claim first: whoever has it may try the others.
+        if let Ok(claim) = bind(base + BLOCK - 1)
+            && (base..base + count).all(|port| bind(port).is_ok())
+        {
+            claims.push(claim);
             return base;
         }
     }
+    panic!("no {count} neighbouring ports are free");
 }
 
 /// Files of a new cluster in `scratch`, and its first port.
