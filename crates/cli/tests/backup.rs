@@ -40,7 +40,8 @@ fn a_backup_has_what_was_acknowledged_and_makes_a_new_cluster() {
     let (file, backup) = (&cluster.file, scratch.join("a.backup"));
     let made = json_of(&["backup", "create", "--cluster", file, "--to", &backup]);
     assert_eq!(made["tables"], json!([{"name": "accounts", "rows": 2}, {"name": "bezant_members", "rows": 0}]));
-    assert!(made["signers"].as_array().unwrap().len() >= 3, "{made}");
+    // f+1 are enough; who asks early finds no more.
+    assert!(made["signers"].as_array().unwrap().len() >= 2, "{made}");
     assert_eq!(fs::metadata(&backup).unwrap().permissions().mode() & 0o777, 0o600);
 
     // A checkpoint as it is, from one replica alone, has no later row.
