@@ -75,13 +75,16 @@ pub(crate) fn logged(log: &str, limit: Duration, command: &mut Command) -> Resul
     )))
 }
 
-/// What says best why a program failed: its first panics, which lie far from the end if other tests follow, and its end.
+/// What says best why a program failed: its first panics, far from the end where other tests follow, and its end.
 fn excerpt(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let (before, end) = lines.split_at(lines.len().saturating_sub(TAIL_LINES));
     let panics = (0..before.len()).filter(|at| before[*at].contains("panicked at")).take(PANICS.0);
-    let mut shown: Vec<&str> =
-        panics.flat_map(|at| before[at..].iter().take(PANICS.1).copied().chain(["..."])).collect();
+    let mut shown = Vec::new();
+    for at in panics {
+        shown.extend(before[at..].iter().take(PANICS.1));
+        shown.push("...");
+    }
     shown.extend(end);
     shown.join("\n")
 }

@@ -2,8 +2,10 @@
 //!
 //! A gateway is a client: it collects the replies of the replicas, believes what enough of them say, and then speaks
 //! plain Redis. So it belongs beside the application, on its host: whoever can reach a gateway on someone else's host
-//! must trust that host. [`redis`] is the only one yet.
+//! must trust that host. [`redis`] is here, PostgreSQL has a crate
+//! of its own; [`acceptor`] has the sockets of both.
 
+pub mod acceptor;
 mod local;
 pub mod redis;
 mod store;

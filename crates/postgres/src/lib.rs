@@ -5,7 +5,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | What comes over the wire? | `wire.rs`; `server.rs` has the sockets |
+//! | What comes over the wire? | `wire.rs`; `server.rs` has the connections |
 //! | What does a message do? | `session.rs` |
 //! | What does a statement ask for? | `plan.rs`, from the pieces that `tokens.rs` finds |
 //! | How does SQLite say it? | `rewrite.rs` |
@@ -31,6 +31,6 @@ pub mod wire;
 
 pub use database::{Answer, CallFailure, Database};
 pub use error::{PgError, sqlstate};
-pub use server::{CONNECTIONS_MAX, STALLED_MAX, Server};
+pub use server::{CONNECTIONS_MAX, STALLED_MAX, Server, serve};
 pub use session::{PORTALS_MAX, PREPARED_BYTES_MAX, PREPARED_MAX};
 pub use settings::{DATABASE, SERVER_VERSION};
