@@ -13,7 +13,7 @@ pub use contents::{Summary, clients_of, genesis_of, page_holder, service_pages};
 use crate::auth::{PublicKey, PublicKeys};
 use crate::checkpoint::Tree;
 use crate::clients::{self, ClientTable, Entry, Freshness};
-use crate::cluster::{ClientId, Cluster, IdentityId, Sequence, Timestamp};
+use crate::cluster::{ClientId, Cluster, IdentityId, Sequence};
 use crate::digest::Digest;
 use crate::history::{LogEntry, Logged};
 use crate::machine::{Duration, Instant};
@@ -166,12 +166,14 @@ impl<S: Service> Estate<S> {
         self.clients.check(request.client, request.timestamp)
     }
 
-    /// Whether the request was executed or never will be.
-    pub fn is_executed(&self, client: ClientId, timestamp: Timestamp) -> bool {
-        if client.identity.is_dynamic() && (self.members.is_over(client) || client.identity.is_joining()) {
-            return self.members.is_over(client);
+    /// Whether the request was executed for good, or never will be. What a tentative batch made too late is over as
+    /// well: should that be undone, the client asks again.
+    pub fn is_over(&self, request: &Request) -> bool {
+        match self.freshness(request) {
+            Freshness::New => false,
+            Freshness::Last(entry) => !self.is_tentative() || entry.sequence != self.executed(),
+            Freshness::Gone(_) | Freshness::Stale => true,
         }
-        !matches!(self.clients.check(client, timestamp), Freshness::New)
     }
 
     /// Executes the next batch. `answer` gets every request with its outcome; the flag says whether it was executed

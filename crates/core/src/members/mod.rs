@@ -38,6 +38,17 @@
 //! good. *The table is the same at every replica*: it is changed by execution alone, saved in pages, rolled back and
 //! transferred like everything else.
 //!
+//! # Why it is live
+//! *A JOIN is ordered, or watched.* A JOIN that comes from its client and finds the places for JOINs taken takes the
+//! place of the oldest that nobody watches, and is watched at once. Were it not, then with more clients than places
+//! each JOIN would be gone when its client sends it again, and under a silent primary none of them would ever be
+//! watched. *No primary is to blame for what is over.* What waits may never be ordered: its session ends, its cookies
+//! expire, or the state is fetched past it. Its primary knows and drops it. So each replica drops what its own state
+//! says is over, before it suspects anybody, and then its place is free again. *A full table has turns.* Whoever is
+//! told [`Refusal::Full`](crate::message::Refusal::Full) asks again; a place comes free `session_stale_after` or twice
+//! `cookie_lifetime` of agreed time after its last use, whichever is later, and every JOIN that is refused moves the
+//! agreed time on.
+//!
 //! # Bounds
 //! Members: `Limits::members_max`. Sessions and replies of each: [`MEMBER_SESSIONS_MAX`], [`MEMBER_REPLY_BYTES_MAX`].
 //! Joins under way: none are kept. JOINs that wait to be ordered: [`JOINS_PENDING_MAX`].

@@ -109,7 +109,6 @@ pub struct Members {
     // What follows from the slots:
     by_key: BTreeMap<PublicKey, u32>,
     by_identity: BTreeMap<IdentityId, u32>,
-    by_join: BTreeMap<ClientId, u32>,
     /// Pages that changed since they were saved.
     dirty: BTreeSet<PageNumber>,
 }
@@ -127,7 +126,6 @@ impl Members {
             joins: 0,
             by_key: BTreeMap::new(),
             by_identity: BTreeMap::new(),
-            by_join: BTreeMap::new(),
             dirty: BTreeSet::new(),
         }
     }
@@ -183,16 +181,6 @@ impl Members {
             Some((_, member)) if timestamp <= member.joined.timestamp => Standing::Gone(Refusal::StaleTimestamp),
             _ if !is_fresh() => Standing::Gone(Refusal::Expired),
             _ => Standing::Join,
-        }
-    }
-
-    /// Whether nothing of this session, or of this attempt to join, can be executed any more, as far as the table
-    /// alone can tell.
-    pub fn is_over(&self, client: ClientId) -> bool {
-        if client.identity.is_joining() {
-            self.by_join.contains_key(&client)
-        } else {
-            self.key(client.identity).is_none()
         }
     }
 
@@ -273,8 +261,6 @@ impl Members {
     fn insert(&mut self, slot: u32, member: Member) {
         self.by_key.insert(member.key, slot);
         self.by_identity.insert(member.identity, slot);
-        let credential = Credential { key: member.key, session: SessionId(member.nonce) };
-        self.by_join.insert(credential.joining(), slot);
         self.slots.insert(slot, member);
     }
 
@@ -282,8 +268,6 @@ impl Members {
         let Some(member) = self.slots.remove(&slot) else { return };
         self.by_key.remove(&member.key);
         self.by_identity.remove(&member.identity);
-        let credential = Credential { key: member.key, session: SessionId(member.nonce) };
-        self.by_join.remove(&credential.joining());
     }
 
     /// Calls `write` with every page that changed since the last call (`None`: the page is gone).

@@ -337,6 +337,45 @@ fn a_flood_of_joins_does_not_fill_the_pool() {
     assert_eq!(net.hosts[0].replica.report().pending_requests, 1_024 / 8);
 }
 
+/// Three clients join while there are places for two JOINs and the primary is silent: each JOIN that comes again takes
+/// the place of another. Somebody has to watch one of them all the same.
+#[test]
+fn joins_that_take_each_others_places_are_watched() {
+    let mut net = net_with(Limits { pending_requests_max: 16, inline_bytes_max: 64, ..limits() });
+    net.isolate(&[0]);
+    for number in 0..3 {
+        let client = net.stranger(100 + number);
+        net.drive_client(client, |client, now, out| client.join(now, [1; 16], Bytes::new(), FAR, out));
+    }
+    net.settle();
+    net.pass(30_000_000);
+    assert_eq!(net.hosts[1].replica.estate().members().live(), 3);
+    assert!(net.completed.iter().all(|completed| matches!(completed.result, Completion::Done(_))));
+}
+
+/// A replica watches a request that it could not pass on, and then the session ends: nobody will order it any more,
+/// and no primary is to blame.
+#[test]
+fn what_can_no_longer_be_executed_waits_no_longer() {
+    let mut net = net();
+    let client = net.stranger(77);
+    let admission = enter(&mut net, client, 1);
+    net.lose(|frame| frame.from == r(3) && matches!(frame.message, Message::Request(_)));
+    let operation = Bytes::copy_from_slice(&Counter::add(1));
+    let credential = last_request(&net, client).credential().unwrap();
+    let credential = Credential { session: admission.session, ..credential };
+    let id = net.clients[client].id();
+    let request = Request::of_stranger(INSTANCE, id, credential, Timestamp(net.now.0), false, operation);
+    let request = request.authenticate(&net.cluster, net.clients[client].keyring());
+    net.forge(net.clients[client].party(), r(3), Message::Request(request));
+    net.settle();
+    assert_eq!(net.hosts[3].replica.report().pending_requests, 1);
+    assert_eq!(leave(&mut net, client, admission), Completion::Done(Bytes::new()));
+    net.pass(10_000_000);
+    assert_eq!(net.hosts[3].replica.report().pending_requests, 0);
+    assert_eq!(net.views(), [0; 4]);
+}
+
 /// The table is state like any other: a restart, a rollback and a transfer bring it back as it was.
 #[test]
 fn joins_leaves_and_evictions_commute_with_restarts() {

@@ -30,6 +30,8 @@ pub struct Context<'a, O: TotalOrder> {
     pub instance: InstanceId,
     /// Whether the service finds a fresh proposal acceptable for this request ([`crate::service::Service::validate`]).
     pub validate: &'a dyn Fn(&Proposal, &Request) -> bool,
+    /// Whether this request need not be ordered any more: it was executed for good, or never will be.
+    pub is_over: &'a dyn Fn(&Request) -> bool,
     /// What is to be done, in order.
     pub out: &'a mut Vec<OrderEffect<O>>,
 }
@@ -136,8 +138,6 @@ pub trait TotalOrder: Debug + Clone + Sized {
     /// A request was executed for good (or found to be executed already): it need not be ordered any more. Until then
     /// the order watches that it is.
     fn executed(&mut self, client: ClientId, timestamp: Timestamp);
-    /// The same for every request that waits, after the state was replaced.
-    fn forget_executed(&mut self, is_executed: &dyn Fn(ClientId, Timestamp) -> bool);
     /// The checkpoint is stable and this replica's state contains it.
     fn stable(&mut self, context: &mut Context<'_, Self>, certificate: &Certificate<Checkpoint>);
     /// The state was replaced by the one at this checkpoint, which is ahead of all that was delivered.

@@ -11,7 +11,7 @@ use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;
 use crate::replica::{Divergence, LogRecord, Notice, ReplicaTimer, SnapshotRecord};
 use crate::service::Service;
-use crate::switching::{Ledger, Surroundings};
+use crate::switching::Surroundings;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -256,8 +256,6 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         self.stable = certificate.clone();
         self.installed_limited(s, &certificate);
-        let Self { order, ledger: Ledger { estate, .. }, .. } = self;
-        order.forget_executed(&|client, timestamp| estate.is_executed(client, timestamp));
         let mut queue = Queue::new();
         self.call(s, &mut queue, |order, context| order.installed(context, &certificate));
         self.save_snapshot(s, certificate, true);

@@ -110,7 +110,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Ordered too late: their clients have to ask the next instance, and are told so when it runs.
     fn note_unserved(&mut self, ordered: &Ordered) {
         let estate = &self.ledger.estate;
-        let unserved = ordered.requests().filter(|request| !estate.is_executed(request.client, request.timestamp));
+        let unserved = ordered.requests().filter(|request| !estate.is_over(request));
         self.unserved.extend(unserved.map(|request| request.client));
     }
 

@@ -49,7 +49,7 @@ use crate::protocols::total_order::Ordered;
 use crate::protocols::total_order::{Context, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
-use crate::service::Service;
+use crate::service::{Proposal, Service};
 use crate::switching::{AbortReport, Abortable, Ledger, Opening, Proof, Surroundings};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -215,9 +215,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         act: impl FnOnce(&mut O, &mut Context<'_, O>),
     ) {
         let mut effects = Vec::new();
-        let service = self.ledger.estate.service();
-        let validate =
-            |proposal: &crate::service::Proposal, request: &Request| service.validate(proposal, &request.operation);
+        let estate = &self.ledger.estate;
+        let validate = |proposal: &Proposal, request: &Request| estate.service().validate(proposal, &request.operation);
+        let is_over = |request: &Request| estate.is_over(request);
         let mut context = Context {
             now: s.now,
             cluster: s.cluster,
@@ -225,6 +225,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             me: s.me,
             instance: self.instance,
             validate: &validate,
+            is_over: &is_over,
             out: &mut effects,
         };
         act(&mut self.order, &mut context);

@@ -28,10 +28,12 @@ impl Pbft {
             // What is here, as new or newer, may be nobody's: only its link vouched for it.
             self.verify_waiting(context, client);
         }
+        let crowded = self.pool.is_crowded(client, &context.cluster.limits);
         match self.pool.add(request, direct, &context.cluster.limits) {
             // Clients send small requests to the primary and big ones to everybody; they send them again, and small
-            // ones to the backups, when they wait too long.
-            Ok(new) if direct && !(new && (big || leads)) => self.watch(context, client),
+            // ones to the backups, when they wait too long. A JOIN that took another's place may have been here before,
+            // and lost its own in the same way: were none of them watched, they could go on so for ever.
+            Ok(new) if direct && (crowded || !(new && (big || leads))) => self.watch(context, client),
             Ok(_) => {}
             Err(reason) => return context.reject(context.me, reason),
         }

@@ -73,8 +73,7 @@ impl Pool {
         if !client.identity.is_dynamic() {
             return Ok(());
         }
-        let joins_max = (limits.pending_requests_max / 8).clamp(1, JOINS_PENDING_MAX);
-        if client.identity.is_joining() && self.joins >= joins_max {
+        if self.is_crowded(client, limits) {
             let joining = self.waiting.range(ClientId { identity: IdentityId::JOINING, session: 0 }..);
             let of_clients = joining.filter(|(waiting, _)| waiting.identity.is_joining());
             let unwatched = of_clients.filter(|(_, waiting)| !self.watched.contains_key(&waiting.ticket));
@@ -82,6 +81,12 @@ impl Pool {
             self.remove(oldest.filter(|_| direct).ok_or(Rejection::Overload)?);
         }
         if self.strangers >= limits.pending_requests_max / 2 { Err(Rejection::Overload) } else { Ok(()) }
+    }
+
+    /// Whether all the places for JOINs are taken, and this would be one more.
+    pub(super) fn is_crowded(&self, client: ClientId, limits: &Limits) -> bool {
+        let joins_max = (limits.pending_requests_max / 8).clamp(1, JOINS_PENDING_MAX);
+        client.identity.is_joining() && self.joins >= joins_max
     }
 
     /// Whose requests wait.
@@ -107,11 +112,10 @@ impl Pool {
         }
     }
 
-    /// The same for all that `is_executed` says.
-    pub(super) fn forget(&mut self, is_executed: &dyn Fn(ClientId, Timestamp) -> bool) {
-        let waiting = self.waiting.iter().map(|(client, waiting)| (*client, waiting.request.timestamp));
-        let over: Vec<ClientId> =
-            waiting.filter(|(client, timestamp)| is_executed(*client, *timestamp)).map(|(client, _)| client).collect();
+    /// The same for all that `is_over` says.
+    pub(super) fn forget(&mut self, is_over: &dyn Fn(&Request) -> bool) {
+        let over = self.waiting.iter().filter(|(_, waiting)| is_over(&waiting.request));
+        let over: Vec<ClientId> = over.map(|(client, _)| *client).collect();
         for client in over {
             self.remove(client);
         }

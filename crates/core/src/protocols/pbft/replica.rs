@@ -274,6 +274,10 @@ impl TotalOrder for Pbft {
     }
 
     fn timer(&mut self, context: &mut Ctx<'_>, timer: PbftTimer) {
+        if context.cluster.dynamic_clients {
+            // What can no longer be executed must not cost the primary its view, nor keep its place (F26).
+            self.pool.forget(context.is_over);
+        }
         match timer {
             PbftTimer::View => self.on_view_timeout(context),
             PbftTimer::Status => self.on_status_timeout(context),
@@ -299,6 +303,7 @@ impl TotalOrder for Pbft {
 
     fn installed(&mut self, context: &mut Ctx<'_>, certificate: &Certificate<Checkpoint>) {
         let sequence = certificate.value.sequence;
+        self.pool.forget(context.is_over);
         self.tentative = None;
         // That state includes the init history.
         self.awaits_init = false;
@@ -307,10 +312,6 @@ impl TotalOrder for Pbft {
         self.collect_garbage(context.cluster);
         self.advance(context);
         self.send_status(context);
-    }
-
-    fn forget_executed(&mut self, is_executed: &dyn Fn(ClientId, Timestamp) -> bool) {
-        self.pool.forget(is_executed);
     }
 
     fn live_records(&self, me: ReplicaId) -> Vec<PbftRecord> {

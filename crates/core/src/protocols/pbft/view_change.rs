@@ -20,6 +20,8 @@ impl Pbft {
     /// The oldest request was not executed, or a batch not committed, or the new view did not begin in time.
     pub(super) fn on_view_timeout(&mut self, context: &mut Ctx<'_>) {
         let reason = match self.view_timer.take() {
+            // It is over by now: then the next one is watched.
+            Some(ViewTimer::Request(client, timestamp)) if !self.pool.waits(client, timestamp) => return,
             Some(ViewTimer::Request(..)) if self.phase == Phase::Normal => "a request waits too long",
             Some(ViewTimer::Batch(_)) if self.phase == Phase::Normal => "a batch waits too long",
             Some(ViewTimer::NewView) if self.phase == Phase::Changing => "the new view does not begin",
