@@ -198,7 +198,10 @@ impl Scenario {
         let spare = f - liars.len() - usize::from(amnesiac.is_some());
         let outsiders = if has(Feature::Outsiders) { &places[n - 1 - spare..n - 1] } else { &[] };
         let plan = Plan::draw(seed, safety, &limits, &has).with_requests_max(options.requests);
-        let liveness = TRANSFER + 120 * limits.view_timeout_max.0 + 4 * plan.requests_total() * limits.view_timeout.0;
+        let liveness = TRANSFER
+            + 120 * limits.view_timeout_max.0
+            + 4 * plan.requests_total() * limits.view_timeout.0
+            + plan.strangers * longest_turn(&limits);
         let put_back = liars.first().copied().filter(|_| has(Feature::OldDisk) && has(Feature::Crashes));
         let places = schedule::Places { n, liars: &liars, amnesiac, put_back };
         Self {
@@ -224,6 +227,12 @@ impl Scenario {
             liars,
         }
     }
+}
+
+/// The longest that those who may not join yet wait for somebody's place after its last use, in microseconds. Places
+/// are few: they may have to take turns. A faulty primary may let the agreed time lag behind.
+fn longest_turn(limits: &Limits) -> u64 {
+    limits.session_stale_after.0.max(2 * limits.cookie_lifetime.0) + 2 * limits.clock_skew_max.0
 }
 
 /// Short Backups, so that a run sees many instances.
