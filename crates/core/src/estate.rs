@@ -17,7 +17,7 @@ use crate::cluster::{ClientId, Cluster, IdentityId, Sequence};
 use crate::digest::Digest;
 use crate::history::{LogEntry, Logged};
 use crate::machine::{Duration, Instant};
-use crate::members::{Members, Room, Standing, is_leave};
+use crate::members::{Admission, Members, Room, SessionId, Standing, is_leave};
 use crate::message::{Outcome, Refusal, Request};
 use crate::protocols::total_order::Ordered;
 use crate::service::{Agreed, BadState, PAGES_MAX, PageNumber, Proposal, Service};
@@ -72,6 +72,8 @@ pub struct Estate<S> {
     interval: Vec<Ordered>,
     /// The last batch executed, while it may still be undone.
     tentative: Option<Tentative>,
+    /// The sessions that the last batch executed ended.
+    ended: Vec<SessionId>,
 }
 
 /// A batch that may still be undone.
@@ -97,6 +99,7 @@ impl<S: Service> Estate<S> {
             since: Vec::new(),
             interval: Vec::new(),
             tentative: None,
+            ended: Vec::new(),
         };
         estate.checkpoint();
         estate
@@ -176,6 +179,11 @@ impl<S: Service> Estate<S> {
         }
     }
 
+    /// Whether it was the batch that may still be undone that ended the session of this request.
+    pub fn may_have_session(&self, request: &Request) -> bool {
+        self.is_tentative() && request.credential().is_some_and(|credential| self.ended.contains(&credential.session))
+    }
+
     /// Executes the next batch. `answer` gets every request with its outcome; the flag says whether it was executed
     /// now, rather than earlier or never. Returns how many were executed.
     ///
@@ -191,6 +199,7 @@ impl<S: Service> Estate<S> {
         assert!(self.tentative.is_none(), "one tentative batch at a time");
         assert_eq!(ordered.sequence, self.meta.executed.next(), "batches are executed in sequence");
         self.meta.executed = ordered.sequence;
+        self.ended.clear();
         let history = self.meta.history;
         let count = self.execute_requests(cluster, &ordered, &mut answer);
         if for_good {
@@ -277,6 +286,7 @@ impl<S: Service> Estate<S> {
             let outcome = Outcome::Done(Bytes::new());
             self.members.leave(request.client.identity, self.entry(request, outcome.clone()), now);
             self.clients.forget(request.client.identity);
+            self.ended.extend(request.credential().map(|credential| credential.session));
             return outcome;
         }
         if request.client.identity.is_member() {
@@ -295,8 +305,9 @@ impl<S: Service> Estate<S> {
         if !self.service.authorize(&join.identification, &agreed) {
             return Err(Refusal::Unauthorized);
         }
-        if let Some(ended) = ends {
-            self.clients.forget(ended);
+        if let Some(Admission { identity, session }) = ends {
+            self.clients.forget(identity);
+            self.ended.push(session);
         }
         let outcome = Outcome::Done(admission.to_bytes().into());
         self.members.admit(room, &credential, self.entry(request, outcome.clone()), join.time(), agreed.time);

@@ -26,7 +26,7 @@
 //! # Before any of that: admission by each replica
 //! A replica looks the key up in *its* state before it does any work for a request: what is not its member's does not
 //! wait to be ordered. The client is told, but only by a replica whose state holds everything that it helped to
-//! acknowledge; 2f+1 of them cannot all have missed the JOIN. So strangers cost a look-up, take nobody's place in the
+//! acknowledge, and for which the end is final; 2f+1 of them cannot all have missed the JOIN. So strangers cost a look-up, take nobody's place in the
 //! queues, and somebody whose session is over learns it without an ordered request. A JOIN is checked in full before it
 //! waits. Half of the places in the pool are for those whom the cluster file names, and JOINs have an eighth, at most
 //! [`JOINS_PENDING_MAX`].
@@ -47,7 +47,9 @@
 //! says is over, before it suspects anybody, and then its place is free again. *A full table has turns.* Whoever is
 //! told [`Refusal::Full`](crate::message::Refusal::Full) asks again; a place comes free `session_stale_after` or twice
 //! `cookie_lifetime` of agreed time after its last use, whichever is later, and every JOIN that is refused moves the
-//! agreed time on.
+//! agreed time on. *Who has no session learns it.* A replica whose last batch is tentative says so all the same, unless
+//! that very batch ended the session. Then either f+1 correct replicas have prepared that batch, and see to it that it
+//! commits, or f+1 take the session for live, and see to it that the request is ordered.
 //!
 //! # Bounds
 //! Members: `Limits::members_max`. Sessions and replies of each: [`MEMBER_SESSIONS_MAX`], [`MEMBER_REPLY_BYTES_MAX`].

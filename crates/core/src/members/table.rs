@@ -77,6 +77,12 @@ struct Member {
 wire_struct!(Member { key, identity, session, nonce, joined, joined_at, cookies, used, left });
 
 impl Member {
+    /// Its session, while that lives.
+    fn live(&self) -> Option<Admission> {
+        let Self { identity, session, .. } = *self;
+        self.left.is_none().then_some(Admission { identity, session })
+    }
+
     /// From when on another may have its slot.
     fn until(&self, limits: &Limits) -> Instant {
         // Until then a copy of its JOIN, or of its LEAVE, may still come. Twice, because an earlier JOIN of the key,
@@ -95,8 +101,8 @@ pub struct Room {
     slot: u32,
     /// What the key gets.
     pub admission: Admission,
-    /// Whose session ends.
-    pub ends: Option<IdentityId>,
+    /// The session that ends.
+    pub ends: Option<Admission>,
 }
 
 /// See the [module](self).
@@ -138,16 +144,6 @@ impl Members {
     fn of_key(&self, key: &PublicKey) -> Option<(u32, &Member)> {
         let slot = *self.by_key.get(key)?;
         Some((slot, self.slots.get(&slot)?))
-    }
-
-    /// The member with this number, while its session lives.
-    fn of_identity(&self, identity: IdentityId) -> Option<&Member> {
-        self.slots.get(self.by_identity.get(&identity)?).filter(|member| member.left.is_none())
-    }
-
-    /// The key of a number that has a live session.
-    pub fn key(&self, identity: IdentityId) -> Option<PublicKey> {
-        self.of_identity(identity).map(|member| member.key)
     }
 
     /// What the table says about the request of somebody who joins or has joined, at an agreed time.
@@ -194,7 +190,7 @@ impl Members {
             Some((_, member)) if member.left.is_none() && now < member.joined_at + limits.takeover_interval => {
                 return Err(Refusal::TooSoon);
             }
-            Some((slot, member)) => (slot, member.left.is_none().then_some(member.identity)),
+            Some((slot, member)) => (slot, member.live()),
             None => self.free_slot(limits, now).ok_or(Refusal::Full)?,
         };
         let joins = self.next_join();
@@ -216,15 +212,14 @@ impl Members {
     }
 
     /// Step M6: the first slot that is free, or the one that was free for the taking longest.
-    fn free_slot(&self, limits: &Limits, now: Instant) -> Option<(u32, Option<IdentityId>)> {
+    fn free_slot(&self, limits: &Limits, now: Instant) -> Option<(u32, Option<Admission>)> {
         if self.slots.len() < limits.members_max.min(MEMBERS_MAX) {
             let taken = self.slots.keys().copied();
             let slot = (0..).zip(taken).find_map(|(expected, slot)| (expected != slot).then_some(expected));
             return Some((slot.unwrap_or(self.slots.len() as u32), None));
         }
         let (until, slot) = self.slots.iter().map(|(slot, member)| (member.until(limits), *slot)).min()?;
-        let member = &self.slots[&slot];
-        (until < now).then_some((slot, member.left.is_none().then_some(member.identity)))
+        (until < now).then_some((slot, self.slots[&slot].live()))
     }
 
     /// Step M3: the service agrees. `entry` is the JOIN with its reply, `cookies` its cookies' time.

@@ -3,7 +3,7 @@
 
 use super::{Admission, Credential, Join, SessionId};
 use crate::client::Completion;
-use crate::cluster::{ClientAuth, Limits, Timestamp, View};
+use crate::cluster::{ClientAuth, ClientId, Limits, Timestamp, View};
 use crate::machine::{Destination, Duration, Instant, Principal};
 use crate::message::{Message, Outcome, Refusal, Request};
 use crate::protocols::batch::{Batch, Entry};
@@ -11,7 +11,7 @@ use crate::protocols::total_order::Ordered;
 use crate::rejection::Rejection;
 use crate::service::Proposal;
 use crate::services::Counter;
-use crate::testing::net::{INSTANCE, Net, cluster, done, r};
+use crate::testing::net::{Frame, INSTANCE, Net, c, cluster, done, kind, r};
 use crate::wire::Wire;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
@@ -160,7 +160,7 @@ fn join_and_leave_are_answered_again_and_executed_once() {
     let replies = net.said(r(0), "REPLY").len();
     forward(&mut net, joined.clone());
     assert_eq!(net.said(r(0), "REPLY").len(), replies + 1, "the same answer again");
-    assert_eq!(net.hosts[0].replica.estate().members().key(admission.identity), Some(joined.credential().unwrap().key));
+    assert_eq!(net.hosts[0].replica.estate().members().live(), 1, "once");
     leave(&mut net, client, admission);
     let left = last_request(&net, client);
     let replies = net.said(r(0), "REPLY").len();
@@ -361,12 +361,9 @@ fn what_can_no_longer_be_executed_waits_no_longer() {
     let client = net.stranger(77);
     let admission = enter(&mut net, client, 1);
     net.lose(|frame| frame.from == r(3) && matches!(frame.message, Message::Request(_)));
-    let operation = Bytes::copy_from_slice(&Counter::add(1));
     let credential = last_request(&net, client).credential().unwrap();
     let credential = Credential { session: admission.session, ..credential };
-    let id = net.clients[client].id();
-    let request = Request::of_stranger(INSTANCE, id, credential, Timestamp(net.now.0), false, operation);
-    let request = request.authenticate(&net.cluster, net.clients[client].keyring());
+    let request = unsent(&net, client, 0, credential, &Counter::add(1));
     net.forge(net.clients[client].party(), r(3), Message::Request(request));
     net.settle();
     assert_eq!(net.hosts[3].replica.report().pending_requests, 1);
@@ -374,6 +371,65 @@ fn what_can_no_longer_be_executed_waits_no_longer() {
     net.pass(10_000_000);
     assert_eq!(net.hosts[3].replica.report().pending_requests, 0);
     assert_eq!(net.views(), [0; 4]);
+}
+
+/// A request of a stranger, with its proof, which its machine did not send.
+fn unsent(net: &Net, client: usize, session: u32, credential: Credential, operation: &[u8]) -> Request {
+    let id = ClientId { session, ..net.clients[client].id() };
+    let operation = Bytes::copy_from_slice(operation);
+    let request = Request::of_stranger(INSTANCE, id, credential, Timestamp(net.now.0), false, operation);
+    request.authenticate(&net.cluster, net.clients[client].keyring())
+}
+
+/// The primary orders a request so that replica 1 alone prepares it; from then on nobody hears anybody but clients.
+fn leave_tentative(net: &mut Net, from: Principal, request: Request) {
+    let between = |frame: &Frame| matches!((frame.from, frame.to), (Principal::Replica(_), Principal::Replica(_)));
+    net.lose(move |frame| {
+        let helps = (frame.from == r(0) || kind(&frame.message) == "PREPARE") && frame.to == r(1);
+        let proposes = kind(&frame.message) == "PRE-PREPARE" && frame.to == r(2);
+        between(frame) && !helps && !proposes
+    });
+    net.forge(from, r(0), Message::Request(request));
+    net.settle();
+    assert!(net.hosts[1].replica.estate().is_tentative());
+    assert!(!net.hosts[2].replica.estate().is_tentative());
+    net.lose(move |frame| between(frame) || frame.from == r(0) || frame.to == r(0));
+}
+
+/// One replica is silent, and another has a batch that will stay tentative: whose session is over learns it.
+#[test]
+fn a_session_is_over_whatever_else_is_tentative() {
+    let mut net = net();
+    let client = net.stranger(77);
+    let admission = enter(&mut net, client, 1);
+    leave(&mut net, client, admission);
+    let other = net.request(INSTANCE, 0, net.now.0, &Counter::add(1));
+    leave_tentative(&mut net, c(0), other);
+    let now = net.now;
+    net.clients[client].enter(now, admission, 0);
+    net.submit(client, &Counter::add(5), false);
+    net.pass(5_000_000);
+    let result = net.completed.pop().map(|completed| completed.result);
+    assert_eq!(result, Some(Completion::Ended(Refusal::NoSession)));
+}
+
+/// While the batch that ends a session may be undone, the session may have a future.
+#[test]
+fn a_session_that_ends_tentatively_is_not_called_over() {
+    let mut net = net();
+    let client = net.stranger(77);
+    let admission = enter(&mut net, client, 1);
+    let key = last_request(&net, client).credential().unwrap().key;
+    let credential = Credential { key, session: admission.session };
+    let me = net.clients[client].party();
+    let asked = unsent(&net, client, 0, credential, &Counter::add(1));
+    let left = unsent(&net, client, super::CONTROL_SESSION, credential, &[]);
+    leave_tentative(&mut net, me, left);
+    let said = net.said(r(1), "REPLY").len();
+    net.forge(me, r(1), Message::Request(asked));
+    net.settle();
+    assert_eq!(net.hosts[1].replica.estate().members().live(), 0);
+    assert_eq!(net.said(r(1), "REPLY").len(), said);
 }
 
 /// The table is state like any other: a restart, a rollback and a transfer bring it back as it was.
