@@ -45,6 +45,32 @@ fn too_many_requests_under_way_are_an_error_of_usage() {
     assert!(outcome.stderr.contains("at most 8192"), "{outcome:?}");
 }
 
+#[test]
+fn clients_join_and_are_answered() {
+    let scratch = Scratch::new();
+    let arguments = ["--joined", "--clients", "3", "--outstanding", "2", "--warmup", "0", "--seconds", "1", "--json"];
+    let outcome = run(bezant(&["bench", "--dir", &scratch.join("")]).args(arguments), "");
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let line: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!((&line["joined"], &line["clients"], &line["outstanding"]), (&true.into(), &3.into(), &2.into()));
+    assert!(line["ops"].as_u64().unwrap() > 0, "{line}");
+}
+
+#[test]
+fn joining_needs_pbft_and_signatures() {
+    for (arguments, why) in [
+        (&["bench", "--joined", "--protocol", "aliph"][..], "under pbft only"),
+        (&["bench", "--joined", "--compare", "unreplicated"], "under pbft only"),
+        (&["bench", "--joined", "--auth", "mac"], "has to sign"),
+        (&["bench", "--joined", "--outstanding", "65"], "at most 64 requests"),
+        (&["bench", "compare", "--protocols", "pbft:joined"], "has to sign"),
+    ] {
+        let outcome = run(&mut bezant(arguments), "");
+        assert_eq!(outcome.code, Some(2), "{outcome:?}");
+        assert!(outcome.stderr.contains(why), "{outcome:?}");
+    }
+}
+
 /// `bench compare` in a folder of its own, for its clusters and its results.
 fn compare(arguments: &[&str]) -> (Scratch, support::Outcome) {
     let scratch = Scratch::new();

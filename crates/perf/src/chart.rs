@@ -50,6 +50,8 @@ pub struct Panel {
     pub title: String,
     /// What the horizontal axis counts.
     pub x_label: String,
+    /// What stands at 0, 1 and so on instead of these numbers; nothing if numbers do.
+    pub x_names: Vec<String>,
     /// Whether each tick of the horizontal axis is twice the one before. Then no point may be at 0.
     pub x_doubles: bool,
     /// What the vertical axis counts. It begins at 0.
@@ -150,7 +152,7 @@ where
         .label_style(font)
         .light_line_style(TRANSPARENT)
         .bold_line_style(RGBColor(225, 225, 225))
-        .x_label_formatter(&|value| whole(*value))
+        .x_label_formatter(&|value| tick(&panel.x_names, *value))
         .y_label_formatter(&|value| short(*value))
         .draw()?;
     let grey = |level| RGBColor(level, level, level);
@@ -171,8 +173,12 @@ where
 }
 
 /// Ticks between whole numbers have no text: there is no half client.
-fn whole(value: f64) -> String {
-    if (value - value.round()).abs() < 1e-6 { format!("{value:.0}") } else { String::new() }
+fn tick(names: &[String], value: f64) -> String {
+    match (value - value.round()).abs() < 1e-6 {
+        true if names.is_empty() => format!("{value:.0}"),
+        true => names.get(value.round() as usize).cloned().unwrap_or_default(),
+        false => String::new(),
+    }
 }
 
 /// Thousands as `k`.
@@ -189,6 +195,7 @@ mod tests {
         Panel {
             title: "8/8 bytes".into(),
             x_label: "clients".into(),
+            x_names: Vec::new(),
             x_doubles: true,
             y_label: "op/s".into(),
             series: vec![series("first", 0), series("second", 1)],
@@ -237,6 +244,8 @@ mod tests {
     #[test]
     fn ticks_are_short() {
         assert_eq!([short(0.5), short(900.0), short(12_500.0)], ["0.5", "900", "12.5k"]);
-        assert_eq!([whole(2.0), whole(2.5)], ["2", ""]);
+        assert_eq!([tick(&[], 2.0), tick(&[], 2.5)], ["2", ""]);
+        let names = ["big".to_owned(), "inline".to_owned()];
+        assert_eq!([0.0, 0.5, 1.0, 2.0].map(|value| tick(&names, value)), ["big", "", "inline", ""]);
     }
 }

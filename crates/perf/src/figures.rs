@@ -30,6 +30,9 @@ pub struct Settings {
     pub channel: &'static str,
     /// `mac`, `hybrid` or `signature`.
     pub auth: &'static str,
+    /// Whether the clients joined, instead of being named by the cluster file. The very last in the JSON line.
+    #[serde(skip)]
+    pub joined: bool,
 }
 
 /// What a replica counts about itself, since its start.
@@ -100,6 +103,8 @@ pub struct Figures {
     pub switches: u64,
     /// As in the settings.
     pub workload: &'static str,
+    /// As in the settings.
+    pub joined: bool,
 }
 
 fn rounded(value: f64) -> f64 {
@@ -143,6 +148,7 @@ impl Figures {
         let bytes_out = per_operation(before, after, answered, |usage| usage.bytes_out);
         Self {
             workload: settings.workload,
+            joined: settings.joined,
             settings,
             seconds: rounded(elapsed.as_secs_f64()),
             ops,
@@ -172,7 +178,7 @@ impl Figures {
     }
 
     /// The names of the fields, in the order of the JSON line.
-    pub const FIELDS: [&'static str; 27] = [
+    pub const FIELDS: [&'static str; 28] = [
         "protocol",
         "n",
         "f",
@@ -200,6 +206,7 @@ impl Figures {
         "instance",
         "switches",
         "workload",
+        "joined",
     ];
 
     /// The fields' values as text without quotes, in that order.
@@ -239,7 +246,7 @@ impl Figures {
         vec![
             s.protocol.to_owned(),
             s.n.to_string(),
-            format!("{}×{}", s.clients, s.outstanding),
+            format!("{}×{}{}", s.clients, s.outstanding, if s.joined { " joined" } else { "" }),
             match s.workload {
                 "null" => format!("{}/{}", s.request_bytes, s.reply_bytes),
                 sql => sql.to_owned(),
@@ -302,6 +309,7 @@ mod tests {
             durability: "memory",
             channel: "plain",
             auth: "mac",
+            joined: false,
         };
         let measured = Measured { elapsed: Duration::from_secs(1), ..Measured::default() };
         let figures = Figures::new(settings, &measured, &[], &[]);

@@ -2,19 +2,24 @@
 //!
 //! Sessions may be spread over several threads. Those of one thread hardly ever contend: what it sends in one go
 //! arrives everywhere in the same order. Those of different threads meet as clients on several hosts do.
+//!
+//! Clients that join have a key and a thread each, and send nothing before the cluster has let them in. To compare
+//! them with those that the cluster file names, give those a thread each as well.
 
 use crate::compare::course::{BUCKET, Burst};
 use crate::histogram::Histogram;
 use crate::sql::{self, Mix};
 use bezant_core::client::{Completion, Submit};
 use bezant_core::machine::{Duration, Instant};
-use bezant_node::client::{ClientOptions, Driver, EngineHandle, Finished, run};
+use bezant_core::message::Refusal;
+use bezant_node::client::{Admitted, CallError, ClientOptions, Driver, EngineHandle, Finished, run};
+use bezant_node::keys;
 use bezant_node::replica::CpuTime;
 use bytes::Bytes;
 use mio::Waker;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time;
 
@@ -145,6 +150,10 @@ struct Shared {
     wakers: OnceLock<Vec<Arc<Waker>>>,
     measuring: AtomicBool,
     finished: AtomicU64,
+    /// How often a client was let in that had to join.
+    joined: AtomicUsize,
+    /// Why one never will be.
+    barred: OnceLock<Refusal>,
     /// Since when there is a timeline.
     origin: OnceLock<time::Instant>,
     /// Whether all bursts are over.
@@ -205,6 +214,18 @@ impl Driver for ClosedLoop {
         }
         self.keep_time();
     }
+
+    fn on_admission(&mut self, admitted: Admitted) {
+        match admitted {
+            Admitted::Yes => {
+                self.shared.joined.fetch_add(1, Ordering::Relaxed);
+            }
+            Admitted::NotYet(_) => {}
+            Admitted::Never(reason) => {
+                self.shared.barred.get_or_init(|| reason);
+            }
+        }
+    }
 }
 
 impl ClosedLoop {
@@ -250,6 +271,8 @@ pub struct Load {
     engines: Vec<EngineHandle<ClosedLoop>>,
     shared: Arc<Shared>,
     links: usize,
+    /// Clients that have to join.
+    joining: usize,
     began: Option<(time::Instant, time::Duration)>,
 }
 
@@ -285,16 +308,21 @@ impl Measured {
 
 impl Load {
     /// Connects, and begins to send, from so many threads; no more of them than there are connections to each replica.
+    /// Without an identity each connection is a client of its own, which makes itself a key and joins, on a thread of
+    /// its own.
     ///
     /// # Errors
-    /// What the system refuses: threads or sockets.
+    /// What the system refuses: threads, sockets or random bytes.
     pub fn start(options: &ClientOptions, threads: usize, workload: &Workload) -> io::Result<Self> {
-        let threads = threads.clamp(1, options.connections.max(1));
+        let joins = options.identity.is_none();
+        let threads = if joins { usize::MAX } else { threads }.clamp(1, options.connections.max(1));
         let shared = Arc::new(Shared {
             bursts: workload.bursts.as_deref().map(|bursts| Mutex::new(Bursts::new(bursts, threads))),
             wakers: OnceLock::new(),
             measuring: AtomicBool::new(false),
             finished: AtomicU64::new(0),
+            joined: AtomicUsize::new(0),
+            barred: OnceLock::new(),
             origin: OnceLock::new(),
             done: AtomicBool::new(false),
         });
@@ -313,17 +341,28 @@ impl Load {
                 failures: 0,
                 last_failure: None,
             };
-            run(ClientOptions { connections, ..options.clone() }, driver)
+            let secret = if joins { keys::generate()? } else { options.secret.clone() };
+            run(ClientOptions { connections, secret, ..options.clone() }, driver)
         };
         let engines = (0..threads).map(start).collect::<io::Result<Vec<_>>>()?;
         let links = options.connections * options.cluster.n;
         shared.wakers.get_or_init(|| engines.iter().map(EngineHandle::waker).collect());
-        Ok(Self { engines, shared, links, began: None })
+        Ok(Self { engines, shared, links, joining: if joins { threads } else { 0 }, began: None })
     }
 
     /// Connections that are made, and how many there should be.
     pub fn connections(&self) -> (usize, usize) {
         (self.engines.iter().map(|engine| engine.status().links_up).sum(), self.links)
+    }
+
+    /// Clients that have joined, and how many have to.
+    pub fn joined(&self) -> (usize, usize) {
+        (self.shared.joined.load(Ordering::Relaxed), self.joining)
+    }
+
+    /// Why a client will never be let in, if there is one.
+    pub fn barred(&self) -> Option<CallError> {
+        self.shared.barred.get().copied().map(CallError::NotAdmitted)
     }
 
     /// Operations that have ended since the start.

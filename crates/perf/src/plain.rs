@@ -57,6 +57,7 @@ fn insert(directory: &Path, rows: usize, seconds: Duration) -> rusqlite::Result<
         durability: "sync",
         channel: "none",
         auth: "none",
+        joined: false,
     };
     Ok(Figures::new(settings, &measured, &[], &[]))
 }

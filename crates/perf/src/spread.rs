@@ -35,6 +35,27 @@ impl Spread {
     }
 }
 
+/// How sure an interval is.
+const CONFIDENCE: f64 = 0.95;
+
+/// Between which two of these values the median of all that could have been measured lies, with 95 % confidence and
+/// whatever their distribution: so many of the lowest and the highest are left out that it would be beyond the rest as
+/// seldom as in one of twenty cases. `None` with less than six values, which are not enough.
+pub fn median_interval(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
+    let mut values: Vec<_> = values.into_iter().filter(|value| value.is_finite()).collect();
+    values.sort_by(f64::total_cmp);
+    // How likely it is that all values but `left_out` are above the median, each being above or below with one half.
+    let mut likely = 0.5_f64.powi(i32::try_from(values.len()).ok()?);
+    let (mut left_out, mut beyond) = (0, likely);
+    while beyond <= (1.0 - CONFIDENCE) / 2.0 && left_out < values.len() / 2 {
+        likely *= (values.len() - left_out) as f64 / (left_out + 1) as f64;
+        left_out += 1;
+        beyond += likely;
+    }
+    let lowest = left_out.checked_sub(1)?;
+    Some((values[lowest], values[values.len() - 1 - lowest]))
+}
+
 /// `median [low, high]`, with the digits that `{:.1}` asks for.
 impl fmt::Display for Spread {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,6 +75,16 @@ mod tests {
         assert_eq!(Spread::of([7.0]), Some(Spread { low: 7.0, median: 7.0, high: 7.0 }));
         assert_eq!(Spread::of([5.0, 1.0, 2.0, 4.0, 3.0]), Some(Spread { low: 2.0, median: 3.0, high: 4.0 }));
         assert_eq!(Spread::of([0.0, 2.0]), Some(Spread { low: 0.5, median: 1.0, high: 1.5 }));
+    }
+
+    #[test]
+    fn the_interval_leaves_out_as_many_as_the_binomial_distribution_allows() {
+        let upto = |last: i32| median_interval((1..=last).map(f64::from));
+        assert_eq!([upto(0), upto(5)], [None, None], "2 · 0.5⁵ is more than one of twenty");
+        assert_eq!([upto(6), upto(8)], [Some((1.0, 6.0)), Some((1.0, 8.0))]);
+        // As tables of the sign test have it: 2nd of 9, 6th of 20, 10th of 30.
+        assert_eq!([upto(9), upto(20), upto(30)], [Some((2.0, 8.0)), Some((6.0, 15.0)), Some((10.0, 21.0))]);
+        assert!(upto(1000).is_some_and(|(low, high)| low == 469.0 && high == 532.0), "{:?}", upto(1000));
     }
 
     #[test]

@@ -17,6 +17,11 @@ pub const CREATE: &str =
 pub(crate) const INSERT: &str = "insert into payment values (?1, ?2, ?3, ?4)";
 const READ: &str = "select payer, payee, cents from payment where id = ?1";
 
+/// The paper "On the Practicality of PBFT" lets replicas agree on a time and a random number with every vote.
+const CREATE_VOTES: &str =
+    "create table vote(voter integer primary key, choice text not null, at real not null, draw integer not null)";
+const VOTE: &str = "insert into vote values (?1, ?2, unixepoch('now', 'subsec'), random())";
+
 /// Rows that are there before reads are measured.
 pub const ROWS: i64 = 20_000;
 /// Rows of a batch that makes them.
@@ -34,6 +39,8 @@ pub enum Mix {
     Read,
     /// Nine reads, then one insert.
     Mixed,
+    /// Single-row inserts of votes: a key, a text, the agreed time and an agreed random number.
+    Vote,
 }
 
 impl Mix {
@@ -43,6 +50,7 @@ impl Mix {
             Self::Insert => "sql-insert",
             Self::Read => "sql-read",
             Self::Mixed => "sql-mixed",
+            Self::Vote => "sql-vote",
         }
     }
 }
@@ -53,14 +61,25 @@ pub(crate) fn row(id: i64) -> [Value; 4] {
     [Value::Integer(id), name(id), name(id + 1), Value::Integer(id.wrapping_mul(SPREAD).rem_euclid(1_000_000))]
 }
 
+/// One vote's voter and choice.
+fn vote(id: i64) -> [Value; 2] {
+    [Value::Integer(id), Value::Text(format!("candidate-{}", id.wrapping_mul(SPREAD).rem_euclid(10)))]
+}
+
+/// What lets every key join, and write.
+pub fn admission() -> [Request; 1] {
+    [Request::one(Statement::new("insert into bezant_members values ('*', 'writer', 'the load')"))]
+}
+
 /// What makes the table and, for reads, its first rows.
 pub fn preparation(mix: Mix) -> impl Iterator<Item = Request> {
-    let rows = if mix == Mix::Insert { 0 } else { ROWS };
+    let rows = if matches!(mix, Mix::Insert | Mix::Vote) { 0 } else { ROWS };
     let batches = (0..rows).step_by(ROWS_PER_BATCH as usize).map(|first| {
         let statements = (first..first + ROWS_PER_BATCH).map(|id| Statement::with(INSERT, row(id))).collect();
         Request::Run(Batch { checks: Vec::new(), statements })
     });
-    std::iter::once(Request::one(Statement::new(CREATE))).chain(batches)
+    let create = if mix == Mix::Vote { CREATE_VOTES } else { CREATE };
+    std::iter::once(Request::one(Statement::new(create))).chain(batches)
 }
 
 /// Makes requests and looks at results.
@@ -81,15 +100,15 @@ impl Requests {
     pub(crate) fn next(&mut self, deadline: Instant) -> Submit {
         self.made += 1;
         let insert = match self.mix {
-            Mix::Insert => true,
+            Mix::Insert | Mix::Vote => true,
             Mix::Read => false,
             Mix::Mixed => self.made.is_multiple_of(10),
         };
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let statement = if insert {
-            Statement::with(INSERT, row(ROWS + id))
-        } else {
-            Statement::with(READ, [Value::Integer(id.wrapping_mul(SPREAD).rem_euclid(ROWS))])
+        let statement = match insert {
+            true if self.mix == Mix::Vote => Statement::with(VOTE, vote(id)),
+            true => Statement::with(INSERT, row(ROWS + id)),
+            false => Statement::with(READ, [Value::Integer(id.wrapping_mul(SPREAD).rem_euclid(ROWS))]),
         };
         let operation = Request::one(statement).to_bytes().into();
         Submit { operation, read_only: !insert, local: false, deadline: Some(deadline) }

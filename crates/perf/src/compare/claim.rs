@@ -3,6 +3,7 @@
 use super::course::{self, Quantity};
 use super::sweep::{self, Metric, Place};
 use super::switching::{self, Moment};
+use crate::spread::{Spread, median_interval};
 
 /// What was measured, of any kind of experiment.
 #[derive(Clone, Debug)]
@@ -34,6 +35,9 @@ pub type Subject = (&'static str, Place);
 pub enum Ours {
     /// By how many percent the subject's value differs from the base's.
     Change(Metric, Subject, Subject),
+    /// By how many percent the subject's value differs from the base's, between which bounds that surely is, and
+    /// whether it is a difference at all.
+    Difference(Metric, Subject, Subject),
     /// How many times the base's value the subject's is.
     Ratio(Metric, Subject, Subject),
     /// The subject's value.
@@ -56,6 +60,9 @@ impl Ours {
                 let percent = results.ratio(*subject, *base, *metric)?.map(|ratio| (ratio - 1.0) * 100.0);
                 let text = format!("{:+.1} % [{:+.1}, {:+.1}]", percent.median, percent.low, percent.high);
                 Some(text.replace('-', "−"))
+            }
+            (Self::Difference(metric, subject, base), Measured::Sweep(results)) => {
+                difference(&results.ratios(*subject, *base, *metric))
             }
             (Self::Ratio(metric, subject, base), Measured::Sweep(results)) => {
                 results.ratio(*subject, *base, *metric).map(|ratio| ratio.to_string())
@@ -80,5 +87,39 @@ impl Ours {
             }
             _ => None,
         }
+    }
+}
+
+/// The median of ratios as a change, its interval, and the verdict.
+fn difference(ratios: &[f64]) -> Option<String> {
+    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+    let median = percent(Spread::of(ratios.iter().copied())?.median);
+    let text = match median_interval(ratios.iter().copied()) {
+        None => format!("{median:+.1} %, of too few rounds for an interval"),
+        Some((low, high)) => {
+            let verdict = match (low > 1.0, high < 1.0) {
+                (true, _) => "more",
+                (_, true) => "less",
+                _ => "no difference shown",
+            };
+            format!("{median:+.1} %, 95 % interval [{:+.1}, {:+.1}]: {verdict}", percent(low), percent(high))
+        }
+    };
+    Some(text.replace('-', "−"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::difference;
+
+    #[test]
+    fn a_difference_is_one_if_its_interval_is_on_one_side() {
+        let told = |ratios: &[f64]| difference(ratios).unwrap();
+        assert_eq!(difference(&[]), None);
+        assert_eq!(told(&[0.9; 3]), "−10.0 %, of too few rounds for an interval");
+        assert_eq!(told(&[0.9; 6]), "−10.0 %, 95 % interval [−10.0, −10.0]: less");
+        assert_eq!(told(&[1.1; 6]), "+10.0 %, 95 % interval [+10.0, +10.0]: more");
+        let both = [0.9, 0.95, 0.97, 0.98, 0.99, 1.01];
+        assert_eq!(told(&both), "−2.5 %, 95 % interval [−10.0, +1.0]: no difference shown");
     }
 }

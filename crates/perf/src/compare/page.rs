@@ -11,7 +11,7 @@ use std::fmt::Write;
 pub const NAME: &str = "README.md";
 
 const HEAD: &str = "# Measured again\n\n\
-    The paper's figures beside ours. The command in each section writes its settings, tables, picture and data.\n\
+    The papers' figures beside ours. The command in each section writes its settings, tables, picture and data.\n\
     Beside a median over the rounds the quartiles are in brackets; a ratio is that of values of the same round.\n";
 
 /// Where people write after they have looked.
@@ -97,7 +97,7 @@ fn table(lines: &[&Line]) -> String {
     protocols.iter().for_each(|name| text += &format!(" {name} |"));
     let _ = writeln!(text, "\n|---|{}", "---|".repeat(protocols.len()));
     for row in lines.chunk_by(|a, b| a.at == b.at && a.metric == b.metric) {
-        let name = row[0].at.map_or_else(|| row[0].metric.to_owned(), |at| at.to_string());
+        let name = row[0].at.as_ref().map_or_else(|| row[0].metric.to_owned(), ToString::to_string);
         let most = row.iter().map(|line| line.rounds).max().unwrap_or(0);
         let cell = |name: &&str| row.iter().find(|line| line.protocol == **name).map(|line| cell(line, most));
         let cells: Vec<_> = protocols.iter().map(|name| cell(name).unwrap_or_else(|| "–".to_owned())).collect();

@@ -25,20 +25,22 @@ pub fn chart(experiment: &Experiment, measured: &Measured) -> Chart {
     Chart { title: experiment.title.clone(), columns, panels }
 }
 
-/// A row for each metric.
+/// A row for each metric; beside one another if each has a single panel.
 fn sweep_panels(sweep: &Sweep, protocols: &[String], results: &sweep::Results) -> (usize, Vec<Panel>) {
     let parts = sweep.panels();
     let panel = |metric: Metric, part: &Part| Panel {
         title: part.to_string(),
         x_label: sweep.axis.label().to_owned(),
-        x_doubles: sweep.axis != Axis::Faults,
+        x_names: sweep.names(),
+        x_doubles: matches!(sweep.axis, Axis::Clients | Axis::RequestBytes),
         y_label: metric.label().to_owned(),
         series: curves(sweep, part, protocols, metric, results),
         marks: Vec::new(),
         light_marks: Vec::new(),
     };
     let row = |metric: &Metric| parts.iter().map(|part| panel(*metric, part)).collect::<Vec<_>>();
-    (parts.len(), sweep.metrics.iter().flat_map(row).collect())
+    let columns = if parts.len() == 1 { sweep.metrics.len() } else { parts.len() };
+    (columns, sweep.metrics.iter().flat_map(row).collect())
 }
 
 fn curves(sweep: &Sweep, part: &Part, protocols: &[String], metric: Metric, results: &sweep::Results) -> Vec<Series> {
@@ -76,6 +78,7 @@ fn switching_panels(switching: &Switching, protocols: &[String], results: &switc
     let panel = |missing: usize, moment: Moment| Panel {
         title: panel_of(missing),
         x_label: HISTORY.to_owned(),
+        x_names: Vec::new(),
         x_doubles: false,
         y_label: moment.label().to_owned(),
         series: protocols.iter().enumerate().map(|protocol| curve(protocol, missing, moment)).collect(),
@@ -105,6 +108,7 @@ fn panel(title: &str, timelines: &[(usize, &Timeline)]) -> Panel {
     Panel {
         title: title.to_owned(),
         x_label: "seconds".to_owned(),
+        x_names: Vec::new(),
         x_doubles: false,
         y_label: Metric::Throughput.label().to_owned(),
         series: timelines.iter().map(series).collect(),

@@ -52,7 +52,7 @@ pub fn all() -> Vec<Experiment> {
     ]
 }
 
-fn names(protocols: &[&str]) -> Vec<String> {
+pub(super) fn names(protocols: &[&str]) -> Vec<String> {
     protocols.iter().map(|&name| name.to_owned()).collect()
 }
 
@@ -62,10 +62,10 @@ fn usual() -> Vec<String> {
 }
 
 fn point(f: u8, clients: usize, bytes: (usize, usize)) -> Point {
-    Point { f, clients, request_bytes: bytes.0, reply_bytes: bytes.1 }
+    Point { f, clients, request_bytes: bytes.0, reply_bytes: bytes.1, variant: None }
 }
 
-const fn claim(what: &'static str, said: &'static str, ours: Ours) -> Claim {
+pub(super) const fn claim(what: &'static str, said: &'static str, ours: Ours) -> Claim {
     Claim { what, said, ours }
 }
 
@@ -79,8 +79,8 @@ const fn aliph_against(other: &'static str, metric: Metric, place: Place) -> Our
     Ours::Change(metric, ("aliph", place), (other, place))
 }
 
-const THE_PAPER: &str = "the paper";
-const ANYWHERE: Place = Place { f: None, clients: None, bytes: None };
+pub(super) const THE_PAPER: &str = "the paper";
+pub(super) const ANYWHERE: Place = Place { f: None, clients: None, bytes: None, variant: None };
 
 fn figure_5() -> Experiment {
     let switch = |moment, protocol, history, missing| Ours::Switch(moment, protocol, history, missing);
@@ -113,7 +113,7 @@ fn figure_5() -> Experiment {
 }
 
 fn table_2() -> Experiment {
-    let at = |f, bytes| Place { f: Some(f), bytes: Some(bytes), clients: None };
+    let at = |f, bytes| Place { f: Some(f), bytes: Some(bytes), ..ANYWHERE };
     let row = |what, f, bytes, other, paper| claim(what, paper, aliph_against(other, Metric::Latency, at(f, bytes)));
     let place = at(1, NOTHING);
     let quorum = Ours::Ratio(Metric::Latency, ("quorum", place), ("unreplicated", place));
@@ -123,7 +123,12 @@ fn table_2() -> Experiment {
         name: "table-2".into(),
         title: "Table II: latency without contention".into(),
         protocols: names(&["pbft", "azyzzyva", "quorum", "aliph", "unreplicated"]),
-        kind: Kind::Sweep(Sweep { points: points.collect(), axis: Axis::Faults, metrics: vec![Metric::Latency] }),
+        kind: Kind::Sweep(Sweep {
+            points: points.collect(),
+            axis: Axis::Faults,
+            metrics: vec![Metric::Latency],
+            sql: None,
+        }),
         claims: vec![
             row("Aliph's latency beside Zyzzyva's, 0/0, f = 1", 1, NOTHING, "azyzzyva", "−31.6 %"),
             row("the same, f = 2", 2, NOTHING, "azyzzyva", "−31.2 %"),
@@ -157,7 +162,7 @@ fn over_clients(name: &str, title: &str, bytes: (usize, usize), clients: &[usize
         name: name.into(),
         title: title.into(),
         protocols: usual(),
-        kind: Kind::Sweep(Sweep { points, axis: Axis::Clients, metrics: THROUGHPUT_AND_LATENCY.to_vec() }),
+        kind: Kind::Sweep(Sweep { points, axis: Axis::Clients, metrics: THROUGHPUT_AND_LATENCY.to_vec(), sql: None }),
         claims,
         source: THE_PAPER,
         differences: "Clients and replicas share two cores, where the paper had a machine for each replica.".into(),
@@ -220,6 +225,7 @@ fn figure_12() -> Experiment {
             points: points.collect(),
             axis: Axis::RequestBytes,
             metrics: vec![Metric::Throughput],
+            sql: None,
         }),
         claims: vec![
             claim("Zyzzyva's peak beside PBFT's, 0 bytes", "higher", peaks("azyzzyva", "pbft", SMALL)),
@@ -248,6 +254,7 @@ fn figure_13() -> Experiment {
             points: points.collect(),
             axis: Axis::Clients,
             metrics: THROUGHPUT_AND_LATENCY.to_vec(),
+            sql: None,
         }),
         claims: vec![
             claim("Aliph's peak with f = 3 beside that with f = 1", "−3.5 %", peaks("aliph")),
@@ -325,6 +332,7 @@ fn targets() -> Experiment {
             points: vec![point(1, 200, NOTHING), point(1, 40, BIG_REQUESTS)],
             axis: Axis::Clients,
             metrics: vec![Metric::Throughput],
+            sql: None,
         }),
         claims: vec![
             claim("Chain's throughput, divided by PBFT's, 0/0", "at least 1.5", speed("chain")),
@@ -358,7 +366,9 @@ mod tests {
             let has = |protocol: &&str| protocols.iter().any(|name| name == protocol);
             for Claim { what, ours, .. } in &claims {
                 let both = match ours {
-                    Ours::Change(_, subject, base) | Ours::Ratio(_, subject, base) => [subject.0, base.0],
+                    Ours::Change(_, subject, base)
+                    | Ours::Difference(_, subject, base)
+                    | Ours::Ratio(_, subject, base) => [subject.0, base.0],
                     Ours::Value(_, subject) => [subject.0; 2],
                     Ours::Overtakes(subject, base, _) | Ours::Times(_, subject, base) => [*subject, *base],
                     Ours::Quantity(_, protocol) | Ours::Switch(_, protocol, ..) => [*protocol; 2],

@@ -5,8 +5,9 @@ use super::course::{self, Course, Quantity};
 use super::sweep::{self, Axis, Metric, Sweep};
 use super::switching::{self, Moment, Switching};
 use super::{Experiment, Kind};
-use crate::spread::Spread;
+use crate::spread::{Spread, median_interval};
 use serde::Serialize;
+use std::fmt;
 
 /// One number with its spread over the rounds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -18,7 +19,7 @@ pub struct Line {
     /// What `at` counts. Empty without.
     pub axis: &'static str,
     /// Where on the axis.
-    pub at: Option<usize>,
+    pub at: Option<At>,
     /// What the value is, with its unit.
     pub metric: &'static str,
     /// Whose it is.
@@ -29,8 +30,30 @@ pub struct Line {
     pub divided_by: String,
     /// The ratio within one round; `None` if the other value was not measured.
     pub ratio: Option<Spread>,
+    /// Between which ratios the median of all that could have been measured lies, with 95 % confidence; `None` with
+    /// less than six rounds, and where there is no steady load.
+    pub ratio_interval: Option<(f64, f64)>,
     /// How many rounds have this value.
     pub rounds: usize,
+}
+
+/// A place on an axis.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum At {
+    /// How much of what the axis counts.
+    Number(usize),
+    /// What the place is called.
+    Name(String),
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
 }
 
 /// All lines of an experiment; of one metric those at one place follow one another, in the order of the protocols.
@@ -53,20 +76,24 @@ fn metrics(sweep: &Sweep) -> Vec<Metric> {
 fn sweep_lines(experiment: &Experiment, sweep: &Sweep, results: &sweep::Results) -> Vec<Line> {
     let Some(base) = experiment.protocols.first() else { return Vec::new() };
     let mut lines = Vec::new();
+    let names = sweep.names();
     for metric in metrics(sweep) {
         for panel in sweep.panels() {
             for (at, place) in sweep.places(&panel) {
+                let at = names.get(at).cloned().map_or(At::Number(at), At::Name);
                 lines.extend(experiment.protocols.iter().filter_map(|protocol| {
+                    let ratios = results.ratios((protocol, place), (base, place), metric);
                     Some(Line {
                         experiment: experiment.name.clone(),
                         panel: panel.to_string(),
                         axis: sweep.axis.label(),
-                        at: Some(at),
+                        at: Some(at.clone()),
                         metric: metric.label(),
                         protocol: protocol.clone(),
                         value: results.spread(protocol, place, metric)?,
                         divided_by: base.clone(),
-                        ratio: results.ratio((protocol, place), (base, place), metric),
+                        ratio: Spread::of(ratios.iter().copied()),
+                        ratio_interval: median_interval(ratios),
                         rounds: results.rounds(protocol, place, metric).len(),
                     })
                 }));
@@ -89,6 +116,7 @@ fn course_lines(experiment: &Experiment, course: &Course, results: &course::Resu
             value: results.spread(protocol, quantity)?,
             divided_by: base.clone(),
             ratio: results.ratio(protocol, base, quantity),
+            ratio_interval: None,
             rounds: results.rounds(protocol, quantity).len(),
         })
     };
@@ -109,12 +137,13 @@ fn switching_lines(experiment: &Experiment, switching: &Switching, results: &swi
                         experiment: experiment.name.clone(),
                         panel: panel_of(missing),
                         axis: HISTORY,
-                        at: Some(history),
+                        at: Some(At::Number(history)),
                         metric: moment.label(),
                         protocol: protocol.clone(),
                         value: Spread::of(rounds.values().copied())?,
                         divided_by: base.clone(),
                         ratio: Spread::of(rounds.iter().filter_map(|(round, time)| Some(time / bases.get(round)?))),
+                        ratio_interval: None,
                         rounds: rounds.len(),
                     })
                 }));
@@ -141,12 +170,18 @@ mod tests {
 
     #[test]
     fn every_protocol_is_divided_by_the_first() {
-        let points = [1, 10].map(|clients| Point { f: 1, clients, request_bytes: 8, reply_bytes: 8 }).to_vec();
+        let points =
+            [1, 10].map(|clients| Point { f: 1, clients, request_bytes: 8, reply_bytes: 8, variant: None }).to_vec();
         let experiment = Experiment {
             name: "x".into(),
             title: String::new(),
             protocols: ["a", "b", "absent"].map(str::to_owned).to_vec(),
-            kind: Kind::Sweep(Sweep { points, axis: Axis::Clients, metrics: THROUGHPUT_AND_LATENCY.to_vec() }),
+            kind: Kind::Sweep(Sweep {
+                points,
+                axis: Axis::Clients,
+                metrics: THROUGHPUT_AND_LATENCY.to_vec(),
+                sql: None,
+            }),
             claims: Vec::new(),
             source: "",
             differences: String::new(),
@@ -154,9 +189,10 @@ mod tests {
         let measured = [(1, "a", 1, 10.0), (1, "b", 1, 20.0), (1, "a", 10, 40.0), (1, "b", 10, 20.0)];
         let lines = lines(&experiment, &Measured::Sweep(results(&measured)));
         let throughput: Vec<_> = lines.iter().filter(|line| line.metric == "op/s").collect();
-        let told: Vec<_> = throughput.iter().map(|it| (it.at, &*it.protocol, it.ratio.map(|it| it.median))).collect();
+        let told: Vec<_> =
+            throughput.iter().map(|it| (it.at.clone(), &*it.protocol, it.ratio.map(|it| it.median))).collect();
         let wanted = [(1, "a", 1.0), (1, "b", 2.0), (10, "a", 1.0), (10, "b", 0.5)];
-        assert_eq!(told, wanted.map(|(at, name, ratio)| (Some(at), name, Some(ratio))));
+        assert_eq!(told, wanted.map(|(at, name, ratio)| (Some(At::Number(at)), name, Some(ratio))));
         assert_eq!(lines.len(), 4 * 4);
     }
 }

@@ -3,6 +3,7 @@
 use super::csv_cell;
 use crate::figures::Figures;
 use crate::spread::Spread;
+use crate::sql::Mix;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -17,12 +18,38 @@ pub struct Point {
     pub request_bytes: usize,
     /// Bytes of a result.
     pub reply_bytes: usize,
+    /// What is switched on and off, if not everything is as usual.
+    pub variant: Option<Variant>,
 }
 
 impl fmt::Display for Point {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { f, clients, request_bytes, reply_bytes } = self;
-        write!(out, "f = {f}, clients = {clients}, {request_bytes}/{reply_bytes} bytes")
+        let Self { f, clients, request_bytes, reply_bytes, variant } = self;
+        write!(out, "f = {f}, clients = {clients}, {request_bytes}/{reply_bytes} bytes")?;
+        variant.map_or(Ok(()), |variant| write!(out, ", {variant}"))
+    }
+}
+
+/// What may be switched on and off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// Whether every operation counts as big: it goes from its client to all replicas, and only its digest is ordered.
+    /// Otherwise none does.
+    pub big: bool,
+    /// Whether requests that wait are ordered together.
+    pub batching: bool,
+    /// `memory` or `sync`; `None` where it is the same everywhere.
+    pub durability: Option<&'static str>,
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { big, batching, durability } = self;
+        out.write_str(if *big { "big + " } else { "inline + " })?;
+        match durability {
+            Some(durability) => out.write_str(durability),
+            None => out.write_str(if *batching { "batches" } else { "one by one" }),
+        }
     }
 }
 
@@ -35,24 +62,18 @@ pub enum Axis {
     RequestBytes,
     /// Faults tolerated.
     Faults,
+    /// Variants, in the order in which they are measured.
+    Variants,
 }
 
 impl Axis {
-    /// Where a point is.
-    pub fn of(self, point: &Point) -> usize {
-        match self {
-            Self::Clients => point.clients,
-            Self::RequestBytes => point.request_bytes,
-            Self::Faults => usize::from(point.f),
-        }
-    }
-
     /// What to write on the axis.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Clients => "clients",
             Self::RequestBytes => "bytes of a request",
             Self::Faults => "f",
+            Self::Variants => "requests",
         }
     }
 }
@@ -108,6 +129,8 @@ pub struct Sweep {
     pub axis: Axis,
     /// What is shown of them; tables show the first.
     pub metrics: Vec<Metric>,
+    /// Requests to the SQL service instead of the null service.
+    pub sql: Option<Mix>,
 }
 
 /// Some of the points: `None` means any.
@@ -119,6 +142,8 @@ pub struct Place {
     pub clients: Option<usize>,
     /// Bytes of operation and result.
     pub bytes: Option<(usize, usize)>,
+    /// What is switched on and off.
+    pub variant: Option<Variant>,
 }
 
 impl Place {
@@ -126,6 +151,7 @@ impl Place {
         self.f.is_none_or(|f| f == point.f)
             && self.clients.is_none_or(|clients| clients == point.clients)
             && self.bytes.is_none_or(|bytes| bytes == (point.request_bytes, point.reply_bytes))
+            && self.variant.is_none_or(|variant| Some(variant) == point.variant)
     }
 }
 
@@ -135,9 +161,41 @@ impl Sweep {
         let at = |point: &Point| {
             let clients = (self.axis == Axis::Clients).then_some(point.clients);
             let bytes = Some((point.request_bytes, point.reply_bytes));
-            (self.axis.of(point), Place { f: Some(point.f), clients, bytes })
+            (self.at(point), Place { f: Some(point.f), clients, bytes, variant: point.variant })
         };
         self.points.iter().filter(|point| panel.has(self.axis, point)).map(at).collect()
+    }
+
+    /// Where on the axis a point is.
+    pub fn at(&self, point: &Point) -> usize {
+        match self.axis {
+            Axis::Clients => point.clients,
+            Axis::RequestBytes => point.request_bytes,
+            Axis::Faults => usize::from(point.f),
+            Axis::Variants => {
+                let variants = self.variants();
+                variants.iter().position(|it| Some(*it) == point.variant).unwrap_or(variants.len())
+            }
+        }
+    }
+
+    /// Each variant once, in the order in which they are measured.
+    pub fn variants(&self) -> Vec<Variant> {
+        let mut variants = Vec::new();
+        for variant in self.points.iter().filter_map(|point| point.variant) {
+            if !variants.contains(&variant) {
+                variants.push(variant);
+            }
+        }
+        variants
+    }
+
+    /// What stands at the axis instead of numbers; nothing if numbers do.
+    pub fn names(&self) -> Vec<String> {
+        match self.axis {
+            Axis::Variants => self.variants().iter().map(ToString::to_string).collect(),
+            Axis::Clients | Axis::RequestBytes | Axis::Faults => Vec::new(),
+        }
     }
 
     /// The panels of this sweep's picture, and the tables of its page: what differs beside the axis.
@@ -146,7 +204,8 @@ impl Sweep {
         for point in &self.points {
             let request_bytes = (self.axis != Axis::RequestBytes).then_some(point.request_bytes);
             let f = (self.axis != Axis::Faults).then_some(point.f);
-            let panel = Panel { f, request_bytes, reply_bytes: point.reply_bytes };
+            let clients = (self.axis == Axis::Variants).then_some(point.clients);
+            let panel = Panel { clients, f, request_bytes, reply_bytes: point.reply_bytes, sql: self.sql };
             if !panels.contains(&panel) {
                 panels.push(panel);
             }
@@ -158,6 +217,9 @@ impl Sweep {
 /// What all points of one panel share; `None` for what is its axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Panel {
+    /// Shown, but not looked at: `None` where there are several.
+    clients: Option<usize>,
+    sql: Option<Mix>,
     f: Option<u8>,
     request_bytes: Option<usize>,
     reply_bytes: usize,
@@ -173,9 +235,13 @@ impl Panel {
 
 impl fmt::Display for Panel {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.request_bytes {
-            Some(bytes) => write!(out, "{bytes}/{} bytes", self.reply_bytes)?,
-            None => write!(out, "results of {} bytes", self.reply_bytes)?,
+        match (self.sql, self.request_bytes) {
+            (Some(mix), _) => out.write_str(mix.name())?,
+            (None, Some(bytes)) => write!(out, "{bytes}/{} bytes", self.reply_bytes)?,
+            (None, None) => write!(out, "results of {} bytes", self.reply_bytes)?,
+        }
+        if let (Some(clients), Some(f)) = (self.clients, self.f) {
+            write!(out, ", {clients} clients, n = {}", 3 * usize::from(f) + 1)?;
         }
         self.f.map_or(Ok(()), |f| write!(out, ", f = {f}"))
     }
@@ -220,9 +286,14 @@ impl Results {
 
     /// What one protocol's value is, divided by another's of the same round.
     pub fn ratio(&self, subject: (&str, Place), base: (&str, Place), metric: Metric) -> Option<Spread> {
+        Spread::of(self.ratios(subject, base, metric))
+    }
+
+    /// The same of every round that has both.
+    pub(super) fn ratios(&self, subject: (&str, Place), base: (&str, Place), metric: Metric) -> Vec<f64> {
         let bases = self.rounds(base.0, base.1, metric);
         let subjects = self.rounds(subject.0, subject.1, metric);
-        Spread::of(subjects.iter().filter_map(|(round, value)| Some(value / bases.get(round)?)))
+        subjects.iter().filter_map(|(round, value)| Some(value / bases.get(round)?)).collect()
     }
 
     /// The least number of clients from which on the subject's throughput is more than the base's, if there is one,
@@ -230,7 +301,7 @@ impl Results {
     pub fn overtaking(&self, subject: &str, base: &str, bytes: (usize, usize)) -> Option<(Option<usize>, usize)> {
         let counts: BTreeSet<_> = self.measurements.iter().map(|it| it.point.clients).collect();
         let ratio = |clients: usize| {
-            let place = Place { clients: Some(clients), bytes: Some(bytes), f: None };
+            let place = Place { clients: Some(clients), bytes: Some(bytes), ..Place::default() };
             Some((clients, self.ratio((subject, place), (base, place), Metric::Throughput)?.median))
         };
         let ratios: Vec<_> = counts.into_iter().filter_map(ratio).collect();
@@ -241,11 +312,12 @@ impl Results {
 
     /// Every measurement as a line of comma-separated values, and a head that names the columns.
     pub fn to_csv(&self) -> String {
-        let mut text = format!("round,for_f,{}\n", Figures::FIELDS.join(","));
+        let mut text = format!("round,for_f,variant,{}\n", Figures::FIELDS.join(","));
         for Measurement { round, protocol, point, figures } in &self.measurements {
+            let variant = point.variant.map_or_else(String::new, |variant| variant.to_string());
             // The figures' own first value does not tell two schedules apart.
             let others = figures.values().split_off(1).join(",");
-            text += &format!("{round},{},{},{others}\n", point.f, csv_cell(protocol));
+            text += &format!("{round},{},{variant},{},{others}\n", point.f, csv_cell(protocol));
         }
         text
     }
@@ -289,9 +361,9 @@ mod tests {
 
     #[test]
     fn panels_split_what_is_not_on_the_axis() {
-        let point = |f, clients, request_bytes| Point { f, clients, request_bytes, reply_bytes: 8 };
+        let point = |f, clients, request_bytes| Point { f, clients, request_bytes, reply_bytes: 8, variant: None };
         let points = vec![point(1, 1, 8), point(1, 10, 8), point(2, 1, 8), point(1, 1, 4096)];
-        let sweep = |axis| Sweep { points: points.clone(), axis, metrics: vec![Metric::Throughput] };
+        let sweep = |axis| Sweep { points: points.clone(), axis, metrics: vec![Metric::Throughput], sql: None };
         let texts = |sweep: &Sweep| sweep.panels().iter().map(ToString::to_string).collect::<Vec<_>>();
         let by_clients = sweep(Axis::Clients);
         assert_eq!(texts(&by_clients), ["8/8 bytes, f = 1", "8/8 bytes, f = 2", "4096/8 bytes, f = 1"]);
@@ -301,19 +373,34 @@ mod tests {
     }
 
     #[test]
+    fn variants_have_their_names_and_places_in_the_order_in_which_they_are_measured() {
+        let variant = |big, batching| Some(Variant { big, batching, durability: None });
+        let point = |variant| Point { f: 1, clients: 12, request_bytes: 8, reply_bytes: 8, variant };
+        let points = [variant(true, true), variant(false, true), variant(false, false)].map(point).to_vec();
+        let sweep = Sweep { points: points.clone(), axis: Axis::Variants, metrics: Vec::new(), sql: Some(Mix::Vote) };
+        assert_eq!(sweep.names(), ["big + batches", "inline + batches", "inline + one by one"]);
+        let panels = sweep.panels();
+        assert_eq!(panels.iter().map(ToString::to_string).collect::<Vec<_>>(), ["sql-vote, 12 clients, n = 4, f = 1"]);
+        let places = sweep.places(&panels[0]);
+        assert_eq!(places.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
+        let holds = |at: usize| points.iter().filter(|point| places[&at].has(point)).copied().collect::<Vec<_>>();
+        assert_eq!([holds(0), holds(2)], [vec![points[0]], vec![points[2]]]);
+    }
+
+    #[test]
     fn a_schedule_is_one_cell() {
         let mut results = results(&[(1, "schedule", 1, 100.0)]);
         results.measurements[0].protocol = "[chain, backup(pbft)]".into();
-        assert!(results.to_csv().contains("\n1,1,\"[chain, backup(pbft)]\",4,1,1,"));
+        assert!(results.to_csv().contains("\n1,1,,\"[chain, backup(pbft)]\",4,1,1,"));
     }
 
     #[test]
     fn a_line_has_as_many_cells_as_the_head() {
         let csv = results(&[(1, "a", 1, 100.0)]).to_csv();
         let cells: Vec<_> = csv.lines().map(|line| line.split(',').count()).collect();
-        assert_eq!(cells, [Figures::FIELDS.len() + 2; 2]);
+        assert_eq!(cells, [Figures::FIELDS.len() + 3; 2]);
         assert!(
-            csv.lines().nth(1).is_some_and(|line| line.starts_with("1,1,a,4,1,1,1,8,8,memory,plain,mac,")),
+            csv.lines().nth(1).is_some_and(|line| line.starts_with("1,1,,a,4,1,1,1,8,8,memory,plain,mac,")),
             "{csv}"
         );
     }

@@ -11,7 +11,7 @@ pub(crate) fn results(measured: &[(usize, &'static str, usize, f64)]) -> Results
 }
 
 fn measurement(&(round, protocol, clients, ops_per_s): &(usize, &'static str, usize, f64)) -> Measurement {
-    let point = Point { f: 1, clients, request_bytes: 8, reply_bytes: 8 };
+    let point = Point { f: 1, clients, request_bytes: 8, reply_bytes: 8, variant: None };
     let settings = Settings {
         workload: "null",
         protocol,
@@ -24,6 +24,7 @@ fn measurement(&(round, protocol, clients, ops_per_s): &(usize, &'static str, us
         durability: "memory",
         channel: "plain",
         auth: "mac",
+        joined: false,
     };
     let nothing = Measured { elapsed: Duration::from_secs(1), ..Measured::default() };
     let figures = Figures { ops_per_s, ..Figures::new(settings, &nothing, &[], &[]) };

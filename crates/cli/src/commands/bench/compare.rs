@@ -3,7 +3,7 @@
 use super::SESSIONS_MAX;
 use super::contender::{self, Contender, Contenders};
 use super::course::Fault;
-use super::measure::{Bench, Running, Subject, name};
+use super::measure::{Bench, Running, Subject};
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
 use crate::{output, quit};
@@ -12,7 +12,7 @@ use bezant_node::config::Protocol;
 use bezant_perf::chart;
 use bezant_perf::compare::claim::Measured;
 use bezant_perf::compare::course::{Course, Event};
-use bezant_perf::compare::page::{self, How};
+use bezant_perf::compare::page;
 use bezant_perf::compare::summary::{Line, lines};
 use bezant_perf::compare::sweep::{Axis, Measurement, Point, Sweep};
 use bezant_perf::compare::switching::{self, Switching};
@@ -30,7 +30,7 @@ const ALL: &str = "all";
 /// With more processes than this wanting to run beforehand, what is measured is the others.
 const LOAD_AVERAGE_MAX: f64 = 1.0;
 /// Threads of the clients: as many as let them contend as clients on several hosts do.
-const LOAD_THREADS: u8 = 2;
+pub(super) const LOAD_THREADS: u8 = 2;
 /// The name of an experiment from the command line.
 const CUSTOM: &str = "custom";
 
@@ -47,53 +47,54 @@ pub(super) struct Arguments {
     /// Measure these figures of the paper, or all
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = figures(),
         conflicts_with_all = ["clients", "f", "request", "reply"])]
-    figure: Vec<String>,
+    pub(super) figure: Vec<String>,
     /// The protocols, with commas between them; the others are divided by the first. A schedule is in brackets, and
-    /// `:k=N` or `:k=N*2^i` says how many requests Backups answer [default: those of the figure, or pbft,unreplicated]
+    /// `:k=N` or `:k=N*2^i` says how many requests Backups answer; `:auth=NAME` how its clients prove who they are, and
+    /// `:joined` that they join first [default: those of the figure, or pbft,unreplicated]
     #[arg(long, value_name = "LIST", value_parser = contender::parse_list)]
-    protocols: Option<Contenders>,
+    pub(super) protocols: Option<Contenders>,
     /// How many clients, each with one request under way
     #[arg(long, value_delimiter = ',', default_values_t = [1, 10, 40],
         value_parser = clap::value_parser!(u64).range(1..=SESSIONS_MAX))]
-    clients: Vec<u64>,
+    pub(super) clients: Vec<u64>,
     /// How many replicas may lie or crash: there are 3 f + 1
     #[arg(long, value_delimiter = ',', default_values_t = [1], value_parser = clap::value_parser!(u8).range(0..=10))]
-    f: Vec<u8>,
+    pub(super) f: Vec<u8>,
     /// Bytes of an operation
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = [8],
         value_parser = clap::value_parser!(u32).range(8..=1 << 20))]
-    request: Vec<u32>,
+    pub(super) request: Vec<u32>,
     /// Bytes of a result
     #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = clap::value_parser!(u32).range(0..=1 << 16))]
-    reply: u32,
+    pub(super) reply: u32,
     /// How often everything is measured
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    rounds: u64,
+    pub(super) rounds: u64,
     /// How long to measure each time
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
-    seconds: f64,
+    pub(super) seconds: f64,
     /// How long to run before that
     #[arg(long, value_name = "SECONDS", default_value_t = 0.5, value_parser = seconds)]
-    warmup: f64,
+    pub(super) warmup: f64,
     /// Make what happens over time longer or shorter by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
-    scale: f64,
+    pub(super) scale: f64,
     /// In which way a replica is down, where a figure has one down
     #[arg(long, value_enum, default_value_t)]
-    fault: Fault,
+    pub(super) fault: Fault,
     /// Spread the clients over so many threads: those of one thread hardly contend with one another
     #[arg(long, value_name = "THREADS", default_value_t = LOAD_THREADS)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=64))]
-    load_threads: u8,
+    pub(super) load_threads: u8,
     /// What is on the disk before a replica speaks
     #[arg(long, value_enum, default_value_t = DurabilityName::Memory)]
-    durability: DurabilityName,
+    pub(super) durability: DurabilityName,
     /// How links are protected
     #[arg(long, value_enum, default_value_t = ChannelName::Plain)]
-    channel: ChannelName,
+    pub(super) channel: ChannelName,
     /// How clients prove who they are
     #[arg(long, value_enum, default_value_t = AuthName::Mac)]
-    auth: AuthName,
+    pub(super) auth: AuthName,
     /// Write every measurement (CSV), a picture (SVG) and a section of README.md there, after every round
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -131,15 +132,15 @@ pub(super) fn run(arguments: &Arguments) -> Result {
     let running = Running::default();
     let for_signals = running.clone();
     quit::on_request(move || for_signals.exit())?;
-    let bench = Bench {
-        parent: arguments.dir.clone().unwrap_or_else(std::env::temp_dir),
-        warmup: Duration::from_secs_f64(arguments.warmup),
-        seconds: Duration::from_secs_f64(arguments.seconds),
-        load_threads: arguments.load_threads.into(),
-        running,
-    };
     let mut failed = 0;
     for (experiment, contenders) in &experiments {
+        let bench = Bench {
+            parent: arguments.dir.clone().unwrap_or_else(std::env::temp_dir),
+            warmup: Duration::from_secs_f64(arguments.warmup),
+            seconds: Duration::from_secs_f64(arguments.seconds),
+            load_threads: if each_has_a_thread(contenders) { usize::MAX } else { arguments.load_threads.into() },
+            running: running.clone(),
+        };
         let mut comparison = Comparison::new(arguments, &bench, experiment, contenders);
         for round in 1..=arguments.rounds as usize {
             comparison.measure(round);
@@ -149,6 +150,11 @@ pub(super) fn run(arguments: &Arguments) -> Result {
         failed += comparison.failed;
     }
     if failed == 0 { Ok(()) } else { Err(Failure::failed(format!("{failed} measurements failed; see above."))) }
+}
+
+/// Those who join have a thread each: to compare with them, all others have.
+pub(super) fn each_has_a_thread(contenders: &[Contender]) -> bool {
+    contenders.iter().any(|contender| contender.joined)
 }
 
 /// What to measure, and the protocols of each.
@@ -167,7 +173,7 @@ fn experiments(arguments: &Arguments) -> Result<Vec<(Experiment, Vec<Contender>)
             experiment.kind = Kind::Course(course.scaled(arguments.scale));
         }
         let protocols: Vec<_> = experiment.protocols.iter().map(|name| contender(name)).collect::<Result<_>>()?;
-        check(&experiment, &protocols)?;
+        check(&experiment, &protocols, arguments.auth)?;
         Ok((experiment, protocols))
     };
     experiments.into_iter().map(complete).collect()
@@ -178,7 +184,7 @@ fn contender(name: &str) -> Result<Contender> {
     contender::parse(name).map_err(unknown)
 }
 
-fn check(experiment: &Experiment, contenders: &[Contender]) -> Result {
+fn check(experiment: &Experiment, contenders: &[Contender], auth: AuthName) -> Result {
     if BTreeSet::from_iter(&experiment.protocols).len() < experiment.protocols.len() {
         return Err(Failure::usage("a protocol is there twice."));
     }
@@ -186,6 +192,15 @@ fn check(experiment: &Experiment, contenders: &[Contender]) -> Result {
         |it: &Contender| it.protocol.schedule().is_some_and(|all| all.parts().starts_with(&[Part::Quorum]));
     if matches!(experiment.kind, Kind::Switching(_)) && !contenders.iter().all(has_quorum) {
         return Err(Failure::usage("switches are measured from Quorum: choose others with --protocols."));
+    }
+    for contender in contenders.iter().filter(|contender| contender.joined) {
+        let Kind::Sweep(sweep) = &experiment.kind else {
+            return Err(Failure::usage(
+                "clients join where steady loads are measured: choose others with --protocols.",
+            ));
+        };
+        let clients = sweep.points.iter().map(|point| point.clients as u64).max().unwrap_or_default();
+        super::check_joined(contender.auth.unwrap_or(auth), clients, 1)?;
     }
     let outage = matches!(&experiment.kind, Kind::Course(Course { event: Event::Outage { .. }, .. }));
     if outage && contenders.iter().any(|contender| contender.protocol == Protocol::Unreplicated) {
@@ -206,6 +221,7 @@ fn custom(arguments: &Arguments) -> Experiment {
                 clients: clients as usize,
                 request_bytes,
                 reply_bytes,
+                variant: None,
             }));
         }
     }
@@ -218,7 +234,7 @@ fn custom(arguments: &Arguments) -> Experiment {
         name: CUSTOM.to_owned(),
         title: "Protocols compared".to_owned(),
         protocols: [Protocol::Pbft, Protocol::Unreplicated].map(|protocol| protocol.to_string()).to_vec(),
-        kind: Kind::Sweep(Sweep { points, axis, metrics: presets::THROUGHPUT_AND_LATENCY.to_vec() }),
+        kind: Kind::Sweep(Sweep { points, axis, metrics: presets::THROUGHPUT_AND_LATENCY.to_vec(), sql: None }),
         claims: Vec::new(),
         source: "",
         differences: String::new(),
@@ -226,16 +242,16 @@ fn custom(arguments: &Arguments) -> Experiment {
 }
 
 /// One experiment under way.
-struct Comparison<'a> {
-    arguments: &'a Arguments,
+pub(super) struct Comparison<'a> {
+    pub(super) arguments: &'a Arguments,
     bench: &'a Bench,
-    experiment: &'a Experiment,
-    contenders: &'a [Contender],
+    pub(super) experiment: &'a Experiment,
+    pub(super) contenders: &'a [Contender],
     measured: Measured,
     /// How busy the machine was before.
-    load_average: Option<f64>,
+    pub(super) load_average: Option<f64>,
     done: usize,
-    failed: usize,
+    pub(super) failed: usize,
 }
 
 impl<'a> Comparison<'a> {
@@ -260,19 +276,24 @@ impl<'a> Comparison<'a> {
         Self { arguments, bench, experiment, contenders, measured, load_average, done: 0, failed: 0 }
     }
 
-    /// Every point with every protocol, in turns. A measurement that fails is missing; the others go on.
+    /// Every point with every protocol, in turns: forwards in one round and backwards in the next, so that none is
+    /// always measured after the same other one. A measurement that fails is missing; the others go on.
     fn measure(&mut self, round: usize) {
         let experiment = self.experiment;
         match &experiment.kind {
-            Kind::Sweep(sweep) => sweep.points.iter().for_each(|point| self.measure_point(round, point)),
+            Kind::Sweep(sweep) => sweep.points.iter().for_each(|point| self.measure_point(round, sweep, point)),
             Kind::Course(course) => self.measure_course(round, course),
             Kind::Switching(switching) => self.measure_switching(round, switching),
         }
     }
 
-    fn measure_point(&mut self, round: usize, point: &Point) {
-        for &contender in self.contenders {
-            let subject = self.subject(contender, point);
+    fn measure_point(&mut self, round: usize, sweep: &Sweep, point: &Point) {
+        let mut contenders = self.contenders.to_vec();
+        if round.is_multiple_of(2) {
+            contenders.reverse();
+        }
+        for contender in contenders {
+            let subject = Subject { sql: sweep.sql, ..self.subject(contender, point) };
             let outcome = self.bench.measure_own(&subject);
             let what = format!("{contender}, {point}");
             let told = |it: &Figures| format!("{:.0} op/s, p50 {} µs", it.ops_per_s, it.p50_us);
@@ -286,7 +307,13 @@ impl<'a> Comparison<'a> {
 
     fn measure_course(&mut self, round: usize, course: &Course) {
         let request_bytes = course.request_bytes.first().copied().unwrap_or_default();
-        let point = Point { f: course.f, clients: course.clients(), request_bytes, reply_bytes: course.reply_bytes };
+        let point = Point {
+            f: course.f,
+            clients: course.clients(),
+            request_bytes,
+            reply_bytes: course.reply_bytes,
+            variant: None,
+        };
         for &contender in self.contenders {
             let subject = self.subject(contender, &point);
             let outcome = self.bench.follow(&subject, course, self.arguments.fault);
@@ -307,7 +334,7 @@ impl<'a> Comparison<'a> {
             for &requests in histories {
                 for &contender in self.contenders {
                     let clients = requests + bezant_perf::switching::OTHER_SESSIONS;
-                    let point = Point { f: *f, clients, request_bytes: *request_bytes, reply_bytes: 0 };
+                    let point = Point { f: *f, clients, request_bytes: *request_bytes, reply_bytes: 0, variant: None };
                     let history = History { requests, missing_percent, request_bytes: *request_bytes };
                     let outcome = self.bench.measure_switch(&self.subject(contender, &point), history);
                     let what = format!("{contender}, {requests} requests, {missing_percent} % missing");
@@ -331,10 +358,11 @@ impl<'a> Comparison<'a> {
             outstanding: 1,
             request_bytes: point.request_bytes,
             reply_bytes: point.reply_bytes,
-            durability: self.arguments.durability,
+            durability: point.variant.and_then(|it| it.durability).map_or(self.arguments.durability, super::value),
             channel: self.arguments.channel,
-            auth: self.arguments.auth,
+            auth: contender.auth.unwrap_or(self.arguments.auth),
             sql: None,
+            variant: point.variant,
         }
     }
 
@@ -393,12 +421,14 @@ impl<'a> Comparison<'a> {
             let print = |line: &Line| output::line(serde_json::to_string(line).expect("numbers and words"));
             return lines.iter().try_for_each(print);
         }
-        let head = ["where", "protocol", "what", "median [quartiles]", "divided by", "ratio [quartiles]"];
+        let head =
+            ["where", "protocol", "what", "median [quartiles]", "divided by", "ratio [quartiles]", "its 95 % interval"];
         let row = |line: &Line| {
-            let at = line.at.map_or_else(String::new, |at| format!("{}, {} = {at}", line.panel, line.axis));
+            let at = line.at.as_ref().map_or_else(String::new, |at| format!("{}, {} = {at}", line.panel, line.axis));
             let ratio = line.ratio.map_or_else(String::new, |ratio| format!("{ratio:.3}"));
             let value = if line.value.median < 100.0 { line.value.to_string() } else { format!("{:.0}", line.value) };
-            vec![at, line.protocol.clone(), line.metric.to_owned(), value, line.divided_by.clone(), ratio]
+            let interval = line.ratio_interval.map_or_else(String::new, |(low, high)| format!("{low:.3} to {high:.3}"));
+            vec![at, line.protocol.clone(), line.metric.to_owned(), value, line.divided_by.clone(), ratio, interval]
         };
         let head = head.map(str::to_owned).to_vec();
         let rows: Vec<_> = std::iter::once(head).chain(lines.iter().map(row)).collect();
@@ -406,85 +436,11 @@ impl<'a> Comparison<'a> {
         print!("{}", output::table(&rows));
         Ok(())
     }
-
-    /// The command that repeats it, and the settings.
-    fn how(&self) -> How {
-        let Arguments { rounds, seconds, warmup, scale, load_threads, durability, channel, auth, .. } = self.arguments;
-        let which = match self.arguments.figure.is_empty() {
-            true => custom_arguments(self.arguments),
-            false => format!("--figure {}", self.experiment.name),
-        };
-        let mut command = format!("bezant bench compare {which} --rounds {rounds}");
-        if self.arguments.protocols.is_some() {
-            command += &format!(" --protocols \"{}\"", self.experiment.protocols.join(","));
-        }
-        let mut settings = format!("Rounds in turns: {rounds}");
-        match &self.experiment.kind {
-            Kind::Sweep(_) => {
-                command += &format!(" --seconds {seconds} --warmup {warmup}");
-                settings += &format!("; {seconds} s each after {warmup} s of warm-up");
-            }
-            Kind::Course(course) => {
-                command += &format!(" --scale {scale}");
-                if let Event::Outage { .. } = course.event {
-                    command += &format!(" --fault {}", name(self.arguments.fault));
-                }
-                settings += &format!("; {}", told(course, self.arguments.fault));
-            }
-            Kind::Switching(_) => settings += ", each switch in a cluster of its own",
-        }
-        if *load_threads != LOAD_THREADS {
-            command += &format!(" --load-threads {load_threads}");
-        }
-        let (durability, channel, auth) = (name(*durability), name(*channel), name(*auth));
-        for (flag, value, default) in
-            [("durability", &durability, "memory"), ("channel", &channel, "plain"), ("auth", &auth, "mac")]
-        {
-            if value != default {
-                command += &format!(" --{flag} {value}");
-            }
-        }
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        if !matches!(self.experiment.kind, Kind::Switching(_)) {
-            settings += &format!("; clients on {load_threads} threads");
-        }
-        settings += &format!("; {durability}, {channel}, {auth}; all on one machine with {cores} cores");
-        settings += &self.load_average.map_or(".".to_owned(), |load| format!(", its load before: {load}."));
-        How { command, settings, failed: self.failed }
-    }
 }
 
 /// Processes that wanted to run in the last minute; `None` where the system does not tell.
 fn load_average() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
-}
-
-/// What describes an experiment that is none of the figures.
-fn custom_arguments(arguments: &Arguments) -> String {
-    fn list<T: ToString>(values: &[T]) -> String {
-        values.iter().map(T::to_string).collect::<Vec<_>>().join(",")
-    }
-    let Arguments { clients, f, request, reply, .. } = arguments;
-    format!("--clients {} --f {} --request {} --reply {reply}", list(clients), list(f), list(request))
-}
-
-/// What happens, in words.
-fn told(course: &Course, fault: Fault) -> String {
-    match &course.event {
-        Event::Outage { clients, before, down, after } => {
-            let [before, down, after] = [before, down, after].map(Duration::as_secs_f64);
-            let way = match fault {
-                Fault::Stop => "stopped and continued",
-                Fault::Kill => "killed and started again",
-            };
-            format!("clients: {clients}; the last replica is {way}: {before} s before, {down} s down, {after} s after")
-        }
-        Event::Bursts(bursts) => {
-            let bursts: Vec<_> = bursts.iter().map(|it| format!("{} × {}", it.clients, it.operations)).collect();
-            let sizes: Vec<_> = course.request_bytes.iter().map(ToString::to_string).collect();
-            format!("clients × requests of all: {}; bytes of a request: {}", bursts.join(", "), sizes.join(", "))
-        }
-    }
 }
 
 fn write(path: &Path, text: &str) -> Result {
@@ -504,7 +460,7 @@ mod tests {
         for experiment in presets::all() {
             let protocols: Vec<_> = experiment.protocols.iter().filter_map(|name| contender(name).ok()).collect();
             assert_eq!(protocols.len(), experiment.protocols.len(), "{}", experiment.name);
-            assert!(check(&experiment, &protocols).is_ok(), "{}", experiment.name);
+            assert!(check(&experiment, &protocols, AuthName::Mac).is_ok(), "{}", experiment.name);
         }
     }
 }

@@ -1,25 +1,35 @@
-//! Who is compared: a protocol, and how long its Backups last where that is not as usual.
+//! Who is compared: a protocol, how long its Backups last where that is not as usual, and what its clients are like.
 
-use crate::commands::testnet::parse_protocol;
+use super::measure::name;
+use crate::commands::testnet::{AuthName, parse_protocol};
 use bezant_core::compositions::Quota;
 use bezant_node::config::Protocol;
+use clap::ValueEnum;
 use std::fmt;
 
+/// Its clients join.
+const JOINED: &str = ":joined";
+/// What stands before the way in which its clients prove who they are.
+const AUTH: &str = ":auth=";
 /// What stands between the protocol and the quota.
 const QUOTA: &str = ":k=";
 /// What doubles: k of the i-th Backup is this times its minimum.
 const DOUBLING: &str = "2^i";
 
-/// A protocol, with the quota of its Backups unless that is the usual one.
+/// A protocol, with the quota of its Backups unless that is the usual one, and its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Contender {
     pub(super) protocol: Protocol,
     pub(super) quota: Option<Quota>,
+    /// As all others', if not given.
+    pub(super) auth: Option<AuthName>,
+    /// Whether its clients join, instead of being named by the cluster file.
+    pub(super) joined: bool,
 }
 
 impl From<Protocol> for Contender {
     fn from(protocol: Protocol) -> Self {
-        Self { protocol, quota: None }
+        Self { protocol, quota: None, auth: None, joined: false }
     }
 }
 
@@ -31,23 +41,45 @@ impl fmt::Display for Contender {
             named => named.fmt(f)?,
         }
         match self.quota {
-            None | Some(Quota::Flattened { .. }) => Ok(()),
-            Some(Quota::Fixed(k)) => write!(f, "{QUOTA}{k}"),
-            Some(Quota::Exponential { minimum: 1 }) => write!(f, "{QUOTA}{DOUBLING}"),
-            Some(Quota::Exponential { minimum }) => write!(f, "{QUOTA}{minimum}*{DOUBLING}"),
+            None | Some(Quota::Flattened { .. }) => {}
+            Some(Quota::Fixed(k)) => write!(f, "{QUOTA}{k}")?,
+            Some(Quota::Exponential { minimum: 1 }) => write!(f, "{QUOTA}{DOUBLING}")?,
+            Some(Quota::Exponential { minimum }) => write!(f, "{QUOTA}{minimum}*{DOUBLING}")?,
         }
+        if let Some(auth) = self.auth {
+            write!(f, "{AUTH}{}", name(auth))?;
+        }
+        f.write_str(if self.joined { JOINED } else { "" })
     }
 }
 
-/// A name or a schedule, in brackets or not, and perhaps `:k=N`, `:k=2^i` or `:k=N*2^i`.
+impl Contender {
+    /// The same, with clients that join.
+    pub(super) fn joined(self) -> Result<Self, String> {
+        if self.protocol != Protocol::Pbft {
+            return Err(format!("clients join under pbft only, and not under {}", self.protocol));
+        }
+        Ok(Self { joined: true, ..self })
+    }
+}
+
+/// A name or a schedule, in brackets or not, and perhaps `:k=N`, `:k=2^i` or `:k=N*2^i`; then perhaps `:auth=` and how
+/// clients prove who they are, and `:joined`, in this order.
 pub(super) fn parse(text: &str) -> Result<Contender, String> {
+    if let Some(text) = text.strip_suffix(JOINED) {
+        return parse(text)?.joined();
+    }
+    if let Some((text, auth)) = text.rsplit_once(AUTH) {
+        return Ok(Contender { auth: Some(AuthName::from_str(auth, false)?), ..parse(text)? });
+    }
     let (protocol, quota) = match text.rsplit_once(QUOTA) {
         Some((protocol, quota)) => (protocol, Some(parse_quota(quota)?)),
         None => (text, None),
     };
     let protocol = protocol.trim();
     let bare = protocol.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-    Ok(Contender { protocol: parse_protocol(bare.unwrap_or(protocol))?, quota })
+    let protocol = parse_protocol(bare.unwrap_or(protocol))?;
+    Ok(Contender { quota, ..protocol.into() })
 }
 
 fn parse_quota(text: &str) -> Result<Quota, String> {
@@ -90,11 +122,12 @@ mod tests {
 
     #[test]
     fn what_is_shown_can_be_typed() {
-        let text = "pbft,[zlight, chain, backup(pbft)],aliph:k=1,aliph:k=2^i,[chain, backup(pbft)]:k=256*2^i";
+        let text = "pbft,[zlight, chain, backup(pbft)],aliph:k=1,aliph:k=2^i,[chain, backup(pbft)]:k=256*2^i,\
+            pbft:auth=signature:joined,aliph:k=1:auth=mac";
         let Contenders(list) = parse_list(text).unwrap();
-        assert_eq!(list.len(), 5);
+        assert_eq!(list.len(), 7);
         assert_eq!(list.iter().map(ToString::to_string).collect::<Vec<_>>().join(","), text);
-        assert_eq!(list[2], Contender { protocol: Protocol::Aliph, quota: Some(Quota::Fixed(1)) });
+        assert_eq!(list[2], Contender { quota: Some(Quota::Fixed(1)), ..Protocol::Aliph.into() });
         assert_eq!(list[3].quota, Some(Quota::Exponential { minimum: 1 }));
     }
 
@@ -106,6 +139,8 @@ mod tests {
         for quota in ["0", "x", "x*2^i", "22^i", "3*"] {
             assert!(parse(&format!("aliph:k={quota}")).is_err(), "{quota}");
         }
+        assert!(parse("pbft:auth=password").is_err());
+        assert!(parse("aliph:joined").unwrap_err().contains("under pbft only"));
         assert!(parse("[quorum, chain]").unwrap_err().contains("backup(pbft)"));
     }
 }

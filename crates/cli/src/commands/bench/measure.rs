@@ -8,15 +8,16 @@ use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::quit;
-use bezant_core::cluster::ClientAuth;
+use bezant_core::cluster::{ClientAuth, Limits};
 use bezant_core::wire::Wire;
 use bezant_node::client;
 use bezant_node::config::{Channel, ClusterConfig, Protocol, ServiceKind, Testnet};
+use bezant_perf::compare::sweep::Variant;
 use bezant_perf::figures::{Figures, Settings, Usage};
 use bezant_perf::load::{Load, Measured, Workload};
 use bezant_perf::sql::Mix;
 use bezant_perf::switching::{self, History, Took};
-use bezant_sql::Response;
+use bezant_sql::{Request, Response};
 use clap::ValueEnum;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,8 @@ pub(super) struct Subject {
     pub(super) auth: AuthName,
     /// Requests to the SQL service instead of the null service.
     pub(super) sql: Option<Mix>,
+    /// What is switched on and off, if not everything is as usual.
+    pub(super) variant: Option<Variant>,
 }
 
 impl fmt::Display for Subject {
@@ -77,6 +80,7 @@ impl Subject {
             n,
             f: config.f,
             clients: self.clients,
+            joined: self.contender.joined,
             outstanding: self.outstanding,
             request_bytes: self.request_bytes,
             reply_bytes: self.reply_bytes,
@@ -158,7 +162,13 @@ pub(super) struct Bench {
 impl Bench {
     /// Measures a cluster that is started for it.
     pub(super) fn measure_own(&self, subject: &Subject) -> Result<Figures> {
-        self.with_own(subject, |file| self.measure_at(subject, file, None))
+        self.with_own(subject, |file| {
+            if subject.contender.joined && subject.sql.is_some() {
+                let config = ClusterConfig::load(file).map_err(Failure::usage)?;
+                prepare(&config, file, None, bezant_perf::sql::admission())?;
+            }
+            self.measure_at(subject, file, None)
+        })
     }
 
     /// Measures SQLite alone, in a folder that is thrown away.
@@ -184,6 +194,8 @@ impl Bench {
             channel: subject.channel.into(),
             durability: subject.durability.into(),
             service: subject.sql.map_or(ServiceKind::Null, |_| ServiceKind::Sql),
+            dynamic_clients: subject.contender.joined,
+            limits: limits(subject.variant),
             ..Testnet::default()
         };
         self.running.prepare(&self.parent, options)?;
@@ -209,7 +221,7 @@ impl Bench {
         let workload = match subject.sql {
             None => Workload::steady(subject.request_bytes, subject.reply_bytes),
             Some(mix) => {
-                prepare(&config, file, key, mix)?;
+                prepare(&config, file, key, bezant_perf::sql::preparation(mix))?;
                 Workload::sql(mix)
             }
         };
@@ -240,24 +252,36 @@ impl Bench {
     pub(super) fn load(&self, subject: &Subject, file: &Path, key: Option<&Path>, workload: &Workload) -> Result<Load> {
         let config = ClusterConfig::load(file).map_err(Failure::usage)?;
         let key = key.map_or_else(|| file.with_file_name("client.key"), Path::to_owned);
-        let options = files::client_options(&config, &key, subject.clients, subject.outstanding)?;
+        let mut options = files::client_options(&config, &key, subject.clients, subject.outstanding)?;
+        if subject.contender.joined {
+            if !config.dynamic_clients {
+                return Err(Failure::usage("nobody can join this cluster: its file has no `dynamic_clients = true`."));
+            }
+            options.identity = None;
+        }
         let load = Load::start(&options, self.load_threads, workload)
             .map_err(|error| Failure::failed(format!("the load: {error}.")))?;
         self.connect(&load)?;
         Ok(load)
     }
 
-    /// Waits until every connection is made, and the first answers came.
+    /// Waits until every connection is made, all have joined who have to, and the first answers came.
     fn connect(&self, load: &Load) -> Result {
         let deadline = Instant::now() + CONNECT_MAX;
         loop {
-            let (made, wanted) = load.connections();
-            if made == wanted && load.finished() > 0 {
+            let ((made, wanted), (joined, joining)) = (load.connections(), load.joined());
+            if made == wanted && joined >= joining && load.finished() > 0 {
                 return Ok(());
+            }
+            if let Some(barred) = load.barred() {
+                return Err(Failure::failed(format!("a client cannot join: {barred}.")));
             }
             if Instant::now() > deadline {
                 let seconds = CONNECT_MAX.as_secs();
-                return Err(Failure::failed(format!("{made} of {wanted} connections were made in {seconds} s.")));
+                let joined =
+                    if joining > 0 { format!(", {joined} of {joining} clients joined") } else { String::new() };
+                let text = format!("{made} of {wanted} connections were made{joined} in {seconds} s.");
+                return Err(Failure::failed(text));
             }
             self.running.check_alive()?;
             thread::sleep(CONNECT_POLL);
@@ -265,13 +289,18 @@ impl Bench {
     }
 }
 
-/// Makes the table that a workload needs.
-fn prepare(config: &ClusterConfig, file: &Path, key: Option<&Path>, mix: Mix) -> Result {
+/// Makes what a workload needs in the database.
+fn prepare(
+    config: &ClusterConfig,
+    file: &Path,
+    key: Option<&Path>,
+    requests: impl IntoIterator<Item = Request>,
+) -> Result {
     let key = key.map_or_else(|| file.with_file_name("client.key"), Path::to_owned);
     let options = files::client_options(config, &key, 1, 1)?;
-    let failed = |what: String| Failure::failed(format!("the table cannot be made: {what}."));
+    let failed = |what: String| Failure::failed(format!("the database cannot be prepared: {what}."));
     let client = client::connect(options).map_err(|error| failed(error.to_string()))?;
-    for request in bezant_perf::sql::preparation(mix) {
+    for request in requests {
         let result =
             client.execute(request.to_bytes().into(), CONNECT_MAX).wait().map_err(|e| failed(e.to_string()))?;
         match Response::from_bytes(result) {
@@ -281,6 +310,20 @@ fn prepare(config: &ClusterConfig, file: &Path, key: Option<&Path>, mix: Mix) ->
         }
     }
     Ok(())
+}
+
+/// The cluster's limits that switch a variant's optimisations on and off.
+fn limits(variant: Option<Variant>) -> Limits {
+    let mut limits = Limits::default();
+    if let Some(Variant { big, batching, .. }) = variant {
+        limits.inline_bytes_max = if big { 0 } else { limits.operation_bytes_max };
+        if !batching {
+            // Requests are ordered one by one, but need not wait for one another.
+            limits.batch_requests_max = 1;
+            limits.batches_in_flight_max = limits.checkpoint_interval;
+        }
+    }
+    limits
 }
 
 /// What the clients saw, if it was what they asked for.

@@ -7,23 +7,28 @@
 mod compare;
 mod contender;
 mod course;
+mod how;
 mod measure;
 
 use super::testnet::{AuthName, ChannelName, DurabilityName, parse_protocol};
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::quit;
+use bezant_core::members::MEMBER_SESSIONS_MAX;
 use bezant_node::config::Protocol;
 use bezant_perf::figures::Figures;
 use bezant_perf::sql::Mix;
 use bezant_perf::suite::{self, Point};
 use clap::ValueEnum;
+use contender::Contender;
 use measure::{Bench, Subject};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Sessions of one identity: what a cluster admits.
 const SESSIONS_MAX: u64 = 8192;
+/// Clients that join: each has a thread here.
+const JOINED_MAX: u64 = 512;
 
 /// Measure throughput, latency and the cost of an operation
 ///
@@ -84,6 +89,10 @@ pub(crate) struct Arguments {
     /// How clients prove who they are
     #[arg(long, value_enum, default_value_t)]
     auth: AuthName,
+    /// Let the clients join first, each with a key of its own and on a thread of its own, instead of being named by
+    /// the cluster's file; under pbft, and with requests that are signed
+    #[arg(long)]
+    joined: bool,
     /// How often to measure; the table shows the round with the median throughput
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
     rounds: u64,
@@ -91,7 +100,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", value_parser = parse_protocol)]
     compare: Option<Protocol>,
     /// Measure every row of the published table instead, in turns with `unreplicated`
-    #[arg(long, conflicts_with_all = ["cluster", "compare", "protocol"])]
+    #[arg(long, conflicts_with_all = ["cluster", "compare", "joined", "protocol"])]
     suite: bool,
     /// Measure this running cluster instead of one that is started for it; its service must be `null`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "protocol", "f", "channel", "auth"])]
@@ -125,6 +134,8 @@ enum WorkloadName {
     Read,
     /// Nine reads, then an insert
     Mixed,
+    /// Single-row inserts with the agreed time and an agreed random number
+    Vote,
 }
 
 #[derive(clap::Subcommand)]
@@ -137,12 +148,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     if let Some(Command::Compare(arguments)) = &arguments.command {
         return compare::run(arguments);
     }
-    let subjects = subjects(arguments);
+    let subjects = subjects(arguments)?;
     if let Some(subject) = subjects.iter().find(|subject| (subject.clients * subject.outstanding) as u64 > SESSIONS_MAX)
     {
         let Subject { clients, outstanding, .. } = subject;
         let text = format!("{clients} × {outstanding} requests under way are too many: at most {SESSIONS_MAX}.");
         return Err(Failure::usage(text));
+    }
+    if arguments.joined {
+        check_joined(arguments.auth, arguments.clients, arguments.outstanding)?;
     }
     let bench = Bench {
         parent: arguments.dir.clone().unwrap_or_else(std::env::temp_dir),
@@ -198,10 +212,29 @@ fn median(mut runs: Vec<Figures>) -> Figures {
     runs.swap_remove(middle)
 }
 
+/// What those who join can do.
+fn check_joined(auth: AuthName, clients: u64, outstanding: u64) -> Result {
+    if auth == AuthName::Mac {
+        return Err(Failure::usage("who joins has to sign: choose --auth hybrid or signature."));
+    }
+    if clients > JOINED_MAX {
+        return Err(Failure::usage(format!("{clients} clients that join are too many: at most {JOINED_MAX}.")));
+    }
+    if outstanding > MEMBER_SESSIONS_MAX as u64 {
+        let text = format!("one that joined has at most {MEMBER_SESSIONS_MAX} requests under way, not {outstanding}.");
+        return Err(Failure::usage(text));
+    }
+    Ok(())
+}
+
 /// What is to be measured in each round.
-fn subjects(arguments: &Arguments) -> Vec<Subject> {
+fn subjects(arguments: &Arguments) -> Result<Vec<Subject>> {
+    let contender = |protocol: Protocol| match arguments.joined {
+        true => Contender::from(protocol).joined().map_err(|why| Failure::usage(format!("--joined: {why}."))),
+        false => Ok(protocol.into()),
+    };
     let one = Subject {
-        contender: arguments.protocol.into(),
+        contender: contender(arguments.protocol)?,
         f: arguments.f,
         clients: arguments.clients as usize,
         outstanding: arguments.outstanding as usize,
@@ -214,11 +247,13 @@ fn subjects(arguments: &Arguments) -> Vec<Subject> {
             WorkloadName::Insert => Mix::Insert,
             WorkloadName::Read => Mix::Read,
             WorkloadName::Mixed => Mix::Mixed,
+            WorkloadName::Vote => Mix::Vote,
         }),
+        variant: None,
     };
     if !arguments.suite {
         let protocols = std::iter::once(arguments.protocol).chain(arguments.compare);
-        return protocols.map(|protocol| Subject { contender: protocol.into(), ..one }).collect();
+        return protocols.map(|protocol| Ok(Subject { contender: contender(protocol)?, ..one })).collect();
     }
     let row = |point: Point| {
         [Protocol::Pbft, Protocol::Unreplicated].map(|protocol| Subject {
@@ -233,7 +268,7 @@ fn subjects(arguments: &Arguments) -> Vec<Subject> {
             ..one
         })
     };
-    suite::points().into_iter().flat_map(row).collect()
+    Ok(suite::points().into_iter().flat_map(row).collect())
 }
 
 /// The value that a word of the command line stands for.

@@ -1,0 +1,97 @@
+//! How a comparison was measured, in words: the command that does it again, and all settings that no table shows.
+
+use super::compare::{Arguments, Comparison, LOAD_THREADS, each_has_a_thread};
+use super::course::Fault;
+use super::measure::name;
+use bezant_perf::compare::Kind;
+use bezant_perf::compare::course::{Course, Event};
+use bezant_perf::compare::page::How;
+use std::time::Duration;
+
+impl Comparison<'_> {
+    /// The command that repeats it, and the settings.
+    pub(super) fn how(&self) -> How {
+        let Arguments { rounds, seconds, warmup, scale, load_threads, durability, channel, auth, .. } = self.arguments;
+        let which = match self.arguments.figure.is_empty() {
+            true => custom_arguments(self.arguments),
+            false => format!("--figure {}", self.experiment.name),
+        };
+        let mut command = format!("bezant bench compare {which} --rounds {rounds}");
+        if self.arguments.protocols.is_some() {
+            command += &format!(" --protocols \"{}\"", self.experiment.protocols.join(","));
+        }
+        let mut settings = format!("Rounds in turns: {rounds}");
+        match &self.experiment.kind {
+            Kind::Sweep(_) => {
+                command += &format!(" --seconds {seconds} --warmup {warmup}");
+                settings += &format!("; {seconds} s each after {warmup} s of warm-up");
+            }
+            Kind::Course(course) => {
+                command += &format!(" --scale {scale}");
+                if let Event::Outage { .. } = course.event {
+                    command += &format!(" --fault {}", name(self.arguments.fault));
+                }
+                settings += &format!("; {}", told(course, self.arguments.fault));
+            }
+            Kind::Switching(_) => settings += ", each switch in a cluster of its own",
+        }
+        if *load_threads != LOAD_THREADS {
+            command += &format!(" --load-threads {load_threads}");
+        }
+        let (durability, channel, auth) = (name(*durability), name(*channel), name(*auth));
+        for (flag, value, default) in
+            [("durability", &durability, "memory"), ("channel", &channel, "plain"), ("auth", &auth, "mac")]
+        {
+            if value != default {
+                command += &format!(" --{flag} {value}");
+            }
+        }
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        match &self.experiment.kind {
+            Kind::Switching(_) => {}
+            _ if each_has_a_thread(self.contenders) => settings += "; each client on a thread of its own",
+            _ => settings += &format!("; clients on {load_threads} threads"),
+        }
+        let durability = if self.names_durability() { "durability as named" } else { &durability };
+        let auth = if self.contenders.iter().all(|it| it.auth.is_some()) { "authentication as named" } else { &auth };
+        settings += &format!("; {durability}, {channel}, {auth}; all on one machine with {cores} cores");
+        settings += &self.load_average.map_or(".".to_owned(), |load| format!(", its load before: {load}."));
+        How { command, settings, failed: self.failed }
+    }
+
+    /// Whether every point says what is on the disk.
+    fn names_durability(&self) -> bool {
+        match &self.experiment.kind {
+            Kind::Sweep(sweep) => sweep.points.iter().all(|it| it.variant.is_some_and(|it| it.durability.is_some())),
+            Kind::Course(_) | Kind::Switching(_) => false,
+        }
+    }
+}
+
+/// What describes an experiment that is none of the figures.
+fn custom_arguments(arguments: &Arguments) -> String {
+    fn list<T: ToString>(values: &[T]) -> String {
+        values.iter().map(T::to_string).collect::<Vec<_>>().join(",")
+    }
+    let Arguments { clients, f, request, reply, .. } = arguments;
+    format!("--clients {} --f {} --request {} --reply {reply}", list(clients), list(f), list(request))
+}
+
+/// What happens, in words.
+fn told(course: &Course, fault: Fault) -> String {
+    match &course.event {
+        Event::Outage { clients, before, down, after } => {
+            let [before, down, after] = [before, down, after].map(Duration::as_secs_f64);
+            let way = match fault {
+                Fault::Stop => "stopped and continued",
+                Fault::Kill => "killed and started again",
+            };
+            format!("clients: {clients}; the last replica is {way}: {before} s before, {down} s down, {after} s after")
+        }
+        Event::Bursts(bursts) => {
+            let bursts: Vec<_> = bursts.iter().map(|it| format!("{} × {}", it.clients, it.operations)).collect();
+            let sizes: Vec<_> = course.request_bytes.iter().map(ToString::to_string).collect();
+            format!("clients × requests of all: {}; bytes of a request: {}", bursts.join(", "), sizes.join(", "))
+        }
+    }
+}
