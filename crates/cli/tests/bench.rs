@@ -182,3 +182,64 @@ fn what_cannot_be_compared_is_an_error_of_usage() {
         assert!(outcome.stderr.contains(said), "{outcome:?}");
     }
 }
+
+/// The lines of an experiment's data as the columns of these names.
+fn columns<const N: usize>(csv: &str, names: [&str; N]) -> Vec<[String; N]> {
+    let split = |line: &str| -> Vec<String> { line.split(',').map(str::to_owned).collect() };
+    let head = split(csv.lines().next().unwrap());
+    let places = names.map(|name| head.iter().position(|column| column == name).unwrap());
+    csv.lines().skip(1).map(|line| places.map(|place| split(line)[place].clone())).collect()
+}
+
+#[test]
+fn what_is_switched_off_costs_more() {
+    let figure = "practicality-table-1";
+    let brief = ["--rounds", "1", "--seconds", "0.4", "--warmup", "0.1"];
+    let (scratch, outcome) = compare(&[&["--figure", figure, "--protocols", "pbft:auth=mac"], &brief[..]].concat());
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let csv = read(&scratch, "practicality-table-1.csv");
+    let cells = columns(&csv, ["variant", "busiest_replica_bytes_out_per_op", "macs_per_op"]);
+    let number = |variant: &str, column: usize| -> f64 {
+        cells.iter().find(|row| row[0] == variant).unwrap()[column].parse().unwrap()
+    };
+    // Whom the primary passes a body of 1 kB to, three times.
+    assert!(number("inline + batches", 1) > number("big + batches", 1) + 2_500.0, "{csv}");
+    assert!(number("inline + one by one", 1) > number("big + one by one", 1) + 2_500.0, "{csv}");
+    // A request of its own needs all MACs of a batch, of which twelve clients have few each.
+    assert!(number("big + one by one", 2) > 1.5 * number("big + batches", 2), "{csv}");
+    assert!(read(&scratch, "practicality-table-1.svg").contains("inline + one by one"));
+}
+
+#[test]
+fn votes_are_inserted_by_clients_that_joined() {
+    let protocols = "pbft:auth=signature,pbft:auth=signature:joined";
+    let (scratch, outcome) = compare(&[
+        "--figure",
+        "practicality-figure-3",
+        "--protocols",
+        protocols,
+        "--rounds",
+        "1",
+        "--seconds",
+        "0.3",
+        "--warmup",
+        "0.1",
+    ]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let csv = read(&scratch, "practicality-figure-3.csv");
+    let cells = columns(&csv, ["protocol", "variant", "durability", "workload", "joined"]);
+    let row = |durability: &str, variant: &str, joined: bool| {
+        let protocol = if joined { "pbft:auth=signature:joined" } else { "pbft:auth=signature" };
+        [protocol, variant, durability, "sql-vote", if joined { "true" } else { "false" }].map(str::to_owned)
+    };
+    for (durability, variant) in
+        [("sync", "big + sync"), ("sync", "inline + sync"), ("memory", "big + memory"), ("memory", "inline + memory")]
+    {
+        for joined in [false, true] {
+            assert!(cells.contains(&row(durability, variant, joined)), "{csv}");
+        }
+    }
+    let page = read(&scratch, "README.md");
+    assert!(page.contains("of too few rounds for an interval"), "{page}");
+    assert!(page.contains("durability as named, plain, authentication as named"), "{page}");
+}

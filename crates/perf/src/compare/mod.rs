@@ -5,7 +5,7 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | which experiments are there, and what did the paper find? | [`presets`] |
+//! | which experiments are there, and what did the papers find? | [`presets`], [`practicality`] |
 //! | which settings are measured, and what came of it? | [`sweep`] |
 //! | what happens over time, with a replica down or clients coming and going? | [`course`] |
 //! | how long does a switch take? | [`switching`] |
@@ -18,6 +18,7 @@ pub mod claim;
 pub mod course;
 pub mod page;
 pub mod picture;
+mod practicality;
 pub mod presets;
 pub mod summary;
 pub mod sweep;

@@ -2,12 +2,13 @@
 //!
 //! The paper's 0/0, 4/0 and 0/4 are kilobytes of request and reply; the smallest operation here has 8 bytes. Its
 //! Zyzzyva is our `azyzzyva`. The figures themselves are curves without numbers; beside ours stands what its text says.
+//! Those of another paper are in [`practicality`].
 
 use super::claim::{Claim, Ours, Subject};
 use super::course::{Burst, Course, Event, Quantity};
 use super::sweep::{Axis, Metric, Place, Point, Sweep};
 use super::switching::{Moment, Switching};
-use super::{Experiment, Kind};
+use super::{Experiment, Kind, practicality};
 use std::time::Duration;
 
 const SMALL: usize = crate::load::OPERATION_BYTES_MIN;
@@ -20,7 +21,7 @@ const BIG_REQUESTS: (usize, usize) = (BIG, SMALL);
 const BIG_REPLIES: (usize, usize) = (SMALL, BIG);
 
 /// The names of [`all`].
-pub const NAMES: [&str; 10] = [
+pub const NAMES: [&str; 12] = [
     "figure-5",
     "table-2",
     "figure-8",
@@ -30,13 +31,15 @@ pub const NAMES: [&str; 10] = [
     "figure-13",
     "figure-14",
     "figure-15",
+    "practicality-table-1",
+    "practicality-figure-3",
     "targets",
 ];
 
 /// What is shown over numbers of clients.
 pub const THROUGHPUT_AND_LATENCY: [Metric; 2] = [Metric::Throughput, Metric::Latency];
 
-/// Every experiment: those of the paper in its order, and then our own targets.
+/// Every experiment: those of the papers in their order, and then our own targets.
 pub fn all() -> Vec<Experiment> {
     vec![
         figure_5(),
@@ -48,6 +51,8 @@ pub fn all() -> Vec<Experiment> {
         figure_13(),
         figure_14(),
         figure_15(),
+        practicality::table_1(),
+        practicality::figure_3(),
         targets(),
     ]
 }
