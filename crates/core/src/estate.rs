@@ -7,6 +7,7 @@
 
 mod contents;
 mod replay;
+mod standing;
 
 pub use contents::{Summary, clients_of, genesis_of, page_holder, service_pages};
 
@@ -17,7 +18,7 @@ use crate::cluster::{ClientId, Cluster, IdentityId, Sequence};
 use crate::digest::Digest;
 use crate::history::{LogEntry, Logged};
 use crate::machine::{Duration, Instant};
-use crate::members::{Admission, Members, Room, SessionId, Standing, is_leave};
+use crate::members::{Admission, Members, Room, SessionId, is_leave};
 use crate::message::{Outcome, Refusal, Request};
 use crate::protocols::total_order::Ordered;
 use crate::service::{Agreed, BadState, PAGES_MAX, PageNumber, Proposal, Service};
@@ -154,34 +155,6 @@ impl<S: Service> Estate<S> {
     /// Those who joined.
     pub const fn members(&self) -> &Members {
         &self.members
-    }
-
-    /// What the client table and the members say about a request.
-    pub fn freshness(&self, request: &Request) -> Freshness<'_> {
-        if request.client.identity.is_dynamic() {
-            match self.members.standing(request, self.meta.time) {
-                Standing::Live if !is_leave(request.client) => {}
-                Standing::Live | Standing::Join => return Freshness::New,
-                Standing::Last(entry) => return Freshness::Last(entry),
-                Standing::Gone(refusal) => return Freshness::Gone(refusal),
-            }
-        }
-        self.clients.check(request.client, request.timestamp)
-    }
-
-    /// Whether the request was executed for good, or never will be. What a tentative batch made too late is over as
-    /// well: should that be undone, the client asks again.
-    pub fn is_over(&self, request: &Request) -> bool {
-        match self.freshness(request) {
-            Freshness::New => false,
-            Freshness::Last(entry) => !self.is_tentative() || entry.sequence != self.executed(),
-            Freshness::Gone(_) | Freshness::Stale => true,
-        }
-    }
-
-    /// Whether it was the batch that may still be undone that ended the session of this request.
-    pub fn may_have_session(&self, request: &Request) -> bool {
-        self.is_tentative() && request.credential().is_some_and(|credential| self.ended.contains(&credential.session))
     }
 
     /// Executes the next batch. `answer` gets every request with its outcome; the flag says whether it was executed

@@ -26,10 +26,10 @@
 //! # Before any of that: admission by each replica
 //! A replica looks the key up in *its* state before it does any work for a request: what is not its member's does not
 //! wait to be ordered. The client is told, but only by a replica whose state holds everything that it helped to
-//! acknowledge, and for which the end is final; 2f+1 of them cannot all have missed the JOIN. So strangers cost a look-up, take nobody's place in the
-//! queues, and somebody whose session is over learns it without an ordered request. A JOIN is checked in full before it
-//! waits. Half of the places in the pool are for those whom the cluster file names, and JOINs have an eighth, at most
-//! [`JOINS_PENDING_MAX`].
+//! acknowledge, and for which the end is final; 2f+1 of them cannot all have missed the JOIN. So strangers cost a
+//! look-up, take nobody's place in the queues, and somebody whose session is over learns it without an ordered request.
+//! A JOIN is checked in full before it waits. Half of the places in the pool are for those whom the cluster file names,
+//! and JOINs have an eighth, at most [`JOINS_PENDING_MAX`].
 //!
 //! # Why it is safe
 //! *No session id is used twice*: it is a hash over the number of Joins so far, which only grows. *No request of an old
