@@ -18,6 +18,7 @@ use crate::machine::Principal;
 use crate::members::CookieMessage;
 use crate::protocols::chain::{ChainMessage, ChainReply};
 use crate::protocols::pbft::PbftMessage;
+use crate::protocols::ring_fast::{RingMessage, RingReply};
 use crate::protocols::speculative::Response;
 use crate::protocols::zlight::Order;
 use crate::rejection::Rejection;
@@ -238,6 +239,10 @@ pub enum Message {
     ChainReply(ChainReply),
     /// Between a client that wants to join and a replica.
     Cookie(CookieMessage),
+    /// Around the ring.
+    Ring(RingMessage),
+    /// The ring's exit to a client.
+    RingReply(RingReply),
 }
 wire_enum!(Message {
     1 => Request,
@@ -251,6 +256,8 @@ wire_enum!(Message {
     9 => Chain,
     10 => ChainReply,
     11 => Cookie,
+    12 => Ring,
+    13 => RingReply,
 });
 
 impl Signable for Checkpoint {
@@ -278,6 +285,8 @@ impl Message {
             Self::Order(order) => Some(order.instance),
             Self::Chain(chain) => Some(chain.instance),
             Self::ChainReply(reply) => Some(reply.instance),
+            Self::Ring(ring) => Some(ring.instance),
+            Self::RingReply(reply) => Some(reply.instance),
             Self::Checkpoint(_) | Self::Transfer(_) | Self::Cookie(_) => None,
         }
     }
@@ -288,15 +297,16 @@ impl Message {
             Self::Reply(reply) => Some(reply.client),
             Self::Response(response) => Some(response.client),
             Self::ChainReply(reply) => Some(reply.client),
+            Self::RingReply(reply) => Some(reply.client),
             Self::Switch(Switch { message: SwitchMessage::Active(client), .. }) => Some(*client),
             _ => None,
         }
     }
 
-    /// Whether its frame ends with a MAC for its receiver. Requests and what travels along the chain have their
-    /// authentication inside.
+    /// Whether its frame ends with a MAC for its receiver. Requests and what travels along the chain or around the ring
+    /// have their authentication inside.
     const fn has_tag(&self) -> bool {
-        !matches!(self, Self::Request(_) | Self::Chain(_) | Self::ChainReply(_))
+        !matches!(self, Self::Request(_) | Self::Chain(_) | Self::ChainReply(_) | Self::Ring(_) | Self::RingReply(_))
     }
 
     /// The statement that the sender's MAC covers, given the encoding.

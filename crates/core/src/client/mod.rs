@@ -15,12 +15,14 @@
 //! In a composition of several instances:
 //!
 //! 5. The request names the instance that the client believes to be active. Quorum is asked at all replicas, ZLight and
-//!    Chain at the head, a Backup at the primary of its first view.
+//!    Chain at the head, Ring at any entry, a Backup at the primary of its first view.
 //! 6. Quorum and ZLight: n equal answers, in result, position and history, commit. A client that has waited for some
 //!    multiple of its usual latency asks everybody once more (P12); if that does not help, or two answers differ, it
 //!    panics.
 //! 7. Chain: the tail's answer with the MACs of all of the last f+1 places commits, or equal answers of all of them to
 //!    the repeated request. A limited Backup: f+1 equal final answers commit.
+//!    Ring: the exit's answer with the MACs of the last f+1 positions of its entry's way commits, or n equal answers to
+//!    the repeated request.
 //! 8. f+1 replicas that say that a later instance is active convince: the client asks everybody again there, with the
 //!    same timestamp, so that the operation is executed at most once. When the only replica that it asked says so, it
 //!    asks the others at once.
@@ -286,7 +288,7 @@ impl Client {
     /// Step 1.
     fn transmit(&self, request: &Request, out: &mut Outbox<Self>) {
         let everybody = request.read_only || request.operation.len() > self.cluster.limits.inline_bytes_max;
-        let to = self.first_receivers(everybody);
+        let to = self.first_receivers(request.timestamp, everybody);
         out.send(to, Message::Request(request.clone()));
     }
 
@@ -454,6 +456,7 @@ impl Machine for Client {
                     Message::Reply(reply) => self.on_reply(now, from, reply, out),
                     Message::Response(response) => self.on_response(now, from, response, out),
                     Message::ChainReply(reply) => self.on_chain_reply(now, reply, out),
+                    Message::RingReply(reply) => self.on_ring_reply(now, reply, out),
                     Message::Switch(Switch { instance, message: SwitchMessage::Active(client) }) => {
                         self.on_active(now, from, instance, client, out);
                     }

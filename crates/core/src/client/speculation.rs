@@ -3,12 +3,13 @@
 
 use super::Client;
 use super::call::{Gist, Key};
-use crate::cluster::{ClientId, InstanceId, ReplicaId, Sequence};
+use crate::cluster::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp};
 use crate::compositions::Part;
 use crate::digest::Digest;
 use crate::machine::{Destination, Duration, Instant, Outbox, Principal};
 use crate::message::{Message, Outcome};
 use crate::protocols::chain::{ChainReply, Topology};
+use crate::protocols::ring_fast::{Path, RingReply};
 use crate::protocols::speculative::Response;
 use crate::switching::{Panic, Switch, SwitchMessage};
 
@@ -43,11 +44,15 @@ impl Client {
     }
 
     /// Step 5: where the request goes first.
-    pub(super) fn first_receivers(&self, everybody: bool) -> Destination {
+    pub(super) fn first_receivers(&self, timestamp: Timestamp, everybody: bool) -> Destination {
         match (self.part(), self.cluster.protocol.schedule()) {
             (Some(Part::Quorum), _) => Destination::Replicas,
             (Some(Part::ZLight | Part::Chain), Some(schedule)) => {
                 Destination::Replica(schedule.head(&self.cluster, self.instance))
+            }
+            (Some(Part::RingFast), Some(schedule)) => {
+                let sequencer = schedule.head(&self.cluster, self.instance);
+                Destination::Replica(Path::entry_for(&self.cluster, sequencer, self.id, timestamp, 0))
             }
             _ if everybody => Destination::Replicas,
             _ => Destination::Replica(self.cluster.primary(self.view)),
@@ -63,7 +68,7 @@ impl Client {
             return;
         }
         let vouchers: &dyn Fn(ReplicaId) -> bool = match (part, &topology) {
-            (Some(Part::Quorum | Part::ZLight), _) => &|_| true,
+            (Some(Part::Quorum | Part::ZLight | Part::RingFast), _) => &|_| true,
             // Step 7: a repeated answer. Those of exactly the last f+1 places count.
             (Some(Part::Chain), Some(topology)) => &|id| topology.is_last(topology.place(id)),
             _ => return,
@@ -107,6 +112,29 @@ impl Client {
             let last = (0..=topology.tail()).filter(|place| topology.is_last(*place));
             let vouchers = last.fold(0, |bits, place| bits | 1 << topology.at(place).0);
             self.settle(now, Settled { position, history, outcome: reply.outcome, vouchers }, out);
+        }
+    }
+
+    /// Step 7: the exit's answer.
+    pub(super) fn on_ring_reply(&mut self, now: Instant, reply: RingReply, out: &mut Outbox<Self>) {
+        let waits = self.call.as_ref().is_some_and(|call| call.request.timestamp == reply.timestamp);
+        let Some(schedule) = self.cluster.protocol.schedule() else { return };
+        let ours = reply.client == self.id && reply.instance == self.instance && self.cluster.contains(reply.entry);
+        if !waits || !ours || self.part() != Some(Part::RingFast) {
+            return;
+        }
+        let path = Path::new(&self.cluster, schedule.head(&self.cluster, self.instance), reply.entry);
+        let bytes = reply.statement().bytes();
+        let vouched = path.is_allowed()
+            && reply.tags.len() == self.cluster.weak()
+            && path
+                .vouchers()
+                .zip(&reply.tags)
+                .all(|(id, tag)| self.keyring.check(Principal::Replica(id), &bytes, tag));
+        if vouched {
+            let RingReply { position, history, outcome, .. } = reply;
+            let vouchers = path.vouchers().fold(0, |bits, id| bits | 1 << id.0);
+            self.settle(now, Settled { position, history, outcome, vouchers }, out);
         }
     }
 
@@ -172,7 +200,7 @@ impl Client {
     /// One replica says that a later instance is active. That proves nothing; but if only one was asked, the others can
     /// say so as well, and the client need not wait until its patience is at an end.
     fn ask_others(&mut self, now: Instant, is_news: bool, out: &mut Outbox<Self>) {
-        let asked_one = matches!(self.first_receivers(false), Destination::Replica(_));
+        let asked_one = matches!(self.first_receivers(self.last_timestamp, false), Destination::Replica(_));
         if let Some(call) = self.call.as_mut().filter(|call| is_news && asked_one && call.attempts == 0) {
             call.retry_at = now;
             self.on_retry(now, out);

@@ -14,6 +14,7 @@ use crate::protocols::backup::Backup;
 use crate::protocols::chain::{Chain, Topology};
 use crate::protocols::pbft::Pbft;
 use crate::protocols::quorum::Quorum;
+use crate::protocols::ring_fast::RingFast;
 use crate::protocols::speculative::Speculation;
 use crate::protocols::zlight::ZLight;
 use crate::rejection::Rejection;
@@ -41,6 +42,7 @@ pub(crate) enum Running<S: Service> {
     Quorum(Box<Quorum<S>>),
     ZLight(Box<ZLight<S>>),
     Chain(Box<Chain<S>>),
+    RingFast(Box<RingFast<S>>),
     Backup(Box<Backup<Pbft, S>>),
     Unreplicated(Box<Unreplicated<S>>),
 }
@@ -92,6 +94,7 @@ macro_rules! each {
             Running::Quorum($instance) => $act,
             Running::ZLight($instance) => $act,
             Running::Chain($instance) => $act,
+            Running::RingFast($instance) => $act,
             Running::Backup($instance) => $act,
             Running::Unreplicated($instance) => $act,
         }
@@ -163,10 +166,10 @@ impl<S: Service> Composite<S> {
         let schedule = cluster.protocol.schedule().expect("one of several instances");
         let head = schedule.head(cluster, instance);
         match schedule.part(instance) {
-            Part::Quorum | Part::ZLight | Part::Chain if !speaks => Running::Silent(Box::new(ledger)),
+            Part::Quorum | Part::ZLight | Part::Chain | Part::RingFast if !speaks => Running::Silent(Box::new(ledger)),
             Part::Quorum => {
                 let next = schedule.part(InstanceId(instance.0 + 1));
-                let watches_load = matches!(next, Part::ZLight | Part::Chain);
+                let watches_load = matches!(next, Part::ZLight | Part::Chain | Part::RingFast);
                 Running::Quorum(Box::new(Quorum::open(instance, watches_load, ledger)))
             }
             Part::ZLight => Running::ZLight(Box::new(ZLight::open(instance, head, ledger))),
@@ -174,6 +177,10 @@ impl<S: Service> Composite<S> {
                 let topology = Topology::new(cluster, head);
                 let watches_load = schedule.parts().contains(&Part::Quorum);
                 Running::Chain(Box::new(Chain::open(instance, topology, me, watches_load, ledger)))
+            }
+            Part::RingFast => {
+                let watches_load = schedule.parts().contains(&Part::Quorum);
+                Running::RingFast(Box::new(RingFast::open(instance, head, watches_load, ledger)))
             }
             Part::Backup => {
                 let order = Pbft::new(instance, Digest::ZERO, !speaks);
@@ -200,6 +207,7 @@ impl<S: Service> Composite<S> {
             Running::Quorum(quorum) => Some(&quorum.base),
             Running::ZLight(zlight) => Some(&zlight.base),
             Running::Chain(chain) => Some(&chain.base),
+            Running::RingFast(ring) => Some(&ring.base),
             Running::Opening(_) | Running::Silent(_) | Running::Backup(_) | Running::Unreplicated(_) => None,
         }
     }
@@ -210,6 +218,7 @@ impl<S: Service> Composite<S> {
             Running::Quorum(quorum) => Some(&mut quorum.base),
             Running::ZLight(zlight) => Some(&mut zlight.base),
             Running::Chain(chain) => Some(&mut chain.base),
+            Running::RingFast(ring) => Some(&mut ring.base),
             Running::Opening(_) | Running::Silent(_) | Running::Backup(_) | Running::Unreplicated(_) => None,
         }
     }
@@ -351,6 +360,7 @@ pub(super) fn waiting_clients<S: Service>(running: &Running<S>) -> Vec<ClientId>
         Running::Quorum(quorum) => quorum.base.unconfirmed_clients().collect(),
         Running::ZLight(zlight) => zlight.queue().clients().chain(zlight.base.unconfirmed_clients()).collect(),
         Running::Chain(chain) => chain.queue().clients().chain(chain.base.unconfirmed_clients()).collect(),
+        Running::RingFast(ring) => ring.queue().clients().chain(ring.base.unconfirmed_clients()).collect(),
         Running::Backup(backup) => backup.waiting_clients(),
         Running::Opening(_) | Running::Silent(_) | Running::Unreplicated(_) => Vec::new(),
     }

@@ -99,6 +99,11 @@ impl Protocol {
             _ if self.schedule().is_some() && cluster.n != 3 * cluster.f + 1 => {
                 Some("protocols that abort run on exactly 3f+1 replicas")
             }
+            _ if cluster.n == 1
+                && self.schedule().is_some_and(|schedule| schedule.parts().contains(&Part::RingFast)) =>
+            {
+                Some("a ring has at least four replicas")
+            }
             // What such a replica inherits at last is one bound more.
             _ if AbortReport::entries_max(cluster) + cluster.history_bound() > ENTRIES_MAX as u64 => {
                 Some("histories grow too long: set a lower history_interval, or fewer parts between two Backups")

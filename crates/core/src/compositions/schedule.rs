@@ -19,12 +19,14 @@ pub enum Part {
     ZLight,
     /// [`crate::protocols::chain`].
     Chain,
+    /// [`crate::protocols::ring_fast`].
+    RingFast,
     /// [`crate::protocols::backup`] over PBFT.
     Backup,
 }
 
 impl Part {
-    const ALL: [Self; 4] = [Self::Quorum, Self::ZLight, Self::Chain, Self::Backup];
+    const ALL: [Self; 5] = [Self::Quorum, Self::ZLight, Self::Chain, Self::RingFast, Self::Backup];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -32,6 +34,7 @@ impl Part {
             Self::Quorum => "quorum",
             Self::ZLight => "zlight",
             Self::Chain => "chain",
+            Self::RingFast => "ring-fast",
             Self::Backup => "backup(pbft)",
         }
     }
@@ -138,10 +141,10 @@ impl Schedule {
         rounds * in_round(self.parts()) + in_round(&self.parts[..self.place(instance)])
     }
 
-    /// The head of Chain and the primary of ZLight: the next replica for each such instance (P1), so that a faulty one
-    /// costs one instance and not all.
+    /// The head of Chain, the primary of ZLight and the sequencer of Ring: the next replica for each such instance (P1),
+    /// so that a faulty one costs one instance and not all.
     pub fn head(&self, cluster: &Cluster, instance: InstanceId) -> ReplicaId {
-        let led = self.earlier(instance, |part| matches!(part, Part::Chain | Part::ZLight));
+        let led = self.earlier(instance, |part| matches!(part, Part::Chain | Part::ZLight | Part::RingFast));
         ReplicaId((led % cluster.n as u64) as u8)
     }
 

@@ -4,6 +4,7 @@ use super::{Message, Outcome, Reply, Request};
 use crate::checkpoint::TransferMessage;
 use crate::members::{CookieMessage, is_leave};
 use crate::protocols::pbft::{Claim, PbftMessage};
+use crate::protocols::ring_fast::{Body, RingMessage, Stamp};
 use crate::switching::{Switch, SwitchMessage};
 use core::fmt::{Display, Formatter, Result};
 
@@ -28,6 +29,22 @@ impl Display for Message {
             }
             Self::ChainReply(r) => {
                 write!(f, "CHAIN-REPLY {} p{} {:?} {} {} ", r.instance, r.position, r.history, r.client, r.timestamp)?;
+                r.outcome.fmt(f)
+            }
+            Self::Ring(RingMessage { instance, entry, body, strikes, stamp, .. }) => {
+                match body {
+                    Body::Requests(requests) => {
+                        write!(f, "RING {instance} of {entry} with {} requests", requests.len())
+                    }
+                    Body::Digest(digest) => write!(f, "ACK {instance} of {entry} for {digest:?}"),
+                }?;
+                if let Some(Stamp { first, history, .. }) = stamp {
+                    write!(f, " p{first} {history:?}")?;
+                }
+                if strikes.is_empty() { Ok(()) } else { write!(f, " but for {}", strikes.len()) }
+            }
+            Self::RingReply(r) => {
+                write!(f, "RING-REPLY {} p{} {:?} {} {} ", r.instance, r.position, r.history, r.client, r.timestamp)?;
                 r.outcome.fmt(f)
             }
         }

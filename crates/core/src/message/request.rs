@@ -8,6 +8,7 @@ use crate::digest::{Digest, Domain};
 use crate::machine::{Destination, Principal};
 use crate::members::{CONTROL_SESSION, Credential, Join, MEMBER_SESSIONS_MAX};
 use crate::protocols::chain::Topology;
+use crate::protocols::ring_fast::Path;
 use crate::rejection::Rejection;
 use crate::switching::Proof;
 use crate::wire::{Reader, Wire, WireError, encode_payload};
@@ -195,13 +196,23 @@ impl Request {
         (self.is_system() && proof.instance() == before && proof.check(cluster, keyring, part)).then_some(proof)
     }
 
-    /// The replicas that a client's MACs are for, in their order: in Chain the first f+1 places, otherwise all.
-    fn receivers(cluster: &Cluster, instance: InstanceId) -> Vec<ReplicaId> {
-        if let (Some(schedule), Some(Part::Chain)) = (cluster.protocol.schedule(), cluster.part(instance)) {
-            let topology = Topology::new(cluster, schedule.head(cluster, instance));
-            return topology.client_receivers().map(|place| topology.at(place)).collect();
+    /// The replicas that a client's MACs are for, in their order: in Chain the first f+1 places, in Ring the first f+1
+    /// positions from the entry, otherwise all.
+    fn receivers(&self, cluster: &Cluster) -> Vec<ReplicaId> {
+        let Some(schedule) = cluster.protocol.schedule() else { return cluster.replicas().collect() };
+        let head = schedule.head(cluster, self.instance);
+        match schedule.part(self.instance) {
+            Part::Chain => {
+                let topology = Topology::new(cluster, head);
+                topology.client_receivers().map(|place| topology.at(place)).collect()
+            }
+            Part::RingFast => {
+                let entry = Path::entry_for(cluster, head, self.client, self.timestamp, 0);
+                let path = Path::new(cluster, head, entry);
+                (0..=cluster.f).map(|position| path.at(position)).collect()
+            }
+            Part::Quorum | Part::ZLight | Part::Backup => cluster.replicas().collect(),
         }
-        cluster.replicas().collect()
     }
 
     /// Whether this MAC is its client's for us.
@@ -228,7 +239,7 @@ impl Request {
             return self;
         }
         if cluster.part(self.instance).is_some_and(|part| part != Part::Backup) {
-            let receivers = Self::receivers(cluster, self.instance).into_iter();
+            let receivers = self.receivers(cluster).into_iter();
             self.authentication.tags = receivers.map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
             return self;
         }
@@ -269,7 +280,7 @@ impl Request {
             let used = speculative || cluster.client_auth != ClientAuth::Signature;
             return tags.get(me.0 as usize).filter(|_| used);
         }
-        let place = Self::receivers(cluster, self.instance).iter().position(|id| *id == me)?;
+        let place = self.receivers(cluster).iter().position(|id| *id == me)?;
         tags.get(place)
     }
 

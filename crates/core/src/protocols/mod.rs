@@ -6,6 +6,7 @@ pub mod batch;
 pub mod chain;
 pub mod pbft;
 pub mod quorum;
+pub mod ring_fast;
 pub mod speculative;
 pub mod total_order;
 pub mod zlight;

@@ -3,7 +3,7 @@
 //! | in | what is certain | what proves it to a third party |
 //! |---|---|---|
 //! | a Backup, alone or of a composition | the stable checkpoint | its 2f+1 signatures, which every replica has |
-//! | Quorum, ZLight, Chain | the anchor: all n said the same, or f+1 abort reports fix it | f+1 signatures, one from each replica that is asked |
+//! | Quorum, ZLight, Chain, Ring | the anchor: all n said the same, or f+1 abort reports fix it | f+1 signatures, one from each replica that is asked |
 //! | one unreplicated server | its newest version | its own signature |
 //!
 //! f+1 signatures are enough in every row: one signer is correct, and a correct replica signs a state only when it has
@@ -26,7 +26,7 @@ impl<S: Service> Replica<S> {
         let ledger = self.composite.ledger();
         let (value, signatures) = match self.composite.running() {
             Running::Backup(backup) => (backup.stable().value, Some(&backup.stable().signatures)),
-            Running::Quorum(_) | Running::ZLight(_) | Running::Chain(_) => {
+            Running::Quorum(_) | Running::ZLight(_) | Running::Chain(_) | Running::RingFast(_) => {
                 let anchor = ledger.log.anchor();
                 let (sequence, root) = (Sequence(anchor.position), anchor.root);
                 (Checkpoint { instance: self.instance(), sequence, root }, None)
@@ -54,7 +54,10 @@ impl<S: Service> Replica<S> {
     pub fn into_state(mut self) -> Result<Tree, RecoverError> {
         // What it would say is not said.
         self.step(Instant(0), Input::Start, &mut Outbox::new());
-        let lags = matches!(self.composite.running(), Running::Quorum(_) | Running::ZLight(_) | Running::Chain(_));
+        let lags = matches!(
+            self.composite.running(),
+            Running::Quorum(_) | Running::ZLight(_) | Running::Chain(_) | Running::RingFast(_)
+        );
         let mut ledger = self.composite.halt_running();
         if lags {
             ledger.catch_up(&self.cluster, |_, _, _| ());

@@ -57,7 +57,7 @@ pub enum ReplicaTimer {
     Checkpoint,
     /// An abort report: say it again.
     Abort,
-    /// Chain looks at the load.
+    /// Chain or Ring looks at the load.
     LowLoad,
     /// Which instance runs elsewhere?
     Heartbeat,
@@ -279,6 +279,10 @@ impl<S: Service> Replica<S> {
             Running::Chain(chain) => {
                 report.requests_executed = chain.base.requests_logged();
                 report.pending_requests = chain.queue().len();
+            }
+            Running::RingFast(ring) => {
+                report.requests_executed = ring.base.requests_logged();
+                report.pending_requests = ring.queue().len();
             }
             Running::Opening(_) | Running::Silent(_) => {}
         }

@@ -25,12 +25,19 @@ pub(super) fn protocols() -> Vec<Protocol> {
         Protocol::Quorum,
         Protocol::ZLight,
         Protocol::Chain,
+        ring_fast(),
         schedule(&[Part::Backup]),
         Protocol::Azyzzyva,
         Protocol::Aliph,
         schedule(&[Part::Quorum, Part::ZLight, Part::Chain, Part::Backup]),
+        schedule(&[Part::Quorum, Part::RingFast, Part::Backup]),
         schedule(&[Part::Chain, Part::Chain, Part::Backup, Part::Backup]),
     ]
+}
+
+/// Ring, and Backup where it aborts.
+pub(super) fn ring_fast() -> Protocol {
+    Protocol::Schedule(Schedule::new(&[Part::RingFast, Part::Backup]).unwrap())
 }
 
 /// Progress and Termination: without a fault everything is served without a timer, whatever overtakes what (L8),
@@ -185,7 +192,7 @@ fn false_report(run: &mut Run, instance: InstanceId) -> AbortReport {
 /// PANIC again and again makes one report and one switch; one that comes too late stops nothing (L7).
 #[test]
 fn panics_are_idempotent() {
-    for protocol in [Protocol::Quorum, Protocol::ZLight, Protocol::Chain] {
+    for protocol in [Protocol::Quorum, Protocol::ZLight, Protocol::Chain, ring_fast()] {
         let mut run = Run::new(protocol, 4, 2, 1);
         run.invoke(0);
         run.settle();
@@ -219,7 +226,7 @@ fn panics_are_idempotent() {
 /// A checkpoint of a speculative instance needs all 3f+1, and without one the log stops at its bound.
 #[test]
 fn checkpoints_need_everybody() {
-    for protocol in [Protocol::Quorum, Protocol::ZLight, Protocol::Chain] {
+    for protocol in [Protocol::Quorum, Protocol::ZLight, Protocol::Chain, ring_fast()] {
         let mut run = Run::new(protocol, 4, 1, 1);
         run.net.lose(|frame| frame.from == r(3) && matches!(kind(&frame.message).as_str(), "LCS" | "ANCHOR"));
         let bound = run.net.cluster.history_bound();

@@ -3,9 +3,11 @@
 //! Every run is one batch without a timer coming due, so that nothing but the requests themselves is counted: no
 //! heartbeat, no checkpoint, no repetition.
 
-use crate::cluster::{ClientAuth, Cluster, Limits};
+use super::conformance::ring_fast;
+use crate::cluster::{ClientAuth, Cluster, Limits, ReplicaId, Timestamp};
 use crate::compositions::{Part, Protocol, Schedule};
 use crate::machine::Principal;
+use crate::protocols::ring_fast::Path;
 use crate::services::Counter;
 use crate::testing::net::{Net, c, cluster, kind, r};
 use alloc::collections::BTreeMap;
@@ -111,6 +113,47 @@ fn chain_costs_what_the_formulas_say() {
     });
 }
 
+/// (7.1) and (7.3) of the thesis as the note derives them: (f+1)(2b + 11f + 2) / (bn) at a replica for each request,
+/// whichever entry it is; and f + 1 MACs made and checked by the client.
+#[test]
+fn ring_costs_what_the_formulas_say() {
+    for f in FAULTS {
+        for (requests, entry) in [(1, 0), (1, 2), (1, 3), (10, 1), (64, 3)] {
+            let case = format!("f = {f}, b = {requests}, entry r{entry}");
+            let (macs, sent) = one_batch_at(f, requests, ReplicaId(entry));
+            let (clients, replicas) = macs.split_last().unwrap();
+            let (f, b) = (f as u64, u64::from(requests));
+            let n = 3 * f + 1;
+            assert_eq!(replicas.iter().sum::<u64>(), (f + 1) * (2 * b + 11 * f + 2), "{case}");
+            assert_eq!(*clients, 2 * (f + 1) * b, "clients, {case}");
+            let expected = [("REQUEST", b), ("RING", n - 1), ("ACK", n), ("RING-REPLY", b)];
+            assert_eq!(sent, frames(&expected), "{case}");
+        }
+    }
+}
+
+/// The same as [`one_batch`] for requests that all come to one entry of Ring.
+fn one_batch_at(f: usize, requests: u32, entry: ReplicaId) -> (Vec<u64>, BTreeMap<String, usize>) {
+    let mut net = net(f, requests, ring_fast());
+    let before = macs(&net);
+    for session in 0..requests as usize {
+        let Principal::Client(client) = c(session as u32) else { unreachable!() };
+        let asks = |net: &Net, wait| {
+            let at = Timestamp(net.now.0 + wait + 10);
+            Path::entry_for(&net.cluster, ReplicaId(0), client, at, 0) == entry
+        };
+        net.now.0 += (0..99).find(|wait| asks(&net, *wait)).unwrap();
+        net.submit(session, &Counter::add(1), false);
+    }
+    net.settle();
+    assert_eq!(net.completed.len(), requests as usize);
+    let mut frames = BTreeMap::new();
+    for frame in &net.sent {
+        *frames.entry(kind(&frame.message)).or_default() += 1;
+    }
+    (macs(&net).iter().zip(before).map(|(after, before)| after - before).collect(), frames)
+}
+
 /// Message delays from a client's request to its completion.
 fn delays(f: usize, protocol: Protocol) -> usize {
     let mut net = net(f, 1, protocol);
@@ -129,6 +172,7 @@ fn requests_take_the_message_delays_that_the_paper_says() {
         assert_eq!(delays(f, Protocol::Quorum), 2);
         assert_eq!(delays(f, Protocol::ZLight), 3);
         assert_eq!(delays(f, Protocol::Chain), 3 * f + 2);
+        assert_eq!(delays(f, ring_fast()), 2 * (3 * f + 1) + 1);
         assert_eq!(delays(f, Protocol::Pbft), 4);
         // A Backup that hands on executes final batches only (D12).
         assert_eq!(delays(f, Protocol::Schedule(Schedule::of(&[Part::Backup, Part::Quorum]))), 5);

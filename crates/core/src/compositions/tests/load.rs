@@ -3,8 +3,8 @@
 use super::run::Run;
 use crate::cluster::InstanceId;
 use crate::compositions::{Part, Protocol, Schedule};
-use crate::protocols::chain::replica::LOW_LOAD;
 use crate::protocols::quorum::crowd::{FEW, WINDOW, WINDOWS};
+use crate::protocols::speculative::LOW_LOAD;
 use crate::replica::Notice;
 use core::cell::RefCell;
 

@@ -332,7 +332,12 @@ impl Run {
                     let bytes = report.to_bytes();
                     assert_eq!(*reports.entry(key).or_insert_with(|| bytes.clone()), bytes, "one report for ever");
                 }
-                Message::Response(_) | Message::Order(_) | Message::Chain(_) | Message::ChainReply(_) => {
+                Message::Response(_)
+                | Message::Order(_)
+                | Message::Chain(_)
+                | Message::ChainReply(_)
+                | Message::Ring(_)
+                | Message::RingReply(_) => {
                     assert!(!reports.contains_key(&key), "{from:?} speaks in {instance} after its report");
                 }
                 Message::Switch(Switch { message: SwitchMessage::Checkpoint(_), .. }) => {

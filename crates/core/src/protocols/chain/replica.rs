@@ -5,21 +5,18 @@ use super::topology::Topology;
 use crate::auth::Authenticator;
 use crate::cluster::{InstanceId, ReplicaId};
 use crate::digest::Digest;
-use crate::machine::{Destination, Duration, Principal};
+use crate::machine::{Destination, Principal};
 use crate::message::{Message, Outcome, Request};
-use crate::protocols::speculative::{Queue, Response, Speculation, Standing, stops_as_its_speculation};
+use crate::protocols::speculative::{Load, Queue, Response, Speculation, Standing, stops_as_its_speculation};
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::Service;
 use crate::switching::{Abortable, Ledger, Surroundings};
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 /// CHAIN messages ahead of the log that are kept.
 const EARLY_MAX: usize = 256;
-
-/// How long at most one client must have been active for load to be low.
-pub(crate) const LOW_LOAD: Duration = Duration::from_millis(2_000);
 
 /// See the [module](super).
 #[derive(Clone, Debug)]
@@ -34,10 +31,7 @@ pub(crate) struct Chain<S> {
     confirmed: bool,
     /// Requests of the init history that came before that: they are answered then.
     inherited: Vec<Request>,
-    /// Whether load is watched, for a composition that has something better for low load.
-    watches_load: bool,
-    /// Clients seen since load was last looked at.
-    active: BTreeSet<crate::cluster::ClientId>,
+    load: Load,
 }
 
 /// What the places from 2f on know about a batch after executing it.
@@ -66,8 +60,7 @@ impl<S: Service> Chain<S> {
             early: BTreeMap::new(),
             confirmed: false,
             inherited: Vec::new(),
-            watches_load,
-            active: BTreeSet::new(),
+            load: Load::new(watches_load),
         }
     }
 
@@ -76,9 +69,7 @@ impl<S: Service> Chain<S> {
         self.base.start(s);
         self.confirmed |= self.base.has_logged();
         self.pass_on_init(s);
-        if self.watches_load && !self.base.is_stopped() {
-            s.out.set_timer(ReplicaTimer::LowLoad, s.now + LOW_LOAD);
-        }
+        self.load.start(s, self.base.is_stopped());
     }
 
     /// Requests that wait at the head.
@@ -286,7 +277,7 @@ impl<S: Service> Chain<S> {
         mut message: ChainMessage,
         claimed: Option<(Digest, Digest)>,
     ) {
-        self.active.extend(message.requests.iter().map(|request| request.client));
+        self.load.note(message.requests.iter().map(|request| request.client));
         let before = self.base.ledger.log.length();
         for request in &message.requests {
             self.base.log(message.proposal.clone(), request.clone());
@@ -390,18 +381,6 @@ impl<S: Service> Chain<S> {
             s.out.send(Destination::Client(client), Message::ChainReply(reply));
         }
     }
-
-    /// Looks at the load: at most one client for two seconds means that Quorum would serve it better.
-    pub(crate) fn on_low_load_timeout(&mut self, s: &mut Surroundings<'_, S>) {
-        if self.base.is_stopped() {
-            return;
-        }
-        let active = core::mem::take(&mut self.active).len();
-        if active == 1 {
-            return self.base.stop(s, "at most one client for two seconds", true);
-        }
-        s.out.set_timer(ReplicaTimer::LowLoad, s.now + LOW_LOAD);
-    }
 }
 
 impl<S: Service> Abortable<S> for Chain<S> {
@@ -424,7 +403,7 @@ impl<S: Service> Abortable<S> for Chain<S> {
     fn timer(&mut self, s: &mut Surroundings<'_, S>, timer: ReplicaTimer) {
         match timer {
             ReplicaTimer::Checkpoint => self.base.on_checkpoint_timeout(s),
-            ReplicaTimer::LowLoad => self.on_low_load_timeout(s),
+            ReplicaTimer::LowLoad => self.load.look(s, &mut self.base),
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What Quorum, ZLight and Chain share: a replica that logs, executes and answers before anything is agreed, takes
+//! What Quorum, ZLight, Chain and Ring share: a replica that logs, executes and answers before anything is agreed, takes
 //! lightweight checkpoints, and stops for good when it is told to.
 //!
 //! # Steps
@@ -20,11 +20,15 @@
 
 mod answers;
 mod checkpoints;
+mod load;
 mod queue;
 
 pub use answers::Response;
 pub(crate) use answers::abridged;
 pub(crate) use checkpoints::Checkpoints;
+#[cfg(test)]
+pub(crate) use load::LOW_LOAD;
+pub(crate) use load::Load;
 pub(crate) use queue::Queue;
 
 use crate::auth::Signed;
@@ -41,7 +45,7 @@ use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// The methods of [`crate::switching::Abortable`] that Quorum, ZLight and Chain leave to their `base`.
+/// The methods of [`crate::switching::Abortable`] that Quorum, ZLight, Chain and Ring leave to their `base`.
 macro_rules! stops_as_its_speculation {
     () => {
         fn stop(&mut self, s: &mut $crate::switching::Surroundings<'_, S>, reason: &'static str, low_load: bool) {
@@ -195,15 +199,19 @@ impl<S: Service> Speculation<S> {
         }
         let mut clients = BTreeSet::new();
         for request in requests {
-            if !clients.insert(request.client) || self.standing(s, request) != Standing::New {
-                return Some("a request that is in the history already");
-            }
-            let instance = request.instance == self.instance;
-            if !instance || request.read_only || request.operation.len() > s.cluster.limits.operation_bytes_max {
+            if !clients.insert(request.client) || !self.is_proper(s, request) {
                 return Some("a request that may not be logged");
             }
         }
         requests.is_empty().then_some("a batch of nothing")
+    }
+
+    /// Whether an authentic request may be logged: it is for this instance, and not in the history.
+    pub(crate) fn is_proper(&mut self, s: &mut Surroundings<'_, S>, request: &Request) -> bool {
+        request.instance == self.instance
+            && !request.read_only
+            && request.operation.len() <= s.cluster.limits.operation_bytes_max
+            && self.standing(s, request) == Standing::New
     }
 
     /// L2.

@@ -1,0 +1,76 @@
+//! The batches whose requests this replica has seen in the RING pass, for the ACK pass, which names them by digest.
+
+use crate::cluster::ReplicaId;
+use crate::digest::Digest;
+use crate::machine::{Duration, Instant};
+use crate::message::{Outcome, Request};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+/// Batches kept of each entry. The oldest goes when there is no room: a batch that died on its way would otherwise stay
+/// for ever (F28). A correct entry has no more than [`super::replica::WINDOW`] under way in every `client_retry`, so
+/// that what goes is at least a second old.
+const PER_ENTRY_MAX: usize = 16;
+
+/// A batch that came through here.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    /// Of the requests' digests.
+    pub(super) digest: Digest,
+    /// All of them, struck ones included.
+    pub(super) requests: Vec<Request>,
+    /// What came of those that were not struck, once executed here.
+    pub(super) executed: Vec<Executed>,
+    since: Instant,
+}
+
+/// A request that was executed.
+#[derive(Clone, Debug)]
+pub(super) struct Executed {
+    /// Its place in the batch.
+    pub(super) request: usize,
+    /// Its position in the history.
+    pub(super) position: u64,
+    /// The history's digest there: not the one at the time of the answer, which other requests may have moved (F9).
+    pub(super) history: Digest,
+    pub(super) outcome: Outcome,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Batches(BTreeMap<ReplicaId, VecDeque<Held>>);
+
+impl Batches {
+    /// Keeps a batch. One that is here already stays as it is.
+    pub(super) fn keep(&mut self, now: Instant, entry: ReplicaId, digest: Digest, requests: Vec<Request>) {
+        let of_entry = self.0.entry(entry).or_default();
+        if of_entry.iter().any(|held| held.digest == digest) {
+            return;
+        }
+        if of_entry.len() >= PER_ENTRY_MAX {
+            of_entry.pop_front();
+        }
+        of_entry.push_back(Held { digest, requests, executed: Vec::new(), since: now });
+    }
+
+    pub(super) fn find(&self, entry: ReplicaId, digest: Digest) -> Option<&Held> {
+        self.0.get(&entry)?.iter().find(|held| held.digest == digest)
+    }
+
+    pub(super) fn find_mut(&mut self, entry: ReplicaId, digest: Digest) -> Option<&mut Held> {
+        self.0.get_mut(&entry)?.iter_mut().find(|held| held.digest == digest)
+    }
+
+    /// The ACK has passed.
+    pub(super) fn forget(&mut self, entry: ReplicaId, digest: Digest) {
+        if let Some(of_entry) = self.0.get_mut(&entry) {
+            of_entry.retain(|held| held.digest != digest);
+        }
+    }
+
+    /// How many batches of an entry are under way. One that has been for so long is not waited for.
+    pub(super) fn under_way(&self, entry: ReplicaId, now: Instant, at_most: Duration) -> usize {
+        let young = |held: &&Held| now - held.since < at_most;
+        self.0.get(&entry).map_or(0, |of_entry| of_entry.iter().filter(young).count())
+    }
+}

@@ -1,0 +1,267 @@
+//! What goes around the ring and back to the client.
+
+use super::path::Path;
+use crate::auth::Tag;
+use crate::cluster::{ClientId, InstanceId, REPLICAS_MAX, ReplicaId, Timestamp};
+use crate::digest::{Digest, Domain};
+use crate::message::{Outcome, Request};
+use crate::protocols::zlight::BATCH_MAX;
+use crate::service::Proposal;
+use crate::wire::{Reader, Wire, WireError, encode_list};
+use crate::wire_struct;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+/// First byte of the statement of a replica's MAC for another.
+const RING: u8 = 0xa5;
+/// First byte of the statement of a replica's MAC for a client.
+const RING_REPLY: u8 = 0xa6;
+
+/// MACs between replicas on one link: at most (f+1)(f+2)/2 for the largest cluster.
+const TAGS_MAX: usize = REPLICAS_MAX * REPLICAS_MAX;
+
+/// What the message is about: in the RING pass the requests themselves, in the ACK pass the digest of all of them.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// RING.
+    Requests(Vec<Request>),
+    /// ACK. Every replica has the requests by then.
+    Digest(Digest),
+}
+
+impl Body {
+    /// The digest of the vector of the requests' digests: what all MACs cover.
+    pub fn digest(&self) -> Digest {
+        match self {
+            Self::Digest(digest) => *digest,
+            Self::Requests(requests) => {
+                let mut bytes = Vec::with_capacity(32 * requests.len());
+                requests.iter().for_each(|request| bytes.extend_from_slice(&request.digest().0));
+                Digest::of(Domain::Batch, &bytes)
+            }
+        }
+    }
+}
+
+impl Wire for Body {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Requests(requests) => {
+                out.push(0);
+                encode_list(requests, out);
+            }
+            Self::Digest(digest) => {
+                out.push(1);
+                digest.encode(out);
+            }
+        }
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        match reader.tag()? {
+            0 => Ok(Self::Requests(reader.list(BATCH_MAX)?)),
+            1 => Ok(Self::Digest(Wire::decode(reader)?)),
+            _ => Err(WireError::UnknownTag),
+        }
+    }
+}
+
+/// A request that a replica on the way has taken out of the batch: its client's MAC is bad there, or the sequencer may
+/// not give it a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Strike {
+    /// The position that struck it.
+    pub position: u8,
+    /// The request, by its place in the batch.
+    pub request: u32,
+}
+wire_struct!(Strike { position, request });
+
+/// What the sequencer adds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// The position in the history of the first request that is not struck.
+    pub first: u64,
+    /// Agreed time and seed.
+    pub proposal: Proposal,
+    /// The history's digest after the batch.
+    pub history: Digest,
+}
+wire_struct!(Stamp { first, proposal, history });
+
+/// RING or ACK: a batch on its way from one position to the next. It has no frame MAC: what authenticates it is inside.
+#[derive(Clone, Debug)]
+pub struct RingMessage {
+    /// The instance.
+    pub instance: InstanceId,
+    /// Where its way began.
+    pub entry: ReplicaId,
+    /// RING or ACK.
+    pub body: Body,
+    /// What has been struck so far, in ascending order.
+    pub strikes: Vec<Strike>,
+    /// Once the sequencer has been passed.
+    pub stamp: Option<Stamp>,
+    /// MACs between replicas, in the order of [`Path::carried`].
+    pub tags: Vec<Tag>,
+    /// For each request that is not struck the MACs of the last positions for its client, all of the first one first.
+    pub reply_tags: Vec<Tag>,
+}
+
+impl Wire for RingMessage {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.instance.encode(out);
+        self.entry.encode(out);
+        self.body.encode(out);
+        encode_list(&self.strikes, out);
+        self.stamp.encode(out);
+        encode_list(&self.tags, out);
+        encode_list(&self.reply_tags, out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self {
+            instance: Wire::decode(reader)?,
+            entry: Wire::decode(reader)?,
+            body: Wire::decode(reader)?,
+            strikes: reader.list(BATCH_MAX)?,
+            stamp: Wire::decode(reader)?,
+            tags: reader.list(TAGS_MAX)?,
+            reply_tags: reader.list(BATCH_MAX * REPLICAS_MAX)?,
+        })
+    }
+}
+
+impl RingMessage {
+    /// What the MAC of a replica at `maker` for another covers: instance and way, kind, batch, what had been struck up
+    /// to there and, from the sequencer on, the number, the agreed values and the history. Kind and number follow from
+    /// the maker's position and not from what the message says of itself (F1).
+    pub fn statement(&self, path: &Path, batch: Digest, maker: usize) -> Vec<u8> {
+        let mut statement = Vec::with_capacity(160);
+        statement.push(RING);
+        self.instance.encode(&mut statement);
+        self.entry.encode(&mut statement);
+        statement.push(u8::from(maker >= path.exit()));
+        batch.encode(&mut statement);
+        let struck = self.strikes.partition_point(|strike| usize::from(strike.position) <= maker);
+        encode_list(&self.strikes[..struck], &mut statement);
+        self.stamp.as_ref().filter(|_| maker >= path.stamp()).cloned().encode(&mut statement);
+        statement
+    }
+
+    /// Whether what arrives at a position has the parts that it should have there. `requests`: how many are in the
+    /// batch, struck ones included.
+    pub(super) fn has_shape(&self, path: &Path, position: usize, requests: usize) -> bool {
+        let previous = position - 1;
+        let ascending = self.strikes.windows(2).all(|pair| pair[0] < pair[1]);
+        let mut struck: Vec<u32> = self.strikes.iter().map(|strike| strike.request).collect();
+        struck.sort_unstable();
+        let allowed = self.strikes.iter().all(|strike| {
+            let by = usize::from(strike.position);
+            by <= previous && path.may_strike(by) && (strike.request as usize) < requests
+        });
+        ascending
+            && allowed
+            && struck.windows(2).all(|pair| pair[0] < pair[1])
+            && struck.len() < requests
+            && self.stamp.is_some() == (position > path.stamp())
+            && self.tags.len() == path.carried(previous).count()
+            && self.reply_tags.len() == (requests - struck.len()) * path.reply_tags(previous)
+    }
+
+    /// Whether each request carries as many of its client's MACs as it should on its way to a position.
+    pub(super) fn has_client_tags(&self, path: &Path, position: usize) -> bool {
+        let Body::Requests(requests) = &self.body else { return true };
+        let expected = path.client_tags(position - 1);
+        requests.iter().all(|request| request.authentication.tags.iter().len() == expected)
+    }
+
+    /// The places in the batch of the requests that are not struck.
+    pub(super) fn live(&self, requests: usize) -> impl Iterator<Item = usize> + use<> {
+        let struck: BTreeSet<usize> = self.strikes.iter().map(|strike| strike.request as usize).collect();
+        (0..requests).filter(move |at| !struck.contains(at))
+    }
+}
+
+/// The exit's answer to a client, with the MACs of the last f+1 positions. It has no frame MAC.
+#[derive(Clone, Debug)]
+pub struct RingReply {
+    /// The instance.
+    pub instance: InstanceId,
+    /// Where the request's way began.
+    pub entry: ReplicaId,
+    /// Whose request.
+    pub client: ClientId,
+    /// Which request.
+    pub timestamp: Timestamp,
+    /// Its position in the history.
+    pub position: u64,
+    /// The history's digest there.
+    pub history: Digest,
+    /// What came of it, in full.
+    pub outcome: Outcome,
+    /// The MACs of [`Path::vouchers`] over the [`RingReplyStatement`].
+    pub tags: Vec<Tag>,
+}
+
+impl Wire for RingReply {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.instance.encode(out);
+        self.entry.encode(out);
+        self.client.encode(out);
+        self.timestamp.encode(out);
+        self.position.encode(out);
+        self.history.encode(out);
+        self.outcome.encode(out);
+        encode_list(&self.tags, out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self {
+            instance: Wire::decode(reader)?,
+            entry: Wire::decode(reader)?,
+            client: Wire::decode(reader)?,
+            timestamp: Wire::decode(reader)?,
+            position: Wire::decode(reader)?,
+            history: Wire::decode(reader)?,
+            outcome: Wire::decode(reader)?,
+            tags: reader.list(REPLICAS_MAX)?,
+        })
+    }
+}
+
+/// What a client is told about its request, under one MAC. The entry is in it: f+1 MACs are evidence only if they are of
+/// the last positions of one and the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingReplyStatement {
+    /// The instance.
+    pub instance: InstanceId,
+    /// Where the request's way began.
+    pub entry: ReplicaId,
+    /// Whose request.
+    pub client: ClientId,
+    /// Which request.
+    pub timestamp: Timestamp,
+    /// Its position in the history.
+    pub position: u64,
+    /// The history's digest there.
+    pub history: Digest,
+    /// The digest of the outcome.
+    pub outcome: Digest,
+}
+wire_struct!(RingReplyStatement { instance, entry, client, timestamp, position, history, outcome });
+
+impl RingReplyStatement {
+    /// The bytes under the MAC.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut statement = Vec::with_capacity(98);
+        statement.push(RING_REPLY);
+        self.encode(&mut statement);
+        statement
+    }
+}
+
+impl RingReply {
+    /// What the MACs cover.
+    pub fn statement(&self) -> RingReplyStatement {
+        let Self { instance, entry, client, timestamp, position, history, .. } = *self;
+        RingReplyStatement { instance, entry, client, timestamp, position, history, outcome: self.outcome.digest() }
+    }
+}

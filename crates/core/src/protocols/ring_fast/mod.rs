@@ -1,0 +1,62 @@
+//! Ring, fast mode: every link carries an equal part of the load, as long as nobody fails (chapter 4 of the thesis).
+//!
+//! # What it is for
+//! Where bandwidth decides, not CPU. Any replica may be asked, and the body of a request crosses each link of the ring
+//! but one, once: n links together carry n/(n−1) times what one link can.
+//!
+//! # Steps
+//! * R1. The client sends its request to one replica, its *entry*, another one each time, with MACs for the first f+1
+//!   positions ([`path`] has all positions and sets).
+//! * R2. The entry sends what waits there to the next replica: RING, one batch at a time, at most four under way.
+//! * R3. A replica checks the MACs of the f+1 positions before it. Its position says which kind each must be of and
+//!   whether it must cover a number. On the first f+1 positions it checks the clients' MACs as well, and *strikes*
+//!   requests whose MAC is bad. It keeps the requests, adds its own MACs for the next f+1 positions, and passes on. The
+//!   replica before the entry, the *exit*, sends ACK instead: the digest of the batch, which goes around once more.
+//! * R4. When a batch comes to the sequencer, it strikes what may not be logged, gives the rest the next positions of
+//!   the history, proposes agreed time and a seed, logs and executes. The others do so when they first see the number:
+//!   those after the sequencer in the RING pass, those before it in the ACK pass.
+//! * R5. The last f+1 positions vouch to the clients for position, history and result; the exit sends REPLY with their
+//!   MACs. A client accepts it if all of them hold.
+//!
+//! # Why it is safe
+//! * *No bypass* (P1). If a correct replica accepts at position q, every correct replica has accepted at its positions
+//!   before q: among f+1 positions in a row is a correct one, whose MAC is checked within the next f+1, and which makes
+//!   it only after having accepted.
+//! * *One order* (P2). So the correct replicas after the sequencer log only what those before them, counted from the
+//!   sequencer, have logged at the same position of the same history: their logs are prefixes of one another.
+//! * *Commit* (P3). REPLY has the MACs of all correct replicas of the last f+1 positions, at least one. They have
+//!   executed, and so have all before them.
+//!
+//! # Why it is live
+//! With no failure a batch takes 2n − 1 hops. The sequencer is another replica in each instance (P1 of Chain). A client
+//! alone, with MACs that hold for some replicas only, stops nothing: whether a request gets a number is decided when
+//! f+1 positions have looked at its MACs, and after that nobody looks at them (F16). To that end a sequencer that is the
+//! entry itself gives numbers in the ACK pass, and for f > 1 the f−1 replicas from whose requests the sequencer would
+//! come too early are no entries.
+//!
+//! # Deviations from the thesis
+//! * MACs cover instance and history as well, and client's MACs the entry (F1, F6, F8, F9); the accept rule is the
+//!   note's (section 1.2). Since the history is covered, nobody who began with another one gets a number accepted, and
+//!   no INIT has to go around first.
+//! * Strikes. A bad request in a batch does not cost the others theirs, so that batching need not be switched off while
+//!   requests are malformed. MACs made before a strike stay good: each covers the strikes up to its maker's position.
+//! * The sequencer strikes repeated and stale requests. Every number is one of a request that is logged (F10).
+//! * A client that waits too long sends its request to all (P12 of Chain). The next entry takes it up, and whoever has
+//!   executed it answers; n equal answers commit as in Quorum. If all have executed, all answer, and f+1 would not do:
+//!   a replica may have executed in the RING pass what others will never see.
+//! * PANIC stops the instance, as in Chain; the thesis lets replicas ask on behalf of the client first.
+//! * Piggybacked ACKs and read-only requests around f+1 replicas are left out.
+//! * What is kept of batches for the ACK pass is bounded for each entry (F28), and so is what overtakes (F27).
+//!
+//! # Cost
+//! MACs made and checked per request and replica, with batches of b: (f+1)(2b + 11f + 2) / (bn), so 7.5 for f = b = 1;
+//! 2(f+1) at the client. 2n + 1 delays, n − 1 times the request's bytes and n headers on n links.
+
+mod held;
+mod message;
+pub(crate) mod path;
+pub(crate) mod replica;
+
+pub use message::{Body, RingMessage, RingReply, RingReplyStatement, Stamp, Strike};
+pub use path::Path;
+pub(crate) use replica::RingFast;

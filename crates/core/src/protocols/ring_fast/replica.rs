@@ -1,0 +1,469 @@
+//! A replica's part: steps R2 to R5 of the [module](super).
+
+use super::held::{Batches, Executed};
+use super::message::{Body, RingMessage, RingReply, RingReplyStatement, Stamp, Strike};
+use super::path::Path;
+use crate::auth::{Authenticator, Tag};
+use crate::cluster::{Cluster, InstanceId, ReplicaId};
+use crate::digest::Digest;
+use crate::machine::{Destination, Principal};
+use crate::message::{Message, Request};
+use crate::protocols::speculative::{Load, Queue, Speculation, Standing, stops_as_its_speculation};
+use crate::rejection::Rejection;
+use crate::replica::ReplicaTimer;
+use crate::service::Service;
+use crate::switching::{Abortable, Ledger, Surroundings};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+/// Messages ahead of the log that are kept, and messages that wait at the sequencer for room in the log.
+const EARLY_MAX: usize = 256;
+
+/// Batches that an entry has under way. More of them would be smaller, and cost more MACs for each request.
+pub(super) const WINDOW: usize = 4;
+
+/// A message that this replica has accepted, apart from what the log says of it.
+#[derive(Clone, Debug)]
+struct Accepted {
+    path: Path,
+    /// Where this replica is on its way.
+    position: usize,
+    batch: Digest,
+    message: RingMessage,
+}
+
+/// See the [module](super).
+#[derive(Clone, Debug)]
+pub(crate) struct RingFast<S> {
+    pub(crate) base: Speculation<S>,
+    sequencer: ReplicaId,
+    queue: Queue,
+    batches: Batches,
+    /// By the position of the first request: those whose turn it is not yet.
+    early: BTreeMap<u64, Accepted>,
+    /// At the sequencer: those that get a number as soon as there is room in the log.
+    unstamped: VecDeque<Accepted>,
+    load: Load,
+}
+
+impl<S: Service> RingFast<S> {
+    /// An instance that begins with what the ledger holds.
+    pub(crate) fn open(instance: InstanceId, sequencer: ReplicaId, watches_load: bool, ledger: Ledger<S>) -> Self {
+        Self {
+            base: Speculation::open(instance, ledger),
+            sequencer,
+            queue: Queue::default(),
+            batches: Batches::default(),
+            early: BTreeMap::new(),
+            unstamped: VecDeque::new(),
+            load: Load::new(watches_load),
+        }
+    }
+
+    /// Requests that wait at this entry.
+    pub(crate) const fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    const fn path(&self, cluster: &Cluster, entry: ReplicaId) -> Path {
+        Path::new(cluster, self.sequencer, entry)
+    }
+
+    /// R2, first half; and whoever has the request in its history answers again.
+    fn on_request(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: Request) {
+        if self.base.is_stopped() {
+            return;
+        }
+        match self.base.standing(s, &request) {
+            Standing::New => {
+                // One that is sent to everybody is the second attempt.
+                let attempt = u64::from(request.authentication.tags.iter().len() == s.cluster.n);
+                let Request { client, timestamp, .. } = request;
+                if Path::entry_for(s.cluster, self.sequencer, client, timestamp, attempt) != s.me {
+                    return;
+                }
+                if let Err(reason) = self.queue.push(&s.cluster.limits, request) {
+                    s.reject(from, reason);
+                }
+            }
+            Standing::Done { position, history, outcome } => {
+                self.base.respond(s, &request, position, history, &outcome);
+            }
+            Standing::Stale => s.reject(from, Rejection::StaleTimestamp),
+        }
+    }
+
+    /// R2, second half.
+    fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
+        let path = self.path(s.cluster, s.me);
+        let patience = s.cluster.limits.client_retry;
+        while !self.base.is_stopped()
+            && !self.queue.is_empty()
+            && self.batches.under_way(s.me, s.now, patience) < WINDOW
+        {
+            // One that is longer would never find room in a log.
+            let mut requests = self.queue.take(&s.cluster.limits, s.cluster.limits.history_interval);
+            requests.retain(|request| self.base.standing(s, request) == Standing::New);
+            if requests.is_empty() {
+                continue;
+            }
+            for request in &mut requests {
+                request.authentication.tags = client_tags(s.cluster, &path, request);
+            }
+            let body = Body::Requests(requests.clone());
+            let batch = body.digest();
+            self.batches.keep(s.now, s.me, batch, requests);
+            let message = RingMessage {
+                instance: self.base.instance,
+                entry: s.me,
+                body,
+                strikes: Vec::new(),
+                stamp: None,
+                tags: Vec::new(),
+                reply_tags: Vec::new(),
+            };
+            self.pass_on(s, Accepted { path, position: 0, batch, message });
+        }
+    }
+
+    /// R3, first half: what authenticates the message.
+    fn on_ring(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, mut message: RingMessage) {
+        if self.base.is_stopped() {
+            return;
+        }
+        let path = self.path(s.cluster, message.entry);
+        let is_ack = matches!(message.body, Body::Digest(_));
+        let position = path.offset(s.me) + if is_ack { s.cluster.n } else { 0 };
+        if !s.cluster.contains(message.entry) || !path.is_allowed() || position == 0 || from != path.at(position - 1) {
+            return s.reject(Principal::Replica(from), Rejection::WrongSender);
+        }
+        let batch = message.body.digest();
+        let requests = match &message.body {
+            Body::Requests(requests) => Some(requests.len()),
+            Body::Digest(_) => self.batches.find(message.entry, batch).map(|held| held.requests.len()),
+        };
+        let Some(requests) = requests else {
+            return s.reject(Principal::Replica(from), Rejection::Unsolicited);
+        };
+        if !message.has_shape(&path, position, requests) || !message.has_client_tags(&path, position) {
+            return s.reject(Principal::Replica(from), Rejection::Malformed);
+        }
+        let good = |maker| check(s, &path, batch, &message, maker, position);
+        if !good(position - 1) {
+            // Not what the predecessor sent: a stop would let anybody on the way stop the ring (P3 of Chain).
+            return s.reject(Principal::Replica(from), Rejection::BadMac);
+        }
+        if !path.predecessors(position).all(|maker| maker == position - 1 || good(maker)) {
+            return self.base.stop(s, "a predecessor's MAC is bad", false);
+        }
+        if let Body::Requests(requests) = &mut message.body {
+            strike_and_trim(s, &path, position, requests, &mut message.strikes);
+            if message.strikes.len() == requests.len() {
+                return;
+            }
+            self.batches.keep(s.now, message.entry, batch, requests.clone());
+        }
+        self.accept(s, Accepted { path, position, batch, message });
+    }
+
+    /// R3, second half: what the message's place on its way asks for.
+    fn accept(&mut self, s: &mut Surroundings<'_, S>, accepted: Accepted) {
+        let Accepted { path, position, .. } = accepted;
+        let from = Principal::Replica(path.at(position - 1));
+        if position == path.stamp() {
+            if self.unstamped.len() >= EARLY_MAX {
+                return s.reject(from, Rejection::Overload);
+            }
+            self.unstamped.push_back(accepted);
+            return self.take(s);
+        }
+        let Some(stamp) = accepted.message.stamp.as_ref().filter(|_| path.executes(position)) else {
+            if position > path.stamp() && !self.has_executed(&accepted) {
+                return s.reject(from, Rejection::Unsolicited);
+            }
+            return self.pass_on(s, accepted);
+        };
+        let next = self.base.ledger.log.length() + 1;
+        if stamp.first < next || stamp.first > next + 2 * s.cluster.history_bound() || self.early.len() >= EARLY_MAX {
+            return s.reject(from, Rejection::OutsideWindow);
+        }
+        self.early.insert(stamp.first, accepted);
+        self.take(s);
+    }
+
+    /// Whether this replica has executed what an ACK says.
+    fn has_executed(&self, accepted: &Accepted) -> bool {
+        let Some(held) = self.batches.find(accepted.path.at(0), accepted.batch) else { return false };
+        let first = held.executed.first().map(|done| done.position);
+        let last = held.executed.last().map(|done| done.history);
+        let stamp = accepted.message.stamp.as_ref();
+        first.is_some() && stamp.map(|stamp| (stamp.first, stamp.history)) == first.zip(last)
+    }
+
+    /// Takes the messages whose turn it is; also after a checkpoint has made room.
+    fn take(&mut self, s: &mut Surroundings<'_, S>) {
+        while let Some(accepted) = self.next(s) {
+            let is_stamped = accepted.message.stamp.is_some();
+            let accepted = if is_stamped { Some(accepted) } else { self.stamp(s, accepted) };
+            if let Some(accepted) = accepted {
+                self.log_and_pass_on(s, accepted, is_stamped);
+            }
+        }
+    }
+
+    fn next(&mut self, s: &Surroundings<'_, S>) -> Option<Accepted> {
+        let has_room = |accepted: &Accepted| {
+            let held = self.batches.find(accepted.message.entry, accepted.batch);
+            let requests = held.map_or(0, |held| held.requests.len() - accepted.message.strikes.len());
+            self.base.may_log(s, requests)
+        };
+        let next = self.base.ledger.log.length() + 1;
+        if self.early.get(&next).is_some_and(has_room) {
+            return self.early.remove(&next);
+        }
+        if self.unstamped.front().is_some_and(has_room) { self.unstamped.pop_front() } else { None }
+    }
+
+    /// R4: the sequencer strikes what may not be logged, and gives the rest the next positions.
+    fn stamp(&mut self, s: &mut Surroundings<'_, S>, mut accepted: Accepted) -> Option<Accepted> {
+        let Accepted { position, batch, message, .. } = &mut accepted;
+        let requests = self.batches.find(message.entry, *batch)?.requests.clone();
+        let mut clients = BTreeSet::new();
+        let live: Vec<usize> = message.live(requests.len()).collect();
+        let mut refused = Vec::new();
+        for at in live.iter().copied() {
+            let request = &requests[at];
+            if !self.base.is_proper(s, request) || !clients.insert(request.client) {
+                refused.push(at);
+            }
+        }
+        if refused.len() == live.len() {
+            return None;
+        }
+        add_strikes(&mut message.strikes, *position, refused);
+        let first = self.base.ledger.log.length() + 1;
+        let proposal = self.base.propose(s);
+        message.stamp = Some(Stamp { first, proposal, history: Digest::ZERO });
+        Some(accepted)
+    }
+
+    /// R4: logs, executes and passes on.
+    fn log_and_pass_on(&mut self, s: &mut Surroundings<'_, S>, mut accepted: Accepted, is_claimed: bool) {
+        let Accepted { batch, message, .. } = &mut accepted;
+        let Some(held) = self.batches.find(message.entry, *batch) else { return };
+        let live: Vec<usize> = message.live(held.requests.len()).collect();
+        let stamp = message.stamp.as_mut().expect("only what has a number is logged");
+        let requests: Vec<Request> = live.iter().map(|at| held.requests[*at].clone()).collect();
+        if is_claimed && let Some(objection) = self.base.objection(s, &stamp.proposal, &requests) {
+            return self.base.stop(s, objection, false);
+        }
+        self.load.note(requests.iter().map(|request| request.client));
+        let before = self.base.ledger.log.length();
+        for request in requests {
+            self.base.log(stamp.proposal.clone(), request);
+        }
+        let history = self.base.ledger.log.history();
+        if is_claimed && stamp.history != history {
+            // Nothing was said about these entries yet.
+            self.base.forget_after(before);
+            return self.base.stop(s, "the sequencer has another history", false);
+        }
+        stamp.history = history;
+        self.base.persist(s, before);
+        let mut executed = Vec::with_capacity(live.len());
+        let mut position = before;
+        self.base.execute(s, |_, logged, _, outcome| {
+            let request = live[(position - before) as usize];
+            position += 1;
+            executed.push(Executed { request, position, history: logged.history, outcome: outcome.clone() });
+        });
+        let held = self.batches.find_mut(message.entry, *batch).expect("it was just there");
+        held.executed = executed;
+        self.pass_on(s, accepted);
+    }
+
+    /// R3 and R5: this replica's MACs, and the message goes on, or the answers to the clients.
+    fn pass_on(&mut self, s: &mut Surroundings<'_, S>, accepted: Accepted) {
+        let Accepted { path, position, batch, mut message } = accepted;
+        if path.is_last(position) {
+            self.add_reply_tags(s, &path, position, batch, &mut message);
+        }
+        if position == path.last() {
+            self.reply(s, &path, batch, &message);
+        } else {
+            if position == path.exit() {
+                message.body = Body::Digest(batch);
+            }
+            add_tags(s, &path, position, batch, &mut message);
+            s.out.send(Destination::Replica(path.at(position + 1)), Message::Ring(message));
+        }
+        if position > path.exit() {
+            let entry = path.at(0);
+            self.batches.forget(entry, batch);
+        }
+    }
+
+    /// R5: this replica's MACs for the clients, behind those of the positions before.
+    fn add_reply_tags(
+        &self,
+        s: &Surroundings<'_, S>,
+        path: &Path,
+        position: usize,
+        batch: Digest,
+        message: &mut RingMessage,
+    ) {
+        let Some(held) = self.batches.find(message.entry, batch) else { return };
+        let before = path.reply_tags(position) - 1;
+        let mut tags = Vec::with_capacity(held.executed.len() * (before + 1));
+        for (index, done) in held.executed.iter().enumerate() {
+            let request = &held.requests[done.request];
+            let statement = statement(message, request, done);
+            tags.extend_from_slice(&message.reply_tags[index * before..(index + 1) * before]);
+            tags.push(s.keyring.tag(Principal::Client(request.client), &statement.bytes()));
+        }
+        message.reply_tags = tags;
+    }
+
+    /// R5: the exit answers.
+    fn reply(&self, s: &mut Surroundings<'_, S>, path: &Path, batch: Digest, message: &RingMessage) {
+        let Some(held) = self.batches.find(message.entry, batch) else { return };
+        let each = path.reply_tags(path.last());
+        for (index, done) in held.executed.iter().enumerate() {
+            let Request { client, timestamp, .. } = held.requests[done.request];
+            let reply = RingReply {
+                instance: message.instance,
+                entry: message.entry,
+                client,
+                timestamp,
+                position: done.position,
+                history: done.history,
+                outcome: done.outcome.clone(),
+                tags: message.reply_tags[index * each..(index + 1) * each].to_vec(),
+            };
+            s.out.send(Destination::Client(client), Message::RingReply(reply));
+        }
+    }
+}
+
+/// What a client is told about a request.
+fn statement(message: &RingMessage, request: &Request, done: &Executed) -> RingReplyStatement {
+    RingReplyStatement {
+        instance: message.instance,
+        entry: message.entry,
+        client: request.client,
+        timestamp: request.timestamp,
+        position: done.position,
+        history: done.history,
+        outcome: done.outcome.digest(),
+    }
+}
+
+/// Whether the MAC that the replica at `maker` made for this one is good.
+fn check<S: Service>(
+    s: &Surroundings<'_, S>,
+    path: &Path,
+    batch: Digest,
+    message: &RingMessage,
+    maker: usize,
+    position: usize,
+) -> bool {
+    let index = path.carried(position - 1).position(|pair| pair == (maker, position));
+    let statement = message.statement(path, batch, maker);
+    let maker = Principal::Replica(path.at(maker));
+    index.is_some_and(|index| s.keyring.check(maker, &statement, &message.tags[index]))
+}
+
+/// The MACs that go on: those of others for positions still to come, then this replica's own.
+fn add_tags<S: Service>(
+    s: &Surroundings<'_, S>,
+    path: &Path,
+    position: usize,
+    batch: Digest,
+    message: &mut RingMessage,
+) {
+    let mut tags: Vec<Tag> = Vec::new();
+    if position > 0 {
+        let carried = path.carried(position - 1).zip(&message.tags);
+        tags.extend(carried.filter(|((_, receiver), _)| *receiver > position).map(|(_, tag)| *tag));
+    }
+    let statement = message.statement(path, batch, position);
+    for receiver in path.successors(position) {
+        tags.push(s.keyring.tag(Principal::Replica(path.at(receiver)), &statement));
+    }
+    message.tags = tags;
+}
+
+/// Strikes the requests whose client's MAC for this position is bad, and takes those MACs off.
+fn strike_and_trim<S: Service>(
+    s: &mut Surroundings<'_, S>,
+    path: &Path,
+    position: usize,
+    requests: &mut [Request],
+    strikes: &mut Vec<Strike>,
+) {
+    if !path.checks_client(position) {
+        return;
+    }
+    let struck: BTreeSet<u32> = strikes.iter().map(|strike| strike.request).collect();
+    let mut bad = Vec::new();
+    for (at, request) in requests.iter_mut().enumerate() {
+        let tag = request.authentication.tags.get(0);
+        let good = tag.is_some_and(|tag| request.is_from_client(s.keyring, &tag));
+        if !good && !struck.contains(&(at as u32)) {
+            s.reject(Principal::Client(request.client), Rejection::UnauthenticRequest);
+            bad.push(at);
+        }
+        request.authentication.tags = request.authentication.tags.clone().iter().skip(1).collect();
+    }
+    add_strikes(strikes, position, bad);
+}
+
+/// Adds strikes of a position after all others.
+fn add_strikes(strikes: &mut Vec<Strike>, position: usize, requests: Vec<usize>) {
+    let position = position as u8;
+    strikes.extend(requests.into_iter().map(|request| Strike { position, request: request as u32 }));
+}
+
+/// A client's MACs for the positions after the entry's, as it sent them to the entry or to everybody.
+fn client_tags(cluster: &Cluster, path: &Path, request: &Request) -> Authenticator {
+    let tags = &request.authentication.tags;
+    if tags.iter().len() == cluster.n {
+        let at = |position| tags.get(path.at(position).0 as usize);
+        (1..=cluster.f).filter_map(at).collect()
+    } else {
+        tags.iter().skip(1).collect()
+    }
+}
+
+impl<S: Service> Abortable<S> for RingFast<S> {
+    fn start(&mut self, s: &mut Surroundings<'_, S>) {
+        self.base.start(s);
+        self.load.start(s, self.base.is_stopped());
+    }
+
+    fn message(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+        match (message, from) {
+            (Message::Request(request), from) if !request.read_only => self.on_request(s, from, request),
+            (Message::Ring(message), Principal::Replica(from)) => self.on_ring(s, from, message),
+            (Message::Switch(switch), Principal::Replica(from)) => {
+                self.base.on_switch(s, from, &switch.message);
+                self.take(s);
+            }
+            (_, from) => s.reject(from, Rejection::WrongSender),
+        }
+    }
+
+    fn timer(&mut self, s: &mut Surroundings<'_, S>, timer: ReplicaTimer) {
+        match timer {
+            ReplicaTimer::Checkpoint => self.base.on_checkpoint_timeout(s),
+            ReplicaTimer::LowLoad => self.load.look(s, &mut self.base),
+            _ => {}
+        }
+    }
+
+    fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
+        Self::pass_end(self, s);
+    }
+
+    stops_as_its_speculation!();
+}
