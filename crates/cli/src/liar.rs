@@ -10,6 +10,7 @@ use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::{Effect, Input, Instant, Machine, Outbox, Principal};
 use bezant_core::message::{Incoming, Message, Outcome, Reply};
 use bezant_core::protocols::chain::{ChainMessage, ChainReply};
+use bezant_core::protocols::ring_fast::RingReply;
 use bezant_core::protocols::speculative::Response;
 use bezant_core::replica::{Notice, Record, Replica, ReplicaTimer, Report};
 use bezant_core::service::Service;
@@ -99,6 +100,7 @@ fn falsified(message: Message, keyring: &Keyring) -> Message {
         Message::ChainReply(reply) => {
             Message::ChainReply(ChainReply { outcome: false_outcome(&reply.outcome), ..reply })
         }
+        Message::RingReply(reply) => Message::RingReply(RingReply { outcome: false_outcome(&reply.outcome), ..reply }),
         // Only the last f+1 places of a chain say what the results are.
         Message::Chain(message) if message.results != Digest::ZERO => {
             let results = Digest::of(Domain::Cluster, &message.results.0);

@@ -219,7 +219,7 @@ const PATIENCE: Kind = Kind::Number { min: 0, max: 64, unit: "times" };
 const IDENTITY: Kind = Kind::Number { min: 0, max: IdentityId::PINNED_MAX.0 as u64, unit: "identity" };
 
 pub(super) const PROTOCOLS: &[&str] = &["pbft", "quorum", "zlight", "chain", "azyzzyva", "aliph", "unreplicated"];
-pub(super) const PARTS: &[&str] = &["quorum", "zlight", "chain", "backup(pbft)"];
+pub(super) const PARTS: &[&str] = &["quorum", "zlight", "chain", "ring-fast", "backup(pbft)"];
 pub(super) const QUOTAS: &[&str] = &["exponential", "fixed", "flattened"];
 pub(super) const CLIENT_AUTHS: &[&str] = &["mac", "hybrid", "signature"];
 pub(super) const CHANNELS: &[&str] = &["tls", "plain"];

@@ -5,7 +5,7 @@
 //! have.
 
 use super::split_order::forged;
-use super::{Behaviour, Liar};
+use super::{Behaviour, Liar, ring_forger};
 use crate::rng::Rng;
 use bezant_core::auth::Signed;
 use bezant_core::cluster::{InstanceId, ReplicaId};
@@ -15,6 +15,7 @@ use bezant_core::history::LogEntry;
 use bezant_core::machine::Principal;
 use bezant_core::message::{Incoming, Message};
 use bezant_core::protocols::chain::{ChainMessage, Topology};
+use bezant_core::protocols::ring_fast::{Body, RingMessage};
 use bezant_core::switching::{AbortReport, Proof, Switch, SwitchMessage};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,7 +62,9 @@ impl ChainSubstitute {
     /// Proves, to those after it, what one of the others reported.
     fn feed(&mut self, liar: &mut Liar<'_>) {
         let next = InstanceId(self.stopped.0 + 1);
-        let (Some(schedule), Some(Part::Chain)) = (liar.cluster.protocol.schedule(), liar.cluster.part(next)) else {
+        let (Some(schedule), Some(Part::Chain | Part::RingFast)) =
+            (liar.cluster.protocol.schedule(), liar.cluster.part(next))
+        else {
             return;
         };
         let mut copied: Vec<_> = self.heard.values().map(|signed| signed.value.clone()).collect();
@@ -80,6 +83,21 @@ impl ChainSubstitute {
         for after in place + 1..=topology.tail() {
             liar.say(Principal::Replica(topology.at(after)), &message);
         }
+    }
+
+    /// As if the batch followed the history that those after it have, where a ring is concerned.
+    fn go_round(&mut self, liar: &mut Liar<'_>, to: Principal, ring: &RingMessage) {
+        let mut lie = ring.clone();
+        if let (Some((_, history)), Body::Requests(requests), Some(stamp)) = (&mut self.fed, &lie.body, &mut lie.stamp)
+        {
+            let entries = requests.iter().map(|request| LogEntry::new(stamp.proposal.clone(), request.clone()));
+            *history = entries.fold(*history, |history, entry| history.chain(entry.digest()));
+            stamp.history = *history;
+        }
+        if let Some((path, position)) = ring_forger::place(liar, &lie, to) {
+            ring_forger::authenticate(liar, &path, position, &mut lie, true);
+        }
+        liar.say(to, &Message::Ring(lie));
     }
 
     fn forward(&mut self, liar: &mut Liar<'_>, chain: &ChainMessage) -> ChainMessage {
@@ -111,6 +129,11 @@ impl ChainSubstitute {
 
 impl Behaviour for ChainSubstitute {
     fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
+        if let Message::Ring(ring) = message
+            && self.fed.is_some_and(|(instance, _)| instance == ring.instance)
+        {
+            return self.go_round(liar, to, ring);
+        }
         if let Message::Chain(chain) = message {
             let lie = self.forward(liar, chain);
             self.passed = (lie.instance, lie.first + lie.requests.len() as u64, lie.history);

@@ -29,6 +29,8 @@ fn moved(message: &Message, to: InstanceId) -> Message {
         Message::Order(order) => order.instance = to,
         Message::Chain(chain) => chain.instance = to,
         Message::ChainReply(reply) => reply.instance = to,
+        Message::Ring(ring) => ring.instance = to,
+        Message::RingReply(reply) => reply.instance = to,
         Message::Checkpoint(_) | Message::Transfer(_) | Message::Cookie(_) => {}
     }
     moved

@@ -77,7 +77,7 @@ impl Behaviour for FalseTail {
             }
             other => other.clone(),
         };
-        let answers = matches!(message, Message::Response(_) | Message::ChainReply(_));
+        let answers = matches!(message, Message::Response(_) | Message::ChainReply(_) | Message::RingReply(_));
         let delay = if answers && liar.rng.per_mille(self.late) {
             liar.rng.below(4 * liar.cluster.limits.client_retry.0)
         } else {

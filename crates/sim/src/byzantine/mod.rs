@@ -18,6 +18,7 @@ mod mutate;
 mod panic_storm;
 mod partial_macs;
 mod replay;
+mod ring_forger;
 mod selective_checkpoint;
 mod silent;
 mod skewed_time;
@@ -41,7 +42,7 @@ use crate::rng::Rng;
 use crate::stage::{Happening, Stage};
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::{Cluster, InstanceId, ReplicaId};
-use bezant_core::compositions::Protocol;
+use bezant_core::compositions::{Part, Protocol};
 use bezant_core::machine::Principal;
 use bezant_core::message::{Incoming, Message, Ordering, Request};
 use bezant_core::protocols::pbft::PbftMessage;
@@ -123,6 +124,8 @@ adversaries! {
     PanicStorm => "panic-storm",
     /// A client whose requests reach some replicas only, with odd MACs and two operations in one (K2, K12, K16).
     LopsidedClient => "lopsided-client",
+    /// A replica on a ring that forges numbers, histories and MACs, or keeps silent as an exit (A1, A3, A5, A8).
+    RingForger => "ring-forger",
     /// A client that joins with cookies that are too few, forged or another's, and asks in the name of others (F23).
     JoinFlood => "join-flood",
     /// A replica that proposes and passes on old JOINs, LEAVEs and requests of members again (F25).
@@ -145,11 +148,16 @@ impl Adversary {
         )
     }
 
-    /// Those that make sense against a protocol: a single instance cannot be lied to about others.
+    /// Those that make sense against a protocol: a single instance cannot be lied to about others, and only a ring has
+    /// positions.
     pub fn against(protocol: Protocol) -> &'static [Self] {
         let of_one = Self::ALL.iter().take_while(|adversary| **adversary != Self::AbortEquivocation).count();
-        let known = Self::ALL.iter().take_while(|adversary| !adversary.needs_strangers()).count();
-        if protocol.schedule().is_some() { &Self::ALL[..known] } else { &Self::ALL[..of_one] }
+        let of_rings = Self::ALL.iter().take_while(|adversary| !adversary.needs_strangers()).count();
+        match protocol.schedule() {
+            None => &Self::ALL[..of_one],
+            Some(schedule) if schedule.parts().contains(&Part::RingFast) => &Self::ALL[..of_rings],
+            Some(_) => &Self::ALL[..of_rings - 1],
+        }
     }
 
     /// Whether it makes sense only where clients may join.
@@ -359,6 +367,7 @@ pub fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn Behaviou
         Adversary::CrossInstance => Box::new(cross_instance::CrossInstance::default()),
         Adversary::BogusProof => Box::new(bogus_proof::BogusProof::default()),
         Adversary::FalseStop => Box::new(false_stop::FalseStop::new(rng)),
+        Adversary::RingForger => Box::new(ring_forger::RingForger::new(rng)),
         Adversary::MemberReplay => Box::new(member_replay::MemberReplay::default()),
         Adversary::Twins
         | Adversary::PartialMacs

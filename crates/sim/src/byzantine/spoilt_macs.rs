@@ -1,4 +1,4 @@
-//! MACs that are spoilt on their way along the chain (K18): the liar's own for replicas further on, those of others
+//! MACs that are spoilt on their way along the chain or around the ring (K18, A5): the liar's own for replicas further on, those of others
 //! that pass through it, and those of clients. Its MAC for the next place stays good.
 
 use super::{Behaviour, Liar};
@@ -6,6 +6,7 @@ use crate::rng::Rng;
 use bezant_core::auth::Tag;
 use bezant_core::machine::Principal;
 use bezant_core::message::Message;
+use bezant_core::protocols::ring_fast::Body;
 
 #[derive(Debug)]
 pub(super) struct SpoiltMacs {
@@ -44,6 +45,27 @@ impl Behaviour for SpoiltMacs {
                 }
             },
             Message::ChainReply(reply) => {
+                let which = liar.rng.below(reply.tags.len().max(1) as u64) as usize;
+                reply.tags.get_mut(which).into_iter().for_each(|tag| *tag = spoilt);
+            }
+            Message::Ring(ring) => match (liar.rng.below(4), &mut ring.body) {
+                (0, _) => {
+                    let which = liar.rng.below(ring.tags.len().max(1) as u64) as usize;
+                    ring.tags.get_mut(which).into_iter().for_each(|tag| *tag = spoilt);
+                }
+                (1, _) => {
+                    let which = liar.rng.below(ring.reply_tags.len().max(1) as u64) as usize;
+                    ring.reply_tags.get_mut(which).into_iter().for_each(|tag| *tag = spoilt);
+                }
+                (2, _) => drop(ring.tags.pop()),
+                (_, Body::Requests(requests)) => {
+                    for request in requests {
+                        request.authentication.tags = request.authentication.tags.iter().map(|_| spoilt).collect();
+                    }
+                }
+                (_, Body::Digest(_)) => {}
+            },
+            Message::RingReply(reply) => {
                 let which = liar.rng.below(reply.tags.len().max(1) as u64) as usize;
                 reply.tags.get_mut(which).into_iter().for_each(|tag| *tag = spoilt);
             }

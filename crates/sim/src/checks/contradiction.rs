@@ -8,6 +8,7 @@ use bezant_core::auth::Signed;
 use bezant_core::cluster::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::message::{Firmness, Message, Outcome, Request};
+use bezant_core::protocols::ring_fast::RingMessage;
 use bezant_core::protocols::pbft::{PbftMessage, ViewChange, Vote};
 use bezant_core::switching::{Switch, SwitchMessage};
 use bezant_core::wire::Wire;
@@ -129,8 +130,15 @@ fn digest_of(requests: &[Request]) -> Digest {
 impl Contradiction {
     /// Who has said that it stopped says nothing more for that instance (A5).
     fn stop(&mut self, replica: ReplicaId, instance: InstanceId, message: &Message) -> Result<(), String> {
-        let speaks =
-            matches!(message, Message::Response(_) | Message::Order(_) | Message::Chain(_) | Message::ChainReply(_));
+        let speaks = matches!(
+            message,
+            Message::Response(_)
+                | Message::Order(_)
+                | Message::Chain(_)
+                | Message::ChainReply(_)
+                | Message::Ring(_)
+                | Message::RingReply(_)
+        );
         match message {
             Message::Switch(Switch { message: SwitchMessage::Abort(_), .. }) => {
                 let last = self.stopped.entry(replica).or_default();
@@ -192,6 +200,10 @@ impl Check for Contradiction {
             Message::Order(order) => statements.say(Place::Position(order.first), digest_of(&order.requests)),
             Message::Chain(chain) if !chain.requests.is_empty() => {
                 statements.say(Place::Position(chain.first), chain.history)
+            }
+            // In both passes the same.
+            Message::Ring(RingMessage { stamp: Some(stamp), .. }) => {
+                statements.say(Place::Position(stamp.first), stamp.history)
             }
             _ => Ok(()),
         }
