@@ -19,6 +19,7 @@ use bezant_core::members::{Ask, CONTROL_SESSION, CookieMessage, Credential, Give
 use bezant_core::message::{Firmness, Message, Ordering, Outcome, Refusal, Reply, Request};
 use bezant_core::protocols::batch::{Batch, Entry, Reference};
 use bezant_core::protocols::pbft::{Claim, NewView, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
+use bezant_core::protocols::ring_fast::{self, Body, RingMessage, RingReply, Strike};
 use bezant_core::service::Proposal;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
@@ -130,6 +131,34 @@ fn strangers() -> Vec<(&'static str, Message)> {
     ]
 }
 
+/// Around the ring, from replica 3 with replica 0 as the sequencer: before it, after it, and what the client gets.
+fn ring() -> Vec<(&'static str, Message)> {
+    let (instance, entry, tag) = (INSTANCE, ReplicaId(3), Tag::from_bytes([0x7a; 16]));
+    let stamp = ring_fast::Stamp { first: 9, proposal: Proposal { time: Instant(8), seed: DIGEST }, history: DIGEST };
+    let unnumbered = RingMessage {
+        instance,
+        entry,
+        body: Body::Requests(vec![request()]),
+        strikes: vec![Strike { position: 1, request: 0 }],
+        stamp: None,
+        tags: vec![tag; 2],
+        reply_tags: vec![],
+    };
+    let body = Body::Digest(unnumbered.body.digest());
+    let ack = RingMessage { body, stamp: Some(stamp), strikes: vec![], reply_tags: vec![tag], ..unnumbered.clone() };
+    let reply = RingReply {
+        instance,
+        entry,
+        client: CLIENT,
+        timestamp: TIMESTAMP,
+        position: 9,
+        history: DIGEST,
+        outcome: Outcome::Done(Bytes::from_static(b"hi")),
+        tags: vec![tag; 2],
+    };
+    vec![("RING", Message::Ring(unnumbered)), ("ACK", Message::Ring(ack)), ("RING-REPLY", Message::RingReply(reply))]
+}
+
 fn messages() -> Vec<(&'static str, Message)> {
     let mut messages = vec![
         ("REQUEST", Message::Request(request())),
@@ -141,6 +170,7 @@ fn messages() -> Vec<(&'static str, Message)> {
     messages.extend(strangers());
     let ordering = |message| Message::Ordering(Ordering { instance: INSTANCE, message });
     messages.extend(orderings().into_iter().map(|(name, message)| (name, ordering(message))));
+    messages.extend(ring());
     messages.extend(transfers().into_iter().map(|(name, message)| (name, Message::Transfer(message))));
     messages
 }

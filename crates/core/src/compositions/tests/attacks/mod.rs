@@ -11,4 +11,5 @@ mod clients;
 mod environment;
 mod histories;
 mod reports;
+mod ring;
 mod switches;

@@ -1,0 +1,418 @@
+//! Flaws (F) of Ring as the thesis has it, and attacks (A) on it: the numbers are those of the note on Ring.
+
+use crate::auth::Tag;
+use crate::cluster::{InstanceId, ReplicaId, Timestamp};
+use crate::compositions::tests::conformance::ring_fast;
+use crate::compositions::tests::run::Run;
+use crate::digest::{Digest, Domain};
+use crate::history::LogEntry;
+use crate::machine::Principal;
+use crate::message::{Message, Outcome, Request};
+use crate::protocols::ring_fast::{Body, Path, RingMessage, RingReply, Stamp, Strike};
+use crate::rejection::Rejection;
+use crate::replica::Notice;
+use crate::service::Proposal;
+use crate::testing::net::{c, kind, r};
+use alloc::vec;
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+/// The sequencer of the first instance.
+const SEQUENCER: ReplicaId = ReplicaId(0);
+
+fn path(run: &Run, entry: u8) -> Path {
+    Path::new(&run.net.cluster, SEQUENCER, ReplicaId(entry))
+}
+
+/// A client begins a call at this entry: the time decides which one it asks.
+fn invoke_at(run: &mut Run, session: usize, entry: u8) {
+    let Principal::Client(client) = c(session as u32) else { unreachable!() };
+    let asks = |wait: &u64| {
+        let at = Timestamp(run.net.now.0 + wait + 10);
+        Path::entry_for(&run.net.cluster, SEQUENCER, client, at, 0) == ReplicaId(entry)
+    };
+    run.net.now.0 += (0..99).find(asks).unwrap();
+    run.invoke(session);
+}
+
+/// A request for this entry which no machine makes, with its client's MACs.
+fn request_at(run: &mut Run, session: u32, entry: u8, least: u64) -> Request {
+    let Principal::Client(client) = c(session) else { unreachable!() };
+    let asks = |at: &u64| Path::entry_for(&run.net.cluster, SEQUENCER, client, Timestamp(*at), 0) == ReplicaId(entry);
+    let timestamp = (least..least + 99).find(asks).unwrap();
+    let operation = run.reserve();
+    run.net.request(InstanceId(1), session, timestamp, &operation)
+}
+
+/// Whether a replica has stopped, and why.
+fn reason(run: &Run, id: usize) -> Option<&'static str> {
+    let mut notices = run.net.hosts[id].notices.iter();
+    notices.find_map(|(_, notice)| match notice {
+        Notice::Stopped { reason, .. } => Some(*reason),
+        _ => None,
+    })
+}
+
+/// So many message delays.
+fn rounds(run: &mut Run, count: usize) {
+    for _ in 0..count {
+        run.round();
+    }
+}
+
+/// Takes the one message around the ring that is in flight.
+fn intercepted(run: &mut Run) -> (Principal, Principal, RingMessage) {
+    let at = run.net.in_flight.iter().position(|frame| matches!(frame.message, Message::Ring(_))).unwrap();
+    let frame = run.net.in_flight.remove(at);
+    let Message::Ring(message) = frame.message else { unreachable!() };
+    (frame.from, frame.to, message)
+}
+
+/// The maker's MACs anew, for these receivers, over what `over` says.
+fn resign(run: &Run, message: &mut RingMessage, maker: usize, receivers: &[usize], over: &RingMessage) {
+    let path = path(run, message.entry.0);
+    let statement = over.statement(&path, over.body.digest(), maker);
+    let keyring = run.net.keyring(Principal::Replica(path.at(maker)));
+    for (index, pair) in path.carried(maker).enumerate() {
+        if pair.0 == maker && receivers.contains(&pair.1) {
+            message.tags[index] = keyring.tag(Principal::Replica(path.at(pair.1)), &statement);
+        }
+    }
+}
+
+/// The batch of one request that an entry sends on.
+fn of_entry(run: &Run, entry: u8, request: &Request) -> RingMessage {
+    let mut request = request.clone();
+    request.authentication.tags = request.authentication.tags.clone().iter().skip(1).collect();
+    let body = Body::Requests(vec![request]);
+    let (instance, entry) = (InstanceId(1), ReplicaId(entry));
+    let tags = vec![Tag::from_bytes([0; 16]); path(run, entry.0).carried(0).count()];
+    RingMessage { instance, entry, body, strikes: vec![], stamp: None, tags, reply_tags: vec![] }
+}
+
+/// Everybody in turn, all at once, from every entry: the numbers overlap, and nobody panics. Each client is told the
+/// history at its own number, although later ones have been executed by then (F9).
+#[test]
+fn ring_f9_answers_tell_the_history_at_their_own_number() {
+    for n in [4, 7] {
+        let mut run = Run::new(ring_fast(), n, 8, 1);
+        for _ in 0..5 {
+            for session in 0..8 {
+                run.invoke(session);
+            }
+            run.settle();
+            assert!(run.is_idle() && !run.anybody_said("PANIC"), "n = {n}");
+        }
+        assert_eq!(run.commits.len(), 40);
+        assert!(run.commits.iter().all(|commit| commit.position as usize == commit.history.len()));
+        assert_eq!(run.instances(), vec![1; n]);
+        run.check();
+    }
+}
+
+/// S1 (F1): replica 2 gives a batch of a colluding client the number that the sequencer gave to another, and makes MACs
+/// for that. Replica 3 knows that the batch has not been at the sequencer yet: it takes neither the number nor MACs that
+/// cover one, whichever of the two is right.
+#[test]
+fn ring_f1_a_number_from_before_the_sequencer_is_not_taken() {
+    for (in_header, in_tags, expected) in
+        [(true, true, Rejection::Malformed), (true, false, Rejection::Malformed), (false, true, Rejection::BadMac)]
+    {
+        let mut run = Run::new(ring_fast(), 4, 4, 1);
+        run.liar = Some(2);
+        // Z enters at r1, and r2 keeps its ACK from r3.
+        run.net.lose(|frame| frame.from == r(2) && frame.to == r(3) && kind(&frame.message) == "ACK");
+        invoke_at(&mut run, 0, 1);
+        run.settle();
+        assert_eq!(run.journals().iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 0]);
+        let request = request_at(&mut run, 1, 2, 1);
+        let mut honest = of_entry(&run, 2, &request);
+        let entry = LogEntry::new(Proposal::default(), request);
+        let stamp = Stamp { first: 1, proposal: Proposal::default(), history: Digest::ZERO.chain(entry.digest()) };
+        let stamped = RingMessage { stamp: Some(stamp), ..honest.clone() };
+        let mut lie = if in_header { stamped.clone() } else { honest.clone() };
+        if in_tags {
+            // As if the sequencer had been passed at position 0: its own path says where.
+            let own = Path::new(&run.net.cluster, ReplicaId(2), ReplicaId(3));
+            let statement = stamped.statement(&own, stamped.body.digest(), own.stamp());
+            for (index, (_, receiver)) in path(&run, 2).carried(0).enumerate() {
+                let to = Principal::Replica(path(&run, 2).at(receiver));
+                lie.tags[index] = run.net.keyring(r(2)).tag(to, &statement);
+            }
+        } else {
+            let over = honest.clone();
+            resign(&run, &mut lie, 0, &[1, 2], &over);
+        }
+        run.net.forge(r(2), r(3), Message::Ring(lie));
+        run.settle();
+        assert_eq!(run.net.rejected(3, r(2), expected), 1, "{in_header}, {in_tags}");
+        assert_eq!(run.journals().iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 0]);
+        // What it should have said is taken.
+        let over = honest.clone();
+        resign(&run, &mut honest, 0, &[1, 2], &over);
+        run.net.forge(r(2), r(3), Message::Ring(honest));
+        run.round();
+        assert_eq!(run.net.said(r(3), "RING").len(), 2);
+        run.net.heal();
+        run.finish();
+        run.check();
+    }
+}
+
+/// F10: a client uses a number twice, for other operations, at another entry, and goes back to a smaller one. Nothing
+/// of it gets a number in the history, and nothing is missing there.
+#[test]
+fn ring_f10_a_timestamp_used_twice_leaves_no_gap() {
+    let mut run = Run::new(ring_fast(), 4, 2, 1);
+    let requests = [1_000, 1_001, 1_002, 1_003].map(|least| request_at(&mut run, 1, (least % 4) as u8, least));
+    let first = requests[2].clone();
+    run.ask(&first, 0..4);
+    run.settle();
+    let again = Request::new(InstanceId(1), first.client, first.timestamp, false, Bytes::from_static(b"else"));
+    let again = again.authenticate_for_all(&run.net.cluster, &run.net.client_keys);
+    run.ask(&again, 0..4);
+    for request in requests.iter().chain(&requests).rev() {
+        run.ask(request, 0..4);
+    }
+    run.settle();
+    for entry in 0..4 {
+        invoke_at(&mut run, 0, entry);
+        run.settle();
+        assert!(run.is_idle(), "entry r{entry}");
+    }
+    let lengths: Vec<usize> = run.journals().iter().map(Vec::len).collect();
+    assert!(lengths.windows(2).all(|pair| pair[0] == pair[1]), "{lengths:?}");
+    assert!((0..4).all(|id| reason(&run, id).is_none()));
+    run.check();
+}
+
+/// A6, F16: the MACs of a client are bad at one position. Whichever entry and position that is, the sequencer's and the
+/// sequencer as entry included: nothing stops, nothing is missing, and the others in the batch are served.
+#[test]
+fn ring_f16_a_bad_mac_strikes_one_request_and_nothing_else() {
+    for n in [4_usize, 7] {
+        let f = (n - 1) / 3;
+        for entry in 0..n as u8 {
+            for bad in 1..=f {
+                let mut run = Run::new(ring_fast(), n, 4, 1);
+                if !path(&run, entry).is_allowed() {
+                    continue;
+                }
+                let mut request = request_at(&mut run, 3, entry, 1);
+                let tags = request.authentication.tags.iter().enumerate();
+                let spoilt = Tag::from_bytes([0; 16]);
+                request.authentication.tags = tags.map(|(at, tag)| if at == bad { spoilt } else { tag }).collect();
+                run.ask(&request, [entry]);
+                invoke_at(&mut run, 0, entry);
+                invoke_at(&mut run, 1, entry);
+                run.settle();
+                let case = (n, entry, bad);
+                assert!(run.is_idle() && !run.anybody_said("PANIC"), "{case:?}");
+                assert_eq!(run.journals(), vec![vec![2, 3]; n], "{case:?}");
+                let at = path(&run, entry).at(bad).0 as usize;
+                assert_eq!(run.net.rejected(at, c(3), Rejection::UnauthenticRequest), 1, "{case:?}");
+                // And the same with nobody else in the batch.
+                run.ask(&request, [entry]);
+                run.settle();
+                for other in 0..n as u8 {
+                    if path(&run, other).is_allowed() {
+                        invoke_at(&mut run, 0, other);
+                        run.settle();
+                        assert!(run.is_idle(), "{case:?}");
+                    }
+                }
+                assert!((0..n).all(|id| reason(&run, id).is_none()), "{case:?}");
+                run.check();
+            }
+        }
+    }
+}
+
+/// Strikes: only by those who may, in their own name, and in the order of positions.
+#[test]
+fn ring_strikes_are_those_of_their_positions() {
+    let strike = |position, request| Strike { position, request };
+    let cases: [(&[Strike], Option<&str>); 5] = [
+        (&[strike(0, 0)], Some("a predecessor's MAC is bad")),
+        (&[strike(2, 0)], None),
+        (&[strike(1, 2)], None),
+        (&[strike(1, 0), strike(1, 0)], None),
+        (&[strike(1, 0), strike(1, 1)], None),
+    ];
+    for (strikes, stops) in cases {
+        let mut run = Run::new(ring_fast(), 4, 2, 1);
+        run.liar = Some(3);
+        invoke_at(&mut run, 0, 2);
+        invoke_at(&mut run, 1, 2);
+        run.round();
+        run.round();
+        let (from, to, mut message) = intercepted(&mut run);
+        assert_eq!((from, to), (r(3), r(0)));
+        message.strikes = strikes.to_vec();
+        let over = message.clone();
+        resign(&run, &mut message, 1, &[2, 3], &over);
+        run.net.forge(from, to, Message::Ring(message));
+        run.settle();
+        assert_eq!(reason(&run, 0), stops, "{strikes:?}");
+        assert_eq!(run.net.rejected(0, r(3), Rejection::Malformed), u64::from(stops.is_none()), "{strikes:?}");
+        run.finish();
+        run.check();
+    }
+}
+
+/// A3: the sequencer makes the MACs for the next two positions for different numbers. The second one stops.
+#[test]
+fn ring_a3_two_numbers_for_one_batch_stop_the_ring() {
+    let mut run = Run::new(ring_fast(), 4, 2, 1);
+    run.liar = Some(0);
+    invoke_at(&mut run, 0, 2);
+    rounds(&mut run, 3);
+    let (from, to, mut message) = intercepted(&mut run);
+    assert_eq!((from, to), (r(0), r(1)));
+    let mut other = message.clone();
+    other.stamp.as_mut().unwrap().first = 7;
+    resign(&run, &mut message, 2, &[4], &other);
+    run.net.forge(from, to, Message::Ring(message));
+    run.settle();
+    assert_eq!(reason(&run, 2), Some("a predecessor's MAC is bad"));
+    assert!(run.commits.is_empty());
+    run.finish();
+    run.check();
+}
+
+/// A5: a MAC that is good for the next position only, or spoilt on its way, from every position on. Where it is found
+/// the ring stops; what anybody commits stays.
+#[test]
+fn ring_a5_partial_macs_stop_the_ring() {
+    for (n, delays) in [(4, 7), (7, 13)] {
+        for delay in 1..delays {
+            let mut run = Run::new(ring_fast(), n, 2, 1);
+            invoke_at(&mut run, 0, 2);
+            rounds(&mut run, delay);
+            let (from, to, mut message) = intercepted(&mut run);
+            let Principal::Replica(liar) = from else { unreachable!() };
+            run.liar = Some(liar.0);
+            let path = path(&run, 2);
+            // The one that the maker before the last made for the receiver, or else its own for the one after that.
+            let maker = if delay > 1 { delay - 2 } else { 0 };
+            let receiver = if delay > 1 { delay } else { 2 };
+            let index = path.carried(delay - 1).position(|pair| pair == (maker, receiver)).unwrap();
+            message.tags[index] = Tag::from_bytes([0; 16]);
+            run.net.forge(from, to, Message::Ring(message));
+            run.settle();
+            let victim = path.at(receiver).0 as usize;
+            assert_eq!(reason(&run, victim), Some("a predecessor's MAC is bad"), "n = {n}, delay {delay}");
+            run.finish();
+            run.check();
+        }
+    }
+}
+
+/// Line noise, or somebody in another's name: dropped, and nothing stops.
+#[test]
+fn ring_who_is_not_the_predecessor_stops_nothing() {
+    let mut run = Run::new(ring_fast(), 4, 1, 1);
+    run.liar = Some(3);
+    invoke_at(&mut run, 0, 0);
+    run.round();
+    let (from, to, message) = intercepted(&mut run);
+    run.net.forge(r(3), to, Message::Ring(message.clone()));
+    let noise = RingMessage { tags: vec![Tag::from_bytes([1; 16]); message.tags.len()], ..message.clone() };
+    run.net.forge(from, to, Message::Ring(noise));
+    let ack = RingMessage { body: Body::Digest(message.body.digest()), ..message.clone() };
+    run.net.forge(from, to, Message::Ring(ack));
+    run.settle();
+    assert_eq!(run.net.rejected(1, r(3), Rejection::WrongSender), 1);
+    assert_eq!(run.net.rejected(1, from, Rejection::BadMac), 1);
+    assert_eq!(run.net.rejected(1, from, Rejection::Unsolicited), 1);
+    run.net.forge(from, to, Message::Ring(message));
+    run.settle();
+    assert!(run.is_idle() && run.instances() == [1; 4]);
+    run.check();
+}
+
+/// The kind is in the MAC: a MAC for a RING message is none for an ACK of the same batch.
+#[test]
+fn ring_a_mac_for_one_pass_is_none_for_the_other() {
+    let mut run = Run::new(ring_fast(), 4, 1, 1);
+    invoke_at(&mut run, 0, 2);
+    run.round();
+    let (.., message) = intercepted(&mut run);
+    let path = path(&run, 2);
+    let batch = message.body.digest();
+    let numbered =
+        RingMessage { stamp: Some(Stamp { first: 1, proposal: Proposal::default(), history: batch }), ..message };
+    let statements: Vec<_> = (0..path.last()).map(|maker| numbered.statement(&path, batch, maker)).collect();
+    // Before the sequencer, from there to the exit, and from the exit on.
+    assert!(statements[..2].iter().all(|other| *other == statements[0]));
+    assert!(statements[3..].iter().all(|other| *other == statements[3]));
+    assert!(statements[0] != statements[2] && statements[2] != statements[3]);
+}
+
+/// A8: the exit swallows the answer, or answers something else. Everybody has executed the request: the client asks all,
+/// and has n equal answers without another instance.
+#[test]
+fn ring_a8_an_exit_cannot_keep_an_answer_to_itself() {
+    for lies in [false, true] {
+        let mut run = Run::new(ring_fast(), 4, 1, 1);
+        run.net.lose(|frame| kind(&frame.message) == "RING-REPLY");
+        invoke_at(&mut run, 0, 2);
+        run.settle();
+        let Some(Message::RingReply(reply)) = run.net.said(r(1), "RING-REPLY").first().map(|frame| &frame.message)
+        else {
+            panic!("the exit has answered")
+        };
+        let reply = reply.clone();
+        if lies {
+            let outcome = Outcome::Done(Bytes::from_static(&[9, 0, 0, 0]));
+            let wrong = RingReply { outcome, ..reply.clone() };
+            let own = run.net.keyring(r(1)).tag(c(0), &wrong.statement().bytes());
+            for tags in [wrong.tags.clone(), vec![wrong.tags[0], own], vec![own, own], vec![own], vec![]] {
+                run.net.forge(r(1), c(0), Message::RingReply(RingReply { tags, ..wrong.clone() }));
+            }
+            // The MACs are good, but they are those of another way (F8b).
+            run.net.forge(r(1), c(0), Message::RingReply(RingReply { entry: ReplicaId(1), ..reply }));
+            run.settle();
+            assert!(run.commits.is_empty());
+        }
+        run.finish();
+        assert_eq!(run.commits[0].history, [1]);
+        assert_eq!((run.instances(), run.anybody_said("PANIC")), (vec![1; 4], false));
+        run.check();
+    }
+}
+
+/// A8: an entry swallows what it is asked. The client asks all, and the next entry takes it up.
+#[test]
+fn ring_a8_an_entry_cannot_keep_a_request_to_itself() {
+    let mut run = Run::new(ring_fast(), 4, 1, 1);
+    run.liar = Some(2);
+    let first = |run: &mut Run| run.net.lose(|frame| frame.from == c(0) && frame.to == r(2));
+    first(&mut run);
+    invoke_at(&mut run, 0, 2);
+    run.finish();
+    assert_eq!((run.instances(), run.anybody_said("PANIC")), (vec![1; 4], false));
+    run.check();
+}
+
+/// A wrong number or history under good MACs: the next one that logs stops, whoever is to blame.
+#[test]
+fn ring_another_history_than_ones_own_is_not_followed() {
+    let change: [fn(&mut Stamp); 2] =
+        [|stamp| stamp.history = Digest::of(Domain::Trace, b"other"), |stamp| stamp.proposal.seed = Digest::ZERO];
+    for change in change {
+        let mut run = Run::new(ring_fast(), 4, 1, 1);
+        run.liar = Some(0);
+        invoke_at(&mut run, 0, 2);
+        rounds(&mut run, 3);
+        let (from, to, mut message) = intercepted(&mut run);
+        change(message.stamp.as_mut().unwrap());
+        let over = message.clone();
+        resign(&run, &mut message, 2, &[3, 4], &over);
+        run.net.forge(from, to, Message::Ring(message));
+        run.settle();
+        assert_eq!(reason(&run, 1), Some("the sequencer has another history"));
+        run.finish();
+        run.check();
+    }
+}
