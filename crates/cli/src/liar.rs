@@ -97,6 +97,9 @@ fn falsified(message: Message, keyring: &Keyring) -> Message {
         Message::Response(response) => {
             Message::Response(Response { outcome: false_outcome(&response.outcome), ..response })
         }
+        Message::RingCertain(response) => {
+            Message::RingCertain(Response { outcome: false_outcome(&response.outcome), ..response })
+        }
         Message::ChainReply(reply) => {
             Message::ChainReply(ChainReply { outcome: false_outcome(&reply.outcome), ..reply })
         }

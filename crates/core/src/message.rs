@@ -243,6 +243,8 @@ pub enum Message {
     Ring(RingMessage),
     /// The ring's exit to a client.
     RingReply(RingReply),
+    /// A replica of the ring to a client that panicked: every correct replica has executed the request.
+    RingCertain(Response),
 }
 wire_enum!(Message {
     1 => Request,
@@ -258,6 +260,7 @@ wire_enum!(Message {
     11 => Cookie,
     12 => Ring,
     13 => RingReply,
+    14 => RingCertain,
 });
 
 impl Signable for Checkpoint {
@@ -287,6 +290,7 @@ impl Message {
             Self::ChainReply(reply) => Some(reply.instance),
             Self::Ring(ring) => Some(ring.instance),
             Self::RingReply(reply) => Some(reply.instance),
+            Self::RingCertain(response) => Some(response.instance),
             Self::Checkpoint(_) | Self::Transfer(_) | Self::Cookie(_) => None,
         }
     }
@@ -298,6 +302,7 @@ impl Message {
             Self::Response(response) => Some(response.client),
             Self::ChainReply(reply) => Some(reply.client),
             Self::RingReply(reply) => Some(reply.client),
+            Self::RingCertain(response) => Some(response.client),
             Self::Switch(Switch { message: SwitchMessage::Active(client), .. }) => Some(*client),
             _ => None,
         }

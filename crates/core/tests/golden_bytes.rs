@@ -19,7 +19,8 @@ use bezant_core::members::{Ask, CONTROL_SESSION, CookieMessage, Credential, Give
 use bezant_core::message::{Firmness, Message, Ordering, Outcome, Refusal, Reply, Request};
 use bezant_core::protocols::batch::{Batch, Entry, Reference};
 use bezant_core::protocols::pbft::{Claim, NewView, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
-use bezant_core::protocols::ring_fast::{self, Body, RingMessage, RingReply, Strike};
+use bezant_core::protocols::ring_fast::{self, Body, Probe, RingMessage, RingReply, Strike};
+use bezant_core::protocols::speculative::Response;
 use bezant_core::service::Proposal;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
@@ -156,7 +157,17 @@ fn ring() -> Vec<(&'static str, Message)> {
         outcome: Outcome::Done(Bytes::from_static(b"hi")),
         tags: vec![tag; 2],
     };
-    vec![("RING", Message::Ring(unnumbered)), ("ACK", Message::Ring(ack)), ("RING-REPLY", Message::RingReply(reply))]
+    let body = Body::Probe(Probe { number: 2, pass: 0 });
+    let probe = Message::Ring(RingMessage { body, strikes: vec![], ..unnumbered.clone() });
+    let (position, history, outcome) = (9, DIGEST, reply.outcome.clone());
+    let certain = Response { instance, client: CLIENT, timestamp: TIMESTAMP, position, history, outcome };
+    vec![
+        ("RING", Message::Ring(unnumbered)),
+        ("ACK", Message::Ring(ack)),
+        ("PROBE", probe),
+        ("RING-REPLY", Message::RingReply(reply)),
+        ("CERTAIN", Message::RingCertain(certain)),
+    ]
 }
 
 fn messages() -> Vec<(&'static str, Message)> {

@@ -70,6 +70,8 @@ pub(super) struct Call {
     said: Vec<Said>,
     /// The latest speculative answer of each replica.
     pub(super) responses: BTreeMap<ReplicaId, Response>,
+    /// What each replica of a ring says that every correct one has executed.
+    pub(super) certain: BTreeMap<ReplicaId, Response>,
     /// Whether the first answer counts.
     pub(super) local: bool,
     /// Whether it has panicked since it was last asked or waited in vain.
@@ -89,6 +91,7 @@ impl Call {
             attempts: 0,
             said: Vec::new(),
             responses: BTreeMap::new(),
+            certain: BTreeMap::new(),
             local: false,
             panicked: false,
             asked: now,
@@ -101,6 +104,7 @@ impl Call {
         self.request = request;
         self.said.clear();
         self.responses.clear();
+        self.certain.clear();
         self.panicked = false;
         self.retry_at = now + self.retry;
     }

@@ -22,7 +22,8 @@
 //! 7. Chain: the tail's answer with the MACs of all of the last f+1 places commits, or equal answers of all of them to
 //!    the repeated request. A limited Backup: f+1 equal final answers commit.
 //!    Ring: the exit's answer with the MACs of the last f+1 positions of its entry's way commits, or n equal answers to
-//!    the repeated request.
+//!    the repeated request. It does not panic but sends its request signed; then f+1 replicas that say that every
+//!    correct one has executed it commit it as well.
 //! 8. f+1 replicas that say that a later instance is active convince: the client asks everybody again there, with the
 //!    same timestamp, so that the operation is executed at most once. When the only replica that it asked says so, it
 //!    asks the others at once.
@@ -457,6 +458,7 @@ impl Machine for Client {
                     Message::Response(response) => self.on_response(now, from, response, out),
                     Message::ChainReply(reply) => self.on_chain_reply(now, reply, out),
                     Message::RingReply(reply) => self.on_ring_reply(now, reply, out),
+                    Message::RingCertain(response) => self.on_certain(now, from, response, out),
                     Message::Switch(Switch { instance, message: SwitchMessage::Active(client) }) => {
                         self.on_active(now, from, instance, client, out);
                     }

@@ -138,6 +138,24 @@ impl Client {
         }
     }
 
+    /// Step 7: a replica says that every correct one has executed the request. Of f+1 that say the same one is correct.
+    pub(super) fn on_certain(&mut self, now: Instant, from: ReplicaId, response: Response, out: &mut Outbox<Self>) {
+        let ours = response.client == self.id && response.instance == self.instance;
+        let is_ring = self.part() == Some(Part::RingFast);
+        let Some(call) = self.call.as_mut().filter(|call| call.request.timestamp == response.timestamp) else { return };
+        if !ours || !is_ring {
+            return;
+        }
+        call.certain.insert(from, response.clone());
+        let alike = call.certain.iter().filter(|(_, other)| **other == response).map(|(id, _)| *id);
+        let vouchers = alike.fold(0_u64, |bits, id| bits | 1 << id.0);
+        let whole = !matches!(response.outcome, Outcome::DoneDigest(_));
+        if whole && vouchers.count_ones() as usize >= self.cluster.weak() {
+            let Response { position, history, outcome, .. } = response;
+            self.settle(now, Settled { position, history, outcome, vouchers }, out);
+        }
+    }
+
     fn settle(&mut self, now: Instant, settled: Settled, out: &mut Outbox<Self>) {
         if let Some(call) = &self.call {
             let latency = now - call.asked;
@@ -162,11 +180,15 @@ impl Client {
     }
 
     fn panic(&mut self, now: Instant, out: &mut Outbox<Self>) {
-        let patience = self.patience();
+        let (patience, part) = (self.patience(), self.part());
         let Some(call) = self.call.as_mut().filter(|call| !call.panicked) else { return };
         call.panicked = true;
         call.attempts = call.attempts.max(1);
         call.retry_at = now + patience;
+        if part == Some(Part::RingFast) {
+            let request = call.request.clone().authenticate_for_all(&self.cluster, &self.keyring).sign(&self.keyring);
+            return out.send(Destination::Replicas, Message::Request(request));
+        }
         let panic = Panic { client: self.id, timestamp: call.request.timestamp };
         let message = SwitchMessage::Panic(panic);
         out.send(Destination::Replicas, Message::Switch(Switch { instance: self.instance, message }));

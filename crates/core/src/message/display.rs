@@ -4,7 +4,7 @@ use super::{Message, Outcome, Reply, Request};
 use crate::checkpoint::TransferMessage;
 use crate::members::{CookieMessage, is_leave};
 use crate::protocols::pbft::{Claim, PbftMessage};
-use crate::protocols::ring_fast::{Body, RingMessage, Stamp};
+use crate::protocols::ring_fast::{Body, Probe, RingMessage, Stamp};
 use crate::switching::{Switch, SwitchMessage};
 use core::fmt::{Display, Formatter, Result};
 
@@ -17,6 +17,10 @@ impl Display for Message {
             Self::Checkpoint(signed) => write!(f, "CHECKPOINT {} {:?}", signed.value.sequence, signed.value.root),
             Self::Transfer(transfer) => transfer.fmt(f),
             Self::Switch(switch) => switch.fmt(f),
+            Self::RingCertain(r) => {
+                write!(f, "CERTAIN {} p{} {:?} {} {} ", r.instance, r.position, r.history, r.client, r.timestamp)?;
+                r.outcome.fmt(f)
+            }
             Self::Response(r) => {
                 write!(f, "RESP {} p{} {:?} {} {} ", r.instance, r.position, r.history, r.client, r.timestamp)?;
                 r.outcome.fmt(f)
@@ -35,6 +39,9 @@ impl Display for Message {
                 match body {
                     Body::Requests(requests) => {
                         write!(f, "RING {instance} of {entry} with {} requests", requests.len())
+                    }
+                    Body::Probe(Probe { number, pass }) => {
+                        write!(f, "PROBE {instance} of {entry} n{number} pass {pass}")
                     }
                     Body::Digest(digest) => write!(f, "ACK {instance} of {entry} for {digest:?}"),
                 }?;

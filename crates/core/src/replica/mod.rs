@@ -59,13 +59,15 @@ pub enum ReplicaTimer {
     Abort,
     /// Chain or Ring looks at the load.
     LowLoad,
+    /// Ring stops for a client that panicked.
+    Panic,
     /// Which instance runs elsewhere?
     Heartbeat,
 }
 
 impl ReplicaTimer {
     /// Those that mean nothing once their instance is over.
-    pub(crate) const OF_INSTANCES: [Self; 7] = [
+    pub(crate) const OF_INSTANCES: [Self; 8] = [
         Self::Pbft(PbftTimer::View),
         Self::Pbft(PbftTimer::Status),
         Self::Transfer,
@@ -73,6 +75,7 @@ impl ReplicaTimer {
         Self::Checkpoint,
         Self::Abort,
         Self::LowLoad,
+        Self::Panic,
     ];
 }
 

@@ -31,6 +31,7 @@ fn moved(message: &Message, to: InstanceId) -> Message {
         Message::ChainReply(reply) => reply.instance = to,
         Message::Ring(ring) => ring.instance = to,
         Message::RingReply(reply) => reply.instance = to,
+        Message::RingCertain(response) => response.instance = to,
         Message::Checkpoint(_) | Message::Transfer(_) | Message::Cookie(_) => {}
     }
     moved

@@ -66,6 +66,7 @@ impl Behaviour for FalseTail {
         let wrong = liar.rng.per_mille(self.wrong);
         let lie = match message {
             Message::Response(response) if wrong => Message::Response(wrong_response(liar.rng, response)),
+            Message::RingCertain(response) if wrong => Message::RingCertain(wrong_response(liar.rng, response)),
             Message::ChainReply(reply) if wrong => {
                 let choice = liar.rng.below(4);
                 Message::ChainReply(wrong_reply(liar, choice, reply))

@@ -33,8 +33,11 @@ pub(super) fn place(liar: &Liar<'_>, ring: &RingMessage, to: Principal) -> Optio
     }
     let path = Path::new(liar.cluster, schedule.head(liar.cluster, ring.instance), ring.entry);
     let Principal::Replica(to) = to else { return None };
-    let is_ack = matches!(ring.body, Body::Digest(_));
-    let next = path.offset(to) + if is_ack { liar.cluster.n } else { 0 };
+    let path = match ring.body {
+        Body::Probe(_) => Path::of_probe(liar.cluster, schedule.head(liar.cluster, ring.instance), ring.entry),
+        _ => path,
+    };
+    let next = path.offset(to) + usize::from(ring.body.pass()) * liar.cluster.n;
     Some((path, next.checked_sub(1)?))
 }
 
@@ -80,6 +83,7 @@ impl RingForger {
             }
             (5, Body::Requests(requests), _) => *requests = requests.iter().map(forged).collect(),
             (6, Body::Requests(requests), _) => requests.reverse(),
+            (7, Body::Probe(probe), _) => probe.number += 1,
             (7, body, _) => *body = Body::Digest(body.digest()),
             (8, _, _) => drop(ring.strikes.pop()),
             (_, Body::Digest(digest), _) => *digest = Digest::of(Domain::Trace, &digest.0),
@@ -130,6 +134,18 @@ impl Behaviour for RingForger {
                 }
                 liar.say(to, &Message::Ring(lie));
             }
+            Message::RingCertain(_) if liar.rng.per_mille(self.silent) => {}
+            Message::RingCertain(response) if changes => {
+                let mut lie = response.clone();
+                match liar.rng.below(3) {
+                    0 => lie.outcome = Outcome::Done(Vec::new().into()),
+                    1 => lie.history = Digest::of(Domain::Trace, &lie.history.0),
+                    _ => lie.position += 1,
+                }
+                liar.say(to, &Message::RingCertain(lie));
+            }
+            // Certain of what it has only heard of.
+            Message::Response(response) if changes => liar.say(to, &Message::RingCertain(response.clone())),
             Message::RingReply(_) if liar.rng.per_mille(self.silent) => {}
             Message::RingReply(reply) if changes => {
                 let lie = Self::answer(liar, reply);

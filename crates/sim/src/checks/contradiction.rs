@@ -8,8 +8,8 @@ use bezant_core::auth::Signed;
 use bezant_core::cluster::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::message::{Firmness, Message, Outcome, Request};
-use bezant_core::protocols::ring_fast::RingMessage;
 use bezant_core::protocols::pbft::{PbftMessage, ViewChange, Vote};
+use bezant_core::protocols::ring_fast::{Body, RingMessage};
 use bezant_core::switching::{Switch, SwitchMessage};
 use bezant_core::wire::Wire;
 use std::collections::BTreeMap;
@@ -138,6 +138,7 @@ impl Contradiction {
                 | Message::ChainReply(_)
                 | Message::Ring(_)
                 | Message::RingReply(_)
+                | Message::RingCertain(_)
         );
         match message {
             Message::Switch(Switch { message: SwitchMessage::Abort(_), .. }) => {
@@ -193,7 +194,7 @@ impl Check for Contradiction {
             Message::Switch(Switch { message: SwitchMessage::Abort(signed), .. }) => {
                 statements.say(Place::Abort, Digest::of(Domain::Trace, &signed.to_bytes()))
             }
-            Message::Response(response) => {
+            Message::Response(response) | Message::RingCertain(response) => {
                 let place = Place::Response(response.client, response.timestamp);
                 statements.say(place, response.history)
             }
@@ -202,7 +203,7 @@ impl Check for Contradiction {
                 statements.say(Place::Position(chain.first), chain.history)
             }
             // In both passes the same.
-            Message::Ring(RingMessage { stamp: Some(stamp), .. }) => {
+            Message::Ring(RingMessage { stamp: Some(stamp), body: Body::Requests(_) | Body::Digest(_), .. }) => {
                 statements.say(Place::Position(stamp.first), stamp.history)
             }
             _ => Ok(()),

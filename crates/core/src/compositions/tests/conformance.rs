@@ -192,7 +192,7 @@ fn false_report(run: &mut Run, instance: InstanceId) -> AbortReport {
 /// PANIC again and again makes one report and one switch; one that comes too late stops nothing (L7).
 #[test]
 fn panics_are_idempotent() {
-    for protocol in [Protocol::Quorum, Protocol::ZLight, Protocol::Chain, ring_fast()] {
+    for protocol in [Protocol::Quorum, Protocol::ZLight, Protocol::Chain] {
         let mut run = Run::new(protocol, 4, 2, 1);
         run.invoke(0);
         run.settle();

@@ -337,7 +337,8 @@ impl Run {
                 | Message::Chain(_)
                 | Message::ChainReply(_)
                 | Message::Ring(_)
-                | Message::RingReply(_) => {
+                | Message::RingReply(_)
+                | Message::RingCertain(_) => {
                     assert!(!reports.contains_key(&key), "{from:?} speaks in {instance} after its report");
                 }
                 Message::Switch(Switch { message: SwitchMessage::Checkpoint(_), .. }) => {

@@ -27,13 +27,35 @@ pub enum Body {
     Requests(Vec<Request>),
     /// ACK. Every replica has the requests by then.
     Digest(Digest),
+    /// A probe: no requests.
+    Probe(Probe),
 }
 
+/// A question of the entry, how far everybody has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// The entry's own number for it.
+    pub number: u64,
+    /// As in [`Path::pass`].
+    pub pass: u8,
+}
+wire_struct!(Probe { number, pass });
+
 impl Body {
+    /// Which pass it is of, as in [`Path::pass`].
+    pub const fn pass(&self) -> u8 {
+        match self {
+            Self::Requests(_) => 0,
+            Self::Digest(_) => 1,
+            Self::Probe(probe) => probe.pass,
+        }
+    }
+
     /// The digest of the vector of the requests' digests: what all MACs cover.
     pub fn digest(&self) -> Digest {
         match self {
             Self::Digest(digest) => *digest,
+            Self::Probe(probe) => Digest::of_parts(Domain::Batch, &[b"probe", &probe.number.to_le_bytes()]),
             Self::Requests(requests) => {
                 let mut bytes = Vec::with_capacity(32 * requests.len());
                 requests.iter().for_each(|request| bytes.extend_from_slice(&request.digest().0));
@@ -54,12 +76,17 @@ impl Wire for Body {
                 out.push(1);
                 digest.encode(out);
             }
+            Self::Probe(probe) => {
+                out.push(2);
+                probe.encode(out);
+            }
         }
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         match reader.tag()? {
             0 => Ok(Self::Requests(reader.list(BATCH_MAX)?)),
             1 => Ok(Self::Digest(Wire::decode(reader)?)),
+            2 => Ok(Self::Probe(Wire::decode(reader)?)),
             _ => Err(WireError::UnknownTag),
         }
     }
@@ -79,7 +106,8 @@ wire_struct!(Strike { position, request });
 /// What the sequencer adds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// The position in the history of the first request that is not struck.
+    /// The position in the history of the first request that is not struck; of a probe, the one after all that there
+    /// are.
     pub first: u64,
     /// Agreed time and seed.
     pub proposal: Proposal,
@@ -139,7 +167,7 @@ impl RingMessage {
         statement.push(RING);
         self.instance.encode(&mut statement);
         self.entry.encode(&mut statement);
-        statement.push(u8::from(maker >= path.exit()));
+        statement.push(path.pass(maker));
         batch.encode(&mut statement);
         let struck = self.strikes.partition_point(|strike| usize::from(strike.position) <= maker);
         encode_list(&self.strikes[..struck], &mut statement);
@@ -161,9 +189,10 @@ impl RingMessage {
         ascending
             && allowed
             && struck.windows(2).all(|pair| pair[0] < pair[1])
-            && struck.len() < requests
+            && struck.len() < requests.max(1)
             && self.stamp.is_some() == (position > path.stamp())
             && self.tags.len() == path.carried(previous).count()
+            && matches!(self.body, Body::Probe(_)) == (requests == 0)
             && self.reply_tags.len() == (requests - struck.len()) * path.reply_tags(previous)
     }
 

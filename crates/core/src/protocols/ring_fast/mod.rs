@@ -17,6 +17,13 @@
 //!   those after the sequencer in the RING pass, those before it in the ACK pass.
 //! * R5. The last f+1 positions vouch to the clients for position, history and result; the exit sends REPLY with their
 //!   MACs. A client accepts it if all of them hold.
+//! * R6. A client that waits too long sends its request to all, which answer if they have executed it; the next entry
+//!   takes it up otherwise. If that does not help it *panics*: it signs the request and sends it to all, again and again.
+//!   Who gets a signed request hands it to the third entry, unless it is in the history, and starts a timer for it.
+//! * R7. When it has executed the request, it sends a PROBE around the ring twice and back to itself, without requests.
+//!   The sequencer says in it what it has; everybody else passes it on, where it would execute, when it has the same.
+//!   When the probe is back every correct replica has the request: CERTAIN tells the client so. f+1 equal ones commit.
+//! * R8. When the timer expires before that, the replica stops.
 //!
 //! # Why it is safe
 //! * *No bypass* (P1). If a correct replica accepts at position q, every correct replica has accepted at its positions
@@ -26,13 +33,22 @@
 //!   sequencer, have logged at the same position of the same history: their logs are prefixes of one another.
 //! * *Commit* (P3). REPLY has the MACs of all correct replicas of the last f+1 positions, at least one. They have
 //!   executed, and so have all before them.
+//! * *Certain.* A probe is on its way what a batch is, and P1 holds for it: when it is back, every correct replica was at
+//!   the position where it answers for its log. Of f+1 that say so one is correct.
+//! * n equal answers to a repeated request are the evidence of Quorum. f+1 would not do: a replica may have executed in
+//!   the RING pass what others will never see.
 //!
 //! # Why it is live
 //! With no failure a batch takes 2n − 1 hops. The sequencer is another replica in each instance (P1 of Chain). A client
-//! alone, with MACs that hold for some replicas only, stops nothing: whether a request gets a number is decided when
-//! f+1 positions have looked at its MACs, and after that nobody looks at them (F16). To that end a sequencer that is the
-//! entry itself gives numbers in the ACK pass, and for f > 1 the f−1 replicas from whose requests the sequencer would
-//! come too early are no entries.
+//! alone stops nothing. It may panic at will: where all are correct, a signed request is executed and a probe comes
+//! back, and both in time if 4n + 1 delays take no longer than `client_retry`. Its MACs may hold for some replicas
+//! only: whether a request gets a number is decided when f+1 positions have looked at its MACs, and after that nobody
+//! looks at them (F16). To that end a sequencer that is the entry itself gives numbers in the ACK pass, and for f > 1
+//! the f−1 replicas from whose requests the sequencer would come too early are no entries. A signature convinces all or
+//! none.
+//!
+//! Nobody waits for ever (F12): of the 2f+1 correct replicas that have a signed request, f+1 are certain, and their word
+//! commits it; or f+1 stop, and so all do.
 //!
 //! # Deviations from the thesis
 //! * MACs cover instance and history as well, and client's MACs the entry (F1, F6, F8, F9); the accept rule is the
@@ -41,10 +57,9 @@
 //! * Strikes. A bad request in a batch does not cost the others theirs, so that batching need not be switched off while
 //!   requests are malformed. MACs made before a strike stay good: each covers the strikes up to its maker's position.
 //! * The sequencer strikes repeated and stale requests. Every number is one of a request that is logged (F10).
-//! * A client that waits too long sends its request to all (P12 of Chain). The next entry takes it up, and whoever has
-//!   executed it answers; n equal answers commit as in Quorum. If all have executed, all answer, and f+1 would not do:
-//!   a replica may have executed in the RING pass what others will never see.
-//! * PANIC stops the instance, as in Chain; the thesis lets replicas ask on behalf of the client first.
+//! * R7 and R8 instead of requests on behalf of clients (OBR): a probe has MACs only, where an OBR costs 4 + 12 + 4
+//!   signatures for one client (n = 4), and one probe at a time serves all clients of a replica (F20). The signatures of
+//!   OBR, and with them F2, F3 and F11, are gone. A timer that runs is not put off by another PANIC (F17).
 //! * Piggybacked ACKs and read-only requests around f+1 replicas are left out.
 //! * What is kept of batches for the ACK pass is bounded for each entry (F28), and so is what overtakes (F27).
 //!
@@ -54,9 +69,10 @@
 
 mod held;
 mod message;
+mod panics;
 pub(crate) mod path;
 pub(crate) mod replica;
 
-pub use message::{Body, RingMessage, RingReply, RingReplyStatement, Stamp, Strike};
+pub use message::{Body, Probe, RingMessage, RingReply, RingReplyStatement, Stamp, Strike};
 pub use path::Path;
 pub(crate) use replica::RingFast;

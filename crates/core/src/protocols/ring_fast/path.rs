@@ -14,12 +14,18 @@ pub struct Path {
     sequencer: ReplicaId,
     n: usize,
     f: usize,
+    last: usize,
 }
 
 impl Path {
     /// The way from an entry, where this replica is the sequencer.
     pub const fn new(cluster: &Cluster, sequencer: ReplicaId, entry: ReplicaId) -> Self {
-        Self { entry, sequencer, n: cluster.n, f: cluster.f }
+        Self { entry, sequencer, n: cluster.n, f: cluster.f, last: 2 * cluster.n - 1 }
+    }
+
+    /// The way of a probe: one position longer, so that it comes back to the entry when all others have seen it twice.
+    pub const fn of_probe(cluster: &Cluster, sequencer: ReplicaId, entry: ReplicaId) -> Self {
+        Self { last: 2 * cluster.n, ..Self::new(cluster, sequencer, entry) }
     }
 
     /// The replica that a client asks: one for each request and attempt, so that all are asked equally often, and the
@@ -59,9 +65,15 @@ impl Path {
         self.n - 1
     }
 
-    /// The last position: the exit again, which answers the client.
+    /// The last position: the exit again, which answers the client; of a probe, the entry.
     pub const fn last(&self) -> usize {
-        2 * self.n - 1
+        self.last
+    }
+
+    /// What the link that leaves a position belongs to: 0 the RING pass, 1 the ACK pass, 2 the last link of a probe.
+    /// MACs cover it, so that one for a replica in one pass is none in another.
+    pub const fn pass(&self, position: usize) -> u8 {
+        ((position + 1) / self.n) as u8
     }
 
     /// σ: where the sequencer gives a number. A sequencer that is the entry itself waits for the ACK pass, when others
@@ -90,7 +102,7 @@ impl Path {
 
     /// Whether a replica here vouches to the client: Σ_last, the last f + 1 positions.
     pub const fn is_last(&self, position: usize) -> bool {
-        position + self.f >= self.last()
+        self.reply_tags(position) > 0
     }
 
     /// ←r: the positions whose MACs a replica here checks.
@@ -118,10 +130,13 @@ impl Path {
 
     /// How many MACs for the client travel with each request on the link that leaves a position.
     pub const fn reply_tags(&self, position: usize) -> usize {
-        (position + self.f + 1).saturating_sub(self.last())
+        if self.last == 2 * self.n {
+            return 0;
+        }
+        (position + self.f + 1).saturating_sub(self.last)
     }
 
-    /// The replicas that vouch to the client, in the order of their positions.
+    /// The replicas that vouch to the client, in the order of their positions; not for probes, which have no client.
     pub fn vouchers(&self) -> impl Iterator<Item = ReplicaId> + use<> {
         let path = *self;
         (path.last() - path.f..=path.last()).map(move |position| path.at(position))

@@ -1,17 +1,18 @@
 //! A replica's part: steps R2 to R5 of the [module](super).
 
 use super::held::{Batches, Executed};
-use super::message::{Body, RingMessage, RingReply, RingReplyStatement, Stamp, Strike};
+use super::message::{Body, Probe, RingMessage, RingReply, RingReplyStatement, Stamp, Strike};
+use super::panics::Panics;
 use super::path::Path;
 use crate::auth::{Authenticator, Tag};
 use crate::cluster::{Cluster, InstanceId, ReplicaId};
 use crate::digest::Digest;
 use crate::machine::{Destination, Principal};
-use crate::message::{Message, Request};
-use crate::protocols::speculative::{Load, Queue, Speculation, Standing, stops_as_its_speculation};
+use crate::message::{Message, Request, Vouched};
+use crate::protocols::speculative::{Load, Queue, Response, Speculation, Standing, stops_as_its_speculation};
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
-use crate::service::Service;
+use crate::service::{Proposal, Service};
 use crate::switching::{Abortable, Ledger, Surroundings};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -43,6 +44,9 @@ pub(crate) struct RingFast<S> {
     early: BTreeMap<u64, Accepted>,
     /// At the sequencer: those that get a number as soon as there is room in the log.
     unstamped: VecDeque<Accepted>,
+    /// Probes that are ahead of the log, the last one of each entry.
+    probes: BTreeMap<ReplicaId, Accepted>,
+    panics: Panics,
     load: Load,
 }
 
@@ -56,6 +60,8 @@ impl<S: Service> RingFast<S> {
             batches: Batches::default(),
             early: BTreeMap::new(),
             unstamped: VecDeque::new(),
+            probes: BTreeMap::new(),
+            panics: Panics::default(),
             load: Load::new(watches_load),
         }
     }
@@ -70,16 +76,32 @@ impl<S: Service> RingFast<S> {
     }
 
     /// R2, first half; and whoever has the request in its history answers again.
-    fn on_request(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: Request) {
+    fn on_request(&mut self, s: &mut Surroundings<'_, S>, from: Principal, mut request: Request) {
         if self.base.is_stopped() {
             return;
         }
+        let panics = request.authentication.signature.is_some();
+        if panics {
+            Request::vouch_signatures(core::iter::once(&mut request), s.cluster, s.keyring);
+            if request.vouched != Vouched::Signature {
+                return s.reject(from, Rejection::UnauthenticRequest);
+            }
+        }
         match self.base.standing(s, &request) {
             Standing::New => {
-                // One that is sent to everybody is the second attempt.
-                let attempt = u64::from(request.authentication.tags.iter().len() == s.cluster.n);
+                if panics && !self.on_panic(s, &request) {
+                    return s.reject(from, Rejection::Overload);
+                }
+                // One that is sent to everybody is the second attempt, one that is signed the third.
+                let is_sent_to_all = request.authentication.tags.iter().len() == s.cluster.n;
+                let attempt = if panics { 2 } else { u64::from(is_sent_to_all) };
                 let Request { client, timestamp, .. } = request;
-                if Path::entry_for(s.cluster, self.sequencer, client, timestamp, attempt) != s.me {
+                let entry = Path::entry_for(s.cluster, self.sequencer, client, timestamp, attempt);
+                if entry != s.me {
+                    if panics && from.is_client() {
+                        // It may have come to nobody else.
+                        s.out.send(Destination::Replica(entry), Message::Request(request));
+                    }
                     return;
                 }
                 if let Err(reason) = self.queue.push(&s.cluster.limits, request) {
@@ -87,9 +109,72 @@ impl<S: Service> RingFast<S> {
                 }
             }
             Standing::Done { position, history, outcome } => {
+                if panics && !self.on_panic(s, &request) {
+                    s.reject(from, Rejection::Overload);
+                }
                 self.base.respond(s, &request, position, history, &outcome);
             }
             Standing::Stale => s.reject(from, Rejection::StaleTimestamp),
+        }
+    }
+
+    /// R6: a client's signed request. Whether there is room for it.
+    fn on_panic(&mut self, s: &mut Surroundings<'_, S>, request: &Request) -> bool {
+        let limits = &s.cluster.limits;
+        let until = s.now + limits.client_retry;
+        let has_room = self.panics.ask(request.clone(), until, limits.pending_requests_max);
+        if let Some(first) = self.panics.until() {
+            s.out.set_timer(ReplicaTimer::Panic, first);
+        }
+        has_room
+    }
+
+    /// R7: tells the clients that panicked what is certain, and asks how far the others are where it is not.
+    fn look_after_panics(&mut self, s: &mut Surroundings<'_, S>) {
+        let mut unknown = false;
+        for request in self.panics.requests() {
+            match self.base.standing(s, &request) {
+                Standing::New => {}
+                Standing::Stale => self.panics.forget(request.client),
+                Standing::Done { position, history, outcome } if self.panics.is_certain(position) => {
+                    let Request { client, timestamp, .. } = request;
+                    let instance = self.base.instance;
+                    let response = Response { instance, client, timestamp, position, history, outcome };
+                    s.out.send(Destination::Client(client), Message::RingCertain(response));
+                    self.panics.forget(client);
+                }
+                Standing::Done { .. } => unknown = true,
+            }
+        }
+        if unknown && let Some(number) = self.panics.next_probe(s.now, s.cluster.limits.client_retry) {
+            let path = Path::of_probe(s.cluster, self.sequencer, s.me);
+            let body = Body::Probe(Probe { number, pass: 0 });
+            let accepted =
+                Accepted { path, position: 0, batch: body.digest(), message: self.first_message(s.me, body) };
+            self.pass_on(s, accepted);
+        }
+    }
+
+    /// R8: the time of a client that panicked is over.
+    fn on_panic_timeout(&mut self, s: &mut Surroundings<'_, S>) {
+        self.look_after_panics(s);
+        match self.panics.until() {
+            Some(until) if until <= s.now => self.base.stop(s, "a client that panicked was not served", false),
+            Some(until) => s.out.set_timer(ReplicaTimer::Panic, until),
+            None => {}
+        }
+    }
+
+    /// What leaves an entry, before its MACs.
+    const fn first_message(&self, entry: ReplicaId, body: Body) -> RingMessage {
+        RingMessage {
+            instance: self.base.instance,
+            entry,
+            body,
+            strikes: Vec::new(),
+            stamp: None,
+            tags: Vec::new(),
+            reply_tags: Vec::new(),
         }
     }
 
@@ -113,16 +198,11 @@ impl<S: Service> RingFast<S> {
             let body = Body::Requests(requests.clone());
             let batch = body.digest();
             self.batches.keep(s.now, s.me, batch, requests);
-            let message = RingMessage {
-                instance: self.base.instance,
-                entry: s.me,
-                body,
-                strikes: Vec::new(),
-                stamp: None,
-                tags: Vec::new(),
-                reply_tags: Vec::new(),
-            };
+            let message = self.first_message(s.me, body);
             self.pass_on(s, Accepted { path, position: 0, batch, message });
+        }
+        if !self.base.is_stopped() {
+            self.look_after_panics(s);
         }
     }
 
@@ -131,15 +211,20 @@ impl<S: Service> RingFast<S> {
         if self.base.is_stopped() {
             return;
         }
-        let path = self.path(s.cluster, message.entry);
-        let is_ack = matches!(message.body, Body::Digest(_));
-        let position = path.offset(s.me) + if is_ack { s.cluster.n } else { 0 };
-        if !s.cluster.contains(message.entry) || !path.is_allowed() || position == 0 || from != path.at(position - 1) {
+        let is_probe = matches!(message.body, Body::Probe(_));
+        let path = match is_probe {
+            true => Path::of_probe(s.cluster, self.sequencer, message.entry),
+            false => self.path(s.cluster, message.entry),
+        };
+        let position = path.offset(s.me) + usize::from(message.body.pass()) * s.cluster.n;
+        let is_place = s.cluster.contains(message.entry) && position > 0 && position <= path.last();
+        if !is_place || !(is_probe || path.is_allowed()) || from != path.at(position - 1) {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
         }
         let batch = message.body.digest();
         let requests = match &message.body {
             Body::Requests(requests) => Some(requests.len()),
+            Body::Probe(_) => Some(0),
             Body::Digest(_) => self.batches.find(message.entry, batch).map(|held| held.requests.len()),
         };
         let Some(requests) = requests else {
@@ -163,7 +248,39 @@ impl<S: Service> RingFast<S> {
             }
             self.batches.keep(s.now, message.entry, batch, requests.clone());
         }
-        self.accept(s, Accepted { path, position, batch, message });
+        let accepted = Accepted { path, position, batch, message };
+        if is_probe { self.accept_probe(s, accepted) } else { self.accept(s, accepted) }
+    }
+
+    /// R7: who executes at this position answers for having what the sequencer has; and the entry, when it comes back,
+    /// knows that everybody does.
+    fn accept_probe(&mut self, s: &mut Surroundings<'_, S>, mut accepted: Accepted) {
+        let Accepted { path, position, message, .. } = &mut accepted;
+        let from = Principal::Replica(path.at(*position - 1));
+        let log = &self.base.ledger.log;
+        if *position == path.stamp() {
+            let (first, history) = (log.length() + 1, log.history());
+            message.stamp = Some(Stamp { first, proposal: Proposal::default(), history });
+            return self.pass_on(s, accepted);
+        }
+        let end = message.stamp.as_ref().map_or(0, |stamp| stamp.first.saturating_sub(1));
+        if *position == path.last() {
+            if let Body::Probe(Probe { number, .. }) = message.body
+                && !self.panics.came_back(number, end)
+            {
+                s.reject(from, Rejection::Unsolicited);
+            }
+        } else if !path.executes(*position) {
+            self.pass_on(s, accepted);
+        } else if end > log.length() {
+            self.probes.insert(path.at(0), accepted);
+        } else if end < log.anchor().position
+            || log.history_at(end) == message.stamp.as_ref().map(|stamp| stamp.history)
+        {
+            self.pass_on(s, accepted);
+        } else {
+            s.reject(from, Rejection::OutsideWindow);
+        }
     }
 
     /// R3, second half: what the message's place on its way asks for.
@@ -208,6 +325,9 @@ impl<S: Service> RingFast<S> {
             if let Some(accepted) = accepted {
                 self.log_and_pass_on(s, accepted, is_stamped);
             }
+        }
+        if !self.base.is_stopped() {
+            core::mem::take(&mut self.probes).into_values().for_each(|probe| self.accept_probe(s, probe));
         }
     }
 
@@ -285,19 +405,22 @@ impl<S: Service> RingFast<S> {
     /// R3 and R5: this replica's MACs, and the message goes on, or the answers to the clients.
     fn pass_on(&mut self, s: &mut Surroundings<'_, S>, accepted: Accepted) {
         let Accepted { path, position, batch, mut message } = accepted;
+        let is_probe = matches!(message.body, Body::Probe(_));
         if path.is_last(position) {
             self.add_reply_tags(s, &path, position, batch, &mut message);
         }
         if position == path.last() {
             self.reply(s, &path, batch, &message);
         } else {
-            if position == path.exit() {
-                message.body = Body::Digest(batch);
+            match &mut message.body {
+                Body::Probe(probe) => probe.pass = path.pass(position),
+                body if position == path.exit() => *body = Body::Digest(batch),
+                _ => {}
             }
             add_tags(s, &path, position, batch, &mut message);
             s.out.send(Destination::Replica(path.at(position + 1)), Message::Ring(message));
         }
-        if position > path.exit() {
+        if position > path.exit() && !is_probe {
             let entry = path.at(0);
             self.batches.forget(entry, batch);
         }
@@ -408,7 +531,11 @@ fn strike_and_trim<S: Service>(
     let mut bad = Vec::new();
     for (at, request) in requests.iter_mut().enumerate() {
         let tag = request.authentication.tags.get(0);
-        let good = tag.is_some_and(|tag| request.is_from_client(s.keyring, &tag));
+        let mut good = tag.is_some_and(|tag| request.is_from_client(s.keyring, &tag));
+        if !good && request.authentication.signature.is_some() {
+            Request::vouch_signatures(core::iter::once(&mut *request), s.cluster, s.keyring);
+            good = request.vouched == Vouched::Signature;
+        }
         if !good && !struck.contains(&(at as u32)) {
             s.reject(Principal::Client(request.client), Rejection::UnauthenticRequest);
             bad.push(at);
@@ -424,15 +551,13 @@ fn add_strikes(strikes: &mut Vec<Strike>, position: usize, requests: Vec<usize>)
     strikes.extend(requests.into_iter().map(|request| Strike { position, request: request as u32 }));
 }
 
-/// A client's MACs for the positions after the entry's, as it sent them to the entry or to everybody.
+/// A client's MACs for the positions after the entry's, as it sent them to the entry or to everybody. In the place of
+/// one that is missing stands one that nobody accepts: what a client left out must not cost others their batch.
 fn client_tags(cluster: &Cluster, path: &Path, request: &Request) -> Authenticator {
     let tags = &request.authentication.tags;
-    if tags.iter().len() == cluster.n {
-        let at = |position| tags.get(path.at(position).0 as usize);
-        (1..=cluster.f).filter_map(at).collect()
-    } else {
-        tags.iter().skip(1).collect()
-    }
+    let is_sent_to_all = tags.iter().len() == cluster.n;
+    let place = |position| if is_sent_to_all { path.at(position).0 as usize } else { position };
+    (1..=cluster.f).map(|position| tags.get(place(position)).unwrap_or(Tag::from_bytes([0; 16]))).collect()
 }
 
 impl<S: Service> Abortable<S> for RingFast<S> {
@@ -456,6 +581,7 @@ impl<S: Service> Abortable<S> for RingFast<S> {
     fn timer(&mut self, s: &mut Surroundings<'_, S>, timer: ReplicaTimer) {
         match timer {
             ReplicaTimer::Checkpoint => self.base.on_checkpoint_timeout(s),
+            ReplicaTimer::Panic if !self.base.is_stopped() => self.on_panic_timeout(s),
             ReplicaTimer::LowLoad => self.load.look(s, &mut self.base),
             _ => {}
         }

@@ -4,11 +4,12 @@ use crate::auth::Tag;
 use crate::cluster::{InstanceId, ReplicaId, Timestamp};
 use crate::compositions::tests::conformance::ring_fast;
 use crate::compositions::tests::run::Run;
+use crate::compositions::tests::script::panic;
 use crate::digest::{Digest, Domain};
 use crate::history::LogEntry;
 use crate::machine::Principal;
 use crate::message::{Message, Outcome, Request};
-use crate::protocols::ring_fast::{Body, Path, RingMessage, RingReply, Stamp, Strike};
+use crate::protocols::ring_fast::{Body, Path, Probe, RingMessage, RingReply, Stamp, Strike};
 use crate::rejection::Rejection;
 use crate::replica::Notice;
 use crate::service::Proposal;
@@ -415,4 +416,122 @@ fn ring_another_history_than_ones_own_is_not_followed() {
         run.finish();
         run.check();
     }
+}
+
+/// O12: no replica fails, and nothing stops, whatever a client does: signed requests to some replicas only, to all, for
+/// an entry or for none, with MACs that hold for nobody, two operations under one number, PANIC all the time.
+#[test]
+fn ring_o12_no_client_stops_a_healthy_ring() {
+    for n in [4_usize, 7] {
+        let mut run = Run::new(ring_fast(), n, 2, 1);
+        let mut timestamp = 1;
+        for few in 1..=n as u8 {
+            for spoil in [false, true] {
+                for tags in [0, 1, n] {
+                    timestamp += 1;
+                    let operation = run.reserve();
+                    let mut request = run.net.request(InstanceId(1), 1, timestamp, &operation);
+                    request = request.authenticate_for_all(&run.net.cluster, &run.net.client_keys);
+                    let kept = request.authentication.tags.iter().take(tags);
+                    let spoilt = |tag| if spoil { Tag::from_bytes([9; 16]) } else { tag };
+                    request.authentication.tags = kept.map(spoilt).collect();
+                    let operation = Bytes::copy_from_slice(&run.reserve());
+                    let other = Request::new(InstanceId(1), request.client, Timestamp(timestamp), false, operation);
+                    let other = other.authenticate_for_all(&run.net.cluster, &run.net.client_keys);
+                    let (request, other) = (request.sign(&run.net.client_keys), other.sign(&run.net.client_keys));
+                    run.ask(&request, n as u8 - few..n as u8);
+                    run.ask(&other, 0..few / 2);
+                    for id in 0..few {
+                        run.net.forge(c(1), r(id), panic(InstanceId(1), 1));
+                    }
+                    run.settle();
+                }
+            }
+            run.invoke(0);
+            run.pass(100);
+            assert!(run.is_idle(), "n = {n}, {few}");
+        }
+        run.pass(5_000);
+        assert!((0..n).all(|id| reason(&run, id).is_none()), "n = {n}");
+        let lengths: Vec<usize> = run.journals().iter().map(Vec::len).collect();
+        assert!(lengths.iter().all(|length| *length == lengths[0] && *length > n * 6), "{lengths:?}");
+    }
+}
+
+/// A8, F19: an exit that says nothing to a client, now or later. The others have no n answers, but f + 1 of them find out
+/// that everybody has the request: it commits, without another instance.
+#[test]
+fn ring_f19_an_exit_that_stays_silent_costs_no_instance() {
+    let mut run = Run::new(ring_fast(), 4, 1, 1);
+    run.liar = Some(1);
+    run.net.lose(|frame| frame.from == r(1) && frame.to == c(0));
+    invoke_at(&mut run, 0, 2);
+    run.finish();
+    assert_eq!((run.instances(), run.commits[0].history.clone()), (vec![1; 4], vec![1]));
+    assert!(run.anybody_said("CERTAIN") && run.anybody_said("PROBE"));
+    run.check();
+}
+
+/// S6, F12: the sequencer lets the probe of one replica pass and none of the others'. That one knows, the two others stop,
+/// and that is enough for all to stop: nobody waits for ever.
+#[test]
+fn ring_f12_half_stopped_is_stopped() {
+    let mut run = Run::new(ring_fast(), 4, 1, 1);
+    run.liar = Some(0);
+    run.net.lose(|frame| match &frame.message {
+        Message::Ring(ring) => frame.from == r(0) && matches!(ring.body, Body::Probe(_)) && ring.entry != ReplicaId(1),
+        message => frame.from == r(0) && frame.to == c(0) || kind(message) == "RING-REPLY",
+    });
+    invoke_at(&mut run, 0, 2);
+    run.finish();
+    assert!((2..4).any(|id| reason(&run, id) == Some("a client that panicked was not served")));
+    assert!(run.instances().iter().all(|instance| *instance >= 2));
+    run.check();
+}
+
+/// F17: who panics again and again does not put off the end.
+#[test]
+fn ring_f17_panicking_again_does_not_put_off_the_end() {
+    let mut run = Run::new(ring_fast(), 4, 1, 1);
+    run.net.lose(|frame| matches!(frame.message, Message::Ring(_)));
+    let operation = run.reserve();
+    let request = run.net.request(InstanceId(1), 0, 1, &operation).sign(&run.net.client_keys);
+    let patience = run.net.cluster.limits.client_retry.0 / 1_000;
+    for _ in 0..4 {
+        run.ask(&request, 0..4);
+        run.pass(patience / 3);
+    }
+    assert!((0..4).all(|id| reason(&run, id).is_some()));
+}
+
+/// A probe that comes back too early, or for another number, or without having been everywhere, makes nobody certain.
+#[test]
+fn ring_a_probe_tells_only_what_everybody_answers_for() {
+    let mut run = Run::new(ring_fast(), 4, 1, 1);
+    run.liar = Some(1);
+    // r1, the exit of r2, keeps the ACK from r2 and the answer from the client: r2 and r3 have not executed.
+    run.net.lose(|frame| frame.from == r(1) && matches!(kind(&frame.message).as_str(), "ACK" | "RESP" | "PROBE"));
+    invoke_at(&mut run, 0, 2);
+    run.settle();
+    run.pass(1_100);
+    let probe = run.net.said(r(0), "PROBE").first().map(|frame| (*frame).clone()).expect("r0 has executed, and asks");
+    let Message::Ring(message) = probe.message else { unreachable!() };
+    let path = Path::of_probe(&run.net.cluster, SEQUENCER, ReplicaId(0));
+    let Body::Probe(asked) = message.body else { unreachable!() };
+    // As if it came over r3, its exit, on the last position: the MACs of r2 and r3 are missing.
+    run.liar = Some(3);
+    let stamp = Stamp { first: 2, proposal: Proposal::default(), history: Digest::ZERO };
+    let mut last = RingMessage { stamp: Some(stamp), body: Body::Probe(Probe { pass: 2, ..asked }), ..message };
+    last.tags = vec![Tag::from_bytes([0; 16]); path.carried(path.last() - 1).count()];
+    let statement = last.statement(&path, last.body.digest(), path.last() - 1);
+    let own = run.net.keyring(r(3)).tag(r(0), &statement);
+    *last.tags.last_mut().unwrap() = own;
+    run.net.forge(r(3), r(0), Message::Ring(last));
+    run.round();
+    assert_eq!(reason(&run, 0), Some("a predecessor's MAC is bad"));
+    assert!(!run.anybody_said("CERTAIN"));
+    run.liar = Some(1);
+    run.net.heal();
+    run.finish();
+    run.check();
 }
