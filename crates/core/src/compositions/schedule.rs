@@ -141,8 +141,8 @@ impl Schedule {
         rounds * in_round(self.parts()) + in_round(&self.parts[..self.place(instance)])
     }
 
-    /// The head of Chain, the primary of ZLight and the sequencer of Ring: the next replica for each such instance (P1),
-    /// so that a faulty one costs one instance and not all.
+    /// The head of Chain, the primary of ZLight and the sequencer of Ring: the next replica for each such instance
+    /// (P1), so that a faulty one costs one instance and not all.
     pub fn head(&self, cluster: &Cluster, instance: InstanceId) -> ReplicaId {
         let led = self.earlier(instance, |part| matches!(part, Part::Chain | Part::ZLight | Part::RingFast));
         ReplicaId((led % cluster.n as u64) as u8)

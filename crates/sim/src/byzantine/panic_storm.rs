@@ -5,6 +5,7 @@ use super::ClientBehaviour;
 use crate::rng::Rng;
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::{Cluster, InstanceId, ReplicaId};
+use bezant_core::compositions::Part;
 use bezant_core::message::{Message, Request};
 use bezant_core::switching::{Panic, Switch, SwitchMessage};
 
@@ -30,11 +31,15 @@ impl ClientBehaviour for PanicStorm {
         &mut self,
         rng: &mut Rng,
         cluster: &Cluster,
-        _keyring: &Keyring,
+        keyring: &Keyring,
         request: &Request,
     ) -> Vec<(ReplicaId, Message)> {
         let mut storm = Vec::new();
         for to in cluster.replicas() {
+            // Ring knows a panic by the signature (R6).
+            if cluster.part(request.instance) == Some(Part::RingFast) && rng.coin() {
+                storm.push((to, Message::Request(request.clone().sign(keyring))));
+            }
             for _ in 0..BURST {
                 let ahead = *rng.pick(&[0, 0, 1, 2, 3, 1 << 40]);
                 let instance = InstanceId(request.instance.0 + ahead);

@@ -256,8 +256,8 @@ impl Wire for RingReply {
     }
 }
 
-/// What a client is told about its request, under one MAC. The entry is in it: f+1 MACs are evidence only if they are of
-/// the last positions of one and the same way.
+/// What a client is told about its request, under one MAC. The entry is in it: f+1 MACs are evidence only if they are
+/// of the last positions of one and the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingReplyStatement {
     /// The instance.

@@ -18,8 +18,9 @@
 //! * R5. The last f+1 positions vouch to the clients for position, history and result; the exit sends REPLY with their
 //!   MACs. A client accepts it if all of them hold.
 //! * R6. A client that waits too long sends its request to all, which answer if they have executed it; the next entry
-//!   takes it up otherwise. If that does not help it *panics*: it signs the request and sends it to all, again and again.
-//!   Who gets a signed request hands it to the third entry, unless it is in the history, and starts a timer for it.
+//!   takes it up otherwise. If that does not help it *panics*: it signs the request and sends it to all, again and
+//!   again. Who gets a signed request hands it to the third entry, unless it is in the history, and starts a timer for
+//!   it.
 //! * R7. When it has executed the request, it sends a PROBE around the ring twice and back to itself, without requests.
 //!   The sequencer says in it what it has; everybody else passes it on, where it would execute, when it has the same.
 //!   When the probe is back every correct replica has the request: CERTAIN tells the client so. f+1 equal ones commit.
@@ -33,8 +34,8 @@
 //!   sequencer, have logged at the same position of the same history: their logs are prefixes of one another.
 //! * *Commit* (P3). REPLY has the MACs of all correct replicas of the last f+1 positions, at least one. They have
 //!   executed, and so have all before them.
-//! * *Certain.* A probe is on its way what a batch is, and P1 holds for it: when it is back, every correct replica was at
-//!   the position where it answers for its log. Of f+1 that say so one is correct.
+//! * *Certain.* A probe is on its way what a batch is, and P1 holds for it: when it is back, every correct replica was
+//!   at the position where it answers for its log. Of f+1 that say so one is correct.
 //! * n equal answers to a repeated request are the evidence of Quorum. f+1 would not do: a replica may have executed in
 //!   the RING pass what others will never see.
 //!
@@ -47,8 +48,8 @@
 //! the f−1 replicas from whose requests the sequencer would come too early are no entries. A signature convinces all or
 //! none.
 //!
-//! Nobody waits for ever (F12): of the 2f+1 correct replicas that have a signed request, f+1 are certain, and their word
-//! commits it; or f+1 stop, and so all do.
+//! Nobody waits for ever (F12): of the 2f+1 correct replicas that have a signed request, f+1 are certain, and their
+//! word commits it; or f+1 stop, and so all do.
 //!
 //! # Deviations from the thesis
 //! * MACs cover instance and history as well, and client's MACs the entry (F1, F6, F8, F9); the accept rule is the
@@ -58,8 +59,8 @@
 //!   requests are malformed. MACs made before a strike stay good: each covers the strikes up to its maker's position.
 //! * The sequencer strikes repeated and stale requests. Every number is one of a request that is logged (F10).
 //! * R7 and R8 instead of requests on behalf of clients (OBR): a probe has MACs only, where an OBR costs 4 + 12 + 4
-//!   signatures for one client (n = 4), and one probe at a time serves all clients of a replica (F20). The signatures of
-//!   OBR, and with them F2, F3 and F11, are gone. A timer that runs is not put off by another PANIC (F17).
+//!   signatures for one client (n = 4), and one probe at a time serves all clients of a replica (F20). The signatures
+//!   of OBR, and with them F2, F3 and F11, are gone. A timer that runs is not put off by another PANIC (F17).
 //! * Piggybacked ACKs and read-only requests around f+1 replicas are left out.
 //! * What is kept of batches for the ACK pass is bounded for each entry (F28), and so is what overtakes (F27).
 //!
@@ -72,6 +73,7 @@ mod message;
 mod panics;
 pub(crate) mod path;
 pub(crate) mod replica;
+mod tags;
 
 pub use message::{Body, Probe, RingMessage, RingReply, RingReplyStatement, Stamp, Strike};
 pub use path::Path;

@@ -1,8 +1,16 @@
 //! What a replica does for clients that panic: steps R6 to R8 of the [module](super).
 
+use super::message::{Body, Probe, Stamp};
+use super::path::Path;
+use super::replica::{Accepted, RingFast};
 use crate::cluster::ClientId;
-use crate::machine::{Duration, Instant};
-use crate::message::Request;
+use crate::machine::{Destination, Duration, Instant, Principal};
+use crate::message::{Message, Request};
+use crate::protocols::speculative::{Response, Standing};
+use crate::rejection::Rejection;
+use crate::replica::ReplicaTimer;
+use crate::service::{Proposal, Service};
+use crate::switching::Surroundings;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -77,5 +85,85 @@ impl Panics {
             self.certain = self.certain.max(position);
         }
         expected
+    }
+}
+
+impl<S: Service> RingFast<S> {
+    /// R6: a client's signed request. Whether there is room for it.
+    pub(super) fn on_panic(&mut self, s: &mut Surroundings<'_, S>, request: &Request) -> bool {
+        let limits = &s.cluster.limits;
+        let until = s.now + limits.client_retry;
+        let has_room = self.panics.ask(request.clone(), until, limits.pending_requests_max);
+        if let Some(first) = self.panics.until() {
+            s.out.set_timer(ReplicaTimer::Panic, first);
+        }
+        has_room
+    }
+
+    /// R7: tells the clients that panicked what is certain, and asks how far the others are where it is not.
+    pub(super) fn look_after_panics(&mut self, s: &mut Surroundings<'_, S>) {
+        let mut unknown = false;
+        for request in self.panics.requests() {
+            match self.base.standing(s, &request) {
+                Standing::New => {}
+                Standing::Stale => self.panics.forget(request.client),
+                Standing::Done { position, history, outcome } if self.panics.is_certain(position) => {
+                    let Request { client, timestamp, .. } = request;
+                    let instance = self.base.instance;
+                    let response = Response { instance, client, timestamp, position, history, outcome };
+                    s.out.send(Destination::Client(client), Message::RingCertain(response));
+                    self.panics.forget(client);
+                }
+                Standing::Done { .. } => unknown = true,
+            }
+        }
+        if unknown && let Some(number) = self.panics.next_probe(s.now, s.cluster.limits.client_retry) {
+            let path = Path::of_probe(s.cluster, self.sequencer, s.me);
+            let body = Body::Probe(Probe { number, pass: 0 });
+            let accepted =
+                Accepted { path, position: 0, batch: body.digest(), message: self.first_message(s.me, body) };
+            self.pass_on(s, accepted);
+        }
+    }
+
+    /// R8: the time of a client that panicked is over.
+    pub(super) fn on_panic_timeout(&mut self, s: &mut Surroundings<'_, S>) {
+        self.look_after_panics(s);
+        match self.panics.until() {
+            Some(until) if until <= s.now => self.base.stop(s, "a client that panicked was not served", false),
+            Some(until) => s.out.set_timer(ReplicaTimer::Panic, until),
+            None => {}
+        }
+    }
+
+    /// R7: who executes at this position answers for having what the sequencer has; and the entry, when it comes back,
+    /// knows that everybody does.
+    pub(super) fn accept_probe(&mut self, s: &mut Surroundings<'_, S>, mut accepted: Accepted) {
+        let Accepted { path, position, message, .. } = &mut accepted;
+        let from = Principal::Replica(path.at(*position - 1));
+        let log = &self.base.ledger.log;
+        if *position == path.stamp() {
+            let (first, history) = (log.length() + 1, log.history());
+            message.stamp = Some(Stamp { first, proposal: Proposal::default(), history });
+            return self.pass_on(s, accepted);
+        }
+        let end = message.stamp.as_ref().map_or(0, |stamp| stamp.first.saturating_sub(1));
+        if *position == path.last() {
+            if let Body::Probe(Probe { number, .. }) = message.body
+                && !self.panics.came_back(number, end)
+            {
+                s.reject(from, Rejection::Unsolicited);
+            }
+        } else if !path.executes(*position) {
+            self.pass_on(s, accepted);
+        } else if end > log.length() {
+            self.probes.insert(path.at(0), accepted);
+        } else if end < log.anchor().position
+            || log.history_at(end) == message.stamp.as_ref().map(|stamp| stamp.history)
+        {
+            self.pass_on(s, accepted);
+        } else {
+            s.reject(from, Rejection::OutsideWindow);
+        }
     }
 }

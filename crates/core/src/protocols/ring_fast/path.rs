@@ -85,7 +85,8 @@ impl Path {
         }
     }
 
-    /// Whether the replica at this position logs and executes: each replica does at one position, from the sequencer on.
+    /// Whether the replica at this position logs and executes: each replica does at one position, from the sequencer
+    /// on.
     pub const fn executes(&self, position: usize) -> bool {
         position >= self.stamp() && position < self.stamp() + self.n
     }
@@ -115,7 +116,8 @@ impl Path {
         position + 1..=(position + self.f + 1).min(self.last())
     }
 
-    /// The MACs that the link from a position to the next one carries, as (maker, receiver), in their order on the wire.
+    /// The MACs that the link from a position to the next one carries, as (maker, receiver), in their order on the
+    /// wire.
     pub fn carried(&self, position: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
         let path = *self;
         (position.saturating_sub(path.f)..=position).flat_map(move |maker| {

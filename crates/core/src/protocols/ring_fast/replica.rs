@@ -1,18 +1,18 @@
 //! A replica's part: steps R2 to R5 of the [module](super).
 
 use super::held::{Batches, Executed};
-use super::message::{Body, Probe, RingMessage, RingReply, RingReplyStatement, Stamp, Strike};
+use super::message::{Body, RingMessage, RingReply, RingReplyStatement, Stamp};
 use super::panics::Panics;
 use super::path::Path;
-use crate::auth::{Authenticator, Tag};
+use super::tags::{add_strikes, add_tags, check, client_tags, strike_and_trim};
 use crate::cluster::{Cluster, InstanceId, ReplicaId};
 use crate::digest::Digest;
 use crate::machine::{Destination, Principal};
 use crate::message::{Message, Request, Vouched};
-use crate::protocols::speculative::{Load, Queue, Response, Speculation, Standing, stops_as_its_speculation};
+use crate::protocols::speculative::{Load, Queue, Speculation, Standing, stops_as_its_speculation};
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
-use crate::service::{Proposal, Service};
+use crate::service::Service;
 use crate::switching::{Abortable, Ledger, Surroundings};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -25,19 +25,19 @@ pub(super) const WINDOW: usize = 4;
 
 /// A message that this replica has accepted, apart from what the log says of it.
 #[derive(Clone, Debug)]
-struct Accepted {
-    path: Path,
+pub(super) struct Accepted {
+    pub(super) path: Path,
     /// Where this replica is on its way.
-    position: usize,
-    batch: Digest,
-    message: RingMessage,
+    pub(super) position: usize,
+    pub(super) batch: Digest,
+    pub(super) message: RingMessage,
 }
 
 /// See the [module](super).
 #[derive(Clone, Debug)]
 pub(crate) struct RingFast<S> {
     pub(crate) base: Speculation<S>,
-    sequencer: ReplicaId,
+    pub(super) sequencer: ReplicaId,
     queue: Queue,
     batches: Batches,
     /// By the position of the first request: those whose turn it is not yet.
@@ -45,8 +45,8 @@ pub(crate) struct RingFast<S> {
     /// At the sequencer: those that get a number as soon as there is room in the log.
     unstamped: VecDeque<Accepted>,
     /// Probes that are ahead of the log, the last one of each entry.
-    probes: BTreeMap<ReplicaId, Accepted>,
-    panics: Panics,
+    pub(super) probes: BTreeMap<ReplicaId, Accepted>,
+    pub(super) panics: Panics,
     load: Load,
 }
 
@@ -118,55 +118,8 @@ impl<S: Service> RingFast<S> {
         }
     }
 
-    /// R6: a client's signed request. Whether there is room for it.
-    fn on_panic(&mut self, s: &mut Surroundings<'_, S>, request: &Request) -> bool {
-        let limits = &s.cluster.limits;
-        let until = s.now + limits.client_retry;
-        let has_room = self.panics.ask(request.clone(), until, limits.pending_requests_max);
-        if let Some(first) = self.panics.until() {
-            s.out.set_timer(ReplicaTimer::Panic, first);
-        }
-        has_room
-    }
-
-    /// R7: tells the clients that panicked what is certain, and asks how far the others are where it is not.
-    fn look_after_panics(&mut self, s: &mut Surroundings<'_, S>) {
-        let mut unknown = false;
-        for request in self.panics.requests() {
-            match self.base.standing(s, &request) {
-                Standing::New => {}
-                Standing::Stale => self.panics.forget(request.client),
-                Standing::Done { position, history, outcome } if self.panics.is_certain(position) => {
-                    let Request { client, timestamp, .. } = request;
-                    let instance = self.base.instance;
-                    let response = Response { instance, client, timestamp, position, history, outcome };
-                    s.out.send(Destination::Client(client), Message::RingCertain(response));
-                    self.panics.forget(client);
-                }
-                Standing::Done { .. } => unknown = true,
-            }
-        }
-        if unknown && let Some(number) = self.panics.next_probe(s.now, s.cluster.limits.client_retry) {
-            let path = Path::of_probe(s.cluster, self.sequencer, s.me);
-            let body = Body::Probe(Probe { number, pass: 0 });
-            let accepted =
-                Accepted { path, position: 0, batch: body.digest(), message: self.first_message(s.me, body) };
-            self.pass_on(s, accepted);
-        }
-    }
-
-    /// R8: the time of a client that panicked is over.
-    fn on_panic_timeout(&mut self, s: &mut Surroundings<'_, S>) {
-        self.look_after_panics(s);
-        match self.panics.until() {
-            Some(until) if until <= s.now => self.base.stop(s, "a client that panicked was not served", false),
-            Some(until) => s.out.set_timer(ReplicaTimer::Panic, until),
-            None => {}
-        }
-    }
-
     /// What leaves an entry, before its MACs.
-    const fn first_message(&self, entry: ReplicaId, body: Body) -> RingMessage {
+    pub(super) const fn first_message(&self, entry: ReplicaId, body: Body) -> RingMessage {
         RingMessage {
             instance: self.base.instance,
             entry,
@@ -250,37 +203,6 @@ impl<S: Service> RingFast<S> {
         }
         let accepted = Accepted { path, position, batch, message };
         if is_probe { self.accept_probe(s, accepted) } else { self.accept(s, accepted) }
-    }
-
-    /// R7: who executes at this position answers for having what the sequencer has; and the entry, when it comes back,
-    /// knows that everybody does.
-    fn accept_probe(&mut self, s: &mut Surroundings<'_, S>, mut accepted: Accepted) {
-        let Accepted { path, position, message, .. } = &mut accepted;
-        let from = Principal::Replica(path.at(*position - 1));
-        let log = &self.base.ledger.log;
-        if *position == path.stamp() {
-            let (first, history) = (log.length() + 1, log.history());
-            message.stamp = Some(Stamp { first, proposal: Proposal::default(), history });
-            return self.pass_on(s, accepted);
-        }
-        let end = message.stamp.as_ref().map_or(0, |stamp| stamp.first.saturating_sub(1));
-        if *position == path.last() {
-            if let Body::Probe(Probe { number, .. }) = message.body
-                && !self.panics.came_back(number, end)
-            {
-                s.reject(from, Rejection::Unsolicited);
-            }
-        } else if !path.executes(*position) {
-            self.pass_on(s, accepted);
-        } else if end > log.length() {
-            self.probes.insert(path.at(0), accepted);
-        } else if end < log.anchor().position
-            || log.history_at(end) == message.stamp.as_ref().map(|stamp| stamp.history)
-        {
-            self.pass_on(s, accepted);
-        } else {
-            s.reject(from, Rejection::OutsideWindow);
-        }
     }
 
     /// R3, second half: what the message's place on its way asks for.
@@ -403,7 +325,7 @@ impl<S: Service> RingFast<S> {
     }
 
     /// R3 and R5: this replica's MACs, and the message goes on, or the answers to the clients.
-    fn pass_on(&mut self, s: &mut Surroundings<'_, S>, accepted: Accepted) {
+    pub(super) fn pass_on(&mut self, s: &mut Surroundings<'_, S>, accepted: Accepted) {
         let Accepted { path, position, batch, mut message } = accepted;
         let is_probe = matches!(message.body, Body::Probe(_));
         if path.is_last(position) {
@@ -479,85 +401,6 @@ fn statement(message: &RingMessage, request: &Request, done: &Executed) -> RingR
         history: done.history,
         outcome: done.outcome.digest(),
     }
-}
-
-/// Whether the MAC that the replica at `maker` made for this one is good.
-fn check<S: Service>(
-    s: &Surroundings<'_, S>,
-    path: &Path,
-    batch: Digest,
-    message: &RingMessage,
-    maker: usize,
-    position: usize,
-) -> bool {
-    let index = path.carried(position - 1).position(|pair| pair == (maker, position));
-    let statement = message.statement(path, batch, maker);
-    let maker = Principal::Replica(path.at(maker));
-    index.is_some_and(|index| s.keyring.check(maker, &statement, &message.tags[index]))
-}
-
-/// The MACs that go on: those of others for positions still to come, then this replica's own.
-fn add_tags<S: Service>(
-    s: &Surroundings<'_, S>,
-    path: &Path,
-    position: usize,
-    batch: Digest,
-    message: &mut RingMessage,
-) {
-    let mut tags: Vec<Tag> = Vec::new();
-    if position > 0 {
-        let carried = path.carried(position - 1).zip(&message.tags);
-        tags.extend(carried.filter(|((_, receiver), _)| *receiver > position).map(|(_, tag)| *tag));
-    }
-    let statement = message.statement(path, batch, position);
-    for receiver in path.successors(position) {
-        tags.push(s.keyring.tag(Principal::Replica(path.at(receiver)), &statement));
-    }
-    message.tags = tags;
-}
-
-/// Strikes the requests whose client's MAC for this position is bad, and takes those MACs off.
-fn strike_and_trim<S: Service>(
-    s: &mut Surroundings<'_, S>,
-    path: &Path,
-    position: usize,
-    requests: &mut [Request],
-    strikes: &mut Vec<Strike>,
-) {
-    if !path.checks_client(position) {
-        return;
-    }
-    let struck: BTreeSet<u32> = strikes.iter().map(|strike| strike.request).collect();
-    let mut bad = Vec::new();
-    for (at, request) in requests.iter_mut().enumerate() {
-        let tag = request.authentication.tags.get(0);
-        let mut good = tag.is_some_and(|tag| request.is_from_client(s.keyring, &tag));
-        if !good && request.authentication.signature.is_some() {
-            Request::vouch_signatures(core::iter::once(&mut *request), s.cluster, s.keyring);
-            good = request.vouched == Vouched::Signature;
-        }
-        if !good && !struck.contains(&(at as u32)) {
-            s.reject(Principal::Client(request.client), Rejection::UnauthenticRequest);
-            bad.push(at);
-        }
-        request.authentication.tags = request.authentication.tags.clone().iter().skip(1).collect();
-    }
-    add_strikes(strikes, position, bad);
-}
-
-/// Adds strikes of a position after all others.
-fn add_strikes(strikes: &mut Vec<Strike>, position: usize, requests: Vec<usize>) {
-    let position = position as u8;
-    strikes.extend(requests.into_iter().map(|request| Strike { position, request: request as u32 }));
-}
-
-/// A client's MACs for the positions after the entry's, as it sent them to the entry or to everybody. In the place of
-/// one that is missing stands one that nobody accepts: what a client left out must not cost others their batch.
-fn client_tags(cluster: &Cluster, path: &Path, request: &Request) -> Authenticator {
-    let tags = &request.authentication.tags;
-    let is_sent_to_all = tags.iter().len() == cluster.n;
-    let place = |position| if is_sent_to_all { path.at(position).0 as usize } else { position };
-    (1..=cluster.f).map(|position| tags.get(place(position)).unwrap_or(Tag::from_bytes([0; 16]))).collect()
 }
 
 impl<S: Service> Abortable<S> for RingFast<S> {

@@ -1,5 +1,5 @@
-//! What Quorum, ZLight, Chain and Ring share: a replica that logs, executes and answers before anything is agreed, takes
-//! lightweight checkpoints, and stops for good when it is told to.
+//! What Quorum, ZLight, Chain and Ring share: a replica that logs, executes and answers before anything is agreed,
+//! takes lightweight checkpoints, and stops for good when it is told to.
 //!
 //! # Steps
 //! L1. *Log.* A request that is newer than its client's last one gets the next position, as long as the log above the

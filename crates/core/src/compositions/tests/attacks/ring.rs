@@ -112,8 +112,8 @@ fn ring_f9_answers_tell_the_history_at_their_own_number() {
 }
 
 /// S1 (F1): replica 2 gives a batch of a colluding client the number that the sequencer gave to another, and makes MACs
-/// for that. Replica 3 knows that the batch has not been at the sequencer yet: it takes neither the number nor MACs that
-/// cover one, whichever of the two is right.
+/// for that. Replica 3 knows that the batch has not been at the sequencer yet: it takes neither the number nor MACs
+/// that cover one, whichever of the two is right.
 #[test]
 fn ring_f1_a_number_from_before_the_sequencer_is_not_taken() {
     for (in_header, in_tags, expected) in
@@ -350,8 +350,8 @@ fn ring_a_mac_for_one_pass_is_none_for_the_other() {
     assert!(statements[0] != statements[2] && statements[2] != statements[3]);
 }
 
-/// A8: the exit swallows the answer, or answers something else. Everybody has executed the request: the client asks all,
-/// and has n equal answers without another instance.
+/// A8: the exit swallows the answer, or answers something else. Everybody has executed the request: the client asks
+/// all, and has n equal answers without another instance.
 #[test]
 fn ring_a8_an_exit_cannot_keep_an_answer_to_itself() {
     for lies in [false, true] {
@@ -458,8 +458,8 @@ fn ring_o12_no_client_stops_a_healthy_ring() {
     }
 }
 
-/// A8, F19: an exit that says nothing to a client, now or later. The others have no n answers, but f + 1 of them find out
-/// that everybody has the request: it commits, without another instance.
+/// A8, F19: an exit that says nothing to a client, now or later. The others have no n answers, but f + 1 of them find
+/// out that everybody has the request: it commits, without another instance.
 #[test]
 fn ring_f19_an_exit_that_stays_silent_costs_no_instance() {
     let mut run = Run::new(ring_fast(), 4, 1, 1);
@@ -472,8 +472,8 @@ fn ring_f19_an_exit_that_stays_silent_costs_no_instance() {
     run.check();
 }
 
-/// S6, F12: the sequencer lets the probe of one replica pass and none of the others'. That one knows, the two others stop,
-/// and that is enough for all to stop: nobody waits for ever.
+/// S6, F12: the sequencer lets the probe of one replica pass and none of the others'. That one knows, the two others
+/// stop, and that is enough for all to stop: nobody waits for ever.
 #[test]
 fn ring_f12_half_stopped_is_stopped() {
     let mut run = Run::new(ring_fast(), 4, 1, 1);
