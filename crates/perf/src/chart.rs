@@ -134,7 +134,8 @@ fn draw(panel: &Panel, area: &Area<'_>) -> Drawn {
         let range = (left / 1.5..right * 1.5).log_scale().base(2.0);
         fill(panel, builder.build_cartesian_2d(range, 0.0..height)?, height)
     } else {
-        let margin = (right - left).max(0.1) * 0.05;
+        // Names are wider than numbers.
+        let margin = if panel.x_names.is_empty() { (right - left).max(0.1) * 0.05 } else { 0.5 };
         fill(panel, builder.build_cartesian_2d(left - margin..right + margin, 0.0..height)?, height)
     }
 }
