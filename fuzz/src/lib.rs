@@ -6,6 +6,7 @@
 
 pub mod cluster;
 pub mod handshake;
+pub mod postgres;
 pub mod snapshot;
 
 use bezant_core::auth::{Keyring, PublicKey, PublicKeys, SecretKey, Signature, Signer, Suite};
