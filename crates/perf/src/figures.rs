@@ -1,6 +1,7 @@
 //! One measurement: settings, figures, and how both are shown.
 
 use crate::load::Measured;
+use crate::network::Network;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -105,9 +106,15 @@ pub struct Figures {
     pub workload: &'static str,
     /// As in the settings.
     pub joined: bool,
+    /// Processor time of each replica, user and system, per operation.
+    #[serde(skip)]
+    pub each_replica_cpu_us_per_op: Vec<f64>,
+    /// What was counted besides, in the network laboratory. Its fields come last in the JSON line.
+    #[serde(flatten)]
+    pub network: Option<Network>,
 }
 
-fn rounded(value: f64) -> f64 {
+pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
@@ -166,6 +173,8 @@ impl Figures {
             busiest_replica_bytes_out_per_op: most(&bytes_out),
             instance: instance(after),
             switches: instance(after).saturating_sub(instance(before)),
+            each_replica_cpu_us_per_op: cpu,
+            network: None,
         }
     }
 

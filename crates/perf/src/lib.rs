@@ -10,6 +10,7 @@
 //! | which settings does the published table have? | [`suite`] |
 //! | how do protocols compare, and what did the papers find? | [`compare`] |
 //! | how far apart are repeated measurements? | [`spread`] |
+//! | what went over each link, and how evenly is the work shared? | [`network`] |
 //! | how is a curve drawn? | [`chart`] |
 //!
 //! Starting a cluster and asking its replicas for their counters is the caller's: `bezant bench`. The figures, and how
@@ -20,6 +21,7 @@ pub mod compare;
 pub mod figures;
 pub mod histogram;
 pub mod load;
+pub mod network;
 pub mod plain;
 pub mod raw;
 pub mod spread;

@@ -28,6 +28,8 @@ pub struct Testnet {
     pub base_port: u16,
     /// Where all replicas run: an IP address or a name.
     pub host: String,
+    /// Where each replica listens to replicas, to clients and to administrators. Empty: at `host` and `base_port`.
+    pub addresses: Vec<[Address; 3]>,
     /// What people call the cluster.
     pub name: String,
     /// Which protocol.
@@ -59,6 +61,7 @@ impl Default for Testnet {
             f: None,
             base_port: 4100,
             host: "127.0.0.1".to_owned(),
+            addresses: Vec::new(),
             name: "bezant".to_owned(),
             protocol: Protocol::default(),
             quota: Quota::default(),
@@ -183,6 +186,10 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
 
 /// Peers, clients, admin.
 fn addresses(options: &Testnet, id: ReplicaId) -> Result<[Address; 3], TestnetError> {
+    if !options.addresses.is_empty() {
+        let given = options.addresses.get(usize::from(id.0)).cloned();
+        return given.ok_or_else(|| TestnetError::Address(format!("replica {}: it has no address", id.0)));
+    }
     let first = u32::from(options.base_port) + u32::from(PORTS_PER_REPLICA) * u32::from(id.0);
     let address = |offset| {
         let text = match options.host.contains(':') {

@@ -1,6 +1,7 @@
 //! One measurement: a cluster, load on it, and its replicas' counters before and after.
 
 use super::contender::Contender;
+use super::netns::Laboratory;
 use crate::admin;
 use crate::commands::demo::cluster::{DemoCluster, wait_until_up};
 use crate::commands::status::Member;
@@ -106,19 +107,35 @@ pub(super) fn name(value: impl ValueEnum) -> String {
     value.to_possible_value().expect("no value is hidden").get_name().to_owned()
 }
 
-/// The cluster that was started, if one is running: a signal may end it at any time.
+/// The cluster that was started, if one is running, and the network that it is in, if it has one of its own: a signal
+/// may end both at any time.
 #[derive(Clone, Default)]
-pub(super) struct Running(Arc<Mutex<Option<DemoCluster>>>);
+pub(super) struct Running {
+    cluster: Arc<Mutex<Option<DemoCluster>>>,
+    pub(super) laboratory: Laboratory,
+}
+
+/// Ends what runs when its value goes away: at the end, after a failure, in a panic.
+pub(super) struct Cleanup(pub(super) Running);
+
+impl Drop for Cleanup {
+    fn drop(&mut self) {
+        self.0.stop();
+        self.0.laboratory.remove();
+    }
+}
 
 impl Running {
     fn lock(&self) -> MutexGuard<'_, Option<DemoCluster>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cluster.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes the files of a cluster, so that nobody can end it in the middle of that.
     fn prepare(&self, parent: &Path, options: Testnet) -> Result {
         let mut running = self.lock();
-        *running = Some(DemoCluster::prepare(parent, options)?);
+        let launchers = self.laboratory.launchers(options.replicas);
+        let cluster = DemoCluster::prepare(parent, self.laboratory.place(options))?;
+        *running = Some(cluster.launched_by(launchers));
         Ok(())
     }
 
@@ -135,6 +152,7 @@ impl Running {
         if let Some(mut cluster) = running.take() {
             cluster.stop();
         }
+        self.laboratory.remove();
         std::process::exit(quit::EXIT_CODE);
     }
 
@@ -228,15 +246,21 @@ impl Bench {
         let mut load = self.load(subject, file, key, &workload)?;
         thread::sleep(self.warmup);
         let before = usages(&members)?;
+        let counted = self.running.laboratory.snapshot()?;
         load.measure();
         thread::sleep(self.seconds);
         let interval = load.pause();
+        let counted = counted.zip(self.running.laboratory.snapshot()?);
         let after = usages(&members)?;
         let measured = checked(load.stop(interval))?;
         if measured.latencies.count() == 0 {
             return Err(Failure::failed("no request was answered in time. Are all replicas there?"));
         }
-        Ok(Figures::new(subject.settings(&config, members.len()), &measured, &before, &after))
+        let mut figures = Figures::new(subject.settings(&config, members.len()), &measured, &before, &after);
+        if let Some((before, after)) = counted {
+            figures.network = Some(self.running.laboratory.network(&before, &after, &figures)?);
+        }
+        Ok(figures)
     }
 
     /// How long a cluster that is started for it takes to leave Quorum.

@@ -9,6 +9,7 @@ mod contender;
 mod course;
 mod how;
 mod measure;
+mod netns;
 
 use super::testnet::{AuthName, ChannelName, DurabilityName, parse_protocol};
 use crate::failure::{Failure, Result};
@@ -21,7 +22,7 @@ use bezant_perf::sql::Mix;
 use bezant_perf::suite::{self, Point};
 use clap::ValueEnum;
 use contender::Contender;
-use measure::{Bench, Subject};
+use measure::{Bench, Cleanup, Subject};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -108,6 +109,8 @@ pub(crate) struct Arguments {
     /// The client's secret key for that cluster [default: client.key beside the cluster's file]
     #[arg(long, value_name = "FILE", requires = "cluster")]
     key: Option<PathBuf>,
+    #[command(flatten)]
+    network: netns::Arguments,
     /// Where the folder of the started cluster is made [default: the system's place for temporary files]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -167,6 +170,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     };
     let for_signals = bench.running.clone();
     quit::on_request(move || for_signals.exit())?;
+    let _cleanup = Cleanup(bench.running.clone());
+    let replicas = subjects.iter().map(|subject| subject.replicas().0).max().unwrap_or(0);
+    bench.running.laboratory.build(&arguments.network, replicas)?;
     let yardsticks: &[usize] =
         if arguments.yardsticks { &[1, subjects[0].clients * subjects[0].outstanding] } else { &[] };
     let mut results: Vec<Vec<Figures>> = vec![Vec::new(); subjects.len() + yardsticks.len()];

@@ -9,6 +9,7 @@ use crate::files;
 use crate::service::Service;
 use bezant_node::config::{self, ClusterConfig, Testnet};
 use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -41,15 +42,21 @@ pub(in crate::commands) struct DemoCluster {
     members: Vec<Member>,
     /// By number; `None` for those that were killed.
     replicas: Vec<Option<Child>>,
+    /// By number: what stands before the command line of a replica. Empty for all that are started as usual.
+    launchers: Vec<Vec<String>>,
     stopped: bool,
 }
 
 impl DemoCluster {
-    /// Makes a folder in `parent`, keys and files; starts nothing. The options' port is chosen here.
+    /// Makes a folder in `parent`, keys and files; starts nothing. The options' port is chosen here, unless they have
+    /// addresses.
     pub(in crate::commands) fn prepare(parent: &Path, options: Testnet) -> Result<Self> {
         let folder = make_folder(parent, &options.name)?;
         let prepare = || {
-            let options = Testnet { base_port: free_base_port(options.replicas)?, ..options };
+            let options = match options.addresses.is_empty() {
+                true => Testnet { base_port: free_base_port(options.replicas)?, ..options },
+                false => options,
+            };
             let config = config::testnet(&folder.join(NET), &options).map_err(|error| testnet::refusal(&error))?;
             let members = files::members(&config)?;
             Ok((config, members))
@@ -57,13 +64,19 @@ impl DemoCluster {
         match prepare() {
             Ok((config, members)) => {
                 let replicas = members.iter().map(|_| None).collect();
-                Ok(Self { folder, config, members, replicas, stopped: false })
+                Ok(Self { folder, config, members, replicas, launchers: Vec::new(), stopped: false })
             }
             Err(failure) => {
                 remove_folder(&folder);
                 Err(failure)
             }
         }
+    }
+
+    /// The same, with replicas that are started by other programs: the words that stand before the command line of
+    /// each.
+    pub(in crate::commands) fn launched_by(self, launchers: Vec<Vec<String>>) -> Self {
+        Self { launchers, ..self }
     }
 
     /// The cluster's file, as clients read it.
@@ -196,7 +209,10 @@ impl DemoCluster {
 
     fn spawn(&self, replica: u8) -> std::io::Result<Child> {
         let log = File::options().create(true).append(true).open(self.folder.join(format!("replica-{replica}.log")))?;
-        Command::new(std::env::current_exe()?)
+        let launcher = self.launchers.get(usize::from(replica)).into_iter().flatten().map(OsString::from);
+        let mut words = launcher.chain([std::env::current_exe()?.into_os_string()]);
+        Command::new(words.next().expect("our own program is the last word"))
+            .args(words)
             .arg("replica")
             .arg("--dir")
             .arg(self.folder.join(NET).join(format!("replica-{replica}")))

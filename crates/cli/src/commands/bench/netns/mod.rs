@@ -1,0 +1,146 @@
+//! The network laboratory: a cluster on links that have a rate, on one machine, which no packet leaves.
+//!
+//! A network namespace for each replica, one for the clients, and one for the switch, with a bridge for each LAN and a
+//! veth pair for each link. Both ends of a replica's links have a token bucket (`tc tbf`), so that either direction has
+//! the rate. Administrators have a LAN without a limit, which is not counted.
+//!
+//! Replicas are processes in their namespaces. The clients are threads of this process, which moves to theirs. Names
+//! carry this process's id ([`names`]): it removes them when it ends, in whichever way, and what a killed one has left
+//! the next one removes.
+
+mod counters;
+mod names;
+mod plan;
+mod probe;
+mod tools;
+
+use crate::failure::{Failure, Result};
+use bezant_node::config::Testnet;
+use bezant_perf::figures::Figures;
+use bezant_perf::network::{Network, Place, Setup, Snapshot};
+use names::Names;
+use plan::{Plan, Rate};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What the command line says about it.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// Measure in a network of namespaces on this machine, whose links have a rate. Needs Linux, root and iproute2
+    #[arg(long, conflicts_with_all = ["cluster", "yardsticks"])]
+    netns: bool,
+    /// What each link of a replica carries in each direction, such as 10mbit or 1gbit
+    #[arg(long, requires = "netns", default_value = "100mbit", value_parser = Rate::parse)]
+    rate: Rate,
+    /// One LAN for clients and one for replicas, or a single one for all
+    #[arg(long, requires = "netns", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
+    lans: u8,
+}
+
+/// The laboratory, if there is one: a signal may remove it at any time.
+#[derive(Clone, Default)]
+pub(super) struct Laboratory(Arc<Mutex<Option<Built>>>);
+
+/// What is there.
+#[derive(Clone)]
+struct Built {
+    plan: Plan,
+    setup: Setup,
+}
+
+impl Laboratory {
+    fn lock(&self) -> MutexGuard<'_, Option<Built>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Builds it for so many replicas, if it is wanted, measures a link, and moves the calling thread to the clients.
+    pub(super) fn build(&self, arguments: &Arguments, replicas: usize) -> Result {
+        if !arguments.netns {
+            return Ok(());
+        }
+        if !rustix::process::geteuid().is_root() {
+            return Err(Failure::usage("--netns needs root, for it makes network namespaces: run it with sudo."));
+        }
+        let names = Names::own().ok_or_else(|| Failure::failed("--netns needs /proc."))?;
+        let plan = Plan::new(names, replicas as u8, arguments.lans, arguments.rate);
+        let links = plan.links().into_iter().map(|link| Place { node: link.node, lan: link.lan }).collect();
+        let setup = Setup {
+            lans: plan.lans,
+            rate_bits_per_s: plan.rate.bits_per_s,
+            link_goodput_bits_per_s: 0,
+            links,
+        };
+        eprintln!("network: {replicas} replicas, LANs: {}, {} for each link", plan.lans, plan.rate);
+        {
+            // Nobody can remove it while it is half built.
+            let mut built = self.lock();
+            *built = Some(Built { plan: plan.clone(), setup });
+            tools::remove(&names::leftovers())?;
+            construct(&plan)?;
+        }
+        let ends = plan.ends(0).into_iter().zip([plan.clients(), plan.replica(0)]);
+        let ends = ends.map(|(address, namespace)| probe::End { namespace, address }).collect::<Vec<_>>();
+        let goodput = probe::goodput(ends.try_into().unwrap_or_else(|_| unreachable!("a link has two ends")))?;
+        eprintln!("network: a link carries {:.3} Mbit/s of data in each direction", goodput as f64 / 1e6);
+        self.with(|built| built.setup.link_goodput_bits_per_s = goodput)?;
+        tools::enter(&plan.clients())
+    }
+
+    /// Removes it, if it is there. Processes that are in it should have ended.
+    pub(super) fn remove(&self) {
+        if let Some(Built { plan, .. }) = self.lock().take()
+            && let Err(failure) = tools::remove(&plan.existing())
+        {
+            failure.report();
+        }
+    }
+
+    /// The addresses that replicas have in it.
+    pub(super) fn place(&self, options: Testnet) -> Testnet {
+        match &*self.lock() {
+            None => options,
+            Some(Built { plan, .. }) => {
+                let mut addresses = plan.addresses();
+                addresses.truncate(options.replicas);
+                Testnet { addresses, ..options }
+            }
+        }
+    }
+
+    /// The words before a replica's command line that start it in its namespace.
+    pub(super) fn launchers(&self, replicas: usize) -> Vec<Vec<String>> {
+        let launcher = |plan: &Plan, replica| {
+            let words = ["ip", "netns", "exec"].map(str::to_owned);
+            words.into_iter().chain([plan.replica(replica)]).collect()
+        };
+        let of_all = |built: &Built| (0..replicas as u8).map(|replica| launcher(&built.plan, replica)).collect();
+        self.lock().as_ref().map(of_all).unwrap_or_default()
+    }
+
+    /// What is counted now; `None` outside of a laboratory.
+    pub(super) fn snapshot(&self) -> Result<Option<Snapshot>> {
+        let built = self.lock().clone();
+        built.map(|Built { plan, .. }| counters::snapshot(&plan.switch(), &plan.links())).transpose()
+    }
+
+    /// What to add to the figures of what happened between two snapshots.
+    pub(super) fn network(&self, before: &Snapshot, after: &Snapshot, figures: &Figures) -> Result<Network> {
+        self.with(|built| Network::new(&built.setup, before, after, figures))
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Built) -> T) -> Result<T> {
+        self.lock().as_mut().map(act).ok_or_else(|| Failure::failed("interrupted."))
+    }
+}
+
+/// Everything, from namespaces to rates.
+fn construct(plan: &Plan) -> Result {
+    tools::batch("ip", None, &plan.namespaces())?;
+    tools::batch("ip", Some(&plan.switch()), &plan.wiring())?;
+    for (namespace, script) in plan.interfaces() {
+        tools::batch("ip", Some(&namespace), &script)?;
+    }
+    for (namespace, script) in plan.rates() {
+        tools::batch("tc", Some(&namespace), &script)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,307 @@
+//! What the laboratory is made of, as scripts for `ip` and `tc`. Nothing here touches the system.
+
+use super::names::Names;
+use bezant_node::config::Address;
+use std::fmt::{self, Write};
+use std::net::Ipv4Addr;
+
+/// The namespace with a bridge for each LAN.
+const SWITCH: &str = "switch";
+/// The namespace of all clients.
+const CLIENTS: &str = "clients";
+/// The last byte of the clients' address; replica i has i + 1.
+const CLIENTS_HOST: u8 = 254;
+/// Where replicas listen: each has addresses of its own.
+const PORTS: [u16; 3] = [4100, 4101, 4102];
+
+/// Bits per second, as one of the units of `tc`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Rate {
+    pub(super) bits_per_s: u64,
+}
+
+impl Rate {
+    /// The units, the largest first.
+    const UNITS: [(&str, u64); 3] = [("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000)];
+    const MIN: u64 = 1_000_000;
+    const MAX: u64 = 10_000_000_000;
+
+    /// A whole number and its unit, such as `10mbit`.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let of_unit = |(unit, size): (&str, u64)| text.strip_suffix(unit)?.parse::<u64>().ok()?.checked_mul(size);
+        match Self::UNITS.into_iter().find_map(of_unit) {
+            Some(bits_per_s @ Self::MIN..=Self::MAX) => Ok(Self { bits_per_s }),
+            Some(_) => Err("it must be from 1mbit to 10gbit".to_owned()),
+            None => Err("a rate is a whole number with a unit, such as 10mbit, 100mbit or 1gbit".to_owned()),
+        }
+    }
+
+    /// Bytes that may leave at once: 1.28 ms of it, and never less than three full packets.
+    const fn burst(self) -> u64 {
+        let bytes = self.bits_per_s / 8 * 128 / 100_000;
+        if bytes < 5_000 { 5_000 } else { bytes }
+    }
+
+    /// Bytes that may wait: 24 ms of it, and never less than some 40 full packets, for a smaller queue loses many.
+    const fn limit(self) -> u64 {
+        let bytes = self.bits_per_s / 8 * 24 / 1_000;
+        if bytes < 60_000 { 60_000 } else { bytes }
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fits = |(_, size): &(&str, u64)| self.bits_per_s.is_multiple_of(*size);
+        match Self::UNITS.into_iter().find(fits) {
+            Some((unit, size)) => write!(out, "{}{unit}", self.bits_per_s / size),
+            None => write!(out, "{}bit", self.bits_per_s),
+        }
+    }
+}
+
+/// A bridge and those who are on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Lan {
+    name: &'static str,
+    /// What its interfaces are called at a node.
+    device: &'static str,
+    /// The third byte of its addresses.
+    subnet: u8,
+    is_shaped: bool,
+    has_clients: bool,
+}
+
+const OF_CLIENTS: Lan = Lan { name: "clients", device: "eth-c", subnet: 0, is_shaped: true, has_clients: true };
+const OF_REPLICAS: Lan = Lan { name: "replicas", device: "eth-r", subnet: 1, is_shaped: true, has_clients: false };
+const SHARED: Lan = Lan { name: "shared", device: "eth-s", subnet: 0, is_shaped: true, has_clients: true };
+/// Asking replicas what they count must not disturb what is counted: it has wires of its own.
+const ADMIN: Lan = Lan { name: "admin", device: "eth-a", subnet: 2, is_shaped: false, has_clients: true };
+
+impl Lan {
+    const fn address(&self, host: u8) -> Ipv4Addr {
+        Ipv4Addr::new(10, 77, self.subnet, host)
+    }
+}
+
+/// A namespace that is on some of the LANs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Node {
+    name: String,
+    host: u8,
+    /// Clients stand for many machines: what limits them is the other end.
+    is_shaped: bool,
+}
+
+/// Who is where.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    names: Names,
+    replicas: u8,
+    pub(super) lans: u8,
+    pub(super) rate: Rate,
+}
+
+/// One link whose bytes are counted: of a node, on a LAN, seen at this port of the switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) node: String,
+    pub(super) lan: &'static str,
+    pub(super) port: String,
+}
+
+impl Plan {
+    pub(super) const fn new(names: Names, replicas: u8, lans: u8, rate: Rate) -> Self {
+        Self { names, replicas, lans, rate }
+    }
+
+    pub(super) fn switch(&self) -> String {
+        self.names.of(SWITCH)
+    }
+
+    pub(super) fn clients(&self) -> String {
+        self.names.of(CLIENTS)
+    }
+
+    pub(super) fn replica(&self, replica: u8) -> String {
+        self.names.of(&node(replica).name)
+    }
+
+    pub(super) fn existing(&self) -> Vec<String> {
+        self.names.existing()
+    }
+
+    /// Where clients, and where a replica can be reached on the LAN of the clients.
+    pub(super) fn ends(&self, replica: u8) -> [Ipv4Addr; 2] {
+        let lan = self.all_lans()[0];
+        [lan.address(CLIENTS_HOST), lan.address(node(replica).host)]
+    }
+
+    /// Where replicas listen to replicas, to clients and to administrators.
+    pub(super) fn addresses(&self) -> Vec<[Address; 3]> {
+        let lans = self.all_lans();
+        let (of_clients, of_replicas) = (lans[0], lans[lans.len() - 2]);
+        let of_one = |replica| {
+            let host = node(replica).host;
+            let mut ports = PORTS.into_iter();
+            [of_replicas, of_clients, ADMIN].map(|lan| Address {
+                host: lan.address(host).to_string(),
+                port: ports.next().expect("as many ports as addresses"),
+            })
+        };
+        (0..self.replicas).map(of_one).collect()
+    }
+
+    /// Every link but those of administrators.
+    pub(super) fn links(&self) -> Vec<Link> {
+        let counted = self.wires().into_iter().filter(|(_, lan)| lan.is_shaped);
+        counted.map(|(node, lan)| Link { port: port(&node, lan), node: node.name, lan: lan.name }).collect()
+    }
+
+    /// For `ip -batch`: the namespaces.
+    pub(super) fn namespaces(&self) -> String {
+        let nodes = self.nodes().into_iter().map(|node| self.names.of(&node.name));
+        std::iter::once(self.switch()).chain(nodes).map(|name| format!("netns add {name}\n")).collect()
+    }
+
+    /// For `ip -batch` in the switch: bridges, wires, and their ends here.
+    ///
+    /// TCP must not hand over several packets as one, for then headers would be missing in the counts; and nobody
+    /// needs the IPv6 address that makes an interface talk by itself.
+    pub(super) fn wiring(&self) -> String {
+        let mut script = "link set lo up\n".to_owned();
+        for lan in self.all_lans() {
+            let name = lan.name;
+            let _ = writeln!(script, "link add {name} type bridge mcast_snooping 0");
+            let _ = writeln!(script, "link set {name} addrgenmode none\nlink set {name} up");
+        }
+        for (node, lan) in self.wires() {
+            let (port, device, name) = (port(&node, lan), lan.device, self.names.of(&node.name));
+            let _ = writeln!(script, "link add {port} type veth peer name {device} netns {name}");
+            let _ = writeln!(script, "link set {port} addrgenmode none\nlink set {port} gso_max_segs 1");
+            let _ = writeln!(script, "link set {port} master {}\nlink set {port} up", lan.name);
+        }
+        script
+    }
+
+    /// For `ip -batch` in each node: the name of its namespace and the script.
+    pub(super) fn interfaces(&self) -> Vec<(String, String)> {
+        let of_node = |node: Node| {
+            let mut script = "link set lo up\n".to_owned();
+            for (_, lan) in self.wires().iter().filter(|(other, _)| *other == node) {
+                let (device, address) = (lan.device, lan.address(node.host));
+                let _ = writeln!(script, "link set {device} addrgenmode none\nlink set {device} gso_max_segs 1");
+                let _ = writeln!(script, "addr add {address}/24 dev {device}\nlink set {device} up");
+            }
+            (self.names.of(&node.name), script)
+        };
+        self.nodes().into_iter().map(of_node).collect()
+    }
+
+    /// For `tc -batch` in each namespace: the rate, at both ends of every link of a replica.
+    pub(super) fn rates(&self) -> Vec<(String, String)> {
+        let wires = self.wires();
+        let shaped = || wires.iter().filter(|(node, lan)| node.is_shaped && lan.is_shaped);
+        let at_the_switch = shaped().map(|(node, lan)| self.limited(&port(node, *lan))).collect();
+        let at = |node: &Node| shaped().filter(|it| it.0 == *node).map(|it| self.limited(it.1.device)).collect();
+        let at_nodes = self.nodes().into_iter().filter(|node| node.is_shaped);
+        let at_nodes = at_nodes.map(|node| (self.names.of(&node.name), at(&node)));
+        std::iter::once((self.switch(), at_the_switch)).chain(at_nodes).collect()
+    }
+
+    fn limited(&self, device: &str) -> String {
+        let Rate { bits_per_s } = self.rate;
+        let (burst, limit) = (self.rate.burst(), self.rate.limit());
+        format!("qdisc add dev {device} root tbf rate {bits_per_s}bit burst {burst} limit {limit}\n")
+    }
+
+    /// The clients' first, the administrators' last.
+    fn all_lans(&self) -> Vec<Lan> {
+        if self.lans == 1 { vec![SHARED, ADMIN] } else { vec![OF_CLIENTS, OF_REPLICAS, ADMIN] }
+    }
+
+    fn nodes(&self) -> Vec<Node> {
+        let clients = Node { name: CLIENTS.to_owned(), host: CLIENTS_HOST, is_shaped: false };
+        (0..self.replicas).map(node).chain([clients]).collect()
+    }
+
+    /// Who is on which LAN.
+    fn wires(&self) -> Vec<(Node, Lan)> {
+        let on = |lan: Lan| self.nodes().into_iter().map(move |node| (node, lan));
+        let is_there = |(node, lan): &(Node, Lan)| lan.has_clients || node.is_shaped;
+        self.all_lans().into_iter().flat_map(on).filter(is_there).collect()
+    }
+}
+
+fn node(replica: u8) -> Node {
+    Node { name: format!("replica-{replica}"), host: replica + 1, is_shaped: true }
+}
+
+/// What an end at the switch is called: at most 15 letters.
+fn port(node: &Node, lan: Lan) -> String {
+    format!("{}-{}", &lan.device[4..], node.host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(lans: u8) -> Plan {
+        Plan::new(Names::own().expect("tests run on Linux"), 4, lans, Rate { bits_per_s: 10_000_000 })
+    }
+
+    #[test]
+    fn rates_are_read_as_they_are_written() {
+        for text in ["10mbit", "100mbit", "1gbit", "1500kbit"] {
+            assert_eq!(Rate::parse(text).map(|rate| rate.to_string()), Ok(text.to_owned()));
+        }
+        for text in ["", "mbit", "10", "10 mbit", "0mbit", "999kbit", "11gbit", "-1mbit", "99999999999999999999gbit"] {
+            assert!(Rate::parse(text).is_err(), "{text}");
+        }
+        let rate = |text| Rate::parse(text).map(|rate| (rate.burst(), rate.limit()));
+        assert_eq!(rate("10mbit"), Ok((5_000, 60_000)));
+        assert_eq!(rate("100mbit"), Ok((16_000, 300_000)));
+    }
+
+    #[test]
+    fn with_two_lans_replicas_have_a_link_on_each_and_clients_one() {
+        let plan = plan(2);
+        let links = plan.links();
+        let on = |lan| links.iter().filter(|link| link.lan == lan).map(|link| &*link.node).collect::<Vec<_>>();
+        assert_eq!(on("replicas"), ["replica-0", "replica-1", "replica-2", "replica-3"]);
+        assert_eq!(on("clients"), ["replica-0", "replica-1", "replica-2", "replica-3", "clients"]);
+        assert_eq!(links.len(), 9);
+        let [peer, client, admin] = &plan.addresses()[3];
+        assert_eq!([&*peer.host, &*client.host, &*admin.host], ["10.77.1.4", "10.77.0.4", "10.77.2.4"]);
+    }
+
+    #[test]
+    fn with_one_lan_all_share_it() {
+        let plan = plan(1);
+        assert!(plan.links().iter().all(|link| link.lan == "shared"));
+        assert_eq!(plan.links().len(), 5);
+        let [peer, client, _] = &plan.addresses()[0];
+        assert_eq!((&*peer.host, &peer.host), ("10.77.0.1", &client.host));
+        assert_ne!(peer.port, client.port);
+    }
+
+    #[test]
+    fn links_of_replicas_have_a_rate_at_both_ends_and_no_others() {
+        for (lans, ends) in [(2, 2 * 4 * 2), (1, 4 * 2)] {
+            let rates: String = plan(lans).rates().into_iter().map(|(_, script)| script).collect();
+            assert_eq!(rates.matches(" root tbf rate 10000000bit burst 5000 limit 60000\n").count(), ends);
+            assert!(!rates.contains("eth-a") && !rates.contains("-254"), "{rates}");
+        }
+    }
+
+    #[test]
+    fn every_end_of_a_wire_is_set_up() {
+        let plan = plan(2);
+        let wires = plan.wires().len();
+        assert_eq!(wires, 4 + 5 + 5);
+        assert_eq!(plan.wiring().matches("type veth").count(), wires);
+        let interfaces: String = plan.interfaces().into_iter().map(|(_, script)| script).collect();
+        assert_eq!(interfaces.matches("addr add").count(), wires);
+        assert_eq!((plan.wiring() + &interfaces).matches("gso_max_segs 1").count(), 2 * wires);
+        assert_eq!(plan.namespaces().lines().count(), 6);
+    }
+}

@@ -1,0 +1,259 @@
+//! What the network laboratory adds to the figures of a benchmark: what a link carries, the bytes on each link, and how
+//! evenly replicas share the work.
+
+use crate::figures::{Figures, rounded};
+use serde::{Deserialize, Serialize};
+
+/// Bytes that passed an interface since it was made, with Ethernet headers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// To the node.
+    pub into: u64,
+    /// From the node.
+    pub out: u64,
+}
+
+/// Time of all processors since the machine started, in any unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Processors {
+    /// In which they worked.
+    pub busy: u64,
+    /// All of it.
+    pub total: u64,
+}
+
+/// Everything that is counted outside of the processes that are measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Of each link, in the order of [`Setup::links`].
+    pub traffic: Vec<Traffic>,
+    /// Of this machine.
+    pub processors: Processors,
+}
+
+/// A link: whose it is, and on which LAN.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// `replica-0`, …, or `clients`, which stands for the machines of all clients.
+    pub node: String,
+    /// `clients`, `replicas` or `shared`.
+    pub lan: &'static str,
+}
+
+/// What was built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// 2: one for clients and one for replicas. 1: one for all.
+    pub lans: u8,
+    /// What each link of a replica is limited to, in each direction.
+    pub rate_bits_per_s: u64,
+    /// What TCP carries over such a link in each direction, with both busy, as measured.
+    pub link_goodput_bits_per_s: u64,
+    /// Those that are counted.
+    pub links: Vec<Place>,
+}
+
+/// One link while it was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Link {
+    /// Whose.
+    pub node: String,
+    /// Where.
+    pub lan: String,
+    /// Bytes to the node.
+    pub in_bytes: u64,
+    /// Bytes from the node.
+    pub out_bytes: u64,
+    /// Bytes to the node for each byte of the operations that ended.
+    pub in_per_request_byte: f64,
+    /// Bytes from the node for each byte of the operations that ended.
+    pub out_per_request_byte: f64,
+    /// Bits to the node, divided by those that the rate allows.
+    pub in_share_of_rate: f64,
+    /// Bits from the node, divided by those that the rate allows.
+    pub out_share_of_rate: f64,
+}
+
+/// How evenly replicas share something.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Balance {
+    /// What: `cpu`, or a LAN and a direction, such as `replicas-in`.
+    pub of: String,
+    /// What the replica with the most has, divided by the mean. 1 if nobody has any.
+    pub max_per_mean: f64,
+    /// What the replica with the least has, divided by the mean.
+    pub min_per_mean: f64,
+}
+
+/// What one measurement in the laboratory has beside its other figures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Network {
+    /// 2: one for clients and one for replicas. 1: one for all.
+    pub lans: u8,
+    /// What each link of a replica is limited to, in each direction.
+    pub rate_bits_per_s: u64,
+    /// What TCP carries over such a link in each direction, with both busy, as measured before.
+    pub link_goodput_bits_per_s: u64,
+    /// Bits of the operations that ended, per second.
+    pub request_goodput_bits_per_s: u64,
+    /// The same, divided by what a link carries.
+    pub request_goodput_per_link: f64,
+    /// Bits of their results, per second.
+    pub reply_goodput_bits_per_s: u64,
+    /// The same, divided by what a link carries.
+    pub reply_goodput_per_link: f64,
+    /// The part of this machine's processor time in which somebody worked: with much of it, rates say little.
+    pub machine_busy_share: f64,
+    /// Processor time of each replica, user and system, per operation.
+    pub each_replica_cpu_us_per_op: Vec<f64>,
+    /// Of processor time and of bytes.
+    pub balance: Vec<Balance>,
+    /// Of each link.
+    pub links: Vec<Link>,
+}
+
+impl Network {
+    /// From what was counted at the beginning and at the end of the measurement that gave these figures.
+    pub fn new(setup: &Setup, before: &Snapshot, after: &Snapshot, figures: &Figures) -> Self {
+        let bits_per_s = |bytes: usize| (figures.ops * bytes as u64 * 8) as f64 / figures.seconds.max(f64::EPSILON);
+        let requests = bits_per_s(figures.settings.request_bytes);
+        let replies = bits_per_s(figures.settings.reply_bytes);
+        let per_link = |bits: f64| rounded(bits / setup.link_goodput_bits_per_s.max(1) as f64);
+        let counts = before.traffic.iter().zip(&after.traffic).map(|(before, after)| Traffic {
+            into: after.into.saturating_sub(before.into),
+            out: after.out.saturating_sub(before.out),
+        });
+        let links: Vec<Link> =
+            setup.links.iter().zip(counts).map(|(place, traffic)| link(setup, place, traffic, figures)).collect();
+        let processors = |of: fn(&Processors) -> u64| of(&after.processors).saturating_sub(of(&before.processors));
+        let busy = processors(|it| it.busy) as f64 / processors(|it| it.total).max(1) as f64;
+        Self {
+            lans: setup.lans,
+            rate_bits_per_s: setup.rate_bits_per_s,
+            link_goodput_bits_per_s: setup.link_goodput_bits_per_s,
+            request_goodput_bits_per_s: requests as u64,
+            request_goodput_per_link: per_link(requests),
+            reply_goodput_bits_per_s: replies as u64,
+            reply_goodput_per_link: per_link(replies),
+            machine_busy_share: rounded(busy),
+            each_replica_cpu_us_per_op: figures.each_replica_cpu_us_per_op.iter().copied().map(rounded).collect(),
+            balance: balances(&links, &figures.each_replica_cpu_us_per_op),
+            links,
+        }
+    }
+
+    /// The most that a link of a replica on this LAN carries in one direction, for each byte of the operations. `None`
+    /// if there is no such LAN.
+    pub fn busiest_link_per_request_byte(&self, lan: &str) -> Option<f64> {
+        let links = self.links.iter().filter(|link| link.lan == lan && is_replica(&link.node));
+        links.map(|link| link.in_per_request_byte.max(link.out_per_request_byte)).reduce(f64::max)
+    }
+
+    /// How evenly replicas share this. `None` if it was not counted.
+    pub fn balance(&self, of: &str) -> Option<&Balance> {
+        self.balance.iter().find(|balance| balance.of == of)
+    }
+}
+
+fn is_replica(node: &str) -> bool {
+    node.starts_with("replica-")
+}
+
+fn link(setup: &Setup, place: &Place, traffic: Traffic, figures: &Figures) -> Link {
+    let requested = figures.ops * figures.settings.request_bytes as u64;
+    let per_byte = |bytes: u64| rounded(bytes as f64 / requested.max(1) as f64);
+    let allowed = setup.rate_bits_per_s as f64 / 8.0 * figures.seconds;
+    let share = |bytes: u64| rounded(bytes as f64 / allowed.max(1.0));
+    Link {
+        node: place.node.clone(),
+        lan: place.lan.to_owned(),
+        in_bytes: traffic.into,
+        out_bytes: traffic.out,
+        in_per_request_byte: per_byte(traffic.into),
+        out_per_request_byte: per_byte(traffic.out),
+        in_share_of_rate: share(traffic.into),
+        out_share_of_rate: share(traffic.out),
+    }
+}
+
+/// Of processor time, and of each LAN in both directions.
+fn balances(links: &[Link], cpu: &[f64]) -> Vec<Balance> {
+    let mut balances = vec![balance("cpu".to_owned(), cpu)];
+    let mut lans: Vec<&str> = links.iter().map(|link| &*link.lan).collect();
+    lans.dedup();
+    for lan in lans {
+        let of_replicas = || links.iter().filter(|link| link.lan == lan && is_replica(&link.node));
+        let into: Vec<_> = of_replicas().map(|link| link.in_bytes as f64).collect();
+        let out: Vec<_> = of_replicas().map(|link| link.out_bytes as f64).collect();
+        balances.push(balance(format!("{lan}-in"), &into));
+        balances.push(balance(format!("{lan}-out"), &out));
+    }
+    balances
+}
+
+fn balance(of: String, values: &[f64]) -> Balance {
+    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let per_mean = |value: f64| if mean > 0.0 { rounded(value / mean) } else { 1.0 };
+    let max_per_mean = per_mean(values.iter().copied().fold(0.0, f64::max));
+    let min_per_mean = per_mean(values.iter().copied().reduce(f64::min).unwrap_or(0.0));
+    Balance { of, max_per_mean, min_per_mean }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::testing::results;
+
+    fn setup() -> Setup {
+        let place = |node: &str, lan| Place { node: node.to_owned(), lan };
+        let links = vec![
+            place("replica-0", "clients"),
+            place("replica-1", "clients"),
+            place("clients", "clients"),
+            place("replica-0", "replicas"),
+            place("replica-1", "replicas"),
+        ];
+        Setup { lans: 2, rate_bits_per_s: 10_000_000, link_goodput_bits_per_s: 9_360_000, links }
+    }
+
+    /// 1,000 operations of 8 bytes in one second.
+    fn figures() -> Figures {
+        let figures = results(&[(1, "chain", 1, 1000.0)]).measurements.remove(0).figures;
+        Figures { ops: 1000, each_replica_cpu_us_per_op: vec![30.0, 10.0], ..figures }
+    }
+
+    fn network() -> Network {
+        let before = Snapshot { traffic: vec![Traffic { into: 50, out: 70 }; 5], processors: Processors::default() };
+        let traffic = |into, out| Traffic { into: into + 50, out: out + 70 };
+        let counted =
+            [traffic(8_000, 0), traffic(0, 0), traffic(0, 8_000), traffic(0, 8_000), traffic(8_000, 24_000)];
+        let after = Snapshot { traffic: counted.to_vec(), processors: Processors { busy: 30, total: 200 } };
+        Network::new(&setup(), &before, &after, &figures())
+    }
+
+    #[test]
+    fn bytes_are_those_between_two_moments() {
+        let network = network();
+        assert_eq!((network.links[0].in_bytes, network.links[0].out_bytes), (8_000, 0));
+        assert_eq!(network.links[0].in_per_request_byte, 1.0);
+        assert_eq!(network.links[4].out_per_request_byte, 3.0);
+        assert_eq!(network.links[4].out_share_of_rate, 0.019);
+        assert_eq!(network.request_goodput_bits_per_s, 64_000);
+        assert_eq!(network.request_goodput_per_link, 0.007);
+        assert_eq!(network.machine_busy_share, 0.15);
+        assert_eq!(network.busiest_link_per_request_byte("replicas"), Some(3.0));
+        assert_eq!(network.busiest_link_per_request_byte("clients"), Some(1.0), "not that of the clients");
+        assert_eq!(network.busiest_link_per_request_byte("shared"), None);
+    }
+
+    #[test]
+    fn balance_is_among_replicas() {
+        let network = network();
+        let of = |of: &str| network.balance(of).map(|it| (it.max_per_mean, it.min_per_mean));
+        assert_eq!(of("cpu"), Some((1.5, 0.5)));
+        assert_eq!(of("clients-in"), Some((2.0, 0.0)));
+        assert_eq!(of("clients-out"), Some((1.0, 1.0)), "nobody had any");
+        assert_eq!(of("replicas-out"), Some((1.5, 0.5)));
+        assert_eq!(network.balance.len(), 5);
+    }
+}
