@@ -28,7 +28,7 @@ struct Package {
     is_there: fn() -> bool,
 }
 
-const PACKAGES: [Package; 9] = [
+const PACKAGES: [Package; 10] = [
     Package { name: "g++", purpose: "compiles the fuzzing runtime", is_there: || process::is_installed("c++") },
     Package {
         name: "redis-tools",
@@ -57,6 +57,7 @@ const PACKAGES: [Package; 9] = [
         purpose: "fetches node-postgres, and brings node",
         is_there: || process::is_installed("npm") && process::is_installed("node"),
     },
+    Package { name: "iproute2", purpose: "builds the network laboratory", is_there: iproute_is_there },
     Package { name: "wamerican-huge", purpose: "is the real data", is_there: || Path::new(WORDS).is_file() },
 ];
 
@@ -66,6 +67,16 @@ pub(crate) const WORDS: &str = "/usr/share/dict/american-english-huge";
 /// The comma-separated values that the end-to-end test of SQL imports: who owns which range of hardware addresses,
 /// about 32,500 rows with commas, quotes and ends of lines in them. It is in the public domain.
 pub(crate) const REGISTRY: &str = "/usr/share/ieee-data/oui.csv";
+
+/// Only root can use it: others need not have it, and could not install it.
+fn iproute_is_there() -> bool {
+    !is_root() || (process::is_installed("ip") && process::is_installed("tc"))
+}
+
+/// Whether we may do what only root may.
+pub(crate) fn is_root() -> bool {
+    output_of(&mut program("id", &["-u"])).is_ok_and(|id| id.trim() == "0")
+}
 
 /// Sets up everything.
 pub(crate) fn all() -> Result<String> {
@@ -122,8 +133,7 @@ pub(crate) fn model_checking() -> Result {
 
 fn install_package(package: &Package) -> Result {
     let advice = || format!("install the Debian package `{}`: it {}", package.name, package.purpose);
-    let root = output_of(&mut program("id", &["-u"])).is_ok_and(|id| id.trim() == "0");
-    ensure(root && process::is_installed("apt-get"), advice)?;
+    ensure(is_root() && process::is_installed("apt-get"), advice)?;
     let install = || {
         let mut command = program("apt-get", &["install", "-y", "--no-install-recommends", package.name]);
         logged(LOG, INSTALL_LIMIT, command.env("DEBIAN_FRONTEND", "noninteractive"))

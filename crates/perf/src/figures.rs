@@ -2,17 +2,34 @@
 
 use crate::load::Measured;
 use crate::network::Network;
-use serde::Serialize;
+use bezant_node::config::Protocol;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+/// One of a few words that the command line knows.
+type Word = &'static str;
+
+/// Reads a word again that was once written.
+fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Word, D::Error> {
+    const WORDS: [Word; 11] = [
+        "null", "sql-insert", "sql-read", "sql-mixed", "memory", "sync", "plain", "tls", "mac", "hybrid", "signature",
+    ];
+    let text = String::deserialize(deserializer)?;
+    let protocols = Protocol::ALL.iter().map(|protocol| protocol.name()).chain(["schedule"]);
+    let known = protocols.chain(WORDS).find(|word| *word == text);
+    known.ok_or_else(|| D::Error::custom(format!("\"{text}\" is not a word of benchmarks")))
+}
+
 /// What was measured: a row's left half.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// The protocol's name.
-    pub protocol: &'static str,
+    #[serde(deserialize_with = "word")]
+    pub protocol: Word,
     /// What is asked: `null`, or `sql-insert`, `sql-read`, `sql-mixed`. Comes last in the JSON line.
     #[serde(skip)]
-    pub workload: &'static str,
+    pub workload: Word,
     /// Replicas.
     pub n: usize,
     /// Faults tolerated.
@@ -26,14 +43,24 @@ pub struct Settings {
     /// Bytes of a result.
     pub reply_bytes: usize,
     /// `memory` or `sync`.
-    pub durability: &'static str,
+    #[serde(deserialize_with = "word")]
+    pub durability: Word,
     /// `plain` or `tls`.
-    pub channel: &'static str,
+    #[serde(deserialize_with = "word")]
+    pub channel: Word,
     /// `mac`, `hybrid` or `signature`.
-    pub auth: &'static str,
+    #[serde(deserialize_with = "word")]
+    pub auth: Word,
     /// Whether the clients joined, instead of being named by the cluster file. The very last in the JSON line.
     #[serde(skip)]
     pub joined: bool,
+}
+
+impl Settings {
+    /// Bytes of the requests that are under way, and of their results.
+    pub const fn under_way_bytes(&self) -> usize {
+        self.clients * self.outstanding * (self.request_bytes + self.reply_bytes)
+    }
 }
 
 /// What a replica counts about itself, since its start.
@@ -65,7 +92,7 @@ impl Usage {
 }
 
 /// Settings and figures: one line of JSON.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
     /// What was measured.
     #[serde(flatten)]
@@ -103,8 +130,10 @@ pub struct Figures {
     /// How often that replica switched to another instance while it was measured.
     pub switches: u64,
     /// As in the settings.
-    pub workload: &'static str,
+    #[serde(deserialize_with = "word")]
+    pub workload: Word,
     /// As in the settings.
+    #[serde(default)]
     pub joined: bool,
     /// Processor time of each replica, user and system, per operation.
     #[serde(skip)]

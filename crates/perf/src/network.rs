@@ -49,8 +49,22 @@ pub struct Setup {
     pub rate_bits_per_s: u64,
     /// What TCP carries over such a link in each direction, with both busy, as measured.
     pub link_goodput_bits_per_s: u64,
+    /// How long clients wait for an answer, if that was chosen.
+    pub client_retry_ms: Option<u64>,
     /// Those that are counted.
     pub links: Vec<Place>,
+}
+
+impl Setup {
+    /// How long clients wait for an answer before they suspect somebody, unless it was chosen: four times what a leader
+    /// needs to pass everything that is under way on to the n − 1 others, and half a second at least. Requests that
+    /// wait for a slow link are no reason for suspicion.
+    pub fn client_retry_ms(&self, n: usize, under_way_bytes: usize) -> u64 {
+        const AT_LEAST_MS: u64 = 500;
+        let bits = under_way_bytes as u64 * 8 * n.saturating_sub(1).max(1) as u64;
+        let passed_on = bits * 1000 / self.rate_bits_per_s.max(1);
+        self.client_retry_ms.unwrap_or_else(|| (4 * passed_on).max(AT_LEAST_MS))
+    }
 }
 
 /// One link while it was measured.
@@ -94,6 +108,8 @@ pub struct Network {
     pub rate_bits_per_s: u64,
     /// What TCP carries over such a link in each direction, with both busy, as measured before.
     pub link_goodput_bits_per_s: u64,
+    /// How long clients waited for an answer before they suspected somebody.
+    pub client_retry_ms: u64,
     /// Bits of the operations that ended, per second.
     pub request_goodput_bits_per_s: u64,
     /// The same, divided by what a link carries.
@@ -127,10 +143,12 @@ impl Network {
             setup.links.iter().zip(counts).map(|(place, traffic)| link(setup, place, traffic, figures)).collect();
         let processors = |of: fn(&Processors) -> u64| of(&after.processors).saturating_sub(of(&before.processors));
         let busy = processors(|it| it.busy) as f64 / processors(|it| it.total).max(1) as f64;
+        let settings = &figures.settings;
         Self {
             lans: setup.lans,
             rate_bits_per_s: setup.rate_bits_per_s,
             link_goodput_bits_per_s: setup.link_goodput_bits_per_s,
+            client_retry_ms: setup.client_retry_ms(settings.n, settings.under_way_bytes()),
             request_goodput_bits_per_s: requests as u64,
             request_goodput_per_link: per_link(requests),
             reply_goodput_bits_per_s: replies as u64,
@@ -149,9 +167,49 @@ impl Network {
         links.map(|link| link.in_per_request_byte.max(link.out_per_request_byte)).reduce(f64::max)
     }
 
-    /// How evenly replicas share this. `None` if it was not counted.
-    pub fn balance(&self, of: &str) -> Option<&Balance> {
-        self.balance.iter().find(|balance| balance.of == of)
+    /// What stands above the table of links.
+    pub fn summary(&self, protocol: &str) -> String {
+        let megabits = self.link_goodput_bits_per_s as f64 / 1e6;
+        format!(
+            "{protocol}: requests {:.3} and results {:.3} of what a link carries ({megabits:.3} Mbit/s in each direction); \
+             replica CPU max/mean {:.3}; machine busy {:.0} %",
+            self.request_goodput_per_link,
+            self.reply_goodput_per_link,
+            self.max_per_mean(&["cpu"]).unwrap_or(1.0),
+            self.machine_busy_share * 100.0
+        )
+    }
+
+    /// The head of the table of links.
+    pub const HEAD: [&'static str; 8] =
+        ["node", "LAN", "in B", "out B", "in/request B", "out/request B", "in/rate", "out/rate"];
+
+    /// Its rows.
+    pub fn rows(&self) -> Vec<Vec<String>> {
+        let row = |link: &Link| {
+            vec![
+                link.node.clone(),
+                link.lan.clone(),
+                link.in_bytes.to_string(),
+                link.out_bytes.to_string(),
+                format!("{:.3}", link.in_per_request_byte),
+                format!("{:.3}", link.out_per_request_byte),
+                format!("{:.3}", link.in_share_of_rate),
+                format!("{:.3}", link.out_share_of_rate),
+            ]
+        };
+        self.links.iter().map(row).collect()
+    }
+
+    /// The LAN over which replicas talk.
+    pub const fn lan_of_replicas(&self) -> &'static str {
+        if self.lans == 1 { "shared" } else { "replicas" }
+    }
+
+    /// How unevenly replicas share these: the worst of them. `None` if none of them was counted.
+    pub fn max_per_mean(&self, of: &[&str]) -> Option<f64> {
+        let chosen = self.balance.iter().filter(|balance| of.contains(&&*balance.of));
+        chosen.map(|balance| balance.max_per_mean).reduce(f64::max)
     }
 }
 
@@ -213,7 +271,7 @@ mod tests {
             place("replica-0", "replicas"),
             place("replica-1", "replicas"),
         ];
-        Setup { lans: 2, rate_bits_per_s: 10_000_000, link_goodput_bits_per_s: 9_360_000, links }
+        Setup { lans: 2, rate_bits_per_s: 10_000_000, link_goodput_bits_per_s: 9_360_000, client_retry_ms: None, links }
     }
 
     /// 1,000 operations of 8 bytes in one second.
@@ -237,6 +295,10 @@ mod tests {
         assert_eq!((network.links[0].in_bytes, network.links[0].out_bytes), (8_000, 0));
         assert_eq!(network.links[0].in_per_request_byte, 1.0);
         assert_eq!(network.links[4].out_per_request_byte, 3.0);
+        let row = ["replica-1", "replicas", "8000", "24000", "1.000", "3.000", "0.006", "0.019"];
+        assert_eq!(network.rows()[4], row);
+        assert_eq!(network.rows()[0].len(), Network::HEAD.len());
+        assert!(network.summary("chain").starts_with("chain: requests 0.007 and results 0.007 of what"));
         assert_eq!(network.links[4].out_share_of_rate, 0.019);
         assert_eq!(network.request_goodput_bits_per_s, 64_000);
         assert_eq!(network.request_goodput_per_link, 0.007);
@@ -247,9 +309,21 @@ mod tests {
     }
 
     #[test]
+    fn clients_are_as_patient_as_links_are_slow() {
+        let patience = |rate_bits_per_s| Setup { rate_bits_per_s, ..setup() }.client_retry_ms(4, 200 * 16_384);
+        assert_eq!([patience(10_000_000), patience(100_000_000)], [31_456, 3_144]);
+        assert_eq!(setup().client_retry_ms(4, 8), 500);
+        assert_eq!(Setup { client_retry_ms: Some(7), ..setup() }.client_retry_ms(4, 200 * 16_384), 7);
+    }
+
+    #[test]
     fn balance_is_among_replicas() {
         let network = network();
-        let of = |of: &str| network.balance(of).map(|it| (it.max_per_mean, it.min_per_mean));
+        let of = |of: &str| {
+            network.balance.iter().find(|it| it.of == of).map(|it| (it.max_per_mean, it.min_per_mean))
+        };
+        assert_eq!(network.max_per_mean(&["cpu", "clients-in"]), Some(2.0));
+        assert_eq!((network.max_per_mean(&["shared-in"]), network.lan_of_replicas()), (None, "replicas"));
         assert_eq!(of("cpu"), Some((1.5, 0.5)));
         assert_eq!(of("clients-in"), Some((2.0, 0.0)));
         assert_eq!(of("clients-out"), Some((1.0, 1.0)), "nobody had any");

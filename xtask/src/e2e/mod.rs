@@ -5,6 +5,7 @@
 pub(crate) mod aliph;
 pub(crate) mod cluster;
 pub(crate) mod demo;
+pub(crate) mod netns;
 pub(crate) mod postgres;
 mod redis;
 mod running;
@@ -21,12 +22,13 @@ use std::time::Duration;
 /// An end-to-end test of a binary; it returns what it measured, in words.
 type Test = fn(&Path) -> Result<String>;
 
-const TESTS: [(&str, Test); 5] = [
+const TESTS: [(&str, Test); 6] = [
     ("demo", demo::run),
     ("sql", sql::run),
     ("cluster", cluster::run),
     ("aliph", aliph::run),
     ("postgres", postgres::run),
+    ("netns", netns::run),
 ];
 
 /// `cargo xtask e2e`.
@@ -35,7 +37,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     logged("build", Duration::from_secs(20 * 60), &mut process::cargo(&build))?;
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     if words.len() > 1 || words.iter().any(|word| TESTS.iter().all(|(name, _)| name != word)) {
-        return Err(Failure::new("the end-to-end tests are `demo`, `sql`, `cluster`, `aliph` and `postgres`"));
+        return Err(Failure::new("the end-to-end tests are `demo`, `sql`, `cluster`, `aliph`, `postgres` and `netns`"));
     }
     let binary = verify::binary();
     for (name, test) in TESTS.iter().filter(|(name, _)| words.is_empty() || words.contains(name)) {

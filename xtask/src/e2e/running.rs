@@ -34,6 +34,17 @@ impl Running {
         Ok(())
     }
 
+    /// Its process.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end.
+    pub(super) fn finish(mut self, limit: Duration) -> Result<ExitStatus> {
+        let status = process::wait(&mut self.child, limit)?;
+        status.ok_or_else(|| Failure::new(format!("it did not end within {} s", limit.as_secs())))
+    }
+
     /// Whether it has ended although nobody asked it to.
     pub(super) fn has_ended(&mut self) -> Result<bool> {
         Ok(self.child.try_wait()?.is_some())

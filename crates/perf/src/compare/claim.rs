@@ -68,7 +68,8 @@ impl Ours {
                 results.ratio(*subject, *base, *metric).map(|ratio| ratio.to_string())
             }
             (Self::Value(metric, (protocol, place)), Measured::Sweep(results)) => {
-                results.spread(protocol, *place, *metric).map(|value| format!("{value:.0}"))
+                let value = results.spread(protocol, *place, *metric)?;
+                Some(if value.median < 10.0 { format!("{value:.3}") } else { format!("{value:.0}") })
             }
             (Self::Overtakes(subject, base, bytes), Measured::Sweep(results)) => {
                 results.overtaking(subject, base, *bytes).map(|overtaking| match overtaking {

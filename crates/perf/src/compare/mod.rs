@@ -10,6 +10,7 @@
 //! | what happens over time, with a replica down or clients coming and going? | [`course`] |
 //! | how long does a switch take? | [`switching`] |
 //! | what does the paper say that we can check? | [`claim`] |
+//! | what was measured in several sittings? | [`record`] |
 //! | what came out, in lines? | [`summary`] |
 //! | how is it drawn? | [`picture`], by means of [`chart`](crate::chart) |
 //! | how is it written down? | [`page`] |
@@ -20,6 +21,7 @@ pub mod page;
 pub mod picture;
 mod practicality;
 pub mod presets;
+pub mod record;
 pub mod summary;
 pub mod sweep;
 pub mod switching;

@@ -2,6 +2,7 @@
 
 use super::csv_cell;
 use crate::figures::Figures;
+use crate::network::Network;
 use crate::spread::Spread;
 use crate::sql::Mix;
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,6 +90,16 @@ pub enum Metric {
     ReplicaCpu,
     /// Bytes that the busiest replica sent per operation.
     BusiestBytes,
+    /// Operations' bits per second, divided by what a link carries.
+    RequestGoodput,
+    /// Results' bits per second, divided by what a link carries.
+    ReplyGoodput,
+    /// Bytes that the busiest link among replicas carries in one direction per byte of the operations.
+    LinkBytes,
+    /// The most processor time of a replica, divided by the mean.
+    CpuBalance,
+    /// The most bytes of a link among replicas in one direction, divided by the mean.
+    LinkBalance,
 }
 
 impl Metric {
@@ -99,26 +110,49 @@ impl Metric {
             Self::Latency => "p50 µs",
             Self::ReplicaCpu => "replica CPU µs/op",
             Self::BusiestBytes => "busiest replica B/op",
+            Self::RequestGoodput => "request goodput / B",
+            Self::ReplyGoodput => "reply goodput / B",
+            Self::LinkBytes => "busiest replica link B/request B",
+            Self::CpuBalance => "replica CPU max/mean",
+            Self::LinkBalance => "replica link bytes max/mean",
         }
     }
 
-    const fn of(self, figures: &Figures) -> f64 {
+    /// Not a number where it was not measured.
+    fn of(self, figures: &Figures) -> f64 {
+        let network = |of: fn(&Network) -> Option<f64>| figures.network.as_ref().and_then(of).unwrap_or(f64::NAN);
         match self {
             Self::Throughput => figures.ops_per_s,
             Self::Latency => figures.p50_us as f64,
             Self::ReplicaCpu => figures.replica_cpu_us_per_op,
             Self::BusiestBytes => figures.busiest_replica_bytes_out_per_op,
+            Self::RequestGoodput => network(|it| Some(it.request_goodput_per_link)),
+            Self::ReplyGoodput => network(|it| Some(it.reply_goodput_per_link)),
+            Self::LinkBytes => network(|it| it.busiest_link_per_request_byte(it.lan_of_replicas())),
+            Self::CpuBalance => network(|it| it.max_per_mean(&["cpu"])),
+            Self::LinkBalance => network(|it| {
+                let lan = it.lan_of_replicas();
+                it.max_per_mean(&[&format!("{lan}-in"), &format!("{lan}-out")])
+            }),
         }
     }
 
-    /// The better one of two values: the peak for throughput, and otherwise the lowest.
+    /// The one of two values that counts: the peak for throughput, the lowest for a cost, and the worst for what ought
+    /// to have a bound.
     const fn better(self, one: f64, other: f64) -> f64 {
         match self {
-            Self::Throughput => one.max(other),
+            Self::Throughput | Self::RequestGoodput | Self::ReplyGoodput => one.max(other),
+            Self::LinkBytes | Self::CpuBalance | Self::LinkBalance => one.max(other),
             Self::Latency | Self::ReplicaCpu | Self::BusiestBytes => one.min(other),
         }
     }
 }
+
+/// What only the network laboratory measures.
+pub const NETWORK: [Metric; 5] =
+    [Metric::RequestGoodput, Metric::ReplyGoodput, Metric::LinkBytes, Metric::CpuBalance, Metric::LinkBalance];
+/// The column of what they are divided by.
+const LINK_GOODPUT: &str = "B bits/s";
 
 /// Points and the axis along which they are shown.
 #[derive(Clone, Debug)]
@@ -312,12 +346,18 @@ impl Results {
 
     /// Every measurement as a line of comma-separated values, and a head that names the columns.
     pub fn to_csv(&self) -> String {
-        let mut text = format!("round,for_f,variant,{}\n", Figures::FIELDS.join(","));
+        let has_network = self.measurements.iter().any(|it| it.figures.network.is_some());
+        let columns: &[Metric] = if has_network { &NETWORK } else { &[] };
+        let head = Figures::FIELDS.into_iter().chain(columns.iter().map(|metric| metric.label()));
+        let head = head.chain(has_network.then_some(LINK_GOODPUT)).collect::<Vec<_>>();
+        let mut text = format!("round,for_f,variant,{}\n", head.join(","));
         for Measurement { round, protocol, point, figures } in &self.measurements {
             let variant = point.variant.map_or_else(String::new, |variant| variant.to_string());
             // The figures' own first value does not tell two schedules apart.
-            let others = figures.values().split_off(1).join(",");
-            text += &format!("{round},{},{variant},{},{others}\n", point.f, csv_cell(protocol));
+            let mut others = figures.values().split_off(1);
+            others.extend(columns.iter().map(|metric| metric.of(figures).to_string()));
+            others.extend(figures.network.as_ref().map(|network| network.link_goodput_bits_per_s.to_string()));
+            text += &format!("{round},{},{variant},{},{}\n", point.f, csv_cell(protocol), others.join(","));
         }
         text
     }

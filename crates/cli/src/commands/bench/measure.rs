@@ -131,10 +131,10 @@ impl Running {
     }
 
     /// Makes the files of a cluster, so that nobody can end it in the middle of that.
-    fn prepare(&self, parent: &Path, options: Testnet) -> Result {
+    fn prepare(&self, parent: &Path, options: Testnet, under_way_bytes: usize) -> Result {
         let mut running = self.lock();
         let launchers = self.laboratory.launchers(options.replicas);
-        let cluster = DemoCluster::prepare(parent, self.laboratory.place(options))?;
+        let cluster = DemoCluster::prepare(parent, self.laboratory.place(options, under_way_bytes))?;
         *running = Some(cluster.launched_by(launchers));
         Ok(())
     }
@@ -216,7 +216,8 @@ impl Bench {
             limits: limits(subject.variant),
             ..Testnet::default()
         };
-        self.running.prepare(&self.parent, options)?;
+        let under_way_bytes = subject.clients * subject.outstanding * (subject.request_bytes + subject.reply_bytes);
+        self.running.prepare(&self.parent, options, under_way_bytes)?;
         let outcome = self.start().and_then(|file| act(&file));
         // A replica that has ended says why better than those who waited for it.
         let alive = self.running.check_alive();

@@ -8,6 +8,7 @@ mod compare;
 mod contender;
 mod course;
 mod how;
+mod matrix;
 mod measure;
 mod netns;
 
@@ -18,6 +19,7 @@ use crate::quit;
 use bezant_core::members::MEMBER_SESSIONS_MAX;
 use bezant_node::config::Protocol;
 use bezant_perf::figures::Figures;
+use bezant_perf::network::Network;
 use bezant_perf::sql::Mix;
 use bezant_perf::suite::{self, Point};
 use clap::ValueEnum;
@@ -144,12 +146,17 @@ enum WorkloadName {
 #[derive(clap::Subcommand)]
 enum Command {
     Compare(Box<compare::Arguments>),
+    Matrix(Box<matrix::Arguments>),
+    Report(matrix::ReportArguments),
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result {
-    if let Some(Command::Compare(arguments)) = &arguments.command {
-        return compare::run(arguments);
+    match &arguments.command {
+        Some(Command::Compare(arguments)) => return compare::run(arguments),
+        Some(Command::Matrix(arguments)) => return matrix::run(arguments),
+        Some(Command::Report(arguments)) => return matrix::report(arguments),
+        None => {}
     }
     let subjects = subjects(arguments)?;
     if let Some(subject) = subjects.iter().find(|subject| (subject.clients * subject.outstanding) as u64 > SESSIONS_MAX)
@@ -204,11 +211,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         }
     }
     if !arguments.json {
-        let head = Figures::HEAD.map(str::to_owned).to_vec();
-        let rows: Vec<_> = std::iter::once(head).chain(results.into_iter().map(|runs| median(runs).row())).collect();
-        print!("{}", output::table(&rows));
+        print_tables(&results.into_iter().map(median).collect::<Vec<_>>());
     }
     Ok(())
+}
+
+/// A row for each measurement, and in the network laboratory a table of links for each.
+fn print_tables(measured: &[Figures]) {
+    let head = Figures::HEAD.map(str::to_owned).to_vec();
+    let rows: Vec<_> = std::iter::once(head).chain(measured.iter().map(Figures::row)).collect();
+    print!("{}", output::table(&rows));
+    for figures in measured {
+        let Some(network) = &figures.network else { continue };
+        let head = Network::HEAD.map(str::to_owned).to_vec();
+        let rows: Vec<_> = std::iter::once(head).chain(network.rows()).collect();
+        print!("\n{}\n{}", network.summary(figures.settings.protocol), output::table(&rows));
+    }
 }
 
 /// The run with the median throughput.

@@ -15,6 +15,8 @@ mod probe;
 mod tools;
 
 use crate::failure::{Failure, Result};
+use bezant_core::cluster::Limits;
+use bezant_core::machine::Duration;
 use bezant_node::config::Testnet;
 use bezant_perf::figures::Figures;
 use bezant_perf::network::{Network, Place, Setup, Snapshot};
@@ -34,6 +36,10 @@ pub(super) struct Arguments {
     /// One LAN for clients and one for replicas, or a single one for all
     #[arg(long, requires = "netns", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
     lans: u8,
+    /// How long clients wait for an answer before they suspect somebody; replicas wait four times as long [default:
+    /// four times what a leader needs to pass on all that is under way, and 500 at least]
+    #[arg(long, value_name = "MS", requires = "netns", value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    patience: Option<u64>,
 }
 
 /// The laboratory, if there is one: a signal may remove it at any time.
@@ -61,12 +67,14 @@ impl Laboratory {
             return Err(Failure::usage("--netns needs root, for it makes network namespaces: run it with sudo."));
         }
         let names = Names::own().ok_or_else(|| Failure::failed("--netns needs /proc."))?;
-        let plan = Plan::new(names, replicas as u8, arguments.lans, arguments.rate);
+        // A link is measured between two.
+        let plan = Plan::new(names, replicas.max(2) as u8, arguments.lans, arguments.rate);
         let links = plan.links().into_iter().map(|link| Place { node: link.node, lan: link.lan }).collect();
         let setup = Setup {
             lans: plan.lans,
             rate_bits_per_s: plan.rate.bits_per_s,
             link_goodput_bits_per_s: 0,
+            client_retry_ms: arguments.patience,
             links,
         };
         eprintln!("network: {replicas} replicas, LANs: {}, {} for each link", plan.lans, plan.rate);
@@ -77,9 +85,8 @@ impl Laboratory {
             tools::remove(&names::leftovers())?;
             construct(&plan)?;
         }
-        let ends = plan.ends(0).into_iter().zip([plan.clients(), plan.replica(0)]);
-        let ends = ends.map(|(address, namespace)| probe::End { namespace, address }).collect::<Vec<_>>();
-        let goodput = probe::goodput(ends.try_into().unwrap_or_else(|_| unreachable!("a link has two ends")))?;
+        let end = |replica| probe::End { namespace: plan.replica(replica), address: plan.address(replica) };
+        let goodput = probe::goodput([end(0), end(1)])?;
         eprintln!("network: a link carries {:.3} Mbit/s of data in each direction", goodput as f64 / 1e6);
         self.with(|built| built.setup.link_goodput_bits_per_s = goodput)?;
         tools::enter(&plan.clients())
@@ -94,14 +101,16 @@ impl Laboratory {
         }
     }
 
-    /// The addresses that replicas have in it.
-    pub(super) fn place(&self, options: Testnet) -> Testnet {
+    /// The addresses that replicas have in it, and patience enough for so many bytes under way.
+    pub(super) fn place(&self, options: Testnet, under_way_bytes: usize) -> Testnet {
         match &*self.lock() {
             None => options,
-            Some(Built { plan, .. }) => {
+            Some(Built { plan, setup }) => {
                 let mut addresses = plan.addresses();
                 addresses.truncate(options.replicas);
-                Testnet { addresses, ..options }
+                let client_retry = setup.client_retry_ms(options.replicas, under_way_bytes);
+                let limits = patient(options.limits, Duration::from_millis(client_retry));
+                Testnet { addresses, limits, ..options }
             }
         }
     }
@@ -130,6 +139,13 @@ impl Laboratory {
     fn with<T>(&self, act: impl FnOnce(&mut Built) -> T) -> Result<T> {
         self.lock().as_mut().map(act).ok_or_else(|| Failure::failed("interrupted."))
     }
+}
+
+/// Time-outs of links on which requests have to wait.
+fn patient(limits: Limits, client_retry: Duration) -> Limits {
+    let view_timeout = limits.view_timeout.max(Duration(4 * client_retry.0));
+    let view_timeout_max = limits.view_timeout_max.max(view_timeout);
+    Limits { client_retry, view_timeout, view_timeout_max, ..limits }
 }
 
 /// Everything, from namespaces to rates.

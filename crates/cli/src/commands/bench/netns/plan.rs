@@ -11,6 +11,9 @@ const SWITCH: &str = "switch";
 const CLIENTS: &str = "clients";
 /// The last byte of the clients' address; replica i has i + 1.
 const CLIENTS_HOST: u8 = 254;
+/// Bytes that may wait at the switch on their way from clients. Each client stands for a machine, where its requests
+/// would wait until the link is free; a queue that drops them would starve some for seconds.
+const FROM_CLIENTS: u64 = 64 << 20;
 /// Where replicas listen: each has addresses of its own.
 const PORTS: [u16; 3] = [4100, 4101, 4102];
 
@@ -130,16 +133,14 @@ impl Plan {
         self.names.existing()
     }
 
-    /// Where clients, and where a replica can be reached on the LAN of the clients.
-    pub(super) fn ends(&self, replica: u8) -> [Ipv4Addr; 2] {
-        let lan = self.all_lans()[0];
-        [lan.address(CLIENTS_HOST), lan.address(node(replica).host)]
+    /// A replica's address among replicas.
+    pub(super) fn address(&self, replica: u8) -> Ipv4Addr {
+        self.lan_of_replicas().address(node(replica).host)
     }
 
     /// Where replicas listen to replicas, to clients and to administrators.
     pub(super) fn addresses(&self) -> Vec<[Address; 3]> {
-        let lans = self.all_lans();
-        let (of_clients, of_replicas) = (lans[0], lans[lans.len() - 2]);
+        let (of_clients, of_replicas) = (self.all_lans()[0], self.lan_of_replicas());
         let of_one = |replica| {
             let host = node(replica).host;
             let mut ports = PORTS.into_iter();
@@ -201,22 +202,30 @@ impl Plan {
     pub(super) fn rates(&self) -> Vec<(String, String)> {
         let wires = self.wires();
         let shaped = || wires.iter().filter(|(node, lan)| node.is_shaped && lan.is_shaped);
-        let at_the_switch = shaped().map(|(node, lan)| self.limited(&port(node, *lan))).collect();
-        let at = |node: &Node| shaped().filter(|it| it.0 == *node).map(|it| self.limited(it.1.device)).collect();
+        let waiting = |lan: &Lan| if lan.has_clients { FROM_CLIENTS } else { self.rate.limit() };
+        let at_the_switch = shaped().map(|(node, lan)| self.limited(&port(node, *lan), waiting(lan))).collect();
+        let at = |node: &Node| {
+            let own = shaped().filter(|it| it.0 == *node);
+            own.map(|it| self.limited(it.1.device, self.rate.limit())).collect()
+        };
         let at_nodes = self.nodes().into_iter().filter(|node| node.is_shaped);
         let at_nodes = at_nodes.map(|node| (self.names.of(&node.name), at(&node)));
         std::iter::once((self.switch(), at_the_switch)).chain(at_nodes).collect()
     }
 
-    fn limited(&self, device: &str) -> String {
+    fn limited(&self, device: &str, limit: u64) -> String {
         let Rate { bits_per_s } = self.rate;
-        let (burst, limit) = (self.rate.burst(), self.rate.limit());
+        let burst = self.rate.burst();
         format!("qdisc add dev {device} root tbf rate {bits_per_s}bit burst {burst} limit {limit}\n")
     }
 
     /// The clients' first, the administrators' last.
     fn all_lans(&self) -> Vec<Lan> {
         if self.lans == 1 { vec![SHARED, ADMIN] } else { vec![OF_CLIENTS, OF_REPLICAS, ADMIN] }
+    }
+
+    fn lan_of_replicas(&self) -> Lan {
+        if self.lans == 1 { SHARED } else { OF_REPLICAS }
     }
 
     fn nodes(&self) -> Vec<Node> {
@@ -288,7 +297,8 @@ mod tests {
     fn links_of_replicas_have_a_rate_at_both_ends_and_no_others() {
         for (lans, ends) in [(2, 2 * 4 * 2), (1, 4 * 2)] {
             let rates: String = plan(lans).rates().into_iter().map(|(_, script)| script).collect();
-            assert_eq!(rates.matches(" root tbf rate 10000000bit burst 5000 limit 60000\n").count(), ends);
+            assert_eq!(rates.matches(" root tbf rate 10000000bit burst 5000 limit ").count(), ends);
+            assert_eq!(rates.matches(" limit 67108864\n").count(), 4, "where requests wait for replicas");
             assert!(!rates.contains("eth-a") && !rates.contains("-254"), "{rates}");
         }
     }

@@ -12,10 +12,12 @@ use std::time::{Duration, Instant};
 
 /// Until TCP knows the link.
 const WARMUP: Duration = Duration::from_secs(1);
-/// How long bytes are counted.
-const WINDOW: Duration = Duration::from_secs(3);
+/// How long bytes are counted, each time.
+const WINDOW: Duration = Duration::from_millis(500);
+/// How often: the median of them is not what a moment's pause of this machine made of one.
+const WINDOWS: usize = 7;
 /// How long anything may keep us waiting.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(15);
 /// How often those who wait look at the time.
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -71,30 +73,30 @@ fn fill(mut source: &TcpStream, over: &AtomicBool) {
     }
 }
 
-/// Bits per second that arrive in the window.
+/// Bits per second that arrive: the median of the windows.
 fn drain(mut sink: &TcpStream) -> io::Result<f64> {
     let mut block = [0; 65_536];
     let begin = Instant::now();
-    let (mut bytes, mut first) = (0, None);
-    loop {
+    // A window is from the end of one read to the end of another.
+    let (mut window, mut bytes, mut rates) = (begin, 0, Vec::new());
+    while rates.len() < WINDOWS {
         match sink.read(&mut block) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(count) if begin.elapsed() < WARMUP => drop(count),
-            Ok(count) => match first {
-                // Time and bytes are counted from the end of one read to the end of another.
-                None => first = Some(Instant::now()),
-                Some(first) => {
-                    bytes += count;
-                    let elapsed: Duration = Instant::now() - first;
-                    if elapsed >= WINDOW {
-                        return Ok(bytes as f64 * 8.0 / elapsed.as_secs_f64());
-                    }
+            Ok(_) if begin.elapsed() < WARMUP => window = Instant::now(),
+            Ok(count) => {
+                bytes += count;
+                let elapsed = window.elapsed();
+                if elapsed >= WINDOW {
+                    rates.push(bytes as f64 * 8.0 / elapsed.as_secs_f64());
+                    (window, bytes) = (Instant::now(), 0);
                 }
-            },
-            Err(error) if is_pause(&error) && begin.elapsed() < WARMUP + WINDOW + PATIENCE => {}
+            }
+            Err(error) if is_pause(&error) && begin.elapsed() < PATIENCE => {}
             Err(error) => return Err(error),
         }
     }
+    rates.sort_by(f64::total_cmp);
+    Ok(rates[WINDOWS / 2])
 }
 
 fn is_pause(error: &io::Error) -> bool {
