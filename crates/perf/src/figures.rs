@@ -12,9 +12,8 @@ type Word = &'static str;
 
 /// Reads a word again that was once written.
 fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Word, D::Error> {
-    const WORDS: [Word; 11] = [
-        "null", "sql-insert", "sql-read", "sql-mixed", "memory", "sync", "plain", "tls", "mac", "hybrid", "signature",
-    ];
+    const WORDS: [Word; 11] =
+        ["null", "sql-insert", "sql-read", "sql-mixed", "memory", "sync", "plain", "tls", "mac", "hybrid", "signature"];
     let text = String::deserialize(deserializer)?;
     let protocols = Protocol::ALL.iter().map(|protocol| protocol.name()).chain(["schedule"]);
     let known = protocols.chain(WORDS).find(|word| *word == text);
@@ -149,8 +148,9 @@ pub(crate) fn rounded(value: f64) -> f64 {
 
 /// The growth of a counter per executed request, of each replica. Its counters are of one moment, so that it does not
 /// matter when exactly each was asked. A replica that executed less than half of what others did lags behind, or
-/// fetched the state: its cost counts by what the others executed. Replicas do not count what they answer without
-/// ordering it: with reads among the operations it is the clients' count, `answered`, that costs are divided by.
+/// fetched the state: its cost counts by what the others executed. Where all of them count less than half of what the
+/// clients saw `answered`, costs are divided by that: replicas do not count what they answer without ordering it, and
+/// begin again after a switch.
 fn per_operation(before: &[Usage], after: &[Usage], answered: u64, counter: impl Fn(&Usage) -> u64) -> Vec<f64> {
     let executed = |(before, after): &(&Usage, &Usage)| after.executed.saturating_sub(before.executed);
     let pairs = || before.iter().zip(after);
@@ -177,11 +177,9 @@ impl Figures {
     pub fn new(settings: Settings, measured: &Measured, before: &[Usage], after: &[Usage]) -> Self {
         let Measured { elapsed, latencies, client_cpu, .. } = measured;
         let ops = latencies.count();
-        let reads = ["sql-read", "sql-mixed"].contains(&settings.workload);
-        let answered = if reads { ops } else { 0 };
-        let cpu = per_operation(before, after, answered, |usage| usage.cpu_us);
+        let cpu = per_operation(before, after, ops, |usage| usage.cpu_us);
         let instance = |usages: &[Usage]| usages.iter().map(|usage| usage.instance).max().unwrap_or(0);
-        let bytes_out = per_operation(before, after, answered, |usage| usage.bytes_out);
+        let bytes_out = per_operation(before, after, ops, |usage| usage.bytes_out);
         Self {
             workload: settings.workload,
             joined: settings.joined,
@@ -195,9 +193,9 @@ impl Figures {
             replica_cpu_us_per_op: sum(&cpu),
             client_cpu_us_per_op: rounded(client_cpu.as_secs_f64() * 1e6 / ops.max(1) as f64),
             replica_bytes_out_per_op: sum(&bytes_out),
-            macs_per_op: sum(&per_operation(before, after, answered, |usage| usage.macs)),
-            signatures_per_op: sum(&per_operation(before, after, answered, |usage| usage.signatures)),
-            fsyncs_per_op: sum(&per_operation(before, after, answered, |usage| usage.fsyncs)),
+            macs_per_op: sum(&per_operation(before, after, ops, |usage| usage.macs)),
+            signatures_per_op: sum(&per_operation(before, after, ops, |usage| usage.signatures)),
+            fsyncs_per_op: sum(&per_operation(before, after, ops, |usage| usage.fsyncs)),
             busiest_replica_cpu_us_per_op: most(&cpu),
             busiest_replica_bytes_out_per_op: most(&bytes_out),
             instance: instance(after),

@@ -56,14 +56,15 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// How long clients wait for an answer before they suspect somebody, unless it was chosen: four times what a leader
-    /// needs to pass everything that is under way on to the n − 1 others, and half a second at least. Requests that
-    /// wait for a slow link are no reason for suspicion.
+    /// How long clients wait for an answer before they suspect somebody, at most, unless it was chosen: ten times what a
+    /// leader needs to pass everything that is under way on to the n − 1 others, and half a second at least. Requests
+    /// that wait for a slow link are no reason for suspicion; and a client that is used to quick answers waits for only
+    /// a fifth of it.
     pub fn client_retry_ms(&self, n: usize, under_way_bytes: usize) -> u64 {
         const AT_LEAST_MS: u64 = 500;
         let bits = under_way_bytes as u64 * 8 * n.saturating_sub(1).max(1) as u64;
         let passed_on = bits * 1000 / self.rate_bits_per_s.max(1);
-        self.client_retry_ms.unwrap_or_else(|| (4 * passed_on).max(AT_LEAST_MS))
+        self.client_retry_ms.unwrap_or_else(|| (10 * passed_on).max(AT_LEAST_MS))
     }
 }
 
@@ -283,8 +284,7 @@ mod tests {
     fn network() -> Network {
         let before = Snapshot { traffic: vec![Traffic { into: 50, out: 70 }; 5], processors: Processors::default() };
         let traffic = |into, out| Traffic { into: into + 50, out: out + 70 };
-        let counted =
-            [traffic(8_000, 0), traffic(0, 0), traffic(0, 8_000), traffic(0, 8_000), traffic(8_000, 24_000)];
+        let counted = [traffic(8_000, 0), traffic(0, 0), traffic(0, 8_000), traffic(0, 8_000), traffic(8_000, 24_000)];
         let after = Snapshot { traffic: counted.to_vec(), processors: Processors { busy: 30, total: 200 } };
         Network::new(&setup(), &before, &after, &figures())
     }
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn clients_are_as_patient_as_links_are_slow() {
         let patience = |rate_bits_per_s| Setup { rate_bits_per_s, ..setup() }.client_retry_ms(4, 200 * 16_384);
-        assert_eq!([patience(10_000_000), patience(100_000_000)], [31_456, 3_144]);
+        assert_eq!([patience(10_000_000), patience(100_000_000)], [78_640, 7_860]);
         assert_eq!(setup().client_retry_ms(4, 8), 500);
         assert_eq!(Setup { client_retry_ms: Some(7), ..setup() }.client_retry_ms(4, 200 * 16_384), 7);
     }
@@ -319,9 +319,7 @@ mod tests {
     #[test]
     fn balance_is_among_replicas() {
         let network = network();
-        let of = |of: &str| {
-            network.balance.iter().find(|it| it.of == of).map(|it| (it.max_per_mean, it.min_per_mean))
-        };
+        let of = |of: &str| network.balance.iter().find(|it| it.of == of).map(|it| (it.max_per_mean, it.min_per_mean));
         assert_eq!(network.max_per_mean(&["cpu", "clients-in"]), Some(2.0));
         assert_eq!((network.max_per_mean(&["shared-in"]), network.lan_of_replicas()), (None, "replicas"));
         assert_eq!(of("cpu"), Some((1.5, 0.5)));

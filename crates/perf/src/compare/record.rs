@@ -127,7 +127,11 @@ fn how(records: &[Record], conditions: &str) -> How {
     let mut command = "bezant bench matrix".to_owned();
     let networks = || records.iter().filter_map(|record| record.figures.network.as_ref());
     if let Some(network) = networks().next() {
-        command += &format!(" --netns --rate {}kbit --lans {}", network.rate_bits_per_s / 1000, network.lans);
+        let rate = match network.rate_bits_per_s {
+            bits if bits.is_multiple_of(1_000_000) => format!("{}mbit", bits / 1_000_000),
+            bits => format!("{}kbit", bits / 1_000),
+        };
+        command += &format!(" --netns --rate {rate} --lans {}", network.lans);
     }
     let rounds = records.iter().map(|record| record.round).max().unwrap_or(0);
     let first = &records[0];
@@ -160,7 +164,8 @@ fn claims() -> Vec<Claim> {
     const MIDDLE: usize = 4_096;
     const NO: usize = crate::load::OPERATION_BYTES_MIN;
     let place = |f, bytes| Place { f: Some(f), clients: None, bytes: Some(bytes), variant: None };
-    let claim = |what, said, metric, protocol, place| Claim { what, said, ours: Ours::Value(metric, (protocol, place)) };
+    let claim =
+        |what, said, metric, protocol, place| Claim { what, said, ours: Ours::Value(metric, (protocol, place)) };
     let peak = |what, said, protocol, place| claim(what, said, Metric::RequestGoodput, protocol, place);
     let replies = |what, said, protocol| claim(what, said, Metric::ReplyGoodput, protocol, place(1, (NO, MIDDLE)));
     vec![
@@ -168,14 +173,14 @@ fn claims() -> Vec<Claim> {
         peak("the same, 4 KiB", "0.97·4/3 = 1.293", "ring", place(1, (MIDDLE, NO))),
         peak("the same, 16 KiB, n = 7", "0.96·7/6 = 1.120", "ring", place(2, (BIG, NO))),
         peak("the same, 4 KiB, n = 7", "0.96·7/6 = 1.120", "ring", place(2, (MIDDLE, NO))),
-        peak("Chain's, 16 KiB, n = 4", "at most 1", "chain", place(1, (BIG, NO))),
+        peak("Chain's peak goodput / B, 16 KiB, n = 4", "at most 1", "chain", place(1, (BIG, NO))),
         peak("the same, 4 KiB", "at most 1", "chain", place(1, (MIDDLE, NO))),
-        peak("ZLight's, 16 KiB, n = 4", "at most 1", "zlight", place(1, (BIG, NO))),
+        peak("ZLight's peak goodput / B, 16 KiB, n = 4", "at most 1", "zlight", place(1, (BIG, NO))),
         peak("the same, 4 KiB", "at most 1", "zlight", place(1, (MIDDLE, NO))),
-        peak("PBFT's, 16 KiB, n = 4", "at most 1", "pbft", place(1, (BIG, NO))),
+        peak("PBFT's peak goodput / B, 16 KiB, n = 4", "at most 1", "pbft", place(1, (BIG, NO))),
         peak("the same, 4 KiB", "at most 1", "pbft", place(1, (MIDDLE, NO))),
         replies("Ring's peak of results / B, 4 KiB, n = 4", "3.8 to 4.0", "ring"),
-        replies("Chain's", "0.95 to 1.0", "chain"),
+        replies("Chain's peak of results / B, 4 KiB, n = 4", "0.95 to 1.0", "chain"),
         claim(
             "Ring's replica links, bytes per request byte, 16 KiB, n = 4",
             "at most 0.765",
@@ -225,7 +230,7 @@ mod tests {
         let Kind::Sweep(sweep) = &experiment.kind else { panic!("it is a sweep") };
         assert_eq!((sweep.axis, sweep.points.len()), (Axis::Clients, 2));
         assert!(sweep.metrics.contains(&Metric::RequestGoodput) && !sweep.metrics.contains(&Metric::ReplyGoodput));
-        assert!(how.command.contains("--rate 10000kbit --lans 2 --protocols \"chain,pbft\" --f 1 --clients 1,10"));
+        assert!(how.command.contains("--rate 10mbit --lans 2 --protocols \"chain,pbft\" --f 1 --clients 1,10"));
         let csv = results.to_csv();
         let cells: BTreeSet<_> = csv.lines().map(|line| line.split(',').count()).collect();
         assert_eq!(cells.len(), 1, "{csv}");

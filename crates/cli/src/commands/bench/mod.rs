@@ -106,7 +106,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with_all = ["cluster", "compare", "joined", "protocol"])]
     suite: bool,
     /// Measure this running cluster instead of one that is started for it; its service must be `null`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "protocol", "f", "channel", "auth"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "protocol", "f", "channel", "auth", "netns"])]
     cluster: Option<PathBuf>,
     /// The client's secret key for that cluster [default: client.key beside the cluster's file]
     #[arg(long, value_name = "FILE", requires = "cluster")]

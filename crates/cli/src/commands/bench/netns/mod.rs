@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     /// Measure in a network of namespaces on this machine, whose links have a rate. Needs Linux, root and iproute2
-    #[arg(long, conflicts_with_all = ["cluster", "yardsticks"])]
+    #[arg(long)]
     netns: bool,
     /// What each link of a replica carries in each direction, such as 10mbit or 1gbit
     #[arg(long, requires = "netns", default_value = "100mbit", value_parser = Rate::parse)]
@@ -37,7 +37,7 @@ pub(super) struct Arguments {
     #[arg(long, requires = "netns", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
     lans: u8,
     /// How long clients wait for an answer before they suspect somebody; replicas wait four times as long [default:
-    /// four times what a leader needs to pass on all that is under way, and 500 at least]
+    /// ten times what a leader needs to pass on all that is under way, and 500 at least]
     #[arg(long, value_name = "MS", requires = "netns", value_parser = clap::value_parser!(u64).range(1..=600_000))]
     patience: Option<u64>,
 }
