@@ -283,7 +283,7 @@ mod tests {
 
     fn network() -> Network {
         let before = Snapshot { traffic: vec![Traffic { into: 50, out: 70 }; 5], processors: Processors::default() };
-        let traffic = |into, out| Traffic { into: into + 50, out: out + 70 };
+        let traffic = |into: u64, out: u64| Traffic { into: into + 50, out: out + 70 };
         let counted = [traffic(8_000, 0), traffic(0, 0), traffic(0, 8_000), traffic(0, 8_000), traffic(8_000, 24_000)];
         let after = Snapshot { traffic: counted.to_vec(), processors: Processors { busy: 30, total: 200 } };
         Network::new(&setup(), &before, &after, &figures())
