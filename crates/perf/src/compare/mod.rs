@@ -52,6 +52,18 @@ pub struct Experiment {
     pub differences: String,
 }
 
+impl Experiment {
+    /// Replicas of its greatest cluster.
+    pub fn replicas_max(&self) -> usize {
+        let f = match &self.kind {
+            Kind::Sweep(sweep) => sweep.points.iter().map(|point| point.f).max().unwrap_or(0),
+            Kind::Course(course) => course.f,
+            Kind::Switching(switching) => switching.f,
+        };
+        3 * usize::from(f) + 1
+    }
+}
+
 /// The kinds of experiment.
 #[derive(Clone, Debug)]
 pub enum Kind {

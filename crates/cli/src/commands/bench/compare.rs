@@ -1,9 +1,10 @@
 //! `bezant bench compare`: protocols in turns, ratios with their spread, and the figures of the papers again.
 
-use super::SESSIONS_MAX;
 use super::contender::{self, Contender, Contenders};
 use super::course::Fault;
-use super::measure::{Bench, Running, Subject};
+use super::measure::{Bench, Cleanup, Running, Subject};
+use super::netns;
+use super::{SESSIONS_MAX, cannot_write, write};
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
 use crate::{output, quit};
@@ -22,7 +23,7 @@ use bezant_perf::switching::History;
 use clap::builder::PossibleValuesParser;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Every figure.
@@ -95,6 +96,8 @@ pub(super) struct Arguments {
     /// How clients prove who they are
     #[arg(long, value_enum, default_value_t = AuthName::Mac)]
     pub(super) auth: AuthName,
+    #[command(flatten)]
+    network: netns::Arguments,
     /// Write every measurement (CSV), a picture (SVG) and a section of README.md there, after every round
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -132,6 +135,9 @@ pub(super) fn run(arguments: &Arguments) -> Result {
     let running = Running::default();
     let for_signals = running.clone();
     quit::on_request(move || for_signals.exit())?;
+    let _cleanup = Cleanup(running.clone());
+    let replicas = experiments.iter().map(|(experiment, _)| experiment.replicas_max()).max().unwrap_or(1);
+    running.laboratory.build(&arguments.network, replicas)?;
     let mut failed = 0;
     for (experiment, contenders) in &experiments {
         let bench = Bench {
@@ -244,7 +250,7 @@ fn custom(arguments: &Arguments) -> Experiment {
 /// One experiment under way.
 pub(super) struct Comparison<'a> {
     pub(super) arguments: &'a Arguments,
-    bench: &'a Bench,
+    pub(super) bench: &'a Bench,
     pub(super) experiment: &'a Experiment,
     pub(super) contenders: &'a [Contender],
     measured: Measured,
@@ -441,14 +447,6 @@ impl<'a> Comparison<'a> {
 /// Processes that wanted to run in the last minute; `None` where the system does not tell.
 fn load_average() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
-}
-
-fn write(path: &Path, text: &str) -> Result {
-    fs::write(path, text).map_err(|error| cannot_write(path, &error))
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("cannot write {}: {error}.", path.display()))
 }
 
 #[cfg(test)]

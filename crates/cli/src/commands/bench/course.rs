@@ -25,6 +25,10 @@ pub(super) enum Fault {
     Stop,
     /// Its process is killed, and started again
     Kill,
+    /// Its links carry nothing (--netns)
+    Cut,
+    /// Its links have half of their rate (--netns)
+    Slow,
 }
 
 impl Bench {
@@ -84,10 +88,12 @@ impl Bench {
 
     /// Returns when it was down.
     fn take_down(&self, replica: u8, fault: Fault, origin: Instant) -> Result<Duration> {
-        self.running.with(|cluster| match fault {
-            Fault::Stop => cluster.pause(replica),
-            Fault::Kill => cluster.kill(replica),
-        })?;
+        match fault {
+            Fault::Stop => self.running.with(|cluster| cluster.pause(replica))?,
+            Fault::Kill => self.running.with(|cluster| cluster.kill(replica))?,
+            Fault::Cut => self.running.laboratory.cut(replica, true)?,
+            Fault::Slow => self.running.laboratory.slow(replica, true)?,
+        }
         Ok(origin.elapsed())
     }
 
@@ -99,6 +105,8 @@ impl Bench {
                 let address = self.running.with(|cluster| cluster.restart(replica))?;
                 wait_until_up(replica, address, || Ok(()))?;
             }
+            Fault::Cut => self.running.laboratory.cut(replica, false)?,
+            Fault::Slow => self.running.laboratory.slow(replica, false)?,
         }
         Ok(origin.elapsed())
     }

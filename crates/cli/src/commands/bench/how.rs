@@ -38,6 +38,9 @@ impl Comparison<'_> {
         if *load_threads != LOAD_THREADS {
             command += &format!(" --load-threads {load_threads}");
         }
+        if let Some(words) = self.bench.running.laboratory.words() {
+            command += &format!(" {words}");
+        }
         let (durability, channel, auth) = (name(*durability), name(*channel), name(*auth));
         for (flag, value, default) in
             [("durability", &durability, "memory"), ("channel", &channel, "plain"), ("auth", &auth, "mac")]
@@ -85,6 +88,8 @@ fn told(course: &Course, fault: Fault) -> String {
             let way = match fault {
                 Fault::Stop => "stopped and continued",
                 Fault::Kill => "killed and started again",
+                Fault::Cut => "cut off and connected again",
+                Fault::Slow => "on links of half the rate and back",
             };
             format!("clients: {clients}; the last replica is {way}: {before} s before, {down} s down, {after} s after")
         }

@@ -1,10 +1,10 @@
 //! `bezant bench matrix` and `bezant bench report`: many measurements in turns, added to a file as they come, and
 //! pictures and tables of such a file.
 
-use super::SESSIONS_MAX;
 use super::contender::{self, Contenders};
 use super::measure::{Bench, Cleanup, Running, Subject};
 use super::netns;
+use super::{SESSIONS_MAX, cannot_write, write};
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
 use crate::quit;
@@ -193,11 +193,7 @@ pub(super) fn report(arguments: &ReportArguments) -> Result {
     let page = page::with_section(&old, &experiment, &page::section(&experiment, &measured, &how));
     for (path, text) in [(out.join(format!("{name}.csv")), csv), (out.join(format!("{name}.svg")), drawn), (path, page)]
     {
-        fs::write(&path, text).map_err(|error| cannot_write(&path, &error))?;
+        write(&path, &text)?;
     }
     Ok(())
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("cannot write {}: {error}.", path.display()))
 }

@@ -25,7 +25,7 @@ use bezant_perf::suite::{self, Point};
 use clap::ValueEnum;
 use contender::Contender;
 use measure::{Bench, Cleanup, Subject};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Sessions of one identity: what a cluster admits.
@@ -227,6 +227,14 @@ fn print_tables(measured: &[Figures]) {
         let rows: Vec<_> = std::iter::once(head).chain(network.rows()).collect();
         print!("\n{}\n{}", network.summary(figures.settings.protocol), output::table(&rows));
     }
+}
+
+fn write(path: &Path, text: &str) -> Result {
+    std::fs::write(path, text).map_err(|error| cannot_write(path, &error))
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::failed(format!("cannot write {}: {error}.", path.display()))
 }
 
 /// The run with the median throughput.

@@ -82,7 +82,7 @@ impl Laboratory {
             // Nobody can remove it while it is half built.
             let mut built = self.lock();
             *built = Some(Built { plan: plan.clone(), setup });
-            tools::remove(&names::leftovers())?;
+            clear_up()?;
             construct(&plan)?;
         }
         let end = |replica| probe::End { namespace: plan.replica(replica), address: plan.address(replica) };
@@ -125,6 +125,34 @@ impl Laboratory {
         self.lock().as_ref().map(of_all).unwrap_or_default()
     }
 
+    /// Cuts a replica's links, or makes them whole.
+    pub(super) fn cut(&self, replica: u8, is_cut: bool) -> Result {
+        let plan = self.plan()?;
+        tools::batch("ip", Some(&plan.switch()), &plan.cut(replica, is_cut))
+    }
+
+    /// Halves the rate of a replica's links, or restores it.
+    pub(super) fn slow(&self, replica: u8, is_slow: bool) -> Result {
+        let plan = self.plan()?;
+        let rate = if is_slow { plan.rate.halved() } else { plan.rate };
+        let scripts = plan.changed(replica, rate);
+        scripts.iter().try_for_each(|(namespace, script)| tools::batch("tc", Some(namespace), script))
+    }
+
+    /// The words of the command line that build it; `None` outside of one.
+    pub(super) fn words(&self) -> Option<String> {
+        let built = self.lock();
+        let Built { plan, setup } = built.as_ref()?;
+        let patience = setup.client_retry_ms.map_or_else(String::new, |ms| format!(" --patience {ms}"));
+        Some(format!("--netns --rate {} --lans {}{patience}", plan.rate, plan.lans))
+    }
+
+    fn plan(&self) -> Result<Plan> {
+        let built = self.lock();
+        let plan = built.as_ref().map(|built| built.plan.clone());
+        plan.ok_or_else(|| Failure::usage("this takes a network of its own: add --netns."))
+    }
+
     /// What is counted now; `None` outside of a laboratory.
     pub(super) fn snapshot(&self) -> Result<Option<Snapshot>> {
         let built = self.lock().clone();
@@ -139,6 +167,14 @@ impl Laboratory {
     fn with<T>(&self, act: impl FnOnce(&mut Built) -> T) -> Result<T> {
         self.lock().as_mut().map(act).ok_or_else(|| Failure::failed("interrupted."))
     }
+}
+
+/// Removes what killed processes have left behind, unless somebody else does so just now.
+fn clear_up() -> Result {
+    tools::remove(&names::leftovers()).or_else(|failure| match names::leftovers().is_empty() {
+        true => Ok(()),
+        false => Err(failure),
+    })
 }
 
 /// Time-outs of links on which requests have to wait.

@@ -39,6 +39,11 @@ impl Rate {
         }
     }
 
+    /// Half of it.
+    pub(super) const fn halved(self) -> Self {
+        Self { bits_per_s: self.bits_per_s / 2 }
+    }
+
     /// Bytes that may leave at once: 1.28 ms of it, and never less than three full packets.
     const fn burst(self) -> u64 {
         let bytes = self.bits_per_s / 8 * 128 / 100_000;
@@ -213,6 +218,34 @@ impl Plan {
         std::iter::once((self.switch(), at_the_switch)).chain(at_nodes).collect()
     }
 
+    /// For `ip -batch` in the switch: a replica's links but the administrators' are cut, or whole again.
+    pub(super) fn cut(&self, replica: u8, is_cut: bool) -> String {
+        let state = if is_cut { "down" } else { "up" };
+        self.ports(replica).iter().map(|port| format!("link set {port} {state}\n")).collect()
+    }
+
+    /// For `tc -batch` in the switch and in a replica's namespace: its links with another rate.
+    pub(super) fn changed(&self, replica: u8, rate: Rate) -> [(String, String); 2] {
+        let other = Self { rate, ..self.clone() };
+        let of_replica = |(namespace, script): (String, String)| {
+            let ports = other.ports(replica);
+            let is_own = |line: &&str| {
+                namespace == self.replica(replica) || ports.iter().any(|port| line.contains(&format!(" dev {port} ")))
+            };
+            let script = script.lines().filter(is_own).map(|line| line.replace("qdisc add", "qdisc change") + "\n");
+            (namespace.clone(), script.collect())
+        };
+        let mut rates = other.rates().into_iter();
+        let mut take = |name: String| of_replica(rates.find(|(it, _)| *it == name).expect("every namespace has rates"));
+        [take(self.switch()), take(self.replica(replica))]
+    }
+
+    /// The switch's ends of a replica's links, but for the administrators'.
+    fn ports(&self, replica: u8) -> Vec<String> {
+        let own = self.wires().into_iter().filter(|(it, lan)| *it == node(replica) && lan.is_shaped);
+        own.map(|(node, lan)| port(&node, lan)).collect()
+    }
+
     fn limited(&self, device: &str, limit: u64) -> String {
         let Rate { bits_per_s } = self.rate;
         let burst = self.rate.burst();
@@ -301,6 +334,17 @@ mod tests {
             assert_eq!(rates.matches(" limit 67108864\n").count(), 4, "where requests wait for replicas");
             assert!(!rates.contains("eth-a") && !rates.contains("-254"), "{rates}");
         }
+    }
+
+    #[test]
+    fn one_replicas_links_can_be_cut_or_slow() {
+        let plan = plan(2);
+        assert_eq!(plan.cut(3, true), "link set c-4 down\nlink set r-4 down\n");
+        let [(switch, at_switch), (own, at_replica)] = plan.changed(0, plan.rate.halved());
+        assert_eq!([switch, own], [plan.switch(), plan.replica(0)]);
+        let devices = |script: &str| script.matches("qdisc change dev ").count();
+        assert_eq!((devices(&at_switch), devices(&at_replica)), (2, 2), "{at_switch}{at_replica}");
+        assert_eq!((at_switch + &at_replica).matches("rate 5000000bit ").count(), 4);
     }
 
     #[test]
