@@ -19,6 +19,7 @@ use crate::members::CookieMessage;
 use crate::protocols::chain::{ChainMessage, ChainReply};
 use crate::protocols::pbft::PbftMessage;
 use crate::protocols::ring_fast::{RingMessage, RingReply};
+use crate::protocols::ring_resilient::{Resilient, ResilientMessage};
 use crate::protocols::speculative::Response;
 use crate::protocols::zlight::Order;
 use crate::rejection::Rejection;
@@ -245,6 +246,8 @@ pub enum Message {
     RingReply(RingReply),
     /// A replica of the ring to a client that panicked: every correct replica has executed the request.
     RingCertain(Response),
+    /// The resilient ring between replicas.
+    Resilient(Resilient),
 }
 wire_enum!(Message {
     1 => Request,
@@ -261,6 +264,7 @@ wire_enum!(Message {
     12 => Ring,
     13 => RingReply,
     14 => RingCertain,
+    15 => Resilient,
 });
 
 impl Signable for Checkpoint {
@@ -291,6 +295,7 @@ impl Message {
             Self::Ring(ring) => Some(ring.instance),
             Self::RingReply(reply) => Some(reply.instance),
             Self::RingCertain(response) => Some(response.instance),
+            Self::Resilient(resilient) => Some(resilient.instance),
             Self::Checkpoint(_) | Self::Transfer(_) | Self::Cookie(_) => None,
         }
     }
@@ -316,7 +321,7 @@ impl Message {
 
     /// The statement that the sender's MAC covers, given the encoding.
     fn statement<'a>(&self, encoded: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
-        if let Self::Order(_) | Self::Switch(_) = self
+        if let Self::Order(_) | Self::Switch(_) | Self::Resilient(_) = self
             && encoded.len() > HASHED_ONCE
         {
             // All of it, clients' MACs included (P3), but hashed once and not for each receiver.
@@ -397,6 +402,9 @@ impl Message {
             (Self::Cookie(CookieMessage::Ask(_)), Principal::Key(_)) | (Self::Cookie(_), Principal::Replica(_)) => {}
             (_, Principal::Client(_) | Principal::Key(_)) => return Err(Rejection::WrongSender),
             (Self::Ordering(ordering), Principal::Replica(_)) => ordering.message.vouch(cluster, keyring),
+            (Self::Resilient(Resilient { message: ResilientMessage::Order(order), .. }), Principal::Replica(_)) => {
+                order.batch.vouch(cluster, keyring);
+            }
             (Self::Order(order), Principal::Replica(_)) => {
                 for request in &mut order.requests {
                     request.vouch_by_mac(cluster, keyring);

@@ -24,7 +24,9 @@
 //!    Ring: the exit's answer with the MACs of the last f+1 positions of its entry's way commits, or n equal answers to
 //!    the repeated request. It does not panic but sends its request signed; then f+1 replicas that say that every
 //!    correct one has executed it commit it as well.
-//! 8. f+1 replicas that say that a later instance is active convince: the client asks everybody again there, with the
+//! 8. A resilient ring is asked at all replicas, again and again. f+1 equal answers, in result, position and history,
+//!    commit: one of those who say so is correct, and has seen 2f+1 hold certificates.
+//! 9. f+1 replicas that say that a later instance is active convince: the client asks everybody again there, with the
 //!    same timestamp, so that the operation is executed at most once. When the only replica that it asked says so, it
 //!    asks the others at once.
 //!
@@ -41,7 +43,6 @@ mod speculation;
 
 use crate::auth::Keyring;
 use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence, Timestamp, View};
-use crate::compositions::Part;
 use crate::digest::Digest;
 use crate::machine::{Destination, Duration, Input, Instant, Machine, Outbox, Principal};
 use crate::members::{CookieMessage, Credential};
@@ -256,7 +257,7 @@ impl Client {
         self.last_timestamp = self.last_timestamp.max(timestamp);
         let request = self.compose(timestamp, false, submit.operation).authenticate(&self.cluster, &self.keyring);
         let everywhere = match self.part() {
-            Some(part) if part != Part::Backup => request.clone().authenticate_for_all(&self.cluster, &self.keyring),
+            Some(part) if !part.is_resilient() => request.clone().authenticate_for_all(&self.cluster, &self.keyring),
             _ => request.clone(),
         };
         out.send(Destination::Replicas, Message::Request(everywhere));
@@ -404,7 +405,7 @@ impl Client {
             out.send(Destination::Replicas, Message::Request(call.request.clone()));
         } else if call.request.read_only {
             self.fall_back(now, out);
-        } else if self.cluster.part(self.instance).is_some_and(|part| part != Part::Backup) {
+        } else if self.cluster.part(self.instance).is_some_and(|part| !part.is_resilient()) {
             self.on_impatience(now, out);
         } else {
             call.attempts += 1;

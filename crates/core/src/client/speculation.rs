@@ -28,7 +28,7 @@ impl Client {
     pub(super) fn patience(&self) -> Duration {
         let most = self.cluster.limits.client_retry;
         match self.part() {
-            Some(Part::Backup) | None => most,
+            Some(Part::Backup | Part::RingResilient) | None => most,
             Some(_) if self.usual_latency == Duration(0) => most,
             Some(_) => Duration((PATIENCE_FACTOR * self.usual_latency.0).clamp(most.0 / PATIENCE_PARTS, most.0)),
         }
@@ -46,7 +46,7 @@ impl Client {
     /// Step 5: where the request goes first.
     pub(super) fn first_receivers(&self, timestamp: Timestamp, everybody: bool) -> Destination {
         match (self.part(), self.cluster.protocol.schedule()) {
-            (Some(Part::Quorum), _) => Destination::Replicas,
+            (Some(Part::Quorum | Part::RingResilient), _) => Destination::Replicas,
             (Some(Part::ZLight | Part::Chain), Some(schedule)) => {
                 Destination::Replica(schedule.head(&self.cluster, self.instance))
             }
@@ -68,7 +68,7 @@ impl Client {
             return;
         }
         let vouchers: &dyn Fn(ReplicaId) -> bool = match (part, &topology) {
-            (Some(Part::Quorum | Part::ZLight | Part::RingFast), _) => &|_| true,
+            (Some(Part::Quorum | Part::ZLight | Part::RingFast | Part::RingResilient), _) => &|_| true,
             // Step 7: a repeated answer. Those of exactly the last f+1 places count.
             (Some(Part::Chain), Some(topology)) => &|id| topology.is_last(topology.place(id)),
             _ => return,
@@ -77,6 +77,9 @@ impl Client {
             return;
         }
         call.responses.insert(from, response);
+        if part == Some(Part::RingResilient) {
+            return self.on_final_response(now, out);
+        }
         let needed = self.cluster.replicas().filter(|id| vouchers(*id)).count();
         let statement = |response: &Response| (response.position, response.history, response.outcome.digest());
         let Some(first) = call.responses.values().next().map(statement) else { return };
@@ -91,6 +94,25 @@ impl Client {
             let vouchers = call.responses.keys().fold(0, |bits, id| bits | 1 << id.0);
             self.settle(now, Settled { position, history, outcome, vouchers }, out);
         }
+    }
+
+    /// Step 8: f+1 equal answers of a resilient ring. One of them is a correct replica's, which has executed what 2f+1
+    /// hold certificates for; those that differ mean nothing.
+    fn on_final_response(&mut self, now: Instant, out: &mut Outbox<Self>) {
+        let Some(call) = &self.call else { return };
+        let statement = |response: &Response| (response.position, response.history, response.outcome.digest());
+        let equal = |to: &Response| {
+            let responses = call.responses.iter();
+            responses
+                .filter(|(_, other)| statement(other) == statement(to))
+                .fold(0u64, |bits, (id, _)| bits | 1 << id.0)
+        };
+        let whole = call.responses.values().filter(|response| !matches!(response.outcome, Outcome::DoneDigest(_)));
+        let agreed = whole.map(|response| (response, equal(response)));
+        let agreed = agreed.into_iter().find(|(_, bits)| bits.count_ones() as usize >= self.cluster.weak());
+        let Some((Response { position, history, outcome, .. }, vouchers)) = agreed else { return };
+        let settled = Settled { position: *position, history: *history, outcome: outcome.clone(), vouchers };
+        self.settle(now, settled, out);
     }
 
     /// Step 7: the tail's answer.
@@ -194,7 +216,7 @@ impl Client {
         out.send(Destination::Replicas, Message::Switch(Switch { instance: self.instance, message }));
     }
 
-    /// Step 8: a replica says which instance is active. f+1 of them convince.
+    /// Step 9: a replica says which instance is active. f+1 of them convince.
     pub(super) fn on_active(
         &mut self,
         now: Instant,

@@ -15,11 +15,13 @@ use crate::protocols::chain::{Chain, Topology};
 use crate::protocols::pbft::Pbft;
 use crate::protocols::quorum::Quorum;
 use crate::protocols::ring_fast::RingFast;
+use crate::protocols::ring_resilient::{Resilient, ResilientMessage, RingResilient};
 use crate::protocols::speculative::Speculation;
 use crate::protocols::zlight::ZLight;
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::Service;
+use crate::switching::certificate::Stable;
 use crate::switching::{AbortReport, Abortable, Ledger, Opening, Proof, Surroundings, Switch, SwitchMessage};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -43,6 +45,7 @@ pub(crate) enum Running<S: Service> {
     ZLight(Box<ZLight<S>>),
     Chain(Box<Chain<S>>),
     RingFast(Box<RingFast<S>>),
+    RingResilient(Box<RingResilient<S>>),
     Backup(Box<Backup<Pbft, S>>),
     Unreplicated(Box<Unreplicated<S>>),
 }
@@ -80,6 +83,12 @@ pub(crate) struct Composite<S: Service> {
     pub(super) asked: Option<Instant>,
     heartbeats: u64,
     pub(crate) last_switch: LastSwitch,
+    /// Whether the instance began with the proof of its sequencer, where that is the one that counts.
+    pub(super) begun_again: bool,
+    /// The checkpoint of the running resilient ring that this replica opens, because it is behind.
+    pub(super) ahead: Option<Certificate<Stable>>,
+    /// Resilient rings in a row that did not come to their end here.
+    pub(super) failures: u32,
 }
 
 /// Lets whichever instance runs do the same thing; nothing if none is open.
@@ -95,6 +104,7 @@ macro_rules! each {
             Running::ZLight($instance) => $act,
             Running::Chain($instance) => $act,
             Running::RingFast($instance) => $act,
+            Running::RingResilient($instance) => $act,
             Running::Backup($instance) => $act,
             Running::Unreplicated($instance) => $act,
         }
@@ -152,6 +162,9 @@ impl<S: Service> Composite<S> {
             asked: None,
             heartbeats: 0,
             last_switch: LastSwitch::default(),
+            begun_again: false,
+            ahead: None,
+            failures: 0,
         }
     }
 
@@ -166,7 +179,9 @@ impl<S: Service> Composite<S> {
         let schedule = cluster.protocol.schedule().expect("one of several instances");
         let head = schedule.head(cluster, instance);
         match schedule.part(instance) {
-            Part::Quorum | Part::ZLight | Part::Chain | Part::RingFast if !speaks => Running::Silent(Box::new(ledger)),
+            Part::Quorum | Part::ZLight | Part::Chain | Part::RingFast | Part::RingResilient if !speaks => {
+                Running::Silent(Box::new(ledger))
+            }
             Part::Quorum => {
                 let next = schedule.part(InstanceId(instance.0 + 1));
                 let watches_load = matches!(next, Part::ZLight | Part::Chain | Part::RingFast);
@@ -181,6 +196,9 @@ impl<S: Service> Composite<S> {
             Part::RingFast => {
                 let watches_load = schedule.parts().contains(&Part::Quorum);
                 Running::RingFast(Box::new(RingFast::open(instance, head, watches_load, ledger)))
+            }
+            Part::RingResilient => {
+                Running::RingResilient(Box::new(RingResilient::open(cluster, instance, head, ledger)))
             }
             Part::Backup => {
                 let order = Pbft::new(instance, Digest::ZERO, !speaks);
@@ -208,6 +226,7 @@ impl<S: Service> Composite<S> {
             Running::ZLight(zlight) => Some(&zlight.base),
             Running::Chain(chain) => Some(&chain.base),
             Running::RingFast(ring) => Some(&ring.base),
+            Running::RingResilient(ring) => Some(&ring.base),
             Running::Opening(_) | Running::Silent(_) | Running::Backup(_) | Running::Unreplicated(_) => None,
         }
     }
@@ -219,6 +238,7 @@ impl<S: Service> Composite<S> {
             Running::ZLight(zlight) => Some(&mut zlight.base),
             Running::Chain(chain) => Some(&mut chain.base),
             Running::RingFast(ring) => Some(&mut ring.base),
+            Running::RingResilient(ring) => Some(&mut ring.base),
             Running::Opening(_) | Running::Silent(_) | Running::Backup(_) | Running::Unreplicated(_) => None,
         }
     }
@@ -266,6 +286,7 @@ impl<S: Service> Composite<S> {
             ReplicaTimer::Opening => {
                 if let Running::Opening(opening) = self.running_mut() {
                     opening.0.ask(s);
+                    self.ask_for_stable(s);
                 } else {
                     each!(self.running_mut(), instance => instance.timer(s, timer), _ => ());
                 }
@@ -308,7 +329,7 @@ impl<S: Service> Composite<S> {
                 Self::on_here(s, from, instance, question);
             }
             (Message::Switch(Switch { instance, message: SwitchMessage::Init(proof) }), _)
-                if instance > self.instance =>
+                if instance > self.instance || self.may_begin_again(s, instance, from) =>
             {
                 self.on_init(s, from, instance, proof);
             }
@@ -339,6 +360,15 @@ impl<S: Service> Composite<S> {
     }
 
     fn pass_to_instance(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+        let message = match (message, from) {
+            (
+                Message::Resilient(Resilient { message: ResilientMessage::Stable(certificate), .. }),
+                Principal::Replica(from),
+            ) => {
+                return self.on_stable(s, from, certificate);
+            }
+            (message, _) => message,
+        };
         if matches!(self.running(), Running::Opening(_)) {
             return self.keep_early(s, from, message);
         }
@@ -361,6 +391,7 @@ pub(super) fn waiting_clients<S: Service>(running: &Running<S>) -> Vec<ClientId>
         Running::ZLight(zlight) => zlight.queue().clients().chain(zlight.base.unconfirmed_clients()).collect(),
         Running::Chain(chain) => chain.queue().clients().chain(chain.base.unconfirmed_clients()).collect(),
         Running::RingFast(ring) => ring.queue().clients().chain(ring.base.unconfirmed_clients()).collect(),
+        Running::RingResilient(ring) => ring.waiting_clients().collect(),
         Running::Backup(backup) => backup.waiting_clients(),
         Running::Opening(_) | Running::Silent(_) | Running::Unreplicated(_) => Vec::new(),
     }

@@ -9,12 +9,13 @@
 //! | `quorum`, `zlight`, `chain` | that protocol, `backup(pbft)` |
 //! | `azyzzyva` | `zlight`, `backup(pbft)` |
 //! | `aliph` | `quorum`, `chain`, `backup(pbft)` |
-//! | a list of the operator's own | as written, e.g. `zlight, chain, backup(pbft)` |
+//! | a list of the operator's own | as written, e.g. `zlight, chain, backup(pbft)` or `quorum, ring-resilient` |
 //! | `unreplicated` | one server without any protocol, the yardstick of every benchmark |
 
 mod amnesia;
 mod composite;
 mod early;
+mod jump;
 mod recovery;
 mod schedule;
 mod switch;

@@ -47,8 +47,13 @@ impl<S: Service> Composite<S> {
     ) {
         let LogRecord { instance, record } = record;
         if let InstanceRecord::Opened((proof, entries)) = record {
-            if instance > self.instance {
-                self.reopen(s, restored, instance, proof, entries);
+            // A resilient ring may begin again, with its sequencer's proof.
+            let is_again = instance == self.instance
+                && s.cluster.part(instance) == Some(Part::RingResilient)
+                && self.proof.as_ref() != Some(&proof);
+            if instance > self.instance || is_again {
+                // The snapshot, if there is one, is of what it began with before.
+                self.reopen(s, restored.filter(|_| !is_again), instance, proof, entries);
             }
             return;
         }
@@ -72,6 +77,7 @@ impl<S: Service> Composite<S> {
             (InstanceRecord::Inherited(entries), Running::Backup(backup)) => backup.retain(entries),
             // The end of a Backup is reached again by executing; what it says there is the same.
             (_, Running::Backup(_)) => {}
+            (record, Running::RingResilient(ring)) => ring.replay(s.cluster, record),
             (record, _) => {
                 if let Some(base) = self.base_mut() {
                     base.replay(s.cluster, record);
@@ -95,11 +101,24 @@ impl<S: Service> Composite<S> {
 
     /// A log that has grown long begins again at the anchor of a speculative instance.
     pub(super) fn shorten(&mut self, s: &mut Surroundings<'_, S>) {
-        let Some((position, tree, entries)) = self.base_mut().and_then(Speculation::begin_log) else { return };
+        let begun = match self.running_mut() {
+            Running::RingResilient(ring) => ring.begin_log(),
+            _ => {
+                self.base_mut().and_then(Speculation::begin_log).map(|(at, tree, entries)| (at, tree, entries, vec![]))
+            }
+        };
+        let Some((position, tree, entries, more)) = begun else { return };
         let record = InstanceRecord::Begun((self.proof.clone(), entries));
-        let live = vec![LogRecord { instance: self.instance, record }];
+        let records = core::iter::once(record).chain(more);
+        let live = records.map(|record| LogRecord { instance: self.instance, record }).collect();
         let snapshot = snapshot_at(self.instance, position, tree);
         s.begin_log(SnapshotRecord { snapshot, live, transferred: false });
+    }
+
+    /// Where the instance began: position and history.
+    pub(super) fn init(&self, cluster: &Cluster) -> (u64, Digest) {
+        let history = self.proof.as_ref().and_then(|proof| proof.abort_history(cluster));
+        history.map_or_else(<(u64, Digest)>::default, |history| (history.position, history.history()))
     }
 
     /// Over the state at an anchor, from a snapshot, what was logged above it.
@@ -110,12 +129,22 @@ impl<S: Service> Composite<S> {
         proof: Option<Arc<Proof>>,
         entries: Vec<LogEntry>,
     ) {
-        let history = proof.as_ref().and_then(|proof| proof.abort_history(s.cluster));
-        let init = history.map_or_else(<(u64, Digest)>::default, |history| (history.position, history.history()));
         let mut ledger = self.halt_running();
         ledger.estate.anchor_at(Sequence(ledger.log.anchor().position));
         (self.instance, self.proof) = (instance, proof);
-        self.set_running(Self::instance(s.cluster, s.me, instance, ledger, true));
+        let init = self.init(s.cluster);
+        let speaks = Amnesia::lets_speak(s.amnesia, instance);
+        self.set_running(Self::instance(s.cluster, s.me, instance, ledger, speaks));
+        if matches!(self.running(), Running::Silent(_)) {
+            return;
+        }
+        if let Running::RingResilient(ring) = self.running_mut() {
+            ring.resume_after(init);
+            if !entries.is_empty() {
+                ring.replay(s.cluster, InstanceRecord::Logged(entries));
+            }
+            return;
+        }
         let base = self.base_mut().expect("the log of a Backup begins with what its order needs");
         base.resume_after(init);
         base.replay(s.cluster, InstanceRecord::Logged(entries));

@@ -21,12 +21,14 @@ pub enum Part {
     Chain,
     /// [`crate::protocols::ring_fast`].
     RingFast,
+    /// [`crate::protocols::ring_resilient`].
+    RingResilient,
     /// [`crate::protocols::backup`] over PBFT.
     Backup,
 }
 
 impl Part {
-    const ALL: [Self; 5] = [Self::Quorum, Self::ZLight, Self::Chain, Self::RingFast, Self::Backup];
+    const ALL: [Self; 6] = [Self::Quorum, Self::ZLight, Self::Chain, Self::RingFast, Self::RingResilient, Self::Backup];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -35,8 +37,14 @@ impl Part {
             Self::ZLight => "zlight",
             Self::Chain => "chain",
             Self::RingFast => "ring-fast",
+            Self::RingResilient => "ring-resilient",
             Self::Backup => "backup(pbft)",
         }
+    }
+
+    /// Whether it serves clients while up to f replicas are down or lie, and hands on after a quota of requests.
+    pub const fn is_resilient(self) -> bool {
+        matches!(self, Self::Backup | Self::RingResilient)
     }
 }
 
@@ -46,7 +54,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// A cyclic schedule of instances with at least one Backup.
+/// A cyclic schedule of instances, at least one of them resilient: a Backup or a resilient ring.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Schedule {
     parts: [Part; PARTS_MAX],
@@ -62,8 +70,8 @@ pub enum ScheduleError {
     TooLong,
     /// A part that is none.
     UnknownPart,
-    /// No Backup: nothing would ever commit while a replica is down, and two aborting instances could follow each
-    /// other for ever.
+    /// Neither a Backup nor a resilient ring: nothing would ever commit while a replica is down, and two aborting
+    /// instances could follow each other for ever.
     NoBackup,
 }
 
@@ -77,7 +85,8 @@ impl fmt::Display for ScheduleError {
                 Part::ALL.iter().try_for_each(|part| write!(f, " {part}"))
             }
             Self::NoBackup => f.write_str(
-                "a schedule needs a backup(pbft): without one nothing commits while a replica is down or slow",
+                "a schedule needs a backup(pbft) or a ring-resilient: without one nothing commits while a replica is \
+                 down or slow",
             ),
         }
     }
@@ -100,12 +109,12 @@ impl Schedule {
     /// A schedule.
     ///
     /// # Errors
-    /// [`ScheduleError`] unless it has 1 to [`PARTS_MAX`] parts, one of them a Backup.
+    /// [`ScheduleError`] unless it has 1 to [`PARTS_MAX`] parts, one of them resilient.
     pub fn new(parts: &[Part]) -> Result<Self, ScheduleError> {
         match parts.len() {
             0 => Err(ScheduleError::Empty),
             length if length > PARTS_MAX => Err(ScheduleError::TooLong),
-            _ if !parts.contains(&Part::Backup) => Err(ScheduleError::NoBackup),
+            _ if !parts.iter().any(|part| part.is_resilient()) => Err(ScheduleError::NoBackup),
             _ => Ok(Self::of(parts)),
         }
     }
@@ -115,8 +124,13 @@ impl Schedule {
         &self.parts[..usize::from(self.length)]
     }
 
-    /// The most instances between two Backups.
+    /// The most instances in a row that may end without an anchor that everybody takes over: those between two
+    /// Backups. A resilient ring ends with one if it comes to its end; where there is no Backup, one that does not is
+    /// allowed for.
     pub fn speculative_in_a_row(&self) -> u64 {
+        if !self.parts().contains(&Part::Backup) {
+            return 2 * u64::from(self.length);
+        }
         let twice = self.parts().iter().chain(self.parts());
         let longest = twice.scan(0, |run, part| {
             *run = if *part == Part::Backup { 0 } else { *run + 1 };
@@ -141,11 +155,25 @@ impl Schedule {
         rounds * in_round(self.parts()) + in_round(&self.parts[..self.place(instance)])
     }
 
-    /// The head of Chain, the primary of ZLight and the sequencer of Ring: the next replica for each such instance
-    /// (P1), so that a faulty one costs one instance and not all.
+    /// The head of Chain, the primary of ZLight and the sequencer of a ring: the next replica for each such instance
+    /// (P1), so that a faulty one costs one instance and not all. A fast ring and the resilient one that follows it are a
+    /// pair with one sequencer.
     pub fn head(&self, cluster: &Cluster, instance: InstanceId) -> ReplicaId {
-        let led = self.earlier(instance, |part| matches!(part, Part::Chain | Part::ZLight | Part::RingFast));
+        let leads = |at: usize| match self.parts()[at] {
+            Part::Chain | Part::ZLight | Part::RingResilient => true,
+            Part::RingFast => self.parts()[(at + 1) % self.parts().len()] != Part::RingResilient,
+            Part::Quorum | Part::Backup => false,
+        };
+        let rounds = (instance.0.max(1) - 1) / u64::from(self.length);
+        let in_round = |length: usize| (0..length).filter(|at| leads(*at)).count() as u64;
+        let led = rounds * in_round(usize::from(self.length)) + in_round(self.place(instance));
         ReplicaId((led % cluster.n as u64) as u8)
+    }
+
+    /// How many instances of the same part came before this one: m of a resilient ring.
+    pub fn same_before(&self, instance: InstanceId) -> u64 {
+        let own = self.part(instance);
+        self.earlier(instance, |part| part == own)
     }
 
     /// How many Backups came before this instance: m.
@@ -190,7 +218,7 @@ impl FromStr for Schedule {
     }
 }
 
-/// How many requests a Backup commits before it hands on: k(i), the same at every replica.
+/// How many requests a Backup or a resilient ring commits before it hands on: k(i), the same at every replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Quota {
     /// Always the same.

@@ -28,11 +28,11 @@ impl<S: Service> Composite<S> {
     /// S2: a client was not served in time.
     pub(super) fn on_panic(&mut self, s: &mut Surroundings<'_, S>, client: ClientId) {
         self.waiting.insert(client);
-        if s.cluster.part(self.instance) == Some(Part::RingFast) {
-            // It looks after signed requests by itself.
-            return;
+        match self.running_mut() {
+            // It knows by itself when a client waits too long; what a client says does not make it stop.
+            Running::RingFast(_) | Running::RingResilient(_) => {}
+            running => each!(running, instance => instance.stop(s, "a client panicked", false), _ => ()),
         }
-        each!(self.running_mut(), instance => instance.stop(s, "a client panicked", false), _ => ());
     }
 
     /// S2 and S3: another replica has stopped. What follows from it is up to [`Composite::look`].
@@ -40,12 +40,19 @@ impl<S: Service> Composite<S> {
         if self.reports.contains_key(&from) {
             return;
         }
-        let fits = report.value.fits(s.cluster);
-        if report.signer != from || report.value.instance != self.instance || !fits {
+        if report.signer != from || report.value.instance != self.instance {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
         if !s.keyring.check_signed(report) {
             return s.reject(Principal::Replica(from), Rejection::BadSignature);
+        }
+        let part = s.cluster.part(self.instance);
+        if !part.is_some_and(|part| report.value.check(s.cluster, s.keyring, part)) {
+            return s.reject(Principal::Replica(from), Rejection::BadCertificate);
+        }
+        if let (Running::RingResilient(ring), Some(stable)) = (self.running_mut(), &report.value.certificates.stable) {
+            // It says nothing more itself; others may still need that to come to their end.
+            ring.on_stable(s, from, stable.clone());
         }
         self.reports.insert(from, report.clone());
         self.stopped_at.get_or_insert(s.now);
@@ -143,6 +150,11 @@ impl<S: Service> Composite<S> {
         self.stopped_at.get_or_insert(s.now);
         self.stop_reason = if history.low_load { "hardly any load" } else { self.reason(instance) };
         let old = self.running.take().expect("an instance runs between steps");
+        if let (Running::RingResilient(ring), true) = (&old, instance > self.instance) {
+            self.failures = if ring.is_full() { 0 } else { self.failures + 1 };
+        }
+        self.begun_again = instance == self.instance;
+        self.ahead = None;
         self.waiting.extend(waiting_clients(&old));
         for timer in ReplicaTimer::OF_INSTANCES {
             s.out.cancel_timer(timer);
@@ -174,6 +186,20 @@ impl<S: Service> Composite<S> {
         }
     }
 
+    /// R2 of [`crate::protocols::ring_resilient`]: whether the sequencer's init history may replace this replica's own.
+    pub(super) fn may_begin_again(&self, s: &Surroundings<'_, S>, instance: InstanceId, from: Principal) -> bool {
+        let Some(schedule) = s.cluster.protocol.schedule() else { return false };
+        let is_sequencers = instance == self.instance
+            && schedule.part(instance) == Part::RingResilient
+            && from == Principal::Replica(schedule.head(s.cluster, instance));
+        let has_signed = match self.running() {
+            Running::Opening(_) => false,
+            Running::RingResilient(ring) => !ring.may_begin_again(),
+            _ => true,
+        };
+        is_sequencers && !has_signed && !self.begun_again
+    }
+
     /// Why this replica leaves the instance that runs.
     fn reason(&self, instance: InstanceId) -> &'static str {
         if instance.0 > self.instance.0 + 1 {
@@ -193,6 +219,9 @@ impl<S: Service> Composite<S> {
         if let Some(divergence) = opening.divergence() {
             s.out.notify(Notice::Repaired(Box::new(divergence)));
         }
+        if let Some(certificate) = self.ahead.take() {
+            return self.finish_jump(s, opening, ledger, certificate);
+        }
         let fetched = opening.fetched();
         let entries = opening.finish(s, &mut ledger);
         let proof = self.proof.clone().expect("opened with a proof");
@@ -209,13 +238,16 @@ impl<S: Service> Composite<S> {
         s.out.notify(Notice::Begun { instance: self.instance, position, history });
         let speaks = Amnesia::lets_speak(s.amnesia, self.instance);
         let mut running = Self::instance(s.cluster, s.me, self.instance, ledger, speaks);
+        if let Running::RingResilient(ring) = &mut running {
+            ring.be_patient(s.cluster, self.failures);
+        }
         each!(&mut running, instance => instance.start(s), _ => ());
         self.running = Some(running);
         self.opened(s);
     }
 
     /// S5: those who wait are told, and what came too early is looked at again.
-    fn opened(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn opened(&mut self, s: &mut Surroundings<'_, S>) {
         let took = self.stopped_at.take().map_or(Duration(0), |at| s.now - at);
         self.last_switch = LastSwitch { reason: self.stop_reason, took };
         let part = s.cluster.part(self.instance).expect("one of several instances");

@@ -2,9 +2,12 @@
 
 use super::{Message, Outcome, Reply, Request};
 use crate::checkpoint::TransferMessage;
+use crate::history::Boundary;
 use crate::members::{CookieMessage, is_leave};
 use crate::protocols::pbft::{Claim, PbftMessage};
 use crate::protocols::ring_fast::{Body, Probe, RingMessage, Stamp};
+use crate::protocols::ring_resilient::{Commit, Resilient, ResilientMessage, Status};
+use crate::switching::certificate::Prepared;
 use crate::switching::{Switch, SwitchMessage};
 use core::fmt::{Display, Formatter, Result};
 
@@ -27,6 +30,7 @@ impl Display for Message {
             }
             Self::Cookie(CookieMessage::Ask(_)) => f.write_str("ASK"),
             Self::Cookie(CookieMessage::Given(_)) => f.write_str("GIVEN"),
+            Self::Resilient(resilient) => resilient.fmt(f),
             Self::Order(o) => write!(f, "ORDER {} p{} with {} requests", o.instance, o.first, o.requests.len()),
             Self::Chain(c) => {
                 write!(f, "CHAIN {} p{} {:?} with {} requests", c.instance, c.first, c.history, c.requests.len())
@@ -106,6 +110,38 @@ impl Display for Switch {
             SwitchMessage::Here(question) => write!(f, "HERE {instance} to {}", question.0),
             SwitchMessage::Anchor(b) => write!(f, "ANCHOR {instance} p{} {:?} {:?}", b.position, b.history, b.root),
             SwitchMessage::Checkpoint(b) => write!(f, "LCS {instance} p{} {:?} {:?}", b.position, b.history, b.root),
+        }
+    }
+}
+
+impl Display for Resilient {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let Self { instance, message } = self;
+        match message {
+            ResilientMessage::Order(order) => {
+                let (end, requests) = (order.prepare.value.position, order.batch.entries.len());
+                write!(f, "RING-ORDER {instance} p{}..p{end} with {requests} requests", order.first)
+            }
+            ResilientMessage::Prepare(signed) => {
+                let Prepared { position, history, .. } = signed.value;
+                write!(f, "PREP {instance} of {} p{position} {history:?}", signed.signer)
+            }
+            ResilientMessage::Commit(Commit { position, history }) => {
+                write!(f, "COMM {instance} p{position} {history:?}")
+            }
+            ResilientMessage::Checkpoint(signed) => {
+                let Boundary { position, history, root } = signed.value.boundary;
+                write!(f, "RING-CHECKPOINT {instance} of {} p{position} {history:?} {root:?}", signed.signer)
+            }
+            ResilientMessage::Status(Status { logged, prepared, committed, anchor, .. }) => {
+                let [prepared, committed] = [prepared, committed].map(|position| position.unwrap_or(0));
+                write!(f, "RING-STATUS {instance} p{anchor}..p{logged} prepared p{prepared} committed p{committed}")
+            }
+            ResilientMessage::Stable(certificate) => {
+                let Boundary { position, history, .. } = certificate.value.boundary;
+                write!(f, "RING-STABLE {instance} p{position} {history:?}")
+            }
+            ResilientMessage::Fetch(fetch) => write!(f, "RING-FETCH {instance} {} requests", fetch.0.len()),
         }
     }
 }

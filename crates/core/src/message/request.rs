@@ -211,7 +211,7 @@ impl Request {
                 let path = Path::new(cluster, head, entry);
                 (0..=cluster.f).map(|position| path.at(position)).collect()
             }
-            Part::Quorum | Part::ZLight | Part::Backup => cluster.replicas().collect(),
+            Part::Quorum | Part::ZLight | Part::RingResilient | Part::Backup => cluster.replicas().collect(),
         }
     }
 
@@ -245,7 +245,7 @@ impl Request {
             self.authentication.signature = Some(keyring.sign_bytes(REQUEST_SIGNATURE_KIND, &statement));
             return self;
         }
-        if cluster.part(self.instance).is_some_and(|part| part != Part::Backup) {
+        if cluster.part(self.instance).is_some_and(|part| !part.is_resilient()) {
             let receivers = self.receivers(cluster).into_iter();
             self.authentication.tags = receivers.map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
             return self;
@@ -282,7 +282,7 @@ impl Request {
     fn tag_for(&self, cluster: &Cluster, me: ReplicaId) -> Option<Tag> {
         let tags = &self.authentication.tags;
         let length = tags.iter().len();
-        let speculative = cluster.part(self.instance).is_some_and(|part| part != Part::Backup);
+        let speculative = cluster.part(self.instance).is_some_and(|part| !part.is_resilient());
         if length == cluster.n || !speculative {
             let used = speculative || cluster.client_auth != ClientAuth::Signature;
             return tags.get(me.0 as usize).filter(|_| used);
@@ -392,7 +392,7 @@ pub(super) fn verify_request(
     if !keyring.keys().identities.contains_key(&request.client.identity) {
         return Err(Rejection::UnknownIdentity);
     }
-    let speculative = cluster.part(request.instance).is_some_and(|part| part != Part::Backup);
+    let speculative = cluster.part(request.instance).is_some_and(|part| !part.is_resilient());
     if !speculative && cluster.client_auth == ClientAuth::Signature && matches!(from, Principal::Client(_)) {
         // The link is the client's own: enough to let it wait. The signature is checked before it is ordered, together
         // with those of the other requests in its batch.

@@ -7,6 +7,7 @@ pub mod chain;
 pub mod pbft;
 pub mod quorum;
 pub mod ring_fast;
+pub mod ring_resilient;
 pub mod speculative;
 pub mod total_order;
 pub mod zlight;

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | a Backup, alone or of a composition | the stable checkpoint | its 2f+1 signatures, which every replica has |
 //! | Quorum, ZLight, Chain, Ring | the anchor: all n said the same, or f+1 abort reports fix it | f+1 signatures, one from each replica that is asked |
+//! | the resilient ring | the anchor: 2f+1 signed it | the same |
 //! | one unreplicated server | its newest version | its own signature |
 //!
 //! f+1 signatures are enough in every row: one signer is correct, and a correct replica signs a state only when it has
@@ -26,7 +27,11 @@ impl<S: Service> Replica<S> {
         let ledger = self.composite.ledger();
         let (value, signatures) = match self.composite.running() {
             Running::Backup(backup) => (backup.stable().value, Some(&backup.stable().signatures)),
-            Running::Quorum(_) | Running::ZLight(_) | Running::Chain(_) | Running::RingFast(_) => {
+            Running::Quorum(_)
+            | Running::ZLight(_)
+            | Running::Chain(_)
+            | Running::RingFast(_)
+            | Running::RingResilient(_) => {
                 let anchor = ledger.log.anchor();
                 let (sequence, root) = (Sequence(anchor.position), anchor.root);
                 (Checkpoint { instance: self.instance(), sequence, root }, None)

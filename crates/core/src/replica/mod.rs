@@ -20,6 +20,7 @@ use crate::machine::{Destination, Input, Instant, Machine, Outbox, Principal};
 use crate::members::{Ask, Cookie, CookieMessage, Given};
 use crate::message::{Incoming, Message};
 use crate::protocols::pbft::PbftTimer;
+use crate::protocols::ring_resilient::ResilientTimer;
 use crate::protocols::total_order::TotalOrder;
 use crate::rejection::{Rejection, RejectionCounts};
 use crate::service::Service;
@@ -63,11 +64,13 @@ pub enum ReplicaTimer {
     Panic,
     /// Which instance runs elsewhere?
     Heartbeat,
+    /// Of the resilient ring.
+    Resilient(ResilientTimer),
 }
 
 impl ReplicaTimer {
     /// Those that mean nothing once their instance is over.
-    pub(crate) const OF_INSTANCES: [Self; 8] = [
+    pub(crate) const OF_INSTANCES: [Self; 10] = [
         Self::Pbft(PbftTimer::View),
         Self::Pbft(PbftTimer::Status),
         Self::Transfer,
@@ -76,6 +79,8 @@ impl ReplicaTimer {
         Self::Abort,
         Self::LowLoad,
         Self::Panic,
+        Self::Resilient(ResilientTimer::Patience),
+        Self::Resilient(ResilientTimer::Repeat),
     ];
 }
 
@@ -286,6 +291,11 @@ impl<S: Service> Replica<S> {
             Running::RingFast(ring) => {
                 report.requests_executed = ring.base.requests_logged();
                 report.pending_requests = ring.queue().len();
+            }
+            Running::RingResilient(ring) => {
+                report.requests_executed = ring.requests_executed();
+                report.pending_requests = ring.pending();
+                report.primary = ring.sequencer();
             }
             Running::Opening(_) | Running::Silent(_) => {}
         }

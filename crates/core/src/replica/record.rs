@@ -1,10 +1,11 @@
 //! What a replica must find again after a crash: see the table in `docs/durability.md`.
 
-use crate::auth::Signed;
+use crate::auth::{Certificate, Signed};
 use crate::checkpoint::Snapshot;
 use crate::cluster::InstanceId;
 use crate::history::{Boundary, LogEntry};
 use crate::protocols::pbft::PbftRecord;
+use crate::switching::certificate::{Prepared, Stable};
 use crate::switching::report::ENTRIES_MAX as REPORT_ENTRIES_MAX;
 use crate::switching::{AbortReport, Proof};
 use crate::wire::{Reader, Wire, WireError, encode_list};
@@ -42,6 +43,12 @@ pub enum InstanceRecord {
     Begun((Option<Arc<Proof>>, Vec<LogEntry>)),
     /// This replica lost its log, and may have spoken in any instance up to this one of a composition.
     Abstain(InstanceId),
+    /// A resilient ring holds this certificate for what it has logged.
+    Prepared(Certificate<Prepared>),
+    /// 2f+1 replicas of a resilient ring have signed this checkpoint.
+    Stable(Certificate<Stable>),
+    /// In a resilient ring everything up to this position is committed. Nothing waits for it.
+    Committed(u64),
 }
 
 impl Wire for InstanceRecord {
@@ -81,6 +88,18 @@ impl Wire for InstanceRecord {
                 out.push(8);
                 until.encode(out);
             }
+            Self::Prepared(certificate) => {
+                out.push(11);
+                certificate.encode(out);
+            }
+            Self::Stable(certificate) => {
+                out.push(12);
+                certificate.encode(out);
+            }
+            Self::Committed(position) => {
+                out.push(13);
+                position.encode(out);
+            }
         }
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -93,6 +112,9 @@ impl Wire for InstanceRecord {
             6 => Ok(Self::Stopped(Wire::decode(reader)?)),
             7 => Ok(Self::Begun((Wire::decode(reader)?, reader.list(REPORT_ENTRIES_MAX)?))),
             8 => Ok(Self::Abstain(Wire::decode(reader)?)),
+            11 => Ok(Self::Prepared(Wire::decode(reader)?)),
+            12 => Ok(Self::Stable(Wire::decode(reader)?)),
+            13 => Ok(Self::Committed(Wire::decode(reader)?)),
             _ => Err(WireError::UnknownTag),
         }
     }
@@ -129,6 +151,7 @@ impl LogRecord {
                 ALLOWANCE + proof.as_ref().map_or(0, |proof| of_proof(proof)) + of_entries(entries)
             }
             InstanceRecord::Stopped(report) => ALLOWANCE + 32 * report.value.digests.len(),
+            InstanceRecord::Prepared(_) | InstanceRecord::Stable(_) | InstanceRecord::Committed(_) => ALLOWANCE,
             InstanceRecord::Pbft(_) | InstanceRecord::Anchored(_) | InstanceRecord::Abstain(_) => ALLOWANCE,
         }
     }

@@ -40,12 +40,14 @@
 //! * A report is signed once per instance and names no request (P4).
 //! * INIT is no request of a history, and costs none of k (D14).
 
+pub mod certificate;
 mod ledger;
 mod message;
 pub(crate) mod opening;
 pub mod report;
 mod surroundings;
 
+pub use certificate::Certificates;
 pub use ledger::Ledger;
 pub use message::{Bodies, FETCH_MAX, Fetch, Panic, Switch, SwitchMessage};
 pub(crate) use opening::Opening;

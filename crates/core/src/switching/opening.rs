@@ -45,6 +45,16 @@ fn wrong_version<S: Service>(history: &AbortHistory, ledger: &Ledger<S>) -> Opti
     history.boundaries.iter().rev().find_map(wrong)
 }
 
+/// An anchor that 2f+1 replicas signed is certain here as well: so the log of a replica that has heard of no other one
+/// for long does not grow from one instance to the next.
+fn begin_at_certified<S: Service>(history: &AbortHistory, ledger: &mut Ledger<S>) {
+    let is_new = history.anchor.position > ledger.log.anchor().position;
+    let has_state = ledger.estate.version(Sequence(history.anchor.position)).is_some();
+    if history.is_anchor_certified && is_new && has_state {
+        ledger.anchor_at(history.anchor);
+    }
+}
+
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
@@ -245,6 +255,7 @@ impl Opening {
         for boundary in &history.boundaries {
             ledger.log.learn(*boundary);
         }
+        begin_at_certified(&history, ledger);
         assert_eq!(ledger.log.history(), history.history(), "the history is the one that was proved");
         assert_eq!(ledger.estate.history(), history.history(), "the state is the history's");
         new

@@ -4,13 +4,28 @@
 //! a Backup) prove that it aborted, and yield the *abort history* with which the next instance begins.
 //!
 //! # Why the abort history holds everything that committed
-//! A request committed only if every correct replica logged it at the same position of the same history, before it
-//! stopped. Any 2f+1 reports contain f+1 of correct replicas, all of them with that prefix. The abort history is the
-//! longest prefix that f+1 reports share (D8): at least that long, and since two groups of f+1 out of 2f+1 have a
-//! member in common, there is only one. One of the f+1 is correct, so that it is a prefix of a log that a correct
-//! replica really had: no request twice, and every body can be fetched.
+//! *Where all 3f+1 replicas commit.* A request committed only if every correct replica logged it at the same position
+//! of the same history, before it stopped. Any 2f+1 reports contain f+1 of correct replicas, all of them with that
+//! prefix. The abort history is the longest prefix that f+1 reports share (D8): at least that long, and since two
+//! groups of f+1 out of 2f+1 have a member in common, there is only one. One of the f+1 is correct, so that it is a
+//! prefix of a log that a correct replica really had: no request twice, and every body can be fetched.
+//!
+//! *Where 2f+1 replicas commit*, in the resilient ring, f+1 reports may miss what committed (flaw F5 of the note on
+//! Ring). There a request committed only if f+1 correct replicas held a certificate for the history with it, signed by
+//! 2f+1. Any 2f+1 reports contain one of theirs. The abort history is the longest certified one: two certificates have
+//! a correct signer in common, who signed one history only, so that the shorter is a prefix of the longer
+//! ([`crate::protocols::ring_resilient`]). f+1 of its signers are correct, so that every body can be fetched. What no
+//! report certifies has not committed there; then what committed before is in the prefix that f+1 reports share.
+//!
+//! # Where the abort history begins
+//! No lower than needed: at the highest position that is certain to be in every correct history. Of f+1 anchors one is
+//! a correct replica's or above one, and an anchor that comes with a certificate is certain by itself. The report that
+//! certifies the longest history may begin above that, because few have heard how far everybody has come: then another
+//! one, which lists the same history there, supplies its beginning. At most f correct replicas have an anchor above f+1
+//! others, so that one of the 2f+1 reports is a correct replica's that begins low enough.
 
-use crate::auth::{Keyring, Signable, Signed};
+use super::certificate::{Certificates, Prepared, Stable};
+use crate::auth::{Certificate, Keyring, Signable, Signed};
 use crate::cluster::{Cluster, InstanceId, REPLICAS_MAX, ReplicaId};
 use crate::compositions::Part;
 use crate::digest::Digest;
@@ -38,6 +53,8 @@ pub struct AbortReport {
     pub digests: Vec<Digest>,
     /// This replica stopped because there was hardly any load.
     pub low_load: bool,
+    /// What proves anchor and end, where the protocol makes such certificates.
+    pub certificates: Certificates,
 }
 
 impl Wire for AbortReport {
@@ -47,6 +64,7 @@ impl Wire for AbortReport {
         encode_list(&self.boundaries, out);
         encode_list(&self.digests, out);
         self.low_load.encode(out);
+        self.certificates.encode(out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         Ok(Self {
@@ -55,12 +73,41 @@ impl Wire for AbortReport {
             boundaries: reader.list(BOUNDARIES_MAX)?,
             digests: reader.list(ENTRIES_MAX)?,
             low_load: Wire::decode(reader)?,
+            certificates: Wire::decode(reader)?,
         })
     }
 }
 
 impl Signable for AbortReport {
     const KIND: u8 = 5;
+}
+
+/// What makes a proof of reports, and a history of a proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// f+1 equal reports.
+    Equal,
+    /// 2f+1 reports, and the longest prefix that f+1 of them share.
+    Shared,
+    /// 2f+1 reports, and the longest history that one of them certifies.
+    Certified,
+}
+
+impl Rule {
+    const fn of(part: Part) -> Self {
+        match part {
+            Part::Backup => Self::Equal,
+            Part::Quorum | Part::ZLight | Part::Chain | Part::RingFast => Self::Shared,
+            Part::RingResilient => Self::Certified,
+        }
+    }
+
+    const fn reports(self, cluster: &Cluster) -> usize {
+        match self {
+            Self::Equal => cluster.weak(),
+            Self::Shared | Self::Certified => cluster.strong(),
+        }
+    }
 }
 
 impl AbortReport {
@@ -89,9 +136,33 @@ impl AbortReport {
         in_a_row * cluster.history_bound()
     }
 
-    /// Whether it is no longer than a correct replica's.
-    pub fn fits(&self, cluster: &Cluster) -> bool {
+    /// Whether it is no longer than a correct replica's, and its certificates are what a correct replica in an instance
+    /// of this part would have: about this very list, and signed by 2f+1.
+    #[must_use]
+    pub fn check(&self, cluster: &Cluster, keyring: &Keyring, part: Part) -> bool {
         self.digests.len() as u64 <= Self::entries_max(cluster)
+            && (self.certificates.is_empty() || Rule::of(part) == Rule::Certified)
+            && self.certificates_are_its_own()
+            && self.certificates.check(cluster, keyring)
+    }
+
+    /// Whether the certificates are about this list: its anchor, and its end.
+    fn certificates_are_its_own(&self) -> bool {
+        let Certificates { prepared, stable } = &self.certificates;
+        let of_end = |certificate: &Certificate<Prepared>| {
+            let Prepared { instance, position, history } = certificate.value;
+            let histories = self.histories();
+            instance == self.instance && position == self.end() && histories.last() == Some(&history)
+        };
+        let of_anchor = |certificate: &Certificate<Stable>| {
+            certificate.value == Stable { instance: self.instance, boundary: self.anchor }
+        };
+        prepared.iter().all(of_end) && stable.iter().all(of_anchor)
+    }
+
+    /// Whether the history that it lists is certified to its end.
+    const fn is_certified(&self) -> bool {
+        self.certificates.prepared.is_some() || (self.certificates.stable.is_some() && self.digests.is_empty())
     }
 
     /// The boundaries that this report attests: with a root that its sender computed or had proved.
@@ -128,13 +199,14 @@ impl Proof {
         reports: impl Iterator<Item = &'a Signed<AbortReport>> + Clone,
     ) -> Option<Self> {
         let mut chosen: Vec<&Signed<AbortReport>> = Vec::new();
-        if part == Part::Backup {
+        let needed = Rule::of(part).reports(cluster);
+        if Rule::of(part) == Rule::Equal {
             let equal = |to: &Signed<AbortReport>| reports.clone().filter(|other| other.value == to.value).count();
-            let agreed = reports.clone().find(|report| equal(report) >= cluster.weak())?;
-            chosen.extend(reports.filter(|report| report.value == agreed.value).take(cluster.weak()));
+            let agreed = reports.clone().find(|report| equal(report) >= needed)?;
+            chosen.extend(reports.filter(|report| report.value == agreed.value).take(needed));
         } else {
-            chosen.extend(reports.take(cluster.strong()));
-            if chosen.len() < cluster.strong() {
+            chosen.extend(reports.take(needed));
+            if chosen.len() < needed {
                 return None;
             }
         }
@@ -147,27 +219,35 @@ impl Proof {
         self.reports[0].value.instance
     }
 
-    /// Checks number, signers and signatures of the reports. The part is what the aborted instance ran.
+    /// Checks number, signers, signatures and certificates of the reports. The part is what the aborted instance ran.
     #[must_use]
     pub fn check(&self, cluster: &Cluster, keyring: &Keyring, part: Part) -> bool {
         let instance = self.instance();
-        let needed = if part == Part::Backup { cluster.weak() } else { cluster.strong() };
+        let rule = Rule::of(part);
         let sound = |report: &Signed<AbortReport>| {
             report.value.instance == instance
                 && cluster.contains(report.signer)
-                && (part != Part::Backup || report.value == self.reports[0].value)
-                && report.value.fits(cluster)
+                && (rule != Rule::Equal || report.value == self.reports[0].value)
         };
-        self.reports.len() == needed
+        self.reports.len() == rule.reports(cluster)
             && self.reports.iter().all(sound)
             && self.reports.windows(2).all(|pair| pair[0].signer < pair[1].signer)
             && self.reports.iter().all(|report| keyring.check_signed(report))
+            && self.reports.iter().all(|report| report.value.check(cluster, keyring, part))
     }
 
-    /// The history that the next instance begins with; `None` if the reports have nothing in common, which those of
-    /// a protocol with at most f liars always have.
+    /// The history that the next instance begins with, of a proof that was [checked](Self::check) or made of reports
+    /// that were; `None` if the reports have nothing in common, which those of a protocol with at most f liars always
+    /// have.
     pub fn abort_history(&self, cluster: &Cluster) -> Option<AbortHistory> {
         let paths = Paths::of(&self.reports);
+        let certified = cluster.part(self.instance()).is_some_and(|part| Rule::of(part) == Rule::Certified);
+        let longest = if certified { paths.longest_certified(cluster) } else { None };
+        longest.or_else(|| self.shared_history(cluster, &paths))
+    }
+
+    /// The longest that f+1 reports share.
+    fn shared_history(&self, cluster: &Cluster, paths: &Paths<'_>) -> Option<AbortHistory> {
         let (position, members) = paths.longest_shared(cluster)?;
         let lowest = members.iter().copied().min_by_key(|path| paths.anchor(*path).position)?;
         // Those whose anchor lies on this history, from the highest to the lowest.
@@ -200,6 +280,7 @@ impl Proof {
             histories: paths.histories[lowest][skipped..=length].to_vec(),
             holders: beside.iter().map(|path| self.reports[*path].signer).collect(),
             low_load,
+            is_anchor_certified: false,
         })
     }
 }
@@ -251,6 +332,75 @@ impl<'a> Paths<'a> {
         })
     }
 
+    /// Where everybody may begin: the highest anchor that is certified, or has f+1 of them there or above.
+    fn certain(&self, cluster: &Cluster) -> Option<u64> {
+        let mut anchors: Vec<u64> = self.reports.iter().map(|report| report.value.anchor.position).collect();
+        anchors.sort_unstable_by_key(|anchor| core::cmp::Reverse(*anchor));
+        self.certified_anchors().map(|anchor| anchor.position).chain(anchors.get(cluster.f).copied()).max()
+    }
+
+    fn certified_anchors(&self) -> impl Iterator<Item = Boundary> {
+        let certified = self.reports.iter().filter_map(|report| report.value.certificates.stable.as_ref());
+        certified.map(|certificate| certificate.value.boundary)
+    }
+
+    /// A report that begins no higher than `certain`, and lists what this one does where this one begins.
+    fn beginning(&self, path: usize, certain: u64) -> Option<usize> {
+        let begins_low = |other: &usize| self.anchor(*other).position <= certain;
+        let anchor = self.anchor(path);
+        let joins = |other: &usize| self.at(*other, anchor.position) == Some(anchor.history);
+        Some(path)
+            .filter(begins_low)
+            .or_else(|| (0..self.reports.len()).find(|other| begins_low(other) && joins(other)))
+    }
+
+    /// The longest history that a report certifies. A liar may have a certificate that no correct replica has, and
+    /// list too little beside it: then the next one counts.
+    fn longest_certified(&self, cluster: &Cluster) -> Option<AbortHistory> {
+        let certain = self.certain(cluster)?;
+        let mut certified: Vec<usize> =
+            (0..self.reports.len()).filter(|path| self.reports[*path].value.is_certified()).collect();
+        certified.sort_by_key(|path| core::cmp::Reverse(self.reports[*path].value.end()));
+        let usable = |path: usize| {
+            let beginning = self.beginning(path, certain)?;
+            (certain <= self.reports[path].value.end()).then_some((path, beginning))
+        };
+        let (path, beginning) = certified.into_iter().find_map(usable)?;
+        let (report, first) = (&self.reports[path].value, &self.reports[beginning].value);
+        let offset = |list: &AbortReport, position: u64| (position - list.anchor.position) as usize;
+        let mut digests = Vec::new();
+        if beginning != path && certain < report.anchor.position {
+            digests.extend_from_slice(&first.digests[offset(first, certain)..offset(first, report.anchor.position)]);
+        }
+        digests.extend_from_slice(&report.digests[certain.saturating_sub(report.anchor.position) as usize..]);
+        let mut histories = Vec::with_capacity(digests.len() + 1);
+        histories.push(self.at(beginning, certain).or_else(|| self.at(path, certain))?);
+        for digest in &digests {
+            histories.push(histories.last()?.chain(*digest));
+        }
+        let on_it = |known: &Boundary| {
+            let offset = known.position.checked_sub(certain).and_then(|offset| usize::try_from(offset).ok());
+            offset.and_then(|offset| histories.get(offset)) == Some(&known.history)
+        };
+        let known: BTreeSet<Boundary> = self.attested(cluster).chain(self.certified_anchors()).filter(on_it).collect();
+        let there = known.iter().find(|boundary| boundary.position == certain);
+        let anchor =
+            there.copied().unwrap_or(Boundary { position: certain, history: histories[0], root: Digest::ZERO });
+        let signers = report.certificates.prepared.iter().flat_map(|certificate| &certificate.signatures);
+        let holders: BTreeSet<ReplicaId> =
+            signers.map(|(signer, _)| *signer).chain([path, beginning].map(|path| self.reports[path].signer)).collect();
+        Some(AbortHistory {
+            position: report.end(),
+            anchor,
+            is_anchor_certified: self.certified_anchors().any(|certified| certified == anchor),
+            boundaries: known.into_iter().collect(),
+            digests,
+            histories,
+            holders: holders.into_iter().collect(),
+            low_load: false,
+        })
+    }
+
     /// Checkpoints that f+1 reports attest.
     fn attested(&self, cluster: &Cluster) -> impl Iterator<Item = Boundary> {
         let attest = |known: &Boundary| {
@@ -280,9 +430,26 @@ pub struct AbortHistory {
     pub holders: Vec<ReplicaId>,
     /// f+1 replicas stopped because there was hardly any load.
     pub low_load: bool,
+    /// Whether 2f+1 replicas signed the anchor: whoever begins with this history may begin its log there.
+    pub is_anchor_certified: bool,
 }
 
 impl AbortHistory {
+    /// What 2f+1 replicas have executed, without anything before it: for one that is behind.
+    pub(crate) fn of_stable(certificate: &Certificate<Stable>) -> Self {
+        let anchor = certificate.value.boundary;
+        Self {
+            position: anchor.position,
+            anchor,
+            boundaries: alloc::vec![anchor],
+            digests: Vec::new(),
+            histories: alloc::vec![anchor.history],
+            holders: certificate.signatures.iter().map(|(signer, _)| *signer).collect(),
+            low_load: false,
+            is_anchor_certified: true,
+        }
+    }
+
     /// The history's digest at a position from the anchor on.
     pub fn history_at(&self, position: u64) -> Option<Digest> {
         let offset = position.checked_sub(self.anchor.position)?;
@@ -301,5 +468,7 @@ impl AbortHistory {
     }
 }
 
+#[cfg(test)]
+mod certified_tests;
 #[cfg(test)]
 mod tests;

@@ -104,7 +104,7 @@ fn secret(id: u8) -> SecretKey {
     SecretKey([id + 1; 32])
 }
 
-fn keyring(cluster: &Cluster, me: Principal) -> Keyring {
+pub(crate) fn keyring(cluster: &Cluster, me: Principal) -> Keyring {
     let secret = match me {
         Principal::Replica(id) => secret(id.0),
         Principal::Client(_) => CLIENT_SECRET,

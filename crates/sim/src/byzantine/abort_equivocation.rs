@@ -7,7 +7,7 @@ use bezant_core::digest::{Digest, Domain};
 use bezant_core::history::Boundary;
 use bezant_core::machine::Principal;
 use bezant_core::message::{Incoming, Message};
-use bezant_core::switching::{AbortReport, Switch, SwitchMessage};
+use bezant_core::switching::{AbortReport, Certificates, Switch, SwitchMessage};
 use std::sync::Arc;
 
 /// Reports of others that it remembers.
@@ -23,6 +23,9 @@ pub(super) struct AbortEquivocation {
 /// Another report than the one that is true. A wrong root depends on the true one alone, so that liars agree on it.
 fn twist(rng: &mut Rng, report: &AbortReport, bound: u64) -> AbortReport {
     let mut lie = report.clone();
+    if !lie.certificates.is_empty() && rng.coin() {
+        return uncertify(rng, lie);
+    }
     let invented = |number: u64| Digest::of(Domain::Trace, &number.to_le_bytes());
     match rng.below(10) {
         0 => lie.digests.clear(),
@@ -47,6 +50,49 @@ fn twist(rng: &mut Rng, report: &AbortReport, bound: u64) -> AbortReport {
             // An end that is true, with a state that is not.
             let root = invented(7);
             lie.boundaries.iter_mut().for_each(|boundary| boundary.root = root);
+        }
+    }
+    lie
+}
+
+/// A report with its certificates withheld, spoilt, or beside another list than theirs.
+fn uncertify(rng: &mut Rng, mut lie: AbortReport) -> AbortReport {
+    let length = lie.digests.len();
+    match rng.below(7) {
+        0 => lie.certificates = Certificates::default(),
+        1 => lie.certificates.prepared = None,
+        2 => lie.certificates.stable = None,
+        3 => {
+            // As if nothing had been ordered, or only a little.
+            lie.certificates = Certificates::default();
+            lie.digests.truncate(rng.below(length as u64 + 1) as usize);
+        }
+        4 => {
+            // A true end, and nothing that leads to it.
+            let skipped = rng.below(length as u64 + 1) as usize;
+            let history =
+                lie.digests[..skipped].iter().fold(lie.anchor.history, |history, digest| history.chain(*digest));
+            let position = lie.anchor.position + skipped as u64;
+            lie.anchor = Boundary { position, history, root: Digest::of(Domain::Trace, &history.0) };
+            lie.digests.drain(..skipped);
+            lie.certificates.stable = None;
+        }
+        5 => {
+            // Too few have signed, and one of them twice.
+            if let Some(prepared) = &mut lie.certificates.prepared {
+                prepared.signatures.pop();
+                let again = prepared.signatures.last().copied();
+                prepared.signatures.extend(again);
+            }
+        }
+        _ => {
+            // Signatures of something else.
+            lie.digests.push(Digest::of(Domain::Trace, b"never"));
+            let history = lie.digests.iter().fold(lie.anchor.history, |history, digest| history.chain(*digest));
+            if let Some(prepared) = &mut lie.certificates.prepared {
+                prepared.value.position += 1;
+                prepared.value.history = history;
+            }
         }
     }
     lie

@@ -28,6 +28,7 @@ fn moved(message: &Message, to: InstanceId) -> Message {
         Message::Response(response) => response.instance = to,
         Message::Order(order) => order.instance = to,
         Message::Chain(chain) => chain.instance = to,
+        Message::Resilient(resilient) => resilient.instance = to,
         Message::ChainReply(reply) => reply.instance = to,
         Message::Ring(ring) => ring.instance = to,
         Message::RingReply(reply) => reply.instance = to,

@@ -10,7 +10,8 @@ use bezant_core::digest::{Digest, Domain};
 use bezant_core::message::{Firmness, Message, Outcome, Request};
 use bezant_core::protocols::pbft::{PbftMessage, ViewChange, Vote};
 use bezant_core::protocols::ring_fast::{Body, RingMessage};
-use bezant_core::switching::{Switch, SwitchMessage};
+use bezant_core::protocols::ring_resilient::{Resilient, ResilientMessage};
+use bezant_core::switching::{AbortReport, Switch, SwitchMessage};
 use bezant_core::wire::Wire;
 use std::collections::BTreeMap;
 
@@ -28,6 +29,12 @@ enum Place {
     Abort,
     Response(ClientId, Timestamp),
     Position(u64),
+    /// PREP of a resilient ring.
+    Logged(u64),
+    /// Its COMM.
+    Certified(u64),
+    /// Its checkpoint.
+    State(u64),
 }
 
 /// What one replica has said.
@@ -114,6 +121,31 @@ impl Statements {
     }
 }
 
+impl Statements {
+    /// What a replica of a resilient ring says of its own.
+    fn resilient(&mut self, replica: ReplicaId, message: &ResilientMessage) -> Result<(), String> {
+        match message {
+            ResilientMessage::Order(order) if order.prepare.signer == replica => {
+                self.say(Place::Logged(order.prepare.value.position), order.prepare.value.history)
+            }
+            ResilientMessage::Prepare(signed) if signed.signer == replica => {
+                self.say(Place::Logged(signed.value.position), signed.value.history)
+            }
+            ResilientMessage::Commit(commit) => self.say(Place::Certified(commit.position), commit.history),
+            ResilientMessage::Checkpoint(vote) if vote.signer == replica => {
+                self.say(Place::State(vote.value.boundary.position), vote.value.boundary.root)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An abort report must not be silent about what its replica said that it holds a certificate for.
+    fn report(&self, report: &AbortReport) -> Result<(), String> {
+        let hidden = self.said.keys().any(|place| matches!(place, Place::Certified(at) if *at > report.end()));
+        if hidden { Err(format!("hides a certificate beyond {}", report.end())) } else { Ok(()) }
+    }
+}
+
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Contradiction {
@@ -139,6 +171,13 @@ impl Contradiction {
                 | Message::Ring(_)
                 | Message::RingReply(_)
                 | Message::RingCertain(_)
+                | Message::Resilient(Resilient {
+                    message: ResilientMessage::Order(_)
+                        | ResilientMessage::Prepare(_)
+                        | ResilientMessage::Commit(_)
+                        | ResilientMessage::Checkpoint(_),
+                    ..
+                })
         );
         match message {
             Message::Switch(Switch { message: SwitchMessage::Abort(_), .. }) => {
@@ -191,8 +230,10 @@ impl Check for Contradiction {
             {
                 statements.say(Place::Result(reply.client, reply.timestamp), reply.outcome.digest())
             }
+            Message::Resilient(resilient) => statements.resilient(*replica, &resilient.message),
             Message::Switch(Switch { message: SwitchMessage::Abort(signed), .. }) => {
-                statements.say(Place::Abort, Digest::of(Domain::Trace, &signed.to_bytes()))
+                let silent = statements.report(&signed.value);
+                silent.and_then(|()| statements.say(Place::Abort, Digest::of(Domain::Trace, &signed.to_bytes())))
             }
             Message::Response(response) | Message::RingCertain(response) => {
                 let place = Place::Response(response.client, response.timestamp);

@@ -178,3 +178,38 @@ fn requests_take_the_message_delays_that_the_paper_says() {
         assert_eq!(delays(f, Protocol::Schedule(Schedule::of(&[Part::Backup, Part::Quorum]))), 5);
     }
 }
+
+/// n(n−1) PREPs, those of the sequencer within its ORDERs, as many COMMs, and one signature of each replica.
+#[test]
+fn a_resilient_ring_costs_what_the_formulas_say() {
+    for f in FAULTS {
+        let schedule = Schedule::new(&[Part::RingResilient]).unwrap();
+        let mut net = net(f, 2, Protocol::Schedule(schedule));
+        net.settle();
+        net.sent.clear();
+        let signatures = |net: &Net<Counter>| -> Vec<u64> {
+            net.cluster
+                .replicas()
+                .map(|id| net.keyring(Principal::Replica(id)).counters().signatures_made.get())
+                .collect()
+        };
+        let before = signatures(&net);
+        (0..2).for_each(|session| net.submit(session, &Counter::add(1), false));
+        net.settle();
+        let made: Vec<u64> = signatures(&net).iter().zip(before).map(|(after, before)| after - before).collect();
+        assert!(made.iter().all(|made| *made == 1), "f = {f}: {made:?}");
+        let mut sent: BTreeMap<String, usize> = BTreeMap::new();
+        for frame in &net.sent {
+            *sent.entry(kind(&frame.message)).or_default() += 1;
+        }
+        let n = 3 * f as u64 + 1;
+        let all = [
+            ("REQUEST", 2 * n),
+            ("RING-ORDER", n - 1),
+            ("PREP", (n - 1) * (n - 1)),
+            ("COMM", n * (n - 1)),
+            ("RESP", 2 * n),
+        ];
+        assert_eq!(sent, frames(&all), "f = {f}");
+    }
+}

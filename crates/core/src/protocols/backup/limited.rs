@@ -24,7 +24,7 @@ use crate::protocols::total_order::{Ordered, TotalOrder};
 use crate::rejection::Rejection;
 use crate::replica::{InstanceRecord, LogRecord, Notice};
 use crate::service::Service;
-use crate::switching::{AbortReport, Bodies, Ledger, Opening, Proof, Surroundings};
+use crate::switching::{AbortReport, Bodies, Certificates, Ledger, Opening, Proof, Surroundings};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -243,6 +243,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             boundaries: Vec::new(),
             digests: Vec::new(),
             low_load: false,
+            certificates: Certificates::default(),
         };
         let report = Arc::new(s.keyring.sign(report));
         let record = InstanceRecord::Stopped(report.clone());

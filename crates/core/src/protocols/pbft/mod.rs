@@ -67,7 +67,7 @@ mod decision;
 mod fetch;
 mod message;
 mod normal;
-mod pool;
+pub(in crate::protocols) mod pool;
 mod recovery;
 mod replica;
 mod slot;

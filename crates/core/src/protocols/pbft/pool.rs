@@ -17,7 +17,7 @@ struct Waiting {
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pool {
+pub(in crate::protocols) struct Pool {
     /// The newest request of each client that was not executed yet. Boxed: the map moves its entries about.
     waiting: BTreeMap<ClientId, Box<Waiting>>,
     /// Those that the primary is expected to order in time, in arrival order.
@@ -35,7 +35,12 @@ pub(super) struct Pool {
 impl Pool {
     /// Adds a request; a newer one of the same client replaces an older one. `Ok(false)`: known already; then a copy
     /// from the client itself takes the place of the old one, whose proof somebody may have spoilt for others.
-    pub(super) fn add(&mut self, request: Request, direct: bool, limits: &Limits) -> Result<bool, Rejection> {
+    pub(in crate::protocols) fn add(
+        &mut self,
+        request: Request,
+        direct: bool,
+        limits: &Limits,
+    ) -> Result<bool, Rejection> {
         let client = request.client;
         if let Some(old) = self.waiting.get_mut(&client) {
             if old.request.timestamp > request.timestamp {
@@ -84,18 +89,18 @@ impl Pool {
     }
 
     /// Whether all the places for JOINs are taken, and this would be one more.
-    pub(super) fn is_crowded(&self, client: ClientId, limits: &Limits) -> bool {
+    pub(in crate::protocols) fn is_crowded(&self, client: ClientId, limits: &Limits) -> bool {
         let joins_max = (limits.pending_requests_max / 8).clamp(1, JOINS_PENDING_MAX);
         client.identity.is_joining() && self.joins >= joins_max
     }
 
     /// Whose requests wait.
-    pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
+    pub(in crate::protocols) fn clients(&self) -> impl Iterator<Item = ClientId> {
         self.waiting.keys().copied()
     }
 
     /// Forgets the client's waiting request.
-    pub(super) fn remove(&mut self, client: ClientId) {
+    pub(in crate::protocols) fn remove(&mut self, client: ClientId) {
         if let Some(old) = self.waiting.remove(&client) {
             self.watched.remove(&old.ticket);
             self.unproposed.remove(&old.ticket);
@@ -106,14 +111,14 @@ impl Pool {
     }
 
     /// The client's request with this timestamp, and all older ones, need not be ordered any more.
-    pub(super) fn executed(&mut self, client: ClientId, timestamp: Timestamp) {
+    pub(in crate::protocols) fn executed(&mut self, client: ClientId, timestamp: Timestamp) {
         if self.waiting.get(&client).is_some_and(|waiting| waiting.request.timestamp <= timestamp) {
             self.remove(client);
         }
     }
 
     /// The same for all that `is_over` says.
-    pub(super) fn forget(&mut self, is_over: &dyn Fn(&Request) -> bool) {
+    pub(in crate::protocols) fn forget(&mut self, is_over: &dyn Fn(&Request) -> bool) {
         let over = self.waiting.iter().filter(|(_, waiting)| is_over(&waiting.request));
         let over: Vec<ClientId> = over.map(|(client, _)| *client).collect();
         for client in over {
@@ -122,53 +127,53 @@ impl Pool {
     }
 
     /// A waiting request by client and digest.
-    pub(super) fn find(&self, client: ClientId, digest: Digest) -> Option<&Request> {
+    pub(in crate::protocols) fn find(&self, client: ClientId, digest: Digest) -> Option<&Request> {
         self.waiting.get(&client).map(|waiting| &waiting.request).filter(|request| request.digest() == digest)
     }
 
     /// From now on the primary is expected to order this client's request in time.
-    pub(super) fn watch(&mut self, client: ClientId) {
+    pub(in crate::protocols) fn watch(&mut self, client: ClientId) {
         if let Some(waiting) = self.waiting.get(&client) {
             self.watched.insert(waiting.ticket, client);
         }
     }
 
     /// The client's waiting request.
-    pub(super) fn get_mut(&mut self, client: ClientId) -> Option<&mut Request> {
+    pub(in crate::protocols) fn get_mut(&mut self, client: ClientId) -> Option<&mut Request> {
         self.waiting.get_mut(&client).map(|waiting| &mut waiting.request)
     }
 
     /// The watched request that has waited longest, proposed or not.
-    pub(super) fn oldest_watched(&self) -> Option<(ClientId, Timestamp)> {
+    pub(in crate::protocols) fn oldest_watched(&self) -> Option<(ClientId, Timestamp)> {
         let client = self.watched.values().next()?;
         Some((*client, self.waiting[client].request.timestamp))
     }
 
     /// Whether this very request still waits.
-    pub(super) fn waits(&self, client: ClientId, timestamp: Timestamp) -> bool {
+    pub(in crate::protocols) fn waits(&self, client: ClientId, timestamp: Timestamp) -> bool {
         self.waiting.get(&client).is_some_and(|waiting| waiting.request.timestamp == timestamp)
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::protocols) fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    pub(super) fn has_unproposed(&self) -> bool {
+    pub(in crate::protocols) fn has_unproposed(&self) -> bool {
         !self.unproposed.is_empty()
     }
 
     /// How many requests are not proposed in the current view.
-    pub(super) fn unproposed(&self) -> usize {
+    pub(in crate::protocols) fn unproposed(&self) -> usize {
         self.unproposed.len()
     }
 
     /// A new view begins: nothing is proposed in it yet.
-    pub(super) fn forget_proposals(&mut self) {
+    pub(in crate::protocols) fn forget_proposals(&mut self) {
         self.unproposed = self.waiting.iter().map(|(client, waiting)| (waiting.ticket, *client)).collect();
     }
 
     /// This request is part of a proposal of the current view.
-    pub(super) fn proposed(&mut self, client: ClientId, digest: Digest) {
+    pub(in crate::protocols) fn proposed(&mut self, client: ClientId, digest: Digest) {
         if let Some(waiting) = self.waiting.get(&client)
             && waiting.request.digest() == digest
         {
@@ -178,7 +183,11 @@ impl Pool {
 
     /// Takes the next requests for a batch: up to the limits, at least one if any waits. They stay in the pool, as
     /// proposed, until they are executed; those that `vouch` leaves unconvinced are dropped.
-    pub(super) fn next_batch(&mut self, limits: &Limits, vouch: impl FnOnce(&mut [Request])) -> Vec<Request> {
+    pub(in crate::protocols) fn next_batch(
+        &mut self,
+        limits: &Limits,
+        vouch: impl FnOnce(&mut [Request]),
+    ) -> Vec<Request> {
         let mut batch = Vec::with_capacity(self.unproposed.len().min(limits.batch_requests_max));
         let mut bytes = 0;
         while let Some((ticket, client)) = self.unproposed.pop_first() {
@@ -204,7 +213,7 @@ impl Pool {
     }
 
     /// All watched requests, in arrival order.
-    pub(super) fn iter_watched(&self) -> impl Iterator<Item = &Request> {
+    pub(in crate::protocols) fn iter_watched(&self) -> impl Iterator<Item = &Request> {
         self.watched.values().map(|client| &self.waiting[client].request)
     }
 }

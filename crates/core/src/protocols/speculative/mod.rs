@@ -40,7 +40,7 @@ use crate::history::{LogEntry, Logged};
 use crate::message::{Outcome, Request};
 use crate::replica::{InstanceRecord, Notice};
 use crate::service::{Proposal, Service};
-use crate::switching::{AbortReport, Ledger, Surroundings};
+use crate::switching::{AbortReport, Certificates, Ledger, Surroundings};
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -111,6 +111,11 @@ impl<S: Service> Speculation<S> {
             requests_logged: 0,
             log_begins: None,
         }
+    }
+
+    /// L0 and the history's digest there: where this instance began.
+    pub(crate) const fn init(&self) -> (u64, Digest) {
+        self.init
     }
 
     /// The ledger is at an anchor above the history that the instance began with, whose end and digest are these.
@@ -327,7 +332,13 @@ impl<S: Service> Speculation<S> {
             boundaries: log.boundaries().to_vec(),
             digests: log.after(log.anchor().position).map(|logged| logged.digest).collect(),
             low_load,
+            certificates: Certificates::default(),
         };
+        self.stop_with(s, reason, report);
+    }
+
+    /// Stops for good, and says this.
+    pub(crate) fn stop_with(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str, report: AbortReport) {
         let report = Arc::new(s.keyring.sign(report));
         let record = InstanceRecord::Stopped(report.clone());
         s.persist(self.instance, record);

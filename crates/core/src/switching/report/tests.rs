@@ -41,6 +41,7 @@ fn report(log: &[u8], anchor: usize) -> AbortReport {
         boundaries: (anchor + 1..=log.len()).filter(|p| p.is_multiple_of(CHK)).map(|p| boundary(log, p)).collect(),
         digests: log[anchor..].iter().map(|entry| digest(*entry)).collect(),
         low_load: false,
+        certificates: Certificates::default(),
     }
 }
 

@@ -12,4 +12,5 @@ mod environment;
 mod histories;
 mod reports;
 mod ring;
+mod ring_resilient;
 mod switches;

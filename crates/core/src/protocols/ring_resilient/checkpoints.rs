@@ -1,0 +1,269 @@
+//! Checkpoints, the end, and what is said again: steps R6 to R8 of the [module](super).
+
+use super::{Commit, ResilientMessage, ResilientTimer, RingResilient, Status};
+use crate::auth::{Certificate, Signed};
+use crate::cluster::ReplicaId;
+use crate::history::Boundary;
+use crate::machine::{Destination, Duration, Principal};
+use crate::message::{Message, Request};
+use crate::rejection::Rejection;
+use crate::replica::{InstanceRecord, Notice, ReplicaTimer};
+use crate::service::Service;
+use crate::switching::certificate::Stable;
+use crate::switching::{AbortReport, Certificates, Surroundings};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// Checkpoints of one replica that are kept.
+const VOTES_MAX: usize = 8;
+
+/// Batches in the answer to one STATUS.
+const ANSWERS_MAX: usize = 8;
+
+/// Requests passed on to the sequencer at a time.
+const FORWARDED_MAX: usize = 64;
+
+impl<S: Service> RingResilient<S> {
+    /// R6: the init history's end is the first checkpoint, unless it is the anchor.
+    pub(super) fn take_first_checkpoint(&mut self, s: &mut Surroundings<'_, S>) {
+        let log = &self.base.ledger.log;
+        let position = self.base.init().0;
+        if position > log.anchor().position && self.base.ledger.estate.executed().0 == position {
+            self.take_checkpoint(s);
+        }
+    }
+
+    /// R6, of the state as far as it is executed.
+    pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, S>) {
+        let position = self.base.ledger.estate.executed().0;
+        let known = self.base.ledger.log.boundaries().iter().find(|boundary| boundary.position == position).copied();
+        let boundary = known.unwrap_or_else(|| self.base.ledger.checkpoint());
+        let vote = s.keyring.sign(Stable { instance: self.base.instance, boundary });
+        self.send(s, Destination::Replicas, ResilientMessage::Checkpoint(vote.clone()));
+        self.votes.push(vote);
+        self.count_votes(s, boundary);
+    }
+
+    /// After a restart: what this replica said about its checkpoints, it says again.
+    pub(super) fn find_votes(&mut self, s: &Surroundings<'_, S>) {
+        let (instance, begin) = (self.base.instance, self.base.init().0);
+        let own = self.base.ledger.log.boundaries().iter().filter(|own| own.position >= begin);
+        let own = own.filter(|own| Some(own.position) <= self.committed);
+        self.votes = own.map(|boundary| s.keyring.sign(Stable { instance, boundary: *boundary })).collect();
+    }
+
+    /// R6: another replica's state.
+    pub(super) fn on_vote(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, vote: Signed<Stable>) {
+        let Stable { instance, boundary } = vote.value;
+        if vote.signer != from || instance != self.base.instance {
+            return s.reject(Principal::Replica(from), Rejection::WrongSender);
+        }
+        if boundary.position <= self.base.ledger.log.anchor().position {
+            return;
+        }
+        let known = &self.peers.entry(from).or_default().votes;
+        if let Some(known) = known.iter().find(|known| known.value.boundary.position == boundary.position) {
+            if known.value != vote.value && s.keyring.check_signed(&vote) {
+                s.reject(Principal::Replica(from), Rejection::Equivocation);
+            }
+            return;
+        }
+        if !s.keyring.check_signed(&vote) {
+            return s.reject(Principal::Replica(from), Rejection::BadSignature);
+        }
+        let votes = &mut self.peers.entry(from).or_default().votes;
+        votes.push(vote);
+        votes.sort_by_key(|vote| vote.value.boundary);
+        if votes.len() > VOTES_MAX {
+            votes.remove(0);
+        }
+        self.count_votes(s, boundary);
+    }
+
+    fn count_votes(&mut self, s: &mut Surroundings<'_, S>, boundary: Boundary) {
+        let all = self.peers.values().flat_map(|peer| &peer.votes).chain(&self.votes);
+        let equal = all.filter(|vote| vote.value.boundary == boundary);
+        let mut signatures: Vec<_> = equal.map(|vote| (vote.signer, vote.signature)).collect();
+        signatures.sort_by_key(|(signer, _)| *signer);
+        if signatures.len() >= s.cluster.strong() {
+            signatures.truncate(s.cluster.strong());
+            let value = Stable { instance: self.base.instance, boundary };
+            self.anchor(s, Certificate { value, signatures });
+        }
+    }
+
+    /// A certificate that somebody sent, or put into its abort report; it was checked.
+    pub(crate) fn on_stable(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, certificate: Certificate<Stable>) {
+        let Stable { instance, boundary } = certificate.value;
+        if self.base.is_stopped() || boundary.position <= self.base.ledger.log.anchor().position {
+            return;
+        }
+        if instance != self.base.instance {
+            return s.reject(Principal::Replica(from), Rejection::BadCertificate);
+        }
+        self.anchor(s, certificate);
+    }
+
+    /// R6: 2f+1 have executed this: it is certain. A replica whose log goes elsewhere, or not so far, has to jump.
+    fn anchor(&mut self, s: &mut Surroundings<'_, S>, certificate: Certificate<Stable>) {
+        let boundary = certificate.value.boundary;
+        let log = &self.base.ledger.log;
+        let before = log.anchor().position;
+        if boundary.position <= before || log.history_at(boundary.position) != Some(boundary.history) {
+            return;
+        }
+        if !self.opened {
+            self.opened = true;
+            s.persist(self.base.instance, InstanceRecord::Logged(Vec::new()));
+        }
+        self.commit(s, boundary.position);
+        let known = self.base.ledger.log.boundaries().iter().find(|own| own.position == boundary.position);
+        let Some(own) = known.copied().filter(|_| self.base.ledger.log.anchor().position < boundary.position) else {
+            return;
+        };
+        if own != boundary {
+            let (sequence, mine) = (crate::cluster::Sequence(own.position), own.root);
+            return s.out.notify(Notice::Diverged { sequence, mine, agreed: boundary.root });
+        }
+        self.base.ledger.anchor_at(boundary);
+        self.slots = self.slots.split_off(&before.saturating_add(1));
+        self.votes.retain(|vote| vote.value.boundary.position > boundary.position);
+        self.peers.values_mut().for_each(|peer| peer.forget_below(boundary.position));
+        s.append(self.base.instance, InstanceRecord::Stable(certificate.clone()));
+        self.stable = Some(certificate);
+        let instance = self.base.instance;
+        s.out.notify(Notice::Anchored { instance, position: boundary.position, root: boundary.root });
+        if boundary.position >= self.last() {
+            return self.halt_here(s, "its quota is done");
+        }
+        self.take_early(s);
+    }
+
+    /// R7: stops for good.
+    pub(super) fn halt_here(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str) {
+        if self.base.is_stopped() {
+            return;
+        }
+        for timer in [ResilientTimer::Patience, ResilientTimer::Repeat] {
+            s.out.cancel_timer(ReplicaTimer::Resilient(timer));
+        }
+        let report = self.final_report();
+        self.base.stop_with(s, reason, report);
+    }
+
+    /// What is certified; before anything is, the init history.
+    fn final_report(&self) -> AbortReport {
+        let log = &self.base.ledger.log;
+        let anchor = log.anchor();
+        let stable = self.stable.clone().filter(|certificate| certificate.value.boundary == anchor);
+        let prepared = self.prepared.clone().filter(|certificate| certificate.value.position > anchor.position);
+        let end = match &prepared {
+            Some(certificate) => certificate.value.position,
+            None if stable.is_some() => anchor.position,
+            None => self.base.init().0.max(anchor.position),
+        };
+        let listed = log.after(anchor.position).take((end - anchor.position) as usize);
+        AbortReport {
+            instance: self.base.instance,
+            anchor,
+            boundaries: log.boundaries().iter().filter(|boundary| boundary.position <= end).copied().collect(),
+            digests: listed.map(|logged| logged.digest).collect(),
+            low_load: false,
+            certificates: Certificates { prepared, stable },
+        }
+    }
+
+    /// Whether this replica waits for anything.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.committed.is_none()
+            || self.has_uncommitted()
+            || self.pool.len() > 0
+            || !self.early.is_empty()
+            || !self.votes.is_empty()
+    }
+
+    pub(super) fn wait(&mut self, s: &mut Surroundings<'_, S>, span: Duration) {
+        self.is_patient = true;
+        s.out.set_timer(ReplicaTimer::Resilient(ResilientTimer::Patience), s.now + span);
+    }
+
+    /// R8.
+    pub(super) fn on_repeat(&mut self, s: &mut Surroundings<'_, S>) {
+        self.repeats = false;
+        if !self.is_unfinished() {
+            return;
+        }
+        let status = Status {
+            opened: self.opened,
+            logged: self.base.ledger.log.length(),
+            prepared: self.prepared.as_ref().map(|certificate| certificate.value.position),
+            committed: self.committed,
+            anchor: self.base.ledger.log.anchor().position,
+        };
+        self.send(s, Destination::Replicas, ResilientMessage::Status(status));
+        for vote in self.votes.clone() {
+            self.send(s, Destination::Replicas, ResilientMessage::Checkpoint(vote));
+        }
+        self.fetch(s, Destination::Replicas);
+        if self.leads(s) {
+            return;
+        }
+        if !self.opened {
+            self.ask_for_init(s);
+        }
+        let waiting: Vec<Request> = self.pool.iter_watched().take(FORWARDED_MAX).cloned().collect();
+        for request in waiting {
+            s.out.send(Destination::Replica(self.sequencer), Message::Request(request));
+        }
+    }
+
+    /// R6: the end of the init history is this replica's anchor already, and not everybody's: who has no room in its log
+    /// before it is, may need this vote.
+    fn vote_for_inherited(&mut self, s: &mut Surroundings<'_, S>, to: Destination, anchor: u64) {
+        let own = self.base.ledger.log.anchor();
+        if self.stable.is_none()
+            && self.committed.is_some()
+            && own.position == self.base.init().0
+            && anchor < own.position
+        {
+            let vote = s.keyring.sign(Stable { instance: self.base.instance, boundary: own });
+            self.send(s, to, ResilientMessage::Checkpoint(vote));
+        }
+    }
+
+    /// R8: what somebody who waits may lack.
+    pub(super) fn on_status(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, status: Status) {
+        let pause = Duration(s.cluster.limits.status_interval.0 / 2);
+        let peer = self.peers.entry(from).or_default();
+        if !self.opened || peer.told.is_some_and(|told| s.now - told < pause) {
+            return;
+        }
+        peer.told = Some(s.now);
+        let to = Destination::Replica(from);
+        if let Some(stable) = self.stable.clone().filter(|stable| stable.value.boundary.position > status.anchor) {
+            self.send(s, to, ResilientMessage::Stable(stable));
+        }
+        self.vote_for_inherited(s, to, status.anchor);
+        let ends: Vec<u64> = self.slots.keys().copied().collect();
+        if self.leads(s) {
+            let lacks = |end: &&u64| !status.opened || **end > status.logged;
+            for end in ends.iter().filter(lacks).take(ANSWERS_MAX) {
+                if let Some(order) = self.order_at(s, *end) {
+                    self.send(s, to, ResilientMessage::Order(Box::new(order)));
+                }
+            }
+        }
+        let unprepared = |end: &&u64| status.prepared.is_none_or(|prepared| **end > prepared);
+        for end in ends.iter().filter(unprepared).take(ANSWERS_MAX) {
+            if let Some(prepare) = self.own_prepare(s, *end) {
+                self.send(s, to, ResilientMessage::Prepare(prepare));
+            }
+        }
+        if let Some(certificate) = self.prepared.as_ref().map(|certificate| certificate.value)
+            && status.committed.is_none_or(|committed| certificate.position > committed)
+        {
+            let commit = Commit { position: certificate.position, history: certificate.history };
+            self.send(s, to, ResilientMessage::Commit(commit));
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! The resilient ring: a sequencer orders, 2f+1 sign, and what committed can be proved (section 1.8 of the note on
+//! Ring, which repairs section 4.3 of the thesis).
+//!
+//! # What it is for
+//! Fast instances stop as soon as one replica is down. Something has to serve the clients then, with as many as f
+//! replicas that are silent or lie, and for long enough that the way through the fast instances is worth it. This one
+//! does for as long as its sequencer is correct; it has no view change. When the sequencer is not, the replicas stop,
+//! and the next resilient ring of the schedule has another one.
+//!
+//! # Steps
+//! * R1. *Ask.* A client sends its request, signed, to every replica, and again until f+1 have answered. It never
+//!   panics. Each replica keeps the newest request of each client, passes it on to the sequencer if it waits, and
+//!   stops if it waits too long while nothing is executed.
+//! * R2. *Order.* The sequencer gives the requests that wait the next positions, as one batch, proposes the agreed
+//!   time and a seed, and sends ORDER with its own PREP. Big requests travel by reference: the client has sent them to
+//!   everybody, and who lacks one asks for it. The first ORDER is empty and about the init history, so that all who go
+//!   on begin with the same one. Whoever began with another one, and has signed nothing yet, begins again with the
+//!   sequencer's.
+//! * R3. *Log and sign.* A replica that has every request in hand, checked, and finds none of them in the history that
+//!   it has *logged* (not: executed), logs the batch, makes it durable, and sends PREP to all: its signature over
+//!   instance, position and the digest of the history up to there. It logs in order of the positions, takes nothing
+//!   back, and so signs at most one history.
+//! * R4. *Prepared.* 2f+1 PREPs for one position and history are a certificate. The replica makes it durable and sends
+//!   COMM to all.
+//! * R5. *Committed.* 2f+1 COMMs for this history or a longer one: the replica executes up to there, and answers each
+//!   client with position, result and history digest. f+1 equal answers commit.
+//! * R6. *Checkpoint.* After the init history, every CHK-th position and the last one, a replica signs its state.
+//!   2f+1 equal signatures make the checkpoint the anchor; nobody waits for it (F14), but nothing is logged further
+//!   than [`Cluster::history_bound`] above the anchor.
+//! * R7. *End.* Nothing is ordered after the quota's last request. A replica that has executed it, with a checkpoint
+//!   there, stops; and so does one that has waited too long, for a request or for that checkpoint. f+1 that have stopped
+//!   stop all others (S2). The abort report lists the history up to the highest certificate, with that certificate.
+//! * R8. *Repeat.* Messages may get lost. A replica that waits for something says how far it has come, and whoever has
+//!   more sends it.
+//!
+//! # Why it is safe
+//! Two certificates have a correct signer in common. It signed the history of one after that of the other, and logs
+//! are only appended to: the shorter history is a prefix of the longer. So there is one certified history. A request
+//! committed if one correct replica executed it: then 2f+1 said COMM, f+1 correct ones among them hold a durable
+//! certificate for it, every 2f+1 abort reports include one of theirs, and [`crate::switching::report`] picks the
+//! longest. A correct signer checked that each request is its client's and in no position before.
+//!
+//! # Why it is live
+//! With a correct sequencer the 2f+1 correct replicas get each ORDER, and its PREPs and COMMs, from one another:
+//! nothing is awaited from the other f. A liar's votes for another history are one per place and count for nothing. A
+//! request that any correct replica has reaches the sequencer after a status interval, so that what the clients send is
+//! ordered within five message delays from then; T is longer and doubles from one failed instance to the next. A
+//! replica that fell behind an anchor fetches the state there, and goes on from it (`compositions/jump.rs`).
+//!
+//! # Deviations from the note
+//! * Not flooded. Each replica has a link to each other one, so that a signature needs no relay: a correct signer sends
+//!   it to all, and a certificate needs correct signers only. Flooding to f+1 successors sends each of 2n signatures
+//!   over up to n(f+1) links, 2n²(f+1) messages for a batch (64 for f = 1); this sends (n−1)(2n+1), 27.
+//! * COMM is not signed. No report contains it: a MAC convinces the replica that executes.
+//! * PREP names the history after the position only. Its digest covers all before: requests, agreed values, order.
+//! * A batch is one step. A replica signs one PREP for each, at its end.
+//!
+//! # Cost
+//! For a batch of b: 1 signature at every replica and at the client of each request, 2f checked PREPs and b checked
+//! requests; n(n−1) PREPs (one of them within ORDER for n−1), n(n−1) COMMs, b·n answers. Five delays, two writes to
+//! disk one after the other. A certificate is 2f+1 signatures, once in each report.
+
+mod checkpoints;
+mod message;
+mod recovery;
+mod replica;
+mod votes;
+
+pub use message::{Commit, Order, Resilient, ResilientMessage, Status};
+
+use crate::auth::{Certificate, Signed};
+use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Timestamp};
+use crate::digest::Digest;
+use crate::history::Boundary;
+use crate::machine::{Destination, Duration, Instant, Principal};
+use crate::message::{Message, Request};
+use crate::protocols::pbft::pool::Pool;
+use crate::protocols::speculative::Speculation;
+use crate::rejection::Rejection;
+use crate::replica::ReplicaTimer;
+use crate::service::{Proposal, Service};
+use crate::switching::certificate::{Prepared, Stable};
+use crate::switching::{AbortReport, Abortable, Ledger, Surroundings};
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use votes::Peer;
+
+/// ORDERs ahead of the log that are kept.
+const EARLY_MAX: usize = 64;
+
+/// The timers of the resilient ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ResilientTimer {
+    /// Nothing was executed for too long.
+    Patience,
+    /// Say again what may have got lost.
+    Repeat,
+}
+
+/// A batch that is logged here.
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    /// The history's digest with it.
+    history: Digest,
+    proposal: Proposal,
+    /// Its requests; those that the log of an earlier process told have no proof any more.
+    requests: Vec<Request>,
+    /// Who signed that.
+    prepares: BTreeMap<ReplicaId, crate::auth::Signature>,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(crate) struct RingResilient<S> {
+    /// What it shares with speculative instances: the log, and the report.
+    pub(crate) base: Speculation<S>,
+    sequencer: ReplicaId,
+    quota: u64,
+    /// T.
+    patience: Duration,
+    /// Requests that wait to be ordered, or are ordered and not executed.
+    pool: Pool,
+    /// Requests that the init history has, from clients who wait until it is certain.
+    inherited: BTreeMap<ClientId, Request>,
+    /// The last request of each client that is logged and not executed.
+    ordered: BTreeMap<ClientId, Timestamp>,
+    /// Whether this replica has logged the first ORDER: from then on it sticks to its init history.
+    opened: bool,
+    /// Batches by their last position: those since the anchor before the last, so that who is a little behind can
+    /// catch up.
+    slots: BTreeMap<u64, Slot>,
+    /// ORDERs ahead, by their last position.
+    early: BTreeMap<u64, Order>,
+    /// Big requests of the next ORDER that were not here.
+    bodies: BTreeMap<Digest, Option<Request>>,
+    /// What the others have said.
+    peers: BTreeMap<ReplicaId, Peer>,
+    /// The highest certificate.
+    prepared: Option<Certificate<Prepared>>,
+    /// The last position that is committed.
+    committed: Option<u64>,
+    /// Own checkpoints above the anchor.
+    votes: Vec<Signed<Stable>>,
+    /// What proves the anchor, if it was reached in this instance.
+    stable: Option<Certificate<Stable>>,
+    requests_executed: u64,
+    is_patient: bool,
+    repeats: bool,
+    /// When the log last grew, or something was executed.
+    progress: Instant,
+    /// How long the log was when somebody showed a checkpoint beyond it.
+    was_behind: Option<u64>,
+}
+
+impl<S: Service> RingResilient<S> {
+    /// An instance that begins with what the ledger holds.
+    pub(crate) fn open(cluster: &Cluster, instance: InstanceId, sequencer: ReplicaId, ledger: Ledger<S>) -> Self {
+        let before = cluster.protocol.schedule().map_or(0, |schedule| schedule.same_before(instance));
+        Self {
+            base: Speculation::open(instance, ledger),
+            sequencer,
+            quota: cluster.quota.requests(before, false),
+            patience: cluster.limits.view_timeout,
+            pool: Pool::default(),
+            inherited: BTreeMap::new(),
+            ordered: BTreeMap::new(),
+            opened: false,
+            slots: BTreeMap::new(),
+            early: BTreeMap::new(),
+            bodies: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            prepared: None,
+            committed: None,
+            votes: Vec::new(),
+            stable: None,
+            requests_executed: 0,
+            is_patient: false,
+            repeats: false,
+            progress: Instant(0),
+            was_behind: None,
+        }
+    }
+
+    /// T doubles with each resilient ring in a row that failed, as far as this process knows.
+    pub(crate) fn be_patient(&mut self, cluster: &Cluster, failures: u32) {
+        self.patience = cluster.limits.view_timeout.doubled(failures, cluster.limits.view_timeout_max);
+    }
+
+    /// Who orders.
+    pub(crate) const fn sequencer(&self) -> ReplicaId {
+        self.sequencer
+    }
+
+    /// Requests executed in this instance since the process started.
+    pub(crate) const fn requests_executed(&self) -> u64 {
+        self.requests_executed
+    }
+
+    /// Requests that wait to be ordered, or executed.
+    pub(crate) fn pending(&self) -> usize {
+        self.pool.len()
+    }
+
+    /// Whose requests it has perhaps not answered.
+    pub(crate) fn waiting_clients(&self) -> impl Iterator<Item = ClientId> {
+        self.pool.clients().chain(self.inherited.keys().copied()).chain(self.ordered.keys().copied())
+    }
+
+    /// Whether it may begin again with another init history: it has signed nothing.
+    pub(crate) const fn may_begin_again(&self) -> bool {
+        !self.opened && !self.base.is_stopped()
+    }
+
+    /// Whether all that it may execute is executed.
+    pub(crate) fn is_full(&self) -> bool {
+        self.base.ledger.estate.executed().0 >= self.last()
+    }
+
+    /// Whether it cannot come to a checkpoint by itself: its log goes elsewhere, or does not get on. It may go on from
+    /// there only if it has signed nothing beyond.
+    pub(crate) fn is_behind(&mut self, boundary: Boundary) -> bool {
+        let log = &self.base.ledger.log;
+        if self.base.is_stopped() || boundary.position <= log.anchor().position {
+            return false;
+        }
+        match log.history_at(boundary.position) {
+            Some(history) => history != boundary.history && boundary.position == log.length(),
+            None => self.was_behind.replace(log.length()) == Some(log.length()),
+        }
+    }
+
+    /// The last position of the quota.
+    const fn last(&self) -> u64 {
+        self.base.init().0.saturating_add(self.quota)
+    }
+
+    fn leads<T: Service>(&self, s: &Surroundings<'_, T>) -> bool {
+        s.me == self.sequencer
+    }
+
+    fn send(&self, s: &mut Surroundings<'_, S>, to: Destination, message: ResilientMessage) {
+        s.out.send(to, Message::Resilient(Resilient { instance: self.base.instance, message }));
+    }
+
+    fn on_resilient(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, message: ResilientMessage) {
+        match message {
+            ResilientMessage::Order(order) => self.on_order(s, from, *order),
+            ResilientMessage::Prepare(signed) => self.on_prepare(s, from, signed),
+            ResilientMessage::Commit(commit) => self.on_commit(s, from, commit),
+            ResilientMessage::Checkpoint(vote) => self.on_vote(s, from, vote),
+            // The composition looks at it first.
+            ResilientMessage::Stable(_) => {}
+            ResilientMessage::Status(status) => self.on_status(s, from, status),
+            ResilientMessage::Fetch(fetch) => self.on_fetch(s, from, &fetch),
+        }
+    }
+
+    /// Sets the timers that the state asks for.
+    fn look_at_timers(&mut self, s: &mut Surroundings<'_, S>) {
+        if self.base.is_stopped() {
+            return;
+        }
+        let waits = self.pool.oldest_watched().is_some()
+            || !self.inherited.is_empty()
+            || self.has_uncommitted()
+            || self.is_full();
+        if waits && !self.is_patient {
+            s.out.set_timer(ReplicaTimer::Resilient(ResilientTimer::Patience), s.now + self.patience);
+        } else if !waits && self.is_patient {
+            s.out.cancel_timer(ReplicaTimer::Resilient(ResilientTimer::Patience));
+        }
+        self.is_patient = waits;
+        if !self.repeats && self.is_unfinished() {
+            self.repeats = true;
+            let at = s.now + s.cluster.limits.status_interval;
+            s.out.set_timer(ReplicaTimer::Resilient(ResilientTimer::Repeat), at);
+        }
+    }
+}
+
+impl<S: Service> Abortable<S> for RingResilient<S> {
+    fn start(&mut self, s: &mut Surroundings<'_, S>) {
+        if self.base.is_stopped() {
+            return;
+        }
+        self.begin(s);
+        self.look_at_timers(s);
+    }
+
+    fn message(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+        if self.base.is_stopped() {
+            return;
+        }
+        match (message, from) {
+            (Message::Request(request), from) if !request.read_only => self.on_request(s, from, request),
+            (Message::Resilient(resilient), Principal::Replica(from)) => self.on_resilient(s, from, resilient.message),
+            // What speculative instances say to one another.
+            (Message::Switch(_), Principal::Replica(_)) => {}
+            (_, from) => s.reject(from, Rejection::WrongSender),
+        }
+        self.look_at_timers(s);
+    }
+
+    fn timer(&mut self, s: &mut Surroundings<'_, S>, timer: ReplicaTimer) {
+        if self.base.is_stopped() {
+            return;
+        }
+        match timer {
+            ReplicaTimer::Resilient(ResilientTimer::Patience) => self.on_impatience(s),
+            ReplicaTimer::Resilient(ResilientTimer::Repeat) => self.on_repeat(s),
+            _ => {}
+        }
+        self.look_at_timers(s);
+    }
+
+    fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
+        self.order(s);
+        self.look_at_timers(s);
+    }
+
+    fn stop(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str, _low_load: bool) {
+        self.halt_here(s, reason);
+    }
+
+    fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
+        self.base.report()
+    }
+
+    fn ledger(&self) -> &Ledger<S> {
+        &self.base.ledger
+    }
+
+    fn halt(self) -> Ledger<S> {
+        self.base.halt()
+    }
+}

@@ -1,0 +1,99 @@
+//! After a crash. What was logged is what was signed: the log tells all that this replica must stand by.
+
+use super::{RingResilient, Slot};
+use crate::checkpoint::Tree;
+use crate::cluster::{Cluster, Sequence};
+use crate::history::LogEntry;
+use crate::replica::InstanceRecord;
+use crate::service::Service;
+use crate::switching::certificate::Stable;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+impl<S: Service> RingResilient<S> {
+    /// Replays a record of this instance.
+    pub(crate) fn replay(&mut self, cluster: &Cluster, record: InstanceRecord) {
+        match record {
+            InstanceRecord::Logged(entries) => {
+                self.opened = true;
+                for entry in entries {
+                    self.ordered.insert(entry.request.client, entry.request.timestamp);
+                    self.base.ledger.log.push(entry);
+                }
+            }
+            InstanceRecord::Prepared(certificate) => self.prepared = Some(certificate),
+            InstanceRecord::Stable(certificate) => {
+                let Stable { boundary, .. } = certificate.value;
+                let ledger = &mut self.base.ledger;
+                let is_here = ledger.estate.version(Sequence(boundary.position)).is_some();
+                if is_here && ledger.log.history_at(boundary.position) == Some(boundary.history) {
+                    ledger.anchor_at(boundary);
+                    self.stable = Some(certificate);
+                }
+            }
+            InstanceRecord::Committed(position) => self.replay_commit(cluster, position),
+            record @ InstanceRecord::Stopped(_) => self.base.replay(cluster, record),
+            _ => {}
+        }
+    }
+
+    /// What was executed is executed again, with its checkpoints.
+    fn replay_commit(&mut self, cluster: &Cluster, position: u64) {
+        let last = self.last();
+        let ledger = &mut self.base.ledger;
+        let position = position.min(ledger.log.length());
+        while ledger.estate.executed().0 < position {
+            let at = ledger.estate.executed().0 + 1;
+            let logged = ledger.log.at(at).cloned().expect("committed is what is logged");
+            ledger.estate.execute_entry(cluster, &logged, |_, _| ());
+            let request = &logged.entry.request;
+            if self.ordered.get(&request.client) == Some(&request.timestamp) {
+                self.ordered.remove(&request.client);
+            }
+            if at.is_multiple_of(cluster.limits.history_interval) || at == last {
+                ledger.checkpoint();
+            }
+        }
+        self.committed = self.committed.max(Some(position));
+    }
+
+    /// The batches that are logged. Each has a proposal of its own, because the seed depends on its position.
+    pub(super) fn find_slots(&mut self) {
+        let log = &self.base.ledger.log;
+        let (begin, history) = self.base.init();
+        let mut slots: BTreeMap<u64, Slot> = BTreeMap::new();
+        if log.anchor().position <= begin {
+            let slot = Slot { history, ..Slot::default() };
+            slots.insert(begin, slot);
+        }
+        let first = begin.max(log.anchor().position);
+        let mut batch: Vec<&LogEntry> = Vec::new();
+        let mut logged = (first + 1..).zip(log.after(first)).peekable();
+        while let Some((position, last)) = logged.next() {
+            batch.push(&last.entry);
+            let proposal = &last.entry.proposal;
+            if logged.peek().is_some_and(|(_, next)| next.entry.proposal == *proposal) {
+                continue;
+            }
+            let requests = batch.drain(..).map(|entry| entry.request.clone()).collect();
+            let slot = Slot { history: last.history, proposal: proposal.clone(), requests, ..Slot::default() };
+            slots.insert(position, slot);
+        }
+        self.slots = slots;
+    }
+
+    /// The state at the anchor and the records above it, when the log on disk may begin there.
+    pub(crate) fn begin_log(&mut self) -> Option<(u64, Tree, Vec<LogEntry>, Vec<InstanceRecord>)> {
+        let (position, tree, entries) = self.base.begin_log()?;
+        let opened = self.opened.then(|| InstanceRecord::Logged(Vec::new()));
+        let prepared = self.prepared.clone().map(InstanceRecord::Prepared);
+        let stable = self.stable.clone().map(InstanceRecord::Stable);
+        let committed = self.committed.map(InstanceRecord::Committed);
+        Some((position, tree, entries, opened.into_iter().chain(prepared).chain(committed).chain(stable).collect()))
+    }
+
+    /// The ledger is at an anchor above the init history: see [`crate::protocols::speculative`].
+    pub(crate) fn resume_after(&mut self, init: (u64, crate::digest::Digest)) {
+        self.base.resume_after(init);
+    }
+}

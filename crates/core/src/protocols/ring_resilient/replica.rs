@@ -1,0 +1,419 @@
+//! Ordering, logging and executing: steps R1, R2, R3 and R5 of the [module](super).
+
+use super::{EARLY_MAX, Order, ResilientMessage, RingResilient, Slot};
+use crate::auth::Signed;
+use crate::clients::Freshness;
+use crate::cluster::{ClientAuth, InstanceId, Limits, ReplicaId};
+use crate::history::{LogEntry, Logged};
+use crate::machine::{Destination, Principal};
+use crate::message::{Message, Outcome, Request, Vouched};
+use crate::protocols::batch::{Batch, Entry, Reference};
+use crate::protocols::speculative::{Response, abridged};
+use crate::rejection::Rejection;
+use crate::replica::InstanceRecord;
+use crate::service::{Proposal, Service};
+use crate::switching::certificate::Prepared;
+use crate::switching::{Fetch, Surroundings, Switch, SwitchMessage};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+/// Bytes of operations in the answer to one FETCH, unless a single one is longer.
+const FETCHED_BYTES_MAX: usize = 1 << 20;
+
+impl<S: Service> RingResilient<S> {
+    /// The first input, and after a restart: the sequencer's first ORDER is about the init history.
+    pub(super) fn begin(&mut self, s: &mut Surroundings<'_, S>) {
+        self.progress = s.now;
+        if self.opened {
+            self.find_slots();
+            let certified = self.prepared.as_ref().map(|certificate| certificate.value.position);
+            let uncertified: Vec<u64> = self.slots.keys().copied().filter(|end| Some(*end) > certified).collect();
+            for end in uncertified {
+                self.own_prepare(s, end);
+            }
+            return self.find_votes(s);
+        }
+        if self.leads(s) {
+            self.open_here(s, None);
+        }
+    }
+
+    /// R1.
+    pub(super) fn on_request(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: Request) {
+        if let Some(wanted @ None) = self.bodies.get_mut(&request.digest()) {
+            *wanted = Some(request.clone());
+            self.take_early(s);
+        }
+        let (client, direct) = (request.client, from.is_client());
+        match self.base.ledger.estate.freshness(&request) {
+            Freshness::New if self.is_ordered(&request) => {}
+            Freshness::New => match self.pool.add(request, direct, &s.cluster.limits) {
+                Ok(_) if direct => self.pool.watch(client),
+                Ok(_) => {}
+                Err(reason) => s.reject(from, reason),
+            },
+            Freshness::Last(_) if !direct => {}
+            Freshness::Last(entry) if entry.position > self.base.init().0 => {
+                let (position, history, outcome) = (entry.position, entry.history, entry.outcome.clone());
+                self.base.respond(s, &request, position, history, &outcome);
+            }
+            Freshness::Last(entry) if self.committed.is_some() => {
+                let (outcome, (position, history)) = (entry.outcome.clone(), self.base.init());
+                self.base.respond(s, &request, position, history, &outcome);
+            }
+            // Others may have begun with another history, and go on with that.
+            Freshness::Last(_) => {
+                if self.inherited.len() < s.cluster.limits.pending_requests_max {
+                    self.inherited.insert(client, request);
+                }
+            }
+            Freshness::Stale | Freshness::Gone(_) => s.reject(from, Rejection::StaleTimestamp),
+        }
+    }
+
+    /// Whether its client has logged it, or a later one, in what is not executed yet.
+    fn is_ordered(&self, request: &Request) -> bool {
+        self.ordered.get(&request.client).is_some_and(|last| *last >= request.timestamp)
+    }
+
+    /// Whether it may be logged: it is newer than whatever its client has in the log.
+    fn is_new(&self, request: &Request) -> bool {
+        matches!(self.base.ledger.estate.freshness(request), Freshness::New) && !self.is_ordered(request)
+    }
+
+    /// R2: the sequencer orders what waits, while few batches are under way.
+    pub(super) fn order(&mut self, s: &mut Surroundings<'_, S>) {
+        while self.leads(s) && !self.base.is_stopped() && self.opened && self.pool.has_unproposed() {
+            let executed = self.base.ledger.estate.executed().0;
+            let in_flight = self.slots.range(executed + 1..).count() as u64;
+            let length = self.base.ledger.log.length();
+            let room = self.base.room(s).min(self.last() - length);
+            if room == 0 || in_flight >= s.cluster.limits.batches_in_flight_max {
+                return;
+            }
+            let most = usize::try_from(room).unwrap_or(usize::MAX).min(s.cluster.limits.batch_requests_max);
+            let limits = Limits { batch_requests_max: most, ..s.cluster.limits.clone() };
+            let signed = s.cluster.client_auth != ClientAuth::Mac;
+            let (cluster, keyring) = (s.cluster, s.keyring);
+            let mut requests = self.pool.next_batch(&limits, |batch| {
+                if signed {
+                    // The others must be able to check it as well (F20).
+                    Request::vouch_signatures(batch.iter_mut(), cluster, keyring);
+                    for request in batch.iter_mut().filter(|request| request.vouched != Vouched::Signature) {
+                        request.vouched = Vouched::No;
+                    }
+                }
+            });
+            requests.retain(|request| self.is_new(request));
+            if requests.is_empty() {
+                continue;
+            }
+            let proposal = self.base.propose(s);
+            let end = length + requests.len() as u64;
+            self.log(s, proposal, requests);
+            if let Some(order) = self.order_at(s, end) {
+                self.send(s, Destination::Replicas, ResilientMessage::Order(Box::new(order)));
+            }
+            self.try_prepare(s, end);
+        }
+    }
+
+    /// The ORDER for a batch that this replica, the sequencer, has logged.
+    pub(super) fn order_at(&mut self, s: &Surroundings<'_, S>, end: u64) -> Option<Order> {
+        let prepare = self.own_prepare(s, end)?;
+        let slot = self.slots.get(&end)?;
+        let by_value = |request: &&Request| {
+            let has_proof = request.authentication.signature.is_some() || request.authentication.tags.iter().len() > 0;
+            has_proof && request.operation.len() <= s.cluster.limits.inline_bytes_max
+        };
+        let entry = |request: &Request| match Some(request).filter(by_value) {
+            Some(request) => Entry::Inline(request.clone()),
+            None => {
+                let Request { client, timestamp, .. } = *request;
+                Entry::Reference(Reference { client, timestamp, digest: request.digest() })
+            }
+        };
+        let entries: Vec<Entry> = slot.requests.iter().map(entry).collect();
+        let first = end + 1 - entries.len() as u64;
+        Some(Order { first, batch: Batch::new(slot.proposal.clone(), entries), prepare })
+    }
+
+    /// R3: the sequencer's next batch.
+    pub(super) fn on_order(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, order: Order) {
+        let Prepared { instance, position, history } = order.prepare.value;
+        let count = order.batch.entries.len() as u64;
+        if from != self.sequencer || order.prepare.signer != from {
+            return s.reject(Principal::Replica(from), Rejection::WrongSender);
+        }
+        if instance != self.base.instance || order.first.checked_add(count) != position.checked_add(1) {
+            return s.reject(Principal::Replica(from), Rejection::BadBatch);
+        }
+        let log = &self.base.ledger.log;
+        if self.opened && position <= log.length() {
+            // Said again; or not quite.
+            let known = log.history_at(position);
+            if known.is_some_and(|known| known != history) && s.keyring.check_signed(&order.prepare) {
+                s.reject(Principal::Replica(from), Rejection::Equivocation);
+            }
+            return;
+        }
+        let window = log.length() + 2 * s.cluster.history_bound();
+        if position > window || self.early.len() >= EARLY_MAX || self.early.contains_key(&position) {
+            return s.reject(Principal::Replica(from), Rejection::OutsideWindow);
+        }
+        if !s.keyring.check_signed(&order.prepare) {
+            return s.reject(Principal::Replica(from), Rejection::BadSignature);
+        }
+        self.early.insert(position, order);
+        self.take_early(s);
+    }
+
+    /// Takes the ORDERs whose turn it is; also after a checkpoint has made room.
+    pub(super) fn take_early(&mut self, s: &mut Surroundings<'_, S>) {
+        while let Some((&end, order)) = self.early.first_key_value() {
+            let log = &self.base.ledger.log;
+            let first = order.first;
+            if !self.opened {
+                if order.batch.is_null() && (end, order.prepare.value.history) == self.base.init() {
+                    let order = self.early.remove(&end).expect("just seen");
+                    self.open_here(s, Some(order.prepare));
+                    continue;
+                }
+                if end > self.base.init().0 && !order.batch.is_null() {
+                    return;
+                }
+                self.early.remove(&end);
+                self.ask_for_init(s);
+                continue;
+            }
+            if end <= log.length() {
+                self.early.remove(&end);
+                continue;
+            }
+            if first != log.length() + 1 || end > log.anchor().position + s.cluster.history_bound() {
+                return;
+            }
+            let Some(requests) = self.requests_of(s, end) else { return };
+            let Order { batch, prepare, .. } = self.early.remove(&end).expect("just seen");
+            if let Some(reason) = self.objection(s, &batch.proposal, &requests, &prepare.value) {
+                return s.reject(Principal::Replica(self.sequencer), reason);
+            }
+            self.log(s, batch.proposal, requests);
+            self.vote(s, end, prepare);
+        }
+    }
+
+    /// The requests of an ORDER, once all of them are here and known to be their clients'.
+    fn requests_of(&mut self, s: &mut Surroundings<'_, S>, end: u64) -> Option<Vec<Request>> {
+        let order = self.early.get(&end)?;
+        let (mut found, mut missing) = (Vec::with_capacity(order.batch.entries.len()), Vec::new());
+        for entry in &order.batch.entries {
+            let digest = entry.digest();
+            let inline = match entry {
+                Entry::Inline(request) if request.vouched != Vouched::No => Some(request),
+                Entry::Inline(_) | Entry::Reference(_) => None,
+            };
+            let kept = || self.bodies.get(&digest).and_then(Option::as_ref);
+            match inline.or_else(|| self.pool.find(entry.client(), digest)).or_else(kept) {
+                Some(request) => found.push(request.clone()),
+                None => missing.push(digest),
+            }
+        }
+        if missing.is_empty() {
+            return Some(found);
+        }
+        let is_news = missing.iter().any(|digest| !self.bodies.contains_key(digest));
+        missing.iter().for_each(|digest| _ = self.bodies.entry(*digest).or_insert(None));
+        if is_news {
+            self.fetch(s, Destination::Replica(self.sequencer));
+        }
+        None
+    }
+
+    /// Asks for requests that are missing.
+    pub(super) fn fetch(&self, s: &mut Surroundings<'_, S>, from: Destination) {
+        let missing = self.bodies.iter().filter(|(_, body)| body.is_none()).map(|(digest, _)| *digest);
+        let missing: Vec<_> = missing.take(crate::switching::FETCH_MAX).collect();
+        if !missing.is_empty() {
+            self.send(s, from, ResilientMessage::Fetch(Fetch(missing)));
+        }
+    }
+
+    /// Somebody lacks requests that are logged here.
+    pub(super) fn on_fetch(&self, s: &mut Surroundings<'_, S>, from: ReplicaId, fetch: &Fetch) {
+        let wanted: BTreeSet<_> = fetch.0.iter().collect();
+        let mut bytes = 0;
+        let logged = self.slots.values().flat_map(|slot| &slot.requests);
+        for request in logged.filter(|request| wanted.contains(&request.digest())) {
+            if bytes > 0 && bytes + request.operation.len() > FETCHED_BYTES_MAX {
+                return;
+            }
+            bytes += request.operation.len();
+            s.out.send(Destination::Replica(from), Message::Request(request.clone()));
+        }
+    }
+
+    /// Why a batch may not be logged.
+    fn objection(
+        &self,
+        s: &Surroundings<'_, S>,
+        proposal: &Proposal,
+        requests: &[Request],
+        claim: &Prepared,
+    ) -> Option<Rejection> {
+        let skew = s.cluster.limits.clock_skew_max;
+        if proposal.time > s.now + skew || proposal.time + skew < s.now {
+            return Some(Rejection::BadAgreedValue);
+        }
+        let mut clients = BTreeSet::new();
+        let mut history = self.base.ledger.log.history();
+        for request in requests {
+            let allowed = request.instance == self.base.instance
+                && !request.read_only
+                && !request.is_system()
+                && request.operation.len() <= s.cluster.limits.operation_bytes_max;
+            if !allowed || !clients.insert(request.client) || !self.is_new(request) {
+                return Some(Rejection::BadBatch);
+            }
+            history = history.chain(LogEntry::new(proposal.clone(), request.clone()).digest());
+        }
+        if requests.is_empty() || claim.position > self.last() {
+            return Some(Rejection::BadBatch);
+        }
+        (history != claim.history).then_some(Rejection::DigestMismatch)
+    }
+
+    /// R3: from here on this replica has one history up to there. What follows speaks of it.
+    fn log(&mut self, s: &mut Surroundings<'_, S>, proposal: Proposal, requests: Vec<Request>) {
+        assert!(!self.base.is_stopped(), "nothing is logged after the report");
+        let log = &mut self.base.ledger.log;
+        let before = log.length();
+        for request in &requests {
+            log.push(LogEntry::new(proposal.clone(), request.clone()));
+            self.ordered.insert(request.client, request.timestamp);
+            self.pool.proposed(request.client, request.digest());
+        }
+        let (end, history) = (log.length(), log.history());
+        self.base.persist(s, before);
+        self.bodies.clear();
+        self.slots.insert(end, Slot { history, proposal, requests, prepares: BTreeMap::new() });
+    }
+
+    /// The first ORDER: this replica sticks to the init history that it has. With the sequencer's PREP, or as the
+    /// sequencer.
+    fn open_here(&mut self, s: &mut Surroundings<'_, S>, prepare: Option<Signed<Prepared>>) {
+        let (end, history) = self.base.init();
+        self.opened = true;
+        s.persist(self.base.instance, InstanceRecord::Logged(Vec::new()));
+        self.find_slots();
+        self.slots.entry(end).or_insert_with(|| Slot {
+            history,
+            proposal: Proposal::default(),
+            requests: Vec::new(),
+            prepares: BTreeMap::new(),
+        });
+        match prepare {
+            Some(prepare) => self.vote(s, end, prepare),
+            None => {
+                if let Some(order) = self.order_at(s, end) {
+                    self.send(s, Destination::Replicas, ResilientMessage::Order(Box::new(order)));
+                }
+                self.try_prepare(s, end);
+            }
+        }
+    }
+
+    /// R3: says that the batch is logged.
+    fn vote(&mut self, s: &mut Surroundings<'_, S>, end: u64, of_sequencer: Signed<Prepared>) {
+        if let Some(own) = self.own_prepare(s, end) {
+            self.send(s, Destination::Replicas, ResilientMessage::Prepare(own));
+        }
+        if let Some(slot) = self.slots.get_mut(&end) {
+            slot.prepares.insert(of_sequencer.signer, of_sequencer.signature);
+        }
+        self.try_prepare(s, end);
+    }
+
+    /// This replica began with another init history than the sequencer: it asks for what proves that one.
+    pub(super) fn ask_for_init(&self, s: &mut Surroundings<'_, S>) {
+        if let Some(before) = self.base.instance.0.checked_sub(1).filter(|before| *before > 0) {
+            let behind = Switch { instance: InstanceId(before), message: SwitchMessage::Behind(()) };
+            s.out.send(Destination::Replica(self.sequencer), Message::Switch(behind));
+        }
+    }
+
+    /// R5: what is committed is executed and answered.
+    pub(super) fn execute(&mut self, s: &mut Surroundings<'_, S>) {
+        let committed = self.committed.unwrap_or(0);
+        while self.base.ledger.estate.executed().0 < committed {
+            let position = self.base.ledger.estate.executed().0 + 1;
+            let logged = self.base.ledger.log.at(position).cloned().expect("committed is what is logged");
+            self.execute_one(s, position, &logged);
+            if position.is_multiple_of(s.cluster.limits.history_interval) || position == self.last() {
+                self.take_checkpoint(s);
+            }
+        }
+    }
+
+    fn execute_one(&mut self, s: &mut Surroundings<'_, S>, position: u64, logged: &Logged) {
+        let mut outcome = Outcome::DoneDigest(logged.digest);
+        self.base.ledger.estate.execute_entry(s.cluster, logged, |_, result| outcome = result.clone());
+        let Request { client, timestamp, .. } = logged.entry.request;
+        self.pool.executed(client, timestamp);
+        if self.ordered.get(&client) == Some(&timestamp) {
+            self.ordered.remove(&client);
+        }
+        self.requests_executed += 1;
+        self.progress = s.now;
+        let response = Response {
+            instance: self.base.instance,
+            client,
+            timestamp,
+            position,
+            history: logged.history,
+            outcome: abridged(s.cluster, s.me, client, timestamp, &outcome),
+        };
+        s.out.send(Destination::Client(client), Message::Response(response));
+    }
+
+    /// R7: T has passed.
+    pub(super) fn on_impatience(&mut self, s: &mut Surroundings<'_, S>) {
+        self.is_patient = false;
+        while let Some((client, _)) = self.pool.oldest_watched() {
+            let Some(request) = self.pool.get_mut(client) else { return };
+            if s.cluster.client_auth != ClientAuth::Mac {
+                // Only a request that a correct sequencer must accept may cost it the instance (F20).
+                Request::vouch_signatures(core::iter::once(&mut *request), s.cluster, s.keyring);
+                if request.vouched != Vouched::Signature {
+                    self.pool.remove(client);
+                    continue;
+                }
+            }
+            let is_new = matches!(self.base.ledger.estate.freshness(request), Freshness::New);
+            if !is_new {
+                self.pool.remove(client);
+                continue;
+            }
+            return self.stop_unless_progress(s, "a request waited too long");
+        }
+        if !self.inherited.is_empty() {
+            self.stop_unless_progress(s, "the init history was not ordered");
+        } else if self.has_uncommitted() {
+            self.stop_unless_progress(s, "what is logged was not committed");
+        } else if self.is_full() {
+            self.halt_here(s, "its quota is done, without a checkpoint");
+        }
+    }
+
+    /// Whether something is logged and not executed: who restarts knows no more who waits for it.
+    pub(super) fn has_uncommitted(&self) -> bool {
+        self.base.ledger.log.length() > self.base.ledger.estate.executed().0
+    }
+
+    /// As long as something is executed, others are served, and the quota brings the end.
+    fn stop_unless_progress(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str) {
+        let until = self.progress + self.patience;
+        if until > s.now { self.wait(s, until - s.now) } else { self.halt_here(s, reason) }
+    }
+}

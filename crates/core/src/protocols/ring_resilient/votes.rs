@@ -1,0 +1,178 @@
+//! PREP and COMM: steps R3 to R5 of the [module](super).
+
+use super::{Commit, ResilientMessage, RingResilient, Slot};
+use crate::auth::{Certificate, Signature, Signed};
+use crate::cluster::ReplicaId;
+use crate::digest::Digest;
+use crate::machine::{Destination, Instant, Principal};
+use crate::rejection::Rejection;
+use crate::replica::InstanceRecord;
+use crate::service::Service;
+use crate::switching::Surroundings;
+use crate::switching::certificate::{Prepared, Stable};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// Votes of one replica that are kept for positions that are not logged here yet.
+const AHEAD_MAX: usize = 64;
+
+/// What another replica has said.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Peer {
+    /// Its PREPs for what is not logged here, unchecked: the first for each position.
+    prepares: BTreeMap<u64, (Digest, Signature)>,
+    /// Its COMMs for what is not logged here.
+    commits: BTreeMap<u64, Digest>,
+    /// The last position of this log for which it has a certificate.
+    committed: Option<u64>,
+    /// Its checkpoints.
+    pub(super) votes: Vec<Signed<Stable>>,
+    /// When it was last told what it lacked.
+    pub(super) told: Option<Instant>,
+}
+
+impl Peer {
+    /// What it said about the anchor, or what is below, counts no more.
+    pub(super) fn forget_below(&mut self, anchor: u64) {
+        self.prepares.retain(|position, _| *position > anchor);
+        self.votes.retain(|vote| vote.value.boundary.position > anchor);
+    }
+}
+
+impl<S: Service> RingResilient<S> {
+    /// This replica's PREP for a batch that it has logged.
+    pub(super) fn own_prepare(&mut self, s: &Surroundings<'_, S>, end: u64) -> Option<Signed<Prepared>> {
+        let slot = self.slots.get_mut(&end)?;
+        let value = Prepared { instance: self.base.instance, position: end, history: slot.history };
+        let signature = *slot.prepares.entry(s.me).or_insert_with(|| s.keyring.sign(value).signature);
+        Some(Signed { value, signer: s.me, signature })
+    }
+
+    /// R4: another replica has logged a batch.
+    pub(super) fn on_prepare(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, signed: Signed<Prepared>) {
+        let Prepared { instance, position, history } = signed.value;
+        if signed.signer != from || instance != self.base.instance {
+            return s.reject(Principal::Replica(from), Rejection::WrongSender);
+        }
+        if position <= self.base.ledger.log.anchor().position && !self.slots.contains_key(&position) {
+            return;
+        }
+        let Some(slot) = self.slots.get_mut(&position) else {
+            let ahead = &mut self.peers.entry(from).or_default().prepares;
+            if ahead.len() < AHEAD_MAX {
+                ahead.entry(position).or_insert((history, signed.signature));
+            }
+            return;
+        };
+        if slot.prepares.contains_key(&from) {
+            return;
+        }
+        if slot.history != history {
+            // It may be right: then the sequencer lied to one of us.
+            return s.reject(Principal::Replica(from), Rejection::OutsideWindow);
+        }
+        if !s.keyring.check_signed(&signed) {
+            return s.reject(Principal::Replica(from), Rejection::BadSignature);
+        }
+        slot.prepares.insert(from, signed.signature);
+        self.try_prepare(s, position);
+    }
+
+    /// Counts what was said of a batch before it was logged here.
+    fn take_ahead(&mut self, s: &mut Surroundings<'_, S>, end: u64) {
+        let Some(slot) = self.slots.get_mut(&end) else { return };
+        let value = Prepared { instance: self.base.instance, position: end, history: slot.history };
+        for (&signer, peer) in &mut self.peers {
+            let Some((history, signature)) = peer.prepares.remove(&end) else { continue };
+            if history != slot.history || slot.prepares.contains_key(&signer) {
+                continue;
+            }
+            if s.keyring.check_signed(&Signed { value, signer, signature }) {
+                slot.prepares.insert(signer, signature);
+            } else {
+                s.reject(Principal::Replica(signer), Rejection::BadSignature);
+            }
+        }
+    }
+
+    /// R4: 2f+1 PREPs are a certificate.
+    pub(super) fn try_prepare(&mut self, s: &mut Surroundings<'_, S>, end: u64) {
+        self.take_ahead(s, end);
+        self.match_commits();
+        let is_higher = self.prepared.as_ref().is_none_or(|certificate| certificate.value.position < end);
+        let enough = |slot: &&Slot| slot.prepares.len() >= s.cluster.strong();
+        if let Some(slot) = self.slots.get(&end).filter(enough).filter(|_| is_higher) {
+            let value = Prepared { instance: self.base.instance, position: end, history: slot.history };
+            let signatures = slot.prepares.iter().map(|(signer, signature)| (*signer, *signature));
+            let certificate = Certificate { value, signatures: signatures.take(s.cluster.strong()).collect() };
+            s.persist(self.base.instance, InstanceRecord::Prepared(certificate.clone()));
+            self.prepared = Some(certificate);
+            self.send(
+                s,
+                Destination::Replicas,
+                ResilientMessage::Commit(Commit { position: end, history: value.history }),
+            );
+        }
+        self.count_commits(s);
+    }
+
+    /// R5: another replica holds a certificate.
+    pub(super) fn on_commit(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, commit: Commit) {
+        if commit.position < self.base.ledger.log.anchor().position {
+            return;
+        }
+        let ahead = &mut self.peers.entry(from).or_default().commits;
+        if ahead.len() >= AHEAD_MAX {
+            ahead.pop_first();
+        }
+        ahead.insert(commit.position, commit.history);
+        self.match_commits();
+        self.count_commits(s);
+    }
+
+    /// Looks which COMMs are about this log.
+    fn match_commits(&mut self) {
+        if !self.opened {
+            return;
+        }
+        let log = &self.base.ledger.log;
+        // A part of the init history may be all that others began with: that it is certified says nothing of this one.
+        let begin = self.base.init().0;
+        for peer in self.peers.values_mut() {
+            while let Some((&position, &history)) =
+                peer.commits.first_key_value().filter(|(at, _)| **at <= log.length())
+            {
+                peer.commits.pop_first();
+                if position >= begin && log.history_at(position) == Some(history) {
+                    peer.committed = peer.committed.max(Some(position));
+                }
+            }
+        }
+    }
+
+    /// R5: the longest history for which 2f+1 hold a certificate.
+    fn count_commits(&mut self, s: &mut Surroundings<'_, S>) {
+        let own = self.prepared.as_ref().map(|certificate| certificate.value.position);
+        let mut claims: Vec<Option<u64>> = self.peers.values().map(|peer| peer.committed).chain([own]).collect();
+        claims.sort_unstable_by_key(|claim| core::cmp::Reverse(*claim));
+        if let Some(Some(position)) = claims.get(s.cluster.strong() - 1) {
+            self.commit(s, *position);
+        }
+    }
+
+    /// R5: what is committed up to here is certain, beginning with the init history.
+    pub(super) fn commit(&mut self, s: &mut Surroundings<'_, S>, position: u64) {
+        if self.committed.is_some_and(|committed| committed >= position) {
+            return;
+        }
+        let is_first = self.committed.replace(position).is_none();
+        s.append(self.base.instance, InstanceRecord::Committed(position));
+        if is_first {
+            self.take_first_checkpoint(s);
+            for (client, request) in core::mem::take(&mut self.inherited) {
+                self.on_request(s, Principal::Client(client), request);
+            }
+        }
+        self.execute(s);
+    }
+}

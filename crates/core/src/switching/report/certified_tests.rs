@@ -1,0 +1,173 @@
+//! The rule for the resilient ring: what 2f+1 reports certify, whatever f liars make of it (flaw F5, attack A9).
+
+use super::*;
+use crate::cluster::{ClientAuth, Limits};
+use crate::compositions::{Protocol, Schedule};
+use crate::digest::Domain;
+use crate::machine::Principal;
+use crate::testing::net::{cluster, keyring};
+use alloc::vec;
+
+const INSTANCE: InstanceId = InstanceId(1);
+
+/// f = 1, and every replica's keys.
+struct Signers {
+    cluster: Cluster,
+    keyrings: Vec<Keyring>,
+}
+
+fn digest(entry: u8) -> Digest {
+    Digest::of(Domain::Entry, &[entry])
+}
+
+fn boundary(log: &[u8], position: usize) -> Boundary {
+    let history = log[..position].iter().fold(Digest::ZERO, |history, entry| history.chain(digest(*entry)));
+    Boundary { position: position as u64, history, root: Digest::of(Domain::Result, &history.0) }
+}
+
+impl Signers {
+    fn new() -> Self {
+        let schedule = Schedule::new(&[Part::RingResilient]).unwrap();
+        let cluster = cluster(4, ClientAuth::Hybrid, Limits::default()).with_protocol(Protocol::Schedule(schedule));
+        let keyrings = (0..4).map(|id| keyring(&cluster, Principal::Replica(ReplicaId(id)))).collect();
+        Self { cluster, keyrings }
+    }
+
+    fn certify<T: Signable + Copy>(&self, value: T, signers: &[usize]) -> Certificate<T> {
+        let signed = signers.iter().map(|id| (ReplicaId(*id as u8), self.keyrings[*id].sign(value).signature));
+        Certificate { value, signatures: signed.collect() }
+    }
+
+    fn prepared(&self, log: &[u8], signers: &[usize]) -> Option<Certificate<Prepared>> {
+        let Boundary { position, history, .. } = boundary(log, log.len());
+        Some(self.certify(Prepared { instance: INSTANCE, position, history }, signers))
+    }
+
+    fn stable(&self, log: &[u8], signers: &[usize]) -> Option<Certificate<Stable>> {
+        Some(self.certify(Stable { instance: INSTANCE, boundary: boundary(log, log.len()) }, signers))
+    }
+
+    /// A report of this log above this anchor.
+    fn report(&self, log: &[u8], anchor: usize) -> AbortReport {
+        AbortReport {
+            instance: INSTANCE,
+            anchor: boundary(log, anchor),
+            boundaries: Vec::new(),
+            digests: log[anchor..].iter().map(|entry| digest(*entry)).collect(),
+            low_load: false,
+            certificates: Certificates::default(),
+        }
+    }
+
+    fn certified(&self, log: &[u8], anchor: usize) -> AbortReport {
+        let mut report = self.report(log, anchor);
+        report.certificates.prepared = self.prepared(log, &[0, 1, 2]);
+        report
+    }
+
+    /// What reports of replicas 1, 2 and 3 prove, if they are accepted.
+    fn proved(&self, reports: [&AbortReport; 3]) -> Option<AbortHistory> {
+        let signed = (1..).zip(reports).map(|(id, report)| self.keyrings[id].sign(report.clone()));
+        let proof = Proof { reports: signed.collect() };
+        let holds = proof.check(&self.cluster, &self.keyrings[0], Part::RingResilient);
+        if holds { proof.abort_history(&self.cluster) } else { None }
+    }
+}
+
+fn end(history: &AbortHistory) -> (u64, Digest) {
+    (history.position, history.history())
+}
+
+fn expected(log: &[u8]) -> (u64, Digest) {
+    let Boundary { position, history, .. } = boundary(log, log.len());
+    (position, history)
+}
+
+/// S5, S12: one correct replica of three holds a certificate, and the others have not seen anything. The rule of the
+/// thesis, a value that f+1 reports share, loses what committed; the certificate does not.
+#[test]
+fn s5_one_certificate_is_enough_where_equal_reports_are_not() {
+    let signers = Signers::new();
+    let (has, has_not) = (signers.certified(b"a", 0), signers.report(b"", 0));
+    for reports in [[&has, &has_not, &has_not], [&has_not, &has, &has_not], [&has_not, &has_not, &has]] {
+        assert_eq!(signers.proved(reports).as_ref().map(end), Some(expected(b"a")));
+    }
+    let signed: Vec<_> = [&has, &has_not, &has_not].map(|report| signers.keyrings[1].sign(report.clone())).into();
+    let proof = Proof { reports: signed };
+    let shared = proof.shared_history(&signers.cluster, &Paths::of(&proof.reports)).unwrap();
+    assert_eq!(end(&shared), expected(b""), "the published rule forgets it");
+}
+
+/// Of two certified histories the longer counts, and uncertified ones count for nothing.
+#[test]
+fn the_longest_certified_history_wins() {
+    let signers = Signers::new();
+    let (short, long) = (signers.certified(b"ab", 0), signers.certified(b"abcd", 0));
+    let made_up = signers.report(b"xyzxyz", 0);
+    assert_eq!(signers.proved([&short, &made_up, &long]).as_ref().map(end), Some(expected(b"abcd")));
+    assert_eq!(signers.proved([&made_up, &made_up, &short]).as_ref().map(end), Some(expected(b"ab")));
+}
+
+/// A9: a certificate that too few signed, that somebody signed twice, of another instance or for another list, makes
+/// its report and every proof with it worthless.
+#[test]
+fn a9_a_false_certificate_is_refused() {
+    let signers = Signers::new();
+    let good = signers.certified(b"ab", 0);
+    let mut lies = vec![good.clone(); 6];
+    lies[0].certificates.prepared = signers.prepared(b"ab", &[0, 1]);
+    lies[1].certificates.prepared.as_mut().unwrap().signatures[2] =
+        lies[1].certificates.prepared.as_ref().unwrap().signatures[1];
+    lies[2].certificates.prepared = signers.prepared(b"ax", &[0, 1, 2]);
+    lies[3].digests.push(digest(b'c'));
+    let moved = Prepared { instance: InstanceId(2), ..good.certificates.prepared.as_ref().unwrap().value };
+    lies[4].certificates.prepared = Some(signers.certify(moved, &[0, 1, 2]));
+    lies[5].certificates.stable = signers.stable(b"a", &[0, 1, 2]);
+    for lie in &lies {
+        assert_eq!(signers.proved([&good, lie, &good]), None, "{lie:?}");
+    }
+    let part = Part::Quorum;
+    assert!(!good.check(&signers.cluster, &signers.keyrings[0], part), "no other part makes certificates");
+    assert!(good.check(&signers.cluster, &signers.keyrings[0], Part::RingResilient));
+}
+
+/// A9: a liar shows a certificate that nobody else has, and nothing of what leads to it: the next one counts. A correct
+/// replica that begins as high is completed by another one's list.
+#[test]
+fn a9_a_history_has_a_beginning() {
+    let signers = Signers::new();
+    let mut liar = signers.certified(b"abcdef", 6);
+    liar.anchor.root = digest(0);
+    let (one, other) = (signers.certified(b"abc", 0), signers.report(b"ab", 0));
+    assert_eq!(signers.proved([&liar, &one, &other]).as_ref().map(end), Some(expected(b"abc")));
+    let high = signers.certified(b"abcdef", 2);
+    let found = signers.proved([&high, &one, &other]).unwrap();
+    assert_eq!((end(&found), found.anchor.position), (expected(b"abcdef"), 0));
+    assert_eq!(found.digests.len(), 6);
+    assert_eq!(found.history_at(3), Some(boundary(b"abc", 3).history));
+}
+
+/// R6: a certified checkpoint is where everybody may begin, whoever else has it; and it is certified to its end.
+#[test]
+fn a_certified_anchor_is_certain() {
+    let signers = Signers::new();
+    let mut ahead = signers.certified(b"abcdef", 4);
+    ahead.certificates.stable = signers.stable(b"abcd", &[0, 2, 3]);
+    let behind = signers.report(b"ab", 0);
+    let found = signers.proved([&behind, &ahead, &behind]).unwrap();
+    assert_eq!((end(&found), found.anchor), (expected(b"abcdef"), boundary(b"abcd", 4)));
+    assert!(found.is_anchor_certified && found.boundaries == [found.anchor]);
+    assert_eq!(found.holders, [0, 1, 2].map(ReplicaId), "who signed it, and who reports it");
+    let mut done = signers.report(b"abcd", 4);
+    done.certificates.stable = signers.stable(b"abcd", &[0, 2, 3]);
+    assert_eq!(signers.proved([&behind, &done, &behind]).as_ref().map(end), Some(expected(b"abcd")));
+}
+
+/// Before anything is certified, what f+1 list is what committed in earlier instances.
+#[test]
+fn without_certificates_the_shared_prefix_counts() {
+    let signers = Signers::new();
+    let (one, other) = (signers.report(b"abc", 0), signers.report(b"abd", 0));
+    assert_eq!(signers.proved([&one, &other, &other]).as_ref().map(end), Some(expected(b"abd")));
+    assert_eq!(signers.proved([&one, &other, &signers.report(b"", 0)]).as_ref().map(end), Some(expected(b"ab")));
+}
