@@ -42,7 +42,7 @@
 //! # Why it is live
 //! With no failure a batch takes 2n − 1 hops. The sequencer is another replica in each instance (P1 of Chain). A client
 //! alone stops nothing. It may panic at will: where all are correct, a signed request is executed and a probe comes
-//! back, and both in time if 4n + 1 delays take no longer than `client_retry`. Its MACs may hold for some replicas
+//! back, both in time if 4n + 1 delays take no longer than twice `client_retry`. Its MACs may hold for some replicas
 //! only: whether a request gets a number is decided when f+1 positions have looked at its MACs, and after that nobody
 //! looks at them (F16). To that end a sequencer that is the entry itself gives numbers in the ACK pass, and for f > 1
 //! the f−1 replicas from whose requests the sequencer would come too early are no entries. A signature convinces all or

@@ -14,6 +14,9 @@ use crate::switching::Surroundings;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+/// How long a client that panicked has to be served, in times `client_retry`: 4n + 1 delays must fit (F13).
+const PATIENCE_FACTOR: u64 = 2;
+
 /// A signed request, for which this replica has a timer.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
@@ -92,7 +95,7 @@ impl<S: Service> RingFast<S> {
     /// R6: a client's signed request. Whether there is room for it.
     pub(super) fn on_panic(&mut self, s: &mut Surroundings<'_, S>, request: &Request) -> bool {
         let limits = &s.cluster.limits;
-        let until = s.now + limits.client_retry;
+        let until = s.now + Duration(PATIENCE_FACTOR * limits.client_retry.0);
         let has_room = self.panics.ask(request.clone(), until, limits.pending_requests_max);
         if let Some(first) = self.panics.until() {
             s.out.set_timer(ReplicaTimer::Panic, first);

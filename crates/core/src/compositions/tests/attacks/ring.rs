@@ -497,7 +497,7 @@ fn ring_f17_panicking_again_does_not_put_off_the_end() {
     let operation = run.reserve();
     let request = run.net.request(InstanceId(1), 0, 1, &operation).sign(&run.net.client_keys);
     let patience = run.net.cluster.limits.client_retry.0 / 1_000;
-    for _ in 0..4 {
+    for _ in 0..7 {
         run.ask(&request, 0..4);
         run.pass(patience / 3);
     }
