@@ -63,7 +63,7 @@ fn work_until(run: &mut Run, instance: u64) {
         run.net.heal();
         run.finish();
     }
-    panic!("the schedule does not go on: {:?}", run.instances());
+    panic!("{} does not go on: {:?}", run.net.cluster.protocol, run.instances());
 }
 
 /// Rule A: wherever the others are when it comes back, it says nothing there nor in the next instance, and takes part

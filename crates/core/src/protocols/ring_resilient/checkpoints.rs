@@ -109,7 +109,10 @@ impl<S: Service> RingResilient<S> {
         let boundary = certificate.value.boundary;
         let log = &self.base.ledger.log;
         let before = log.anchor().position;
-        if boundary.position <= before || log.history_at(boundary.position) != Some(boundary.history) {
+        // One below the init history's end says nothing of the rest of it: see `match_commits`.
+        let is_here =
+            boundary.position >= self.base.init().0 && log.history_at(boundary.position) == Some(boundary.history);
+        if boundary.position <= before || !is_here {
             return;
         }
         if !self.opened {

@@ -77,7 +77,8 @@ fn s4_an_equivocating_sequencer_commits_one_history() {
     run.finish();
     run.check();
     let first = &run.commits[0].history;
-    assert!(run.journals().iter().all(|journal| journal.starts_with(first)), "it is in every history");
+    let agrees = |journal: &Vec<u32>| journal.starts_with(first) || first.starts_with(journal);
+    assert!(run.journals().iter().all(agrees), "nobody executes anything else there");
 }
 
 /// A request that is logged and not executed is not logged again.
