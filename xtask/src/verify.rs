@@ -166,7 +166,7 @@ fn doc() -> Result<String> {
     Ok(String::new())
 }
 
-/// The one step that may be left out: not everybody may make networks. Whoever reads the end of the report learns of it.
+/// The one step that may be left out: not everybody may make networks. Whoever reads the end of the report learns it.
 fn netns(tally: &mut Tally) -> Result<String> {
     match e2e::netns::obstacle() {
         None => e2e::netns::run(&binary()),

@@ -56,8 +56,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// How long clients wait for an answer before they suspect somebody, at most, unless it was chosen: ten times what a
-    /// leader needs to pass everything that is under way on to the n − 1 others, and half a second at least. Requests
+    /// How long clients wait for an answer before they suspect somebody, at most, unless it was chosen: ten times what
+    /// a leader needs to pass everything that is under way on to the n − 1 others, and half a second at least. Requests
     /// that wait for a slow link are no reason for suspicion; and a client that is used to quick answers waits for only
     /// a fifth of it.
     pub fn client_retry_ms(&self, n: usize, under_way_bytes: usize) -> u64 {
@@ -172,8 +172,8 @@ impl Network {
     pub fn summary(&self, protocol: &str) -> String {
         let megabits = self.link_goodput_bits_per_s as f64 / 1e6;
         format!(
-            "{protocol}: requests {:.3} and results {:.3} of what a link carries ({megabits:.3} Mbit/s in each direction); \
-             replica CPU max/mean {:.3}; machine busy {:.0} %",
+            "{protocol}: requests {:.3} and results {:.3} of what a link carries ({megabits:.3} Mbit/s in each \
+             direction); replica CPU max/mean {:.3}; machine busy {:.0} %",
             self.request_goodput_per_link,
             self.reply_goodput_per_link,
             self.max_per_mean(&["cpu"]).unwrap_or(1.0),

@@ -156,8 +156,8 @@ impl Schedule {
     }
 
     /// The head of Chain, the primary of ZLight and the sequencer of a ring: the next replica for each such instance
-    /// (P1), so that a faulty one costs one instance and not all. A fast ring and the resilient one that follows it are a
-    /// pair with one sequencer.
+    /// (P1), so that a faulty one costs one instance and not all. A fast ring and the resilient one that follows it are
+    /// a pair with one sequencer.
     pub fn head(&self, cluster: &Cluster, instance: InstanceId) -> ReplicaId {
         let leads = |at: usize| match self.parts()[at] {
             Part::Chain | Part::ZLight | Part::RingResilient => true,

@@ -142,7 +142,10 @@ fn a_schedule_that_cannot_be_is_refused_with_the_reason() {
     let with = |line: &str| refused(&good().replace(NAMED, line));
     assert!(with("schedule = [\"quorum\", \"chain\"]").contains("nothing commits while a replica is down"));
     assert!(with("schedule = []").contains("at least one part"));
-    assert!(with("schedule = [\"raft\"]").contains("there are quorum zlight chain ring-fast backup(pbft)"));
+    assert!(
+        with("schedule = [\"raft\"]").contains("there are quorum zlight chain ring-fast ring-resilient backup(pbft)")
+    );
+    assert!(with("schedule = [\"ring-fast\", \"ring-resilient\"]").contains("not ready for use"));
     assert!(with("schedule = \"chain\"").contains("must be a list"));
     assert!(with("schedule = [1]").contains("something else"));
     let both = with("protocol = \"aliph\"\nschedule = [\"backup(pbft)\"]");

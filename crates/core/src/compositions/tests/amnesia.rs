@@ -12,11 +12,21 @@ use crate::testing::net::{Frame, Net, cluster, done, kind, r};
 use alloc::vec::Vec;
 
 /// What binds whoever says it.
-const PROMISES: [&str; 12] = [
+const PROMISES: [&str; 22] = [
     "RESP",
     "ORDER",
     "CHAIN",
     "CHAIN-REPLY",
+    "RING",
+    "ACK",
+    "PROBE",
+    "RING-REPLY",
+    "CERTAIN",
+    "RING-ORDER",
+    "PREP",
+    "COMM",
+    "RING-CHECKPOINT",
+    "RING-STABLE",
     "LCS",
     "ABORT",
     "PRE-PREPARE",
@@ -56,8 +66,9 @@ fn work_until(run: &mut Run, instance: u64) {
         if run.instances()[0] >= instance {
             return;
         }
-        // Chain stands as long as nobody panics: its tail is deaf for a while.
-        run.net.lose(|frame| matches!(kind(&frame.message).as_str(), "RESP" | "CHAIN-REPLY"));
+        // Chain stands as long as nobody panics, and Ring as long as it goes around: they are deaf for a while.
+        run.net
+            .lose(|frame| matches!(kind(&frame.message).as_str(), "RESP" | "CHAIN-REPLY" | "RING" | "ACK" | "PROBE"));
         run.invoke(0);
         run.pass(3_000);
         run.net.heal();

@@ -220,8 +220,8 @@ impl<S: Service> RingResilient<S> {
         }
     }
 
-    /// R6: the end of the init history is this replica's anchor already, and not everybody's: who has no room in its log
-    /// before it is, may need this vote.
+    /// R6: the end of the init history is this replica's anchor already, and not everybody's: who has no room in its
+    /// log before it is, may need this vote.
     fn vote_for_inherited(&mut self, s: &mut Surroundings<'_, S>, to: Destination, anchor: u64) {
         let own = self.base.ledger.log.anchor();
         if self.stable.is_none()

@@ -28,8 +28,8 @@
 //!   2f+1 equal signatures make the checkpoint the anchor; nobody waits for it (F14), but nothing is logged further
 //!   than [`Cluster::history_bound`] above the anchor.
 //! * R7. *End.* Nothing is ordered after the quota's last request. A replica that has executed it, with a checkpoint
-//!   there, stops; and so does one that has waited too long, for a request or for that checkpoint. f+1 that have stopped
-//!   stop all others (S2). The abort report lists the history up to the highest certificate, with that certificate.
+//!   there, stops; and so does one that has waited too long, for a request or for that checkpoint. f+1 that have
+//!   stopped stop all others (S2). The abort report lists the history up to the highest certificate, with that certificate.
 //! * R8. *Repeat.* Messages may get lost. A replica that waits for something says how far it has come, and whoever has
 //!   more sends it.
 //!
@@ -50,7 +50,7 @@
 //! # Deviations from the note
 //! * Not flooded. Each replica has a link to each other one, so that a signature needs no relay: a correct signer sends
 //!   it to all, and a certificate needs correct signers only. Flooding to f+1 successors sends each of 2n signatures
-//!   over up to n(f+1) links, 2n²(f+1) messages for a batch (64 for f = 1); this sends (n−1)(2n+1), 27.
+//!   over up to n(f+1) links, 2n²(f+1) messages for a batch (64 for f = 1); this sends 2n(n−1), 24.
 //! * COMM is not signed. No report contains it: a MAC convinces the replica that executes.
 //! * PREP names the history after the position only. Its digest covers all before: requests, agreed values, order.
 //! * A batch is one step. A replica signs one PREP for each, at its end.
