@@ -7,10 +7,10 @@
 //! # Why it is safe
 //! It may have signed another history before, but not beyond the checkpoint. It signs nothing more below that. Say that
 //! somebody holds a certificate for a position k below the checkpoint, and somebody one for the checkpoint or a
-//! position above it. They have a correct signer in common. If that one has not jumped from below k in between, the first history is a
-//! prefix of the second. If it has, then before that somebody held a certificate for a position at or above the
-//! checkpoint to which it jumped, and the same is true of that certificate and the first one; and so on, back to the
-//! earliest.
+//! position above it. They have a correct signer in common. If that one has not jumped from below k in between, the
+//! first history is a prefix of the second. If it has, then before that somebody held a certificate for a position at
+//! or above the checkpoint to which it jumped, and the same is true of that certificate and the first one; and so on,
+//! back to the earliest.
 
 use super::composite::{Composite, Running};
 use super::recovery::snapshot_at;

@@ -29,7 +29,8 @@
 //!   than [`Cluster::history_bound`] above the anchor.
 //! * R7. *End.* Nothing is ordered after the quota's last request. A replica that has executed it, with a checkpoint
 //!   there, stops; and so does one that has waited too long, for a request or for that checkpoint. f+1 that have
-//!   stopped stop all others (S2). The abort report lists the history up to the highest certificate, with that certificate.
+//!   stopped stop all others (S2). The abort report lists the history up to the highest certificate, with that
+//!   certificate.
 //! * R8. *Repeat.* Messages may get lost. A replica that waits for something says how far it has come, and whoever has
 //!   more sends it.
 //!
