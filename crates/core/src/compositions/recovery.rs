@@ -181,7 +181,7 @@ impl<S: Service> Composite<S> {
             return self.set_running(running);
         }
         let mut opening = if restored.is_some() {
-            reload(&history, &mut ledger, entries);
+            reload(s.cluster, &history, &mut ledger, entries);
             None
         } else {
             entries.into_iter().for_each(|entry| ledger.log.retain(entry));
@@ -224,13 +224,15 @@ pub(super) fn snapshot_at(instance: InstanceId, position: u64, tree: Tree) -> Sn
     Snapshot { certificate: Certificate { value, signatures: Vec::new() }, tree }
 }
 
-/// The init history over a state that was fetched in the middle of it.
-fn reload<S: Service>(history: &AbortHistory, ledger: &mut Ledger<S>, entries: Vec<LogEntry>) {
+/// The init history over a state that was fetched in the middle of it. All of it is executed, as it was when the
+/// instance was opened: who does not know what is in its history would take it for new.
+fn reload<S: Service>(cluster: &Cluster, history: &AbortHistory, ledger: &mut Ledger<S>, entries: Vec<LogEntry>) {
     let base = history.boundaries.last().map_or(history.anchor, |boundary| *boundary);
     ledger.estate.anchor_at(Sequence(base.position));
     ledger.log = Log::new(history.anchor);
     for entry in entries {
         ledger.log.push(entry);
     }
+    ledger.catch_up(cluster, |_, _, _| ());
     history.boundaries.iter().for_each(|boundary| ledger.log.learn(*boundary));
 }

@@ -12,6 +12,7 @@ use crate::service::Service;
 use crate::switching::certificate::Stable;
 use crate::switching::{AbortReport, Certificates, Surroundings};
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 /// Checkpoints of one replica that are kept.
@@ -40,6 +41,8 @@ impl<S: Service> RingResilient<S> {
         let boundary = known.unwrap_or_else(|| self.base.ledger.checkpoint());
         let vote = s.keyring.sign(Stable { instance: self.base.instance, boundary });
         self.send(s, Destination::Replicas, ResilientMessage::Checkpoint(vote.clone()));
+        // After a restart it may have been found already.
+        self.votes.retain(|known| known.value.boundary.position != position);
         self.votes.push(vote);
         self.count_votes(s, boundary);
     }
@@ -83,11 +86,11 @@ impl<S: Service> RingResilient<S> {
     fn count_votes(&mut self, s: &mut Surroundings<'_, S>, boundary: Boundary) {
         let all = self.peers.values().flat_map(|peer| &peer.votes).chain(&self.votes);
         let equal = all.filter(|vote| vote.value.boundary == boundary);
-        let mut signatures: Vec<_> = equal.map(|vote| (vote.signer, vote.signature)).collect();
-        signatures.sort_by_key(|(signer, _)| *signer);
+        // By signer: nobody counts twice.
+        let signatures: BTreeMap<_, _> = equal.map(|vote| (vote.signer, vote.signature)).collect();
         if signatures.len() >= s.cluster.strong() {
-            signatures.truncate(s.cluster.strong());
             let value = Stable { instance: self.base.instance, boundary };
+            let signatures = signatures.into_iter().take(s.cluster.strong()).collect();
             self.anchor(s, Certificate { value, signatures });
         }
     }
