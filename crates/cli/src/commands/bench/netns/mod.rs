@@ -26,6 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the command line says about it.
 #[derive(clap::Args)]
+#[group(id = "network")]
 pub(super) struct Arguments {
     /// Measure in a network of namespaces on this machine, whose links have a rate. Needs Linux, root and iproute2
     #[arg(long)]
