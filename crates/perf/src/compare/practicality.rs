@@ -65,7 +65,7 @@ pub(super) fn table_1() -> Experiment {
     let beside_best = |auth, big, batching| ratio((auth, at(switched(big, batching))), best);
     Experiment {
         name: "practicality-table-1".into(),
-        title: "On the Practicality of PBFT, Table 1: authentication, big requests, batches, clients that join".into(),
+        title: "On the Practicality of PBFT, Table 1: authentication, big requests, batches".into(),
         protocols: contenders(),
         kind: sweep(
             &[switched(true, true), switched(true, false), switched(false, true), switched(false, false)],
