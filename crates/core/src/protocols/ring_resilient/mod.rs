@@ -69,7 +69,7 @@ mod votes;
 
 pub use message::{Commit, Order, Resilient, ResilientMessage, Status};
 
-use crate::auth::{Certificate, Signed};
+use crate::auth::{Certificate, Signature, Signed};
 use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Timestamp};
 use crate::digest::Digest;
 use crate::history::Boundary;
@@ -108,7 +108,7 @@ struct Slot {
     /// Its requests; those that the log of an earlier process told have no proof any more.
     requests: Vec<Request>,
     /// Who signed that.
-    prepares: BTreeMap<ReplicaId, crate::auth::Signature>,
+    prepares: BTreeMap<ReplicaId, Signature>,
 }
 
 /// See the [module](self).

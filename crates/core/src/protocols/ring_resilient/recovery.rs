@@ -3,6 +3,7 @@
 use super::{RingResilient, Slot};
 use crate::checkpoint::Tree;
 use crate::cluster::{Cluster, Sequence};
+use crate::digest::Digest;
 use crate::history::LogEntry;
 use crate::replica::InstanceRecord;
 use crate::service::Service;
@@ -93,7 +94,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// The ledger is at an anchor above the init history: see [`crate::protocols::speculative`].
-    pub(crate) fn resume_after(&mut self, init: (u64, crate::digest::Digest)) {
+    pub(crate) fn resume_after(&mut self, init: (u64, Digest)) {
         self.base.resume_after(init);
     }
 }
