@@ -43,6 +43,8 @@ pub enum OrderEffect<O: TotalOrder> {
     Send(ReplicaId, O::Message),
     /// To every other replica.
     Broadcast(O::Message),
+    /// Say to one replica once more what state we had at the checkpoints above this one, which are not stable for it.
+    VoteAgain(ReplicaId, Sequence),
     /// Pass a client's request on.
     Forward(ReplicaId, Request),
     /// Make durable before anything that follows leaves.

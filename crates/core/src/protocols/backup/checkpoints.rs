@@ -31,6 +31,14 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.count_vote(s, queue, vote);
     }
 
+    /// Step 5, for a replica that may have missed it. Each vote counts for ever: if those of the last checkpoint in
+    /// the window are lost, no batch follows that could bring another checkpoint.
+    pub(super) fn vote_again(&self, s: &mut Surroundings<'_, S>, to: ReplicaId, stable: Sequence) {
+        for vote in self.votes.get(&s.me).into_iter().flatten().filter(|vote| vote.value.sequence > stable) {
+            s.out.send(Destination::Replica(to), Message::Checkpoint(Box::new(vote.clone())));
+        }
+    }
+
     /// Somebody's checkpoint vote.
     pub(super) fn on_checkpoint(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, vote: Signed<Checkpoint>) {
         let sequence = vote.value.sequence;
@@ -40,6 +48,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let plausible = vote.value.instance == self.instance && s.cluster.is_checkpoint(sequence);
         if !plausible || vote.signer == s.me {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
+        }
+        if self.votes.get(&vote.signer).is_some_and(|known| known.contains(&vote)) {
+            return;
         }
         if !s.keyring.check_signed(&vote) {
             return s.reject(Principal::Replica(from), Rejection::BadSignature);

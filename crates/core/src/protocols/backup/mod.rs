@@ -16,7 +16,8 @@
 //! 4. A batch delivered for good is executed, or confirmed if it was executed tentatively. If the order undoes a
 //!    tentative batch, the state goes back to the last checkpoint and the final batches since are executed again.
 //! 5. After every K-th batch the replica signs the Merkle root of its state (CHECKPOINT). 2f+1 equal roots make the
-//!    checkpoint stable: the order forgets what is below, and the version before it is dropped.
+//!    checkpoint stable: the order forgets what is below, and the version before it is dropped. Votes that are lost are
+//!    sent again when the order sees that somebody lacks them.
 //! 6. A replica that learns of a stable checkpoint which it cannot reach by executing fetches the state, page by page,
 //!    from all the others, and checks every page against the certified root.
 //! 7. A replica whose own root differs from the certified one says so and repairs itself the same way.
@@ -240,6 +241,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             OrderEffect::Broadcast(message) => {
                 s.out.send(Destination::Replicas, O::wrap_message(self.instance, message));
             }
+            OrderEffect::VoteAgain(to, stable) => self.vote_again(s, to, stable),
             OrderEffect::Forward(to, request) => s.out.send(Destination::Replica(to), Message::Request(request)),
             OrderEffect::Persist(record) => {
                 s.persist(self.instance, O::wrap_record(record));

@@ -126,6 +126,7 @@ impl Pbft {
         if theirs.stable < self.low_water_mark() {
             context.push(OrderEffect::Send(from, PbftMessage::Stable(Box::new(self.stable.clone()))));
         }
+        context.push(OrderEffect::VoteAgain(from, theirs.stable.max(self.low_water_mark())));
         self.help_with_view(context, from, &theirs);
         self.help_with_decided(context, from, &theirs);
         if !theirs.changing && self.may_vote() {

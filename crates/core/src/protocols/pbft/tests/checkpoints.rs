@@ -11,6 +11,7 @@ use crate::replica::Notice;
 use crate::testing::damaged::Damaged;
 use crate::testing::net::{Net, done, kind, r};
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 fn every_4() -> Limits {
     Limits { checkpoint_interval: 4, ..Limits::default() }
@@ -39,6 +40,22 @@ fn without_a_stable_checkpoint_the_window_ends() {
     }
     assert_eq!(net.add(1), None, "h + 2K = 8");
     assert_eq!(net.executed(), [8; 4]);
+}
+
+/// The CHECKPOINTs of a full window are lost, then one replica stops: STATUS brings them again, from the f+1 others
+/// too, or nothing would ever be ordered again.
+#[test]
+fn lost_checkpoint_votes_are_said_again() {
+    let mut net = Net::new(4, every_4());
+    net.lose(|frame| kind(&frame.message) == "CHECKPOINT");
+    for value in 1..=8 {
+        assert_eq!(net.add(1), done(value));
+    }
+    net.isolate(&[3]);
+    net.pass(5_000_000);
+    assert_eq!(net.add(1), done(9));
+    let stable: Vec<u64> = net.hosts.iter().map(|host| host.replica.report().stable.0).collect();
+    assert_eq!(stable, [8, 8, 8, 0]);
 }
 
 #[test]
