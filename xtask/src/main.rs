@@ -141,7 +141,7 @@ fn run_sql_fuzz(arguments: &[String]) -> Result {
     let options = Options::parse(arguments, &["--minutes"])?;
     let minutes = options.number("--minutes", 10)?;
     process::clear_log("sql-fuzz")?;
-    println!("{}", seeds::sql_fuzz(Duration::from_secs(60 * minutes))?);
+    println!("{}", seeds::sql_fuzz_for(Duration::from_secs(60 * minutes))?);
     Ok(())
 }
 

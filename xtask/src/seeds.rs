@@ -4,7 +4,7 @@ use crate::failure::{Failure, Result, ensure};
 use crate::process::{self, logged};
 use crate::verify;
 use serde_json::Value;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// Longer than any of the calls below should take.
 const CALL_LIMIT: Duration = Duration::from_secs(15 * 60);
@@ -18,10 +18,10 @@ const SUBJECTS: [(&str, &str); 7] = [
     ("pbft", "sql"),
     ("aliph", "sql"),
 ];
-/// The first range of fresh seeds; the next ones are as long as the time that is left allows.
-const FIRST_SEEDS: u64 = 20;
-/// About how long one call with fresh seeds takes, so that a failure is seen soon.
-const CALL_SECONDS: f64 = 10.0;
+/// Scenarios of each subject in the gate, and as many at a time in a soak.
+const SEEDS: u64 = 800;
+/// What the SQL service is compared on in the gate.
+const SQL_SEEDS: u64 = 160;
 
 fn simulate(log: &str, arguments: &[&str]) -> Result<String> {
     let binary = verify::binary();
@@ -37,39 +37,29 @@ pub(crate) fn saved() -> Result<String> {
     Ok(last.into())
 }
 
-/// Runs seeds that nobody has seen, for this long, sharing the time between protocols and values of f.
-pub(crate) fn fresh(time: Duration, tolerated: &[u32]) -> Result<String> {
-    let first = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() * 1_000_000;
-    let share = time / (tolerated.len() * SUBJECTS.len()) as u32;
-    let mut notes = Vec::new();
-    for f in tolerated {
-        for (protocol, service) in SUBJECTS {
-            let summary = fresh_for(share, (protocol, service), *f, first)?;
-            notes.push(format!("{protocol} {service} {}", summary.scenarios));
-        }
-    }
-    let tolerated: Vec<String> = tolerated.iter().map(u32::to_string).collect();
-    let tolerated = tolerated.join(", ");
-    let notes = notes.join(", ");
-    Ok(format!("no violation from seed {first}, f = {tolerated}; scenarios: {notes}"))
+/// The gate's fresh seeds: drawn from the content of the commit. Nobody has seen them before the commit is made, and
+/// the same commit always meets the same ones: a gate that was green is green again, and a red one can be mended.
+pub(crate) fn of_this_commit() -> Result<String> {
+    let first = first_of_commit()?;
+    let scenarios = run_each(first, 1)?;
+    Ok(format!("no violation in {scenarios} scenarios from seed {first}, f = 1"))
 }
 
-fn fresh_for(time: Duration, (protocol, service): (&str, &str), f: u32, mut seed: u64) -> Result<Summary> {
-    let start = Instant::now();
-    let mut total = Summary::default();
-    let mut count = FIRST_SEEDS;
-    while start.elapsed() < time {
-        let seeds = format!("{seed}..{}", seed + count);
-        let began = Instant::now();
-        let f = f.to_string();
+fn first_of_commit() -> Result<u64> {
+    let tree = process::output_of(&mut process::program("git", &["rev-parse", "HEAD^{tree}"]))?;
+    let digits = tree.get(..12).unwrap_or_default();
+    u64::from_str_radix(digits, 16).map_err(|_| Failure::new(format!("git says `{tree}` for the tree of the commit")))
+}
+
+/// Runs a range of seeds with each subject. How many scenarios that were.
+fn run_each(first: u64, f: u32) -> Result<u64> {
+    let (seeds, f) = (format!("{first}..{}", first + SEEDS), f.to_string());
+    let mut scenarios = 0;
+    for (protocol, service) in SUBJECTS {
         let arguments = ["--protocol", protocol, "--service", service, "--seeds", &seeds, "--f", &f, "--json"];
-        total.add(Summary::read(&simulate("fresh-seeds", &arguments)?)?);
-        seed += count;
-        let rate = count as f64 / began.elapsed().as_secs_f64().max(0.001);
-        let left = time.saturating_sub(start.elapsed()).as_secs_f64();
-        count = (rate * left.min(CALL_SECONDS)).max(1.0) as u64;
+        scenarios += scenarios_of(&simulate("fresh-seeds", &arguments)?)?;
     }
-    Ok(total)
+    Ok(scenarios)
 }
 
 /// `cargo xtask mutants`.
@@ -80,50 +70,57 @@ pub(crate) fn mutants(arguments: &[String]) -> Result {
     ensure(status.success(), || "a mutant survived, or could not be built; see above".into())
 }
 
-/// `cargo xtask soak`.
+/// `cargo xtask soak`: seeds by the clock, for this long, f = 1 and f = 2 in turns.
 pub(crate) fn soak(time: Duration) -> Result<String> {
     let arguments = ["build", "--release", "--locked", "-p", "bezant"];
     logged("soak", CALL_LIMIT, &mut process::cargo(&arguments))?;
-    fresh(time, &[1, 2])
+    let (start, first) = (Instant::now(), UNIX_EPOCH.elapsed().unwrap_or_default().as_secs() * 1_000_000);
+    let (mut next, mut scenarios) = (first, 0);
+    while start.elapsed() < time {
+        for f in [1, 2] {
+            scenarios += run_each(next, f)?;
+        }
+        next += SEEDS;
+        let minutes = start.elapsed().as_secs() / 60;
+        println!("{minutes} min: no violation in {scenarios} scenarios from seed {first}, f = 1, 2");
+    }
+    Ok(format!("no violation in {scenarios} scenarios from seed {first}, f = 1, 2"))
 }
 
-/// Compares the SQL service with itself and with plain SQLite, on seeds that nobody has seen, for this long.
-pub(crate) fn sql_fuzz(time: Duration) -> Result<String> {
-    let seconds = time.as_secs().to_string();
-    let arguments =
-        ["run", "--quiet", "--release", "--locked", "-p", "bezant-sim", "--bin", "sql-fuzz", "--", seconds.as_str()];
-    let output = logged("sql-fuzz", CALL_LIMIT + time, &mut process::cargo(&arguments))?;
+/// Compares the SQL service with itself and with plain SQLite, on the seeds of this commit.
+pub(crate) fn sql_fuzz_of_this_commit() -> Result<String> {
+    let (first, count) = (first_of_commit()?.to_string(), SQL_SEEDS.to_string());
+    sql_fuzz(&[&CALL_LIMIT.as_secs().to_string(), &first, &count], CALL_LIMIT)
+}
+
+/// The same by the clock, for this long.
+pub(crate) fn sql_fuzz_for(time: Duration) -> Result<String> {
+    sql_fuzz(&[&time.as_secs().to_string()], CALL_LIMIT + time)
+}
+
+fn sql_fuzz(numbers: &[&str], limit: Duration) -> Result<String> {
+    let fixed = ["run", "--quiet", "--release", "--locked", "-p", "bezant-sim", "--bin", "sql-fuzz", "--"];
+    let output = logged("sql-fuzz", limit, &mut process::cargo(&[&fixed, numbers].concat()))?;
     let last = output.lines().last().unwrap_or_default();
     ensure(last.ends_with("; no difference"), || format!("the fuzzer says `{last}`"))?;
     Ok(last.into())
 }
 
-/// What calls of the simulator reported.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Summary {
-    scenarios: u64,
-}
-
-impl Summary {
-    /// Reads what one call printed: an object a line for each adversary. No violation may be among them.
-    fn read(output: &str) -> Result<Self> {
-        let mut summary = Self::default();
-        for line in output.lines().filter(|line| line.starts_with('{')) {
-            let object: Value = serde_json::from_str(line).map_err(|error| Failure::new(format!("{line}: {error}")))?;
-            let number = |field: &str| {
-                let missing = || Failure::new(format!("no number `{field}` in {line}"));
-                object.get(field).and_then(Value::as_u64).ok_or_else(missing)
-            };
-            ensure(number("violations")? == 0, || format!("violations: {line}"))?;
-            summary.scenarios += number("scenarios")?;
-        }
-        ensure(summary.scenarios > 0, || "the simulator ran no seed".into())?;
-        Ok(summary)
+/// How many scenarios a call of the simulator reported: it prints an object a line for each adversary. No violation
+/// may be among them.
+fn scenarios_of(output: &str) -> Result<u64> {
+    let mut scenarios = 0;
+    for line in output.lines().filter(|line| line.starts_with('{')) {
+        let object: Value = serde_json::from_str(line).map_err(|error| Failure::new(format!("{line}: {error}")))?;
+        let number = |field: &str| {
+            let missing = || Failure::new(format!("no number `{field}` in {line}"));
+            object.get(field).and_then(Value::as_u64).ok_or_else(missing)
+        };
+        ensure(number("violations")? == 0, || format!("violations: {line}"))?;
+        scenarios += number("scenarios")?;
     }
-
-    fn add(&mut self, other: Self) {
-        self.scenarios += other.scenarios;
-    }
+    ensure(scenarios > 0, || "the simulator ran no seed".into())?;
+    Ok(scenarios)
 }
 
 #[cfg(test)]
@@ -134,14 +131,14 @@ mod tests {
     fn scenarios_are_summed_up() {
         let output = "{\"adversary\":\"silent\",\"scenarios\":7,\"violations\":0}\n\
             {\"adversary\":\"twins\",\"scenarios\":7,\"violations\":0}\n";
-        assert_eq!(Summary::read(output).expect("well-formed"), Summary { scenarios: 14 });
+        assert_eq!(scenarios_of(output).expect("well-formed"), 14);
     }
 
     #[test]
     fn violations_silence_and_nonsense_are_failures() {
-        assert!(Summary::read("{\"scenarios\":7,\"violations\":1}\n").is_err());
-        assert!(Summary::read("{\"scenarios\":7}\n").is_err());
-        assert!(Summary::read("{nonsense\n").is_err());
-        assert!(Summary::read("").is_err());
+        assert!(scenarios_of("{\"scenarios\":7,\"violations\":1}\n").is_err());
+        assert!(scenarios_of("{\"scenarios\":7}\n").is_err());
+        assert!(scenarios_of("{nonsense\n").is_err());
+        assert!(scenarios_of("").is_err());
     }
 }

@@ -16,11 +16,6 @@ use std::time::{Duration, Instant};
 const CARGO_LIMIT: Duration = Duration::from_secs(20 * 60);
 /// How long each fuzz target runs here. `cargo xtask fuzz` runs them for longer.
 const FUZZ_SMOKE: Duration = Duration::from_secs(8);
-/// How long fresh simulator seeds run here. `cargo xtask soak` runs them for longer.
-const FRESH_SEEDS: Duration = Duration::from_secs(60);
-
-/// How long the SQL service is compared here. `cargo xtask sql-fuzz` does it for longer.
-const SQL_FUZZ: Duration = Duration::from_secs(15);
 
 /// One check: its name for `--only`, and what it does. What it returns is printed behind its time.
 struct Step {
@@ -41,8 +36,8 @@ const STEPS: [Step; 23] = [
     Step { name: "build", run: |_| quiet("build", &["build", "--release", "-p", "bezant", "--locked"]) },
     Step { name: "commands", run: |_| commands() },
     Step { name: "saved-seeds", run: |_| seeds::saved() },
-    Step { name: "fresh-seeds", run: |_| seeds::fresh(FRESH_SEEDS, &[1]) },
-    Step { name: "sql-fuzz", run: |_| seeds::sql_fuzz(SQL_FUZZ) },
+    Step { name: "fresh-seeds", run: |_| seeds::of_this_commit() },
+    Step { name: "sql-fuzz", run: |_| seeds::sql_fuzz_of_this_commit() },
     Step { name: "spec", run: |_| spec::check() },
     Step { name: "fuzz-test", run: fuzz_test },
     Step { name: "fuzz", run: |_| fuzz::run(FUZZ_SMOKE, None) },
