@@ -1,7 +1,7 @@
 //! `bezant attack`: a client that misbehaves, to see that a cluster holds.
 //!
-//! Every few milliseconds another of its sessions sends a request whose MACs hold for some replicas and not for others,
-//! and panics at all of them, in the instance that runs.
+//! Every few milliseconds another of its sessions sends a request and panics at all replicas, in the instance that
+//! runs: at once, so that no answer can be in time, or with MACs that hold for some replicas and not for others.
 
 use crate::failure::{Failure, Result};
 use crate::{files, output};
@@ -12,9 +12,13 @@ use bezant_core::switching::{Panic, Switch, SwitchMessage};
 use bezant_node::config::ClusterConfig;
 use bezant_perf::raw::RawClient;
 use bytes::Bytes;
+use clap::ValueEnum;
 use serde_json::json;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How many sessions take turns.
@@ -22,14 +26,27 @@ const SESSIONS: usize = 64;
 /// The pause between two attacks.
 const PAUSE: Duration = Duration::from_millis(2);
 
+/// What it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// Requests whose MACs some replicas accept and others do not, and panics
+    PartialMacs,
+    /// Signed requests with good MACs, and a panic with each
+    Panics,
+}
+
 /// Attack a cluster as one of its clients, to see that it holds
 ///
 /// Sends requests whose MACs some replicas accept and others do not, and panics all the time. A cluster that is
-/// attacked like that keeps every promise, but stays out of its fast instances. Nothing is written, for the requests
+/// attacked like that keeps every promise, but may stay out of its fast instances. Nothing is written, for the requests
 /// are none that a service understands.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  bezant attack --cluster net/cluster.toml --seconds 5")]
+#[command(after_help = "Examples:\n  bezant attack --cluster net/cluster.toml --seconds 5\n  \
+    bezant attack --cluster net/cluster.toml --kind panics")]
 pub(crate) struct Arguments {
+    /// What to do
+    #[arg(long, value_enum, default_value = "partial-macs")]
+    kind: Kind,
     /// The cluster's file
     #[arg(long, value_name = "FILE", default_value = "cluster.toml")]
     cluster: PathBuf,
@@ -46,22 +63,43 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result {
-    let config = ClusterConfig::load(&arguments.cluster).map_err(Failure::usage)?;
     let key = arguments.key.clone().unwrap_or_else(|| arguments.cluster.with_file_name("client.key"));
-    let options = files::client_options(&config, &key, 1, SESSIONS)?;
+    let mut attacker = Attacker::new(&arguments.cluster, &key, arguments.kind)?;
     let end = Instant::now() + Duration::from_secs(arguments.seconds);
-    let failed = |error: io::Error| Failure::failed(format!("the attack: {error}."));
-    let mut attacker = Attacker::new(RawClient::new(&options).map_err(failed)?);
-    while Instant::now() < end {
-        attacker.listen().map_err(failed)?;
-        attacker.attack();
-        std::thread::sleep(PAUSE);
-    }
+    attacker.go_on(|| Instant::now() >= end)?;
     let Attacker { attacks, instance, .. } = attacker;
     if arguments.json {
         return output::line(json!({ "attacks": attacks, "instance": instance.0 }));
     }
-    output::line(format!("{attacks} requests with bad MACs and as many panics; the last in instance {}", instance.0))
+    let what = match arguments.kind {
+        Kind::PartialMacs => "with bad MACs",
+        Kind::Panics => "with a signature",
+    };
+    output::line(format!("{attacks} requests {what} and as many panics; the last in instance {}", instance.0))
+}
+
+/// An attack under way.
+#[derive(Debug)]
+pub(crate) struct Attack {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result>,
+}
+
+impl Attack {
+    /// Lets the client of a cluster that was made for this attack it, with other sessions than those that it uses.
+    pub(crate) fn begin(cluster: &Path, kind: Kind) -> Result<Self> {
+        let mut attacker = Attacker::new(cluster, &cluster.with_file_name("client.key"), kind)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || attacker.go_on(|| stopped.load(Ordering::Relaxed)));
+        Ok(Self { stop, thread })
+    }
+
+    /// Ends it. An error if it failed on its way.
+    pub(crate) fn end(self) -> Result {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().map_err(|_| Failure::failed("the attack panicked."))?
+    }
 }
 
 struct Attacker {
@@ -69,11 +107,29 @@ struct Attacker {
     /// The latest that anybody named.
     instance: InstanceId,
     attacks: u64,
+    kind: Kind,
+}
+
+/// The attack could not be carried out.
+fn failed(error: io::Error) -> Failure {
+    Failure::failed(format!("the attack: {error}."))
 }
 
 impl Attacker {
-    const fn new(raw: RawClient) -> Self {
-        Self { raw, instance: InstanceId(1), attacks: 0 }
+    fn new(cluster: &Path, key: &Path, kind: Kind) -> Result<Self> {
+        let config = ClusterConfig::load(cluster).map_err(Failure::usage)?;
+        let options = files::client_options(&config, key, 1, SESSIONS)?;
+        let raw = RawClient::new(&options).map_err(failed)?;
+        Ok(Self { raw, instance: InstanceId(1), attacks: 0, kind })
+    }
+
+    fn go_on(&mut self, is_over: impl Fn() -> bool) -> Result {
+        while !is_over() {
+            self.listen().map_err(failed)?;
+            self.attack();
+            thread::sleep(PAUSE);
+        }
+        Ok(())
     }
 
     fn listen(&mut self) -> io::Result<()> {
@@ -95,10 +151,16 @@ impl Attacker {
         let (cluster, keyring) = (self.raw.cluster(), self.raw.keyring());
         let mut request = Request::new(self.instance, client, timestamp, false, Bytes::from_static(b"attack"));
         request = request.authenticate_for_all(cluster, keyring);
-        let tags = request.authentication.tags.iter().enumerate();
-        // Every pattern of good and bad ones in turn.
-        let spoilt = |(replica, tag)| if self.attacks >> replica & 1 == 1 { Tag::from_bytes([0; 16]) } else { tag };
-        request.authentication.tags = tags.map(spoilt).collect();
+        match self.kind {
+            Kind::Panics => request = request.sign(keyring),
+            Kind::PartialMacs => {
+                let tags = request.authentication.tags.iter().enumerate();
+                // Every pattern of good and bad ones in turn.
+                let spoilt =
+                    |(replica, tag)| if self.attacks >> replica & 1 == 1 { Tag::from_bytes([0; 16]) } else { tag };
+                request.authentication.tags = tags.map(spoilt).collect();
+            }
+        }
         let panic = SwitchMessage::Panic(Panic { client, timestamp });
         let panic = Message::Switch(Switch { instance: self.instance, message: panic });
         let replicas: Vec<ReplicaId> = cluster.replicas().collect();

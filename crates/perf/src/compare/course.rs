@@ -9,9 +9,9 @@ use std::time::Duration;
 /// How long one bucket of a timeline is.
 pub const BUCKET: Duration = Duration::from_millis(100);
 
-/// After a replica is back, throughput counts as back at this share of what it was before.
+/// After a fault, throughput counts as back at this share of what it was before.
 const BACK_SHARE: f64 = 0.5;
-/// And only if it stays there for so many buckets.
+/// And only if it stays there for so many buckets; so does the fast path.
 const BACK_BUCKETS: usize = 5;
 
 /// So many clients send so many requests together; the next burst begins when the last of them is answered.
@@ -23,16 +23,64 @@ pub struct Burst {
     pub operations: u64,
 }
 
+/// What is wrong for a while: with the last replica, or with a client beside those that are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The replica's process stands still, and then goes on.
+    Stop,
+    /// It is killed, and started again.
+    Kill,
+    /// Its links carry nothing.
+    Cut,
+    /// Its links have half of their rate.
+    Slow,
+    /// A client sends good requests and panics at each at once.
+    Panics,
+    /// A client sends requests whose MACs hold for some replicas and not for others, and panics.
+    PartialMacs,
+}
+
+impl Fault {
+    /// Every fault.
+    pub const ALL: [Self; 6] = [Self::Stop, Self::Kill, Self::Cut, Self::Slow, Self::Panics, Self::PartialMacs];
+
+    /// As the command line has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Kill => "kill",
+            Self::Cut => "cut",
+            Self::Slow => "slow",
+            Self::Panics => "panics",
+            Self::PartialMacs => "partial-macs",
+        }
+    }
+
+    /// What happens, as a sentence.
+    pub const fn told(self) -> &'static str {
+        match self {
+            Self::Stop => "the last replica stands still",
+            Self::Kill => "the last replica is killed, and started again",
+            Self::Cut => "the last replica's links carry nothing",
+            Self::Slow => "the last replica's links have half of their rate",
+            Self::Panics => "a client panics all the time",
+            Self::PartialMacs => "a client's MACs hold for some replicas only, and it panics all the time",
+        }
+    }
+}
+
 /// What happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The last replica is down for a while, and the clients go on.
+    /// Something is wrong for a while, and the clients go on.
     Outage {
+        /// What.
+        fault: Fault,
         /// How many clients.
         clients: usize,
         /// How long all is well.
         before: Duration,
-        /// How long the replica is down.
+        /// How long the fault lasts.
         down: Duration,
         /// How long is looked on afterwards.
         after: Duration,
@@ -88,7 +136,9 @@ pub struct Timeline {
     /// The instance that a replica which was up said to be in, at the bucket's end; the last known one if it said
     /// nothing just then.
     pub instances: Vec<u64>,
-    /// When something happened: the replica went and came back, or a burst ended.
+    /// Whether that instance is one of the fast ones, and no Backup and no resilient ring.
+    pub fast: Vec<bool>,
+    /// When something happened: a fault began and ended, or a burst ended.
     pub marks: Vec<Duration>,
     /// Until the last request was answered.
     pub total: Duration,
@@ -108,17 +158,21 @@ impl Timeline {
     fn thirds(&self) -> Option<[f64; 3]> {
         let [gone, back] = *self.marks.first_chunk()?;
         let (gone, back) = (Self::bucket(gone), Self::bucket(back));
-        // The buckets in which the replica goes and comes belong to neither side.
+        // The buckets in which the fault begins and ends belong to neither side.
         let (before, during) = (self.buckets.get(..gone)?, self.buckets.get(gone + 1..back)?);
         Some([before, during, self.buckets.get(back + 1..)?].map(rate))
     }
 
-    /// Seconds from the return of the replica until throughput is back, if it ever is.
+    /// Seconds from the end of the fault until throughput is back, if it ever is.
     fn seconds_until_back(&self) -> Option<f64> {
         let [before, ..] = self.thirds()?;
-        let back = Self::bucket(self.marks[1]);
-        let is_back = |window: &[u64]| window.iter().all(|ops| rate(&[*ops]) >= BACK_SHARE * before);
-        let waited = self.buckets.get(back..)?.windows(BACK_BUCKETS).position(is_back)?;
+        self.seconds_until(&self.buckets, |ops| rate(&[*ops]) >= BACK_SHARE * before)
+    }
+
+    /// Seconds from the end of the fault until something holds and stays so for a while.
+    fn seconds_until<T>(&self, buckets: &[T], holds: impl Fn(&T) -> bool) -> Option<f64> {
+        let end = Self::bucket(*self.marks.get(1)?);
+        let waited = buckets.get(end..)?.windows(BACK_BUCKETS).position(|window| window.iter().all(&holds))?;
         Some(waited as f64 * BUCKET.as_secs_f64())
     }
 
@@ -139,12 +193,14 @@ pub struct Results {
 /// What of a timeline is a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// Operations per second while the replica is down.
+    /// Operations per second during the fault.
     During,
     /// The same, divided by what it was before.
     DuringShare,
-    /// Seconds from the return of the replica until throughput is back at half of what it was before.
+    /// Seconds from the end of the fault until throughput is back at half of what it was before.
     UntilBack,
+    /// Seconds from the end of the fault until a fast instance runs and goes on running.
+    UntilFast,
     /// Seconds until everything is done.
     Total,
     /// The most operations per second over one second.
@@ -155,9 +211,10 @@ impl Quantity {
     /// With its unit.
     pub const fn label(self) -> &'static str {
         match self {
-            Self::During => "op/s while a replica is down",
+            Self::During => "op/s during the fault",
             Self::DuringShare => "the same, divided by op/s before",
-            Self::UntilBack => "s from its return until half of that throughput is back",
+            Self::UntilBack => "s from its end until half of that throughput is back",
+            Self::UntilFast => "s from its end until a fast instance runs",
             Self::Total => "s until all requests are answered",
             Self::Peak => "op/s in the best second",
         }
@@ -166,7 +223,7 @@ impl Quantity {
     /// What says something about a course.
     pub const fn of_event(event: &Event) -> &'static [Self] {
         match event {
-            Event::Outage { .. } => &[Self::During, Self::DuringShare, Self::UntilBack],
+            Event::Outage { .. } => &[Self::During, Self::DuringShare, Self::UntilBack, Self::UntilFast],
             Event::Bursts(_) => &[Self::Total, Self::Peak],
         }
     }
@@ -176,6 +233,7 @@ impl Quantity {
             Self::During => timeline.thirds().map(|[_, during, _]| during),
             Self::DuringShare => timeline.thirds().map(|[before, during, _]| during / before),
             Self::UntilBack => timeline.seconds_until_back(),
+            Self::UntilFast => timeline.seconds_until(&timeline.fast, |fast| *fast),
             Self::Total => Some(timeline.total.as_secs_f64()),
             Self::Peak => Some(timeline.peak()),
         }
@@ -244,6 +302,16 @@ mod tests {
         assert_eq!(timeline.seconds_until_back(), Some(0.2));
         assert_eq!(outage(&[10, 10, 7, 1, 2, 4, 4, 4, 4, 4]).seconds_until_back(), None);
         assert_eq!(Timeline::default().thirds(), None);
+    }
+
+    #[test]
+    fn the_fast_path_is_back_when_it_stays() {
+        let fast = [true, true, false, false, true, false, true, true, true, true, true];
+        let until = |fast: &[bool]| Quantity::UntilFast.of(&Timeline { fast: fast.to_vec(), ..outage(&[1; 12]) });
+        // The fault ended in bucket 4.
+        assert_eq!(until(&fast), Some(0.2));
+        assert_eq!(until(&fast[..10]), None);
+        assert_eq!(until(&[]), None);
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub mod picture;
 mod practicality;
 pub mod presets;
 pub mod record;
+mod ring;
 pub mod summary;
 pub mod sweep;
 pub mod switching;

@@ -2,13 +2,13 @@
 //!
 //! The paper's 0/0, 4/0 and 0/4 are kilobytes of request and reply; the smallest operation here has 8 bytes. Its
 //! Zyzzyva is our `azyzzyva`. The figures themselves are curves without numbers; beside ours stands what its text says.
-//! Those of another paper are in [`practicality`].
+//! Those of another paper are in [`practicality`], and Ring's in [`ring`].
 
 use super::claim::{Claim, Ours, Subject};
-use super::course::{Burst, Course, Event, Quantity};
+use super::course::{Burst, Course, Event, Fault, Quantity};
 use super::sweep::{Axis, Metric, Place, Point, Sweep};
 use super::switching::{Moment, Switching};
-use super::{Experiment, Kind, practicality};
+use super::{Experiment, Kind, practicality, ring};
 use std::time::Duration;
 
 const SMALL: usize = crate::load::OPERATION_BYTES_MIN;
@@ -21,7 +21,7 @@ const BIG_REQUESTS: (usize, usize) = (BIG, SMALL);
 const BIG_REPLIES: (usize, usize) = (SMALL, BIG);
 
 /// The names of [`all`].
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 17] = [
     "figure-5",
     "table-2",
     "figure-8",
@@ -33,15 +33,20 @@ pub const NAMES: [&str; 12] = [
     "figure-15",
     "practicality-table-1",
     "practicality-figure-3",
+    "ring-cut",
+    "ring-slow",
+    "ring-panics",
+    "ring-partial-macs",
+    "ring-partial-macs-f2",
     "targets",
 ];
 
 /// What is shown over numbers of clients.
 pub const THROUGHPUT_AND_LATENCY: [Metric; 2] = [Metric::Throughput, Metric::Latency];
 
-/// Every experiment: those of the papers in their order, and then our own targets.
+/// Every experiment: those of the papers in their order, those with Ring and faults, and then our own targets.
 pub fn all() -> Vec<Experiment> {
-    vec![
+    let papers = [
         figure_5(),
         table_2(),
         figure_8(),
@@ -53,8 +58,8 @@ pub fn all() -> Vec<Experiment> {
         figure_15(),
         practicality::table_1(),
         practicality::figure_3(),
-        targets(),
-    ]
+    ];
+    papers.into_iter().chain(ring::faults()).chain([targets()]).collect()
 }
 
 pub(super) fn names(protocols: &[&str]) -> Vec<String> {
@@ -276,7 +281,8 @@ fn figure_14() -> Experiment {
     let seconds = Duration::from_secs;
     let until_back = |protocol| Ours::Quantity(Quantity::UntilBack, protocol);
     let during = Ours::Times(Quantity::During, "aliph:k=1", "aliph:k=2^i");
-    let event = Event::Outage { clients: 1, before: seconds(2), down: seconds(10), after: seconds(8) };
+    let event =
+        Event::Outage { fault: Fault::Stop, clients: 1, before: seconds(2), down: seconds(10), after: seconds(8) };
     Experiment {
         name: "figure-14".into(),
         title: "Figure 14: one replica is down for 10 s".into(),

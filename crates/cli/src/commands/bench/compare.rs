@@ -1,7 +1,6 @@
 //! `bezant bench compare`: protocols in turns, ratios with their spread, and the figures of the papers again.
 
 use super::contender::{self, Contender, Contenders};
-use super::course::Fault;
 use super::measure::{Bench, Cleanup, Running, Subject};
 use super::netns;
 use super::{SESSIONS_MAX, cannot_write, write};
@@ -12,7 +11,7 @@ use bezant_core::compositions::Part;
 use bezant_node::config::Protocol;
 use bezant_perf::chart;
 use bezant_perf::compare::claim::Measured;
-use bezant_perf::compare::course::{Course, Event};
+use bezant_perf::compare::course::{Course, Event, Fault};
 use bezant_perf::compare::page;
 use bezant_perf::compare::summary::{Line, lines};
 use bezant_perf::compare::sweep::{Axis, Measurement, Point, Sweep};
@@ -20,7 +19,7 @@ use bezant_perf::compare::switching::{self, Switching};
 use bezant_perf::compare::{Experiment, Kind, course, picture, presets, sweep};
 use bezant_perf::figures::Figures;
 use bezant_perf::switching::History;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
@@ -80,9 +79,9 @@ pub(super) struct Arguments {
     /// Make what happens over time longer or shorter by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     pub(super) scale: f64,
-    /// In which way a replica is down, where a figure has one down
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) fault: Fault,
+    /// What is wrong for a while, where something is [default: as the figure says]
+    #[arg(long, value_name = "FAULT", value_parser = faults())]
+    fault: Option<Fault>,
     /// Spread the clients over so many threads: those of one thread hardly contend with one another
     #[arg(long, value_name = "THREADS", default_value_t = LOAD_THREADS)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=64))]
@@ -107,6 +106,13 @@ pub(super) struct Arguments {
     /// Print one JSON object for each value
     #[arg(long)]
     json: bool,
+}
+
+/// `cut` and `slow` need a network of our own.
+fn faults() -> impl TypedValueParser<Value = Fault> {
+    let values = Fault::ALL.map(|fault| PossibleValue::new(fault.name()).help(fault.told()));
+    let named = |name: String| Fault::ALL.into_iter().find(|fault| fault.name() == name);
+    PossibleValuesParser::new(values).map(move |name| named(name).expect("one of the possible values"))
 }
 
 fn figures() -> PossibleValuesParser {
@@ -176,7 +182,11 @@ fn experiments(arguments: &Arguments) -> Result<Vec<(Experiment, Vec<Contender>)
             experiment.protocols = chosen.iter().map(ToString::to_string).collect();
         }
         if let Kind::Course(course) = experiment.kind {
-            experiment.kind = Kind::Course(course.scaled(arguments.scale));
+            let mut course = course.scaled(arguments.scale);
+            if let (Event::Outage { fault, .. }, Some(chosen)) = (&mut course.event, arguments.fault) {
+                *fault = chosen;
+            }
+            experiment.kind = Kind::Course(course);
         }
         let protocols: Vec<_> = experiment.protocols.iter().map(|name| contender(name)).collect::<Result<_>>()?;
         check(&experiment, &protocols, arguments.auth)?;
@@ -322,7 +332,7 @@ impl<'a> Comparison<'a> {
         };
         for &contender in self.contenders {
             let subject = self.subject(contender, &point);
-            let outcome = self.bench.follow(&subject, course, self.arguments.fault);
+            let outcome = self.bench.follow(&subject, course);
             let told = |timeline: &course::Timeline| {
                 let ops: u64 = timeline.buckets.iter().sum();
                 format!("{ops} operations in {:.1} s", timeline.total.as_secs_f64())

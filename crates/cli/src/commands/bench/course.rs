@@ -2,13 +2,14 @@
 
 use super::measure::{Bench, Subject, checked};
 use crate::admin;
+use crate::commands::attack::{Attack, Kind};
 use crate::commands::demo::cluster::wait_until_up;
 use crate::failure::{Failure, Result};
 use crate::files;
+use bezant_core::cluster::InstanceId;
 use bezant_node::config::ClusterConfig;
-use bezant_perf::compare::course::{BUCKET, Course, Event, Timeline};
+use bezant_perf::compare::course::{BUCKET, Course, Event, Fault, Timeline};
 use bezant_perf::load::{Load, Workload};
-use clap::ValueEnum;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::thread;
@@ -17,27 +18,13 @@ use std::time::{Duration, Instant};
 /// How long all bursts together may take.
 const BURSTS_MAX: Duration = Duration::from_secs(600);
 
-/// In which way a replica is down.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Fault {
-    /// Its process stands still, and then goes on
-    #[default]
-    Stop,
-    /// Its process is killed, and started again
-    Kill,
-    /// Its links carry nothing (--netns)
-    Cut,
-    /// Its links have half of their rate (--netns)
-    Slow,
-}
-
 impl Bench {
     /// What a protocol does while something happens, on a cluster that is started for it.
-    pub(super) fn follow(&self, subject: &Subject, course: &Course, fault: Fault) -> Result<Timeline> {
-        self.with_own(subject, |file| self.follow_at(subject, course, fault, file))
+    pub(super) fn follow(&self, subject: &Subject, course: &Course) -> Result<Timeline> {
+        self.with_own(subject, |file| self.follow_at(subject, course, file))
     }
 
-    fn follow_at(&self, subject: &Subject, course: &Course, fault: Fault, file: &Path) -> Result<Timeline> {
+    fn follow_at(&self, subject: &Subject, course: &Course, file: &Path) -> Result<Timeline> {
         let bursts = match &course.event {
             Event::Bursts(bursts) => Some(bursts.clone()),
             Event::Outage { .. } => None,
@@ -52,12 +39,14 @@ impl Bench {
         let origin = load.origin().ok_or_else(|| Failure::failed("no request was sent."))?;
         let mut watch = Watch { origin, admin: first.admin, instances: Vec::new() };
         let marks = match course.event {
-            Event::Outage { before, down, after, .. } => {
+            Event::Outage { fault, before, down, after, .. } => {
                 let last = subject.replicas().0 as u8 - 1;
                 watch.until(before, || false);
-                let gone = self.take_down(last, fault, origin)?;
+                let attack = self.begin(fault, last, file)?;
+                let gone = origin.elapsed();
                 watch.until(gone + down, || false);
-                let back = self.bring_back(last, fault, origin)?;
+                self.stop(fault, last, attack)?;
+                let back = origin.elapsed();
                 watch.until(back + after, || false);
                 vec![gone, back]
             }
@@ -83,32 +72,37 @@ impl Bench {
         }
         let marks = if marks.is_empty() { recorded.bursts } else { marks };
         let (protocol, instances) = (subject.contender.to_string(), watch.instances);
-        Ok(Timeline { protocol, buckets: recorded.buckets, instances, marks, total: recorded.total })
+        let schedule = subject.contender.protocol.schedule();
+        let is_fast = |instance: &u64| schedule.is_some_and(|all| !all.part(InstanceId(*instance)).is_resilient());
+        let fast = instances.iter().map(is_fast).collect();
+        Ok(Timeline { protocol, buckets: recorded.buckets, instances, fast, marks, total: recorded.total })
     }
 
-    /// Returns when it was down.
-    fn take_down(&self, replica: u8, fault: Fault, origin: Instant) -> Result<Duration> {
+    /// Lets a fault begin; returns the attack, if it is one.
+    fn begin(&self, fault: Fault, replica: u8, file: &Path) -> Result<Option<Attack>> {
         match fault {
             Fault::Stop => self.running.with(|cluster| cluster.pause(replica))?,
             Fault::Kill => self.running.with(|cluster| cluster.kill(replica))?,
             Fault::Cut => self.running.laboratory.cut(replica, true)?,
             Fault::Slow => self.running.laboratory.slow(replica, true)?,
+            Fault::Panics => return Attack::begin(file, Kind::Panics).map(Some),
+            Fault::PartialMacs => return Attack::begin(file, Kind::PartialMacs).map(Some),
         }
-        Ok(origin.elapsed())
+        Ok(None)
     }
 
-    /// Returns when it was back.
-    fn bring_back(&self, replica: u8, fault: Fault, origin: Instant) -> Result<Duration> {
+    /// Lets it end.
+    fn stop(&self, fault: Fault, replica: u8, attack: Option<Attack>) -> Result {
         match fault {
-            Fault::Stop => self.running.with(|cluster| cluster.resume(replica))?,
+            Fault::Stop => self.running.with(|cluster| cluster.resume(replica)),
             Fault::Kill => {
                 let address = self.running.with(|cluster| cluster.restart(replica))?;
-                wait_until_up(replica, address, || Ok(()))?;
+                wait_until_up(replica, address, || Ok(()))
             }
-            Fault::Cut => self.running.laboratory.cut(replica, false)?,
-            Fault::Slow => self.running.laboratory.slow(replica, false)?,
+            Fault::Cut => self.running.laboratory.cut(replica, false),
+            Fault::Slow => self.running.laboratory.slow(replica, false),
+            Fault::Panics | Fault::PartialMacs => attack.map_or(Ok(()), Attack::end),
         }
-        Ok(origin.elapsed())
     }
 }
 

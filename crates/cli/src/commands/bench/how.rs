@@ -1,7 +1,6 @@
 //! How a comparison was measured, in words: the command that does it again, and all settings that no table shows.
 
 use super::compare::{Arguments, Comparison, LOAD_THREADS, each_has_a_thread};
-use super::course::Fault;
 use super::measure::name;
 use bezant_perf::compare::Kind;
 use bezant_perf::compare::course::{Course, Event};
@@ -28,10 +27,10 @@ impl Comparison<'_> {
             }
             Kind::Course(course) => {
                 command += &format!(" --scale {scale}");
-                if let Event::Outage { .. } = course.event {
-                    command += &format!(" --fault {}", name(self.arguments.fault));
+                if let Event::Outage { fault, .. } = course.event {
+                    command += &format!(" --fault {}", fault.name());
                 }
-                settings += &format!("; {}", told(course, self.arguments.fault));
+                settings += &format!("; {}", told(course));
             }
             Kind::Switching(_) => settings += ", each switch in a cluster of its own",
         }
@@ -81,17 +80,12 @@ fn custom_arguments(arguments: &Arguments) -> String {
 }
 
 /// What happens, in words.
-fn told(course: &Course, fault: Fault) -> String {
+fn told(course: &Course) -> String {
     match &course.event {
-        Event::Outage { clients, before, down, after } => {
+        Event::Outage { fault, clients, before, down, after } => {
             let [before, down, after] = [before, down, after].map(Duration::as_secs_f64);
-            let way = match fault {
-                Fault::Stop => "stopped and continued",
-                Fault::Kill => "killed and started again",
-                Fault::Cut => "cut off and connected again",
-                Fault::Slow => "on links of half the rate and back",
-            };
-            format!("clients: {clients}; the last replica is {way}: {before} s before, {down} s down, {after} s after")
+            let what = fault.told();
+            format!("f: {}; clients: {clients}; {before} s before, {down} s in which {what}, {after} s after", course.f)
         }
         Event::Bursts(bursts) => {
             let bursts: Vec<_> = bursts.iter().map(|it| format!("{} × {}", it.clients, it.operations)).collect();
