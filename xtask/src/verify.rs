@@ -23,7 +23,7 @@ struct Step {
     run: fn(&mut Tally) -> Result<String>,
 }
 
-const STEPS: [Step; 23] = [
+const STEPS: [Step; 24] = [
     Step { name: "tools", run: |_| tools::all() },
     Step { name: "fmt", run: |_| quiet("fmt", &["fmt", "--all", "--check"]) },
     Step { name: "tidy", run: |_| tidy::check() },
@@ -44,7 +44,8 @@ const STEPS: [Step; 23] = [
     Step { name: "e2e-demo", run: |_| e2e::demo::run(&binary()) },
     Step { name: "e2e-sql", run: |_| e2e::sql::run(&binary()) },
     Step { name: "e2e-cluster", run: |_| e2e::cluster::run(&binary()) },
-    Step { name: "e2e-aliph", run: |_| e2e::aliph::run(&binary()) },
+    Step { name: "e2e-aliph", run: |_| e2e::faults::aliph(&binary()) },
+    Step { name: "e2e-ring", run: |_| e2e::faults::ring(&binary()) },
     Step { name: "e2e-postgres", run: |_| e2e::postgres::run(&binary()) },
     Step { name: "e2e-netns", run: netns },
 ];

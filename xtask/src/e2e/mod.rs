@@ -2,9 +2,9 @@
 //!
 //! They use the command line only, as docs/getting-started.md does, so that what a reader types is what is tested.
 
-pub(crate) mod aliph;
 pub(crate) mod cluster;
 pub(crate) mod demo;
+pub(crate) mod faults;
 pub(crate) mod netns;
 pub(crate) mod postgres;
 mod redis;
@@ -22,11 +22,12 @@ use std::time::Duration;
 /// An end-to-end test of a binary; it returns what it measured, in words.
 type Test = fn(&Path) -> Result<String>;
 
-const TESTS: [(&str, Test); 6] = [
+const TESTS: [(&str, Test); 7] = [
     ("demo", demo::run),
     ("sql", sql::run),
     ("cluster", cluster::run),
-    ("aliph", aliph::run),
+    ("aliph", faults::aliph),
+    ("ring", faults::ring),
     ("postgres", postgres::run),
     ("netns", netns::run),
 ];
@@ -37,7 +38,8 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     logged("build", Duration::from_secs(20 * 60), &mut process::cargo(&build))?;
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     if words.len() > 1 || words.iter().any(|word| TESTS.iter().all(|(name, _)| name != word)) {
-        return Err(Failure::new("the end-to-end tests are `demo`, `sql`, `cluster`, `aliph`, `postgres` and `netns`"));
+        let names = TESTS.map(|(name, _)| name).join(", ");
+        return Err(Failure::new(format!("the end-to-end tests are {names}")));
     }
     let binary = verify::binary();
     for (name, test) in TESTS.iter().filter(|(name, _)| words.is_empty() || words.contains(name)) {

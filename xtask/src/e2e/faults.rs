@@ -1,9 +1,9 @@
-//! `aliph` under writes that never pause: each replica in turn is killed and started again, then one lies, then a
-//! client sends bad MACs and panics all the time, while `redis-benchmark` writes as well. Every write that was
-//! acknowledged must be there in the end, and Chain must run again after every fault.
+//! A composition under writes that never pause: each replica in turn is killed and started again, then one lies, then
+//! a client sends bad MACs and panics all the time, while `redis-benchmark` writes as well. Every write that was
+//! acknowledged must be there in the end, and the fast protocol must run again after every fault.
 //!
-//! As in the paper, k grows slowly at first (`flattened`): else the Backup after the fifth fault would have 16 times as
-//! many requests to answer as the first one.
+//! As in the paper on Abstract, k grows slowly at first (`flattened`): else the slow instance after the fifth fault
+//! would have 16 times as many requests to answer as the first one.
 //!
 //! Two gateways write, for one alone is a single client to the replicas: what it sends arrives at all of them in one
 //! order, and Quorum serves it well.
@@ -21,7 +21,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-const LOG: &str = "e2e-aliph";
+/// Of what the story is told.
+struct Composition {
+    /// As the command line has it, and what the log is called.
+    protocol: &'static str,
+    log: &'static str,
+    /// The part that is to run when all is well.
+    fast: &'static str,
+}
+
+const ALIPH: Composition = Composition { protocol: "aliph", log: "e2e-aliph", fast: "chain" };
+const RING: Composition = Composition { protocol: "ring-fast, backup(pbft)", log: "e2e-ring", fast: "ring-fast" };
 /// Connections to each gateway, and writes under way on each.
 const CONNECTIONS: usize = 4;
 const WINDOW: usize = 16;
@@ -29,18 +39,27 @@ const WINDOW: usize = 16;
 const FAULT: Duration = Duration::from_millis(1_000);
 /// Writes of `redis-benchmark`, which begins with the attack and ends some time after it.
 const BENCHMARK_WRITES: usize = 20_000;
-/// How long it may take until Chain runs again, on a machine that does other things as well. We want 1 s.
-const CHAIN_MAX: Duration = Duration::from_secs(20);
+/// How long it may take until the fast part runs again, on a machine that does other things as well. We want 1 s.
+const FAST_MAX: Duration = Duration::from_secs(20);
 /// How long a write, or reading all back, may take.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
 /// How long throughput is measured, before the faults and after them.
 const MEASURED: Duration = Duration::from_millis(1_000);
 
-/// The whole story.
-pub(crate) fn run(binary: &Path) -> Result<String> {
-    let scratch = Scratch::new("aliph")?;
-    let flags = ["--protocol", "aliph", "--backup-quota", "flattened"];
-    let mut cluster = Cluster::prepare(LOG, binary, scratch.path(), &flags)?;
+/// The whole story, of Aliph.
+pub(crate) fn aliph(binary: &Path) -> Result<String> {
+    run(binary, &ALIPH)
+}
+
+/// The same of Ring.
+pub(crate) fn ring(binary: &Path) -> Result<String> {
+    run(binary, &RING)
+}
+
+fn run(binary: &Path, composition: &Composition) -> Result<String> {
+    let scratch = Scratch::new(composition.log)?;
+    let flags = ["--protocol", composition.protocol, "--backup-quota", "flattened"];
+    let mut cluster = Cluster::prepare(composition.log, binary, scratch.path(), &flags)?;
     let attacker = cluster.admit("attacker")?;
     cluster.start_all()?;
     let (_gateway, second) = cluster.second_gateway()?;
@@ -50,7 +69,7 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
         let writers = &writers;
         let start = |number| scope.spawn(move || writers.write(gateways[number % 2], number));
         let threads: Vec<_> = (0..2 * CONNECTIONS).map(start).collect();
-        let story = tell(&mut cluster, writers, &attacker);
+        let story = tell(&mut cluster, composition.fast, writers, &attacker);
         writers.stop.store(true, Ordering::Relaxed);
         (story, threads.into_iter().map(join).collect::<Result<Vec<u64>>>())
     });
@@ -68,45 +87,45 @@ fn join(thread: ScopedJoinHandle<'_, Result<u64>>) -> Result<u64> {
 }
 
 /// All faults, one after the other. Returns what happened in words.
-fn tell(cluster: &mut Cluster, writers: &Writers, attacker: &Path) -> Result<String> {
-    wait_for_chain(cluster)?;
+fn tell(cluster: &mut Cluster, fast: &str, writers: &Writers, attacker: &Path) -> Result<String> {
+    wait_for(fast, cluster)?;
     let before = writers.rate();
     let mut back = Vec::new();
     for replica in 0..REPLICAS {
         cluster.kill_replica(replica)?;
         thread::sleep(FAULT);
         cluster.start_replica(replica)?;
-        back.push(wait_for_chain(cluster)?);
+        back.push(wait_for(fast, cluster)?);
     }
     cluster.tell_replica(3, "lie")?;
     thread::sleep(FAULT);
     cluster.tell_replica(3, "honest")?;
-    back.push(wait_for_chain(cluster)?);
+    back.push(wait_for(fast, cluster)?);
     let benchmark = thread::scope(|scope| {
         let redis = cluster.redis;
         let benchmark = scope.spawn(move || redis.benchmark(BENCHMARK_WRITES));
         cluster.attack(attacker, FAULT.as_secs())?;
-        back.push(wait_for_chain(cluster)?);
+        back.push(wait_for(fast, cluster)?);
         benchmark.join().map_err(|_| Failure::new("the thread of redis-benchmark panicked"))?
     })?;
     let after = writers.rate();
-    ensure(after > 0.0, || "nothing is acknowledged on Chain".into())?;
+    ensure(after > 0.0, || format!("nothing is acknowledged on {fast}"))?;
     let switches = cluster.report(0)["switches"].as_u64().unwrap_or(0);
     let back: Vec<_> = back.iter().map(|time| format!("{:.1}", time.as_secs_f64())).collect();
     let back = back.join(", ");
     Ok(format!(
-        "{before:.0}/s before the faults, {after:.0}/s after; Chain again {back} s after each, the last of which was a \
-         client's attack under redis-benchmark ({benchmark:.0}/s); {switches} switches"
+        "{before:.0}/s before the faults, {after:.0}/s after; {fast} again {back} s after each, the last of which was \
+         a client's attack under redis-benchmark ({benchmark:.0}/s); {switches} switches"
     ))
 }
 
-/// Waits until every replica runs the same instance of Chain, and says how long that took.
-fn wait_for_chain(cluster: &Cluster) -> Result<Duration> {
-    let all_run_chain = || {
+/// Waits until every replica runs the same instance of this part, and says how long that took.
+fn wait_for(part: &str, cluster: &Cluster) -> Result<Duration> {
+    let all_run_it = || {
         let reports: Vec<_> = (0..REPLICAS).map(|id| cluster.report(id)).collect();
-        reports.iter().all(|report| report["part"] == "chain" && report["instance"] == reports[0]["instance"])
+        reports.iter().all(|report| report["part"] == part && report["instance"] == reports[0]["instance"])
     };
-    wait_until("every replica runs one instance of Chain", CHAIN_MAX, all_run_chain)
+    wait_until(&format!("every replica runs one instance of {part}"), FAST_MAX, all_run_it)
 }
 
 /// Those who write, and what came of it.
