@@ -1,6 +1,7 @@
 //! A schedule of instances, of which one runs: steps S1 to S5 of [`crate::switching`].
 
 use super::early::Early;
+use super::jump::Jump;
 use super::recovery::{resume_backup, tells_its_opening};
 use super::{Part, Protocol, Unreplicated};
 use crate::auth::{Certificate, Signed};
@@ -21,7 +22,6 @@ use crate::protocols::zlight::ZLight;
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::Service;
-use crate::switching::certificate::Stable;
 use crate::switching::{AbortReport, Abortable, Ledger, Opening, Proof, Surroundings, Switch, SwitchMessage};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -85,8 +85,8 @@ pub(crate) struct Composite<S: Service> {
     pub(crate) last_switch: LastSwitch,
     /// Whether the instance began with the proof of its sequencer, where that is the one that counts.
     pub(super) begun_again: bool,
-    /// The checkpoint of the running resilient ring that this replica opens, because it is behind.
-    pub(super) ahead: Option<Certificate<Stable>>,
+    /// The checkpoint of the running resilient ring that this replica fetches, because it is behind.
+    pub(super) ahead: Option<Box<Jump>>,
     /// Resilient rings in a row that did not come to their end here.
     pub(super) failures: u32,
 }
@@ -284,11 +284,12 @@ impl<S: Service> Composite<S> {
     pub(crate) fn timer(&mut self, s: &mut Surroundings<'_, S>, timer: ReplicaTimer) {
         match timer {
             ReplicaTimer::Opening => {
-                if let Running::Opening(opening) = self.running_mut() {
-                    opening.0.ask(s);
+                each!(self.running_mut(), instance => instance.timer(s, timer), opening => opening.0.ask(s), _ => ());
+                if let Some(jump) = &mut self.ahead {
+                    jump.opening.ask(s);
+                }
+                if self.ahead.is_some() || matches!(self.running(), Running::Opening(_)) {
                     self.ask_for_stable(s);
-                } else {
-                    each!(self.running_mut(), instance => instance.timer(s, timer), _ => ());
                 }
             }
             ReplicaTimer::Abort => self.announced = None,

@@ -2,7 +2,11 @@
 //!
 //! Others drop what is below such a checkpoint although not all replicas have it. So a replica may be too late for the
 //! init history, or for a part of what followed; and perhaps it is the one that the others cannot do without, because
-//! f are down. It fetches the state there, and takes part from there on.
+//! f are down. It fetches the state there, beside whatever runs, and takes part from there on.
+//!
+//! Those who signed may have crashed since, and be back at an earlier checkpoint: what was executed after their last
+//! write they have lost. So a state that nobody sends is not waited for. The checkpoints that the others show are tried
+//! in turns, and opening the instance at its init history goes on meanwhile.
 //!
 //! # Why it is safe
 //! It may have signed another history before, but not beyond the checkpoint. It signs nothing more below that. Say that
@@ -12,11 +16,11 @@
 //! or above the checkpoint to which it jumped, and the same is true of that certificate and the first one; and so on,
 //! back to the earliest.
 
-use super::composite::{Composite, Running};
+use super::composite::{Composite, Running, waiting_clients};
 use super::recovery::snapshot_at;
 use super::{Amnesia, Part};
 use crate::auth::Certificate;
-use crate::cluster::{ReplicaId, Sequence};
+use crate::cluster::{Cluster, ReplicaId, Sequence};
 use crate::machine::{Destination, Principal};
 use crate::message::Message;
 use crate::protocols::ring_resilient::{Resilient, ResilientMessage, Status};
@@ -26,7 +30,35 @@ use crate::service::Service;
 use crate::switching::certificate::Stable;
 use crate::switching::{AbortHistory, Abortable, Ledger, Opening, Surroundings};
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+
+/// What a replica that is behind fetches, beside whatever runs.
+#[derive(Clone, Debug)]
+pub(super) struct Jump {
+    /// Where it goes on once the state there is here.
+    target: Certificate<Stable>,
+    /// Who showed it.
+    from: ReplicaId,
+    /// Fetches the state.
+    pub(super) opening: Opening,
+    /// The highest position that was tried.
+    highest: u64,
+    /// What each replica showed last.
+    offers: BTreeMap<ReplicaId, Certificate<Stable>>,
+}
+
+impl Jump {
+    /// What to try instead: something higher than ever, or, if nobody sends this, what the next replica has shown.
+    fn better(&self, cluster: &Cluster, newest: ReplicaId) -> Option<(ReplicaId, Certificate<Stable>)> {
+        let position = |offer: &Certificate<Stable>| offer.value.boundary.position;
+        let higher = self.offers.get_key_value(&newest).filter(|(_, offer)| position(offer) > self.highest);
+        let others = self.offers.iter().filter(|(_, offer)| offer.value != self.target.value);
+        let (before, after): (Vec<_>, Vec<_>) = others.partition(|(id, _)| **id <= self.from);
+        let next = after.into_iter().chain(before).next().filter(|_| self.opening.is_stalled(cluster));
+        higher.or(next).map(|(id, offer)| (*id, offer.clone()))
+    }
+}
 
 impl<S: Service> Composite<S> {
     /// Something of an init history is missing: others may be beyond it.
@@ -34,9 +66,10 @@ impl<S: Service> Composite<S> {
         if s.cluster.part(self.instance) == Some(Part::RingResilient) {
             // Who has stopped does not answer, but has told in its report.
             let reports = self.reports.values().filter(|report| report.signer != s.me);
-            let told =
-                reports.filter_map(|report| report.value.certificates.stable.clone().map(|at| (report.signer, at)));
-            if let Some((from, certificate)) = told.max_by_key(|(_, at)| at.value.boundary.position) {
+            let told = reports.filter_map(|report| Some((report.signer, report.value.certificates.stable.clone()?)));
+            let mut told: Vec<_> = told.collect();
+            told.sort_by_key(|(_, certificate)| core::cmp::Reverse(certificate.value.boundary.position));
+            for (from, certificate) in told {
                 self.on_stable(s, from, certificate);
             }
             let status = Status { opened: false, logged: 0, prepared: None, committed: None, anchor: 0 };
@@ -52,56 +85,67 @@ impl<S: Service> Composite<S> {
         if instance != self.instance || !is_ring || !s.keyring.check_certificate(&certificate, s.cluster.strong()) {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
-        let ahead = self.ahead.as_ref().map(|ahead| ahead.value.boundary.position);
         let is_behind = match self.running_mut() {
             Running::RingResilient(ring) => {
                 ring.on_stable(s, from, certificate.clone());
                 ring.is_behind(boundary)
             }
-            Running::Opening(opening) => match ahead {
-                Some(ahead) => boundary.position > ahead,
-                None => boundary.position >= opening.0.history().position,
-            },
+            Running::Opening(opening) => boundary.position >= opening.0.history().position,
             _ => false,
         };
         if is_behind {
-            self.jump(s, certificate);
+            self.offer(s, from, certificate);
         }
     }
 
-    fn jump(&mut self, s: &mut Surroundings<'_, S>, certificate: Certificate<Stable>) {
-        for timer in ReplicaTimer::OF_INSTANCES {
-            s.out.cancel_timer(timer);
+    /// Somebody shows a checkpoint that this replica may go on from.
+    fn offer(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, certificate: Certificate<Stable>) {
+        let mut offers = BTreeMap::from([(from, certificate.clone())]);
+        let mut highest = certificate.value.boundary.position;
+        let mut choice = Some((from, certificate.clone()));
+        if let Some(jump) = &mut self.ahead {
+            jump.offers.insert(from, certificate);
+            choice = jump.better(s.cluster, from);
+            if choice.is_some() {
+                (offers, highest) = (core::mem::take(&mut jump.offers), jump.highest.max(highest));
+            }
         }
-        let old = self.running();
-        self.waiting.extend(super::composite::waiting_clients(old));
-        let ledger = self.halt_running();
-        let mut opening = Opening::new(s, self.instance, AbortHistory::of_stable(&certificate), &ledger);
-        opening.ask(s);
-        self.ahead = Some(certificate);
-        self.set_running(Running::Opening(Box::new((opening, ledger))));
+        if let Some((from, target)) = choice {
+            let history = AbortHistory::of_stable(&target);
+            let mut opening = Opening::new(s, self.instance, history, self.ledger());
+            opening.ask(s);
+            self.ahead = Some(Box::new(Jump { target, from, opening, highest, offers }));
+        }
+    }
+
+    /// Whether the state is here, or not needed any more.
+    pub(super) fn look_ahead(&mut self, s: &mut Surroundings<'_, S>) {
+        let Some(jump) = self.ahead.take() else { return };
+        let may_jump = match self.running() {
+            Running::Opening(_) => true,
+            Running::RingResilient(ring) => ring.may_go_on_from(jump.target.value.boundary),
+            _ => false,
+        };
+        if may_jump && jump.opening.is_done() {
+            self.jump(s, jump.opening, jump.target);
+        } else if may_jump {
+            self.ahead = Some(jump);
+        }
     }
 
     /// The state at the checkpoint is here.
-    pub(super) fn finish_jump(
-        &mut self,
-        s: &mut Surroundings<'_, S>,
-        opening: Opening,
-        mut ledger: Ledger<S>,
-        certificate: Certificate<Stable>,
-    ) {
-        let boundary = certificate.value.boundary;
+    fn jump(&mut self, s: &mut Surroundings<'_, S>, opening: Opening, certificate: Certificate<Stable>) {
+        for timer in ReplicaTimer::OF_INSTANCES {
+            s.out.cancel_timer(timer);
+        }
+        self.waiting.extend(waiting_clients(self.running()));
+        let orders = match self.running_mut() {
+            Running::RingResilient(ring) => ring.take_orders(),
+            _ => BTreeMap::new(),
+        };
+        let mut ledger = self.halt_running();
         opening.finish(s, &mut ledger);
-        let tree = ledger.estate.version(Sequence(boundary.position)).expect("opened at a checkpoint").clone();
-        let of_ring = [
-            InstanceRecord::Begun((self.proof.clone(), Vec::new())),
-            InstanceRecord::Logged(Vec::new()),
-            InstanceRecord::Committed(boundary.position),
-            InstanceRecord::Stable(certificate.clone()),
-        ];
-        let live = of_ring.map(|record| LogRecord { instance: self.instance, record }).to_vec();
-        let snapshot = snapshot_at(self.instance, boundary.position, tree);
-        s.begin_log(SnapshotRecord { snapshot, live, transferred: true });
+        self.begin_log_at(s, &ledger, &certificate);
         let init = self.init(s.cluster);
         s.out.notify(Notice::Begun { instance: self.instance, position: init.0, history: init.1 });
         let speaks = Amnesia::lets_speak(s.amnesia, self.instance);
@@ -110,11 +154,27 @@ impl<S: Service> Composite<S> {
             ring.be_patient(s.cluster, self.failures);
             ring.resume_after(init);
             ring.replay(s.cluster, InstanceRecord::Logged(Vec::new()));
-            ring.replay(s.cluster, InstanceRecord::Committed(boundary.position));
+            ring.replay(s.cluster, InstanceRecord::Committed(certificate.value.boundary.position));
             ring.replay(s.cluster, InstanceRecord::Stable(certificate));
             ring.start(s);
+            ring.give_orders(s, orders);
         }
         self.set_running(running);
         self.opened(s);
+    }
+
+    /// The log on disk begins at the checkpoint.
+    fn begin_log_at(&self, s: &mut Surroundings<'_, S>, ledger: &Ledger<S>, certificate: &Certificate<Stable>) {
+        let position = certificate.value.boundary.position;
+        let tree = ledger.estate.version(Sequence(position)).expect("opened at a checkpoint").clone();
+        let of_ring = [
+            InstanceRecord::Begun((self.proof.clone(), Vec::new())),
+            InstanceRecord::Logged(Vec::new()),
+            InstanceRecord::Committed(position),
+            InstanceRecord::Stable(certificate.clone()),
+        ];
+        let live = of_ring.map(|record| LogRecord { instance: self.instance, record }).to_vec();
+        let snapshot = snapshot_at(self.instance, position, tree);
+        s.begin_log(SnapshotRecord { snapshot, live, transferred: true });
     }
 }

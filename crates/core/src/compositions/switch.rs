@@ -75,6 +75,7 @@ impl<S: Service> Composite<S> {
     pub(super) fn look(&mut self, s: &mut Surroundings<'_, S>) {
         loop {
             self.look_back(s);
+            self.look_ahead(s);
             self.follow(s);
             self.announce(s);
             let Some(part) = s.cluster.part(self.instance) else { break };
@@ -219,9 +220,6 @@ impl<S: Service> Composite<S> {
         if let Some(divergence) = opening.divergence() {
             s.out.notify(Notice::Repaired(Box::new(divergence)));
         }
-        if let Some(certificate) = self.ahead.take() {
-            return self.finish_jump(s, opening, ledger, certificate);
-        }
         let fetched = opening.fetched();
         let entries = opening.finish(s, &mut ledger);
         let proof = self.proof.clone().expect("opened with a proof");
@@ -338,9 +336,11 @@ impl<S: Service> Composite<S> {
         if let Some(answer) = serve(&message, |root| self.ledger().estate.version_with(root)) {
             return s.out.send(Destination::Replica(from), Message::Transfer(answer));
         }
-        match self.running_mut() {
-            Running::Opening(opening) => opening.0.on_transfer(s, from, message),
-            Running::Backup(backup) => backup.on_transfer(s, from, message),
+        let jump = self.ahead.as_mut().filter(|jump| jump.opening.fetches(message.version()));
+        match (self.running.as_mut(), jump) {
+            (_, Some(jump)) => jump.opening.on_transfer(s, from, message),
+            (Some(Running::Opening(opening)), _) => opening.0.on_transfer(s, from, message),
+            (Some(Running::Backup(backup)), _) => backup.on_transfer(s, from, message),
             _ => s.reject(Principal::Replica(from), Rejection::Unsolicited),
         }
     }

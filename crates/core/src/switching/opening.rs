@@ -18,7 +18,7 @@ use super::report::AbortHistory;
 use super::surroundings::Surroundings;
 use crate::auth::Certificate;
 use crate::checkpoint::{Checkpoint, TransferMessage, Tree, transfer::Transfer};
-use crate::cluster::{InstanceId, ReplicaId, Sequence};
+use crate::cluster::{Cluster, InstanceId, ReplicaId, Sequence};
 use crate::compositions::Part;
 use crate::digest::Digest;
 use crate::estate::Summary;
@@ -71,6 +71,10 @@ pub(crate) struct Opening {
     wrong: Option<(u64, Tree)>,
     /// Who is asked next, among the holders.
     turn: usize,
+    /// Time-outs in a row that nothing had come before.
+    idle: usize,
+    /// How much of what has to be fetched had come at the last time-out.
+    received: u64,
 }
 
 impl Opening {
@@ -112,7 +116,19 @@ impl Opening {
             }
             _ => None,
         };
-        Self { instance, history, shared, wanted, missing, transfer, fetched: None, wrong, turn: 0 }
+        Self {
+            instance,
+            history,
+            shared,
+            wanted,
+            missing,
+            transfer,
+            fetched: None,
+            wrong,
+            turn: 0,
+            idle: 0,
+            received: 0,
+        }
     }
 
     /// The history that this instance begins with.
@@ -139,10 +155,24 @@ impl Opening {
         }
         // One step per time-out: as many as there are holders would bring each part back to the same liar.
         self.turn += 1;
+        let here = self.wanted.len() - self.missing;
+        let received = here as u64 + self.transfer.as_ref().map_or(0, Transfer::received);
+        self.idle = if received > self.received { 0 } else { self.idle + 1 };
+        self.received = received;
         self.continue_transfer(s);
         if !self.is_done() {
             s.out.set_timer(ReplicaTimer::Opening, s.now + s.cluster.limits.status_interval);
         }
+    }
+
+    /// Whether nobody seems to have what is missing: as often as there are replicas, a time-out brought nothing.
+    pub(crate) fn is_stalled(&self, cluster: &Cluster) -> bool {
+        self.idle >= cluster.n
+    }
+
+    /// Whether it fetches the version of the state with this root.
+    pub(crate) fn fetches(&self, version: Digest) -> bool {
+        self.transfer.as_ref().is_some_and(|transfer| transfer.target().value.root == version)
     }
 
     fn continue_transfer<S: Service>(&mut self, s: &mut Surroundings<'_, S>) {

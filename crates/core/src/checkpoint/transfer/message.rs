@@ -50,6 +50,19 @@ pub enum TransferMessage {
     },
 }
 
+impl TransferMessage {
+    /// The root of the version that is meant.
+    pub const fn version(&self) -> Digest {
+        match self {
+            Self::FetchNode { version, .. }
+            | Self::Node { version, .. }
+            | Self::FetchPage { version, .. }
+            | Self::Page { version, .. }
+            | Self::Gone { version } => *version,
+        }
+    }
+}
+
 impl Wire for TransferMessage {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {

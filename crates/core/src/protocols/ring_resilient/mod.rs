@@ -218,17 +218,34 @@ impl<S: Service> RingResilient<S> {
         self.base.ledger.estate.executed().0 >= self.last()
     }
 
-    /// Whether it cannot come to a checkpoint by itself: its log goes elsewhere, or does not get on. It may go on from
-    /// there only if it has signed nothing beyond.
+    /// Whether it cannot come to a checkpoint by itself: its log goes elsewhere, or does not get on.
     pub(crate) fn is_behind(&mut self, boundary: Boundary) -> bool {
-        let log = &self.base.ledger.log;
-        if self.base.is_stopped() || boundary.position <= log.anchor().position {
+        if !self.may_go_on_from(boundary) {
             return false;
         }
-        match log.history_at(boundary.position) {
-            Some(history) => history != boundary.history && boundary.position == log.length(),
-            None => self.was_behind.replace(log.length()) == Some(log.length()),
-        }
+        let length = self.base.ledger.log.length();
+        boundary.position <= length || self.was_behind.replace(length) == Some(length)
+    }
+
+    /// Whether it may go on from a checkpoint that is not in its log: it has signed nothing beyond.
+    pub(crate) fn may_go_on_from(&self, boundary: Boundary) -> bool {
+        let log = &self.base.ledger.log;
+        let is_here = log.history_at(boundary.position) == Some(boundary.history);
+        !self.base.is_stopped()
+            && boundary.position > log.anchor().position
+            && boundary.position >= log.length()
+            && !is_here
+    }
+
+    /// The ORDERs that it keeps for later, for the one that goes on from a checkpoint.
+    pub(crate) fn take_orders(&mut self) -> BTreeMap<u64, Order> {
+        core::mem::take(&mut self.early)
+    }
+
+    /// The same, there.
+    pub(crate) fn give_orders(&mut self, s: &mut Surroundings<'_, S>, orders: BTreeMap<u64, Order>) {
+        self.early = orders;
+        self.take_early(s);
     }
 
     /// The last position of the quota.

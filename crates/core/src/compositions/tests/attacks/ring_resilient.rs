@@ -1,15 +1,17 @@
 //! The resilient ring under a sequencer that lies, and without some of its votes (S4, A3, A9).
 
+use crate::auth::Certificate;
+use crate::cluster::{Cluster, ReplicaId};
 use crate::compositions::tests::run::Run;
-use crate::compositions::{Part, Protocol, Schedule};
+use crate::compositions::{Part, Protocol, Quota, Schedule};
 use crate::digest::Digest;
-use crate::history::LogEntry;
+use crate::history::{Boundary, LogEntry};
 use crate::message::{Message, Request};
 use crate::protocols::batch::{Batch, Entry};
 use crate::protocols::ring_resilient::{Commit, Order, Resilient, ResilientMessage};
 use crate::rejection::Rejection;
 use crate::service::Proposal;
-use crate::switching::certificate::Prepared;
+use crate::switching::certificate::{Prepared, Stable};
 use crate::testing::net::{c, kind, r};
 use alloc::boxed::Box;
 use alloc::vec;
@@ -17,9 +19,12 @@ use alloc::vec::Vec;
 
 const INSTANCE: crate::cluster::InstanceId = crate::cluster::InstanceId(1);
 
+fn alone() -> Protocol {
+    Protocol::Schedule(Schedule::new(&[Part::RingResilient]).unwrap())
+}
+
 fn ring(clients: u32) -> Run {
-    let schedule = Schedule::new(&[Part::RingResilient]).unwrap();
-    let mut run = Run::new(Protocol::Schedule(schedule), 4, clients, 1);
+    let mut run = Run::new(alone(), 4, clients, 1);
     run.settle();
     run
 }
@@ -152,6 +157,37 @@ fn with_f_silent_replicas_it_comes_to_its_end() {
     run.settle();
     assert_eq!(run.instances()[..3], [2; 3]);
     run.net.heal();
+    run.finish();
+    run.check();
+}
+
+/// R6: 2f+1 signed a checkpoint and crashed, and have its state no more. Somebody who is behind is shown that one again
+/// and again, and goes on from the one that the others are back at.
+#[test]
+fn a_state_that_nobody_has_is_not_waited_for() {
+    let mut run = Run::of(Cluster { quota: Quota::Fixed(100), ..Run::cluster(alone(), 4) }, 1, 1);
+    run.settle();
+    run.net.lose(|frame| frame.from == r(3) || frame.to == r(3));
+    for _ in 0..9 {
+        run.invoke(0);
+        run.settle();
+    }
+    let boundary = Boundary { position: 12, history: Digest([1; 32]), root: Digest([2; 32]) };
+    let value = Stable { instance: INSTANCE, boundary };
+    let signatures = (0..3).map(|id| (ReplicaId(id), run.net.keyring(r(id)).sign(value).signature)).collect();
+    let message = ResilientMessage::Stable(Certificate { value, signatures });
+    let lost = Message::Resilient(Resilient { instance: INSTANCE, message });
+    run.net.heal();
+    for _ in 0..40 {
+        run.net.forge(r(0), r(3), lost.clone());
+        run.net.forge(r(0), r(3), lost.clone());
+        run.pass(200);
+    }
+    let asked = run.net.sent.iter().filter(|frame| frame.from == r(3) && kind(&frame.message) == "FETCH-NODE");
+    assert!(asked.count() > 1, "it was looked for");
+    assert!(run.begun.iter().any(|(id, ..)| id.0 == 3), "it went on from another one");
+    assert_eq!(run.journals()[3], run.journals()[0]);
+    run.invoke(0);
     run.finish();
     run.check();
 }
