@@ -8,13 +8,14 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// Longer than any of the calls below should take.
 const CALL_LIMIT: Duration = Duration::from_secs(15 * 60);
-/// What fresh seeds are run with: every protocol by itself, all that follow one another in Aliph, and SQL.
-const SUBJECTS: [(&str, &str); 7] = [
+/// What fresh seeds are run with: every protocol by itself, all that follow one another in Aliph and in Ring, and SQL.
+const SUBJECTS: [(&str, &str); 8] = [
     ("pbft", "kv"),
     ("quorum", "kv"),
     ("zlight", "kv"),
     ("chain", "kv"),
     ("aliph", "kv"),
+    ("ring", "kv"),
     ("pbft", "sql"),
     ("aliph", "sql"),
 ];

@@ -14,14 +14,19 @@ use bezant_core::cluster::{
     ClientAuth, ClientId, Cluster, IdentityId, InstanceId, Limits, ReplicaId, Sequence, Timestamp, View,
 };
 use bezant_core::digest::Digest;
+use bezant_core::history::Boundary;
 use bezant_core::machine::{Instant, Principal};
 use bezant_core::members::{Ask, CONTROL_SESSION, CookieMessage, Credential, Given, Join, SessionId, Stamp};
 use bezant_core::message::{Firmness, Message, Ordering, Outcome, Refusal, Reply, Request};
 use bezant_core::protocols::batch::{Batch, Entry, Reference};
 use bezant_core::protocols::pbft::{Claim, NewView, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
 use bezant_core::protocols::ring_fast::{self, Body, Probe, RingMessage, RingReply, Strike};
+use bezant_core::protocols::ring_resilient::{self, Commit, Order, Resilient, ResilientMessage};
 use bezant_core::protocols::speculative::Response;
+use bezant_core::replica::{InstanceRecord, LogRecord};
 use bezant_core::service::Proposal;
+use bezant_core::switching::Fetch;
+use bezant_core::switching::certificate::{Prepared, Stable};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -65,7 +70,7 @@ fn checkpoint() -> Checkpoint {
 }
 
 fn certificate() -> Certificate<Checkpoint> {
-    Certificate { value: checkpoint(), signatures: vec![(ReplicaId(0), SIGNATURE), (ReplicaId(2), SIGNATURE)] }
+    certified(checkpoint())
 }
 
 fn batch() -> Arc<Batch> {
@@ -170,6 +175,41 @@ fn ring() -> Vec<(&'static str, Message)> {
     ]
 }
 
+fn certified<T>(value: T) -> Certificate<T> {
+    Certificate { value, signatures: vec![(ReplicaId(0), SIGNATURE), (ReplicaId(2), SIGNATURE)] }
+}
+
+const PREPARED: Prepared = Prepared { instance: INSTANCE, position: 9, history: DIGEST };
+const STABLE: Stable = Stable { instance: INSTANCE, boundary: Boundary { position: 9, history: DIGEST, root: DIGEST } };
+
+/// What replicas of the resilient ring say to one another.
+fn resilient() -> Vec<(&'static str, Message)> {
+    let order = Order { first: 8, batch: (*batch()).clone(), prepare: signed(PREPARED) };
+    let (prepared, committed) = (Some(9), None);
+    let status = ring_resilient::Status { opened: true, logged: 9, prepared, committed, anchor: 3 };
+    let statements = [
+        ("ORDER", ResilientMessage::Order(Box::new(order))),
+        ("PREP", ResilientMessage::Prepare(signed(PREPARED))),
+        ("COMM", ResilientMessage::Commit(Commit { position: 9, history: DIGEST })),
+        ("CHECKPOINT of the resilient ring", ResilientMessage::Checkpoint(signed(STABLE))),
+        ("STATUS of the resilient ring", ResilientMessage::Status(status)),
+        ("FETCH of the resilient ring", ResilientMessage::Fetch(Fetch(vec![DIGEST]))),
+        ("STABLE of the resilient ring", ResilientMessage::Stable(certified(STABLE))),
+    ];
+    let say = |message| Message::Resilient(Resilient { instance: INSTANCE, message });
+    statements.map(|(name, message)| (name, say(message))).into()
+}
+
+/// What its replicas keep.
+fn records() -> [(&'static str, LogRecord); 3] {
+    let records = [
+        ("Prepared", InstanceRecord::Prepared(certified(PREPARED))),
+        ("Stable", InstanceRecord::Stable(certified(STABLE))),
+        ("Committed", InstanceRecord::Committed(9)),
+    ];
+    records.map(|(name, record)| (name, LogRecord { instance: INSTANCE, record }))
+}
+
 fn messages() -> Vec<(&'static str, Message)> {
     let mut messages = vec![
         ("REQUEST", Message::Request(request())),
@@ -182,16 +222,17 @@ fn messages() -> Vec<(&'static str, Message)> {
     let ordering = |message| Message::Ordering(Ordering { instance: INSTANCE, message });
     messages.extend(orderings().into_iter().map(|(name, message)| (name, ordering(message))));
     messages.extend(ring());
+    messages.extend(resilient());
     messages.extend(transfers().into_iter().map(|(name, message)| (name, Message::Transfer(message))));
     messages
 }
 
 /// Name and bytes, the bytes in lines of 50.
-fn listing() -> String {
+fn listing<T: Wire>(named: impl IntoIterator<Item = (&'static str, T)>) -> String {
     let mut text = String::new();
-    for (name, message) in messages() {
+    for (name, value) in named {
         writeln!(text, "{name}").expect("writing to a string cannot fail");
-        for line in message.to_bytes().chunks(50) {
+        for line in value.to_bytes().chunks(50) {
             writeln!(text, "  {}", hex(line)).expect("writing to a string cannot fail");
         }
     }
@@ -248,7 +289,8 @@ fn documentation_shows_the_bytes_that_we_send() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/wire.md");
     let document = std::fs::read_to_string(&path).expect("the page exists");
     let current = with_block(&document, "digest of the cluster", &example());
-    let current = with_block(&current, "REQUEST", &listing());
+    let current = with_block(&current, "REQUEST", &listing(messages()));
+    let current = with_block(&current, "Prepared", &listing(records()));
     if std::env::var_os("BEZANT_WRITE_DOCS").is_some() {
         std::fs::write(&path, current).expect("the page can be written");
     } else {
@@ -267,6 +309,15 @@ fn every_message_has_one_encoding() {
         }
         let longer = [&bytes[..], &[0]].concat();
         assert!(Message::from_bytes(longer.into()).is_err(), "{name} with a byte more");
+    }
+}
+
+#[test]
+fn every_record_has_one_encoding() {
+    for (name, record) in records() {
+        let bytes = record.to_bytes();
+        let again = LogRecord::from_bytes(bytes.clone().into()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(again.to_bytes(), bytes, "{name}");
     }
 }
 

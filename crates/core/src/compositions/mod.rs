@@ -9,6 +9,7 @@
 //! | `quorum`, `zlight`, `chain` | that protocol, `backup(pbft)` |
 //! | `azyzzyva` | `zlight`, `backup(pbft)` |
 //! | `aliph` | `quorum`, `chain`, `backup(pbft)` |
+//! | `ring` | `ring-fast`, `ring-resilient` |
 //! | a list of the operator's own | as written, e.g. `zlight, chain, backup(pbft)` or `quorum, ring-resilient` |
 //! | `unreplicated` | one server without any protocol, the yardstick of every benchmark |
 
@@ -50,6 +51,8 @@ pub enum Protocol {
     Azyzzyva,
     /// Quorum, Chain, Backup.
     Aliph,
+    /// Ring's two modes in turns.
+    Ring,
     /// The operator's own.
     Schedule(Schedule),
     /// One server: executes on arrival, tolerates nothing.
@@ -58,8 +61,16 @@ pub enum Protocol {
 
 impl Protocol {
     /// Every composition that has a name.
-    pub const ALL: &'static [Self] =
-        &[Self::Pbft, Self::Quorum, Self::ZLight, Self::Chain, Self::Azyzzyva, Self::Aliph, Self::Unreplicated];
+    pub const ALL: &'static [Self] = &[
+        Self::Pbft,
+        Self::Quorum,
+        Self::ZLight,
+        Self::Chain,
+        Self::Azyzzyva,
+        Self::Aliph,
+        Self::Ring,
+        Self::Unreplicated,
+    ];
 
     /// Its name; `schedule` for one without.
     pub const fn name(self) -> &'static str {
@@ -70,6 +81,7 @@ impl Protocol {
             Self::Chain => "chain",
             Self::Azyzzyva => "azyzzyva",
             Self::Aliph => "aliph",
+            Self::Ring => "ring",
             Self::Schedule(_) => "schedule",
             Self::Unreplicated => "unreplicated",
         }
@@ -83,6 +95,7 @@ impl Protocol {
             Self::ZLight | Self::Azyzzyva => Some(Schedule::of(&[Part::ZLight, Part::Backup])),
             Self::Chain => Some(Schedule::of(&[Part::Chain, Part::Backup])),
             Self::Aliph => Some(Schedule::of(&[Part::Quorum, Part::Chain, Part::Backup])),
+            Self::Ring => Some(Schedule::of(&[Part::RingFast, Part::RingResilient])),
             Self::Schedule(schedule) => Some(schedule),
         }
     }

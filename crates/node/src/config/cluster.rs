@@ -6,7 +6,7 @@ use super::{Address, ConfigError, read};
 use crate::keys::{from_hex, to_hex};
 use bezant_core::auth::{Ed25519, PublicKey, PublicKeys, SecretKey, Suite};
 use bezant_core::cluster::{ClientAuth, Cluster, IdentityId, Limits, ReplicaId};
-use bezant_core::compositions::{Part, Protocol, Quota, Schedule};
+use bezant_core::compositions::{Protocol, Quota, Schedule};
 use bezant_core::digest::Digest;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -132,7 +132,7 @@ impl ClusterConfig {
         }
         config.cluster().map_err(|error| document.error(top.line_of("f"), error))?;
         config.check_times(&document)?;
-        if let Some(objection) = objection(config.protocol, &config.to_cluster()) {
+        if let Some(objection) = config.protocol.objection(&config.to_cluster()) {
             let key = match config.protocol {
                 _ if config.dynamic_clients => "dynamic_clients",
                 Protocol::Schedule(_) => "schedule",
@@ -240,17 +240,6 @@ impl ClusterConfig {
 }
 
 /// The composition, as the file says it.
-/// Why a cluster may not run this protocol, in words. What the simulator still breaks runs in the simulator only.
-pub(super) fn objection(protocol: Protocol, cluster: &Cluster) -> Option<&'static str> {
-    let parts = protocol.schedule();
-    if parts.is_some_and(|schedule| schedule.parts().contains(&Part::RingResilient)) {
-        return Some(
-            "ring-resilient is not ready for use, the simulator still breaks it: end with backup(pbft) instead",
-        );
-    }
-    protocol.objection(cluster)
-}
-
 fn protocol_line(protocol: Protocol) -> String {
     match protocol {
         Protocol::Schedule(schedule) => {

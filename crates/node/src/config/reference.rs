@@ -218,8 +218,9 @@ const QUOTA: Kind = Kind::Number { min: 1, max: 1 << 20, unit: "requests" };
 const PATIENCE: Kind = Kind::Number { min: 0, max: 64, unit: "times" };
 const IDENTITY: Kind = Kind::Number { min: 0, max: IdentityId::PINNED_MAX.0 as u64, unit: "identity" };
 
-pub(super) const PROTOCOLS: &[&str] = &["pbft", "quorum", "zlight", "chain", "azyzzyva", "aliph", "unreplicated"];
-pub(super) const PARTS: &[&str] = &["quorum", "zlight", "chain", "ring-fast", "backup(pbft)"];
+pub(super) const PROTOCOLS: &[&str] =
+    &["pbft", "quorum", "zlight", "chain", "azyzzyva", "aliph", "ring", "unreplicated"];
+pub(super) const PARTS: &[&str] = &["quorum", "zlight", "chain", "ring-fast", "ring-resilient", "backup(pbft)"];
 pub(super) const QUOTAS: &[&str] = &["exponential", "fixed", "flattened"];
 pub(super) const CLIENT_AUTHS: &[&str] = &["mac", "hybrid", "signature"];
 pub(super) const CHANNELS: &[&str] = &["tls", "plain"];
@@ -240,16 +241,17 @@ const CLUSTER: &[Row] = &[
         "How many replicas may lie, crash or be taken over at the same time: 3·f + 1 replicas are needed."),
     ("protocol", Kind::Choice(PROTOCOLS), Some("\"pbft\""),
         "The protocol that orders requests. \"quorum\", \"zlight\" (or \"azyzzyva\") and \"chain\" hand over to PBFT \
-         for a while whenever something is wrong; \"aliph\" is quorum at low load, then chain, then PBFT. \
+         for a while whenever something is wrong; \"aliph\" is quorum at low load, then chain, then PBFT; \"ring\", \
+         for big requests, has a mode of its own instead of PBFT. \
          \"unreplicated\" is one server without any protection, as a yardstick."),
     ("schedule", Kind::Schedule, Some("as `protocol` says"),
         "Your own composition instead of a `protocol`: the parts follow one another in this order, and then again from \
-         the start. One of them must be \"backup(pbft)\", which goes on when a replica is down."),
+         the start. One of them must be \"backup(pbft)\" or \"ring-resilient\", which go on when a replica is down."),
     ("backup_quota", Kind::Choice(QUOTAS), Some("\"exponential\""),
-        "How many requests a \"backup(pbft)\" answers before the next part has its turn. \"fixed\": always \
-         `backup_requests`. \"exponential\": twice as many each time, and again few after some time. \"flattened\": \
-         the same, but the first `backup_patience` times do not double."),
-    ("backup_requests", QUOTA, Some("256"), "The fewest requests that a \"backup(pbft)\" answers."),
+        "How many requests a \"backup(pbft)\" or \"ring-resilient\" answers before the next part has its turn. \
+         \"fixed\": always `backup_requests`. \"exponential\": twice as many each time, and again few after some \
+         time. \"flattened\": the same, but the first `backup_patience` times do not double."),
+    ("backup_requests", QUOTA, Some("256"), "The fewest requests that such a part answers."),
     ("backup_patience", PATIENCE, Some("3"), "For `backup_quota = \"flattened\"`: how often the fewest are enough."),
     ("client_auth", Kind::Choice(CLIENT_AUTHS), Some("\"hybrid\""),
         "How clients prove who they are. \"hybrid\": MACs for speed and a signature, so that a client with partly \

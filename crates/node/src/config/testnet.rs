@@ -1,6 +1,5 @@
 //! Writes the files of a new cluster: one directory to copy to each host, and a client's key.
 
-use super::cluster::objection;
 use super::reference::{DURABILITIES, NAME, SERVICES};
 use super::{Address, Channel, ClusterConfig, Durability, IdentityEntry, Protocol, ReplicaEntry, ServiceKind};
 use crate::backup::{self, BackupError};
@@ -145,7 +144,7 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
         .with_protocol(options.protocol)
         .with_genesis(options.genesis.as_ref().map(Tree::root));
     let cluster = Cluster { quota: options.quota, dynamic_clients: options.dynamic_clients, ..cluster };
-    if let Some(objection) = objection(options.protocol, &cluster) {
+    if let Some(objection) = options.protocol.objection(&cluster) {
         return Err(TestnetError::Protocol(objection));
     }
     if !NAME.accepts(&options.name) {

@@ -145,7 +145,7 @@ fn a_schedule_that_cannot_be_is_refused_with_the_reason() {
     assert!(
         with("schedule = [\"raft\"]").contains("there are quorum zlight chain ring-fast ring-resilient backup(pbft)")
     );
-    assert!(with("schedule = [\"ring-fast\", \"ring-resilient\"]").contains("not ready for use"));
+    assert!(with("schedule = [\"ring-fast\", \"chain\"]").contains("needs a backup(pbft) or a ring-resilient"));
     assert!(with("schedule = \"chain\"").contains("must be a list"));
     assert!(with("schedule = [1]").contains("something else"));
     let both = with("protocol = \"aliph\"\nschedule = [\"backup(pbft)\"]");

@@ -45,8 +45,8 @@ const JOINED_MAX: u64 = 512;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// The replication protocol: pbft, quorum, zlight, chain, azyzzyva, aliph, unreplicated, or a list of parts such as
-    /// "zlight, chain, backup(pbft)"
+    /// The replication protocol: pbft, quorum, zlight, chain, azyzzyva, aliph, ring, unreplicated, or a list of parts
+    /// such as "zlight, chain, backup(pbft)"
     #[arg(long, value_name = "NAME", default_value_t, value_parser = parse_protocol)]
     protocol: Protocol,
     /// How many replicas may lie or crash: there are 3 f + 1

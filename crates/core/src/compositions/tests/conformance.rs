@@ -29,6 +29,7 @@ pub(super) fn protocols() -> Vec<Protocol> {
         schedule(&[Part::Backup]),
         Protocol::Azyzzyva,
         Protocol::Aliph,
+        Protocol::Ring,
         schedule(&[Part::Quorum, Part::ZLight, Part::Chain, Part::Backup]),
         schedule(&[Part::Quorum, Part::RingFast, Part::Backup]),
         schedule(&[Part::Chain, Part::Chain, Part::Backup, Part::Backup]),
