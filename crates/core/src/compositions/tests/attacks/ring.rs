@@ -2,6 +2,7 @@
 
 use crate::auth::Tag;
 use crate::cluster::{InstanceId, ReplicaId, Timestamp};
+use crate::compositions::Protocol;
 use crate::compositions::tests::conformance::ring_fast;
 use crate::compositions::tests::run::Run;
 use crate::compositions::tests::script::panic;
@@ -532,6 +533,39 @@ fn ring_a_probe_tells_only_what_everybody_answers_for() {
     assert!(!run.anybody_said("CERTAIN"));
     run.liar = Some(1);
     run.net.heal();
+    run.finish();
+    run.check();
+}
+
+/// A16, S13, F7: a write is executed at two replicas, and a switch drops it. No read tells of it before: reads go
+/// around the ring as well.
+#[test]
+fn ring_a16_nothing_is_read_that_a_switch_may_drop() {
+    let mut run = Run::new(Protocol::Ring, 4, 3, 1);
+    run.liar = Some(0);
+    run.net.lose(|frame| {
+        let is_kept = frame.from == r(1) && matches!(&frame.message, Message::Ring(_));
+        is_kept || [r(0), r(1)].contains(&frame.from) && kind(&frame.message) == "ABORT"
+    });
+    invoke_at(&mut run, 0, 2);
+    run.settle();
+    let executed = |run: &Run| run.net.hosts.iter().map(|host| host.replica.estate().position()).collect::<Vec<_>>();
+    assert_eq!(executed(&run), [1, 1, 0, 0]);
+    run.read(1);
+    run.settle();
+    assert!(run.commits.is_empty(), "nobody answers for what two replicas have");
+    for id in 1..4 {
+        run.net.forge(r(0), r(id), super::ring_resilient::nothing_to_report(&run, 0, InstanceId(1)));
+    }
+    run.pass(4_000);
+    let dropped = run.begun.iter().filter(|(_, instance, _)| *instance == InstanceId(2));
+    assert!(
+        dropped.clone().count() > 0 && dropped.clone().all(|(_, _, history)| history.is_empty()),
+        "a switch drops it"
+    );
+    run.net.heal();
+    run.finish();
+    run.read(2);
     run.finish();
     run.check();
 }

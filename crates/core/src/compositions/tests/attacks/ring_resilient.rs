@@ -1,23 +1,26 @@
-//! The resilient ring under a sequencer that lies, and without some of its votes (S4, A3, A9).
+//! The resilient ring under a sequencer that lies, and without some of its votes (S4, S6, S12, A3, A9, A15).
 
 use crate::auth::Certificate;
-use crate::cluster::{Cluster, ReplicaId};
-use crate::compositions::tests::run::Run;
+use crate::cluster::{Cluster, InstanceId, ReplicaId};
+use crate::compositions::tests::run::{K, Run};
 use crate::compositions::{Part, Protocol, Quota, Schedule};
 use crate::digest::Digest;
 use crate::history::{Boundary, LogEntry};
+use crate::machine::Duration;
 use crate::message::{Message, Request};
 use crate::protocols::batch::{Batch, Entry};
 use crate::protocols::ring_resilient::{Commit, Order, Resilient, ResilientMessage};
 use crate::rejection::Rejection;
 use crate::service::Proposal;
 use crate::switching::certificate::{Prepared, Stable};
-use crate::testing::net::{c, kind, r};
+use crate::switching::{AbortReport, Certificates, Switch, SwitchMessage};
+use crate::testing::net::{Host, c, kind, r};
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-const INSTANCE: crate::cluster::InstanceId = crate::cluster::InstanceId(1);
+const INSTANCE: InstanceId = InstanceId(1);
 
 fn alone() -> Protocol {
     Protocol::Schedule(Schedule::new(&[Part::RingResilient]).unwrap())
@@ -113,7 +116,8 @@ fn nothing_is_ordered_twice() {
 #[test]
 fn nothing_is_answered_before_2f_1_hold_certificates() {
     let mut run = ring(1);
-    run.net.lose(|frame| kind(&frame.message) == "COMM" && frame.to != r(0));
+    // r1 and r3 hear of f others' certificates, beside their own.
+    run.net.lose(|frame| kind(&frame.message) == "COMM" && frame.to != r(0) && frame.from != r(2));
     run.invoke(0);
     run.settle();
     let answers = run.net.sent.iter().filter(|frame| kind(&frame.message) == "RESP");
@@ -148,7 +152,7 @@ fn only_waiting_too_long_stops_it() {
 fn with_f_silent_replicas_it_comes_to_its_end() {
     let mut run = ring(1);
     run.net.lose(|frame| frame.from == r(3) || frame.to == r(3));
-    for _ in 0..crate::compositions::tests::run::K {
+    for _ in 0..K {
         assert_eq!(run.instances()[..3], [1; 3]);
         run.invoke(0);
         run.settle();
@@ -161,10 +165,17 @@ fn with_f_silent_replicas_it_comes_to_its_end() {
     run.check();
 }
 
-/// R6: 2f+1 signed a checkpoint and crashed, and have its state no more. Somebody who is behind is shown that one again
-/// and again, and goes on from the one that the others are back at.
-#[test]
-fn a_state_that_nobody_has_is_not_waited_for() {
+/// A checkpoint that r0, r1, … have signed, as far as that one knows, of a state that nobody has.
+fn unknown_checkpoint(run: &Run, signers: u8) -> Message {
+    let boundary = Boundary { position: 12, history: Digest([1; 32]), root: Digest([2; 32]) };
+    let value = Stable { instance: INSTANCE, boundary };
+    let signatures = (0..signers).map(|id| (ReplicaId(id), run.net.keyring(r(id)).sign(value).signature)).collect();
+    let message = ResilientMessage::Stable(Certificate { value, signatures });
+    Message::Resilient(Resilient { instance: INSTANCE, message })
+}
+
+/// A ring in which r3 has missed so much that it needs the state at a checkpoint. It is shown this one many times.
+fn shown_to_who_is_behind(signers: u8) -> Run {
     let mut run = Run::of(Cluster { quota: Quota::Fixed(100), ..Run::cluster(alone(), 4) }, 1, 1);
     run.settle();
     run.net.lose(|frame| frame.from == r(3) || frame.to == r(3));
@@ -172,22 +183,192 @@ fn a_state_that_nobody_has_is_not_waited_for() {
         run.invoke(0);
         run.settle();
     }
-    let boundary = Boundary { position: 12, history: Digest([1; 32]), root: Digest([2; 32]) };
-    let value = Stable { instance: INSTANCE, boundary };
-    let signatures = (0..3).map(|id| (ReplicaId(id), run.net.keyring(r(id)).sign(value).signature)).collect();
-    let message = ResilientMessage::Stable(Certificate { value, signatures });
-    let lost = Message::Resilient(Resilient { instance: INSTANCE, message });
+    let lost = unknown_checkpoint(&run, signers);
     run.net.heal();
     for _ in 0..40 {
         run.net.forge(r(0), r(3), lost.clone());
         run.net.forge(r(0), r(3), lost.clone());
         run.pass(200);
     }
-    let asked = run.net.sent.iter().filter(|frame| frame.from == r(3) && kind(&frame.message) == "FETCH-NODE");
-    assert!(asked.count() > 1, "it was looked for");
+    run
+}
+
+/// R6: 2f+1 signed a checkpoint and crashed, and have its state no more. Somebody who is behind is shown that one again
+/// and again, and goes on from the one that the others are back at.
+#[test]
+fn a_state_that_nobody_has_is_not_waited_for() {
+    let mut run = shown_to_who_is_behind(3);
+    let asked = run.net.said(r(3), "FETCH-NODE").len();
+    assert!(asked > 40, "it was looked for: {asked}");
     assert!(run.begun.iter().any(|(id, ..)| id.0 == 3), "it went on from another one");
     assert_eq!(run.journals()[3], run.journals()[0]);
     run.invoke(0);
     run.finish();
     run.check();
+}
+
+/// A9: a checkpoint that too few have signed is not even looked for.
+#[test]
+fn a_checkpoint_that_too_few_signed_is_refused() {
+    let mut run = shown_to_who_is_behind(2);
+    assert_eq!(run.net.rejected(3, r(0), Rejection::BadCertificate), 80);
+    run.invoke(0);
+    run.finish();
+    run.check();
+}
+
+/// R6: the checkpoint at the quota's end is certain when 2f+1 replicas have signed it, each once.
+#[test]
+fn nothing_is_certain_before_2f_1_have_signed_it() {
+    let mut run = ring(1);
+    let pair = |of| of == r(0) || of == r(1);
+    run.net.lose(move |frame| kind(&frame.message) == "RING-CHECKPOINT" && pair(frame.from) != pair(frame.to));
+    for _ in 0..K {
+        run.invoke(0);
+        run.settle();
+    }
+    assert!(run.is_idle() && !run.anybody_said("ABORT"), "each knows of two signatures");
+    run.net.heal();
+    run.pass(1_000);
+    assert_eq!(run.instances(), [2; 4]);
+    run.check();
+}
+
+/// S6, F12: the sequencer serves one replica of three. That one has executed, and waits for nothing more; the two
+/// others stop, and that is enough for all to stop: nobody waits for ever.
+#[test]
+fn s6_half_stopped_is_stopped() {
+    let mut run = ring(1);
+    run.liar = Some(0);
+    run.net.lose(|frame| {
+        let keeps = frame.to == r(3) || frame.to == c(0) || kind(&frame.message) == "ABORT";
+        frame.from == r(0) && (keeps || frame.to == r(2) && kind(&frame.message) == "COMM")
+    });
+    run.invoke(0);
+    run.settle();
+    let answered = run.net.sent.iter().filter(|frame| frame.to == c(0)).map(|frame| frame.from);
+    assert_eq!(answered.collect::<Vec<_>>(), [r(1), r(0)]);
+    run.finish();
+    assert!(run.instances()[1..].iter().all(|instance| *instance >= 2));
+    run.check();
+}
+
+/// The report of a replica that denies everything.
+pub(super) fn nothing_to_report(run: &Run, liar: u8, instance: InstanceId) -> Message {
+    let nothing = AbortReport {
+        instance,
+        anchor: Boundary { position: 0, history: Digest::ZERO, root: Digest::ZERO },
+        boundaries: Vec::new(),
+        digests: Vec::new(),
+        low_load: false,
+        certificates: Certificates::default(),
+    };
+    let report = Arc::new(run.net.keyring(r(liar)).sign(nothing));
+    Message::Switch(Switch { instance, message: SwitchMessage::Abort(report) })
+}
+
+/// S12: two replicas have executed, with the votes of a third that reports later that there is nothing. Whichever
+/// three reports make the proof, what committed is in it.
+#[test]
+fn s12_what_committed_is_in_every_proof() {
+    for omitted in 0..4 {
+        let mut run = ring(1);
+        run.liar = Some(3);
+        run.net.lose(|frame| matches!(frame.message, Message::Resilient(_)) && frame.to == r(2));
+        run.invoke(0);
+        run.settle();
+        assert_eq!(run.commits.len(), 1, "r0, r1 and the liar are 2f+1");
+        run.net.lose(move |frame| {
+            let is_kept = [r(3), r(omitted)].contains(&frame.from) && kind(&frame.message) == "ABORT";
+            is_kept || matches!(&frame.message, Message::Resilient(_))
+        });
+        let lie = nothing_to_report(&run, 3, INSTANCE);
+        (0..3).filter(|_| omitted != 3).for_each(|id| run.net.forge(r(3), r(id), lie.clone()));
+        run.invoke(0);
+        run.pass(4_000);
+        run.net.heal();
+        run.finish();
+        assert!(run.instances()[..3].iter().all(|instance| *instance >= 2), "without r{omitted}'s");
+        run.check();
+    }
+}
+
+/// F14: one replica is silent, and neither stops the ring nor keeps the others' logs from being forgotten.
+#[test]
+fn f14_a_silent_replica_keeps_nobody_from_forgetting() {
+    let mut run = Run::of(Cluster { quota: Quota::Fixed(100), ..Run::cluster(alone(), 4) }, 1, 1);
+    run.settle();
+    run.net.lose(|frame| frame.from == r(3) || frame.to == r(3));
+    let bound = run.net.cluster.history_bound();
+    for _ in 0..4 * bound {
+        run.invoke(0);
+        run.settle();
+        assert!(run.is_idle(), "without a timer");
+        for Host { replica, .. } in &run.net.hosts[..3] {
+            let certain = replica.certain_checkpoint(None).map_or(0, |at| at.certificate.value.sequence.0);
+            assert!(replica.estate().position() <= certain + bound);
+        }
+    }
+    assert_eq!(run.instances()[..3], [1; 3]);
+    run.net.heal();
+    run.finish();
+    run.check();
+}
+
+/// F23: each replica says once what it says of a batch. Whatever a client sends, it has one place in it.
+#[test]
+fn f23_a_flood_costs_one_place_for_each_client() {
+    let mut run = ring(2);
+    let batches = |run: &Run| run.net.said(r(0), "RING-ORDER").len() / 3;
+    let before = batches(&run);
+    for timestamp in 1..=50 {
+        let operation = run.reserve();
+        let request = run.net.request(INSTANCE, 1, timestamp, &operation).sign(&run.net.client_keys);
+        run.ask(&request, 0..4);
+    }
+    let frames = core::mem::take(&mut run.net.in_flight);
+    frames.into_iter().for_each(|frame| run.deliver(frame));
+    assert!(run.net.hosts.iter().all(|host| host.replica.report().pending_requests == 1));
+    run.invoke(0);
+    run.settle();
+    assert_eq!(batches(&run), before + 1);
+    for (what, each) in [("PREP", 3), ("COMM", 3)] {
+        let said: usize = (0..4).map(|id| run.net.said(r(id), what).len()).sum();
+        assert!(said <= 4 * each * (before + 1), "{said} times {what}");
+    }
+    assert!(run.is_idle());
+    run.check();
+}
+
+/// Whether a client is served whose requests take 400 ms, beside one that always has its next request ready. One
+/// replica is down, so that the fast mode serves nobody.
+fn serves_the_slow(quota: Quota) -> bool {
+    let mut run = Run::of(Cluster { quota, ..Run::cluster(Protocol::Ring, 4) }, 2, 1);
+    run.net.isolate(&[3]);
+    run.invoke(1);
+    let mut late = Vec::new();
+    let is_served = (0..4_000).any(|_| {
+        run.invoke(0);
+        let frames = core::mem::take(&mut run.net.in_flight);
+        let (slow, rest): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| frame.from == c(1));
+        late.extend(slow.into_iter().map(|frame| (run.net.now + Duration::from_millis(400), frame)));
+        let (due, not_yet): (Vec<_>, Vec<_>) = late.drain(..).partition(|(at, _)| *at <= run.net.now);
+        late = not_yet;
+        run.net.in_flight = rest.into_iter().chain(due.into_iter().map(|(_, frame)| frame)).collect();
+        run.round();
+        run.net.now += Duration::from_millis(5);
+        while run.net.fire_before(run.net.now) {}
+        run.commits.iter().any(|commit| commit.history.last() == Some(&1))
+    });
+    assert!(run.commits.len() > 10, "the other client is");
+    run.check();
+    is_served
+}
+
+/// A15, L5: with a quota that stays the same, a resilient ring is over before a slow client's request for it comes. It
+/// grows, so that everybody is served.
+#[test]
+fn a15_the_quota_grows_until_a_slow_client_is_served() {
+    assert!(!serves_the_slow(Quota::Fixed(1)), "as it would be without");
+    assert!(serves_the_slow(Quota::Exponential { minimum: 1 }));
 }
