@@ -31,7 +31,7 @@ struct Composition {
 }
 
 const ALIPH: Composition = Composition { protocol: "aliph", log: "e2e-aliph", fast: "chain" };
-const RING: Composition = Composition { protocol: "ring-fast, backup(pbft)", log: "e2e-ring", fast: "ring-fast" };
+const RING: Composition = Composition { protocol: "ring", log: "e2e-ring", fast: "ring-fast" };
 /// Connections to each gateway, and writes under way on each.
 const CONNECTIONS: usize = 4;
 const WINDOW: usize = 16;

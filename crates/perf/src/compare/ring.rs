@@ -7,7 +7,7 @@ use super::presets::{claim, names};
 use super::{Experiment, Kind};
 use std::time::Duration;
 
-const RING: &str = "[ring-fast, backup(pbft)]";
+const RING: &str = "ring";
 /// Each with one request under way.
 const CLIENTS: usize = 10;
 /// Of a request, and of a result.
