@@ -71,6 +71,7 @@
 mod held;
 mod message;
 mod panics;
+mod pace;
 pub(crate) mod path;
 pub(crate) mod replica;
 mod tags;
