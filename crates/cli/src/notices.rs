@@ -61,6 +61,12 @@ impl NoticeLog {
             Notice::Transfer { sequence, received, done: false } => {
                 tracing::debug!(event = "state-transfer", sequence = sequence.0, received, "catching up");
             }
+            Notice::Paced { instance, alarm: Some(alarm) } => {
+                tracing::warn!(event = "ring-slow", instance = instance.0, %alarm, "the ring is slow");
+            }
+            Notice::Paced { instance, alarm: None } => {
+                tracing::info!(event = "ring-fast", instance = instance.0, "the ring is fast again");
+            }
             Notice::Suspicion { replica, reason } => self.on_suspicion(*replica, *reason),
         }
     }

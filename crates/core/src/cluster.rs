@@ -226,6 +226,11 @@ pub struct Limits {
     pub log_bytes_per_snapshot: u64,
     /// How long a client waits for replies before it sends its request to every replica.
     pub client_retry: Duration,
+    /// How long a batch may take for its way around the ring, on average, before the ring is called slow. It must take
+    /// longer than its hops besides ([`crate::protocols::ring_fast`]).
+    pub ring_slow_after: Duration,
+    /// From when on a ring that is slow beyond doubt is left for the next instance; zero: never.
+    pub ring_stop_after: Duration,
     /// Pages that a recovering replica asks for at once.
     pub transfer_requests_max: usize,
 }
@@ -255,6 +260,8 @@ impl Default for Limits {
             agreed_time_step_max: Duration::from_millis(3_600_000),
             log_bytes_per_snapshot: 64 << 20,
             client_retry: Duration::from_millis(500),
+            ring_slow_after: Duration::from_millis(100),
+            ring_stop_after: Duration(0),
             transfer_requests_max: 16,
         }
     }

@@ -18,7 +18,7 @@ use crate::machine::Principal;
 use crate::members::CookieMessage;
 use crate::protocols::chain::{ChainMessage, ChainReply};
 use crate::protocols::pbft::PbftMessage;
-use crate::protocols::ring_fast::{RingMessage, RingReply};
+use crate::protocols::ring_fast::{RingMessage, RingPace, RingReply};
 use crate::protocols::ring_resilient::{Resilient, ResilientMessage};
 use crate::protocols::speculative::Response;
 use crate::protocols::zlight::Order;
@@ -248,6 +248,8 @@ pub enum Message {
     RingCertain(Response),
     /// The resilient ring between replicas.
     Resilient(Resilient),
+    /// How fast the ring is, between replicas.
+    RingPace(RingPace),
 }
 wire_enum!(Message {
     1 => Request,
@@ -265,6 +267,7 @@ wire_enum!(Message {
     13 => RingReply,
     14 => RingCertain,
     15 => Resilient,
+    16 => RingPace,
 });
 
 impl Signable for Checkpoint {
@@ -296,6 +299,7 @@ impl Message {
             Self::RingReply(reply) => Some(reply.instance),
             Self::RingCertain(response) => Some(response.instance),
             Self::Resilient(resilient) => Some(resilient.instance),
+            Self::RingPace(pace) => Some(pace.instance),
             Self::Checkpoint(_) | Self::Transfer(_) | Self::Cookie(_) => None,
         }
     }

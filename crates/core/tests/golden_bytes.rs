@@ -20,7 +20,9 @@ use bezant_core::members::{Ask, CONTROL_SESSION, CookieMessage, Credential, Give
 use bezant_core::message::{Firmness, Message, Ordering, Outcome, Refusal, Reply, Request};
 use bezant_core::protocols::batch::{Batch, Entry, Reference};
 use bezant_core::protocols::pbft::{Claim, NewView, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
-use bezant_core::protocols::ring_fast::{self, Body, Probe, RingMessage, RingReply, Strike};
+use bezant_core::protocols::ring_fast::{
+    self, Body, Hop, Hops, Pace, PaceMessage, Probe, RingMessage, RingPace, RingReply, Round, Strike,
+};
 use bezant_core::protocols::ring_resilient::{self, Commit, Order, Resilient, ResilientMessage};
 use bezant_core::protocols::speculative::Response;
 use bezant_core::replica::{InstanceRecord, LogRecord};
@@ -210,6 +212,21 @@ fn records() -> [(&'static str, LogRecord); 3] {
     records.map(|(name, record)| (name, LogRecord { instance: INSTANCE, record }))
 }
 
+/// How fast the ring is.
+fn paces() -> Vec<(&'static str, Message)> {
+    let (instance, round) = (INSTANCE, Round { originator: ReplicaId(0), number: 2 });
+    let hops = Hops { round, hops: vec![signed(Hop { instance, round, microseconds: 8 })] };
+    let vote = signed(ring_fast::Vote { instance, round, pace: Pace::Slow });
+    let said = vec![
+        ("PACE-PING", PaceMessage::Ping(2)),
+        ("PACE-PONG", PaceMessage::Pong(2)),
+        ("PACE-CHECK", PaceMessage::Check(hops.clone())),
+        ("PACE-REPORT", PaceMessage::Report(hops)),
+        ("PACE-VOTE", PaceMessage::Vote(vote)),
+    ];
+    said.into_iter().map(|(name, message)| (name, Message::RingPace(RingPace { instance, message }))).collect()
+}
+
 fn messages() -> Vec<(&'static str, Message)> {
     let mut messages = vec![
         ("REQUEST", Message::Request(request())),
@@ -223,6 +240,7 @@ fn messages() -> Vec<(&'static str, Message)> {
     messages.extend(orderings().into_iter().map(|(name, message)| (name, ordering(message))));
     messages.extend(ring());
     messages.extend(resilient());
+    messages.extend(paces());
     messages.extend(transfers().into_iter().map(|(name, message)| (name, Message::Transfer(message))));
     messages
 }

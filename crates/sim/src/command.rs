@@ -185,13 +185,14 @@ impl Arguments {
                 "calls": summary.answered, "batches": counts.executed, "view_changes": counts.view_changes,
                 "transfers": counts.transfers, "rollbacks": counts.rollbacks, "recoveries": counts.recoveries,
                 "lost_logs": counts.lost_logs, "failed_syncs": counts.failed_syncs, "old_disks": counts.old_disks,
+                "slow_rings": counts.slow_rings,
             });
             return println!("{object}");
         }
         println!(
             "{choice}: {} scenarios, {} violations, {per_second:.0}/s ({per_core:.0}/s per thread); {} calls, \
              {} batches, {} view changes, {} transfers, {} rollbacks, {} recoveries, {} lost logs, {} failed syncs, \
-             {} old disks",
+             {} old disks, {} slow rings",
             summary.scenarios,
             summary.failures.len(),
             summary.answered,
@@ -203,6 +204,7 @@ impl Arguments {
             counts.lost_logs,
             counts.failed_syncs,
             counts.old_disks,
+            counts.slow_rings,
         );
     }
 

@@ -59,6 +59,8 @@ pub struct Counts {
     pub checkpoints: u64,
     /// Batches executed for good.
     pub executed: u64,
+    /// Alarms that a ring is slow.
+    pub slow_rings: u64,
 }
 
 impl Counts {
@@ -73,6 +75,7 @@ impl Counts {
         self.old_disks += other.old_disks;
         self.checkpoints += other.checkpoints;
         self.executed += other.executed;
+        self.slow_rings += other.slow_rings;
     }
 }
 
@@ -440,6 +443,7 @@ impl Node {
             Notice::RolledBack { .. } => self.counts.rollbacks += 1,
             Notice::Stable { .. } => self.counts.checkpoints += 1,
             Notice::ViewChangeStarted { .. } => self.counts.view_changes += 1,
+            Notice::Paced { alarm: Some(_), .. } => self.counts.slow_rings += 1,
             Notice::Transfer { done: true, .. } => self.counts.transfers += 1,
             _ => {}
         }

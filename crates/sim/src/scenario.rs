@@ -330,6 +330,8 @@ fn draw_limits(seed: u64, network: &Profile, disk: &DiskProfile) -> Limits {
         client_retry: Duration(round * rng.between(2, 8)),
         log_bytes_per_snapshot: *rng.pick(&[1_000, 8_000, 1 << 30]),
         transfer_requests_max: rng.between(1, 8) as usize,
+        ring_slow_after: Duration(2 * round),
+        ring_stop_after: Duration(Rng::stream(seed, "slow rings").below(2) * 3 * round),
         history_interval: Rng::stream(seed, "history").between(3, 9),
         ..Limits::default()
     }

@@ -108,6 +108,20 @@ impl Overview {
         json!({ "healthy": self.is_healthy(), "answering": self.answering, "at_fault": at_fault, "replicas": replicas })
     }
 
+    /// What more than f replicas say about the pace of a ring: f of them may lie.
+    fn slow_ring(&self) -> String {
+        let accounts = self.rows.iter().filter_map(|row| row.account.as_ref().ok());
+        let alarms: Vec<_> =
+            accounts.map(|account| &account["report"]["ring_alarm"]).filter(|alarm| alarm.is_object()).collect();
+        if alarms.len() <= self.rows.len().saturating_sub(1) / 3 {
+            return String::new();
+        }
+        let mut hops: Vec<_> = alarms.into_iter().map(slow_hop).collect();
+        hops.sort();
+        hops.dedup();
+        format!("{}: {}.\n", output::alarming("the ring is slow"), hops.join("; "))
+    }
+
     /// The report of the replica that has come furthest.
     fn newest(&self) -> Option<&Value> {
         let reports = self.rows.iter().filter_map(|row| Some(&row.account.as_ref().ok()?["report"]));
@@ -124,6 +138,7 @@ impl Overview {
         let mut text = output::table(&rows);
         text += &composition.map_or_else(String::new, last_switch);
         text += &self.newest().map_or_else(String::new, members);
+        text += &self.slow_ring();
         let (n, f) = (self.rows.len(), self.rows.len().saturating_sub(1) / 3);
         text += &format!("n = {n}: the answers stay right while at most {f} lie or crash.\n");
         for row in self.at_fault() {
@@ -147,6 +162,14 @@ impl Overview {
     }
 }
 
+/// Which hop of a ring stands out, as a replica reports it.
+fn slow_hop(alarm: &Value) -> String {
+    match (alarm["from"].as_u64(), alarm["to"].as_u64(), alarm["hop_us"].as_u64()) {
+        (Some(from), Some(to), Some(hop)) => format!("from replica {from} to {to} it takes {:.1} ms", hop as f64 / 1e3),
+        _ => "no hop is longer than the others".to_owned(),
+    }
+}
+
 /// Whom a replica's account holds something against.
 fn suspects(account: &std::result::Result<Value, String>) -> impl Iterator<Item = u8> + '_ {
     let list = account.as_ref().ok().and_then(|account| account["report"]["suspicions"].as_array());
@@ -155,7 +178,7 @@ fn suspects(account: &std::result::Result<Value, String>) -> impl Iterator<Item 
 }
 
 /// What is shown of a replica's own report: its name there, and here.
-const REPORTED: [(&str, &str); 19] = [
+const REPORTED: [(&str, &str); 20] = [
     ("protocol", "protocol"),
     ("instance", "instance"),
     ("part", "part"),
@@ -175,6 +198,7 @@ const REPORTED: [(&str, &str); 19] = [
     ("requests_executed", "requests_executed"),
     ("pending_requests", "pending_requests"),
     ("transfer", "transfer"),
+    ("ring_alarm", "ring_alarm"),
 ];
 
 /// Titles, and the names in the report, where one protocol runs for ever.

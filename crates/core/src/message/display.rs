@@ -5,7 +5,7 @@ use crate::checkpoint::TransferMessage;
 use crate::history::Boundary;
 use crate::members::{CookieMessage, is_leave};
 use crate::protocols::pbft::{Claim, PbftMessage};
-use crate::protocols::ring_fast::{Body, Probe, RingMessage, Stamp};
+use crate::protocols::ring_fast::{Body, PaceMessage, Probe, RingMessage, RingPace, Stamp};
 use crate::protocols::ring_resilient::{Commit, Resilient, ResilientMessage, Status};
 use crate::switching::certificate::Prepared;
 use crate::switching::{Switch, SwitchMessage};
@@ -31,6 +31,7 @@ impl Display for Message {
             Self::Cookie(CookieMessage::Ask(_)) => f.write_str("ASK"),
             Self::Cookie(CookieMessage::Given(_)) => f.write_str("GIVEN"),
             Self::Resilient(resilient) => resilient.fmt(f),
+            Self::RingPace(pace) => pace.fmt(f),
             Self::Order(o) => write!(f, "ORDER {} p{} with {} requests", o.instance, o.first, o.requests.len()),
             Self::Chain(c) => {
                 write!(f, "CHAIN {} p{} {:?} with {} requests", c.instance, c.first, c.history, c.requests.len())
@@ -142,6 +143,21 @@ impl Display for Resilient {
                 write!(f, "RING-STABLE {instance} p{position} {history:?}")
             }
             ResilientMessage::Fetch(fetch) => write!(f, "RING-FETCH {instance} {} requests", fetch.0.len()),
+        }
+    }
+}
+
+impl Display for RingPace {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let Self { instance, message } = self;
+        match message {
+            PaceMessage::Ping(number) => write!(f, "PACE-PING {instance} n{number}"),
+            PaceMessage::Pong(number) => write!(f, "PACE-PONG {instance} n{number}"),
+            PaceMessage::Check(hops) => {
+                write!(f, "PACE-CHECK {instance} {} with {} hops", hops.round, hops.hops.len())
+            }
+            PaceMessage::Report(hops) => write!(f, "PACE-REPORT {instance} {}", hops.round),
+            PaceMessage::Vote(vote) => write!(f, "PACE-VOTE {instance} {} {:?}", vote.value.round, vote.value.pace),
         }
     }
 }

@@ -62,6 +62,8 @@ pub enum ReplicaTimer {
     LowLoad,
     /// Ring stops for a client that panicked.
     Panic,
+    /// Ring measures how fast it is.
+    Pace,
     /// Which instance runs elsewhere?
     Heartbeat,
     /// Of the resilient ring.
@@ -70,7 +72,7 @@ pub enum ReplicaTimer {
 
 impl ReplicaTimer {
     /// Those that mean nothing once their instance is over.
-    pub(crate) const OF_INSTANCES: [Self; 10] = [
+    pub(crate) const OF_INSTANCES: [Self; 11] = [
         Self::Pbft(PbftTimer::View),
         Self::Pbft(PbftTimer::Status),
         Self::Transfer,
@@ -79,6 +81,7 @@ impl ReplicaTimer {
         Self::Abort,
         Self::LowLoad,
         Self::Panic,
+        Self::Pace,
         Self::Resilient(ResilientTimer::Patience),
         Self::Resilient(ResilientTimer::Repeat),
     ];
@@ -291,6 +294,7 @@ impl<S: Service> Replica<S> {
             Running::RingFast(ring) => {
                 report.requests_executed = ring.base.requests_logged();
                 report.pending_requests = ring.queue().len();
+                report.ring_alarm = ring.alarm().copied();
             }
             Running::RingResilient(ring) => {
                 report.requests_executed = ring.requests_executed();

@@ -6,6 +6,7 @@ use crate::cluster::{InstanceId, ReplicaId, Sequence, View};
 use crate::compositions::Part;
 use crate::digest::Digest;
 use crate::machine::Duration;
+use crate::protocols::ring_fast::Alarm;
 use crate::rejection::{Rejection, RejectionCounts};
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -75,6 +76,13 @@ pub enum Notice {
         position: u64,
         /// Its digest.
         history: Digest,
+    },
+    /// The ring is slow, or is not any more.
+    Paced {
+        /// The instance.
+        instance: InstanceId,
+        /// How slow, and where.
+        alarm: Option<Alarm>,
     },
     /// A tentative execution was undone.
     RolledBack {
@@ -203,6 +211,8 @@ pub struct Report {
     pub view_changes: u64,
     /// State transfer: target and items received, if one is running.
     pub transfer: Option<(Sequence, u64)>,
+    /// Whether the ring is slow, and where, if a ring runs.
+    pub ring_alarm: Option<Alarm>,
     /// What others said that was not accepted, by sender.
     pub rejections: Vec<(crate::machine::Principal, RejectionCounts)>,
     /// Replicas that contradicted themselves or 2f+1 others, with the reason and how often.

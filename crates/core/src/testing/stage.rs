@@ -305,6 +305,8 @@ fn described(notice: &Notice) -> String {
             let state = if *done { "has" } else { "fetches" };
             format!("{state} the state at {sequence}, {received} items")
         }
+        Notice::Paced { instance, alarm: Some(alarm) } => format!("finds {instance} {alarm}"),
+        Notice::Paced { instance, alarm: None } => format!("finds {instance} fast again"),
         Notice::Suspicion { replica, reason } => format!("suspects {replica}: {reason}"),
         Notice::Logged { position, history, .. } => format!("logs p{position} {history:?}"),
         Notice::Anchored { position, root, .. } => format!("p{position} is certain, root {root:?}"),

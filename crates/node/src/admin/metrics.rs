@@ -6,6 +6,7 @@ use super::Sample;
 use crate::keys::to_hex;
 use crate::replica::Stall;
 use bezant_core::machine::Principal;
+use bezant_core::protocols::ring_fast::Suspect;
 use bezant_core::rejection::Rejection;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
@@ -130,6 +131,9 @@ pub const METRICS: &[Metric] = &[
         rejections),
     counter("bezant_replica_suspicions_total", "Evidence or strong hints that a replica is faulty, by reason.",
         suspicions),
+    gauge("bezant_replica_slow_ring_flag", 
+        "1 while the ring is slow; the labels name the link that stands out, if one does.",
+        slow_ring),
     gauge("bezant_replica_divergences_recorded", "Divergences on record: times when the replica's state was wrong.",
         |s, out| out.put(s.divergences)),
     counter("bezant_net_received_bytes_total", "Bytes received, by kind of peer.",
@@ -180,6 +184,14 @@ fn info(sample: &Sample, out: &mut Series<'_>) {
 fn instance(sample: &Sample, out: &mut Series<'_>) {
     let report = &sample.published.report;
     out.put_for(&[("part", &report.part), ("reason", report.switch_reason)], 1);
+}
+
+fn slow_ring(sample: &Sample, out: &mut Series<'_>) {
+    let alarm = sample.published.report.ring_alarm;
+    let Some(Suspect { from, to, .. }) = alarm.and_then(|alarm| alarm.suspect) else {
+        return out.put(u8::from(alarm.is_some()));
+    };
+    out.put_for(&[("from", &from.0.to_string()), ("to", &to.0.to_string())], 1);
 }
 
 fn rejections(sample: &Sample, out: &mut Series<'_>) {

@@ -3,6 +3,7 @@
 use super::{Sample, health};
 use crate::keys::to_hex;
 use bezant_core::machine::Principal;
+use bezant_core::protocols::ring_fast::{Alarm, Pace};
 use bezant_core::replica::Report;
 use serde_json::{Value, json};
 
@@ -65,8 +66,19 @@ fn report(report: &Report) -> Value {
         "slots": report.slots,
         "view_changes": report.view_changes,
         "transfer": report.transfer.map(|(target, received)| json!({"target": target.0, "received": received})),
+        "ring_alarm": report.ring_alarm.as_ref().map(ring_alarm),
         "rejections": rejections.collect::<Vec<_>>(),
         "suspicions": suspicions.collect::<Vec<_>>(),
+    })
+}
+
+/// A link is named if its hop is longer than the others.
+fn ring_alarm(alarm: &Alarm) -> Value {
+    json!({
+        "beyond_doubt": alarm.pace == Pace::BeyondDoubt,
+        "from": alarm.suspect.map(|suspect| suspect.from.0),
+        "to": alarm.suspect.map(|suspect| suspect.to.0),
+        "hop_us": alarm.suspect.map(|suspect| suspect.took.0),
     })
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use bezant_core::cluster::{ClientId, Sequence, View};
 use bezant_core::machine::Principal;
+use bezant_core::protocols::ring_fast::{Alarm, Pace, Suspect};
 use bezant_core::rejection::{Rejection, RejectionCounts};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -40,6 +41,7 @@ fn board() -> Show {
 fn published() -> Published {
     let mut counts = RejectionCounts::default();
     counts.add(Rejection::BadMac);
+    let suspect = Suspect { from: ReplicaId(1), to: ReplicaId(2), took: bezant_core::machine::Duration(80_000) };
     let report = Report {
         protocol: "pbft".to_owned(),
         view: View(7),
@@ -51,6 +53,7 @@ fn published() -> Published {
             (Principal::Client(ClientId { session: 1, ..ClientId::default() }), counts),
         ],
         suspicions: vec![(ReplicaId(1), Rejection::Equivocation, 5)],
+        ring_alarm: Some(Alarm { pace: Pace::Slow, suspect: Some(suspect) }),
         ..Report::default()
     };
     let runtime = RuntimeMetrics { client_bytes_in: 99, cpu_us: 1_500_000, ..RuntimeMetrics::default() };
@@ -97,6 +100,7 @@ fn metrics_are_prometheus_text() {
         "bezant_replica_rejections_total{sender=\"client\",reason=\"bad_mac\"} 2",
         "bezant_replica_rejections_total{sender=\"replica-1\",reason=\"bad_mac\"} 1",
         "bezant_replica_suspicions_total{replica=\"1\",reason=\"equivocation\"} 5",
+        "bezant_replica_slow_ring_flag{from=\"1\",to=\"2\"} 1",
         "bezant_net_received_bytes_total{peer=\"client\"} 99",
         "bezant_process_cpu_seconds_total 1.5",
     ] {
@@ -160,6 +164,8 @@ fn status_is_json() {
     assert_eq!(status["report"]["executed"], 120);
     assert_eq!(status["report"]["stable_root"], "0".repeat(64));
     assert_eq!(status["report"]["suspicions"][0]["reason"], "equivocation");
+    let alarm = serde_json::json!({ "beyond_doubt": false, "from": 1, "to": 2, "hop_us": 80_000 });
+    assert_eq!(status["report"]["ring_alarm"], alarm);
     assert_eq!(status["runtime"]["client_bytes_in"], 99);
 }
 

@@ -205,6 +205,12 @@ pub(super) const LIMITS: &[Limit] = &[
         "The most by which one batch may move the agreed time forward."),
     limit!(log_bytes_per_snapshot, count "bytes", 65_536, 65_536 * MIB,
         "Bytes of log after which a snapshot is written and the log cut."),
+    limit!(ring_slow_after, time "ring_slow_after_ms", 1, HOUR_MS,
+        "For `ring-fast`: how long a batch may take around the ring before `status` calls the ring slow; it must also \
+         take twice as long as its hops should."),
+    limit!(ring_stop_after, time "ring_stop_after_ms", 0, HOUR_MS,
+        "For `ring-fast`: from when on a ring that is slow beyond doubt is left for the next instance. 0: never. Not \
+         for rings with links of unlike length."),
     limit!(client_retry, time "client_retry_ms", 1, HOUR_MS,
         "How long a client waits for replies before it sends its request to every replica."),
     limit!(transfer_requests_max, count "pages", 1, 4_096, "Pages that a recovering replica asks for at once."),

@@ -33,6 +33,7 @@ fn moved(message: &Message, to: InstanceId) -> Message {
         Message::Ring(ring) => ring.instance = to,
         Message::RingReply(reply) => reply.instance = to,
         Message::RingCertain(response) => response.instance = to,
+        Message::RingPace(pace) => pace.instance = to,
         Message::Checkpoint(_) | Message::Transfer(_) | Message::Cookie(_) => {}
     }
     moved

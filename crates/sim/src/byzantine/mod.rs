@@ -23,6 +23,7 @@ mod selective_checkpoint;
 mod silent;
 mod skewed_time;
 mod slow;
+mod slow_hop;
 mod split_order;
 mod spoilt_macs;
 mod takeover;
@@ -126,6 +127,8 @@ adversaries! {
     LopsidedClient => "lopsided-client",
     /// A replica on a ring that forges numbers, histories and MACs, or keeps silent as an exit (A1, A3, A5, A8).
     RingForger => "ring-forger",
+    /// A place of a ring that takes its time, and says so or not (A12).
+    SlowHop => "slow-hop",
     /// A client that joins with cookies that are too few, forged or another's, and asks in the name of others (F23).
     JoinFlood => "join-flood",
     /// A replica that proposes and passes on old JOINs, LEAVEs and requests of members again (F25).
@@ -156,7 +159,7 @@ impl Adversary {
         match protocol.schedule() {
             None => &Self::ALL[..of_one],
             Some(schedule) if schedule.parts().contains(&Part::RingFast) => &Self::ALL[..of_rings],
-            Some(_) => &Self::ALL[..of_rings - 1],
+            Some(_) => &Self::ALL[..of_rings - 2],
         }
     }
 
@@ -368,6 +371,7 @@ pub fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn Behaviou
         Adversary::BogusProof => Box::new(bogus_proof::BogusProof::default()),
         Adversary::FalseStop => Box::new(false_stop::FalseStop::new(rng)),
         Adversary::RingForger => Box::new(ring_forger::RingForger::new(rng)),
+        Adversary::SlowHop => Box::new(slow_hop::SlowHop::new(rng)),
         Adversary::MemberReplay => Box::new(member_replay::MemberReplay::default()),
         Adversary::Twins
         | Adversary::PartialMacs

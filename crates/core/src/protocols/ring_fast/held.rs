@@ -21,7 +21,8 @@ pub(super) struct Held {
     pub(super) requests: Vec<Request>,
     /// What came of those that were not struck, once executed here.
     pub(super) executed: Vec<Executed>,
-    since: Instant,
+    /// When it came here.
+    pub(super) since: Instant,
 }
 
 /// A request that was executed.

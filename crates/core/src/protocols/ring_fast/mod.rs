@@ -25,6 +25,7 @@
 //!   The sequencer says in it what it has; everybody else passes it on, where it would execute, when it has the same.
 //!   When the probe is back every correct replica has the request: CERTAIN tells the client so. f+1 equal ones commit.
 //! * R8. When the timer expires before that, the replica stops.
+//! * R9. Replicas compare how long a batch takes with how long its hops take, and raise an alarm: [`pace`].
 //!
 //! # Why it is safe
 //! * *No bypass* (P1). If a correct replica accepts at position q, every correct replica has accepted at its positions
@@ -70,12 +71,13 @@
 
 mod held;
 mod message;
-mod panics;
 mod pace;
+mod panics;
 pub(crate) mod path;
 pub(crate) mod replica;
 mod tags;
 
 pub use message::{Body, Probe, RingMessage, RingReply, RingReplyStatement, Stamp, Strike};
+pub use pace::{Alarm, Hop, Hops, Pace, PaceMessage, RingPace, Round, Suspect, Vote};
 pub use path::Path;
 pub(crate) use replica::RingFast;

@@ -4,203 +4,180 @@
 //! being silent. So the replicas compare how long the way around the ring takes with how long its hops should.
 //!
 //! # Steps
-//! * T1. Every replica sends PING to its successor from time to time. PONG waits its turn like anything else; half the
-//!   time until it comes back is the *hop*.
+//! * T1. Every replica sends PING to its successor, once in each interval. PONG waits its turn like anything else; half
+//!   the time until it comes back is the *hop*.
 //! * T2. Each in turn begins a round: CHECK goes once around, and every replica adds its hop, signed for this round.
 //! * T3. When it is back with n hops, the originator sends them around again: REPORT.
-//! * T4. Whoever has the n hops takes the (f+1)-th smallest as what a hop takes among correct replicas. If the requests
-//!   that this replica took in needed more than n such hops, with an allowance, it votes that the ring is slow. The vote
-//!   is signed for this round, and goes to all.
-//! * T5. 2f+1 votes end a round; what most of them say is its verdict.
+//! * T4. Whoever has the n hops compares them with the time that the batches of this entry took since the last round,
+//!   on average, for the first time around. It votes that the ring is slow if that is more than `ring_slow_after`, and
+//!   more than twice what n hops take among correct replicas: n times the (f+1)-th smallest. The vote is signed for
+//!   this round, and goes to all.
+//! * T5. 2f+1 votes end a round; what f+1 of them say is its verdict. A replica raises the *alarm* while the last rounds
+//!   of f+1 originators, one of them correct, say that the ring is slow.
 //!
 //! # What it is worth
-//! At most 2f hops are measured by or with a faulty replica, so f+1 are right, and the chosen one is no larger than the
-//! largest right one: delaying cannot make the ring look as if it had to be slow. But 2f ≥ f+1 hops can be made too
-//! *small*, by replicas that answer PING at once, and then everybody finds the ring slow (F21). So the verdict is a
-//! signal to the operator, who also sees which link had the longest hop, and never stops an instance by itself.
+//! Of n hops at most 2f are measured by or with a faulty replica, and f+1 are right.
+//! * The (f+1)-th smallest is no larger than the largest right one: nobody can make the ring look as if it had to be
+//!   slow. But f replicas that answer PING at once make 2f ≥ f+1 hops too *small*, and then everybody finds an even
+//!   ring slow (F21). So the alarm is a signal to the operator.
+//! * The (2f+1)-th smallest is no smaller than the smallest right one: where links are alike, nobody can make an even
+//!   ring look slow. A ring that is slow by that measure too is slow *beyond doubt*, although not each slow ring is.
+//!   That is a reason to switch, if the operator wants it: `ring_stop_after`, which the batches must exceed besides, so
+//!   that who wants a switch has to make the ring as slow as that. One liar's word is not enough, since f+1 of the 2f+1
+//!   votes are needed, of f+1 originators; nor are its switches free, since the next ring is measured anew for n
+//!   intervals, and the Backups in between grow.
+//!
+//! The alarm names the link with the longest hop if that is longer than the others. A replica that is quick with PINGs
+//! and slow with batches is noticed, but not named.
+//!
+//! # Bounds
+//! Each replica sends one PING in an interval, and n rounds take as many intervals: a message has at most n hops, and
+//! who asks for more signatures than one for each originator in an interval is refused. State is n² votes.
 //!
 //! # Deviations from the thesis
 //! Signatures name instance, originator and round; a vote is of a round and not of a number of its own, so that an old
 //! one cannot be counted again; the hops are of n distinct replicas in the order of the ring. What is measured is the
-//! first time around of a request at its entry, which the thesis leaves open.
+//! first time around of a batch at its entry, which the thesis leaves open.
 
-use crate::auth::{Keyring, Signable, Signed};
-use crate::cluster::{Cluster, InstanceId, REPLICAS_MAX, ReplicaId};
-use crate::machine::{Duration, Instant};
+mod message;
+
+pub use message::{Hop, Hops, Pace, PaceMessage, RingPace, Round, Vote};
+
+use super::replica::RingFast;
+use crate::auth::{Keyring, Signed};
+use crate::cluster::{Cluster, InstanceId, ReplicaId};
+use crate::machine::{Destination, Duration, Instant, Principal};
+use crate::message::Message;
 use crate::rejection::Rejection;
-use crate::wire::{Reader, Wire, WireError, encode_list};
-use crate::{wire_enum, wire_struct};
+use crate::replica::{Notice, ReplicaTimer};
+use crate::service::Service;
+use crate::switching::Surroundings;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::fmt;
 
-/// How often something is done: a PING each time, and a round by one replica.
-pub(crate) const INTERVAL: Duration = Duration::from_millis(1_000);
+/// Status intervals in an interval: how often there is a PING, and a round of one replica.
+const STATUS_INTERVALS: u64 = 5;
 
 /// Twice what n hops should take is not slow yet (K_lat and 1 + ε of the thesis, as one).
 const ALLOWANCE: u64 = 2;
 
-/// Nor is anything below this: timers and disks are no better.
-const FLOOR: Duration = Duration::from_millis(20);
-
-/// A round of somebody: the originator, and its number there.
+/// A link of the ring that takes longer than the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Round {
-    /// Whose.
-    pub originator: ReplicaId,
-    /// Which, counted by the originator.
-    pub number: u64,
+pub struct Suspect {
+    /// Who measured it.
+    pub from: ReplicaId,
+    /// Its successor. Either may be to blame, or what is between them.
+    pub to: ReplicaId,
+    /// The hop.
+    pub took: Duration,
 }
-wire_struct!(Round { originator, number });
-
-/// T2: how long a replica's PING to its successor took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hop {
-    /// The instance.
-    pub instance: InstanceId,
-    /// For this round only.
-    pub round: Round,
-    /// Half the way there and back, in microseconds.
-    pub microseconds: u64,
-}
-wire_struct!(Hop { instance, round, microseconds });
-
-impl Signable for Hop {
-    const KIND: u8 = 9;
-}
-
-/// T4: what a replica makes of a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Vote {
-    /// The instance.
-    pub instance: InstanceId,
-    /// The round.
-    pub round: Round,
-    /// Whether requests need longer than they should.
-    pub slow: bool,
-}
-wire_struct!(Vote { instance, round, slow });
-
-impl Signable for Vote {
-    const KIND: u8 = 10;
-}
-
-/// CHECK and REPORT: hops of the replicas from the originator on, as far as it has come.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hops {
-    /// The round.
-    pub round: Round,
-    /// In the order of the ring.
-    pub hops: Vec<Signed<Hop>>,
-}
-
-impl Wire for Hops {
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.round.encode(out);
-        encode_list(&self.hops, out);
-    }
-    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        Ok(Self { round: Wire::decode(reader)?, hops: reader.list(REPLICAS_MAX)? })
-    }
-}
-
-/// What replicas say to each other about the ring's pace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PaceMessage {
-    /// T1, with a number that PONG repeats.
-    Ping(u64),
-    /// T1.
-    Pong(u64),
-    /// T2.
-    Check(Hops),
-    /// T3.
-    Report(Hops),
-    /// T4.
-    Vote(Signed<Vote>),
-}
-wire_enum!(PaceMessage { 0 => Ping, 1 => Pong, 2 => Check, 3 => Report, 4 => Vote });
 
 /// T5: what a round has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    /// The round.
-    pub round: Round,
-    /// Whether most of 2f+1 found the ring slow.
-    pub slow: bool,
-    /// Who reported the longest hop, to its successor; the longest hop itself.
-    pub longest: (ReplicaId, Duration),
+struct Verdict {
+    number: u64,
+    pace: Pace,
+    suspect: Option<Suspect>,
+    at: Instant,
 }
 
-/// Whom a message is for.
+/// T5: f+1 replicas have begun rounds that say so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum To {
-    /// One replica.
-    One(ReplicaId),
-    /// All others.
-    All,
+pub struct Alarm {
+    /// How slow.
+    pub pace: Pace,
+    /// Which hop is longer than the others, if one is.
+    pub suspect: Option<Suspect>,
 }
 
-/// What surrounds it: see [`crate::switching::Surroundings`].
-pub(crate) struct Around<'a> {
-    pub(crate) now: Instant,
-    pub(crate) cluster: &'a Cluster,
-    pub(crate) keyring: &'a Keyring,
-    pub(crate) me: ReplicaId,
+impl fmt::Display for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.pace == Pace::BeyondDoubt { "slow beyond doubt" } else { "slow" })?;
+        match self.suspect {
+            Some(Suspect { from, to, took }) => write!(f, ": {} us from {from} to {to}", took.0),
+            None => f.write_str(", and no hop is longer than the others"),
+        }
+    }
+}
+
+/// What surrounds it: the part of [`Surroundings`] that it needs.
+pub(super) struct Around<'a> {
+    pub(super) now: Instant,
+    pub(super) cluster: &'a Cluster,
+    pub(super) keyring: &'a Keyring,
+    pub(super) me: ReplicaId,
     /// What is to be sent.
-    pub(crate) send: &'a mut dyn FnMut(To, PaceMessage),
+    pub(super) send: &'a mut dyn FnMut(Destination, PaceMessage),
 }
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
-pub(crate) struct Pace {
+pub(super) struct Watch {
     instance: InstanceId,
-    /// How often the timer came.
-    ticks: u64,
+    /// The PING that is under way.
     pinged: Option<(u64, Instant)>,
     hop: Option<Duration>,
-    /// Of the requests since the last vote: how many went around, and how long they took together.
-    rounds: (u64, u64),
+    /// Of the batches since the last vote: how many came around, and how long they took together.
+    came_around: (u64, Duration),
+    /// The last round that this replica began.
+    begun: u64,
     /// When a CHECK of an originator last passed: each costs a signature.
     passed: BTreeMap<ReplicaId, Instant>,
-    /// The last round of each originator of which there is a REPORT, and the longest hop in it.
-    reported: BTreeMap<ReplicaId, (u64, (ReplicaId, Duration))>,
+    /// The last round of each originator of which there is a REPORT, and the hop that stands out in it.
+    reported: BTreeMap<ReplicaId, (u64, Option<Suspect>)>,
     /// The last vote of each voter on the rounds of an originator, by (originator, voter): votes may overtake REPORT.
-    votes: BTreeMap<(ReplicaId, ReplicaId), (u64, bool)>,
-    verdict: Option<Verdict>,
+    votes: BTreeMap<(ReplicaId, ReplicaId), (u64, Pace)>,
+    /// The last one of each originator.
+    verdicts: BTreeMap<ReplicaId, Verdict>,
 }
 
-impl Pace {
-    pub(crate) const fn new(instance: InstanceId) -> Self {
+/// T1: how often.
+const fn interval(cluster: &Cluster) -> Duration {
+    Duration(STATUS_INTERVALS * cluster.limits.status_interval.0)
+}
+
+impl Watch {
+    pub(super) const fn new(instance: InstanceId) -> Self {
         Self {
             instance,
-            ticks: 0,
             pinged: None,
             hop: None,
-            rounds: (0, 0),
+            came_around: (0, Duration(0)),
+            begun: 0,
             passed: BTreeMap::new(),
             reported: BTreeMap::new(),
             votes: BTreeMap::new(),
-            verdict: None,
+            verdicts: BTreeMap::new(),
         }
     }
 
-    /// What the last round came to.
-    pub(crate) const fn verdict(&self) -> Option<&Verdict> {
-        self.verdict.as_ref()
+    /// T5. A round that was long ago says nothing: its originator has stopped, or is silenced.
+    pub(super) fn alarm(&self, now: Instant, cluster: &Cluster) -> Option<Alarm> {
+        let recent = Duration(2 * cluster.n as u64 * interval(cluster).0);
+        let mut slow: Vec<&Verdict> =
+            self.verdicts.values().filter(|verdict| verdict.pace > Pace::Even && now - verdict.at <= recent).collect();
+        // The (f+1)-th most certain one: one correct originator's round says at least as much.
+        slow.sort_by_key(|verdict| core::cmp::Reverse(verdict.pace));
+        let pace = slow.get(cluster.f)?.pace;
+        let suspect = slow.iter().max_by_key(|verdict| verdict.at).and_then(|verdict| verdict.suspect);
+        Some(Alarm { pace, suspect })
     }
 
-    /// A request of this entry has come around.
-    pub(crate) const fn note(&mut self, took: Duration) {
-        self.rounds = (self.rounds.0 + 1, self.rounds.1.saturating_add(took.0));
+    /// A batch of this entry has come around.
+    pub(super) const fn note(&mut self, took: Duration) {
+        self.came_around = (self.came_around.0 + 1, Duration(self.came_around.1.0.saturating_add(took.0)));
     }
 
-    /// T1 and T2: every [`INTERVAL`].
-    pub(crate) fn tick(&mut self, around: &mut Around<'_>) {
+    /// T1 and T2: every interval.
+    pub(super) fn tick(&mut self, around: &mut Around<'_>) {
         let Around { now, cluster, me, .. } = *around;
-        self.ticks += 1;
-        self.pinged = Some((self.ticks, now));
-        (around.send)(To::One(successor(cluster, me)), PaceMessage::Ping(self.ticks));
-        if self.ticks % cluster.n as u64 == u64::from(me.0) && self.hop.is_some() {
-            let round = Round { originator: me, number: self.ticks };
+        let number = now.0 / interval(cluster).0.max(1);
+        self.pinged = Some((number, now));
+        (around.send)(successor(cluster, me), PaceMessage::Ping(number));
+        if number % cluster.n as u64 == u64::from(me.0) && number > self.begun && self.hop.is_some() {
+            self.begun = number;
+            let round = Round { originator: me, number };
             self.pass_on(around, Hops { round, hops: Vec::new() });
         }
     }
@@ -211,21 +188,23 @@ impl Pace {
         let Some(hop) = self.hop else { return };
         let hop = Hop { instance: self.instance, round: hops.round, microseconds: hop.0 };
         hops.hops.push(around.keyring.sign(hop));
-        (around.send)(To::One(successor(around.cluster, around.me)), PaceMessage::Check(hops));
+        (around.send)(successor(around.cluster, around.me), PaceMessage::Check(hops));
     }
 
     /// # Errors
     /// Why it is not what a correct replica says.
-    pub(crate) fn on_message(
+    pub(super) fn on_message(
         &mut self,
         around: &mut Around<'_>,
         from: ReplicaId,
         message: PaceMessage,
     ) -> Result<(), Rejection> {
-        let after_us = from == successor(around.cluster, around.me);
-        let before_us = around.me == successor(around.cluster, from);
+        let after_us = from == next(around.cluster, around.me);
+        let before_us = around.me == next(around.cluster, from);
         match message {
-            PaceMessage::Ping(number) if before_us => (around.send)(To::One(from), PaceMessage::Pong(number)),
+            PaceMessage::Ping(number) if before_us => {
+                (around.send)(Destination::Replica(from), PaceMessage::Pong(number));
+            }
             PaceMessage::Pong(number) if after_us => {
                 if let Some((_, at)) = self.pinged.take_if(|(pinged, _)| *pinged == number) {
                     self.hop = Some(Duration((around.now - at).0 / 2));
@@ -242,23 +221,24 @@ impl Pace {
     /// T2, and T3 at the originator.
     fn on_check(&mut self, around: &mut Around<'_>, hops: Hops) -> Result<(), Rejection> {
         let Around { now, cluster, me, .. } = *around;
-        let come = if hops.round.originator == me { cluster.n } else { distance(cluster, hops.round.originator, me) };
-        if !cluster.contains(hops.round.originator) || hops.hops.len() != come {
+        let originator = hops.round.originator;
+        let come = if originator == me { cluster.n } else { distance(cluster, originator, me) };
+        if !cluster.contains(originator) || hops.hops.len() != come {
             return Err(Rejection::Malformed);
         }
-        if hops.round.originator != me {
-            if self.passed.get(&hops.round.originator).is_some_and(|at| now - *at < INTERVAL) {
+        if originator != me {
+            if self.passed.get(&originator).is_some_and(|at| now - *at < interval(cluster)) {
                 return Err(Rejection::Overload);
             }
-            self.passed.insert(hops.round.originator, now);
+            self.passed.insert(originator, now);
             self.pass_on(around, hops);
             return Ok(());
         }
-        if hops.round.number > self.ticks || hops.round.number + cluster.n as u64 <= self.ticks {
+        if hops.round.number != self.begun {
             return Err(Rejection::OutsideWindow);
         }
         self.check(around, &hops)?;
-        (around.send)(To::One(successor(cluster, me)), PaceMessage::Report(hops));
+        (around.send)(successor(cluster, me), PaceMessage::Report(hops));
         Ok(())
     }
 
@@ -276,25 +256,22 @@ impl Pace {
         let mut times: Vec<(u64, ReplicaId)> =
             hops.hops.iter().map(|hop| (hop.value.microseconds, hop.signer)).collect();
         times.sort_unstable();
-        let (longest, slowest) = times[times.len() - 1];
-        let (typical, _) = times[cluster.f];
-        let expected = typical.saturating_mul(cluster.n as u64).saturating_mul(ALLOWANCE).max(FLOOR.0);
-        let (count, total) = core::mem::take(&mut self.rounds);
-        let slow = total.checked_div(count).is_some_and(|measured| measured > expected);
+        let (count, total) = core::mem::take(&mut self.came_around);
+        let pace = total.0.checked_div(count).map_or(Pace::Even, |took| judge(cluster, &times, took));
         if round.originator != me {
-            (around.send)(To::One(successor(cluster, me)), PaceMessage::Report(hops));
+            (around.send)(successor(cluster, me), PaceMessage::Report(hops));
         }
-        let vote = around.keyring.sign(Vote { instance: self.instance, round, slow });
-        (around.send)(To::All, PaceMessage::Vote(vote));
-        self.reported.insert(round.originator, (round.number, (slowest, Duration(longest))));
-        self.votes.insert((round.originator, me), (round.number, slow));
-        self.decide(cluster, round.originator);
+        let vote = around.keyring.sign(Vote { instance: self.instance, round, pace });
+        (around.send)(Destination::Replicas, PaceMessage::Vote(vote));
+        self.reported.insert(round.originator, (round.number, suspect(cluster, &times)));
+        self.votes.insert((round.originator, me), (round.number, pace));
+        self.decide(around, round.originator);
         Ok(())
     }
 
     /// T5.
     fn on_vote(&mut self, around: &Around<'_>, vote: Signed<Vote>) -> Result<(), Rejection> {
-        let Vote { instance, round, slow } = vote.value;
+        let Vote { instance, round, pace } = vote.value;
         if instance != self.instance || !around.cluster.contains(round.originator) {
             return Err(Rejection::Malformed);
         }
@@ -305,19 +282,21 @@ impl Pace {
         if !around.keyring.check_signed(&vote) {
             return Err(Rejection::BadSignature);
         }
-        self.votes.insert(slot, (round.number, slow));
-        self.decide(around.cluster, round.originator);
+        self.votes.insert(slot, (round.number, pace));
+        self.decide(around, round.originator);
         Ok(())
     }
 
-    fn decide(&mut self, cluster: &Cluster, originator: ReplicaId) {
-        let Some((number, longest)) = self.reported.get(&originator).copied() else { return };
+    fn decide(&mut self, around: &Around<'_>, originator: ReplicaId) {
+        let Some((number, suspect)) = self.reported.get(&originator).copied() else { return };
         let on_it = self.votes.range((originator, ReplicaId(0))..=(originator, ReplicaId(u8::MAX)));
-        let votes: Vec<bool> = on_it.filter(|(_, (last, _))| *last == number).map(|(_, (_, slow))| *slow).collect();
-        // The first 2f+1; whoever votes later changes nothing.
-        if votes.len() == cluster.strong() {
-            let slow = votes.iter().filter(|slow| **slow).count() > cluster.f;
-            self.verdict = Some(Verdict { round: Round { originator, number }, slow, longest });
+        let mut votes: Vec<Pace> = on_it.filter(|(_, (last, _))| *last == number).map(|(_, (_, pace))| *pace).collect();
+        let is_over = self.verdicts.get(&originator).is_some_and(|verdict| verdict.number == number);
+        // Whoever votes later changes nothing.
+        if votes.len() >= around.cluster.strong() && !is_over {
+            votes.sort_unstable();
+            let pace = votes[votes.len() - around.cluster.weak()];
+            self.verdicts.insert(originator, Verdict { number, pace, suspect, at: around.now });
         }
     }
 
@@ -328,20 +307,91 @@ impl Pace {
             if hop.signer != expected || hop.value.round != hops.round || hop.value.instance != self.instance {
                 return Err(Rejection::Malformed);
             }
-            expected = successor(around.cluster, expected);
+            expected = next(around.cluster, expected);
         }
         let good = hops.hops.iter().all(|hop| around.keyring.check_signed(hop));
         if good { Ok(()) } else { Err(Rejection::BadSignature) }
     }
 }
 
-const fn successor(cluster: &Cluster, of: ReplicaId) -> ReplicaId {
+/// T4: what a replica makes of n hops in ascending order, when its own batches took so many microseconds.
+fn judge(cluster: &Cluster, hops: &[(u64, ReplicaId)], took: u64) -> Pace {
+    let longer_than = |hop: u64| took > hop.saturating_mul(ALLOWANCE * cluster.n as u64);
+    let limits = &cluster.limits;
+    if took <= limits.ring_slow_after.0 || !longer_than(hops[cluster.f].0) {
+        return Pace::Even;
+    }
+    let is_reason = limits.ring_stop_after.0 > 0 && took > limits.ring_stop_after.0;
+    if is_reason && longer_than(hops[2 * cluster.f].0) { Pace::BeyondDoubt } else { Pace::Slow }
+}
+
+/// The longest of n hops in ascending order, if it stands out, and more than its part of what is not slow.
+fn suspect(cluster: &Cluster, hops: &[(u64, ReplicaId)]) -> Option<Suspect> {
+    let (longest, from) = hops[hops.len() - 1];
+    let typical = hops[cluster.f].0.max(cluster.limits.ring_slow_after.0 / cluster.n as u64);
+    let stands_out = longest > typical.saturating_mul(ALLOWANCE);
+    stands_out.then(|| Suspect { from, to: next(cluster, from), took: Duration(longest) })
+}
+
+const fn next(cluster: &Cluster, of: ReplicaId) -> ReplicaId {
     ReplicaId(((of.0 as usize + 1) % cluster.n) as u8)
+}
+
+const fn successor(cluster: &Cluster, of: ReplicaId) -> Destination {
+    Destination::Replica(next(cluster, of))
 }
 
 /// Hops from one replica to another.
 const fn distance(cluster: &Cluster, from: ReplicaId, to: ReplicaId) -> usize {
     (to.0 as usize + cluster.n - from.0 as usize) % cluster.n
+}
+
+impl<S: Service> RingFast<S> {
+    /// Whether the ring is slow, and where.
+    pub(crate) const fn alarm(&self) -> Option<&Alarm> {
+        self.alarm.as_ref()
+    }
+
+    fn watching<R>(&mut self, s: &mut Surroundings<'_, S>, act: impl FnOnce(&mut Watch, &mut Around<'_>) -> R) -> R {
+        let (instance, out) = (self.base.instance, &mut *s.out);
+        let mut send = |to, message| out.send(to, Message::RingPace(RingPace { instance, message }));
+        let Surroundings { now, cluster, keyring, me, .. } = *s;
+        act(&mut self.watch, &mut Around { now, cluster, keyring, me, send: &mut send })
+    }
+
+    /// T1.
+    pub(super) fn on_pace_timer(&mut self, s: &mut Surroundings<'_, S>) {
+        self.watching(s, |watch, around| watch.tick(around));
+        Self::set_pace_timer(s);
+        self.look_at_pace(s);
+    }
+
+    pub(super) fn set_pace_timer(s: &mut Surroundings<'_, S>) {
+        s.out.set_timer(ReplicaTimer::Pace, s.now + interval(s.cluster));
+    }
+
+    pub(super) fn on_pace(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, message: PaceMessage) {
+        if self.base.is_stopped() {
+            return;
+        }
+        if let Err(reason) = self.watching(s, |watch, around| watch.on_message(around, from, message)) {
+            s.reject(Principal::Replica(from), reason);
+        }
+        self.look_at_pace(s);
+    }
+
+    /// T5: tells the host, and leaves the ring if that is what the operator wants.
+    fn look_at_pace(&mut self, s: &mut Surroundings<'_, S>) {
+        let alarm = self.watch.alarm(s.now, s.cluster);
+        let gist = |alarm: &Alarm| (alarm.pace, alarm.suspect.map(|suspect| suspect.from));
+        if alarm.as_ref().map(gist) != self.alarm.as_ref().map(gist) {
+            s.out.notify(Notice::Paced { instance: self.base.instance, alarm });
+        }
+        self.alarm = alarm;
+        if alarm.is_some_and(|alarm| alarm.pace == Pace::BeyondDoubt) {
+            self.base.stop(s, "the ring is slow", false);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -358,9 +408,11 @@ mod tests {
     struct Ring {
         cluster: Cluster,
         keyrings: Vec<Keyring>,
-        paces: Vec<Pace>,
+        paces: Vec<Watch>,
         /// Microseconds that a message takes to each replica.
         delays: Vec<u64>,
+        /// A link, in both directions, on which everything takes 80 ms.
+        slow_link: Option<(usize, usize)>,
         /// Replicas that answer PING before its turn, and say that their hops take no time.
         hasty: Vec<usize>,
         /// In flight: when it arrives, from whom, to whom.
@@ -371,15 +423,16 @@ mod tests {
 
     impl Ring {
         fn new(f: usize, delays: &[u64]) -> Self {
-            let cluster = Cluster::of([0; 16], 3 * f + 1).unwrap();
+            let mut cluster = Cluster::of([0; 16], 3 * f + 1).unwrap();
+            cluster.limits.ring_slow_after = Duration::from_millis(10);
             let keyrings = cluster.replicas().map(|id| keyring(&cluster, Principal::Replica(id))).collect();
-            let paces = vec![Pace::new(INSTANCE); cluster.n];
-            let (hasty, mail, rejected) = (Vec::new(), VecDeque::new(), Vec::new());
-            Self { cluster, keyrings, paces, delays: delays.to_vec(), hasty, mail, now: 0, rejected }
+            let paces = vec![Watch::new(INSTANCE); cluster.n];
+            let (slow_link, hasty, mail, rejected) = (None, Vec::new(), VecDeque::new(), Vec::new());
+            Self { cluster, keyrings, paces, delays: delays.to_vec(), slow_link, hasty, mail, now: 0, rejected }
         }
 
         /// One step of one replica.
-        fn step(&mut self, me: usize, act: impl FnOnce(&mut Pace, &mut Around<'_>) -> Result<(), Rejection>) {
+        fn step(&mut self, me: usize, act: impl FnOnce(&mut Watch, &mut Around<'_>) -> Result<(), Rejection>) {
             let mut sent = Vec::new();
             let mut around = Around {
                 now: Instant(self.now),
@@ -391,8 +444,8 @@ mod tests {
             self.rejected.extend(act(&mut self.paces[me], &mut around).err());
             for (to, message) in sent {
                 let all: Vec<usize> = match to {
-                    To::One(to) => vec![to.0 as usize],
-                    To::All => (0..self.cluster.n).filter(|to| *to != me).collect(),
+                    Destination::Replica(to) => vec![to.0 as usize],
+                    _ => (0..self.cluster.n).filter(|to| *to != me).collect(),
                 };
                 for to in all {
                     self.post(me, to, message.clone());
@@ -402,6 +455,9 @@ mod tests {
 
         fn post(&mut self, from: usize, to: usize, mut message: PaceMessage) {
             let mut delay = self.delays[to];
+            if self.slow_link.is_some_and(|(a, b)| (a, b) == (from, to) || (b, a) == (from, to)) {
+                delay = 80_000;
+            }
             if self.hasty.contains(&to) && matches!(message, PaceMessage::Ping(_)) {
                 delay = 0;
             }
@@ -417,8 +473,8 @@ mod tests {
 
         /// Every replica's timer, and everything that follows; requests take as long as the replicas do.
         fn interval(&mut self) {
-            let end = self.now + INTERVAL.0;
-            let around = self.delays.iter().sum();
+            let end = self.now + interval(&self.cluster).0;
+            let around = self.delays.iter().sum::<u64>() + self.slow_link.map_or(0, |_| 80_000);
             for me in 0..self.cluster.n {
                 self.paces[me].note(Duration(around));
                 self.step(me, |pace, around| {
@@ -434,8 +490,19 @@ mod tests {
             self.now = end;
         }
 
-        fn verdicts(&self) -> Vec<Option<bool>> {
-            self.paces.iter().map(|pace| pace.verdict().map(|verdict| verdict.slow)).collect()
+        fn alarms(&self) -> Vec<Option<Alarm>> {
+            self.paces.iter().map(|pace| pace.alarm(Instant(self.now), &self.cluster)).collect()
+        }
+
+        fn paces(&self) -> Vec<Option<Pace>> {
+            self.alarms().iter().map(|alarm| alarm.map(|alarm| alarm.pace)).collect()
+        }
+
+        /// The last round of which there is a verdict.
+        fn last_round(&self) -> Round {
+            let verdicts = self.paces[0].verdicts.iter();
+            let last = verdicts.map(|(originator, verdict)| (verdict.number, *originator)).max().unwrap();
+            Round { originator: last.1, number: last.0 }
         }
     }
 
@@ -445,7 +512,11 @@ mod tests {
             let n = 3 * f + 1;
             let mut ring = Ring::new(f, &vec![20_000; n]);
             (0..3 * n).for_each(|_| ring.interval());
-            assert_eq!(ring.verdicts(), vec![Some(false); n], "f = {f}");
+            assert!(
+                ring.paces.iter().all(|pace| pace.verdicts.len() == n),
+                "everybody began a round that came to an end"
+            );
+            assert_eq!(ring.paces(), vec![None; n], "f = {f}");
             assert_eq!(ring.rejected, []);
         }
     }
@@ -458,10 +529,10 @@ mod tests {
             delays[1] = 80_000 * f as u64;
             let mut ring = Ring::new(f, &delays);
             (0..3 * n).for_each(|_| ring.interval());
-            assert_eq!(ring.verdicts(), vec![Some(true); n], "f = {f}");
+            assert_eq!(ring.paces(), vec![Some(Pace::Slow); n], "f = {f}");
             // Replica 0 measures the way to replica 1, replica 1 the way back to itself.
-            let suspects = [ReplicaId(0), ReplicaId(1)];
-            assert!(ring.paces.iter().all(|pace| suspects.contains(&pace.verdict().unwrap().longest.0)));
+            let is_link = |alarm: &Option<Alarm>| alarm.unwrap().suspect.is_some_and(|suspect| suspect.from.0 <= 1);
+            assert!(ring.alarms().iter().all(is_link), "f = {f}");
         }
     }
 
@@ -472,14 +543,78 @@ mod tests {
         let mut ring = Ring::new(1, &[20_000; 4]);
         ring.hasty = vec![2];
         (0..12).for_each(|_| ring.interval());
-        assert_eq!(ring.verdicts(), vec![Some(true); 4]);
+        assert_eq!(ring.paces(), vec![Some(Pace::Slow); 4]);
+    }
+
+    /// It is no reason to switch, however low the operator sets that: the (2f+1)-th smallest hop is an honest one.
+    #[test]
+    fn hasty_pongs_force_no_switch() {
+        for f in [1, 2] {
+            let n = 3 * f + 1;
+            let mut ring = Ring::new(f, &vec![20_000; n]);
+            ring.cluster.limits.ring_stop_after = Duration(1);
+            ring.hasty = (0..f).map(|liar| 3 * liar).collect();
+            (0..3 * n).for_each(|_| ring.interval());
+            assert_eq!(ring.paces(), vec![Some(Pace::Slow); n], "f = {f}");
+        }
+    }
+
+    /// A slow link is one, beyond what the operator bears.
+    #[test]
+    fn a_slow_link_is_a_reason_to_switch_beyond_the_limit_only() {
+        for (limit, expected) in [(0, Pace::Slow), (90, Pace::BeyondDoubt), (200, Pace::Slow)] {
+            let mut ring = Ring::new(1, &[5_000; 4]);
+            ring.slow_link = Some((1, 2));
+            ring.cluster.limits.ring_stop_after = Duration::from_millis(limit);
+            (0..12).for_each(|_| ring.interval());
+            assert_eq!(ring.paces(), [Some(expected); 4], "{limit} ms");
+            let named = |alarm: &Option<Alarm>| alarm.unwrap().suspect.map(|suspect| (suspect.from.0, suspect.to.0));
+            assert!(ring.alarms().iter().all(|alarm| named(alarm) == Some((1, 2))));
+        }
+    }
+
+    /// One originator's rounds alone raise no alarm, and old ones none at all.
+    #[test]
+    fn an_alarm_takes_f_plus_1_originators_and_ends() {
+        let mut ring = Ring::new(1, &[5_000; 4]);
+        ring.slow_link = Some((1, 2));
+        (0..12).for_each(|_| ring.interval());
+        let mut one = ring.paces[0].clone();
+        one.verdicts.retain(|originator, _| originator.0 == 3);
+        assert_eq!(one.alarm(Instant(ring.now), &ring.cluster), None);
+        assert!(ring.paces[0].alarm(Instant(ring.now + 5_000_000), &ring.cluster).is_some());
+        assert_eq!(ring.paces[0].alarm(Instant(ring.now + 9_000_000), &ring.cluster), None);
+        ring.slow_link = None;
+        (0..8).for_each(|_| ring.interval());
+        assert_eq!(ring.paces(), [None; 4], "it is fast again");
+    }
+
+    /// 2f+1 votes that came before the hops do count with them.
+    #[test]
+    fn votes_may_overtake_the_hops() {
+        let mut ring = Ring::new(1, &[5_000; 4]);
+        ring.slow_link = Some((1, 2));
+        (0..12).for_each(|_| ring.interval());
+        let (last, mut late) = (ring.last_round(), ring.paces[0].clone());
+        late.verdicts.remove(&last.originator);
+        late.votes.remove(&(last.originator, ReplicaId(0)));
+        let (number, suspect) = late.reported.remove(&last.originator).unwrap();
+        assert_eq!(late.votes.iter().filter(|((of, _), _)| *of == last.originator).count(), 3);
+        late.reported.insert(last.originator, (number, suspect));
+        late.votes.insert((last.originator, ReplicaId(0)), (number, Pace::Slow));
+        ring.step(0, |pace, around| {
+            late.decide(around, last.originator);
+            *pace = late;
+            Ok(())
+        });
+        assert_eq!(ring.paces[0].verdicts[&last.originator].pace, Pace::Slow);
     }
 
     #[test]
     fn hops_of_others_and_old_votes_are_not_counted() {
         let mut ring = Ring::new(1, &[1_000; 4]);
         (0..8).for_each(|_| ring.interval());
-        let round = ring.paces[0].verdict().unwrap().round;
+        let round = ring.last_round();
         let hop = |ring: &Ring, signer: usize, round| {
             ring.keyrings[signer].sign(Hop { instance: INSTANCE, round, microseconds: 1 })
         };
@@ -507,7 +642,7 @@ mod tests {
             assert_eq!(ring.rejected, [expected]);
         }
         ring.rejected.clear();
-        let vote = ring.keyrings[2].sign(Vote { instance: INSTANCE, round, slow: true });
+        let vote = ring.keyrings[2].sign(Vote { instance: INSTANCE, round, pace: Pace::Slow });
         ring.step(1, |pace, around| pace.on_message(around, ReplicaId(2), PaceMessage::Vote(vote.clone())));
         ring.step(1, |pace, around| pace.on_message(around, ReplicaId(3), PaceMessage::Vote(vote)));
         assert_eq!(ring.rejected, [Rejection::StaleTimestamp, Rejection::WrongSender]);
@@ -516,7 +651,7 @@ mod tests {
     #[test]
     fn a_flood_of_checks_costs_one_signature_an_interval() {
         let mut ring = Ring::new(1, &[1_000; 4]);
-        (0..5).for_each(|_| ring.interval());
+        (0..6).for_each(|_| ring.interval());
         ring.rejected.clear();
         for number in 100..110 {
             let round = Round { originator: ReplicaId(0), number };

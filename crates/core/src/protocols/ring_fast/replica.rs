@@ -2,6 +2,7 @@
 
 use super::held::{Batches, Executed};
 use super::message::{Body, RingMessage, RingReply, RingReplyStatement, Stamp};
+use super::pace::{Alarm, Watch};
 use super::panics::Panics;
 use super::path::Path;
 use super::tags::{add_strikes, add_tags, check, client_tags, strike_and_trim};
@@ -47,6 +48,9 @@ pub(crate) struct RingFast<S> {
     /// Probes that are ahead of the log, the last one of each entry.
     pub(super) probes: BTreeMap<ReplicaId, Accepted>,
     pub(super) panics: Panics,
+    pub(super) watch: Watch,
+    /// What it has come to.
+    pub(super) alarm: Option<Alarm>,
     load: Load,
 }
 
@@ -62,6 +66,8 @@ impl<S: Service> RingFast<S> {
             unstamped: VecDeque::new(),
             probes: BTreeMap::new(),
             panics: Panics::default(),
+            watch: Watch::new(instance),
+            alarm: None,
             load: Load::new(watches_load),
         }
     }
@@ -200,6 +206,12 @@ impl<S: Service> RingFast<S> {
                 return;
             }
             self.batches.keep(s.now, message.entry, batch, requests.clone());
+        }
+        if position == path.exit() + 1
+            && !is_probe
+            && let Some(held) = self.batches.find(s.me, batch)
+        {
+            self.watch.note(s.now - held.since);
         }
         let accepted = Accepted { path, position, batch, message };
         if is_probe { self.accept_probe(s, accepted) } else { self.accept(s, accepted) }
@@ -407,12 +419,16 @@ impl<S: Service> Abortable<S> for RingFast<S> {
     fn start(&mut self, s: &mut Surroundings<'_, S>) {
         self.base.start(s);
         self.load.start(s, self.base.is_stopped());
+        if !self.base.is_stopped() {
+            Self::set_pace_timer(s);
+        }
     }
 
     fn message(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
         match (message, from) {
             (Message::Request(request), from) if !request.read_only => self.on_request(s, from, request),
             (Message::Ring(message), Principal::Replica(from)) => self.on_ring(s, from, message),
+            (Message::RingPace(pace), Principal::Replica(from)) => self.on_pace(s, from, pace.message),
             (Message::Switch(switch), Principal::Replica(from)) => {
                 self.base.on_switch(s, from, &switch.message);
                 self.take(s);
@@ -425,6 +441,7 @@ impl<S: Service> Abortable<S> for RingFast<S> {
         match timer {
             ReplicaTimer::Checkpoint => self.base.on_checkpoint_timeout(s),
             ReplicaTimer::Panic if !self.base.is_stopped() => self.on_panic_timeout(s),
+            ReplicaTimer::Pace if !self.base.is_stopped() => self.on_pace_timer(s),
             ReplicaTimer::LowLoad => self.load.look(s, &mut self.base),
             _ => {}
         }

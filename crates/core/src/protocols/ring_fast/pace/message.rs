@@ -1,0 +1,127 @@
+//! What replicas say to each other about the ring's pace.
+
+use crate::auth::{Signable, Signed};
+use crate::cluster::{InstanceId, REPLICAS_MAX, ReplicaId};
+use crate::wire::{Reader, Wire, WireError, encode_list};
+use crate::{wire_enum, wire_struct};
+use alloc::vec::Vec;
+use core::fmt;
+
+/// A round of somebody: the originator, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Round {
+    /// Whose.
+    pub originator: ReplicaId,
+    /// Which: intervals on the originator's clock, so that they grow across restarts.
+    pub number: u64,
+}
+wire_struct!(Round { originator, number });
+
+impl fmt::Display for Round {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.number, self.originator)
+    }
+}
+
+/// T2: how long a replica's PING to its successor took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// The instance.
+    pub instance: InstanceId,
+    /// For this round only.
+    pub round: Round,
+    /// Half the way there and back, in microseconds.
+    pub microseconds: u64,
+}
+wire_struct!(Hop { instance, round, microseconds });
+
+impl Signable for Hop {
+    const KIND: u8 = 9;
+}
+
+/// T4: what a replica makes of a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vote {
+    /// The instance.
+    pub instance: InstanceId,
+    /// The round.
+    pub round: Round,
+    /// Whether batches need longer than they should.
+    pub pace: Pace,
+}
+wire_struct!(Vote { instance, round, pace });
+
+impl Signable for Vote {
+    const KIND: u8 = 10;
+}
+
+/// What comes of a comparison.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pace {
+    /// Batches need no longer than they should, or there are none.
+    #[default]
+    Even,
+    /// They do, unless somebody has made hops look short.
+    Slow,
+    /// They do, and long enough to leave the ring for it.
+    BeyondDoubt,
+}
+
+impl Wire for Pace {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(*self as u8);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        match reader.tag()? {
+            0 => Ok(Self::Even),
+            1 => Ok(Self::Slow),
+            2 => Ok(Self::BeyondDoubt),
+            _ => Err(WireError::UnknownTag),
+        }
+    }
+}
+
+/// CHECK and REPORT: hops of the replicas from the originator on, as far as it has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hops {
+    /// The round.
+    pub round: Round,
+    /// In the order of the ring.
+    pub hops: Vec<Signed<Hop>>,
+}
+
+impl Wire for Hops {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.round.encode(out);
+        encode_list(&self.hops, out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self { round: Wire::decode(reader)?, hops: reader.list(REPLICAS_MAX)? })
+    }
+}
+
+/// What replicas say to each other about the ring's pace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PaceMessage {
+    /// T1, with a number that PONG repeats.
+    Ping(u64),
+    /// T1.
+    Pong(u64),
+    /// T2.
+    Check(Hops),
+    /// T3.
+    Report(Hops),
+    /// T4.
+    Vote(Signed<Vote>),
+}
+wire_enum!(PaceMessage { 0 => Ping, 1 => Pong, 2 => Check, 3 => Report, 4 => Vote });
+
+/// The same, of an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RingPace {
+    /// The instance.
+    pub instance: InstanceId,
+    /// What is said.
+    pub message: PaceMessage,
+}
+wire_struct!(RingPace { instance, message });
