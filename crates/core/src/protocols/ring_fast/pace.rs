@@ -5,13 +5,13 @@
 //!
 //! # Steps
 //! * T1. Every replica sends PING to its successor, once in each interval. PONG waits its turn like anything else; half
-//!   the time until it comes back is the *hop*.
+//!   the time until it comes back is the *hop*. So is half the time for which none has come.
 //! * T2. Each in turn begins a round: CHECK goes once around, and every replica adds its hop, signed for this round.
 //! * T3. When it is back with n hops, the originator sends them around again: REPORT.
 //! * T4. Whoever has the n hops compares them with the time that the batches of this entry took since the last round,
-//!   on average, for the first time around. It votes that the ring is slow if that is more than `ring_slow_after`, and
-//!   more than twice what n hops take among correct replicas: n times the (f+1)-th smallest. The vote is signed for
-//!   this round, and goes to all.
+//!   on average, for the first time around; if there were none, with the last such time, up to n intervals ago. It
+//!   votes that the ring is slow if that is more than `ring_slow_after`, and more than twice what n hops take among
+//!   correct replicas: n times the (f+1)-th smallest. The vote is signed for this round, and goes to all.
 //! * T5. 2f+1 votes end a round; what f+1 of them say is its verdict. A replica raises the *alarm* while the last rounds
 //!   of f+1 originators, one of them correct, say that the ring is slow.
 //!
@@ -120,6 +120,8 @@ pub(super) struct Watch {
     hop: Option<Duration>,
     /// Of the batches since the last vote: how many came around, and how long they took together.
     came_around: (u64, Duration),
+    /// How many microseconds they took on average, and when there were some for the last time.
+    took: Option<(u64, Instant)>,
     /// The last round that this replica began.
     begun: u64,
     /// When a CHECK of an originator last passed: each costs a signature.
@@ -144,6 +146,7 @@ impl Watch {
             pinged: None,
             hop: None,
             came_around: (0, Duration(0)),
+            took: None,
             begun: 0,
             passed: BTreeMap::new(),
             reported: BTreeMap::new(),
@@ -173,8 +176,11 @@ impl Watch {
     pub(super) fn tick(&mut self, around: &mut Around<'_>) {
         let Around { now, cluster, me, .. } = *around;
         let number = now.0 / interval(cluster).0.max(1);
-        self.pinged = Some((number, now));
-        (around.send)(successor(cluster, me), PaceMessage::Ping(number));
+        // One that takes long is asked for again, and goes on taking long.
+        let (asked, since) = *self.pinged.get_or_insert((number, now));
+        (around.send)(successor(cluster, me), PaceMessage::Ping(asked));
+        let waited = Duration((now - since).0 / 2);
+        self.hop = self.hop.map(|hop| hop.max(waited)).or((since < now).then_some(waited));
         if number % cluster.n as u64 == u64::from(me.0) && number > self.begun && self.hop.is_some() {
             self.begun = number;
             let round = Round { originator: me, number };
@@ -244,7 +250,7 @@ impl Watch {
 
     /// T3: passes on, and T4. The originator gets it last.
     fn on_report(&mut self, around: &mut Around<'_>, hops: Hops) -> Result<(), Rejection> {
-        let Around { cluster, me, .. } = *around;
+        let Around { now, cluster, me, .. } = *around;
         let round = hops.round;
         if !cluster.contains(round.originator) || hops.hops.len() != cluster.n {
             return Err(Rejection::Malformed);
@@ -257,7 +263,12 @@ impl Watch {
             hops.hops.iter().map(|hop| (hop.value.microseconds, hop.signer)).collect();
         times.sort_unstable();
         let (count, total) = core::mem::take(&mut self.came_around);
-        let pace = total.0.checked_div(count).map_or(Pace::Even, |took| judge(cluster, &times, took));
+        if let Some(took) = total.0.checked_div(count) {
+            self.took = Some((took, now));
+        }
+        let cycle = Duration(cluster.n as u64 * interval(cluster).0);
+        let took = self.took.filter(|(_, at)| now - *at <= cycle);
+        let pace = took.map_or(Pace::Even, |(took, _)| judge(cluster, &times, took));
         if round.originator != me {
             (around.send)(successor(cluster, me), PaceMessage::Report(hops));
         }
@@ -413,6 +424,8 @@ mod tests {
         delays: Vec<u64>,
         /// A link, in both directions, on which everything takes 80 ms.
         slow_link: Option<(usize, usize)>,
+        /// Who answers no PING, and is slow with batches.
+        mute: Option<usize>,
         /// Replicas that answer PING before its turn, and say that their hops take no time.
         hasty: Vec<usize>,
         /// In flight: when it arrives, from whom, to whom.
@@ -427,8 +440,19 @@ mod tests {
             cluster.limits.ring_slow_after = Duration::from_millis(10);
             let keyrings = cluster.replicas().map(|id| keyring(&cluster, Principal::Replica(id))).collect();
             let paces = vec![Watch::new(INSTANCE); cluster.n];
-            let (slow_link, hasty, mail, rejected) = (None, Vec::new(), VecDeque::new(), Vec::new());
-            Self { cluster, keyrings, paces, delays: delays.to_vec(), slow_link, hasty, mail, now: 0, rejected }
+            let (hasty, mail, rejected) = (Vec::new(), VecDeque::new(), Vec::new());
+            Self {
+                cluster,
+                keyrings,
+                paces,
+                delays: delays.to_vec(),
+                slow_link: None,
+                mute: None,
+                hasty,
+                mail,
+                now: 0,
+                rejected,
+            }
         }
 
         /// One step of one replica.
@@ -454,6 +478,9 @@ mod tests {
         }
 
         fn post(&mut self, from: usize, to: usize, mut message: PaceMessage) {
+            if self.mute == Some(from) && matches!(message, PaceMessage::Pong(_)) {
+                return;
+            }
             let mut delay = self.delays[to];
             if self.slow_link.is_some_and(|(a, b)| (a, b) == (from, to) || (b, a) == (from, to)) {
                 delay = 80_000;
@@ -474,7 +501,8 @@ mod tests {
         /// Every replica's timer, and everything that follows; requests take as long as the replicas do.
         fn interval(&mut self) {
             let end = self.now + interval(&self.cluster).0;
-            let around = self.delays.iter().sum::<u64>() + self.slow_link.map_or(0, |_| 80_000);
+            let is_slow = self.slow_link.is_some() || self.mute.is_some();
+            let around = self.delays.iter().sum::<u64>() + if is_slow { 80_000 } else { 0 };
             for me in 0..self.cluster.n {
                 self.paces[me].note(Duration(around));
                 self.step(me, |pace, around| {
@@ -571,6 +599,16 @@ mod tests {
             let named = |alarm: &Option<Alarm>| alarm.unwrap().suspect.map(|suspect| (suspect.from.0, suspect.to.0));
             assert!(ring.alarms().iter().all(|alarm| named(alarm) == Some((1, 2))));
         }
+    }
+
+    /// Who does not answer at all has a long hop, and cannot keep rounds from being held.
+    #[test]
+    fn no_pong_is_a_slow_one() {
+        let mut ring = Ring::new(1, &[5_000; 4]);
+        ring.mute = Some(2);
+        (0..12).for_each(|_| ring.interval());
+        let named = |alarm: &Option<Alarm>| alarm.unwrap().suspect.map(|suspect| (suspect.from.0, suspect.to.0));
+        assert!(ring.alarms().iter().all(|alarm| named(alarm) == Some((1, 2))));
     }
 
     /// One originator's rounds alone raise no alarm, and old ones none at all.
