@@ -61,6 +61,8 @@ rejections! {
     BadPage => "bad_page",
     /// Nobody asked for it.
     Unsolicited => "unsolicited",
+    /// A request for another entry of a ring than the one that its client asks.
+    WrongEntry => "wrong_entry",
     /// A queue that is full: named in `Limits`.
     Overload => "overload",
     /// A digest in a reply, a batch or a body that is not that of its content.

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 /// Batches kept of each entry. The oldest goes when there is no room: a batch that died on its way would otherwise stay
 /// for ever (F28). A correct entry has no more than [`super::replica::WINDOW`] under way in every `client_retry`, so
-/// that what goes is at least a second old.
+/// that what goes is at least a second old. An entry that has more has no part in the ring for the rest.
 const PER_ENTRY_MAX: usize = 16;
 
 /// A batch that came through here.
@@ -52,6 +52,11 @@ impl Batches {
             of_entry.pop_front();
         }
         of_entry.push_back(Held { digest, requests, executed: Vec::new(), since: now });
+    }
+
+    /// Whether an entry has filled its place in less than that time: a correct one does not.
+    pub(super) fn is_flooded(&self, entry: ReplicaId, now: Instant, less_than: Duration) -> bool {
+        self.under_way(entry, now, less_than) >= PER_ENTRY_MAX
     }
 
     pub(super) fn find(&self, entry: ReplicaId, digest: Digest) -> Option<&Held> {

@@ -7,7 +7,8 @@
 //! # Steps
 //! * R1. The client sends its request to one replica, its *entry*, another one each time, with MACs for the first f+1
 //!   positions ([`path`] has all positions and sets).
-//! * R2. The entry sends what waits there to the next replica: RING, one batch at a time, at most four under way.
+//! * R2. The entry sends what waits there to the next replica: RING, one batch at a time, at most four under way, and
+//!   no more than its part while others' requests come by ([`flow`]).
 //! * R3. A replica checks the MACs of the f+1 positions before it. Its position says which kind each must be of and
 //!   whether it must cover a number. On the first f+1 positions it checks the clients' MACs as well, and *strikes*
 //!   requests whose MAC is bad. It keeps the requests, adds its own MACs for the next f+1 positions, and passes on. The
@@ -69,6 +70,7 @@
 //! MACs made and checked per request and replica, with batches of b: (f+1)(2b + 11f + 2) / (bn), so 7.5 for f = b = 1;
 //! 2(f+1) at the client. 2n + 1 delays, n − 1 times the request's bytes and n headers on n links.
 
+mod flow;
 mod held;
 mod message;
 mod pace;
@@ -81,3 +83,5 @@ pub use message::{Body, Probe, RingMessage, RingReply, RingReplyStatement, Stamp
 pub use pace::{Alarm, Hop, Hops, Pace, PaceMessage, RingPace, Round, Suspect, Vote};
 pub use path::Path;
 pub(crate) use replica::RingFast;
+#[cfg(test)]
+pub(crate) use replica::WINDOW;

@@ -1,5 +1,6 @@
 //! A replica's part: steps R2 to R5 of the [module](super).
 
+use super::flow::Flow;
 use super::held::{Batches, Executed};
 use super::message::{Body, RingMessage, RingReply, RingReplyStatement, Stamp};
 use super::pace::{Alarm, Watch};
@@ -22,7 +23,7 @@ use alloc::vec::Vec;
 const EARLY_MAX: usize = 256;
 
 /// Batches that an entry has under way. More of them would be smaller, and cost more MACs for each request.
-pub(super) const WINDOW: usize = 4;
+pub(crate) const WINDOW: usize = 4;
 
 /// A message that this replica has accepted, apart from what the log says of it.
 #[derive(Clone, Debug)]
@@ -40,6 +41,7 @@ pub(crate) struct RingFast<S> {
     pub(crate) base: Speculation<S>,
     pub(super) sequencer: ReplicaId,
     queue: Queue,
+    flow: Flow,
     batches: Batches,
     /// By the position of the first request: those whose turn it is not yet.
     early: BTreeMap<u64, Accepted>,
@@ -61,6 +63,7 @@ impl<S: Service> RingFast<S> {
             base: Speculation::open(instance, ledger),
             sequencer,
             queue: Queue::default(),
+            flow: Flow::default(),
             batches: Batches::default(),
             early: BTreeMap::new(),
             unstamped: VecDeque::new(),
@@ -104,6 +107,10 @@ impl<S: Service> RingFast<S> {
                 let Request { client, timestamp, .. } = request;
                 let entry = Path::entry_for(s.cluster, self.sequencer, client, timestamp, attempt);
                 if entry != s.me {
+                    if from.is_client() && !panics && !is_sent_to_all {
+                        // It asks another one than it should, perhaps because it wants to be nearer.
+                        return s.reject(from, Rejection::WrongEntry);
+                    }
                     if panics && from.is_client() {
                         // It may have come to nobody else.
                         s.out.send(Destination::Replica(entry), Message::Request(request));
@@ -141,10 +148,11 @@ impl<S: Service> RingFast<S> {
     fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
         let path = self.path(s.cluster, s.me);
         let patience = s.cluster.limits.client_retry;
-        while !self.base.is_stopped()
-            && !self.queue.is_empty()
-            && self.batches.under_way(s.me, s.now, patience) < WINDOW
-        {
+        while !self.base.is_stopped() && !self.queue.is_empty() {
+            let under_way = self.batches.under_way(s.me, s.now, patience);
+            if under_way >= WINDOW || (under_way > 0 && !self.flow.has_credit(&s.cluster.limits, WINDOW)) {
+                break;
+            }
             // One that is longer would never find room in a log.
             let mut requests = self.queue.take(&s.cluster.limits, s.cluster.limits.history_interval);
             requests.retain(|request| self.base.standing(s, request) == Standing::New);
@@ -156,6 +164,7 @@ impl<S: Service> RingFast<S> {
             }
             let body = Body::Requests(requests.clone());
             let batch = body.digest();
+            self.flow.send(Flow::bytes(&requests));
             self.batches.keep(s.now, s.me, batch, requests);
             let message = self.first_message(s.me, body);
             self.pass_on(s, Accepted { path, position: 0, batch, message });
@@ -205,16 +214,31 @@ impl<S: Service> RingFast<S> {
             if message.strikes.len() == requests.len() {
                 return;
             }
+            if position <= path.stamp() && self.is_too_much(s, message.entry, requests) {
+                return s.reject(Principal::Replica(message.entry), Rejection::Overload);
+            }
+            self.flow.come_by(s.now, Flow::bytes(requests), s.cluster.f);
             self.batches.keep(s.now, message.entry, batch, requests.clone());
         }
         if position == path.exit() + 1
             && !is_probe
             && let Some(held) = self.batches.find(s.me, batch)
         {
-            self.watch.note(s.now - held.since);
+            let left = held.since;
+            self.watch.note(s.now - left);
+            self.flow.come_back(left);
         }
         let accepted = Accepted { path, position, batch, message };
         if is_probe { self.accept_probe(s, accepted) } else { self.accept(s, accepted) }
+    }
+
+    /// Whether a batch without a number is none that a correct entry sends: it may be dropped without a gap.
+    fn is_too_much(&self, s: &Surroundings<'_, S>, entry: ReplicaId, requests: &[Request]) -> bool {
+        let limits = &s.cluster.limits;
+        let bytes: usize = requests.iter().map(|request| request.operation.len()).sum();
+        let is_long = requests.len() > limits.batch_requests_max;
+        let is_big = bytes > limits.batch_bytes_max && requests.len() > 1;
+        is_long || is_big || self.batches.is_flooded(entry, s.now, limits.client_retry)
     }
 
     /// R3, second half: what the message's place on its way asks for.

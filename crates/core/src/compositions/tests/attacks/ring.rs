@@ -1,7 +1,7 @@
 //! Flaws (F) of Ring as the thesis has it, and attacks (A) on it: the numbers are those of the note on Ring.
 
 use crate::auth::Tag;
-use crate::cluster::{InstanceId, ReplicaId, Timestamp};
+use crate::cluster::{Cluster, InstanceId, Limits, ReplicaId, Timestamp};
 use crate::compositions::Protocol;
 use crate::compositions::tests::conformance::ring_fast;
 use crate::compositions::tests::run::Run;
@@ -10,7 +10,7 @@ use crate::digest::{Digest, Domain};
 use crate::history::LogEntry;
 use crate::machine::Principal;
 use crate::message::{Message, Outcome, Request};
-use crate::protocols::ring_fast::{Body, Path, Probe, RingMessage, RingReply, Stamp, Strike};
+use crate::protocols::ring_fast::{Body, Path, Probe, RingMessage, RingReply, Stamp, Strike, WINDOW};
 use crate::rejection::Rejection;
 use crate::replica::Notice;
 use crate::service::Proposal;
@@ -569,4 +569,111 @@ fn ring_a16_nothing_is_read_that_a_switch_may_drop() {
     run.read(2);
     run.finish();
     run.check();
+}
+
+/// How many requests have left each entry.
+fn left(run: &Run) -> Vec<usize> {
+    let mut left = vec![0; run.net.cluster.n];
+    for frame in &run.net.sent {
+        let Message::Ring(RingMessage { entry, body: Body::Requests(requests), .. }) = &frame.message else { continue };
+        if frame.from == Principal::Replica(*entry) {
+            left[entry.0 as usize] += requests.len();
+        }
+    }
+    left
+}
+
+/// A ring whose batches are small, so that few clients fill it.
+fn narrow(clients: u32) -> Run {
+    let cluster = Run::cluster(ring_fast(), 4);
+    let limits = Limits { batch_requests_max: 2, batch_bytes_max: 300, history_interval: 64, ..cluster.limits };
+    Run::of(Cluster { limits, ..cluster }, clients, 1)
+}
+
+/// The clients of an entry want ever more. While those of another entry ask now and then, they have a third of what these
+/// have, besides a window to begin with and one batch each time around; and these are served at once, each time. Who is
+/// alone has the whole ring.
+#[test]
+fn ring_greedy_clients_of_one_entry_leave_the_others_their_part() {
+    let greedy_requests = |is_alone: bool| {
+        let mut run = narrow(44);
+        for step in 0..27 {
+            if !is_alone {
+                invoke_at(&mut run, 40 + step % 4, 0);
+            }
+            (0..40).for_each(|session| invoke_at(&mut run, session, 2));
+            rounds(&mut run, 3);
+        }
+        let left = left(&run);
+        assert!(is_alone || left[0] == 27, "each was served before its next one: {left:?}");
+        run.finish();
+        run.check();
+        left[2]
+    };
+    let (window, each_time_around, a_third) = (2 * (WINDOW + 1), 2 * 81 / 4, 27 / 3);
+    let shared = greedy_requests(false);
+    assert!((each_time_around - 4..=window + each_time_around + a_third).contains(&shared), "{shared}");
+    let alone = greedy_requests(true);
+    assert!(alone > 2 * shared, "{alone}");
+}
+
+/// And the other way around: an entry that sends without end what its clients have signed fills only its own place. The
+/// next one serves its own client as ever.
+#[test]
+fn ring_an_entry_that_floods_the_ring_starves_nobody() {
+    let mut run = narrow(41);
+    run.liar = Some(1);
+    // They get no further, so that no history has what replica 1 does not know of.
+    run.net.lose(|frame| matches!(&frame.message, Message::Ring(ring) if ring.entry.0 == 1) && frame.from == r(3));
+    for session in 1..41 {
+        let request = request_at(&mut run, session, 1, 10);
+        let mut message = of_entry(&run, 1, &request);
+        let over = message.clone();
+        resign(&run, &mut message, 0, &[1, 2], &over);
+        run.net.forge(r(1), r(2), Message::Ring(message));
+    }
+    invoke_at(&mut run, 0, 2);
+    rounds(&mut run, 9);
+    assert_eq!(run.commits.len(), 1, "served in the time that an idle ring takes");
+    assert_eq!(run.net.rejected(2, r(1), Rejection::Overload), 40 - 16);
+    let passed_on = run.net.said(r(2), "RING").iter().filter(|frame| frame.to == r(3)).count();
+    assert_eq!(passed_on, 16 + 1);
+    run.check();
+}
+
+/// A batch that is longer than any that a correct entry makes is not passed on.
+#[test]
+fn ring_a_batch_beyond_its_bound_is_dropped() {
+    let mut run = narrow(4);
+    run.liar = Some(1);
+    let requests: Vec<Request> = (0..3).map(|session| request_at(&mut run, session, 1, 10)).collect();
+    let mut message = of_entry(&run, 1, &requests[0]);
+    let trimmed = requests.iter().flat_map(|request| match of_entry(&run, 1, request).body {
+        Body::Requests(requests) => requests,
+        _ => unreachable!(),
+    });
+    message.body = Body::Requests(trimmed.collect());
+    let over = message.clone();
+    resign(&run, &mut message, 0, &[1, 2], &over);
+    run.net.forge(r(1), r(2), Message::Ring(message));
+    run.settle();
+    assert_eq!(run.net.rejected(2, r(1), Rejection::Overload), 1);
+    assert!(run.net.said(r(2), "RING").is_empty());
+}
+
+/// Which entry a client asks is not its choice: others do not take its request up.
+#[test]
+fn ring_entries_are_assigned() {
+    let mut run = Run::new(ring_fast(), 4, 1, 1);
+    let request = request_at(&mut run, 0, 1, 10);
+    run.ask(&request, [0, 2, 3]);
+    run.settle();
+    // Its second position can check its MAC, others cannot even do that.
+    let reasons = [Rejection::UnauthenticRequest, Rejection::WrongEntry, Rejection::UnauthenticRequest];
+    let counted = [0, 2, 3].into_iter().zip(reasons).map(|(id, reason)| run.net.rejected(id, c(0), reason));
+    assert_eq!(counted.collect::<Vec<_>>(), [1, 1, 1]);
+    assert!(!run.anybody_said("RING"));
+    run.ask(&request, 1..2);
+    run.settle();
+    assert!(run.anybody_said("RING"));
 }
