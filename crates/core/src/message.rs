@@ -18,7 +18,7 @@ use crate::machine::Principal;
 use crate::members::CookieMessage;
 use crate::protocols::chain::{ChainMessage, ChainReply};
 use crate::protocols::pbft::PbftMessage;
-use crate::protocols::ring_fast::{RingMessage, RingPace, RingReply};
+use crate::protocols::ring_fast::{Delay, PaceMessage, RingMessage, RingPace, RingReply};
 use crate::protocols::ring_resilient::{Resilient, ResilientMessage};
 use crate::protocols::speculative::Response;
 use crate::protocols::zlight::Order;
@@ -312,6 +312,7 @@ impl Message {
             Self::ChainReply(reply) => Some(reply.client),
             Self::RingReply(reply) => Some(reply.client),
             Self::RingCertain(response) => Some(response.client),
+            Self::RingPace(RingPace { message: PaceMessage::Delay(Delay { client, .. }), .. }) => Some(*client),
             Self::Switch(Switch { message: SwitchMessage::Active(client), .. }) => Some(*client),
             _ => None,
         }
@@ -403,6 +404,8 @@ impl Message {
             (Self::Request(_), _) => {}
             (Self::Switch(Switch { message: SwitchMessage::Panic(panic), .. }), Principal::Client(client))
                 if panic.client.identity == client.identity => {}
+            (Self::RingPace(RingPace { message: PaceMessage::Ask(asks), .. }), Principal::Client(client))
+                if asks.identity == client.identity => {}
             (Self::Cookie(CookieMessage::Ask(_)), Principal::Key(_)) | (Self::Cookie(_), Principal::Replica(_)) => {}
             (_, Principal::Client(_) | Principal::Key(_)) => return Err(Rejection::WrongSender),
             (Self::Ordering(ordering), Principal::Replica(_)) => ordering.message.vouch(cluster, keyring),

@@ -223,6 +223,8 @@ fn paces() -> Vec<(&'static str, Message)> {
         ("PACE-CHECK", PaceMessage::Check(hops.clone())),
         ("PACE-REPORT", PaceMessage::Report(hops)),
         ("PACE-VOTE", PaceMessage::Vote(vote)),
+        ("PACE-ASK", PaceMessage::Ask(CLIENT)),
+        ("PACE-DELAY", PaceMessage::Delay(ring_fast::Delay { client: CLIENT, microseconds: 8 })),
     ];
     said.into_iter().map(|(name, message)| (name, Message::RingPace(RingPace { instance, message }))).collect()
 }

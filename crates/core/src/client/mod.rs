@@ -39,6 +39,7 @@
 
 mod call;
 mod door;
+mod fairness;
 mod speculation;
 
 use crate::auth::Keyring;
@@ -56,6 +57,7 @@ use bytes::Bytes;
 use call::{Call, Gist, Verdict};
 use core::convert::Infallible;
 use door::Joining;
+use fairness::Fairness;
 
 /// The pause before a request is sent again grows by doubling, up to this factor of `Limits::client_retry`.
 const RETRY_DOUBLINGS_MAX: u32 = 4;
@@ -171,6 +173,8 @@ pub struct Client {
     active: BTreeMap<ReplicaId, InstanceId>,
     /// How long requests take in instances that may abort, smoothed.
     usual_latency: Duration,
+    /// Whether a ring is as fast for this client as for others.
+    fairness: Fairness,
     call: Option<Call>,
     accepted: Option<Accepted>,
     differed: BTreeMap<ReplicaId, u64>,
@@ -194,6 +198,7 @@ impl Client {
             last_timestamp: Timestamp(0),
             active: BTreeMap::new(),
             usual_latency: Duration(0),
+            fairness: Fairness::default(),
             call: None,
             accepted: None,
             differed: BTreeMap::new(),
@@ -236,6 +241,7 @@ impl Client {
         let read_only = submit.read_only && self.cluster.protocol.schedule().is_none();
         let request = self.request(now, submit.operation, read_only);
         let local = read_only && submit.local;
+        self.ask_for_delays(out);
         if local {
             let one = ReplicaId((self.last_timestamp.0 % self.cluster.n as u64) as u8);
             out.send(Destination::Replica(one), Message::Request(request.clone()));
@@ -274,7 +280,7 @@ impl Client {
     }
 
     fn request(&mut self, now: Instant, operation: Bytes, read_only: bool) -> Request {
-        self.last_timestamp = Timestamp(now.0.max(self.last_timestamp.0 + 1));
+        self.last_timestamp = self.at_fair_entry(Timestamp(now.0.max(self.last_timestamp.0 + 1)));
         self.compose(self.last_timestamp, read_only, operation).authenticate(&self.cluster, &self.keyring)
     }
 
@@ -459,6 +465,7 @@ impl Machine for Client {
                     Message::Response(response) => self.on_response(now, from, response, out),
                     Message::ChainReply(reply) => self.on_chain_reply(now, reply, out),
                     Message::RingReply(reply) => self.on_ring_reply(now, reply, out),
+                    Message::RingPace(pace) => self.on_pace(from, &pace),
                     Message::RingCertain(response) => self.on_certain(now, from, response, out),
                     Message::Switch(Switch { instance, message: SwitchMessage::Active(client) }) => {
                         self.on_active(now, from, instance, client, out);

@@ -9,7 +9,7 @@ use crate::digest::Digest;
 use crate::machine::{Destination, Duration, Instant, Outbox, Principal};
 use crate::message::{Message, Outcome};
 use crate::protocols::chain::{ChainReply, Topology};
-use crate::protocols::ring_fast::{Path, RingReply};
+use crate::protocols::ring_fast::{PaceMessage, Path, RingPace, RingReply};
 use crate::protocols::speculative::Response;
 use crate::switching::{Panic, Switch, SwitchMessage};
 
@@ -30,7 +30,11 @@ impl Client {
         match self.part() {
             Some(Part::Backup | Part::RingResilient) | None => most,
             Some(_) if self.usual_latency == Duration(0) => most,
-            Some(_) => Duration((PATIENCE_FACTOR * self.usual_latency.0).clamp(most.0 / PATIENCE_PARTS, most.0)),
+            Some(part) => {
+                let own = Duration(PATIENCE_FACTOR * self.usual_latency.0);
+                let of_others = self.fairness.patience(&self.cluster).filter(|_| part == Part::RingFast);
+                Duration(of_others.map_or(own, |others| others.min(own)).0.clamp(most.0 / PATIENCE_PARTS, most.0))
+            }
         }
     }
 
@@ -56,6 +60,36 @@ impl Client {
             }
             _ if everybody => Destination::Replicas,
             _ => Destination::Replica(self.cluster.primary(self.view)),
+        }
+    }
+
+    /// The entry of a ring that is asked first.
+    fn entry(&self, timestamp: Timestamp) -> Option<ReplicaId> {
+        let schedule = self.cluster.protocol.schedule().filter(|_| self.part() == Some(Part::RingFast))?;
+        Some(Path::entry_for(&self.cluster, schedule.head(&self.cluster, self.instance), self.id, timestamp, 0))
+    }
+
+    /// The next timestamp whose entry is not passed over: see [`super::fairness`].
+    pub(super) fn at_fair_entry(&self, first: Timestamp) -> Timestamp {
+        let candidates = (0..self.cluster.n as u64).map(|later| Timestamp(first.0 + later));
+        let is_fair = |at: &Timestamp| self.entry(*at).is_none_or(|entry| !self.fairness.passes_over(entry));
+        candidates.into_iter().find(is_fair).unwrap_or(first)
+    }
+
+    /// D1 of [`super::fairness`].
+    pub(super) fn ask_for_delays(&mut self, out: &mut Outbox<Self>) {
+        if self.part() == Some(Part::RingFast) && self.fairness.begin() {
+            let (instance, message) = (self.instance, PaceMessage::Ask(self.id));
+            out.send(Destination::Replicas, Message::RingPace(RingPace { instance, message }));
+        }
+    }
+
+    /// The answer.
+    pub(super) fn on_pace(&mut self, from: ReplicaId, pace: &RingPace) {
+        if let PaceMessage::Delay(delay) = &pace.message
+            && (pace.instance, delay.client) == (self.instance, self.id)
+        {
+            self.fairness.note_delay(from, Duration(delay.microseconds));
         }
     }
 
@@ -180,7 +214,10 @@ impl Client {
 
     fn settle(&mut self, now: Instant, settled: Settled, out: &mut Outbox<Self>) {
         if let Some(call) = &self.call {
-            let latency = now - call.asked;
+            let (latency, in_time) = (now - call.asked, call.attempts == 0);
+            if let Some(entry) = self.entry(call.request.timestamp) {
+                self.fairness.end(&self.cluster, entry, in_time);
+            }
             self.note_latency(latency);
         }
         let key = Key { sequence: Sequence(settled.position), gist: Gist::of(&settled.outcome) };

@@ -157,6 +157,8 @@ impl Display for RingPace {
                 write!(f, "PACE-CHECK {instance} {} with {} hops", hops.round, hops.hops.len())
             }
             PaceMessage::Report(hops) => write!(f, "PACE-REPORT {instance} {}", hops.round),
+            PaceMessage::Ask(client) => write!(f, "PACE-ASK {instance} {client}"),
+            PaceMessage::Delay(delay) => write!(f, "PACE-DELAY {instance} to {}", delay.client),
             PaceMessage::Vote(vote) => write!(f, "PACE-VOTE {instance} {} {:?}", vote.value.round, vote.value.pace),
         }
     }

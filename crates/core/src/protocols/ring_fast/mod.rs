@@ -80,7 +80,7 @@ pub(crate) mod replica;
 mod tags;
 
 pub use message::{Body, Probe, RingMessage, RingReply, RingReplyStatement, Stamp, Strike};
-pub use pace::{Alarm, Hop, Hops, Pace, PaceMessage, RingPace, Round, Suspect, Vote};
+pub use pace::{Alarm, Delay, Hop, Hops, Pace, PaceMessage, RingPace, Round, Suspect, Vote};
 pub use path::Path;
 pub(crate) use replica::RingFast;
 #[cfg(test)]

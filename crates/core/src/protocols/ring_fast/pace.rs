@@ -41,7 +41,7 @@
 
 mod message;
 
-pub use message::{Hop, Hops, Pace, PaceMessage, RingPace, Round, Vote};
+pub use message::{Delay, Hop, Hops, Pace, PaceMessage, RingPace, Round, Vote};
 
 use super::replica::RingFast;
 use crate::auth::{Keyring, Signed};
@@ -170,6 +170,12 @@ impl Watch {
     /// A batch of this entry has come around.
     pub(super) const fn note(&mut self, took: Duration) {
         self.came_around = (self.came_around.0 + 1, Duration(self.came_around.1.0.saturating_add(took.0)));
+    }
+
+    /// How long they take on average, as far as is known.
+    fn delay(&self) -> Option<u64> {
+        let (count, total) = self.came_around;
+        total.0.checked_div(count).or(self.took.map(|(took, _)| took))
     }
 
     /// T1 and T2: every interval.
@@ -389,6 +395,20 @@ impl<S: Service> RingFast<S> {
             s.reject(Principal::Replica(from), reason);
         }
         self.look_at_pace(s);
+    }
+
+    /// A client asks how long the batches of this entry take: step D1 of the client. Nothing is kept of it.
+    pub(super) fn on_question(&self, s: &mut Surroundings<'_, S>, from: Principal, message: &PaceMessage) {
+        match (message, self.watch.delay()) {
+            (PaceMessage::Ask(_), _) if self.base.is_stopped() => {}
+            (PaceMessage::Ask(client), Some(microseconds)) => {
+                let delay = PaceMessage::Delay(Delay { client: *client, microseconds });
+                let answer = RingPace { instance: self.base.instance, message: delay };
+                s.out.send(Destination::Client(*client), Message::RingPace(answer));
+            }
+            (PaceMessage::Ask(_), None) => {}
+            _ => s.reject(from, Rejection::WrongSender),
+        }
     }
 
     /// T5: tells the host, and leaves the ring if that is what the operator wants.

@@ -453,6 +453,7 @@ impl<S: Service> Abortable<S> for RingFast<S> {
             (Message::Request(request), from) if !request.read_only => self.on_request(s, from, request),
             (Message::Ring(message), Principal::Replica(from)) => self.on_ring(s, from, message),
             (Message::RingPace(pace), Principal::Replica(from)) => self.on_pace(s, from, pace.message),
+            (Message::RingPace(pace), from) => self.on_question(s, from, &pace.message),
             (Message::Switch(switch), Principal::Replica(from)) => {
                 self.base.on_switch(s, from, &switch.message);
                 self.take(s);

@@ -1,7 +1,7 @@
 //! Flaws (F) of Ring as the thesis has it, and attacks (A) on it: the numbers are those of the note on Ring.
 
 use crate::auth::Tag;
-use crate::cluster::{Cluster, InstanceId, Limits, ReplicaId, Timestamp};
+use crate::cluster::{ClientId, Cluster, IdentityId, InstanceId, Limits, ReplicaId, Timestamp};
 use crate::compositions::Protocol;
 use crate::compositions::tests::conformance::ring_fast;
 use crate::compositions::tests::run::Run;
@@ -10,7 +10,9 @@ use crate::digest::{Digest, Domain};
 use crate::history::LogEntry;
 use crate::machine::Principal;
 use crate::message::{Message, Outcome, Request};
-use crate::protocols::ring_fast::{Body, Path, Probe, RingMessage, RingReply, Stamp, Strike, WINDOW};
+use crate::protocols::ring_fast::{
+    Body, PaceMessage, Path, Probe, RingMessage, RingPace, RingReply, Stamp, Strike, WINDOW,
+};
 use crate::rejection::Rejection;
 use crate::replica::Notice;
 use crate::service::Proposal;
@@ -676,4 +678,65 @@ fn ring_entries_are_assigned() {
     run.ask(&request, 1..2);
     run.settle();
     assert!(run.anybody_said("RING"));
+}
+
+/// How often a client has asked an entry first, and not everybody.
+fn asked_first(run: &Run, client: Principal, entry: u8) -> usize {
+    let asked = run.net.sent.iter().filter(|frame| frame.from == client && frame.to == r(entry));
+    asked
+        .filter(
+            |frame| matches!(&frame.message, Message::Request(asked) if asked.authentication.tags.iter().len() == 2),
+        )
+        .count()
+}
+
+/// 5.3.3, F19: a replica is quick with everybody, but as an entry it does not hear one client, or as an exit it does not
+/// answer it. That client asks it less and less often, its others as before, and no instance ends.
+#[test]
+fn ring_f19_who_is_discriminated_asks_others() {
+    for (is_entry, victim) in [(true, 2), (false, 3)] {
+        let mut run = Run::new(ring_fast(), 4, 2, 1);
+        run.liar = Some(2);
+        run.net.lose(move |frame| match &frame.message {
+            Message::Request(request) if is_entry => {
+                (frame.from, frame.to) == (c(0), r(2)) && request.authentication.tags.iter().len() == 2
+            }
+            Message::RingReply(_) => !is_entry && (frame.from, frame.to) == (r(2), c(0)),
+            _ => false,
+        });
+        for _ in 0..120 {
+            run.invoke(0);
+            run.invoke(1);
+            run.finish();
+            run.net.now.0 += 1;
+        }
+        let (of_victim, of_other) = (asked_first(&run, c(0), victim), asked_first(&run, c(1), victim));
+        // After 8, 16, 32, and 64 requests that went elsewhere.
+        assert!((2..=5).contains(&of_victim), "{of_victim}");
+        assert!(of_other >= 10, "{of_other}");
+        assert_eq!(run.instances(), vec![1; 4]);
+        run.check();
+    }
+}
+
+/// The client asks now and then, and only those that have had batches tell it how long they take.
+#[test]
+fn ring_clients_are_told_how_long_batches_take() {
+    let mut run = Run::new(ring_fast(), 4, 1, 1);
+    for entry in [0, 1, 2, 3, 0] {
+        invoke_at(&mut run, 0, entry);
+        run.settle();
+    }
+    let asked = run.net.said(c(0), "PACE-ASK").len();
+    let told = run.net.sent.iter().filter(|frame| frame.to == c(0) && kind(&frame.message) == "PACE-DELAY").count();
+    assert_eq!((asked, told), (4, 3), "before the fourth request");
+    // Nobody is told in another's name, and replicas have no such question.
+    let Principal::Client(client) = c(0) else { unreachable!() };
+    let ask = |client| Message::RingPace(RingPace { instance: InstanceId(1), message: PaceMessage::Ask(client) });
+    run.net.forge(r(1), r(0), ask(client));
+    let other = ClientId { identity: IdentityId(client.identity.0 + 1), ..client };
+    run.net.forge(c(0), r(0), ask(other));
+    run.settle();
+    assert_eq!(run.net.rejected(0, r(1), Rejection::WrongSender), 1);
+    assert_eq!(run.net.rejected(0, c(0), Rejection::WrongSender), 1);
 }

@@ -1,7 +1,7 @@
 //! What replicas say to each other about the ring's pace.
 
 use crate::auth::{Signable, Signed};
-use crate::cluster::{InstanceId, REPLICAS_MAX, ReplicaId};
+use crate::cluster::{ClientId, InstanceId, REPLICAS_MAX, ReplicaId};
 use crate::wire::{Reader, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
 use alloc::vec::Vec;
@@ -113,8 +113,22 @@ pub enum PaceMessage {
     Report(Hops),
     /// T4.
     Vote(Signed<Vote>),
+    /// A client wants to know how long batches take.
+    Ask(ClientId),
+    /// How long those of this entry take.
+    Delay(Delay),
 }
-wire_enum!(PaceMessage { 0 => Ping, 1 => Pong, 2 => Check, 3 => Report, 4 => Vote });
+wire_enum!(PaceMessage { 0 => Ping, 1 => Pong, 2 => Check, 3 => Report, 4 => Vote, 5 => Ask, 6 => Delay });
+
+/// What a client is told of the batches of the entry that answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delay {
+    /// Who asked.
+    pub client: ClientId,
+    /// On average, for the first time around.
+    pub microseconds: u64,
+}
+wire_struct!(Delay { client, microseconds });
 
 /// The same, of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,152 @@
+//! Does a ring serve this client as it serves others? Section 5.3.3 of the thesis.
+//!
+//! A replica that is an entry may let a client's requests lie, and as an exit its answers, and be quick with everybody
+//! else's: the ring is as fast as ever, and this client waits. It cannot tell from what it sees of its own requests.
+//!
+//! # Steps
+//! * D1. Now and then the client asks all replicas how long the batches take whose entry they are, for the way around.
+//! * D2. Of the last answers it takes the (2f+1)-th smallest: no larger than the largest right one, and no smaller than
+//!   the (f+1)-th smallest right one. Twice what a request needs at that pace is T_c, when it asks everybody instead of
+//!   waiting longer; within the bounds that clients' patience has anyway.
+//! * D3. An entry whose request was not answered in time is passed over: by choosing the timestamps of its requests a
+//!   client chooses their entries. For 8 requests the first time, then twice as many each time, up to 1,024, until it
+//!   serves one in time. f liars are f entries and f exits; if more than 2f entries are slow it is not about this
+//!   client, and none is passed over.
+//!
+//! # Deviations from the thesis
+//! The request that is asked again is the same, whoever is its entry (F10, F18). D3 is ours: without it each liar costs
+//! T_c in every n-th request (F19).
+
+use crate::cluster::{Cluster, ReplicaId};
+use crate::machine::Duration;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// D1: requests between two questions, and before the first.
+const ASK_EVERY: u64 = 64;
+const ASK_AFTER: u64 = 4;
+
+/// D2: 1 + ε.
+const ALLOWANCE: u64 = 2;
+
+/// D3: requests, the first time, and how often that doubles.
+const PASS_OVER: u64 = 8;
+const DOUBLINGS_MAX: u32 = 7;
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fairness {
+    /// How many so far.
+    requests: u64,
+    /// D1: once around, of each replica's batches.
+    delays: BTreeMap<ReplicaId, Duration>,
+    /// D3: how often in a row an entry was slow, and up to which request it is passed over.
+    slow: BTreeMap<ReplicaId, (u32, u64)>,
+}
+
+impl Fairness {
+    /// D1: another request. Whether it is time to ask.
+    pub(super) const fn begin(&mut self) -> bool {
+        self.requests += 1;
+        self.requests % ASK_EVERY == ASK_AFTER
+    }
+
+    /// D1: an answer.
+    pub(super) fn note_delay(&mut self, from: ReplicaId, around: Duration) {
+        self.delays.insert(from, around);
+    }
+
+    /// D2: T_c, if enough have answered.
+    pub(super) fn patience(&self, cluster: &Cluster) -> Option<Duration> {
+        let mut delays: Vec<u64> = self.delays.values().map(|delay| delay.0).collect();
+        delays.sort_unstable();
+        let around = *delays.get(cluster.strong() - 1)?;
+        // To the entry, twice around, and back.
+        let hops = 2 * cluster.n as u64 + 2;
+        Some(Duration((around / cluster.n as u64).saturating_mul(ALLOWANCE * hops)))
+    }
+
+    /// D3: a request is done, and whether in time.
+    pub(super) fn end(&mut self, cluster: &Cluster, entry: ReplicaId, in_time: bool) {
+        if in_time {
+            self.slow.remove(&entry);
+            return;
+        }
+        let (times, until) = self.slow.entry(entry).or_default();
+        *until = self.requests + (PASS_OVER << *times);
+        *times = (*times + 1).min(DOUBLINGS_MAX);
+        let passed_over = self.slow.values().filter(|(_, until)| self.requests < *until).count();
+        if passed_over > 2 * cluster.f {
+            self.slow.clear();
+        }
+    }
+
+    /// D3.
+    pub(super) fn passes_over(&self, entry: ReplicaId) -> bool {
+        self.slow.get(&entry).is_some_and(|(_, until)| self.requests < *until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster(f: usize) -> Cluster {
+        Cluster::of([0; 16], 3 * f + 1).unwrap()
+    }
+
+    /// f liars say what they like: T_c stays between what a correct replica's delays make of it.
+    #[test]
+    fn f_replicas_cannot_move_the_patience() {
+        for f in [1, 2, 3] {
+            let cluster = cluster(f);
+            let n = cluster.n as u64;
+            for lie in [0, 1, u64::MAX] {
+                let mut fairness = Fairness::default();
+                for id in cluster.replicas().skip(f + 1) {
+                    fairness.note_delay(id, Duration(n * 1_000));
+                }
+                assert_eq!(fairness.patience(&cluster), None, "2f answers are too few");
+                fairness.note_delay(ReplicaId(f as u8), Duration(n * 1_200));
+                (0..f as u8).for_each(|liar| fairness.note_delay(ReplicaId(liar), Duration(lie)));
+                let hops = 2 * n + 2;
+                let expected = if lie > 1_000_000 { 1_200 } else { 1_000 };
+                assert_eq!(fairness.patience(&cluster), Some(Duration(2 * hops * expected)), "f = {f}, lie {lie}");
+            }
+        }
+    }
+
+    /// How many requests pass an entry over.
+    fn passed_over(fairness: &mut Fairness, entry: ReplicaId) -> usize {
+        let mut count = 0;
+        while fairness.passes_over(entry) {
+            fairness.begin();
+            count += 1;
+        }
+        count
+    }
+
+    #[test]
+    fn a_slow_entry_is_passed_over_for_longer_each_time() {
+        let (cluster, entry) = (cluster(1), ReplicaId(2));
+        let mut fairness = Fairness::default();
+        for expected in [8, 16, 32, 64, 128, 256, 512, 1_024, 1_024] {
+            fairness.end(&cluster, entry, false);
+            assert_eq!(passed_over(&mut fairness, entry), expected);
+        }
+        fairness.end(&cluster, entry, true);
+        assert!(!fairness.passes_over(entry));
+        fairness.end(&cluster, entry, false);
+        assert_eq!(passed_over(&mut fairness, entry), 8, "all is forgiven");
+    }
+
+    #[test]
+    fn where_all_are_slow_none_is_passed_over() {
+        let cluster = cluster(1);
+        let mut fairness = Fairness::default();
+        (0..2).for_each(|entry| fairness.end(&cluster, ReplicaId(entry), false));
+        assert!(fairness.passes_over(ReplicaId(0)) && fairness.passes_over(ReplicaId(1)));
+        fairness.end(&cluster, ReplicaId(2), false);
+        assert!(cluster.replicas().all(|entry| !fairness.passes_over(entry)));
+    }
+}
