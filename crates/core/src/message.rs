@@ -18,7 +18,7 @@ use crate::machine::Principal;
 use crate::members::CookieMessage;
 use crate::protocols::chain::{ChainMessage, ChainReply};
 use crate::protocols::pbft::PbftMessage;
-use crate::protocols::ring_fast::{Delay, PaceMessage, RingMessage, RingPace, RingReply};
+use crate::protocols::ring_fast::{Body, Delay, PaceMessage, RingMessage, RingPace, RingReply};
 use crate::protocols::ring_resilient::{Resilient, ResilientMessage};
 use crate::protocols::speculative::Response;
 use crate::protocols::zlight::Order;
@@ -345,6 +345,13 @@ impl Message {
         pre_prepare.sequence.encode(scratch);
         pre_prepare.digest().encode(scratch);
         scratch
+    }
+
+    /// Whether it is short, others wait for it, and it may arrive before what was sent earlier on the same link: an ACK
+    /// or a probe of Ring. Behind the bodies that wait for a slow link, acknowledgements would take most of the time that
+    /// a request takes.
+    pub const fn may_overtake(&self) -> bool {
+        matches!(self, Self::Ring(RingMessage { body: Body::Digest(_) | Body::Probe(_), .. }))
     }
 
     /// Appends the frame (without length prefix) for each receiver: `emit(receiver, tag)` is called once per

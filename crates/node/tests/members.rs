@@ -12,7 +12,7 @@ use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::services::Counter;
 use bezant_core::wire::Wire;
 use bezant_node::client::{CallError, Client, ClientOptions, connect};
-use bezant_node::net::{Channel, CloseReason, Event, Hub, HubOptions, LinkRefusal, Peer, ServiceBuild};
+use bezant_node::net::{Channel, CloseReason, Event, Hub, HubOptions, Lane, LinkRefusal, Peer, ServiceBuild};
 use bezant_node::replica::{MemoryLog, ReplicaHandle, ReplicaOptions, run};
 use bytes::Bytes;
 use std::net::SocketAddr;
@@ -220,7 +220,7 @@ fn a_flood_of_bad_joins_stops_nobody() {
                     if stop.load(Ordering::Relaxed) {
                         break;
                     }
-                    hub.send(link, &[frame]);
+                    hub.send(link, Lane::Usual, &[frame]);
                     sent += 1;
                     if sent.is_multiple_of(100) {
                         hub.flush();

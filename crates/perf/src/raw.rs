@@ -6,7 +6,7 @@ use bezant_core::cluster::{ClientId, Cluster, ReplicaId};
 use bezant_core::machine::{Instant, Principal};
 use bezant_core::message::Message;
 use bezant_node::client::ClientOptions;
-use bezant_node::net::{Clock, Dialer, Event, Hub, HubOptions, LinkId, Peer, Target};
+use bezant_node::net::{Clock, Dialer, Event, Hub, HubOptions, Lane, LinkId, Peer, Target};
 use std::collections::BTreeMap;
 use std::io;
 use std::time;
@@ -79,7 +79,7 @@ impl RawClient {
     pub fn say(&mut self, to: ReplicaId, message: &Message) {
         if let Some(link) = self.dialers.get(to.0 as usize).and_then(Dialer::link) {
             let frame = message.sealed(&self.keyring, Principal::Replica(to));
-            self.hub.send(link, &[&frame]);
+            self.hub.send(link, Lane::Usual, &[&frame]);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::ClientOptions;
 use super::membership::{Admitted, Membership};
 use crate::net::clock::{Clock, until};
-use crate::net::{Dialer, Event, Hub, HubOptions, LinkId, NetMetrics, Peer, Target};
+use crate::net::{Dialer, Event, Hub, HubOptions, Lane, LinkId, NetMetrics, Peer, Target};
 use crate::replica::CpuTime;
 use bezant_core::auth::{Counters, Keyring};
 use bezant_core::client::{Answer, Client as Logical, ClientTimer, Completed, Completion, Submit};
@@ -445,7 +445,7 @@ impl<D: Driver> Engine<D> {
         message.seal(&self.keyring, ids, &mut self.encoded, |_, tag| tags.push(tag));
         for ((_, link), tag) in links.zip(&tags) {
             let tag = tag.as_ref().map_or(&[][..], |tag| tag.as_bytes());
-            self.hub.send(link, &[&self.encoded, tag]);
+            self.hub.send(link, Lane::Usual, &[&self.encoded, tag]);
         }
     }
 

@@ -11,6 +11,7 @@ mod read;
 use super::handshake::{Expect, Handshake, Peer, ServiceBuild};
 use super::link::{CloseReason, Link, LinkId, State};
 use super::metrics::{NetMetrics, Traffic};
+use super::output::{Lane, UNSENT_BYTES};
 use super::tls::{Tls, TlsSettings};
 use super::{
     CLIENT_BUFFERS_BYTES_MAX, CLIENT_CONNECTIONS_MAX, CLIENT_FAIR_BYTES, CLIENT_QUEUE_BYTES_MAX, HANDSHAKE_SECONDS_MAX,
@@ -370,7 +371,7 @@ impl Hub {
 
     /// Queues one frame made of `parts`. It leaves with [`Hub::flush`], or when the link is up. A frame for a link
     /// that is gone or full is dropped and counted.
-    pub fn send(&mut self, id: LinkId, parts: &[&[u8]]) {
+    pub fn send(&mut self, id: LinkId, lane: Lane, parts: &[&[u8]]) {
         let Some(Some(link)) = self.links.get_mut(id.index as usize) else { return };
         if link.generation != id.generation {
             return;
@@ -380,7 +381,7 @@ impl Hub {
         let queued = match link.state {
             State::Up(_) if full => false,
             State::Up(_) => {
-                link.queue(parts);
+                link.queue(lane, parts);
                 true
             }
             State::Shaking(_) => link.queue_early(parts),
@@ -473,11 +474,12 @@ fn raise_descriptor_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// Small requests must not wait for an acknowledgement, and a peer that is cut off must be noticed in seconds, so that
-/// it is dialled anew as soon as it is back. Where the system refuses, the connection still works.
+/// Small requests must not wait for an acknowledgement, what is urgent must not wait behind much, and a peer that is cut
+/// off must be noticed in seconds, so that it is dialled anew as soon as it is back. Where the system refuses, the connection still works.
 fn prepare(socket: &TcpStream) {
     use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepidle, set_tcp_user_timeout};
     let _ = socket.set_nodelay(true);
+    let _ = socket2::SockRef::from(socket).set_tcp_notsent_lowat(UNSENT_BYTES);
     let _ = set_socket_keepalive(socket, true);
     let _ = set_tcp_keepidle(socket, KEEPALIVE_IDLE);
     let _ = set_tcp_user_timeout(socket, UNACKNOWLEDGED_MS_MAX);

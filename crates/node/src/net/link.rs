@@ -3,6 +3,7 @@
 use super::frame::{FrameBuffer, append_frame};
 use super::handshake::{HANDSHAKE_BYTES_MAX, Handshake, LinkRefusal, Peer, ServiceBuild};
 use super::hub::Port;
+use super::output::{Lane, Output};
 use super::tls::Tls;
 use bezant_core::message::FRAME_BYTES_MAX;
 use mio::net::TcpStream;
@@ -13,9 +14,6 @@ use std::time::Instant;
 /// What may be queued on a link before it is authenticated, in bytes: the first requests of a client that has just
 /// begun to connect.
 const EARLY_BYTES_MAX: usize = 1 << 20;
-
-/// A write queue that grew beyond this gives its memory back when it is empty.
-const KEPT_CAPACITY_BYTES: usize = 1 << 20;
 
 /// Names a link of a hub. Never used again after the link has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -155,8 +153,9 @@ pub(super) struct Link {
     pub(super) accounted: usize,
     pub(super) input: FrameBuffer,
     tls: Option<Box<Tls>>,
-    /// Frames that were queued since the last write.
-    output: Vec<u8>,
+    output: Output,
+    /// What TLS gets next. Empty without TLS.
+    plain: Vec<u8>,
     /// What the socket gets, and how much of it it has got.
     wire: Vec<u8>,
     written: usize,
@@ -187,7 +186,8 @@ impl Link {
             accounted: 0,
             input: FrameBuffer::default(),
             tls,
-            output: Vec::new(),
+            output: Output::default(),
+            plain: Vec::new(),
             wire: Vec::new(),
             written: 0,
             early: Vec::new(),
@@ -218,7 +218,7 @@ impl Link {
 
     /// Bytes queued and not written.
     pub(super) fn pending(&self) -> usize {
-        self.output.len() + self.wire.len() - self.written
+        self.output.len() + self.plain.len() + self.wire.len() - self.written
     }
 
     /// Whether a write would do anything.
@@ -232,8 +232,8 @@ impl Link {
     }
 
     /// Queues a frame of an authenticated link or of the handshake.
-    pub(super) fn queue(&mut self, parts: &[&[u8]]) {
-        append_frame(&mut self.output, parts);
+    pub(super) fn queue(&mut self, lane: Lane, parts: &[&[u8]]) {
+        self.output.push(lane, parts);
     }
 
     /// Keeps a frame until the link is authenticated. False if there is no room.
@@ -248,8 +248,7 @@ impl Link {
     /// The handshake is done: what was kept may follow.
     pub(super) fn up(&mut self, peer: Peer) {
         self.state = State::Up(peer);
-        self.output.append(&mut self.early);
-        self.early = Vec::new();
+        self.output.append(&std::mem::take(&mut self.early));
     }
 
     /// Reads once.
@@ -286,7 +285,7 @@ impl Link {
             handshake.bind(binding.to_vec());
             if self.port.is_none() {
                 let hello = handshake.hello();
-                self.queue(&[&hello]);
+                self.queue(Lane::Usual, &[&hello]);
             }
         }
         ReadOutcome::Some(wire.len())
@@ -297,7 +296,7 @@ impl Link {
         self.connected = true;
         if let (None, State::Shaking(handshake)) = (&self.tls, &self.state) {
             let hello = handshake.hello();
-            self.queue(&[&hello]);
+            self.queue(Lane::Usual, &[&hello]);
         }
     }
 
@@ -329,14 +328,12 @@ impl Link {
     /// All has been written: the next lot. False if there is none.
     fn refill(&mut self) -> io::Result<bool> {
         self.written = 0;
+        let Some(tls) = &mut self.tls else { return Ok(self.output.take(&mut self.wire)) };
         self.wire.clear();
-        if self.wire.capacity() > KEPT_CAPACITY_BYTES {
-            self.wire = Vec::new();
+        if self.plain.is_empty() {
+            self.output.take(&mut self.plain);
         }
-        match &mut self.tls {
-            None => std::mem::swap(&mut self.output, &mut self.wire),
-            Some(tls) => tls.seal(&mut self.output, &mut self.wire)?,
-        }
+        tls.seal(&mut self.plain, &mut self.wire)?;
         Ok(!self.wire.is_empty())
     }
 }

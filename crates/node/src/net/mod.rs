@@ -27,6 +27,7 @@ pub mod handshake;
 mod hub;
 mod link;
 pub mod metrics;
+mod output;
 mod tls;
 
 pub use clock::Clock;
@@ -35,6 +36,7 @@ pub use handshake::{LinkRefusal, Peer, ServiceBuild};
 pub use hub::{Bounds, Channel, Event, Hub, HubOptions, Port};
 pub use link::{CloseReason, LinkId};
 pub use metrics::{NetMetrics, Traffic};
+pub use output::Lane;
 
 use bezant_core::message::FRAME_BYTES_MAX;
 

@@ -3,7 +3,7 @@
 use super::routes::Routes;
 use super::{CpuTime, Durability, Hosted, PeerStatus, RUN, ReplicaError, ReplicaOptions, STOP, Shelf, Stall, Status};
 use crate::net::clock::{Clock, until};
-use crate::net::{CloseReason, Event, Hub, HubOptions, LinkId, Port};
+use crate::net::{CloseReason, Event, Hub, HubOptions, Lane, LinkId, Port};
 use bezant_core::auth::Tag;
 use bezant_core::cluster::ReplicaId;
 use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
@@ -270,6 +270,7 @@ impl<R: Hosted> Host<R> {
         self.encoded.clear();
         let (encoded, sealed) = (&mut self.encoded, &mut self.sealed);
         let keyring = self.machine.keyring();
+        let lane = if message.may_overtake() { Lane::Express } else { Lane::Usual };
         let to_replica = |to, tag| {
             if let Principal::Replica(id) = to
                 && let Some(link) = routes.replica(id)
@@ -301,8 +302,8 @@ impl<R: Hosted> Host<R> {
         }
         for (link, tag) in sealed.drain(..) {
             match tag {
-                Some(tag) => hub.send(link, &[encoded, tag.as_bytes()]),
-                None => hub.send(link, &[encoded]),
+                Some(tag) => hub.send(link, lane, &[encoded, tag.as_bytes()]),
+                None => hub.send(link, lane, &[encoded]),
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::super::handshake::{Handshake, LinkRefusal, Peer, Progress};
 use super::super::link::{CloseReason, Link, LinkId, ReadOutcome, State};
+use super::super::output::Lane;
 use super::super::{CLIENT_PASS_BYTES_MAX, PASS_BYTES_MAX, PASS_FRAMES_MAX};
 use super::{CLIENTS, Event, Hub, REPLICAS, SCRATCH_BYTES, class};
 use bezant_core::machine::Principal;
@@ -126,7 +127,7 @@ impl Hub {
         let Some(Some(link)) = self.links.get_mut(id.index as usize) else { return };
         let State::Shaking(handshake) = &mut link.state else { return };
         match handshake.receive(frame, &self.keyring) {
-            Progress::Reply(reply) => link.queue(&[&reply]),
+            Progress::Reply(reply) => link.queue(Lane::Usual, &[&reply]),
             Progress::Done(peer, reply) => return self.admit(id, peer, reply.as_deref()),
             Progress::Refused(reason, reply) => return self.refuse(id.index, reason, &reply),
             Progress::OtherService(theirs) => {
@@ -149,7 +150,7 @@ impl Hub {
         }
         let Some(Some(link)) = self.links.get_mut(id.index as usize) else { return };
         if let Some(reply) = reply {
-            link.queue(&[reply]);
+            link.queue(Lane::Usual, &[reply]);
         }
         self.client_buffered -= std::mem::take(&mut link.accounted);
         link.up(peer);
@@ -183,7 +184,7 @@ impl Hub {
 
     fn refuse(&mut self, index: u32, reason: LinkRefusal, reply: &[u8]) {
         let Some(link) = self.links[index as usize].as_mut() else { return };
-        link.queue(&[reply]);
+        link.queue(Lane::Usual, &[reply]);
         // Best effort: whoever does not take these few bytes at once never learns why.
         let _ = link.write();
         let theirs = match &link.state {

@@ -1,0 +1,127 @@
+//! Frames on their way to a socket: short ones that others wait for overtake the rest.
+//!
+//! What a socket has taken nobody overtakes any more. So it gets one piece at a time, and is told to ask for the next
+//! one when little is left of the last ([`UNSENT_BYTES`]).
+
+use super::frame::append_frame;
+use std::collections::VecDeque;
+
+/// Bytes that a socket holds and has not sent when it asks for more. With less, a fast link might have to wait for us.
+pub(super) const UNSENT_BYTES: u32 = 16 << 10;
+
+/// A piece that is this long gets no further frames.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// A buffer that grew beyond this gives its memory back when it is empty.
+const KEPT_CAPACITY_BYTES: usize = 1 << 20;
+
+/// Which frames may overtake which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// In the order in which they were queued.
+    Usual,
+    /// Before all that are in the other lane and have not begun to leave, in their own order.
+    Express,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    express: Vec<u8>,
+    /// Of whole frames each.
+    pieces: VecDeque<Vec<u8>>,
+    /// In all of it.
+    bytes: usize,
+    /// Empty, for the next piece.
+    spare: Vec<u8>,
+}
+
+impl Output {
+    /// Bytes that wait.
+    pub(super) const fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Queues one frame made of `parts`.
+    pub(super) fn push(&mut self, lane: Lane, parts: &[&[u8]]) {
+        let target = match lane {
+            Lane::Express => &mut self.express,
+            Lane::Usual => self.open_piece(),
+        };
+        let before = target.len();
+        append_frame(target, parts);
+        let added = target.len() - before;
+        self.bytes += added;
+    }
+
+    /// Queues frames as they are.
+    pub(super) fn append(&mut self, frames: &[u8]) {
+        self.open_piece().extend_from_slice(frames);
+        self.bytes += frames.len();
+    }
+
+    /// The next piece in place of what is in `wire`. False if there is none, and `wire` is empty.
+    pub(super) fn take(&mut self, wire: &mut Vec<u8>) -> bool {
+        wire.clear();
+        if self.express.is_empty() {
+            if let Some(piece) = self.pieces.pop_front() {
+                self.spare = std::mem::replace(wire, piece);
+            }
+        } else {
+            std::mem::swap(&mut self.express, wire);
+        }
+        for idle in [&mut self.express, &mut self.spare] {
+            if idle.is_empty() && idle.capacity() > KEPT_CAPACITY_BYTES {
+                *idle = Vec::new();
+            }
+        }
+        self.bytes -= wire.len();
+        !wire.is_empty()
+    }
+
+    fn open_piece(&mut self) -> &mut Vec<u8> {
+        if self.pieces.back().is_none_or(|last| last.len() >= PIECE_BYTES) {
+            self.pieces.push_back(std::mem::take(&mut self.spare));
+        }
+        self.pieces.back_mut().expect("it was just made")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_frames_overtake_what_has_not_begun_to_leave() {
+        let mut output = Output::default();
+        let long = [7; PIECE_BYTES];
+        for _ in 0..3 {
+            output.push(Lane::Usual, &[&long]);
+        }
+        let mut wire = Vec::new();
+        assert!(output.take(&mut wire) && wire.len() == PIECE_BYTES + 4);
+        output.push(Lane::Express, &[b"a"]);
+        output.push(Lane::Usual, &[b"z"]);
+        output.push(Lane::Express, &[b"b", b"c"]);
+        assert_eq!(output.len(), 2 * (PIECE_BYTES + 4) + 5 + 11);
+        assert!(output.take(&mut wire));
+        assert_eq!(wire, b"\x01\0\0\0a\x02\0\0\0bc");
+        let mut lengths = Vec::new();
+        while output.take(&mut wire) {
+            lengths.push(wire.len());
+        }
+        assert_eq!(lengths, [PIECE_BYTES + 4, PIECE_BYTES + 4, 5]);
+        assert_eq!((output.len(), wire.len()), (0, 0));
+    }
+
+    #[test]
+    fn short_frames_share_a_piece() {
+        let mut output = Output::default();
+        output.push(Lane::Usual, &[b"a"]);
+        output.push(Lane::Usual, &[b"b"]);
+        output.append(b"\0\0\0\0");
+        let mut wire = Vec::new();
+        assert!(output.take(&mut wire) && !output.take(&mut Vec::new()));
+        assert_eq!(wire, b"\x01\0\0\0a\x01\0\0\0b\0\0\0\0");
+    }
+}
