@@ -229,6 +229,22 @@ impl Scenario {
     }
 }
 
+impl Scenario {
+    /// Whether nothing but clients may be wrong, and no message takes longer than what the time-outs of Ring allow for:
+    /// 4n + 1 hops, with a sync at each, in twice the time after which a client repeats itself.
+    pub fn is_calm(&self) -> bool {
+        let Profile { delay_min, jitter, loss, reordering, rate, .. } = self.network;
+        let hop = delay_min + jitter + self.disk.sync_max + self.pass;
+        self.faults.is_empty()
+            && self.liars.is_empty()
+            && self.outsiders.is_empty()
+            && !self.features.contains(&Feature::Clocks)
+            && (loss, reordering, rate) == (0, false, 0)
+            && self.adversary.is_none_or(|adversary| !adversary.corrupts_replicas() && adversary != Adversary::Tamper)
+            && (4 * self.n as u64 + 1) * hop <= 2 * self.limits.client_retry.0
+    }
+}
+
 /// The longest that those who may not join yet wait for somebody's place after its last use, in microseconds. Places
 /// are few: they may have to take turns. A faulty primary may let the agreed time lag behind.
 fn longest_turn(limits: &Limits) -> u64 {

@@ -7,6 +7,7 @@ mod inheritance;
 mod lasso;
 mod linearizability;
 mod memory;
+mod needless;
 mod roots;
 mod sessions;
 mod validity;
@@ -17,6 +18,7 @@ pub use inheritance::Inheritance;
 pub use lasso::Lasso;
 pub use linearizability::Linearizability;
 pub use memory::Memory;
+pub use needless::Needless;
 pub use roots::Roots;
 pub use validity::Validity;
 
@@ -105,8 +107,9 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// Every check there is.
-    pub fn new(cluster: &Cluster, correct: usize) -> Self {
+    /// Every check there is, for so many correct replicas, and a run in which nothing but clients may be wrong if it
+    /// is calm.
+    pub fn new(cluster: &Cluster, correct: usize, is_calm: bool) -> Self {
         let checks: Vec<Box<dyn Check>> = vec![
             Box::new(Agreement::default()),
             Box::new(Validity::new(cluster)),
@@ -115,6 +118,7 @@ impl Checks {
             Box::new(Roots::default()),
             Box::new(Memory::new(cluster)),
             Box::new(Lasso::new(cluster, correct)),
+            Box::new(Needless::new(cluster, is_calm)),
             Box::new(Linearizability::default()),
         ];
         Self { checks, violations: Vec::new() }

@@ -169,7 +169,7 @@ fn ring_f1_a_number_from_before_the_sequencer_is_not_taken() {
 fn ring_f10_a_timestamp_used_twice_leaves_no_gap() {
     let mut run = Run::new(ring_fast(), 4, 2, 1);
     let requests = [1_000, 1_001, 1_002, 1_003].map(|least| request_at(&mut run, 1, (least % 4) as u8, least));
-    // All at once: the last comes to the sequencer first, and the others when their entries had no reason to refuse them.
+    // All at once: the last one comes to the sequencer first, and no entry had a reason to refuse the others.
     requests.iter().for_each(|request| run.ask(request, 0..4));
     run.settle();
     let first = requests[3].clone();
