@@ -49,14 +49,46 @@ pub(super) struct Jump {
 }
 
 impl Jump {
+    fn new<S: Service>(
+        s: &mut Surroundings<'_, S>,
+        ledger: &Ledger<S>,
+        from: ReplicaId,
+        target: Certificate<Stable>,
+    ) -> Self {
+        let Stable { instance, boundary } = target.value;
+        let mut opening = Opening::new(s, instance, AbortHistory::of_stable(&target), ledger);
+        opening.ask(s);
+        Self { target, from, opening, highest: boundary.position, offers: BTreeMap::new() }
+    }
+
     /// What to try instead: something higher than ever, or, if nobody sends this, what the next replica has shown.
     fn better(&self, cluster: &Cluster, newest: ReplicaId) -> Option<(ReplicaId, Certificate<Stable>)> {
-        let position = |offer: &Certificate<Stable>| offer.value.boundary.position;
-        let higher = self.offers.get_key_value(&newest).filter(|(_, offer)| position(offer) > self.highest);
+        let is_higher = |offer: &Certificate<Stable>| offer.value.boundary.position > self.highest;
+        let higher = self.offers.get_key_value(&newest).filter(|(_, offer)| is_higher(offer));
         let others = self.offers.iter().filter(|(_, offer)| offer.value != self.target.value);
         let (before, after): (Vec<_>, Vec<_>) = others.partition(|(id, _)| **id <= self.from);
         let next = after.into_iter().chain(before).next().filter(|_| self.opening.is_stalled(cluster));
-        higher.or(next).map(|(id, offer)| (*id, offer.clone()))
+        let better = higher.or(next).map(|(id, offer)| (*id, offer.clone()));
+        better.filter(|_| !self.opening.is_done())
+    }
+
+    fn turn_to<S: Service>(
+        &mut self,
+        s: &mut Surroundings<'_, S>,
+        ledger: &Ledger<S>,
+        from: ReplicaId,
+        target: Certificate<Stable>,
+    ) {
+        let Stable { instance, boundary } = target.value;
+        let history = AbortHistory::of_stable(&target);
+        if boundary.position > self.highest {
+            self.highest = boundary.position;
+            self.opening.retarget(history);
+        } else {
+            self.opening = Opening::new(s, instance, history, ledger);
+        }
+        self.opening.ask(s);
+        (self.from, self.target) = (from, target);
     }
 }
 
@@ -100,22 +132,15 @@ impl<S: Service> Composite<S> {
 
     /// Somebody shows a checkpoint that this replica may go on from.
     fn offer(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, certificate: Certificate<Stable>) {
-        let mut offers = BTreeMap::from([(from, certificate.clone())]);
-        let mut highest = certificate.value.boundary.position;
-        let mut choice = Some((from, certificate.clone()));
-        if let Some(jump) = &mut self.ahead {
-            jump.offers.insert(from, certificate);
-            choice = jump.better(s.cluster, from);
-            if choice.is_some() {
-                (offers, highest) = (core::mem::take(&mut jump.offers), jump.highest.max(highest));
-            }
+        let mut jump = match self.ahead.take() {
+            Some(jump) => jump,
+            None => Box::new(Jump::new(s, self.ledger(), from, certificate.clone())),
+        };
+        jump.offers.insert(from, certificate);
+        if let Some((from, target)) = jump.better(s.cluster, from) {
+            jump.turn_to(s, self.ledger(), from, target);
         }
-        if let Some((from, target)) = choice {
-            let history = AbortHistory::of_stable(&target);
-            let mut opening = Opening::new(s, self.instance, history, self.ledger());
-            opening.ask(s);
-            self.ahead = Some(Box::new(Jump { target, from, opening, highest, offers }));
-        }
+        self.ahead = Some(jump);
     }
 
     /// Whether the state is here, or not needed any more.

@@ -55,6 +55,12 @@ fn begin_at_certified<S: Service>(history: &AbortHistory, ledger: &mut Ledger<S>
     }
 }
 
+/// What a transfer fetches. Nobody asks for signatures: the proof of the history has them.
+fn state_at(instance: InstanceId, boundary: &Boundary) -> Certificate<Checkpoint> {
+    let value = Checkpoint { instance, sequence: Sequence(boundary.position), root: boundary.root };
+    Certificate { value, signatures: Vec::new() }
+}
+
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
@@ -107,9 +113,8 @@ impl Opening {
         }
         let missing = wanted.values().filter(|entry| entry.is_none()).count();
         let transfer = match (shared, history.boundaries.last()) {
-            (None, Some(&Boundary { position, root, .. })) => {
-                let value = Checkpoint { instance, sequence: Sequence(position), root };
-                let target = Certificate { value, signatures: Vec::new() };
+            (None, Some(boundary)) => {
+                let target = state_at(instance, boundary);
                 let base = ledger.estate.newest_version().clone();
                 let patience = s.cluster.limits.status_interval;
                 Some(Transfer::new(target, base, s.me, s.cluster.n, patience))
@@ -162,6 +167,15 @@ impl Opening {
         self.continue_transfer(s);
         if !self.is_done() {
             s.out.set_timer(ReplicaTimer::Opening, s.now + s.cluster.limits.status_interval);
+        }
+    }
+
+    /// Fetches the state at the end of a later history instead, of which nothing else is needed. What has come of the
+    /// first one is kept: under load checkpoints move on faster than a large state comes.
+    pub(crate) fn retarget(&mut self, history: AbortHistory) {
+        if let (Some(transfer), Some(boundary)) = (&mut self.transfer, history.boundaries.last()) {
+            transfer.retarget(state_at(self.instance, boundary));
+            (self.history, self.idle) = (history, 0);
         }
     }
 
