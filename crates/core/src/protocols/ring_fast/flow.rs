@@ -4,8 +4,8 @@
 //! whose clients ask for more than others' must not fill the link with them.
 //!
 //! # Rules
-//! * What it sends for its own clients it *owes* the others. Of what comes by of other entries a 3f-th is paid back. ACKs
-//!   are free.
+//! * What it sends for its own clients it *owes* the others. Of what comes by of other entries a 3f-th is paid back.
+//!   ACKs are free.
 //! * An entry that owes as much as it may have under way sends its next batch when none of its own is: one each time
 //!   around. So its clients are never starved either, whatever comes by.
 //! * A batch of its own comes back, and nothing came by since it left: nobody else needs the link, and nothing is owed.

@@ -12,8 +12,8 @@
 //!   on average, for the first time around; if there were none, with the last such time, up to n intervals ago. It
 //!   votes that the ring is slow if that is more than `ring_slow_after`, and more than twice what n hops take among
 //!   correct replicas: n times the (f+1)-th smallest. The vote is signed for this round, and goes to all.
-//! * T5. 2f+1 votes end a round; what f+1 of them say is its verdict. A replica raises the *alarm* while the last rounds
-//!   of f+1 originators, one of them correct, say that the ring is slow.
+//! * T5. 2f+1 votes end a round; what f+1 of them say is its verdict. A replica raises the *alarm* while the last
+//!   rounds of f+1 originators, one of them correct, say that the ring is slow.
 //!
 //! # What it is worth
 //! Of n hops at most 2f are measured by or with a faulty replica, and f+1 are right.
@@ -378,7 +378,7 @@ impl<S: Service> RingFast<S> {
 
     /// T1.
     pub(super) fn on_pace_timer(&mut self, s: &mut Surroundings<'_, S>) {
-        self.watching(s, |watch, around| watch.tick(around));
+        self.watching(s, Watch::tick);
         Self::set_pace_timer(s);
         self.look_at_pace(s);
     }

@@ -592,9 +592,9 @@ fn narrow(clients: u32) -> Run {
     Run::of(Cluster { limits, ..cluster }, clients, 1)
 }
 
-/// The clients of an entry want ever more. While those of another entry ask now and then, they have a third of what these
-/// have, besides a window to begin with and one batch each time around; and these are served at once, each time. Who is
-/// alone has the whole ring.
+/// The clients of an entry want ever more. While those of another entry ask now and then, they have a third of what
+/// these have, besides a window to begin with and one batch each time around; and these are served at once, each time.
+/// Who is alone has the whole ring.
 #[test]
 fn ring_greedy_clients_of_one_entry_leave_the_others_their_part() {
     let greedy_requests = |is_alone: bool| {
@@ -690,8 +690,8 @@ fn asked_first(run: &Run, client: Principal, entry: u8) -> usize {
         .count()
 }
 
-/// 5.3.3, F19: a replica is quick with everybody, but as an entry it does not hear one client, or as an exit it does not
-/// answer it. That client asks it less and less often, its others as before, and no instance ends.
+/// 5.3.3, F19: a replica is quick with everybody, but as an entry it does not hear one client, or as an exit it does
+/// not answer it. That client asks it less and less often, its others as before, and no instance ends.
 #[test]
 fn ring_f19_who_is_discriminated_asks_others() {
     for (is_entry, victim) in [(true, 2), (false, 3)] {
