@@ -330,6 +330,23 @@ mod tests {
     }
 
     #[test]
+    fn a_slow_ring_is_shown_when_more_than_f_say_so() {
+        let slow = |replicas: &[u8], alarm: &Value| {
+            let mut overview = overview(false, &[]);
+            for row in overview.rows.iter_mut().filter(|row| replicas.contains(&row.member.replica)) {
+                row.account.as_mut().unwrap()["report"]["ring_alarm"] = alarm.clone();
+            }
+            overview.slow_ring()
+        };
+        let named = json!({ "beyond_doubt": false, "from": 1, "to": 2, "hop_us": 80_000 });
+        assert_eq!(slow(&[3], &named), "");
+        assert!(slow(&[0, 3], &named).contains("from replica 1 to 2 it takes 80.0 ms"));
+        let nobody = json!({ "beyond_doubt": true, "from": null, "to": null, "hop_us": null });
+        assert!(slow(&[0, 1, 2], &nobody).contains("no hop is longer than the others"));
+        assert_eq!(slow(&[0, 1, 2], &Value::Null), "");
+    }
+
+    #[test]
     fn one_replica_alone_cannot_have_another_condemned() {
         assert_eq!(at_fault(&overview(false, &[0])), [0; 0]);
         let condemned = overview(false, &[0, 1]);

@@ -1,5 +1,6 @@
 //! The batches whose requests this replica has seen in the RING pass, for the ACK pass, which names them by digest.
 
+use super::replica::WINDOW;
 use crate::cluster::ReplicaId;
 use crate::digest::Digest;
 use crate::machine::{Duration, Instant};
@@ -8,9 +9,9 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 /// Batches kept of each entry. The oldest goes when there is no room: a batch that died on its way would otherwise stay
-/// for ever (F28). A correct entry has no more than [`super::replica::WINDOW`] under way in every `client_retry`, so
+/// for ever (F28). A correct entry has no more than [`WINDOW`] under way in every `client_retry`, so
 /// that what goes is at least a second old. An entry that has more has no part in the ring for the rest.
-const PER_ENTRY_MAX: usize = 16;
+const PER_ENTRY_MAX: usize = 4 * WINDOW;
 
 /// A batch that came through here.
 #[derive(Clone, Debug)]
