@@ -348,8 +348,8 @@ impl Message {
     }
 
     /// Whether it is short, others wait for it, and it may arrive before what was sent earlier on the same link: an ACK
-    /// or a probe of Ring. Behind the bodies that wait for a slow link, acknowledgements would take most of the time that
-    /// a request takes.
+    /// or a probe of Ring. Behind the bodies that wait for a slow link, acknowledgements would take most of the time
+    /// that a request takes.
     pub const fn may_overtake(&self) -> bool {
         matches!(self, Self::Ring(RingMessage { body: Body::Digest(_) | Body::Probe(_), .. }))
     }

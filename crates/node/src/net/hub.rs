@@ -474,8 +474,9 @@ fn raise_descriptor_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// Small requests must not wait for an acknowledgement, what is urgent must not wait behind much, and a peer that is cut
-/// off must be noticed in seconds, so that it is dialled anew as soon as it is back. Where the system refuses, the connection still works.
+/// Small requests must not wait for an acknowledgement, what is urgent must not wait behind much, and a peer that is
+/// cut off must be noticed in seconds, so that it is dialled anew as soon as it is back. Where the system refuses, the
+/// connection still works.
 fn prepare(socket: &TcpStream) {
     use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepidle, set_tcp_user_timeout};
     let _ = socket.set_nodelay(true);
