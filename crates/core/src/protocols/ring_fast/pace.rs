@@ -13,7 +13,8 @@
 //!   votes that the ring is slow if that is more than `ring_slow_after`, and more than twice what n hops take among
 //!   correct replicas: n times the (f+1)-th smallest. The vote is signed for this round, and goes to all.
 //! * T5. 2f+1 votes end a round; what f+1 of them say is its verdict. A replica raises the *alarm* while the last
-//!   rounds of f+1 originators, one of them correct, say that the ring is slow.
+//!   rounds of f+1 originators, one of them correct, say that the ring is slow. Whoever passes no rounds on keeps
+//!   nobody from it: if there are none for 2n intervals, it is raised by `ring_slow_after` alone.
 //!
 //! # What it is worth
 //! Of n hops at most 2f are measured by or with a faulty replica, and f+1 are right.
@@ -115,6 +116,8 @@ pub(super) struct Around<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct Watch {
     instance: InstanceId,
+    /// When the first PING was sent.
+    began: Option<Instant>,
     /// The PING that is under way.
     pinged: Option<(u64, Instant)>,
     hop: Option<Duration>,
@@ -143,6 +146,7 @@ impl Watch {
     pub(super) const fn new(instance: InstanceId) -> Self {
         Self {
             instance,
+            began: None,
             pinged: None,
             hop: None,
             came_around: (0, Duration(0)),
@@ -157,9 +161,14 @@ impl Watch {
 
     /// T5. A round that was long ago says nothing: its originator has stopped, or is silenced.
     pub(super) fn alarm(&self, now: Instant, cluster: &Cluster) -> Option<Alarm> {
-        let recent = Duration(2 * cluster.n as u64 * interval(cluster).0);
-        let mut slow: Vec<&Verdict> =
-            self.verdicts.values().filter(|verdict| verdict.pace > Pace::Even && now - verdict.at <= recent).collect();
+        let two_cycles = Duration(2 * cluster.n as u64 * interval(cluster).0);
+        let recent = || self.verdicts.values().filter(|verdict| now - verdict.at <= two_cycles);
+        if recent().count() < cluster.weak() {
+            let are_missed = self.began.is_some_and(|began| now - began > two_cycles);
+            let is_slow = self.average().is_some_and(|took| took > cluster.limits.ring_slow_after.0);
+            return (are_missed && is_slow).then_some(Alarm { pace: Pace::Slow, suspect: None });
+        }
+        let mut slow: Vec<&Verdict> = recent().filter(|verdict| verdict.pace > Pace::Even).collect();
         // The (f+1)-th most certain one: one correct originator's round says at least as much.
         slow.sort_by_key(|verdict| core::cmp::Reverse(verdict.pace));
         let pace = slow.get(cluster.f)?.pace;
@@ -174,14 +183,19 @@ impl Watch {
 
     /// How long they take on average, as far as is known.
     fn delay(&self) -> Option<u64> {
-        let (count, total) = self.came_around;
-        total.0.checked_div(count).or(self.took.map(|(took, _)| took))
+        self.average().or(self.took.map(|(took, _)| took))
+    }
+
+    /// The same since the last vote.
+    const fn average(&self) -> Option<u64> {
+        self.came_around.1.0.checked_div(self.came_around.0)
     }
 
     /// T1 and T2: every interval.
     pub(super) fn tick(&mut self, around: &mut Around<'_>) {
         let Around { now, cluster, me, .. } = *around;
         let number = now.0 / interval(cluster).0.max(1);
+        self.began.get_or_insert(now);
         // One that takes long is asked for again, and goes on taking long.
         let (asked, since) = *self.pinged.get_or_insert((number, now));
         (around.send)(successor(cluster, me), PaceMessage::Ping(asked));
@@ -268,9 +282,9 @@ impl Watch {
         let mut times: Vec<(u64, ReplicaId)> =
             hops.hops.iter().map(|hop| (hop.value.microseconds, hop.signer)).collect();
         times.sort_unstable();
-        let (count, total) = core::mem::take(&mut self.came_around);
-        if let Some(took) = total.0.checked_div(count) {
+        if let Some(took) = self.average() {
             self.took = Some((took, now));
+            self.came_around = (0, Duration(0));
         }
         let cycle = Duration(cluster.n as u64 * interval(cluster).0);
         let took = self.took.filter(|(_, at)| now - *at <= cycle);
@@ -446,6 +460,10 @@ mod tests {
         slow_link: Option<(usize, usize)>,
         /// Who answers no PING, and is slow with batches.
         mute: Option<usize>,
+        /// Or passes no rounds on.
+        mutes_rounds: bool,
+        /// What batches take around the ring, besides.
+        extra: u64,
         /// Replicas that answer PING before its turn, and say that their hops take no time.
         hasty: Vec<usize>,
         /// In flight: when it arrives, from whom, to whom.
@@ -468,6 +486,8 @@ mod tests {
                 delays: delays.to_vec(),
                 slow_link: None,
                 mute: None,
+                mutes_rounds: false,
+                extra: 0,
                 hasty,
                 mail,
                 now: 0,
@@ -498,7 +518,12 @@ mod tests {
         }
 
         fn post(&mut self, from: usize, to: usize, mut message: PaceMessage) {
-            if self.mute == Some(from) && matches!(message, PaceMessage::Pong(_)) {
+            let is_kept = match message {
+                PaceMessage::Pong(_) => !self.mutes_rounds,
+                PaceMessage::Check(_) | PaceMessage::Report(_) => self.mutes_rounds,
+                _ => false,
+            };
+            if is_kept && self.mute == Some(from) {
                 return;
             }
             let mut delay = self.delays[to];
@@ -521,8 +546,7 @@ mod tests {
         /// Every replica's timer, and everything that follows; requests take as long as the replicas do.
         fn interval(&mut self) {
             let end = self.now + interval(&self.cluster).0;
-            let is_slow = self.slow_link.is_some() || self.mute.is_some();
-            let around = self.delays.iter().sum::<u64>() + if is_slow { 80_000 } else { 0 };
+            let around = self.delays.iter().sum::<u64>() + self.extra;
             for me in 0..self.cluster.n {
                 self.paces[me].note(Duration(around));
                 self.step(me, |pace, around| {
@@ -612,7 +636,7 @@ mod tests {
     fn a_slow_link_is_a_reason_to_switch_beyond_the_limit_only() {
         for (limit, expected) in [(0, Pace::Slow), (90, Pace::BeyondDoubt), (200, Pace::Slow)] {
             let mut ring = Ring::new(1, &[5_000; 4]);
-            ring.slow_link = Some((1, 2));
+            (ring.slow_link, ring.extra) = (Some((1, 2)), 80_000);
             ring.cluster.limits.ring_stop_after = Duration::from_millis(limit);
             (0..12).for_each(|_| ring.interval());
             assert_eq!(ring.paces(), [Some(expected); 4], "{limit} ms");
@@ -625,24 +649,38 @@ mod tests {
     #[test]
     fn no_pong_is_a_slow_one() {
         let mut ring = Ring::new(1, &[5_000; 4]);
-        ring.mute = Some(2);
+        (ring.mute, ring.extra) = (Some(2), 80_000);
         (0..12).for_each(|_| ring.interval());
         let named = |alarm: &Option<Alarm>| alarm.unwrap().suspect.map(|suspect| (suspect.from.0, suspect.to.0));
         assert!(ring.alarms().iter().all(|alarm| named(alarm) == Some((1, 2))));
+    }
+
+    /// Who lets no round come to its end is noticed as well, where the ring is slow.
+    #[test]
+    fn rounds_that_never_end_hide_nothing() {
+        for (extra, expected) in [(80_000, Some(Alarm { pace: Pace::Slow, suspect: None })), (0, None)] {
+            let mut ring = Ring::new(1, &[2_000; 4]);
+            (ring.mute, ring.mutes_rounds, ring.extra) = (Some(2), true, extra);
+            (0..12).for_each(|_| ring.interval());
+            assert!(ring.paces.iter().all(|pace| pace.verdicts.is_empty()));
+            assert_eq!(ring.alarms(), vec![expected; 4]);
+        }
     }
 
     /// One originator's rounds alone raise no alarm, and old ones none at all.
     #[test]
     fn an_alarm_takes_f_plus_1_originators_and_ends() {
         let mut ring = Ring::new(1, &[5_000; 4]);
-        ring.slow_link = Some((1, 2));
+        (ring.slow_link, ring.extra) = (Some((1, 2)), 80_000);
         (0..12).for_each(|_| ring.interval());
         let mut one = ring.paces[0].clone();
-        one.verdicts.retain(|originator, _| originator.0 == 3);
+        let others = one.verdicts.iter_mut().filter(|(originator, _)| originator.0 != 3);
+        others.for_each(|(_, verdict)| verdict.pace = Pace::Even);
         assert_eq!(one.alarm(Instant(ring.now), &ring.cluster), None);
         assert!(ring.paces[0].alarm(Instant(ring.now + 5_000_000), &ring.cluster).is_some());
+        ring.paces[0].came_around = (0, Duration(0));
         assert_eq!(ring.paces[0].alarm(Instant(ring.now + 9_000_000), &ring.cluster), None);
-        ring.slow_link = None;
+        (ring.slow_link, ring.extra) = (None, 0);
         (0..8).for_each(|_| ring.interval());
         assert_eq!(ring.paces(), [None; 4], "it is fast again");
     }
@@ -651,7 +689,7 @@ mod tests {
     #[test]
     fn votes_may_overtake_the_hops() {
         let mut ring = Ring::new(1, &[5_000; 4]);
-        ring.slow_link = Some((1, 2));
+        (ring.slow_link, ring.extra) = (Some((1, 2)), 80_000);
         (0..12).for_each(|_| ring.interval());
         let (last, mut late) = (ring.last_round(), ring.paces[0].clone());
         late.verdicts.remove(&last.originator);
