@@ -268,6 +268,8 @@ impl<S: Service> Composite<S> {
             ) => {
                 s.out.send(Destination::Client(*client), self.switch(SwitchMessage::Active(*client)));
             }
+            // Its next request will tell.
+            (Principal::Client(_), Message::RingPace(_)) => {}
             (Principal::Replica(to), _) => {
                 let pause = Duration(s.cluster.limits.status_interval.0 / 2);
                 if self.told.get(&from).is_some_and(|at| s.now - *at < pause) {

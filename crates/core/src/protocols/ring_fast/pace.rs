@@ -123,6 +123,8 @@ pub(super) struct Watch {
     hop: Option<Duration>,
     /// Of the batches since the last vote: how many came around, and how long they took together.
     came_around: (u64, Duration),
+    /// How long the requests of this entry wait until they leave it, smoothed: the first of each batch.
+    wait: Duration,
     /// How many microseconds they took on average, and when there were some for the last time.
     took: Option<(u64, Instant)>,
     /// The last round that this replica began.
@@ -150,6 +152,7 @@ impl Watch {
             pinged: None,
             hop: None,
             came_around: (0, Duration(0)),
+            wait: Duration(0),
             took: None,
             begun: 0,
             passed: BTreeMap::new(),
@@ -181,12 +184,18 @@ impl Watch {
         self.came_around = (self.came_around.0 + 1, Duration(self.came_around.1.0.saturating_add(took.0)));
     }
 
-    /// How long they take on average, as far as is known.
-    fn delay(&self) -> Option<u64> {
-        self.average().or(self.took.map(|(took, _)| took))
+    /// A batch leaves, whose first request has waited for so long.
+    pub(super) const fn note_wait(&mut self, wait: Duration) {
+        self.wait = Duration((7 * self.wait.0 + wait.0) / 8);
     }
 
-    /// The same since the last vote.
+    /// How long a request of this entry takes, as far as is known: it waits, and goes around twice.
+    fn delay(&self) -> Option<u64> {
+        let around = self.average().or(self.took.map(|(took, _)| took))?;
+        Some(self.wait.0.saturating_add(around.saturating_mul(2)))
+    }
+
+    /// How long batches took on average since the last vote.
     const fn average(&self) -> Option<u64> {
         self.came_around.1.0.checked_div(self.came_around.0)
     }
@@ -411,7 +420,7 @@ impl<S: Service> RingFast<S> {
         self.look_at_pace(s);
     }
 
-    /// A client asks how long the batches of this entry take: step D1 of the client. Nothing is kept of it.
+    /// A client asks how long the requests of this entry take: step D1 of the client. Nothing is kept of it.
     pub(super) fn on_question(&self, s: &mut Surroundings<'_, S>, from: Principal, message: &PaceMessage) {
         match (message, self.watch.delay()) {
             (PaceMessage::Ask(_), _) if self.base.is_stopped() => {}

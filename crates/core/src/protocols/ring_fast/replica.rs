@@ -9,7 +9,7 @@ use super::path::Path;
 use super::tags::{add_strikes, add_tags, check, client_tags, strike_and_trim};
 use crate::cluster::{Cluster, InstanceId, ReplicaId};
 use crate::digest::Digest;
-use crate::machine::{Destination, Principal};
+use crate::machine::{Destination, Instant, Principal};
 use crate::message::{Message, Request, Vouched};
 use crate::protocols::speculative::{Load, Queue, Speculation, Standing, stops_as_its_speculation};
 use crate::rejection::Rejection;
@@ -41,6 +41,8 @@ pub(crate) struct RingFast<S> {
     pub(crate) base: Speculation<S>,
     pub(super) sequencer: ReplicaId,
     queue: Queue,
+    /// When what waits there came, in the same order.
+    arrivals: VecDeque<Instant>,
     flow: Flow,
     batches: Batches,
     /// By the position of the first request: those whose turn it is not yet.
@@ -63,6 +65,7 @@ impl<S: Service> RingFast<S> {
             base: Speculation::open(instance, ledger),
             sequencer,
             queue: Queue::default(),
+            arrivals: VecDeque::new(),
             flow: Flow::default(),
             batches: Batches::default(),
             early: BTreeMap::new(),
@@ -117,8 +120,9 @@ impl<S: Service> RingFast<S> {
                     }
                     return;
                 }
-                if let Err(reason) = self.queue.push(&s.cluster.limits, request) {
-                    s.reject(from, reason);
+                match self.queue.push(&s.cluster.limits, request) {
+                    Ok(()) => self.arrivals.push_back(s.now),
+                    Err(reason) => s.reject(from, reason),
                 }
             }
             Standing::Done { position, history, outcome } => {
@@ -155,6 +159,7 @@ impl<S: Service> RingFast<S> {
             }
             // One that is longer would never find room in a log.
             let mut requests = self.queue.take(&s.cluster.limits, s.cluster.limits.history_interval);
+            let oldest = self.arrivals.drain(..requests.len()).next();
             requests.retain(|request| self.base.standing(s, request) == Standing::New);
             if requests.is_empty() {
                 continue;
@@ -164,6 +169,7 @@ impl<S: Service> RingFast<S> {
             }
             let body = Body::Requests(requests.clone());
             let batch = body.digest();
+            self.watch.note_wait(s.now - oldest.unwrap_or(s.now));
             self.flow.send(Flow::bytes(&requests));
             self.batches.keep(s.now, s.me, batch, requests);
             let message = self.first_message(s.me, body);

@@ -113,19 +113,19 @@ pub enum PaceMessage {
     Report(Hops),
     /// T4.
     Vote(Signed<Vote>),
-    /// A client wants to know how long batches take.
+    /// A client wants to know how long requests take.
     Ask(ClientId),
-    /// How long those of this entry take.
+    /// How long those of one entry take.
     Delay(Delay),
 }
 wire_enum!(PaceMessage { 0 => Ping, 1 => Pong, 2 => Check, 3 => Report, 4 => Vote, 5 => Ask, 6 => Delay });
 
-/// What a client is told of the batches of the entry that answers.
+/// What a client is told of the requests of the entry that answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
     /// Who asked.
     pub client: ClientId,
-    /// On average, for the first time around.
+    /// On average, from there to the exit's answer.
     pub microseconds: u64,
 }
 wire_struct!(Delay { client, microseconds });
