@@ -1,6 +1,7 @@
 //! The batches whose requests this replica has seen in the RING pass, for the ACK pass, which names them by digest.
 
-use super::replica::WINDOW;
+use super::message::Stamp;
+use super::replica::UNDER_WAY_MAX;
 use crate::cluster::ReplicaId;
 use crate::digest::Digest;
 use crate::machine::{Duration, Instant};
@@ -9,9 +10,9 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 /// Batches kept of each entry. The oldest goes when there is no room: a batch that died on its way would otherwise stay
-/// for ever (F28). A correct entry has no more than [`WINDOW`] under way in every `client_retry`, so
-/// that what goes is at least a second old. An entry that has more has no part in the ring for the rest.
-const PER_ENTRY_MAX: usize = 4 * WINDOW;
+/// for ever (F28). A correct entry has no more than [`UNDER_WAY_MAX`] under way in every `client_retry`, so that what
+/// goes is at least two of these old. An entry that has more has no part in the ring for the rest.
+pub(crate) const PER_ENTRY_MAX: usize = 4 * UNDER_WAY_MAX;
 
 /// A batch that came through here.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub(super) struct Held {
     pub(super) requests: Vec<Request>,
     /// What came of those that were not struck, once executed here.
     pub(super) executed: Vec<Executed>,
+    /// The number that it was executed with.
+    pub(super) stamp: Option<Stamp>,
     /// When it came here.
     pub(super) since: Instant,
 }
@@ -52,7 +55,7 @@ impl Batches {
         if of_entry.len() >= PER_ENTRY_MAX {
             of_entry.pop_front();
         }
-        of_entry.push_back(Held { digest, requests, executed: Vec::new(), since: now });
+        of_entry.push_back(Held { digest, requests, executed: Vec::new(), stamp: None, since: now });
     }
 
     /// Whether an entry has filled its place in less than that time: a correct one does not.

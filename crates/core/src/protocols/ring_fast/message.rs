@@ -127,7 +127,7 @@ pub struct RingMessage {
     pub body: Body,
     /// What has been struck so far, in ascending order.
     pub strikes: Vec<Strike>,
-    /// Once the sequencer has been passed.
+    /// Once the sequencer has been passed, for those that do not have it yet.
     pub stamp: Option<Stamp>,
     /// MACs between replicas, in the order of [`Path::carried`].
     pub tags: Vec<Tag>,
@@ -190,7 +190,7 @@ impl RingMessage {
             && allowed
             && struck.windows(2).all(|pair| pair[0] < pair[1])
             && struck.len() < requests.max(1)
-            && self.stamp.is_some() == (position > path.stamp())
+            && self.stamp.is_some() == path.is_told(position)
             && self.tags.len() == path.carried(previous).count()
             && matches!(self.body, Body::Probe(_)) == (requests == 0)
             && self.reply_tags.len() == (requests - struck.len()) * path.reply_tags(previous)

@@ -7,12 +7,15 @@
 //! # Steps
 //! * R1. The client sends its request to one replica, its *entry*, another one each time, with MACs for the first f+1
 //!   positions ([`path`] has all positions and sets).
-//! * R2. The entry sends what waits there to the next replica: RING, one batch at a time, at most four under way, and
-//!   no more than its part while others' requests come by ([`flow`]).
+//! * R2. The entry sends what waits there to the next replica: RING, one batch at a time, and no more than its part while
+//!   others' requests come by ([`flow`]). Up to four are under way of whatever size, so that what comes meanwhile becomes
+//!   the next batch. One that is full need not wait for them: on a slow link many batches have to be under way, lest
+//!   others be without work, and full ones cost no more for it.
 //! * R3. A replica checks the MACs of the f+1 positions before it. Its position says which kind each must be of and
 //!   whether it must cover a number. On the first f+1 positions it checks the clients' MACs as well, and *strikes*
 //!   requests whose MAC is bad. It keeps the requests, adds its own MACs for the next f+1 positions, and passes on. The
 //!   replica before the entry, the *exit*, sends ACK instead: the digest of the batch, which goes around once more.
+//!   The runtime lets ACKs overtake RINGs that wait for the same link.
 //! * R4. When a batch comes to the sequencer, it strikes what may not be logged, gives the rest the next positions of
 //!   the history, proposes agreed time and a seed, logs and executes. The others do so when they first see the number:
 //!   those after the sequencer in the RING pass, those before it in the ACK pass.
@@ -63,7 +66,13 @@
 //! * R7 and R8 instead of requests on behalf of clients (OBR): a probe has MACs only, where an OBR costs 4 + 12 + 4
 //!   signatures for one client (n = 4), and one probe at a time serves all clients of a replica (F20). The signatures
 //!   of OBR, and with them F2, F3 and F11, are gone. A timer that runs is not put off by another PANIC (F17).
-//! * Piggybacked ACKs and read-only requests around f+1 replicas are left out.
+//! * An ACK has the number only as far as replicas are told it. Those that have it already check the MACs over their
+//!   own, so that an ACK with another one does not pass them.
+//! * Piggybacked ACKs are left out: ACKs go ahead of bodies instead of with them.
+//! * Read-only requests around f+1 replicas are left out: they would not be linearizable in a composition, not even when
+//!   answered from what every correct replica has executed. Backup goes on with 2f+1 replicas. A correct one that has
+//!   not heard of it would vouch, together with f liars, for a state that is over. 2f+1 equal answers would do, of
+//!   replicas that have executed nothing but what is certain; under load there are none.
 //! * What is kept of batches for the ACK pass is bounded for each entry (F28), and so is what overtakes (F27).
 //!
 //! # Cost
@@ -79,6 +88,8 @@ pub(crate) mod path;
 pub(crate) mod replica;
 mod tags;
 
+#[cfg(test)]
+pub(crate) use held::PER_ENTRY_MAX;
 pub use message::{Body, Probe, RingMessage, RingReply, RingReplyStatement, Stamp, Strike};
 pub use pace::{Alarm, Delay, Hop, Hops, Pace, PaceMessage, RingPace, Round, Suspect, Vote};
 pub use path::Path;

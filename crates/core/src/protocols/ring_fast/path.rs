@@ -91,6 +91,13 @@ impl Path {
         position >= self.stamp() && position < self.stamp() + self.n
     }
 
+    /// Whether what arrives here has a number in it: the sequencer has been passed, and this replica does not have the
+    /// number yet.
+    pub const fn is_told(&self, position: usize) -> bool {
+        let is_probe = self.last == 2 * self.n;
+        position > self.stamp() && (is_probe || self.executes(position))
+    }
+
     /// Whether a replica here checks the client's MAC.
     pub const fn checks_client(&self, position: usize) -> bool {
         position <= self.f

@@ -1,7 +1,7 @@
 //! A replica's part: steps R2 to R5 of the [module](super).
 
 use super::flow::Flow;
-use super::held::{Batches, Executed};
+use super::held::{Batches, Executed, Held};
 use super::message::{Body, RingMessage, RingReply, RingReplyStatement, Stamp};
 use super::pace::{Alarm, Watch};
 use super::panics::Panics;
@@ -19,11 +19,20 @@ use crate::switching::{Abortable, Ledger, Surroundings};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-/// Messages ahead of the log that are kept, and messages that wait at the sequencer for room in the log.
-const EARLY_MAX: usize = 256;
+/// Messages ahead of the log that are kept for each replica, and messages that wait at the sequencer for room in the
+/// log: as many as may be under way, and again as many.
+const EARLY_MAX: usize = 2 * UNDER_WAY_MAX;
 
-/// Batches that an entry has under way. More of them would be smaller, and cost more MACs for each request.
+/// Batches of any size that an entry has under way. More of them would be smaller, and cost more MACs for each request.
 pub(crate) const WINDOW: usize = 4;
+
+/// Batches that an entry has under way, at most: full ones need not wait for others.
+pub(super) const UNDER_WAY_MAX: usize = 32;
+
+/// Bytes of operations that make a batch of at least two requests full. It leaves although others are under way: with
+/// more in it, headers and MACs would cost hardly less. And it gets no more: a replica passes on what it has got whole,
+/// so that few great batches leave some links without work while they wait for others.
+const FULL_BYTES: usize = 16 << 10;
 
 /// A message that this replica has accepted, apart from what the log says of it.
 #[derive(Clone, Debug)]
@@ -148,17 +157,26 @@ impl<S: Service> RingFast<S> {
         }
     }
 
+    /// R2: bytes of the next batch, if it is full.
+    fn full_bytes(&self) -> usize {
+        FULL_BYTES.max(2 * self.queue.first_bytes())
+    }
+
+    /// R2: whether the next batch may leave this entry.
+    fn may_begin(&self, s: &Surroundings<'_, S>) -> bool {
+        let limits = &s.cluster.limits;
+        let most = if self.queue.bytes() >= self.full_bytes() { UNDER_WAY_MAX } else { WINDOW };
+        let under_way = self.batches.under_way(s.me, s.now, limits.client_retry);
+        !self.queue.is_empty() && under_way < most && (under_way == 0 || self.flow.has_credit(limits, WINDOW))
+    }
+
     /// R2, second half.
     fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
         let path = self.path(s.cluster, s.me);
-        let patience = s.cluster.limits.client_retry;
-        while !self.base.is_stopped() && !self.queue.is_empty() {
-            let under_way = self.batches.under_way(s.me, s.now, patience);
-            if under_way >= WINDOW || (under_way > 0 && !self.flow.has_credit(&s.cluster.limits, WINDOW)) {
-                break;
-            }
+        let limits = &s.cluster.limits;
+        while !self.base.is_stopped() && self.may_begin(s) {
             // One that is longer would never find room in a log.
-            let mut requests = self.queue.take(&s.cluster.limits, s.cluster.limits.history_interval);
+            let mut requests = self.queue.take_bytes(limits, limits.history_interval, self.full_bytes());
             let oldest = self.arrivals.drain(..requests.len()).next();
             requests.retain(|request| self.base.standing(s, request) == Standing::New);
             if requests.is_empty() {
@@ -196,16 +214,25 @@ impl<S: Service> RingFast<S> {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
         }
         let batch = message.body.digest();
+        let held = self.batches.find(message.entry, batch);
         let requests = match &message.body {
             Body::Requests(requests) => Some(requests.len()),
             Body::Probe(_) => Some(0),
-            Body::Digest(_) => self.batches.find(message.entry, batch).map(|held| held.requests.len()),
+            Body::Digest(_) => held.map(|held| held.requests.len()),
         };
         let Some(requests) = requests else {
             return s.reject(Principal::Replica(from), Rejection::Unsolicited);
         };
         if !message.has_shape(&path, position, requests) || !message.has_client_tags(&path, position) {
             return s.reject(Principal::Replica(from), Rejection::Malformed);
+        }
+        if message.stamp.is_none() && position > path.stamp() {
+            // It has the number already, and checks that the others mean the same one.
+            let is_same = |held: &&Held| held.executed.len() + message.strikes.len() == held.requests.len();
+            message.stamp = held.filter(is_same).and_then(|held| held.stamp.clone());
+            if message.stamp.is_none() {
+                return s.reject(Principal::Replica(from), Rejection::Unsolicited);
+            }
         }
         let good = |maker| check(s, &path, batch, &message, maker, position);
         if !good(position - 1) {
@@ -252,33 +279,24 @@ impl<S: Service> RingFast<S> {
         let Accepted { path, position, .. } = accepted;
         let from = Principal::Replica(path.at(position - 1));
         if position == path.stamp() {
-            if self.unstamped.len() >= EARLY_MAX {
+            if self.unstamped.len() >= EARLY_MAX * s.cluster.n {
                 return s.reject(from, Rejection::Overload);
             }
             self.unstamped.push_back(accepted);
             return self.take(s);
         }
         let Some(stamp) = accepted.message.stamp.as_ref().filter(|_| path.executes(position)) else {
-            if position > path.stamp() && !self.has_executed(&accepted) {
-                return s.reject(from, Rejection::Unsolicited);
-            }
             return self.pass_on(s, accepted);
         };
         let next = self.base.ledger.log.length() + 1;
-        if stamp.first < next || stamp.first > next + 2 * s.cluster.history_bound() || self.early.len() >= EARLY_MAX {
+        if stamp.first < next
+            || stamp.first > next + 2 * s.cluster.history_bound()
+            || self.early.len() >= EARLY_MAX * s.cluster.n
+        {
             return s.reject(from, Rejection::OutsideWindow);
         }
         self.early.insert(stamp.first, accepted);
         self.take(s);
-    }
-
-    /// Whether this replica has executed what an ACK says.
-    fn has_executed(&self, accepted: &Accepted) -> bool {
-        let Some(held) = self.batches.find(accepted.path.at(0), accepted.batch) else { return false };
-        let first = held.executed.first().map(|done| done.position);
-        let last = held.executed.last().map(|done| done.history);
-        let stamp = accepted.message.stamp.as_ref();
-        first.is_some() && stamp.map(|stamp| (stamp.first, stamp.history)) == first.zip(last)
     }
 
     /// Takes the messages whose turn it is; also after a checkpoint has made room.
@@ -363,6 +381,7 @@ impl<S: Service> RingFast<S> {
         });
         let held = self.batches.find_mut(message.entry, *batch).expect("it was just there");
         held.executed = executed;
+        held.stamp.clone_from(&accepted.message.stamp);
         self.pass_on(s, accepted);
     }
 
@@ -382,6 +401,9 @@ impl<S: Service> RingFast<S> {
                 _ => {}
             }
             add_tags(s, &path, position, batch, &mut message);
+            if !path.is_told(position + 1) {
+                message.stamp = None;
+            }
             s.out.send(Destination::Replica(path.at(position + 1)), Message::Ring(message));
         }
         if position > path.exit() && !is_probe {

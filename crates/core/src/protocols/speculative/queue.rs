@@ -25,6 +25,16 @@ impl Queue {
         self.requests.len()
     }
 
+    /// Bytes of the operations that wait.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Those of the first of them; 0 if there is none.
+    pub(crate) fn first_bytes(&self) -> usize {
+        self.requests.front().map_or(0, |request| request.operation.len())
+    }
+
     /// Adds a request.
     ///
     /// # Errors
@@ -45,11 +55,17 @@ impl Queue {
 
     /// The next batch: at most `most` requests, within the bounds of a batch.
     pub(crate) fn take(&mut self, limits: &Limits, most: u64) -> Vec<Request> {
+        self.take_bytes(limits, most, limits.batch_bytes_max)
+    }
+
+    /// The same, with at most so many bytes of operations; a single request may have more.
+    pub(crate) fn take_bytes(&mut self, limits: &Limits, most: u64, bytes_max: usize) -> Vec<Request> {
         let most = usize::try_from(most).unwrap_or(usize::MAX).min(limits.batch_requests_max);
+        let bytes_max = bytes_max.min(limits.batch_bytes_max);
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while let Some(next) = self.requests.front() {
             bytes += next.operation.len();
-            if batch.len() >= most || (bytes > limits.batch_bytes_max && !batch.is_empty()) {
+            if batch.len() >= most || (bytes > bytes_max && !batch.is_empty()) {
                 break;
             }
             self.bytes -= next.operation.len();

@@ -11,7 +11,7 @@ use crate::history::LogEntry;
 use crate::machine::Principal;
 use crate::message::{Message, Outcome, Request};
 use crate::protocols::ring_fast::{
-    Body, PaceMessage, Path, Probe, RingMessage, RingPace, RingReply, Stamp, Strike, WINDOW,
+    Body, PER_ENTRY_MAX, PaceMessage, Path, Probe, RingMessage, RingPace, RingReply, Stamp, Strike, WINDOW,
 };
 use crate::rejection::Rejection;
 use crate::replica::Notice;
@@ -623,11 +623,12 @@ fn ring_greedy_clients_of_one_entry_leave_the_others_their_part() {
 /// next one serves its own client as ever.
 #[test]
 fn ring_an_entry_that_floods_the_ring_starves_nobody() {
-    let mut run = narrow(41);
+    let flood = PER_ENTRY_MAX as u32 + 24;
+    let mut run = narrow(1 + flood);
     run.liar = Some(1);
     // They get no further, so that no history has what replica 1 does not know of.
     run.net.lose(|frame| matches!(&frame.message, Message::Ring(ring) if ring.entry.0 == 1) && frame.from == r(3));
-    for session in 1..41 {
+    for session in 1..=flood {
         let request = request_at(&mut run, session, 1, 10);
         let mut message = of_entry(&run, 1, &request);
         let over = message.clone();
@@ -637,9 +638,9 @@ fn ring_an_entry_that_floods_the_ring_starves_nobody() {
     invoke_at(&mut run, 0, 2);
     rounds(&mut run, 9);
     assert_eq!(run.commits.len(), 1, "served in the time that an idle ring takes");
-    assert_eq!(run.net.rejected(2, r(1), Rejection::Overload), 40 - 16);
+    assert_eq!(run.net.rejected(2, r(1), Rejection::Overload), 24);
     let passed_on = run.net.said(r(2), "RING").iter().filter(|frame| frame.to == r(3)).count();
-    assert_eq!(passed_on, 16 + 1);
+    assert_eq!(passed_on, PER_ENTRY_MAX + 1);
     run.check();
 }
 
