@@ -12,8 +12,20 @@ type Word = &'static str;
 
 /// Reads a word again that was once written.
 fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Word, D::Error> {
-    const WORDS: [Word; 11] =
-        ["null", "sql-insert", "sql-read", "sql-mixed", "memory", "sync", "plain", "tls", "mac", "hybrid", "signature"];
+    const WORDS: [Word; 12] = [
+        "null",
+        "null-mixed",
+        "sql-insert",
+        "sql-read",
+        "sql-mixed",
+        "memory",
+        "sync",
+        "plain",
+        "tls",
+        "mac",
+        "hybrid",
+        "signature",
+    ];
     let text = String::deserialize(deserializer)?;
     let protocols = Protocol::ALL.iter().map(|protocol| protocol.name()).chain(["schedule"]);
     let known = protocols.chain(WORDS).find(|word| *word == text);
@@ -26,7 +38,7 @@ pub struct Settings {
     /// The protocol's name.
     #[serde(deserialize_with = "word")]
     pub protocol: Word,
-    /// What is asked: `null`, or `sql-insert`, `sql-read`, `sql-mixed`. Comes last in the JSON line.
+    /// What is asked: `null`, `null-mixed`, or `sql-insert`, `sql-read`, `sql-mixed`. Comes last in the JSON line.
     #[serde(skip)]
     pub workload: Word,
     /// Replicas.
@@ -67,7 +79,8 @@ impl Settings {
 pub struct Usage {
     executed: u64,
     cpu_us: u64,
-    bytes_out: u64,
+    peer_bytes_out: u64,
+    client_bytes_out: u64,
     macs: u64,
     signatures: u64,
     fsyncs: u64,
@@ -81,7 +94,8 @@ impl Usage {
         Some(Self {
             executed: status["report"]["requests_executed"].as_u64()?,
             cpu_us: count("cpu_us")?,
-            bytes_out: count("peer_bytes_out")? + count("client_bytes_out")?,
+            peer_bytes_out: count("peer_bytes_out")?,
+            client_bytes_out: count("client_bytes_out")?,
             macs: count("macs_made")? + count("macs_checked")?,
             signatures: count("signatures_made")? + count("signatures_checked")?,
             fsyncs: count("fsyncs")?,
@@ -137,6 +151,9 @@ pub struct Figures {
     /// Processor time of each replica, user and system, per operation.
     #[serde(skip)]
     pub each_replica_cpu_us_per_op: Vec<f64>,
+    /// Bytes that each replica handed to TCP for other replicas, per operation.
+    #[serde(skip)]
+    pub each_replica_peer_bytes_per_op: Vec<f64>,
     /// What was counted besides, in the network laboratory. Its fields come last in the JSON line.
     #[serde(flatten)]
     pub network: Option<Network>,
@@ -179,7 +196,7 @@ impl Figures {
         let ops = latencies.count();
         let cpu = per_operation(before, after, ops, |usage| usage.cpu_us);
         let instance = |usages: &[Usage]| usages.iter().map(|usage| usage.instance).max().unwrap_or(0);
-        let bytes_out = per_operation(before, after, ops, |usage| usage.bytes_out);
+        let bytes_out = per_operation(before, after, ops, |usage| usage.peer_bytes_out + usage.client_bytes_out);
         Self {
             workload: settings.workload,
             joined: settings.joined,
@@ -192,6 +209,7 @@ impl Figures {
             p99_us: latencies.quantile(0.99),
             replica_cpu_us_per_op: sum(&cpu),
             client_cpu_us_per_op: rounded(client_cpu.as_secs_f64() * 1e6 / ops.max(1) as f64),
+            each_replica_peer_bytes_per_op: per_operation(before, after, ops, |usage| usage.peer_bytes_out),
             replica_bytes_out_per_op: sum(&bytes_out),
             macs_per_op: sum(&per_operation(before, after, ops, |usage| usage.macs)),
             signatures_per_op: sum(&per_operation(before, after, ops, |usage| usage.signatures)),

@@ -29,6 +29,42 @@ const DEADLINE: Duration = Duration::from_millis(30_000);
 /// Bytes of the smallest operation: the size of its reply, and as much ballast.
 pub const OPERATION_BYTES_MIN: usize = 8;
 
+/// Bytes of operations of mixed sizes, in turn, and their mean.
+pub const MIXED: [usize; 5] = [8, 512, 2048, 256, 4096];
+/// See [`MIXED`].
+pub const MIXED_BYTES: usize = (MIXED[0] + MIXED[1] + MIXED[2] + MIXED[3] + MIXED[4]) / MIXED.len();
+
+/// What clients ask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asked {
+    /// Operations of the null service, all of one size.
+    #[default]
+    Alike,
+    /// Operations of the null service, of [`MIXED`] bytes.
+    Mixed,
+    /// Requests to the SQL service.
+    Sql(Mix),
+}
+
+impl Asked {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Alike => "null",
+            Self::Mixed => "null-mixed",
+            Self::Sql(mix) => mix.name(),
+        }
+    }
+
+    /// What the SQL service is asked, if it is asked.
+    pub const fn sql(self) -> Option<Mix> {
+        match self {
+            Self::Sql(mix) => Some(mix),
+            Self::Alike | Self::Mixed => None,
+        }
+    }
+}
+
 /// What the requests are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
@@ -50,9 +86,13 @@ impl Workload {
         Self { request_bytes: vec![request_bytes], reply_bytes, sql: None, bursts: None, timeline: false }
     }
 
-    /// Requests to the SQL service, one for each session, at all times.
-    pub fn sql(mix: Mix) -> Self {
-        Self { sql: Some(mix), ..Self::steady(OPERATION_BYTES_MIN, 0) }
+    /// One for each session, at all times; sizes matter for operations that are alike.
+    pub fn of(asked: Asked, request_bytes: usize, reply_bytes: usize) -> Self {
+        match asked {
+            Asked::Alike => Self::steady(request_bytes, reply_bytes),
+            Asked::Mixed => Self { request_bytes: MIXED.to_vec(), ..Self::steady(0, reply_bytes) },
+            Asked::Sql(mix) => Self { sql: Some(mix), ..Self::steady(OPERATION_BYTES_MIN, 0) },
+        }
     }
 
     /// Operations of the null service.

@@ -123,6 +123,10 @@ pub struct Network {
     pub machine_busy_share: f64,
     /// Processor time of each replica, user and system, per operation.
     pub each_replica_cpu_us_per_op: Vec<f64>,
+    /// Bytes that each replica handed to TCP for other replicas, for each byte of the operations: without the headers of
+    /// packets, acknowledgements and repetitions that [`Network::links`] count.
+    #[serde(default)]
+    pub each_replica_data_per_request_byte: Vec<f64>,
     /// Of processor time and of bytes.
     pub balance: Vec<Balance>,
     /// Of each link.
@@ -145,6 +149,8 @@ impl Network {
         let processors = |of: fn(&Processors) -> u64| of(&after.processors).saturating_sub(of(&before.processors));
         let busy = processors(|it| it.busy) as f64 / processors(|it| it.total).max(1) as f64;
         let settings = &figures.settings;
+        let per_request_byte = |bytes: &f64| rounded(bytes / settings.request_bytes.max(1) as f64);
+        let data = figures.each_replica_peer_bytes_per_op.iter().map(per_request_byte).collect();
         Self {
             lans: setup.lans,
             rate_bits_per_s: setup.rate_bits_per_s,
@@ -156,6 +162,7 @@ impl Network {
             reply_goodput_per_link: per_link(replies),
             machine_busy_share: rounded(busy),
             each_replica_cpu_us_per_op: figures.each_replica_cpu_us_per_op.iter().copied().map(rounded).collect(),
+            each_replica_data_per_request_byte: data,
             balance: balances(&links, &figures.each_replica_cpu_us_per_op),
             links,
         }
@@ -168,15 +175,22 @@ impl Network {
         links.map(|link| link.in_per_request_byte.max(link.out_per_request_byte)).reduce(f64::max)
     }
 
+    /// The most data that a replica sends to others, for each byte of the operations. `None` if it was not counted.
+    pub fn most_data_per_request_byte(&self) -> Option<f64> {
+        self.each_replica_data_per_request_byte.iter().copied().reduce(f64::max)
+    }
+
     /// What stands above the table of links.
     pub fn summary(&self, protocol: &str) -> String {
         let megabits = self.link_goodput_bits_per_s as f64 / 1e6;
         format!(
             "{protocol}: requests {:.3} and results {:.3} of what a link carries ({megabits:.3} Mbit/s in each \
-             direction); replica CPU max/mean {:.3}; machine busy {:.0} %",
+             direction); replica CPU max/mean {:.3}; data to replicas {:.3} for each byte of requests; machine busy {:.0} \
+             %",
             self.request_goodput_per_link,
             self.reply_goodput_per_link,
             self.max_per_mean(&["cpu"]).unwrap_or(1.0),
+            self.most_data_per_request_byte().unwrap_or(0.0),
             self.machine_busy_share * 100.0
         )
     }

@@ -27,6 +27,29 @@ pub struct Claim {
     pub ours: Ours,
 }
 
+/// What a value should be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// This or more.
+    AtLeast(f64),
+    /// This or less.
+    AtMost(f64),
+    /// From the first to the second.
+    Between(f64, f64),
+}
+
+impl Bound {
+    /// Whether a value is that, to three digits behind the point.
+    fn holds(self, value: f64) -> bool {
+        const ROUNDING: f64 = 0.0005;
+        match self {
+            Self::AtLeast(least) => value >= least - ROUNDING,
+            Self::AtMost(most) => value <= most + ROUNDING,
+            Self::Between(least, most) => Self::AtLeast(least).holds(value) && Self::AtMost(most).holds(value),
+        }
+    }
+}
+
 /// A protocol, and where.
 pub type Subject = (&'static str, Place);
 
@@ -42,6 +65,8 @@ pub enum Ours {
     Ratio(Metric, Subject, Subject),
     /// The subject's value.
     Value(Metric, Subject),
+    /// The subject's value, and whether it is as wanted.
+    Bounded(Metric, Subject, Bound),
     /// From how many clients on the subject has more throughput than the base, at these sizes.
     Overtakes(&'static str, &'static str, (usize, usize)),
     /// A protocol's quantity.
@@ -70,6 +95,10 @@ impl Ours {
             (Self::Value(metric, (protocol, place)), Measured::Sweep(results)) => {
                 let value = results.spread(protocol, *place, *metric)?;
                 Some(if value.median < 10.0 { format!("{value:.3}") } else { format!("{value:.0}") })
+            }
+            (Self::Bounded(metric, (protocol, place), bound), Measured::Sweep(results)) => {
+                let value = results.spread(protocol, *place, *metric).filter(|value| !value.median.is_nan())?;
+                Some(format!("{value:.3}: {}", if bound.holds(value.median) { "yes" } else { "**no**" }))
             }
             (Self::Overtakes(subject, base, bytes), Measured::Sweep(results)) => {
                 results.overtaking(subject, base, *bytes).map(|overtaking| match overtaking {

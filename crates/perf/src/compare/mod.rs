@@ -5,7 +5,7 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | which experiments are there, and what did the papers find? | [`presets`], [`practicality`] |
+//! | which experiments are there, and what did the papers find? | [`presets`], [`practicality`], [`ring`], [`ring_links`] |
 //! | which settings are measured, and what came of it? | [`sweep`] |
 //! | what happens over time, with a replica down or clients coming and going? | [`course`] |
 //! | how long does a switch take? | [`switching`] |
@@ -23,6 +23,7 @@ mod practicality;
 pub mod presets;
 pub mod record;
 mod ring;
+mod ring_links;
 pub mod summary;
 pub mod sweep;
 pub mod switching;

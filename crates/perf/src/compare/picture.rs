@@ -39,8 +39,31 @@ fn sweep_panels(sweep: &Sweep, protocols: &[String], results: &sweep::Results) -
         light_marks: Vec::new(),
     };
     let row = |metric: &Metric| parts.iter().map(|part| panel(*metric, part)).collect::<Vec<_>>();
-    let columns = if parts.len() == 1 { sweep.metrics.len() } else { parts.len() };
-    (columns, sweep.metrics.iter().flat_map(row).collect())
+    let mut panels: Vec<_> = sweep.metrics.iter().flat_map(row).collect();
+    if let Some(over) = sweep.response_over {
+        let response = |part: &Part| Panel {
+            x_label: over.label().to_owned(),
+            x_doubles: false,
+            series: responses(sweep, part, protocols, over, results),
+            ..panel(Metric::Latency, part)
+        };
+        panels.extend(parts.iter().map(response));
+    }
+    let columns = if parts.len() == 1 { panels.len().min(COLUMNS_MAX) } else { parts.len() };
+    (columns, panels)
+}
+
+/// Latency over what is got, from few clients to many.
+fn responses(sweep: &Sweep, part: &Part, protocols: &[String], over: Metric, results: &sweep::Results) -> Vec<Series> {
+    let curve = |(colour, name): (usize, &String)| {
+        let point = |place| {
+            let got = results.spread(name, place, over)?.median;
+            Some((got, results.spread(name, place, Metric::Latency)?))
+        };
+        let points = sweep.places(part).into_values().filter_map(point).collect();
+        Series { name: name.clone(), colour, points }
+    };
+    protocols.iter().enumerate().map(curve).collect()
 }
 
 fn curves(sweep: &Sweep, part: &Part, protocols: &[String], metric: Metric, results: &sweep::Results) -> Vec<Series> {

@@ -9,6 +9,7 @@ use super::claim::{Claim, Ours, Subject};
 use super::presets::{ANYWHERE, THE_PAPER, claim, names};
 use super::sweep::{Axis, Metric, Place, Point, Sweep, Variant};
 use super::{Experiment, Kind};
+use crate::load::Asked;
 use crate::sql::Mix;
 
 /// The paper's, three on each of four machines.
@@ -48,7 +49,7 @@ const fn joined(metric: Metric, joined: &'static str, named: &'static str, varia
     Ours::Difference(metric, (joined, at(variant)), (named, at(variant)))
 }
 
-fn sweep(variants: &[Variant], bytes: usize, sql: Option<Mix>) -> Kind {
+fn sweep(variants: &[Variant], bytes: usize, asked: Asked) -> Kind {
     let point = |&variant: &Variant| Point {
         f: 1,
         clients: CLIENTS,
@@ -57,7 +58,13 @@ fn sweep(variants: &[Variant], bytes: usize, sql: Option<Mix>) -> Kind {
         variant: Some(variant),
     };
     let metrics = vec![Metric::Throughput, Metric::ReplicaCpu];
-    Kind::Sweep(Sweep { points: variants.iter().map(point).collect(), axis: Axis::Variants, metrics, sql })
+    Kind::Sweep(Sweep {
+        points: variants.iter().map(point).collect(),
+        axis: Axis::Variants,
+        metrics,
+        asked,
+        response_over: None,
+    })
 }
 
 pub(super) fn table_1() -> Experiment {
@@ -70,7 +77,7 @@ pub(super) fn table_1() -> Experiment {
         kind: sweep(
             &[switched(true, true), switched(true, false), switched(false, true), switched(false, false)],
             BYTES,
-            None,
+            Asked::Alike,
         ),
         claims: table_1_claims(best, beside_best),
         source: THE_PAPER,
@@ -129,7 +136,7 @@ pub(super) fn figure_3() -> Experiment {
         kind: sweep(
             &[stored(true, "sync"), stored(false, "sync"), stored(true, "memory"), stored(false, "memory")],
             0,
-            Some(Mix::Vote),
+            Asked::Sql(Mix::Vote),
         ),
         claims: vec![
             claim("Inserts/s: signatures, inline, joined clients, on the disk", "534", rate(robust("sync"))),

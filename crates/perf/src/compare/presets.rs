@@ -8,20 +8,21 @@ use super::claim::{Claim, Ours, Subject};
 use super::course::{Burst, Course, Event, Fault, Quantity};
 use super::sweep::{Axis, Metric, Place, Point, Sweep};
 use super::switching::{Moment, Switching};
-use super::{Experiment, Kind, practicality, ring};
+use super::{Experiment, Kind, practicality, ring, ring_links};
+use crate::load::Asked;
 use std::time::Duration;
 
-const SMALL: usize = crate::load::OPERATION_BYTES_MIN;
-const BIG: usize = 4096;
+pub(super) const SMALL: usize = crate::load::OPERATION_BYTES_MIN;
+pub(super) const BIG: usize = 4096;
 /// The paper's 0/0.
-const NOTHING: (usize, usize) = (SMALL, SMALL);
+pub(super) const NOTHING: (usize, usize) = (SMALL, SMALL);
 /// The paper's 4/0.
-const BIG_REQUESTS: (usize, usize) = (BIG, SMALL);
+pub(super) const BIG_REQUESTS: (usize, usize) = (BIG, SMALL);
 /// The paper's 0/4.
-const BIG_REPLIES: (usize, usize) = (SMALL, BIG);
+pub(super) const BIG_REPLIES: (usize, usize) = (SMALL, BIG);
 
 /// The names of [`all`].
-pub const NAMES: [&str; 17] = [
+pub const NAMES: [&str; 28] = [
     "figure-5",
     "table-2",
     "figure-8",
@@ -33,6 +34,17 @@ pub const NAMES: [&str; 17] = [
     "figure-15",
     "practicality-table-1",
     "practicality-figure-3",
+    "ring-7-3",
+    "ring-7-5",
+    "ring-7-7",
+    "ring-7-9",
+    "ring-7-11",
+    "ring-7-13",
+    "ring-7-15",
+    "ring-7-16",
+    "ring-7-18",
+    "ring-one-lan",
+    "ring-fast-links",
     "ring-cut",
     "ring-slow",
     "ring-panics",
@@ -59,7 +71,12 @@ pub fn all() -> Vec<Experiment> {
         practicality::table_1(),
         practicality::figure_3(),
     ];
-    papers.into_iter().chain(ring::faults()).chain([targets()]).collect()
+    papers.into_iter().chain(ring_links::all()).chain(ring::faults()).chain([targets()]).collect()
+}
+
+/// Whether an experiment makes sense in the network laboratory only.
+pub fn needs_network(name: &str) -> bool {
+    ring_links::NAMES.contains(&name)
 }
 
 pub(super) fn names(protocols: &[&str]) -> Vec<String> {
@@ -71,7 +88,7 @@ fn usual() -> Vec<String> {
     names(&["pbft", "azyzzyva", "chain", "aliph", "unreplicated"])
 }
 
-fn point(f: u8, clients: usize, bytes: (usize, usize)) -> Point {
+pub(super) fn point(f: u8, clients: usize, bytes: (usize, usize)) -> Point {
     Point { f, clients, request_bytes: bytes.0, reply_bytes: bytes.1, variant: None }
 }
 
@@ -137,7 +154,8 @@ fn table_2() -> Experiment {
             points: points.collect(),
             axis: Axis::Faults,
             metrics: vec![Metric::Latency],
-            sql: None,
+            asked: Asked::Alike,
+            response_over: None,
         }),
         claims: vec![
             row("Aliph's latency beside Zyzzyva's, 0/0, f = 1", 1, NOTHING, "azyzzyva", "−31.6 %"),
@@ -172,7 +190,13 @@ fn over_clients(name: &str, title: &str, bytes: (usize, usize), clients: &[usize
         name: name.into(),
         title: title.into(),
         protocols: usual(),
-        kind: Kind::Sweep(Sweep { points, axis: Axis::Clients, metrics: THROUGHPUT_AND_LATENCY.to_vec(), sql: None }),
+        kind: Kind::Sweep(Sweep {
+            points,
+            axis: Axis::Clients,
+            metrics: THROUGHPUT_AND_LATENCY.to_vec(),
+            asked: Asked::Alike,
+            response_over: None,
+        }),
         claims,
         source: THE_PAPER,
         differences: "Clients and replicas share two cores, where the paper had a machine for each replica.".into(),
@@ -235,7 +259,8 @@ fn figure_12() -> Experiment {
             points: points.collect(),
             axis: Axis::RequestBytes,
             metrics: vec![Metric::Throughput],
-            sql: None,
+            asked: Asked::Alike,
+            response_over: None,
         }),
         claims: vec![
             claim("Zyzzyva's peak beside PBFT's, 0 bytes", "higher", peaks("azyzzyva", "pbft", SMALL)),
@@ -264,7 +289,8 @@ fn figure_13() -> Experiment {
             points: points.collect(),
             axis: Axis::Clients,
             metrics: THROUGHPUT_AND_LATENCY.to_vec(),
-            sql: None,
+            asked: Asked::Alike,
+            response_over: None,
         }),
         claims: vec![
             claim("Aliph's peak with f = 3 beside that with f = 1", "−3.5 %", peaks("aliph")),
@@ -343,7 +369,8 @@ fn targets() -> Experiment {
             points: vec![point(1, 200, NOTHING), point(1, 40, BIG_REQUESTS)],
             axis: Axis::Clients,
             metrics: vec![Metric::Throughput],
-            sql: None,
+            asked: Asked::Alike,
+            response_over: None,
         }),
         claims: vec![
             claim("Chain's throughput, divided by PBFT's, 0/0", "at least 1.5", speed("chain")),
@@ -380,7 +407,7 @@ mod tests {
                     Ours::Change(_, subject, base)
                     | Ours::Difference(_, subject, base)
                     | Ours::Ratio(_, subject, base) => [subject.0, base.0],
-                    Ours::Value(_, subject) => [subject.0; 2],
+                    Ours::Value(_, subject) | Ours::Bounded(_, subject, _) => [subject.0; 2],
                     Ours::Overtakes(subject, base, _) | Ours::Times(_, subject, base) => [*subject, *base],
                     Ours::Quantity(_, protocol) | Ours::Switch(_, protocol, ..) => [*protocol; 2],
                 };

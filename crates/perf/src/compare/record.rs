@@ -5,6 +5,7 @@ use super::page::How;
 use super::sweep::{Axis, Measurement, Metric, NETWORK, Place, Point, Results, Sweep};
 use super::{Experiment, Kind};
 use crate::figures::Figures;
+use crate::load::Asked;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -92,14 +93,14 @@ pub fn experiment(name: &str, title: &str, records: Vec<Record>) -> Result<(Expe
         // The goodput of eight bytes is nobody's aim.
         let is_aim = |metric: &Metric| match metric {
             Metric::ReplyGoodput => points.iter().any(|point| point.reply_bytes > point.request_bytes),
-            Metric::RequestGoodput | Metric::LinkBytes => {
+            Metric::RequestGoodput | Metric::LinkBytes | Metric::Data => {
                 points.iter().any(|point| point.request_bytes >= point.reply_bytes)
             }
             _ => true,
         };
         metrics.splice(0..1, NETWORK.into_iter().filter(is_aim));
     }
-    let kind = Kind::Sweep(Sweep { points, axis, metrics, sql: None });
+    let kind = Kind::Sweep(Sweep { points, axis, metrics, asked: Asked::Alike, response_over: None });
     let claims = if has_network { claims() } else { Vec::new() };
     let (name, title) = (name.to_owned(), title.to_owned());
     let differences = String::new();
@@ -182,9 +183,9 @@ fn claims() -> Vec<Claim> {
         replies("Ring's peak of results / B, 4 KiB, n = 4", "3.8 to 4.0", "ring"),
         replies("Chain's peak of results / B, 4 KiB, n = 4", "0.95 to 1.0", "chain"),
         claim(
-            "Ring's replica links, bytes per request byte, 16 KiB, n = 4",
+            "Ring's data to other replicas, bytes per request byte, 16 KiB, n = 4",
             "at most 0.765",
-            Metric::LinkBytes,
+            Metric::Data,
             "ring",
             place(1, (BIG, NO)),
         ),

@@ -2,9 +2,9 @@
 
 use super::csv_cell;
 use crate::figures::Figures;
+use crate::load::Asked;
 use crate::network::Network;
 use crate::spread::Spread;
-use crate::sql::Mix;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -96,6 +96,8 @@ pub enum Metric {
     ReplyGoodput,
     /// Bytes that the busiest link among replicas carries in one direction per byte of the operations.
     LinkBytes,
+    /// Bytes that a replica hands to TCP for other replicas per byte of the operations; the most of any.
+    Data,
     /// The most processor time of a replica, divided by the mean.
     CpuBalance,
     /// The most bytes of a link among replicas in one direction, divided by the mean.
@@ -113,6 +115,7 @@ impl Metric {
             Self::RequestGoodput => "request goodput / B",
             Self::ReplyGoodput => "reply goodput / B",
             Self::LinkBytes => "busiest replica link B/request B",
+            Self::Data => "replica data B/request B",
             Self::CpuBalance => "replica CPU max/mean",
             Self::LinkBalance => "replica link bytes max/mean",
         }
@@ -129,6 +132,7 @@ impl Metric {
             Self::RequestGoodput => network(|it| Some(it.request_goodput_per_link)),
             Self::ReplyGoodput => network(|it| Some(it.reply_goodput_per_link)),
             Self::LinkBytes => network(|it| it.busiest_link_per_request_byte(it.lan_of_replicas())),
+            Self::Data => network(Network::most_data_per_request_byte),
             Self::CpuBalance => network(|it| it.max_per_mean(&["cpu"])),
             Self::LinkBalance => network(|it| {
                 let lan = it.lan_of_replicas();
@@ -142,15 +146,21 @@ impl Metric {
     const fn better(self, one: f64, other: f64) -> f64 {
         match self {
             Self::Throughput | Self::RequestGoodput | Self::ReplyGoodput => one.max(other),
-            Self::LinkBytes | Self::CpuBalance | Self::LinkBalance => one.max(other),
+            Self::LinkBytes | Self::Data | Self::CpuBalance | Self::LinkBalance => one.max(other),
             Self::Latency | Self::ReplicaCpu | Self::BusiestBytes => one.min(other),
         }
     }
 }
 
 /// What only the network laboratory measures.
-pub const NETWORK: [Metric; 5] =
-    [Metric::RequestGoodput, Metric::ReplyGoodput, Metric::LinkBytes, Metric::CpuBalance, Metric::LinkBalance];
+pub const NETWORK: [Metric; 6] = [
+    Metric::RequestGoodput,
+    Metric::ReplyGoodput,
+    Metric::LinkBytes,
+    Metric::Data,
+    Metric::CpuBalance,
+    Metric::LinkBalance,
+];
 /// The column of what they are divided by.
 const LINK_GOODPUT: &str = "B bits/s";
 
@@ -163,8 +173,10 @@ pub struct Sweep {
     pub axis: Axis,
     /// What is shown of them; tables show the first.
     pub metrics: Vec<Metric>,
-    /// Requests to the SQL service instead of the null service.
-    pub sql: Option<Mix>,
+    /// What clients ask.
+    pub asked: Asked,
+    /// Over which metric latency is drawn besides; that is a point for each number of clients.
+    pub response_over: Option<Metric>,
 }
 
 /// Some of the points: `None` means any.
@@ -239,7 +251,7 @@ impl Sweep {
             let request_bytes = (self.axis != Axis::RequestBytes).then_some(point.request_bytes);
             let f = (self.axis != Axis::Faults).then_some(point.f);
             let clients = (self.axis == Axis::Variants).then_some(point.clients);
-            let panel = Panel { clients, f, request_bytes, reply_bytes: point.reply_bytes, sql: self.sql };
+            let panel = Panel { clients, f, request_bytes, reply_bytes: point.reply_bytes, asked: self.asked };
             if !panels.contains(&panel) {
                 panels.push(panel);
             }
@@ -253,7 +265,7 @@ impl Sweep {
 pub struct Panel {
     /// Shown, but not looked at: `None` where there are several.
     clients: Option<usize>,
-    sql: Option<Mix>,
+    asked: Asked,
     f: Option<u8>,
     request_bytes: Option<usize>,
     reply_bytes: usize,
@@ -269,10 +281,11 @@ impl Panel {
 
 impl fmt::Display for Panel {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.sql, self.request_bytes) {
-            (Some(mix), _) => out.write_str(mix.name())?,
-            (None, Some(bytes)) => write!(out, "{bytes}/{} bytes", self.reply_bytes)?,
-            (None, None) => write!(out, "results of {} bytes", self.reply_bytes)?,
+        match (self.asked, self.request_bytes) {
+            (Asked::Sql(mix), _) => out.write_str(mix.name())?,
+            (Asked::Mixed, _) => write!(out, "mixed/{} bytes", self.reply_bytes)?,
+            (Asked::Alike, Some(bytes)) => write!(out, "{bytes}/{} bytes", self.reply_bytes)?,
+            (Asked::Alike, None) => write!(out, "results of {} bytes", self.reply_bytes)?,
         }
         if let (Some(clients), Some(f)) = (self.clients, self.f) {
             write!(out, ", {clients} clients, n = {}", 3 * usize::from(f) + 1)?;
@@ -403,7 +416,13 @@ mod tests {
     fn panels_split_what_is_not_on_the_axis() {
         let point = |f, clients, request_bytes| Point { f, clients, request_bytes, reply_bytes: 8, variant: None };
         let points = vec![point(1, 1, 8), point(1, 10, 8), point(2, 1, 8), point(1, 1, 4096)];
-        let sweep = |axis| Sweep { points: points.clone(), axis, metrics: vec![Metric::Throughput], sql: None };
+        let sweep = |axis| Sweep {
+            points: points.clone(),
+            axis,
+            metrics: vec![Metric::Throughput],
+            asked: Asked::Alike,
+            response_over: None,
+        };
         let texts = |sweep: &Sweep| sweep.panels().iter().map(ToString::to_string).collect::<Vec<_>>();
         let by_clients = sweep(Axis::Clients);
         assert_eq!(texts(&by_clients), ["8/8 bytes, f = 1", "8/8 bytes, f = 2", "4096/8 bytes, f = 1"]);
@@ -417,7 +436,13 @@ mod tests {
         let variant = |big, batching| Some(Variant { big, batching, durability: None });
         let point = |variant| Point { f: 1, clients: 12, request_bytes: 8, reply_bytes: 8, variant };
         let points = [variant(true, true), variant(false, true), variant(false, false)].map(point).to_vec();
-        let sweep = Sweep { points: points.clone(), axis: Axis::Variants, metrics: Vec::new(), sql: Some(Mix::Vote) };
+        let sweep = Sweep {
+            points: points.clone(),
+            axis: Axis::Variants,
+            metrics: Vec::new(),
+            asked: Asked::Sql(Mix::Vote),
+            response_over: None,
+        };
         assert_eq!(sweep.names(), ["big + batches", "inline + batches", "inline + one by one"]);
         let panels = sweep.panels();
         assert_eq!(panels.iter().map(ToString::to_string).collect::<Vec<_>>(), ["sql-vote, 12 clients, n = 4, f = 1"]);

@@ -18,12 +18,13 @@ use bezant_perf::compare::sweep::{Axis, Measurement, Point, Sweep};
 use bezant_perf::compare::switching::{self, Switching};
 use bezant_perf::compare::{Experiment, Kind, course, picture, presets, sweep};
 use bezant_perf::figures::Figures;
+use bezant_perf::load::Asked;
 use bezant_perf::switching::History;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Every figure.
 const ALL: &str = "all";
@@ -76,6 +77,10 @@ pub(super) struct Arguments {
     /// How long to run before that
     #[arg(long, value_name = "SECONDS", default_value_t = 0.5, value_parser = seconds)]
     pub(super) warmup: f64,
+    /// Measure each as long as all together may take so many minutes, a third of it for running before that; what has
+    /// not begun by then is left out
+    #[arg(long, value_name = "MINUTES", conflicts_with_all = ["seconds", "warmup"], value_parser = seconds)]
+    budget: Option<f64>,
     /// Make what happens over time longer or shorter by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     pub(super) scale: f64,
@@ -143,17 +148,19 @@ pub(super) fn run(arguments: &Arguments) -> Result {
     quit::on_request(move || for_signals.exit())?;
     let _cleanup = Cleanup(running.clone());
     let replicas = experiments.iter().map(|(experiment, _)| experiment.replicas_max()).max().unwrap_or(1);
+    let pace = Pace::new(arguments, &experiments)?;
     running.laboratory.build(&arguments.network, replicas)?;
     let mut failed = 0;
     for (experiment, contenders) in &experiments {
         let bench = Bench {
             parent: arguments.dir.clone().unwrap_or_else(std::env::temp_dir),
-            warmup: Duration::from_secs_f64(arguments.warmup),
-            seconds: Duration::from_secs_f64(arguments.seconds),
+            warmup: pace.warmup,
+            seconds: pace.seconds,
             load_threads: if each_has_a_thread(contenders) { usize::MAX } else { arguments.load_threads.into() },
             running: running.clone(),
         };
         let mut comparison = Comparison::new(arguments, &bench, experiment, contenders);
+        comparison.until = pace.until;
         for round in 1..=arguments.rounds as usize {
             comparison.measure(round);
             comparison.publish()?;
@@ -162,6 +169,40 @@ pub(super) fn run(arguments: &Arguments) -> Result {
         failed += comparison.failed;
     }
     if failed == 0 { Ok(()) } else { Err(Failure::failed(format!("{failed} measurements failed; see above."))) }
+}
+
+/// How long each measurement is.
+struct Pace {
+    warmup: Duration,
+    seconds: Duration,
+    until: Option<Instant>,
+}
+
+impl Pace {
+    /// What starting and ending a cluster takes, about.
+    const AROUND: f64 = 1.5;
+    /// The least that tells anything.
+    const LEAST: f64 = 1.5;
+
+    fn new(arguments: &Arguments, experiments: &[(Experiment, Vec<Contender>)]) -> Result<Self> {
+        let pace = |warmup, seconds, until| {
+            let [warmup, seconds] = [warmup, seconds].map(Duration::from_secs_f64);
+            Ok(Self { warmup, seconds, until })
+        };
+        let Some(minutes) = arguments.budget else { return pace(arguments.warmup, arguments.seconds, None) };
+        let points = |(experiment, contenders): &(Experiment, Vec<Contender>)| match &experiment.kind {
+            Kind::Sweep(sweep) => Ok(sweep.points.len() * contenders.len()),
+            Kind::Course(_) | Kind::Switching(_) => Err(Failure::usage("--budget is for steady loads.")),
+        };
+        let points: usize = experiments.iter().map(points).sum::<Result<_>>()?;
+        let measurements = (points * arguments.rounds as usize).max(1) as f64;
+        let each = minutes * 60.0 / measurements - Self::AROUND;
+        if each < Self::LEAST {
+            let least = measurements * (Self::LEAST + Self::AROUND) / 60.0;
+            return Err(Failure::usage(format!("{measurements} measurements take {least:.0} minutes at least.")));
+        }
+        pace(each / 3.0, each * 2.0 / 3.0, Some(Instant::now() + Duration::from_secs_f64(minutes * 60.0)))
+    }
 }
 
 /// Those who join have a thread each: to compare with them, all others have.
@@ -176,7 +217,12 @@ fn experiments(arguments: &Arguments) -> Result<Vec<(Experiment, Vec<Contender>)
         true => vec![custom(arguments)],
         false => presets::all(),
     };
-    experiments.retain(|it| chosen.is_empty() || chosen.contains(ALL) || chosen.contains(&*it.name));
+    let in_network = arguments.network.is_there();
+    let is_one_of_all = |name: &str| chosen.contains(ALL) && (in_network || !presets::needs_network(name));
+    experiments.retain(|it| chosen.is_empty() || is_one_of_all(&it.name) || chosen.contains(&*it.name));
+    if let Some(it) = experiments.iter().find(|it| presets::needs_network(&it.name) && !in_network) {
+        return Err(Failure::usage(format!("{} is about links that have a rate: add --netns.", it.name)));
+    }
     let complete = |mut experiment: Experiment| {
         if let Some(Contenders(chosen)) = &arguments.protocols {
             experiment.protocols = chosen.iter().map(ToString::to_string).collect();
@@ -250,7 +296,13 @@ fn custom(arguments: &Arguments) -> Experiment {
         name: CUSTOM.to_owned(),
         title: "Protocols compared".to_owned(),
         protocols: [Protocol::Pbft, Protocol::Unreplicated].map(|protocol| protocol.to_string()).to_vec(),
-        kind: Kind::Sweep(Sweep { points, axis, metrics: presets::THROUGHPUT_AND_LATENCY.to_vec(), sql: None }),
+        kind: Kind::Sweep(Sweep {
+            points,
+            axis,
+            metrics: presets::THROUGHPUT_AND_LATENCY.to_vec(),
+            asked: Asked::Alike,
+            response_over: None,
+        }),
         claims: Vec::new(),
         source: "",
         differences: String::new(),
@@ -266,6 +318,8 @@ pub(super) struct Comparison<'a> {
     measured: Measured,
     /// How busy the machine was before.
     pub(super) load_average: Option<f64>,
+    /// Nothing begins after that.
+    until: Option<Instant>,
     done: usize,
     pub(super) failed: usize,
 }
@@ -289,7 +343,7 @@ impl<'a> Comparison<'a> {
                 experiment.name
             );
         }
-        Self { arguments, bench, experiment, contenders, measured, load_average, done: 0, failed: 0 }
+        Self { arguments, bench, experiment, contenders, measured, load_average, until: None, done: 0, failed: 0 }
     }
 
     /// Every point with every protocol, in turns: forwards in one round and backwards in the next, so that none is
@@ -309,7 +363,11 @@ impl<'a> Comparison<'a> {
             contenders.reverse();
         }
         for contender in contenders {
-            let subject = Subject { sql: sweep.sql, ..self.subject(contender, point) };
+            if self.until.is_some_and(|until| Instant::now() >= until) {
+                eprintln!("[{}] no time for {contender}, {point}", self.experiment.name);
+                continue;
+            }
+            let subject = Subject { asked: sweep.asked, ..self.subject(contender, point) };
             let outcome = self.bench.measure_own(&subject);
             let what = format!("{contender}, {point}");
             let told = |it: &Figures| format!("{:.0} op/s, p50 {} µs", it.ops_per_s, it.p50_us);
@@ -377,7 +435,7 @@ impl<'a> Comparison<'a> {
             durability: point.variant.and_then(|it| it.durability).map_or(self.arguments.durability, super::value),
             channel: self.arguments.channel,
             auth: contender.auth.unwrap_or(self.arguments.auth),
-            sql: None,
+            asked: Asked::Alike,
             variant: point.variant,
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 impl Comparison<'_> {
     /// The command that repeats it, and the settings.
     pub(super) fn how(&self) -> How {
-        let Arguments { rounds, seconds, warmup, scale, load_threads, durability, channel, auth, .. } = self.arguments;
+        let Arguments { rounds, scale, load_threads, durability, channel, auth, .. } = self.arguments;
         let which = match self.arguments.figure.is_empty() {
             true => custom_arguments(self.arguments),
             false => format!("--figure {}", self.experiment.name),
@@ -22,6 +22,8 @@ impl Comparison<'_> {
         let mut settings = format!("Rounds in turns: {rounds}");
         match &self.experiment.kind {
             Kind::Sweep(_) => {
+                let [seconds, warmup] = [self.bench.seconds, self.bench.warmup].map(|it| it.as_secs_f64());
+                let [seconds, warmup] = [seconds, warmup].map(|it| (it * 10.0).round() / 10.0);
                 command += &format!(" --seconds {seconds} --warmup {warmup}");
                 settings += &format!("; {seconds} s each after {warmup} s of warm-up");
             }

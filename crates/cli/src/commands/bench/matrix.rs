@@ -12,6 +12,7 @@ use bezant_perf::chart;
 use bezant_perf::compare::claim::Measured;
 use bezant_perf::compare::record::{self, Record};
 use bezant_perf::compare::{page, picture};
+use bezant_perf::load::Asked;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -149,7 +150,7 @@ fn subjects(arguments: &Arguments) -> Vec<(u8, Subject)> {
                             durability: arguments.durability,
                             channel: arguments.channel,
                             auth: contender.auth.unwrap_or(arguments.auth),
-                            sql: None,
+                            asked: Asked::Alike,
                             variant: None,
                         };
                         (f, subject)

@@ -15,8 +15,7 @@ use bezant_node::client;
 use bezant_node::config::{Channel, ClusterConfig, Protocol, ServiceKind, Testnet};
 use bezant_perf::compare::sweep::Variant;
 use bezant_perf::figures::{Figures, Settings, Usage};
-use bezant_perf::load::{Load, Measured, Workload};
-use bezant_perf::sql::Mix;
+use bezant_perf::load::{Asked, Load, Measured, Workload};
 use bezant_perf::switching::{self, History, Took};
 use bezant_sql::{Request, Response};
 use clap::ValueEnum;
@@ -43,8 +42,8 @@ pub(super) struct Subject {
     pub(super) durability: DurabilityName,
     pub(super) channel: ChannelName,
     pub(super) auth: AuthName,
-    /// Requests to the SQL service instead of the null service.
-    pub(super) sql: Option<Mix>,
+    /// What clients ask.
+    pub(super) asked: Asked,
     /// What is switched on and off, if not everything is as usual.
     pub(super) variant: Option<Variant>,
 }
@@ -53,9 +52,9 @@ impl fmt::Display for Subject {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { clients, outstanding, request_bytes, reply_bytes, .. } = self;
         write!(out, "{} {clients}×{outstanding} ", self.contender)?;
-        match self.sql {
-            None => write!(out, "{request_bytes}/{reply_bytes} bytes")?,
-            Some(mix) => write!(out, "{}", mix.name())?,
+        match self.asked {
+            Asked::Alike => write!(out, "{request_bytes}/{reply_bytes} bytes")?,
+            Asked::Mixed | Asked::Sql(_) => out.write_str(self.asked.name())?,
         }
         write!(out, " {} {} {}", name(self.durability), name(self.channel), name(self.auth))
     }
@@ -74,10 +73,7 @@ impl Subject {
     const fn settings(&self, config: &ClusterConfig, n: usize) -> Settings {
         Settings {
             protocol: config.protocol.name(),
-            workload: match self.sql {
-                None => "null",
-                Some(mix) => mix.name(),
-            },
+            workload: self.asked.name(),
             n,
             f: config.f,
             clients: self.clients,
@@ -181,7 +177,7 @@ impl Bench {
     /// Measures a cluster that is started for it.
     pub(super) fn measure_own(&self, subject: &Subject) -> Result<Figures> {
         self.with_own(subject, |file| {
-            if subject.contender.joined && subject.sql.is_some() {
+            if subject.contender.joined && subject.asked.sql().is_some() {
                 let config = ClusterConfig::load(file).map_err(Failure::usage)?;
                 prepare(&config, file, None, bezant_perf::sql::admission())?;
             }
@@ -211,7 +207,7 @@ impl Bench {
             client_auth: subject.auth.into(),
             channel: subject.channel.into(),
             durability: subject.durability.into(),
-            service: subject.sql.map_or(ServiceKind::Null, |_| ServiceKind::Sql),
+            service: subject.asked.sql().map_or(ServiceKind::Null, |_| ServiceKind::Sql),
             dynamic_clients: subject.contender.joined,
             limits: limits(subject.variant),
             ..Testnet::default()
@@ -237,13 +233,10 @@ impl Bench {
     pub(super) fn measure_at(&self, subject: &Subject, file: &Path, key: Option<&Path>) -> Result<Figures> {
         let config = ClusterConfig::load(file).map_err(Failure::usage)?;
         let members = files::members(&config)?;
-        let workload = match subject.sql {
-            None => Workload::steady(subject.request_bytes, subject.reply_bytes),
-            Some(mix) => {
-                prepare(&config, file, key, bezant_perf::sql::preparation(mix))?;
-                Workload::sql(mix)
-            }
-        };
+        if let Some(mix) = subject.asked.sql() {
+            prepare(&config, file, key, bezant_perf::sql::preparation(mix))?;
+        }
+        let workload = Workload::of(subject.asked, subject.request_bytes, subject.reply_bytes);
         let mut load = self.load(subject, file, key, &workload)?;
         thread::sleep(self.warmup);
         let before = usages(&members)?;

@@ -19,6 +19,7 @@ use crate::quit;
 use bezant_core::members::MEMBER_SESSIONS_MAX;
 use bezant_node::config::Protocol;
 use bezant_perf::figures::Figures;
+use bezant_perf::load::Asked;
 use bezant_perf::network::Network;
 use bezant_perf::sql::Mix;
 use bezant_perf::suite::{self, Point};
@@ -275,12 +276,13 @@ fn subjects(arguments: &Arguments) -> Result<Vec<Subject>> {
         durability: arguments.durability,
         channel: arguments.channel,
         auth: arguments.auth,
-        sql: (arguments.service == ServiceName::Sql).then_some(match arguments.workload {
-            WorkloadName::Insert => Mix::Insert,
-            WorkloadName::Read => Mix::Read,
-            WorkloadName::Mixed => Mix::Mixed,
-            WorkloadName::Vote => Mix::Vote,
-        }),
+        asked: match (arguments.service, arguments.workload) {
+            (ServiceName::Null, _) => Asked::Alike,
+            (ServiceName::Sql, WorkloadName::Insert) => Asked::Sql(Mix::Insert),
+            (ServiceName::Sql, WorkloadName::Read) => Asked::Sql(Mix::Read),
+            (ServiceName::Sql, WorkloadName::Mixed) => Asked::Sql(Mix::Mixed),
+            (ServiceName::Sql, WorkloadName::Vote) => Asked::Sql(Mix::Vote),
+        },
         variant: None,
     };
     if !arguments.suite {

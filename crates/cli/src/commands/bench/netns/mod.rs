@@ -43,6 +43,13 @@ pub(super) struct Arguments {
     patience: Option<u64>,
 }
 
+impl Arguments {
+    /// Whether a laboratory is wanted.
+    pub(super) const fn is_there(&self) -> bool {
+        self.netns
+    }
+}
+
 /// The laboratory, if there is one: a signal may remove it at any time.
 #[derive(Clone, Default)]
 pub(super) struct Laboratory(Arc<Mutex<Option<Built>>>);
