@@ -175,9 +175,10 @@ impl Network {
         links.map(|link| link.in_per_request_byte.max(link.out_per_request_byte)).reduce(f64::max)
     }
 
-    /// The most data that a replica sends to others, for each byte of the operations. `None` if it was not counted.
-    pub fn most_data_per_request_byte(&self) -> Option<f64> {
-        self.each_replica_data_per_request_byte.iter().copied().reduce(f64::max)
+    /// The data that a replica sends to others, for each byte of the operations, on average. `None` if it was not counted.
+    pub fn data_per_request_byte(&self) -> Option<f64> {
+        let each = &self.each_replica_data_per_request_byte;
+        (!each.is_empty()).then(|| each.iter().sum::<f64>() / each.len() as f64)
     }
 
     /// What stands above the table of links.
@@ -190,7 +191,7 @@ impl Network {
             self.request_goodput_per_link,
             self.reply_goodput_per_link,
             self.max_per_mean(&["cpu"]).unwrap_or(1.0),
-            self.most_data_per_request_byte().unwrap_or(0.0),
+            self.data_per_request_byte().unwrap_or(0.0),
             self.machine_busy_share * 100.0
         )
     }
@@ -292,7 +293,8 @@ mod tests {
     /// 1,000 operations of 8 bytes in one second.
     fn figures() -> Figures {
         let figures = results(&[(1, "chain", 1, 1000.0)]).measurements.remove(0).figures;
-        Figures { ops: 1000, each_replica_cpu_us_per_op: vec![30.0, 10.0], ..figures }
+        let (each_replica_cpu_us_per_op, each_replica_peer_bytes_per_op) = (vec![30.0, 10.0], vec![6.0, 8.0]);
+        Figures { ops: 1000, each_replica_cpu_us_per_op, each_replica_peer_bytes_per_op, ..figures }
     }
 
     fn network() -> Network {
@@ -317,6 +319,8 @@ mod tests {
         assert_eq!(network.request_goodput_bits_per_s, 64_000);
         assert_eq!(network.request_goodput_per_link, 0.007);
         assert_eq!(network.machine_busy_share, 0.15);
+        assert_eq!(network.each_replica_data_per_request_byte, [0.75, 1.0]);
+        assert_eq!(network.data_per_request_byte(), Some(0.875));
         assert_eq!(network.busiest_link_per_request_byte("replicas"), Some(3.0));
         assert_eq!(network.busiest_link_per_request_byte("clients"), Some(1.0), "not that of the clients");
         assert_eq!(network.busiest_link_per_request_byte("shared"), None);

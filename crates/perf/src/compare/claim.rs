@@ -140,7 +140,15 @@ fn difference(ratios: &[f64]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::difference;
+    use super::{Bound, difference};
+
+    #[test]
+    fn a_value_is_as_wanted_if_three_digits_of_it_are() {
+        assert!(Bound::AtLeast(1.293).holds(1.2928) && !Bound::AtLeast(1.293).holds(1.292));
+        assert!(Bound::AtMost(0.765).holds(0.7654) && !Bound::AtMost(0.765).holds(0.766));
+        assert!([3.8, 4.0].iter().all(|value| Bound::Between(3.8, 4.0).holds(*value)));
+        assert!(!Bound::Between(3.8, 4.0).holds(4.01) && !Bound::Between(3.8, 4.0).holds(3.79));
+    }
 
     #[test]
     fn a_difference_is_one_if_its_interval_is_on_one_side() {

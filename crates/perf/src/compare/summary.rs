@@ -167,6 +167,7 @@ mod tests {
     use crate::compare::presets::THROUGHPUT_AND_LATENCY;
     use crate::compare::sweep::Point;
     use crate::compare::testing::results;
+    use crate::load::Asked;
 
     #[test]
     fn every_protocol_is_divided_by_the_first() {

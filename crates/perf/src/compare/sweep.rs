@@ -96,7 +96,7 @@ pub enum Metric {
     ReplyGoodput,
     /// Bytes that the busiest link among replicas carries in one direction per byte of the operations.
     LinkBytes,
-    /// Bytes that a replica hands to TCP for other replicas per byte of the operations; the most of any.
+    /// Bytes that a replica hands to TCP for other replicas per byte of the operations, on average.
     Data,
     /// The most processor time of a replica, divided by the mean.
     CpuBalance,
@@ -132,7 +132,7 @@ impl Metric {
             Self::RequestGoodput => network(|it| Some(it.request_goodput_per_link)),
             Self::ReplyGoodput => network(|it| Some(it.reply_goodput_per_link)),
             Self::LinkBytes => network(|it| it.busiest_link_per_request_byte(it.lan_of_replicas())),
-            Self::Data => network(Network::most_data_per_request_byte),
+            Self::Data => network(Network::data_per_request_byte),
             Self::CpuBalance => network(|it| it.max_per_mean(&["cpu"])),
             Self::LinkBalance => network(|it| {
                 let lan = it.lan_of_replicas();
@@ -380,6 +380,7 @@ impl Results {
 mod tests {
     use super::*;
     use crate::compare::testing::results;
+    use crate::sql::Mix;
 
     #[test]
     fn ratios_are_taken_within_a_round() {

@@ -7,12 +7,14 @@ use super::conformance::ring_fast;
 use crate::cluster::{ClientAuth, Cluster, Limits, ReplicaId, Timestamp};
 use crate::compositions::{Part, Protocol, Schedule};
 use crate::machine::Principal;
-use crate::protocols::ring_fast::Path;
+use crate::message::Message;
+use crate::protocols::ring_fast::{Body, Path, RingMessage};
 use crate::services::Counter;
 use crate::testing::net::{Net, c, cluster, kind, r};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 
 const FAULTS: [usize; 3] = [1, 2, 3];
@@ -132,18 +134,47 @@ fn ring_costs_what_the_formulas_say() {
     }
 }
 
+/// A request that comes to this entry of Ring.
+fn submit_at(net: &mut Net, session: usize, operation: &[u8], entry: ReplicaId) {
+    let Principal::Client(client) = c(session as u32) else { unreachable!() };
+    let asks = |net: &Net, wait| {
+        let at = Timestamp(net.now.0 + wait + 10);
+        Path::entry_for(&net.cluster, ReplicaId(0), client, at, 0) == entry
+    };
+    net.now.0 += (0..99).find(|wait| asks(net, *wait)).unwrap();
+    net.submit(session, operation, false);
+}
+
+/// Batches form of what comes while others are under way, and full ones do not wait for these.
+#[test]
+fn a_full_batch_of_ring_waits_for_no_other() {
+    let batches = |requests: usize, bytes: usize| -> Vec<usize> {
+        let mut net = net(1, requests as u32, ring_fast());
+        net.lose(|frame| kind(&frame.message) == "RING");
+        for session in 0..requests {
+            submit_at(&mut net, session, &vec![0; bytes], ReplicaId(2));
+            net.settle();
+        }
+        let requests = |message: &Message| match message {
+            Message::Ring(RingMessage { body: Body::Requests(requests), .. }) => Some(requests.len()),
+            _ => None,
+        };
+        net.sent.iter().filter_map(|frame| requests(&frame.message)).collect()
+    };
+    assert_eq!(batches(8, 8), [1; 4]);
+    assert_eq!(batches(8, 8_000), [1, 1, 1, 1, 2]);
+    assert_eq!(batches(8, 8_192), [1, 1, 1, 1, 2, 2]);
+    assert_eq!(batches(8, 20_000), [1, 1, 1, 1, 2, 2], "a full one has two at least");
+    let most = batches(70, 8_192);
+    assert_eq!((most.len(), most.iter().sum::<usize>()), (32, 60), "there is a bound");
+}
+
 /// The same as [`one_batch`] for requests that all come to one entry of Ring.
 fn one_batch_at(f: usize, requests: u32, entry: ReplicaId) -> (Vec<u64>, BTreeMap<String, usize>) {
     let mut net = net(f, requests, ring_fast());
     let before = macs(&net);
     for session in 0..requests as usize {
-        let Principal::Client(client) = c(session as u32) else { unreachable!() };
-        let asks = |net: &Net, wait| {
-            let at = Timestamp(net.now.0 + wait + 10);
-            Path::entry_for(&net.cluster, ReplicaId(0), client, at, 0) == entry
-        };
-        net.now.0 += (0..99).find(|wait| asks(&net, *wait)).unwrap();
-        net.submit(session, &Counter::add(1), false);
+        submit_at(&mut net, session, &Counter::add(1), entry);
     }
     net.settle();
     assert_eq!(net.completed.len(), requests as usize);
