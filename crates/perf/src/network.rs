@@ -123,8 +123,8 @@ pub struct Network {
     pub machine_busy_share: f64,
     /// Processor time of each replica, user and system, per operation.
     pub each_replica_cpu_us_per_op: Vec<f64>,
-    /// Bytes that each replica handed to TCP for other replicas, for each byte of the operations: without the headers of
-    /// packets, acknowledgements and repetitions that [`Network::links`] count.
+    /// Bytes that each replica handed to TCP for other replicas, for each byte of the operations: without the headers
+    /// of packets, acknowledgements and repetitions that [`Network::links`] count.
     #[serde(default)]
     pub each_replica_data_per_request_byte: Vec<f64>,
     /// Of processor time and of bytes.
@@ -175,7 +175,8 @@ impl Network {
         links.map(|link| link.in_per_request_byte.max(link.out_per_request_byte)).reduce(f64::max)
     }
 
-    /// The data that a replica sends to others, for each byte of the operations, on average. `None` if it was not counted.
+    /// The data that a replica sends to others, for each byte of the operations, on average. `None` if it was not
+    /// counted.
     pub fn data_per_request_byte(&self) -> Option<f64> {
         let each = &self.each_replica_data_per_request_byte;
         (!each.is_empty()).then(|| each.iter().sum::<f64>() / each.len() as f64)
@@ -186,8 +187,8 @@ impl Network {
         let megabits = self.link_goodput_bits_per_s as f64 / 1e6;
         format!(
             "{protocol}: requests {:.3} and results {:.3} of what a link carries ({megabits:.3} Mbit/s in each \
-             direction); replica CPU max/mean {:.3}; data to replicas {:.3} for each byte of requests; machine busy {:.0} \
-             %",
+             direction); replica CPU max/mean {:.3}; data to replicas {:.3} for each byte of requests; machine busy \
+             {:.0} %",
             self.request_goodput_per_link,
             self.reply_goodput_per_link,
             self.max_per_mean(&["cpu"]).unwrap_or(1.0),

@@ -1,8 +1,8 @@
 //! Ring's thesis, chapter 7: where links decide, Ring carries n/(n−1) times what one link can.
 //!
 //! All are made for the network laboratory, most of them at 10 Mbit/s, where the processors of one machine are idle;
-//! each says at which rate. Figures of the thesis with throughput and the one after it, the curve of response times, are
-//! of the same measurements, and so one experiment. Its Zyzzyva is our `zlight`, both without what comes after a fault.
+//! each says at which rate. A figure of the thesis with throughput and the one after it, the curve of response times,
+//! are of the same measurements, and so one experiment. Its Zyzzyva is our `zlight`, without what comes after a fault.
 
 use super::claim::{Bound, Claim, Ours};
 use super::presets::{ANYWHERE, BIG, BIG_REPLIES, BIG_REQUESTS, NOTHING, SMALL, claim, names, point};

@@ -3,6 +3,7 @@
 use super::contender::{self, Contender, Contenders};
 use super::measure::{Bench, Cleanup, Running, Subject};
 use super::netns;
+use super::pace::Pace;
 use super::{SESSIONS_MAX, cannot_write, write};
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
@@ -80,7 +81,7 @@ pub(super) struct Arguments {
     /// Measure each as long as all together may take so many minutes, a third of it for running before that; what has
     /// not begun by then is left out
     #[arg(long, value_name = "MINUTES", conflicts_with_all = ["seconds", "warmup"], value_parser = seconds)]
-    budget: Option<f64>,
+    pub(super) budget: Option<f64>,
     /// Make what happens over time longer or shorter by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     pub(super) scale: f64,
@@ -169,40 +170,6 @@ pub(super) fn run(arguments: &Arguments) -> Result {
         failed += comparison.failed;
     }
     if failed == 0 { Ok(()) } else { Err(Failure::failed(format!("{failed} measurements failed; see above."))) }
-}
-
-/// How long each measurement is.
-struct Pace {
-    warmup: Duration,
-    seconds: Duration,
-    until: Option<Instant>,
-}
-
-impl Pace {
-    /// What starting and ending a cluster takes, about.
-    const AROUND: f64 = 1.5;
-    /// The least that tells anything.
-    const LEAST: f64 = 1.5;
-
-    fn new(arguments: &Arguments, experiments: &[(Experiment, Vec<Contender>)]) -> Result<Self> {
-        let pace = |warmup, seconds, until| {
-            let [warmup, seconds] = [warmup, seconds].map(Duration::from_secs_f64);
-            Ok(Self { warmup, seconds, until })
-        };
-        let Some(minutes) = arguments.budget else { return pace(arguments.warmup, arguments.seconds, None) };
-        let points = |(experiment, contenders): &(Experiment, Vec<Contender>)| match &experiment.kind {
-            Kind::Sweep(sweep) => Ok(sweep.points.len() * contenders.len()),
-            Kind::Course(_) | Kind::Switching(_) => Err(Failure::usage("--budget is for steady loads.")),
-        };
-        let points: usize = experiments.iter().map(points).sum::<Result<_>>()?;
-        let measurements = (points * arguments.rounds as usize).max(1) as f64;
-        let each = minutes * 60.0 / measurements - Self::AROUND;
-        if each < Self::LEAST {
-            let least = measurements * (Self::LEAST + Self::AROUND) / 60.0;
-            return Err(Failure::usage(format!("{measurements} measurements take {least:.0} minutes at least.")));
-        }
-        pace(each / 3.0, each * 2.0 / 3.0, Some(Instant::now() + Duration::from_secs_f64(minutes * 60.0)))
-    }
 }
 
 /// Those who join have a thread each: to compare with them, all others have.

@@ -11,6 +11,7 @@ mod how;
 mod matrix;
 mod measure;
 mod netns;
+mod pace;
 
 use super::testnet::{AuthName, ChannelName, DurabilityName, parse_protocol};
 use crate::failure::{Failure, Result};

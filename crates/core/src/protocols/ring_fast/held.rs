@@ -1,13 +1,15 @@
 //! The batches whose requests this replica has seen in the RING pass, for the ACK pass, which names them by digest.
 
 use super::message::Stamp;
-use super::replica::UNDER_WAY_MAX;
 use crate::cluster::ReplicaId;
 use crate::digest::Digest;
 use crate::machine::{Duration, Instant};
 use crate::message::{Outcome, Request};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+
+/// Batches that an entry has under way, at most: full ones need not wait for others.
+pub(super) const UNDER_WAY_MAX: usize = 32;
 
 /// Batches kept of each entry. The oldest goes when there is no room: a batch that died on its way would otherwise stay
 /// for ever (F28). A correct entry has no more than [`UNDER_WAY_MAX`] under way in every `client_retry`, so that what

@@ -1,7 +1,7 @@
 //! A replica's part: steps R2 to R5 of the [module](super).
 
 use super::flow::Flow;
-use super::held::{Batches, Executed, Held};
+use super::held::{Batches, Executed, Held, UNDER_WAY_MAX};
 use super::message::{Body, RingMessage, RingReply, RingReplyStatement, Stamp};
 use super::pace::{Alarm, Watch};
 use super::panics::Panics;
@@ -25,9 +25,6 @@ const EARLY_MAX: usize = 2 * UNDER_WAY_MAX;
 
 /// Batches of any size that an entry has under way. More of them would be smaller, and cost more MACs for each request.
 pub(crate) const WINDOW: usize = 4;
-
-/// Batches that an entry has under way, at most: full ones need not wait for others.
-pub(super) const UNDER_WAY_MAX: usize = 32;
 
 /// Bytes of operations that make a batch of at least two requests full. It leaves although others are under way: with
 /// more in it, headers and MACs would cost hardly less. And it gets no more: a replica passes on what it has got whole,
