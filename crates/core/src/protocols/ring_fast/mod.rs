@@ -7,10 +7,10 @@
 //! # Steps
 //! * R1. The client sends its request to one replica, its *entry*, another one each time, with MACs for the first f+1
 //!   positions ([`path`] has all positions and sets).
-//! * R2. The entry sends what waits there to the next replica: RING, one batch at a time, and no more than its part while
-//!   others' requests come by ([`flow`]). Up to four are under way of whatever size, so that what comes meanwhile becomes
-//!   the next batch. One that is full need not wait for them: on a slow link many batches have to be under way, lest
-//!   others be without work, and full ones cost no more for it.
+//! * R2. The entry sends what waits there to the next replica: RING, one batch at a time, and no more than its part
+//!   while others' requests come by ([`flow`]). Up to four are under way of whatever size, so that what comes
+//!   meanwhile becomes the next batch. One that is full need not wait for them: on a slow link many batches have to be
+//!   under way, lest others be without work, and full ones cost no more for it.
 //! * R3. A replica checks the MACs of the f+1 positions before it. Its position says which kind each must be of and
 //!   whether it must cover a number. On the first f+1 positions it checks the clients' MACs as well, and *strikes*
 //!   requests whose MAC is bad. It keeps the requests, adds its own MACs for the next f+1 positions, and passes on. The
@@ -69,9 +69,9 @@
 //! * An ACK has the number only as far as replicas are told it. Those that have it already check the MACs over their
 //!   own, so that an ACK with another one does not pass them.
 //! * Piggybacked ACKs are left out: ACKs go ahead of bodies instead of with them.
-//! * Read-only requests around f+1 replicas are left out: they would not be linearizable in a composition, not even when
-//!   answered from what every correct replica has executed. Backup goes on with 2f+1 replicas. A correct one that has
-//!   not heard of it would vouch, together with f liars, for a state that is over. 2f+1 equal answers would do, of
+//! * Read-only requests around f+1 replicas are left out: they would not be linearizable in a composition, not even
+//!   when answered from what every correct replica has executed. Backup goes on with 2f+1 replicas. A correct one that
+//!   has not heard of it would vouch, together with f liars, for a state that is over. 2f+1 equal answers would do, of
 //!   replicas that have executed nothing but what is certain; under load there are none.
 //! * What is kept of batches for the ACK pass is bounded for each entry (F28), and so is what overtakes (F27).
 //!
