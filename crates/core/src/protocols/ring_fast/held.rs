@@ -1,7 +1,8 @@
 //! The batches whose requests this replica has seen in the RING pass, for the ACK pass, which names them by digest.
 
 use super::message::Stamp;
-use crate::cluster::ReplicaId;
+use super::replica::WINDOW;
+use crate::cluster::{Limits, ReplicaId};
 use crate::digest::Digest;
 use crate::machine::{Duration, Instant};
 use crate::message::{Outcome, Request};
@@ -16,6 +17,9 @@ pub(super) const UNDER_WAY_MAX: usize = 32;
 /// goes is at least two of these old. An entry that has more has no part in the ring for the rest.
 pub(crate) const PER_ENTRY_MAX: usize = 4 * UNDER_WAY_MAX;
 
+/// The same for bytes of operations, in times the most that a batch has.
+const PER_ENTRY_BYTES_MAX: usize = 4 * WINDOW;
+
 /// A batch that came through here.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
@@ -29,6 +33,17 @@ pub(super) struct Held {
     pub(super) stamp: Option<Stamp>,
     /// When it came here.
     pub(super) since: Instant,
+}
+
+impl Held {
+    fn bytes(&self) -> usize {
+        self.requests.iter().map(|request| request.operation.len()).sum()
+    }
+}
+
+/// Whether an entry has no room for more of them.
+const fn is_full(batches: usize, bytes: usize, limits: &Limits) -> bool {
+    batches >= PER_ENTRY_MAX || bytes >= PER_ENTRY_BYTES_MAX * limits.batch_bytes_max
 }
 
 /// A request that was executed.
@@ -49,20 +64,32 @@ pub(super) struct Batches(BTreeMap<ReplicaId, VecDeque<Held>>);
 
 impl Batches {
     /// Keeps a batch. One that is here already stays as it is.
-    pub(super) fn keep(&mut self, now: Instant, entry: ReplicaId, digest: Digest, requests: Vec<Request>) {
+    pub(super) fn keep(
+        &mut self,
+        now: Instant,
+        limits: &Limits,
+        entry: ReplicaId,
+        digest: Digest,
+        requests: Vec<Request>,
+    ) {
         let of_entry = self.0.entry(entry).or_default();
         if of_entry.iter().any(|held| held.digest == digest) {
             return;
         }
-        if of_entry.len() >= PER_ENTRY_MAX {
+        while is_full(of_entry.len(), of_entry.iter().map(Held::bytes).sum(), limits) {
             of_entry.pop_front();
         }
         of_entry.push_back(Held { digest, requests, executed: Vec::new(), stamp: None, since: now });
     }
 
-    /// Whether an entry has filled its place in less than that time: a correct one does not.
-    pub(super) fn is_flooded(&self, entry: ReplicaId, now: Instant, less_than: Duration) -> bool {
-        self.under_way(entry, now, less_than) >= PER_ENTRY_MAX
+    /// Whether a batch without a number is none that a correct entry sends: it may be dropped without a gap. It is too
+    /// long, or its entry has filled its place in less than `client_retry`.
+    pub(super) fn is_too_much(&self, now: Instant, limits: &Limits, entry: ReplicaId, requests: &[Request]) -> bool {
+        let bytes: usize = requests.iter().map(|request| request.operation.len()).sum();
+        let is_long = requests.len() > limits.batch_requests_max;
+        let is_big = bytes > limits.batch_bytes_max && requests.len() > 1;
+        let (batches, kept) = self.under_way(entry, now, limits.client_retry);
+        is_long || is_big || is_full(batches, kept, limits)
     }
 
     pub(super) fn find(&self, entry: ReplicaId, digest: Digest) -> Option<&Held> {
@@ -80,9 +107,10 @@ impl Batches {
         }
     }
 
-    /// How many batches of an entry are under way. One that has been for so long is not waited for.
-    pub(super) fn under_way(&self, entry: ReplicaId, now: Instant, at_most: Duration) -> usize {
-        let young = |held: &&Held| now - held.since < at_most;
-        self.0.get(&entry).map_or(0, |of_entry| of_entry.iter().filter(young).count())
+    /// How many batches of an entry are under way, and how many bytes of operations in them. One that has been for so
+    /// long is not waited for.
+    pub(super) fn under_way(&self, entry: ReplicaId, now: Instant, at_most: Duration) -> (usize, usize) {
+        let young = self.0.get(&entry).into_iter().flatten().filter(|held| now - held.since < at_most);
+        young.fold((0, 0), |(batches, bytes), held| (batches + 1, bytes + held.bytes()))
     }
 }

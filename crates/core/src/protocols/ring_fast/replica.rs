@@ -162,9 +162,12 @@ impl<S: Service> RingFast<S> {
     /// R2: whether the next batch may leave this entry.
     fn may_begin(&self, s: &Surroundings<'_, S>) -> bool {
         let limits = &s.cluster.limits;
-        let most = if self.queue.bytes() >= self.full_bytes() { UNDER_WAY_MAX } else { WINDOW };
-        let under_way = self.batches.under_way(s.me, s.now, limits.client_retry);
-        !self.queue.is_empty() && under_way < most && (under_way == 0 || self.flow.has_credit(limits, WINDOW))
+        let (batches, bytes) = self.batches.under_way(s.me, s.now, limits.client_retry);
+        let has_room = match self.queue.bytes() >= self.full_bytes() {
+            true => batches < UNDER_WAY_MAX && bytes < WINDOW * limits.batch_bytes_max,
+            false => batches < WINDOW,
+        };
+        !self.queue.is_empty() && has_room && (batches == 0 || self.flow.has_credit(limits, WINDOW))
     }
 
     /// R2, second half.
@@ -186,7 +189,7 @@ impl<S: Service> RingFast<S> {
             let batch = body.digest();
             self.watch.note_wait(s.now - oldest.unwrap_or(s.now));
             self.flow.send(Flow::bytes(&requests));
-            self.batches.keep(s.now, s.me, batch, requests);
+            self.batches.keep(s.now, limits, s.me, batch, requests);
             let message = self.first_message(s.me, body);
             self.pass_on(s, Accepted { path, position: 0, batch, message });
         }
@@ -244,11 +247,11 @@ impl<S: Service> RingFast<S> {
             if message.strikes.len() == requests.len() {
                 return;
             }
-            if position <= path.stamp() && self.is_too_much(s, message.entry, requests) {
+            if position <= path.stamp() && self.batches.is_too_much(s.now, &s.cluster.limits, message.entry, requests) {
                 return s.reject(Principal::Replica(message.entry), Rejection::Overload);
             }
             self.flow.come_by(s.now, Flow::bytes(requests), s.cluster.f);
-            self.batches.keep(s.now, message.entry, batch, requests.clone());
+            self.batches.keep(s.now, &s.cluster.limits, message.entry, batch, requests.clone());
         }
         if position == path.exit() + 1
             && !is_probe
@@ -260,15 +263,6 @@ impl<S: Service> RingFast<S> {
         }
         let accepted = Accepted { path, position, batch, message };
         if is_probe { self.accept_probe(s, accepted) } else { self.accept(s, accepted) }
-    }
-
-    /// Whether a batch without a number is none that a correct entry sends: it may be dropped without a gap.
-    fn is_too_much(&self, s: &Surroundings<'_, S>, entry: ReplicaId, requests: &[Request]) -> bool {
-        let limits = &s.cluster.limits;
-        let bytes: usize = requests.iter().map(|request| request.operation.len()).sum();
-        let is_long = requests.len() > limits.batch_requests_max;
-        let is_big = bytes > limits.batch_bytes_max && requests.len() > 1;
-        is_long || is_big || self.batches.is_flooded(entry, s.now, limits.client_retry)
     }
 
     /// R3, second half: what the message's place on its way asks for.
