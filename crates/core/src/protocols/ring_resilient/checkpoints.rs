@@ -1,6 +1,6 @@
 //! Checkpoints, the end, and what is said again: steps R6 to R8 of the [module](super).
 
-use super::{Commit, ResilientMessage, ResilientTimer, RingResilient, Status};
+use super::{Commit, EARLY_MAX, ResilientMessage, ResilientTimer, RingResilient, Status};
 use crate::auth::{Certificate, Signed};
 use crate::cluster::ReplicaId;
 use crate::history::Boundary;
@@ -12,14 +12,17 @@ use crate::service::Service;
 use crate::switching::certificate::Stable;
 use crate::switching::{AbortReport, Certificates, Surroundings};
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 /// Checkpoints of one replica that are kept.
 const VOTES_MAX: usize = 8;
 
-/// Batches in the answer to one STATUS.
-const ANSWERS_MAX: usize = 8;
+/// Batches in the answer to one STATUS: as many as are kept early.
+const ANSWERS_MAX: usize = EARLY_MAX;
+
+/// Bytes of operations in these, unless a single batch has more.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// Requests passed on to the sequencer at a time.
 const FORWARDED_MAX: usize = 64;
@@ -195,7 +198,8 @@ impl<S: Service> RingResilient<S> {
 
     /// R8.
     pub(super) fn on_repeat(&mut self, s: &mut Surroundings<'_, S>) {
-        self.repeats = false;
+        (self.repeats, self.hurries) = (false, false);
+        self.repeated_at = self.base.ledger.log.length();
         if !self.is_unfinished() {
             return;
         }
@@ -237,27 +241,26 @@ impl<S: Service> RingResilient<S> {
         }
     }
 
-    /// R8: what somebody who waits may lack.
+    /// R8: what somebody who waits may lack. Whoever has logged all that it was told is told more at once.
     pub(super) fn on_status(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, status: Status) {
         let pause = Duration(s.cluster.limits.status_interval.0 / 2);
         let peer = self.peers.entry(from).or_default();
-        if !self.opened || peer.told.is_some_and(|told| s.now - told < pause) {
+        let is_late = peer.told.is_some_and(|told| s.now - told < pause) && status.logged < peer.told_until;
+        if !self.opened || is_late {
             return;
         }
-        peer.told = Some(s.now);
+        let ends: Vec<u64> = self.slots.keys().copied().collect();
+        let lacks = |end: &u64| !status.opened || *end > status.logged;
+        let next: Vec<u64> = ends.iter().copied().filter(lacks).take(ANSWERS_MAX).collect();
+        // Who lacks nothing is not told that again before the pause is over.
+        (peer.told, peer.told_until) = (Some(s.now), next.last().copied().unwrap_or(u64::MAX));
         let to = Destination::Replica(from);
         if let Some(stable) = self.stable.clone().filter(|stable| stable.value.boundary.position > status.anchor) {
             self.send(s, to, ResilientMessage::Stable(stable));
         }
         self.vote_for_inherited(s, to, status.anchor);
-        let ends: Vec<u64> = self.slots.keys().copied().collect();
         if self.leads(s) {
-            let lacks = |end: &&u64| !status.opened || **end > status.logged;
-            for end in ends.iter().filter(lacks).take(ANSWERS_MAX) {
-                if let Some(order) = self.order_at(s, *end) {
-                    self.send(s, to, ResilientMessage::Order(Box::new(order)));
-                }
-            }
+            self.repeat_orders(s, to, &next);
         }
         let unprepared = |end: &&u64| status.prepared.is_none_or(|prepared| **end > prepared);
         for end in ends.iter().filter(unprepared).take(ANSWERS_MAX) {
@@ -265,11 +268,35 @@ impl<S: Service> RingResilient<S> {
                 self.send(s, to, ResilientMessage::Prepare(prepare));
             }
         }
-        if let Some(certificate) = self.prepared.as_ref().map(|certificate| certificate.value)
-            && status.committed.is_none_or(|committed| certificate.position > committed)
-        {
-            let commit = Commit { position: certificate.position, history: certificate.history };
-            self.send(s, to, ResilientMessage::Commit(commit));
+        self.repeat_commits(s, to, &status, next.last().copied());
+    }
+
+    /// The sequencer's batches that end there, while they are not too much for one answer.
+    fn repeat_orders(&mut self, s: &mut Surroundings<'_, S>, to: Destination, ends: &[u64]) {
+        let mut bytes = 0;
+        for end in ends {
+            if let Some(order) = self.order_at(s, *end) {
+                bytes += order.batch.inline_bytes();
+                self.send(s, to, ResilientMessage::Order(Box::new(order)));
+            }
+            if bytes > ANSWER_BYTES_MAX {
+                return;
+            }
+        }
+    }
+
+    /// That this replica holds a certificate: for the whole history, and for what somebody has logged of it, or soon
+    /// will have. The certificate stands for everything before as well.
+    fn repeat_commits(&mut self, s: &mut Surroundings<'_, S>, to: Destination, status: &Status, next: Option<u64>) {
+        let Some(certified) = self.prepared.as_ref().map(|certificate| certificate.value.position) else { return };
+        let begin = self.base.init().0;
+        let positions = [Some(certified), Some(status.logged), next].into_iter().flatten();
+        let positions: BTreeSet<u64> = positions.map(|position| position.min(certified)).collect();
+        let unknown = |position: &u64| status.committed.is_none_or(|committed| *position > committed);
+        for position in positions.into_iter().filter(|position| *position >= begin).filter(unknown) {
+            if let Some(history) = self.base.ledger.log.history_at(position) {
+                self.send(s, to, ResilientMessage::Commit(Commit { position, history }));
+            }
         }
     }
 }

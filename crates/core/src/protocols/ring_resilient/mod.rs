@@ -90,6 +90,9 @@ use votes::Peer;
 /// ORDERs ahead of the log that are kept.
 const EARLY_MAX: usize = 64;
 
+/// How much more often a replica says how far it has come while that helps, than once in a status interval.
+const CATCHING_UP_PARTS: u64 = 8;
+
 /// The timers of the resilient ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ResilientTimer {
@@ -148,6 +151,10 @@ pub(crate) struct RingResilient<S> {
     requests_executed: u64,
     is_patient: bool,
     repeats: bool,
+    /// Whether it will soon say again how far it has come, because it is catching up.
+    hurries: bool,
+    /// How long the log was when it last said how far it has come.
+    repeated_at: u64,
     /// When the log last grew, or something was executed.
     progress: Instant,
     /// How long the log was when somebody showed a checkpoint beyond it.
@@ -178,6 +185,8 @@ impl<S: Service> RingResilient<S> {
             requests_executed: 0,
             is_patient: false,
             repeats: false,
+            hurries: false,
+            repeated_at: 0,
             progress: Instant(0),
             was_behind: None,
         }
@@ -289,9 +298,11 @@ impl<S: Service> RingResilient<S> {
             s.out.cancel_timer(ReplicaTimer::Resilient(ResilientTimer::Patience));
         }
         self.is_patient = waits;
-        if !self.repeats && self.is_unfinished() {
-            self.repeats = true;
-            let at = s.now + s.cluster.limits.status_interval;
+        let hurries = self.catches_up(s.cluster);
+        if (!self.repeats || hurries && !self.hurries) && self.is_unfinished() {
+            (self.repeats, self.hurries) = (true, hurries);
+            let parts = if hurries { CATCHING_UP_PARTS } else { 1 };
+            let at = s.now + Duration(s.cluster.limits.status_interval.0 / parts);
             s.out.set_timer(ReplicaTimer::Resilient(ResilientTimer::Repeat), at);
         }
     }

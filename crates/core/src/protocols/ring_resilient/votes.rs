@@ -2,7 +2,7 @@
 
 use super::{Commit, ResilientMessage, RingResilient, Slot};
 use crate::auth::{Certificate, Signature, Signed};
-use crate::cluster::ReplicaId;
+use crate::cluster::{Cluster, ReplicaId};
 use crate::digest::Digest;
 use crate::machine::{Destination, Instant, Principal};
 use crate::rejection::Rejection;
@@ -29,6 +29,8 @@ pub(super) struct Peer {
     pub(super) votes: Vec<Signed<Stable>>,
     /// When it was last told what it lacked.
     pub(super) told: Option<Instant>,
+    /// Up to which position.
+    pub(super) told_until: u64,
 }
 
 impl Peer {
@@ -128,6 +130,12 @@ impl<S: Service> RingResilient<S> {
         ahead.insert(commit.position, commit.history);
         self.match_commits();
         self.count_commits(s);
+    }
+
+    /// Whether what is logged grows, and f+1 others hold certificates for more than that.
+    pub(super) fn catches_up(&self, cluster: &Cluster) -> bool {
+        let ahead = self.peers.values().filter(|peer| !peer.commits.is_empty()).count();
+        self.base.ledger.log.length() > self.repeated_at && ahead >= cluster.weak()
     }
 
     /// Looks which COMMs are about this log.

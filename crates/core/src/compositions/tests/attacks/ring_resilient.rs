@@ -1,7 +1,7 @@
 //! The resilient ring under a sequencer that lies, and without some of its votes (S4, S6, S12, A3, A9, A15).
 
 use crate::auth::Certificate;
-use crate::cluster::{Cluster, InstanceId, ReplicaId};
+use crate::cluster::{Cluster, InstanceId, Limits, ReplicaId};
 use crate::compositions::tests::run::{K, Run};
 use crate::compositions::{Part, Protocol, Quota, Schedule};
 use crate::digest::Digest;
@@ -371,4 +371,24 @@ fn serves_the_slow(quota: Quota) -> bool {
 fn a15_the_quota_grows_until_a_slow_client_is_served() {
     assert!(!serves_the_slow(Quota::Fixed(1)), "as it would be without");
     assert!(serves_the_slow(Quota::Exponential { minimum: 1 }));
+}
+
+/// R8: somebody who has missed many small batches gets them many at a time, and executes as they come.
+#[test]
+fn who_missed_many_batches_catches_up_soon() {
+    let cluster = Run::cluster(alone(), 4);
+    let limits = Limits { history_interval: 512, ..cluster.limits };
+    let mut run = Run::of(Cluster { quota: Quota::Fixed(1_000), limits, ..cluster }, 1, 1);
+    run.settle();
+    run.net.lose(|frame| frame.from == r(3) || frame.to == r(3));
+    for _ in 0..200 {
+        run.invoke(0);
+        run.settle();
+    }
+    run.net.heal();
+    run.invoke(0);
+    run.pass(500);
+    assert_eq!(run.journals()[3].len(), 201, "within two and a half status intervals");
+    assert_eq!(run.instances(), [1; 4]);
+    run.check();
 }
