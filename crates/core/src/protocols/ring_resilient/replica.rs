@@ -159,13 +159,19 @@ impl<S: Service> RingResilient<S> {
             return;
         }
         let window = log.length() + 2 * s.cluster.history_bound();
-        if position > window || self.early.len() >= EARLY_MAX || self.early.contains_key(&position) {
+        // What comes sooner takes the place of what comes later: else who is far behind keeps only what is new.
+        let last = self.early.last_key_value().map(|(last, _)| *last);
+        let is_full = self.early.len() >= EARLY_MAX && last.is_some_and(|last| last <= position);
+        if position > window || is_full || self.early.contains_key(&position) {
             return s.reject(Principal::Replica(from), Rejection::OutsideWindow);
         }
         if !s.keyring.check_signed(&order.prepare) {
             return s.reject(Principal::Replica(from), Rejection::BadSignature);
         }
         self.early.insert(position, order);
+        if self.early.len() > EARLY_MAX {
+            self.early.pop_last();
+        }
         self.take_early(s);
     }
 
