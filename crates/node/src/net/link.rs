@@ -8,12 +8,15 @@ use super::tls::Tls;
 use bezant_core::message::FRAME_BYTES_MAX;
 use mio::net::TcpStream;
 use std::fmt;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::time::Instant;
 
 /// What may be queued on a link before it is authenticated, in bytes: the first requests of a client that has just
 /// begun to connect.
 const EARLY_BYTES_MAX: usize = 1 << 20;
+
+/// Pieces that a socket is offered in one call, at most.
+const PIECES_AT_ONCE: usize = 16;
 
 /// Names a link of a hub. Never used again after the link has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -311,10 +314,10 @@ impl Link {
                 break;
             }
             calls += 1;
-            match self.socket.write(&self.wire[self.written..]) {
+            match self.write_once() {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(count) => {
-                    self.written += count;
+                    self.advance(count);
                     bytes += count as u64;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.writable = false,
@@ -323,6 +326,27 @@ impl Link {
             }
         }
         Ok((bytes, calls))
+    }
+
+    /// Several pieces in one call. What the socket does not take now can still be overtaken.
+    fn write_once(&mut self) -> io::Result<usize> {
+        let begun = &self.wire[self.written..];
+        if self.tls.is_some() || self.output.len() == 0 {
+            return self.socket.write(begun);
+        }
+        let pieces = std::iter::once(begun).chain(self.output.waiting()).take(PIECES_AT_ONCE);
+        let pieces: Vec<IoSlice<'_>> = pieces.map(IoSlice::new).collect();
+        self.socket.write_vectored(&pieces)
+    }
+
+    /// The socket has taken so many bytes.
+    fn advance(&mut self, mut count: usize) {
+        while count > self.wire.len() - self.written {
+            count -= self.wire.len() - self.written;
+            self.written = 0;
+            assert!(self.output.take(&mut self.wire), "the socket took no more than it was offered");
+        }
+        self.written += count;
     }
 
     /// All has been written: the next lot. False if there is none.

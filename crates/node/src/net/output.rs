@@ -79,6 +79,12 @@ impl Output {
         !wire.is_empty()
     }
 
+    /// What [`Output::take`] would give, one after the other.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &[u8]> {
+        let express = std::iter::once(&self.express).filter(|express| !express.is_empty());
+        express.chain(&self.pieces).map(Vec::as_slice)
+    }
+
     fn open_piece(&mut self) -> &mut Vec<u8> {
         if self.pieces.back().is_none_or(|last| last.len() >= PIECE_BYTES) {
             self.pieces.push_back(std::mem::take(&mut self.spare));
@@ -104,6 +110,8 @@ mod tests {
         output.push(Lane::Usual, &[b"z"]);
         output.push(Lane::Express, &[b"b", b"c"]);
         assert_eq!(output.len(), 2 * (PIECE_BYTES + 4) + 5 + 11);
+        let waiting: Vec<usize> = output.waiting().map(<[u8]>::len).collect();
+        assert_eq!(waiting, [11, PIECE_BYTES + 4, PIECE_BYTES + 4, 5]);
         assert!(output.take(&mut wire));
         assert_eq!(wire, b"\x01\0\0\0a\x02\0\0\0bc");
         let mut lengths = Vec::new();
