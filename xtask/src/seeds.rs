@@ -19,8 +19,8 @@ const SUBJECTS: [(&str, &str); 8] = [
     ("pbft", "sql"),
     ("aliph", "sql"),
 ];
-/// Scenarios of each subject in the gate, and as many at a time in a soak.
-const SEEDS: u64 = 800;
+/// Scenarios of each subject in the gate, about a minute in all on two cores; and as many at a time in a soak.
+const SEEDS: u64 = 1_600;
 /// What the SQL service is compared on in the gate.
 const SQL_SEEDS: u64 = 160;
 

@@ -89,6 +89,8 @@ fn join(thread: ScopedJoinHandle<'_, Result<u64>>) -> Result<u64> {
 /// All faults, one after the other. Returns what happened in words.
 fn tell(cluster: &mut Cluster, fast: &str, writers: &Writers, attacker: &Path) -> Result<String> {
     wait_for(fast, cluster)?;
+    let is_served = || writers.acknowledged.load(Ordering::Relaxed) > 0;
+    wait_until("a write is acknowledged", ANSWER_MAX, is_served)?;
     let before = writers.rate();
     let mut back = Vec::new();
     for replica in 0..REPLICAS {
