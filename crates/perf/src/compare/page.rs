@@ -31,7 +31,10 @@ pub struct How {
 /// The measured part of a section.
 pub fn section(experiment: &Experiment, measured: &Measured, how: &How) -> String {
     let Experiment { name, title, differences, claims, source, .. } = experiment;
-    let mut text = format!("    {}\n\n{}\n", how.command, wrapped(&format!("{} {differences}", how.settings)));
+    let settings = wrapped(&format!("{} {differences}", how.settings), "\n", 120);
+    // Four blanks before each line, and at most two characters behind it.
+    let command = wrapped(&how.command, " \\\n        ", 120 - 8 - 2);
+    let mut text = format!("    {command}\n\n{settings}\n");
     if how.failed > 0 {
         let _ = writeln!(text, "\n**{} measurements failed**, and are missing here.", how.failed);
     }
@@ -117,15 +120,15 @@ fn cell(line: &Line, most: usize) -> String {
     if line.rounds == most { value } else { format!("{value} ({} of {most} rounds)", line.rounds) }
 }
 
-/// In lines of at most 120 characters.
-fn wrapped(text: &str) -> String {
+/// In lines of at most so many characters, besides what ends a line and stands before the next.
+fn wrapped(text: &str, end_of_line: &str, columns: usize) -> String {
     let mut wrapped = String::new();
     let mut width = 0;
     for word in text.split_whitespace() {
         let length = word.chars().count();
         if width > 0 {
-            let fits = width + 1 + length <= 120;
-            wrapped.push(if fits { ' ' } else { '\n' });
+            let fits = width + 1 + length <= columns;
+            wrapped.push_str(if fits { " " } else { end_of_line });
             width = if fits { width + 1 } else { 0 };
         }
         wrapped.push_str(word);
@@ -178,7 +181,7 @@ mod tests {
 
     #[test]
     fn long_lines_are_wrapped_at_words() {
-        let text = wrapped(&"word ".repeat(50));
+        let text = wrapped(&"word ".repeat(50), "\n", 120);
         assert!(text.lines().all(|line| line.len() <= 120 && !line.ends_with(' ')));
         assert_eq!(text.split_whitespace().count(), 50);
     }
