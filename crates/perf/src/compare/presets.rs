@@ -76,7 +76,7 @@ pub fn all() -> Vec<Experiment> {
 
 /// Whether an experiment makes sense in the network laboratory only.
 pub fn needs_network(name: &str) -> bool {
-    ring_links::NAMES.contains(&name)
+    ring_links::all().iter().any(|experiment| experiment.name == name)
 }
 
 pub(super) fn names(protocols: &[&str]) -> Vec<String> {

@@ -10,20 +10,6 @@ use super::sweep::{Axis, Metric, Place, Point, Sweep};
 use super::{Experiment, Kind};
 use crate::load::{Asked, MIXED_BYTES};
 
-/// The names of these experiments.
-pub(super) const NAMES: [&str; 11] = [
-    "ring-7-3",
-    "ring-7-5",
-    "ring-7-7",
-    "ring-7-9",
-    "ring-7-11",
-    "ring-7-13",
-    "ring-7-15",
-    "ring-7-16",
-    "ring-7-18",
-    "ring-one-lan",
-    "ring-fast-links",
-];
 /// Ring as it is measured.
 const RING: &str = "ring";
 const THE_THESIS: &str = "the thesis, or wanted";
