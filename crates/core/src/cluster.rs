@@ -394,6 +394,11 @@ impl Cluster {
         (0..self.n as u8).map(ReplicaId)
     }
 
+    /// The replica after this one; the first after the last.
+    pub const fn next_replica(&self, replica: ReplicaId) -> ReplicaId {
+        ReplicaId(((replica.0 as usize + 1) % self.n) as u8)
+    }
+
     /// Whether there is such a replica.
     pub const fn contains(&self, replica: ReplicaId) -> bool {
         (replica.0 as usize) < self.n

@@ -84,7 +84,7 @@ impl<S: Service> Chain<S> {
         }
         match self.base.standing(s, &request) {
             Standing::New if self.place == 0 => {
-                if let Err(reason) = self.queue.push(&s.cluster.limits, request) {
+                if let Err(reason) = self.queue.push(s.now, &s.cluster.limits, request) {
                     s.reject(from, reason);
                 }
             }

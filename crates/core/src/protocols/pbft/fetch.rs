@@ -64,7 +64,7 @@ impl Pbft {
 
     /// `first`, or the next replica if that is ourselves.
     pub(super) fn someone(&self, context: &Ctx<'_>, first: ReplicaId) -> ReplicaId {
-        if first == context.me { ReplicaId(((first.0 as usize + 1) % context.cluster.n) as u8) } else { first }
+        if first == context.me { context.cluster.next_replica(first) } else { first }
     }
 
     /// Somebody lacks a batch.

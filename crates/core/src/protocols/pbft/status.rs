@@ -99,17 +99,16 @@ impl Pbft {
 
     /// Asks the next replica for what the last one did not send.
     fn ask_again(&mut self, context: &mut Ctx<'_>) {
-        let next = |asked: ReplicaId| ReplicaId(((asked.0 as usize + 1) % context.cluster.n) as u8);
         let mut batches = core::mem::take(&mut self.wanted_batches);
         for (&digest, (sequence, asked)) in &mut batches {
-            *asked = self.someone(context, next(*asked));
+            *asked = self.someone(context, context.cluster.next_replica(*asked));
             let position = Position { sequence: *sequence, digest };
             context.push(OrderEffect::Send(*asked, PbftMessage::FetchBatch(position)));
         }
         self.wanted_batches = batches;
         let mut bodies = core::mem::take(&mut self.wanted_bodies);
         for (_, reference, asked) in bodies.values_mut() {
-            *asked = self.someone(context, next(*asked));
+            *asked = self.someone(context, context.cluster.next_replica(*asked));
             context.push(OrderEffect::Send(*asked, PbftMessage::FetchRequest(*reference)));
         }
         self.wanted_bodies = bodies;

@@ -234,8 +234,8 @@ impl Watch {
         from: ReplicaId,
         message: PaceMessage,
     ) -> Result<(), Rejection> {
-        let after_us = from == next(around.cluster, around.me);
-        let before_us = around.me == next(around.cluster, from);
+        let after_us = from == around.cluster.next_replica(around.me);
+        let before_us = around.me == around.cluster.next_replica(from);
         match message {
             PaceMessage::Ping(number) if before_us => {
                 (around.send)(Destination::Replica(from), PaceMessage::Pong(number));
@@ -347,7 +347,7 @@ impl Watch {
             if hop.signer != expected || hop.value.round != hops.round || hop.value.instance != self.instance {
                 return Err(Rejection::Malformed);
             }
-            expected = next(around.cluster, expected);
+            expected = around.cluster.next_replica(expected);
         }
         let good = hops.hops.iter().all(|hop| around.keyring.check_signed(hop));
         if good { Ok(()) } else { Err(Rejection::BadSignature) }
@@ -370,15 +370,11 @@ fn suspect(cluster: &Cluster, hops: &[(u64, ReplicaId)]) -> Option<Suspect> {
     let (longest, from) = hops[hops.len() - 1];
     let typical = hops[cluster.f].0.max(cluster.limits.ring_slow_after.0 / cluster.n as u64);
     let stands_out = longest > typical.saturating_mul(ALLOWANCE);
-    stands_out.then(|| Suspect { from, to: next(cluster, from), took: Duration(longest) })
-}
-
-const fn next(cluster: &Cluster, of: ReplicaId) -> ReplicaId {
-    ReplicaId(((of.0 as usize + 1) % cluster.n) as u8)
+    stands_out.then(|| Suspect { from, to: cluster.next_replica(from), took: Duration(longest) })
 }
 
 const fn successor(cluster: &Cluster, of: ReplicaId) -> Destination {
-    Destination::Replica(next(cluster, of))
+    Destination::Replica(cluster.next_replica(of))
 }
 
 /// Hops from one replica to another.

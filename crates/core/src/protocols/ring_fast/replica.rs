@@ -9,7 +9,7 @@ use super::path::Path;
 use super::tags::{add_strikes, add_tags, check, client_tags, strike_and_trim};
 use crate::cluster::{Cluster, InstanceId, ReplicaId};
 use crate::digest::Digest;
-use crate::machine::{Destination, Instant, Principal};
+use crate::machine::{Destination, Principal};
 use crate::message::{Message, Request, Vouched};
 use crate::protocols::speculative::{Load, Queue, Speculation, Standing, stops_as_its_speculation};
 use crate::rejection::Rejection;
@@ -47,8 +47,6 @@ pub(crate) struct RingFast<S> {
     pub(crate) base: Speculation<S>,
     pub(super) sequencer: ReplicaId,
     queue: Queue,
-    /// When what waits there came, in the same order.
-    arrivals: VecDeque<Instant>,
     flow: Flow,
     batches: Batches,
     /// By the position of the first request: those whose turn it is not yet.
@@ -71,7 +69,6 @@ impl<S: Service> RingFast<S> {
             base: Speculation::open(instance, ledger),
             sequencer,
             queue: Queue::default(),
-            arrivals: VecDeque::new(),
             flow: Flow::default(),
             batches: Batches::default(),
             early: BTreeMap::new(),
@@ -126,9 +123,8 @@ impl<S: Service> RingFast<S> {
                     }
                     return;
                 }
-                match self.queue.push(&s.cluster.limits, request) {
-                    Ok(()) => self.arrivals.push_back(s.now),
-                    Err(reason) => s.reject(from, reason),
+                if let Err(reason) = self.queue.push(s.now, &s.cluster.limits, request) {
+                    s.reject(from, reason);
                 }
             }
             Standing::Done { position, history, outcome } => {
@@ -175,9 +171,9 @@ impl<S: Service> RingFast<S> {
         let path = self.path(s.cluster, s.me);
         let limits = &s.cluster.limits;
         while !self.base.is_stopped() && self.may_begin(s) {
+            let since = self.queue.since().unwrap_or(s.now);
             // One that is longer would never find room in a log.
             let mut requests = self.queue.take_bytes(limits, limits.history_interval, self.full_bytes());
-            let oldest = self.arrivals.drain(..requests.len()).next();
             requests.retain(|request| self.base.standing(s, request) == Standing::New);
             if requests.is_empty() {
                 continue;
@@ -187,7 +183,7 @@ impl<S: Service> RingFast<S> {
             }
             let body = Body::Requests(requests.clone());
             let batch = body.digest();
-            self.watch.note_wait(s.now - oldest.unwrap_or(s.now));
+            self.watch.note_wait(s.now - since);
             self.flow.send(Flow::bytes(&requests));
             self.batches.keep(s.now, limits, s.me, batch, requests);
             let message = self.first_message(s.me, body);

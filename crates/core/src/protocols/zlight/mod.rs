@@ -107,7 +107,7 @@ impl<S: Service> ZLight<S> {
         }
         match self.base.standing(s, &request) {
             Standing::New if s.me == self.primary => {
-                if let Err(reason) = self.queue.push(&s.cluster.limits, request) {
+                if let Err(reason) = self.queue.push(s.now, &s.cluster.limits, request) {
                     s.reject(from, reason);
                 }
             }
