@@ -1,6 +1,7 @@
 //! The resilient ring under a sequencer that lies, and without some of its votes (S4, S6, S12, A3, A9, A15).
 
 use crate::auth::Certificate;
+use crate::checkpoint::TransferMessage;
 use crate::cluster::{Cluster, InstanceId, Limits, ReplicaId};
 use crate::compositions::tests::run::{K, Run};
 use crate::compositions::{Part, Protocol, Quota, Schedule};
@@ -166,8 +167,8 @@ fn with_f_silent_replicas_it_comes_to_its_end() {
 }
 
 /// A checkpoint that r0, r1, … have signed, as far as that one knows, of a state that nobody has.
-fn unknown_checkpoint(run: &Run, signers: u8) -> Message {
-    let boundary = Boundary { position: 12, history: Digest([1; 32]), root: Digest([2; 32]) };
+fn unknown_checkpoint(run: &Run, signers: u8, position: u64) -> Message {
+    let boundary = Boundary { position, history: Digest([1; 32]), root: Digest([position as u8; 32]) };
     let value = Stable { instance: INSTANCE, boundary };
     let signatures = (0..signers).map(|id| (ReplicaId(id), run.net.keyring(r(id)).sign(value).signature)).collect();
     let message = ResilientMessage::Stable(Certificate { value, signatures });
@@ -183,7 +184,7 @@ fn shown_to_who_is_behind(signers: u8) -> Run {
         run.invoke(0);
         run.settle();
     }
-    let lost = unknown_checkpoint(&run, signers);
+    let lost = unknown_checkpoint(&run, signers, 12);
     run.net.heal();
     for _ in 0..40 {
         run.net.forge(r(0), r(3), lost.clone());
@@ -215,6 +216,42 @@ fn a_checkpoint_that_too_few_signed_is_refused() {
     run.invoke(0);
     run.finish();
     run.check();
+}
+
+/// Others go on while somebody who is behind looks for a checkpoint's state, and drop that one. What they show next is
+/// looked for at once, and what is older is not.
+#[test]
+fn a_higher_checkpoint_is_looked_for_at_once() {
+    let mut run = ring(1);
+    for (position, highest) in [(12, 12), (13, 13), (12, 13), (20, 20)] {
+        let checkpoint = unknown_checkpoint(&run, 3, position);
+        run.net.forge(r(0), r(3), checkpoint.clone());
+        run.net.forge(r(0), r(3), checkpoint);
+        run.pass(500);
+        let asked = run.net.said(r(3), "FETCH-NODE").last().unwrap().message.clone();
+        let Message::Transfer(TransferMessage::FetchNode { version, .. }) = asked else { panic!("of a version") };
+        assert_eq!(version, Digest([highest; 32]), "{position}");
+    }
+}
+
+/// Who has signed something beyond a checkpoint of another history does not go on from there: it would sign twice for
+/// the same places. Who has not, does.
+#[test]
+fn nobody_goes_on_from_below_what_it_has_signed() {
+    for (checkpoint, is_tried) in [(1, false), (2, true), (3, true)] {
+        let mut run = ring(2);
+        let requests = ask_all_but_the_sequencer(&mut run, 2);
+        let [signed, _] = order(&run, (0, Digest::ZERO), &[&requests[0], &requests[1]]);
+        run.net.forge(r(0), r(3), signed);
+        run.settle();
+        assert_eq!(run.net.said(r(3), "PREP").len(), 3, "for two places, to everybody");
+        let other = unknown_checkpoint(&run, 3, checkpoint);
+        for _ in 0..4 {
+            run.net.forge(r(0), r(3), other.clone());
+            run.settle();
+        }
+        assert_eq!(!run.net.said(r(3), "FETCH-NODE").is_empty(), is_tried, "{checkpoint}");
+    }
 }
 
 /// R6: the checkpoint at the quota's end is certain when 2f+1 replicas have signed it, each once.
