@@ -351,7 +351,7 @@ impl Message {
     /// or a probe of Ring. Behind the bodies that wait for a slow link, acknowledgements would take most of the time
     /// that a request takes.
     pub const fn may_overtake(&self) -> bool {
-        matches!(self, Self::Ring(RingMessage { body: Body::Digest(_) | Body::Probe(_), .. }))
+        matches!(self, Self::Ring(RingMessage { body: Body::Digest(_) | Body::DigestAgain(_) | Body::Probe(_), .. }))
     }
 
     /// Appends the frame (without length prefix) for each receiver: `emit(receiver, tag)` is called once per

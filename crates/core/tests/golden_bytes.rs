@@ -154,6 +154,8 @@ fn ring() -> Vec<(&'static str, Message)> {
     };
     let body = Body::Digest(unnumbered.body.digest());
     let ack = RingMessage { body, stamp: Some(stamp), strikes: vec![], reply_tags: vec![tag], ..unnumbered.clone() };
+    let body = Body::DigestAgain(ack.body.digest());
+    let again = RingMessage { body, ..ack.clone() };
     let reply = RingReply {
         instance,
         entry,
@@ -171,6 +173,7 @@ fn ring() -> Vec<(&'static str, Message)> {
     vec![
         ("RING", Message::Ring(unnumbered)),
         ("ACK", Message::Ring(ack)),
+        ("ACK that comes by again", Message::Ring(again)),
         ("PROBE", probe),
         ("RING-REPLY", Message::RingReply(reply)),
         ("CERTAIN", Message::RingCertain(certain)),

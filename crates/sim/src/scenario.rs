@@ -231,7 +231,7 @@ impl Scenario {
 
 impl Scenario {
     /// Whether nothing but clients may be wrong, and no message takes longer than what the time-outs of Ring allow for:
-    /// 4n + 1 hops, with a sync at each, in twice the time after which a client repeats itself.
+    /// 4n + f hops, with a sync at each, in twice the time after which a client repeats itself.
     pub fn is_calm(&self) -> bool {
         let Profile { delay_min, jitter, loss, reordering, rate, .. } = self.network;
         let hop = delay_min + jitter + self.disk.sync_max + self.pass;
@@ -241,7 +241,7 @@ impl Scenario {
             && !self.features.contains(&Feature::Clocks)
             && (loss, reordering, rate) == (0, false, 0)
             && self.adversary.is_none_or(|adversary| !adversary.corrupts_replicas() && adversary != Adversary::Tamper)
-            && (4 * self.n as u64 + 1) * hop <= 2 * self.limits.client_retry.0
+            && (4 * self.n + self.f) as u64 * hop <= 2 * self.limits.client_retry.0
     }
 }
 

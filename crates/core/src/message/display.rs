@@ -48,7 +48,9 @@ impl Display for Message {
                     Body::Probe(Probe { number, pass }) => {
                         write!(f, "PROBE {instance} of {entry} n{number} pass {pass}")
                     }
-                    Body::Digest(digest) => write!(f, "ACK {instance} of {entry} for {digest:?}"),
+                    Body::Digest(digest) | Body::DigestAgain(digest) => {
+                        write!(f, "ACK {instance} of {entry} for {digest:?}")
+                    }
                 }?;
                 if let Some(Stamp { first, history, .. }) = stamp {
                     write!(f, " p{first} {history:?}")?;

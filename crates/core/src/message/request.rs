@@ -207,7 +207,7 @@ impl Request {
                 topology.client_receivers().map(|place| topology.at(place)).collect()
             }
             Part::RingFast => {
-                let entry = Path::entry_for(cluster, head, self.client, self.timestamp, 0);
+                let entry = Path::entry_for(cluster, self.client, self.timestamp, 0);
                 let path = Path::new(cluster, head, entry);
                 (0..=cluster.f).map(|position| path.at(position)).collect()
             }

@@ -84,9 +84,11 @@ impl RingForger {
             (5, Body::Requests(requests), _) => *requests = requests.iter().map(forged).collect(),
             (6, Body::Requests(requests), _) => requests.reverse(),
             (7, Body::Probe(probe), _) => probe.number += 1,
+            // Of another pass.
+            (7, body @ Body::Digest(_), _) => *body = Body::DigestAgain(body.digest()),
             (7, body, _) => *body = Body::Digest(body.digest()),
             (8, _, _) => drop(ring.strikes.pop()),
-            (_, Body::Digest(digest), _) => *digest = Digest::of(Domain::Trace, &digest.0),
+            (_, Body::Digest(digest) | Body::DigestAgain(digest), _) => *digest = Digest::of(Domain::Trace, &digest.0),
             _ => {}
         }
     }

@@ -63,7 +63,7 @@ impl Behaviour for SpoiltMacs {
                         request.authentication.tags = request.authentication.tags.iter().map(|_| spoilt).collect();
                     }
                 }
-                (_, Body::Digest(_) | Body::Probe(_)) => {}
+                (_, Body::Digest(_) | Body::DigestAgain(_) | Body::Probe(_)) => {}
             },
             Message::RingReply(reply) => {
                 let which = liar.rng.below(reply.tags.len().max(1) as u64) as usize;

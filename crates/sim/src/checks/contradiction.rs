@@ -243,8 +243,8 @@ impl Check for Contradiction {
             Message::Chain(chain) if !chain.requests.is_empty() => {
                 statements.say(Place::Position(chain.first), chain.history)
             }
-            // In both passes the same.
-            Message::Ring(RingMessage { stamp: Some(stamp), body: Body::Requests(_) | Body::Digest(_), .. }) => {
+            // In all passes the same.
+            Message::Ring(RingMessage { stamp: Some(stamp), body, .. }) if !matches!(body, Body::Probe(_)) => {
                 statements.say(Place::Position(stamp.first), stamp.history)
             }
             _ => Ok(()),

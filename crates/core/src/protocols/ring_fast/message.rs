@@ -27,6 +27,8 @@ pub enum Body {
     Requests(Vec<Request>),
     /// ACK. Every replica has the requests by then.
     Digest(Digest),
+    /// ACK, where it comes to the same replicas for the second time: the end of a longer way.
+    DigestAgain(Digest),
     /// A probe: no requests.
     Probe(Probe),
 }
@@ -47,6 +49,7 @@ impl Body {
         match self {
             Self::Requests(_) => 0,
             Self::Digest(_) => 1,
+            Self::DigestAgain(_) => 2,
             Self::Probe(probe) => probe.pass,
         }
     }
@@ -54,7 +57,7 @@ impl Body {
     /// The digest of the vector of the requests' digests: what all MACs cover.
     pub fn digest(&self) -> Digest {
         match self {
-            Self::Digest(digest) => *digest,
+            Self::Digest(digest) | Self::DigestAgain(digest) => *digest,
             Self::Probe(probe) => Digest::of_parts(Domain::Batch, &[b"probe", &probe.number.to_le_bytes()]),
             Self::Requests(requests) => {
                 let mut bytes = Vec::with_capacity(32 * requests.len());
@@ -76,6 +79,10 @@ impl Wire for Body {
                 out.push(1);
                 digest.encode(out);
             }
+            Self::DigestAgain(digest) => {
+                out.push(3);
+                digest.encode(out);
+            }
             Self::Probe(probe) => {
                 out.push(2);
                 probe.encode(out);
@@ -87,6 +94,7 @@ impl Wire for Body {
             0 => Ok(Self::Requests(reader.list(BATCH_MAX)?)),
             1 => Ok(Self::Digest(Wire::decode(reader)?)),
             2 => Ok(Self::Probe(Wire::decode(reader)?)),
+            3 => Ok(Self::DigestAgain(Wire::decode(reader)?)),
             _ => Err(WireError::UnknownTag),
         }
     }
@@ -210,7 +218,7 @@ impl RingMessage {
     }
 }
 
-/// The exit's answer to a client, with the MACs of the last f+1 positions. It has no frame MAC.
+/// The answer to a client, with the MACs of the last f+1 positions. It has no frame MAC.
 #[derive(Clone, Debug)]
 pub struct RingReply {
     /// The instance.

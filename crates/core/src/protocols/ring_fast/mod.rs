@@ -18,9 +18,10 @@
 //!   The runtime lets ACKs overtake RINGs that wait for the same link.
 //! * R4. When a batch comes to the sequencer, it strikes what may not be logged, gives the rest the next positions of
 //!   the history, proposes agreed time and a seed, logs and executes. The others do so when they first see the number:
-//!   those after the sequencer in the RING pass, those before it in the ACK pass.
-//! * R5. The last f+1 positions vouch to the clients for position, history and result; the exit sends REPLY with their
-//!   MACs. A client accepts it if all of them hold.
+//!   those after the sequencer in the RING pass, those before it in the ACK pass. A sequencer to which it comes before
+//!   f+1 positions have checked the clients' MACs waits for the ACK, which then goes as much further.
+//! * R5. The last f+1 positions vouch to the clients for position, history and result; the last one, which is the exit
+//!   unless the way is longer, sends REPLY with their MACs. A client accepts it if all of them hold.
 //! * R6. A client that waits too long sends its request to all, which answer if they have executed it; the next entry
 //!   takes it up otherwise. If that does not help it *panics*: it signs the request and sends it to all, again and
 //!   again. Who gets a signed request hands it to the third entry, unless it is in the history, and starts a timer for
@@ -39,19 +40,20 @@
 //!   sequencer, have logged at the same position of the same history: their logs are prefixes of one another.
 //! * *Commit* (P3). REPLY has the MACs of all correct replicas of the last f+1 positions, at least one. They have
 //!   executed, and so have all before them.
+//! * None of this asks how long a way is. Any f+1 positions in a row are f+1 replicas (P1); from whatever entry, each
+//!   replica executes at one position, in the order of the ring from the sequencer on (P2), the last one included (P3).
 //! * *Certain.* A probe is on its way what a batch is, and P1 holds for it: when it is back, every correct replica was
 //!   at the position where it answers for its log. Of f+1 that say so one is correct.
 //! * n equal answers to a repeated request are the evidence of Quorum. f+1 would not do: a replica may have executed in
 //!   the RING pass what others will never see.
 //!
 //! # Why it is live
-//! With no failure a batch takes 2n − 1 hops. The sequencer is another replica in each instance (P1 of Chain). A client
-//! alone stops nothing. It may panic at will: where all are correct, a signed request is executed and a probe comes
-//! back, both in time if 4n + 1 delays take no longer than twice `client_retry`. Its MACs may hold for some replicas
-//! only: whether a request gets a number is decided when f+1 positions have looked at its MACs, and after that nobody
-//! looks at them (F16). To that end a sequencer that is the entry itself gives numbers in the ACK pass, and for f > 1
-//! the f−1 replicas from whose requests the sequencer would come too early are no entries. A signature convinces all or
-//! none.
+//! With no failure a batch takes 2n − 1 hops, or up to f − 1 more. The sequencer is another replica in each instance
+//! (P1 of Chain). A client alone stops nothing. It may panic at will: where all are correct, a signed request is
+//! executed and a probe comes back, both in time if 4n + f delays take no longer than twice `client_retry`. Its MACs
+//! may hold for some replicas only: whether a request gets a number is decided when f+1 positions have looked at its
+//! MACs, and after that nobody looks at them (F16). To that end a sequencer that comes earlier on the way gives numbers
+//! in the ACK pass. A signature convinces all or none.
 //!
 //! Nobody waits for ever (F12): of the 2f+1 correct replicas that have a signed request, f+1 are certain, and their
 //! word commits it; or f+1 stop, and so all do.
@@ -66,6 +68,8 @@
 //! * R7 and R8 instead of requests on behalf of clients (OBR): a probe has MACs only, where an OBR costs 4 + 12 + 4
 //!   signatures for one client (n = 4), and one probe at a time serves all clients of a replica (F20). The signatures
 //!   of OBR, and with them F2, F3 and F11, are gone. A timer that runs is not put off by another PANIC (F17).
+//! * Every replica is an entry, for every f (F16): the thesis has the rule for f = 1, in which a sequencer orders no
+//!   requests for which it is the entry.
 //! * An ACK has the number only as far as replicas are told it. Those that have it already check the MACs over their
 //!   own, so that an ACK with another one does not pass them.
 //! * Piggybacked ACKs are left out: ACKs go ahead of bodies instead of with them.
@@ -76,8 +80,9 @@
 //! * What is kept of batches for the ACK pass is bounded for each entry (F28), and so is what overtakes (F27).
 //!
 //! # Cost
-//! MACs made and checked per request and replica, with batches of b: (f+1)(2b + 11f + 2) / (bn), so 7.5 for f = b = 1;
-//! 2(f+1) at the client. 2n + 1 delays, n − 1 times the request's bytes and n headers on n links.
+//! MACs made and checked per request and replica, with batches of b: (f+1)(2b + 11f + 2 + 2q) / (bn), so 7.5 for
+//! f = b = 1; 2(f+1) at the client. 2n + 1 + q delays, n − 1 times the request's bytes and n + q headers on n links. If
+//! the sequencer comes q hops after the entry and 0 < q < f, this is q; from the other entries q is 0 here.
 
 mod flow;
 mod held;

@@ -14,7 +14,7 @@ use crate::switching::Surroundings;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// How long a client that panicked has to be served, in times `client_retry`: 4n + 1 delays must fit (F13).
+/// How long a client that panicked has to be served, in times `client_retry`: 4n + f delays must fit (F13).
 const PATIENCE_FACTOR: u64 = 2;
 
 /// A signed request, for which this replica has a timer.

@@ -1,8 +1,13 @@
 //! Who authenticates what for whom: the sets of section 4.3 of the thesis, as functions of positions.
 //!
-//! A request of entry e goes twice around the ring: over 2n *positions*, of which 0 to n−1 are the RING pass and n to
-//! 2n−1 the ACK pass. Position p is replica e + p. Every rule is one on positions; the thesis writes them as intervals
-//! of replicas, which go wrong where the two passes meet (F9).
+//! A request of entry e goes twice around the ring: over 2n *positions*, of which 0 to n−1 are the RING pass and the
+//! others the ACK pass. Position p is replica e + p. Every rule is one on positions; the thesis writes them as
+//! intervals of replicas, which go wrong where the two passes meet (F9).
+//!
+//! # Where the number is given
+//! f+1 replicas check a client's MACs, and only then may a request get a number (F16). So where the sequencer comes
+//! earlier, at q < f, it gives numbers when it comes again, at σ = n + q. All n replicas execute from there on, one at
+//! each position, the last one at n + q + n − 1: the way is q positions longer than 2n, and these are ACKs too.
 
 use crate::cluster::{ClientId, Cluster, ReplicaId, Timestamp};
 use core::ops::{Range, RangeInclusive};
@@ -11,48 +16,42 @@ use core::ops::{Range, RangeInclusive};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
     entry: ReplicaId,
-    sequencer: ReplicaId,
     n: usize,
     f: usize,
+    stamp: usize,
     last: usize,
+    is_probe: bool,
 }
 
 impl Path {
     /// The way from an entry, where this replica is the sequencer.
     pub const fn new(cluster: &Cluster, sequencer: ReplicaId, entry: ReplicaId) -> Self {
-        Self { entry, sequencer, n: cluster.n, f: cluster.f, last: 2 * cluster.n - 1 }
+        let Cluster { n, f, .. } = *cluster;
+        let offset = distance(n, entry, sequencer);
+        let stamp = if offset < f { n + offset } else { offset };
+        let last = if stamp > n { stamp + n - 1 } else { 2 * n - 1 };
+        Self { entry, n, f, stamp, last, is_probe: false }
     }
 
-    /// The way of a probe: one position longer, so that it comes back to the entry when all others have seen it twice.
+    /// The way of a probe: it comes back to the entry when all others have seen it twice. It has no client whose MACs
+    /// had to be checked before the sequencer says what it has.
     pub const fn of_probe(cluster: &Cluster, sequencer: ReplicaId, entry: ReplicaId) -> Self {
-        Self { last: 2 * cluster.n, ..Self::new(cluster, sequencer, entry) }
+        let Cluster { n, f, .. } = *cluster;
+        let offset = distance(n, entry, sequencer);
+        let stamp = if offset == 0 { n } else { offset };
+        Self { entry, n, f, stamp, last: 2 * n, is_probe: true }
     }
 
     /// The replica that a client asks: one for each request and attempt, so that all are asked equally often, and the
     /// next one after one that did not serve it.
-    pub fn entry_for(
-        cluster: &Cluster,
-        sequencer: ReplicaId,
-        client: ClientId,
-        timestamp: Timestamp,
-        attempt: u64,
-    ) -> ReplicaId {
-        let allowed = || cluster.replicas().filter(|entry| Self::new(cluster, sequencer, *entry).is_allowed());
-        let count = allowed().count().max(1) as u64;
-        let choice = (u64::from(client.session) % count + timestamp.0 % count + attempt) % count;
-        allowed().nth(choice as usize).unwrap_or(sequencer)
-    }
-
-    /// Whether clients may ask this entry. The sequencer must not come before f + 1 replicas have checked the client's
-    /// MACs, and a replica that would strike a request after it has a number would leave a gap (F16).
-    pub const fn is_allowed(&self) -> bool {
-        let offset = self.offset(self.sequencer);
-        offset == 0 || offset >= self.f
+    pub fn entry_for(cluster: &Cluster, client: ClientId, timestamp: Timestamp, attempt: u64) -> ReplicaId {
+        let n = cluster.n as u64;
+        ReplicaId(((u64::from(client.session) % n + timestamp.0 % n + attempt) % n) as u8)
     }
 
     /// Where a replica is in the RING pass.
     pub const fn offset(&self, replica: ReplicaId) -> usize {
-        (replica.0 as usize + self.n - self.entry.0 as usize) % self.n
+        distance(self.n, self.entry, replica)
     }
 
     /// The replica at a position.
@@ -65,37 +64,38 @@ impl Path {
         self.n - 1
     }
 
-    /// The last position: the exit again, which answers the client; of a probe, the entry.
+    /// The last position, which answers the client: the exit again, unless the way is longer; of a probe, the entry.
     pub const fn last(&self) -> usize {
         self.last
     }
 
-    /// What the link that leaves a position belongs to: 0 the RING pass, 1 the ACK pass, 2 the last link of a probe.
-    /// MACs cover it, so that one for a replica in one pass is none in another.
+    /// What the link that leaves a position belongs to: 0 the RING pass, 1 the ACK pass, 2 what is left of the ACK pass
+    /// when it comes by for the second time, and the last link of a probe. MACs cover it, so that one for a replica in
+    /// one pass is none in another.
     pub const fn pass(&self, position: usize) -> u8 {
         ((position + 1) / self.n) as u8
     }
 
-    /// σ: where the sequencer gives a number. A sequencer that is the entry itself waits for the ACK pass, when others
-    /// have checked the client's MACs as well (F16).
+    /// Whether what passes this position comes to the same replica again.
+    pub const fn comes_again(&self, position: usize) -> bool {
+        position + self.n <= self.last
+    }
+
+    /// σ: where the sequencer gives a number.
     pub const fn stamp(&self) -> usize {
-        match self.offset(self.sequencer) {
-            0 => self.n,
-            offset => offset,
-        }
+        self.stamp
     }
 
     /// Whether the replica at this position logs and executes: each replica does at one position, from the sequencer
     /// on.
     pub const fn executes(&self, position: usize) -> bool {
-        position >= self.stamp() && position < self.stamp() + self.n
+        position >= self.stamp && position < self.stamp + self.n
     }
 
     /// Whether what arrives here has a number in it: the sequencer has been passed, and this replica does not have the
     /// number yet.
     pub const fn is_told(&self, position: usize) -> bool {
-        let is_probe = self.last == 2 * self.n;
-        position > self.stamp() && (is_probe || self.executes(position))
+        position > self.stamp && (self.is_probe || self.executes(position))
     }
 
     /// Whether a replica here checks the client's MAC.
@@ -105,7 +105,7 @@ impl Path {
 
     /// Whether a replica here may strike a request: where clients' MACs are checked, and where the number is given.
     pub const fn may_strike(&self, position: usize) -> bool {
-        self.checks_client(position) || position == self.stamp()
+        self.checks_client(position) || position == self.stamp
     }
 
     /// Whether a replica here vouches to the client: Σ_last, the last f + 1 positions.
@@ -139,10 +139,7 @@ impl Path {
 
     /// How many MACs for the client travel with each request on the link that leaves a position.
     pub const fn reply_tags(&self, position: usize) -> usize {
-        if self.last == 2 * self.n {
-            return 0;
-        }
-        (position + self.f + 1).saturating_sub(self.last)
+        if self.is_probe { 0 } else { (position + self.f + 1).saturating_sub(self.last) }
     }
 
     /// The replicas that vouch to the client, in the order of their positions; not for probes, which have no client.
@@ -152,11 +149,16 @@ impl Path {
     }
 }
 
+/// Hops from one replica to another. An entry that does not exist has a way as well, which nobody takes.
+const fn distance(n: usize, from: ReplicaId, to: ReplicaId) -> usize {
+    (to.0 as usize + n - from.0 as usize % n) % n
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cluster::IdentityId;
-    use alloc::collections::BTreeMap;
+    use alloc::collections::{BTreeMap, BTreeSet};
     use alloc::format;
     use alloc::string::String;
     use alloc::vec::Vec;
@@ -238,6 +240,29 @@ mod tests {
         );
     }
 
+    /// The sequencer comes first at position 1, before f + 1 replicas have checked the client's MACs.
+    #[test]
+    fn a_sequencer_shortly_after_the_entry_waits_for_the_ack_pass() {
+        let lines = table(path(2, 6));
+        let expected =
+            ["0 r6 [client] [r0 r1 r2]", "1 r0 [client r6/R-] [r1 r2 r3]", "2 r1 [client r6/R- r0/R-] [r2 r3 r4]"];
+        assert_eq!(lines[..3], expected);
+        let expected = [
+            "6 r5 [r2/R- r3/R- r4/R-] [r6 r0 r1]",
+            "7 r6 [r3/R- r4/R- r5/A-] [r0 r1 r2]",
+            "8 r0 [r4/R- r5/A- r6/A-] [r1 r2 r3] executes",
+            "9 r1 [r5/A- r6/A- r0/A#] [r2 r3 r4] executes",
+            "10 r2 [r6/A- r0/A# r1/A#] [r3 r4 r5] executes",
+            "11 r3 [r0/A# r1/A# r2/A#] [r4 r5 r6] executes",
+            "12 r4 [r1/A# r2/A# r3/A#] [r5 r6 client] executes",
+            "13 r5 [r2/A# r3/A# r4/A#] [r6 client] executes",
+            "14 r6 [r3/A# r4/A# r5/A#] [client] executes",
+        ];
+        assert_eq!(lines[6..], expected);
+        assert_eq!([0, 5, 6, 12, 13].map(|leaving| path(2, 6).pass(leaving)), [0, 0, 1, 1, 2]);
+        assert_eq!([0, 1, 6, 7, 8].map(|at| path(2, 6).comes_again(at)), [true, true, true, true, false]);
+    }
+
     /// What the proofs of P1 to P3 use, for every f, entry and sequencer.
     #[test]
     fn the_sets_are_what_the_proofs_need() {
@@ -259,19 +284,33 @@ mod tests {
                 assert_eq!(executing.len(), cluster.n, "each replica executes once");
                 assert_eq!(path.at(executing[0]), sequencer);
                 assert_eq!(path.vouchers().count(), f + 1);
-                if path.is_allowed() {
-                    assert!(path.stamp() >= f, "nothing is struck after the number is given");
-                }
+                let q = path.offset(sequencer);
+                assert_eq!(path.last(), 2 * cluster.n - 1 + if q < f { q } else { 0 });
+                assert!(path.stamp() >= f && executing.iter().all(|p| *p <= path.last()));
+                assert!(positions.clone().all(|p| p <= path.stamp() || !path.may_strike(p)), "no number is struck");
+                let vouching: Vec<usize> = positions.clone().filter(|p| path.is_last(*p)).collect();
+                assert!(vouching.iter().all(|p| path.is_told(*p) || *p >= path.stamp() + cluster.n));
+                let seen: BTreeSet<_> = positions.clone().map(|p| (path.at(p), path.pass(p))).collect();
+                assert_eq!(seen.len(), path.last() + 1, "a MAC tells the positions of its maker apart");
+                let last_time: Vec<usize> = positions.filter(|p| !path.comes_again(*p)).collect();
+                assert_eq!(last_time, (path.last() + 1 - cluster.n..=path.last()).collect::<Vec<_>>());
+                let probe = Path::of_probe(&cluster, sequencer, entry);
+                assert_eq!(probe.at(probe.last()), entry, "it comes back");
+                assert!(
+                    (0..probe.last()).filter(|p| probe.executes(*p)).count() == cluster.n
+                        && !probe.is_last(2 * cluster.n)
+                );
             }
         }
     }
 
-    /// (7.1) and (7.3) as the note derives them: (f+1)(2b + 11f + 2) MACs made and checked for a batch of b.
+    /// (7.1) and (7.3) as the note derives them, and 2(f+1) more for each position that a way is longer: so many MACs
+    /// are made and checked for a batch of b.
     #[test]
     fn the_sets_add_up_to_the_formula() {
-        for f in 1..=3 {
-            for b in [1, 10, 100] {
-                let path = path(f, 1);
+        for (f, b) in [1, 2, 3].into_iter().flat_map(|f| [1, 10, 100].map(|b| (f, b))) {
+            for entry in 0..3 * f as u8 + 1 {
+                let path = path(f, entry);
                 let of_clients = |at: bool| if at { b } else { 0 };
                 let total: usize = (0..=path.last())
                     .map(|p| {
@@ -279,24 +318,33 @@ mod tests {
                         between + of_clients(path.checks_client(p)) + of_clients(path.is_last(p))
                     })
                     .sum();
-                assert_eq!(total, (f + 1) * (2 * b + 11 * f + 2), "f = {f}, b = {b}");
+                let q = path.offset(ReplicaId(0));
+                let longer = if q < f { q } else { 0 };
+                assert_eq!(total, (f + 1) * (2 * b + 11 * f + 2 + 2 * longer), "f = {f}, b = {b}, q = {q}");
             }
         }
     }
 
     #[test]
-    fn all_entries_that_may_be_asked_are_asked_equally_often() {
-        for (f, forbidden) in [(1, 0), (2, 1), (3, 2)] {
-            let cluster = Cluster::of([0; 16], 3 * f + 1).unwrap();
+    fn all_entries_are_asked_equally_often() {
+        for n in [4, 7, 10] {
+            let cluster = Cluster::of([0; 16], n).unwrap();
             let client = ClientId { identity: IdentityId(3), session: 7 };
-            let choose = |time: u64, attempt| Path::entry_for(&cluster, ReplicaId(1), client, Timestamp(time), attempt);
+            let choose = |time: u64, attempt| Path::entry_for(&cluster, client, Timestamp(time), attempt);
             let mut asked = BTreeMap::new();
-            for time in 0..60 * (cluster.n - forbidden) as u64 {
+            for time in 0..60 * n as u64 {
                 *asked.entry(choose(time, 0)).or_insert(0) += 1;
                 assert_ne!(choose(time, 0), choose(time, 1), "another one is asked next");
             }
-            assert_eq!(asked.len(), cluster.n - forbidden);
+            assert_eq!(asked.len(), n);
             assert!(asked.values().all(|times| *times == 60), "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn an_entry_that_does_not_exist_is_no_reason_to_panic() {
+        for entry in 0..=u8::MAX {
+            assert!(path(1, entry).offset(ReplicaId(3)) < 4);
         }
     }
 }

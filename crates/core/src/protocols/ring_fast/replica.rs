@@ -111,7 +111,7 @@ impl<S: Service> RingFast<S> {
                 let is_sent_to_all = request.authentication.tags.iter().len() == s.cluster.n;
                 let attempt = if panics { 2 } else { u64::from(is_sent_to_all) };
                 let Request { client, timestamp, .. } = request;
-                let entry = Path::entry_for(s.cluster, self.sequencer, client, timestamp, attempt);
+                let entry = Path::entry_for(s.cluster, client, timestamp, attempt);
                 if entry != s.me {
                     if from.is_client() && !panics && !is_sent_to_all {
                         // It asks another one than it should, perhaps because it wants to be nearer.
@@ -206,7 +206,7 @@ impl<S: Service> RingFast<S> {
         };
         let position = path.offset(s.me) + usize::from(message.body.pass()) * s.cluster.n;
         let is_place = s.cluster.contains(message.entry) && position > 0 && position <= path.last();
-        if !is_place || !(is_probe || path.is_allowed()) || from != path.at(position - 1) {
+        if !is_place || from != path.at(position - 1) {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
         }
         let batch = message.body.digest();
@@ -214,7 +214,7 @@ impl<S: Service> RingFast<S> {
         let requests = match &message.body {
             Body::Requests(requests) => Some(requests.len()),
             Body::Probe(_) => Some(0),
-            Body::Digest(_) => held.map(|held| held.requests.len()),
+            Body::Digest(_) | Body::DigestAgain(_) => held.map(|held| held.requests.len()),
         };
         let Some(requests) = requests else {
             return s.reject(Principal::Replica(from), Rejection::Unsolicited);
@@ -384,8 +384,11 @@ impl<S: Service> RingFast<S> {
         } else {
             match &mut message.body {
                 Body::Probe(probe) => probe.pass = path.pass(position),
-                body if position == path.exit() => *body = Body::Digest(batch),
-                _ => {}
+                body => match path.pass(position) {
+                    0 => {}
+                    1 => *body = Body::Digest(batch),
+                    _ => *body = Body::DigestAgain(batch),
+                },
             }
             add_tags(s, &path, position, batch, &mut message);
             if !path.is_told(position + 1) {
@@ -393,9 +396,8 @@ impl<S: Service> RingFast<S> {
             }
             s.out.send(Destination::Replica(path.at(position + 1)), Message::Ring(message));
         }
-        if position > path.exit() && !is_probe {
-            let entry = path.at(0);
-            self.batches.forget(entry, batch);
+        if !is_probe && !path.comes_again(position) {
+            self.batches.forget(path.at(0), batch);
         }
     }
 
@@ -420,7 +422,7 @@ impl<S: Service> RingFast<S> {
         message.reply_tags = tags;
     }
 
-    /// R5: the exit answers.
+    /// R5: the last position answers.
     fn reply(&self, s: &mut Surroundings<'_, S>, path: &Path, batch: Digest, message: &RingMessage) {
         let Some(held) = self.batches.find(message.entry, batch) else { return };
         let each = path.reply_tags(path.last());

@@ -125,7 +125,7 @@ wire_enum!(PaceMessage { 0 => Ping, 1 => Pong, 2 => Check, 3 => Report, 4 => Vot
 pub struct Delay {
     /// Who asked.
     pub client: ClientId,
-    /// On average, from there to the exit's answer.
+    /// On average, from there to the answer.
     pub microseconds: u64,
 }
 wire_struct!(Delay { client, microseconds });
