@@ -78,7 +78,9 @@ impl Digest {
         Self(*blake3::keyed_hash(domain.key(), bytes).as_bytes())
     }
 
-    /// The digest of the concatenation of `parts` for one purpose. Callers make it unambiguous: fixed sizes first.
+    /// The digest of the concatenation of `parts` for one purpose. Callers make it unambiguous, by fixed sizes, and
+    /// fast, by putting what is long first: BLAKE3 works on chunks of 1,024 bytes, on many at once where they lie whole
+    /// in one part.
     pub fn of_parts(domain: Domain, parts: &[&[u8]]) -> Self {
         let mut hasher = blake3::Hasher::new_keyed(domain.key());
         for part in parts {

@@ -115,6 +115,8 @@ impl Request {
         Self { instance, client, credential, timestamp, read_only, operation, authentication, digest, vouched }
     }
 
+    /// The operation comes first, so that its chunks lie where the hash works on many side by side; the identity in the
+    /// trailer says whether a credential stands before it.
     fn digest_of(
         client: ClientId,
         credential: Option<&Credential>,
@@ -122,22 +124,23 @@ impl Request {
         read_only: bool,
         operation: &[u8],
     ) -> Digest {
-        const HEADER: usize = 17;
-        let mut header = [0; HEADER];
-        header[..4].copy_from_slice(&client.identity.0.to_le_bytes());
-        header[4..8].copy_from_slice(&client.session.to_le_bytes());
-        header[8..16].copy_from_slice(&timestamp.0.to_le_bytes());
-        header[16] = u8::from(read_only);
+        const TRAILER: usize = 17;
+        let mut trailer = [0; TRAILER];
+        trailer[..4].copy_from_slice(&client.identity.0.to_le_bytes());
+        trailer[4..8].copy_from_slice(&client.session.to_le_bytes());
+        trailer[8..16].copy_from_slice(&timestamp.0.to_le_bytes());
+        trailer[16] = u8::from(read_only);
         if let Some(Credential { key, session }) = credential {
-            return Digest::of_parts(Domain::Request, &[&header, &key.0, &session.0, operation]);
+            return Digest::of_parts(Domain::Request, &[operation, &key.0, &session.0, &trailer]);
         }
-        if operation.len() <= 64 - HEADER {
+        let length = operation.len() + TRAILER;
+        if length <= 64 {
             let mut block = [0; 64];
-            block[..HEADER].copy_from_slice(&header);
-            block[HEADER..HEADER + operation.len()].copy_from_slice(operation);
-            return Digest::of(Domain::Request, &block[..HEADER + operation.len()]);
+            block[..operation.len()].copy_from_slice(operation);
+            block[operation.len()..length].copy_from_slice(&trailer);
+            return Digest::of(Domain::Request, &block[..length]);
         }
-        Digest::of_parts(Domain::Request, &[&header, operation])
+        Digest::of_parts(Domain::Request, &[operation, &trailer])
     }
 
     /// D(req): over client, credential, timestamp and operation, not over instance and proof, so that histories of

@@ -285,6 +285,6 @@ fn the_root_of_known_entries_never_changes() {
     }
     assert_eq!(
         checkpoint(&mut kv, &mut tree).root().to_string(),
-        "66db8660c08fb0a1d2622a4d84cd3418ebe5c13f69358a5b9e96d95d0d64846f"
+        "9136d339b9ae8ecf5e79cda20632f073ef95c6c8a8fb6bcf956437e724677b4c"
     );
 }
