@@ -156,8 +156,11 @@ const fn distance(n: usize, from: ReplicaId, to: ReplicaId) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::message::{Body, RingMessage, Stamp};
     use super::*;
-    use crate::cluster::IdentityId;
+    use crate::cluster::{IdentityId, InstanceId};
+    use crate::digest::Digest;
+    use crate::service::Proposal;
     use alloc::collections::{BTreeMap, BTreeSet};
     use alloc::format;
     use alloc::string::String;
@@ -304,6 +307,20 @@ mod tests {
         }
     }
 
+    /// MACs made and checked for a batch of b.
+    fn macs(path: &Path, b: usize) -> usize {
+        let of_clients = |at: bool| if at { b } else { 0 };
+        let between = |p| path.predecessors(p).count() + path.successors(p).count();
+        let at = |p| between(p) + of_clients(path.checks_client(p)) + of_clients(path.is_last(p));
+        (0..=path.last()).map(at).sum()
+    }
+
+    /// How many positions a way is longer than 2n.
+    fn longer(path: &Path) -> usize {
+        let q = path.offset(ReplicaId(0));
+        if q < path.f { q } else { 0 }
+    }
+
     /// (7.1) and (7.3) as the note derives them, and 2(f+1) more for each position that a way is longer: so many MACs
     /// are made and checked for a batch of b.
     #[test]
@@ -311,16 +328,41 @@ mod tests {
         for (f, b) in [1, 2, 3].into_iter().flat_map(|f| [1, 10, 100].map(|b| (f, b))) {
             for entry in 0..3 * f as u8 + 1 {
                 let path = path(f, entry);
-                let of_clients = |at: bool| if at { b } else { 0 };
-                let total: usize = (0..=path.last())
-                    .map(|p| {
-                        let between = path.predecessors(p).count() + path.successors(p).count();
-                        between + of_clients(path.checks_client(p)) + of_clients(path.is_last(p))
-                    })
-                    .sum();
-                let q = path.offset(ReplicaId(0));
-                let longer = if q < f { q } else { 0 };
-                assert_eq!(total, (f + 1) * (2 * b + 11 * f + 2 + 2 * longer), "f = {f}, b = {b}, q = {q}");
+                let expected = (f + 1) * (2 * b + 11 * f + 2 + 2 * longer(&path));
+                assert_eq!(macs(&path, b), expected, "f = {f}, b = {b}, entry r{entry}");
+            }
+        }
+    }
+
+    /// (7.2) and (7.4): what joint MACs would leave, did every exit begin a batch of its own whenever it sends an ACK, so
+    /// that the two travel together until the batch comes to its own exit. They are fewer, and no cheaper: a MAC takes
+    /// as long as the 64-byte blocks that it covers, and those of two statements are as many together as apart.
+    #[test]
+    fn joint_macs_would_be_fewer_and_no_cheaper() {
+        let stamp = Stamp { first: 1, proposal: Proposal::default(), history: Digest::ZERO };
+        let length = |path: &Path, maker| {
+            let (instance, entry, body) = (InstanceId(1), path.at(0), Body::Digest(Digest::ZERO));
+            let (stamp, strikes, tags) = (Some(stamp.clone()), Vec::new(), Vec::new());
+            let message = RingMessage { instance, entry, body, strikes, stamp, tags, reply_tags: Vec::new() };
+            message.statement(path, Digest::ZERO, maker).len()
+        };
+        let blocks = |bytes: usize| bytes.div_ceil(64);
+        for f in 1..=3 {
+            for entry in 0..=3 * f {
+                let (ack, ring) = (path(f, entry as u8), path(f, ((entry + 3 * f) % (3 * f + 1)) as u8));
+                let (mut pairs, mut apart, mut together) = (0, 0, 0);
+                for maker in 0..ring.exit() {
+                    let (of_ack, of_ring) = (length(&ack, maker + ack.exit()), length(&ring, maker));
+                    let joint = ring.successors(maker).filter(|receiver| *receiver <= ring.exit()).count();
+                    pairs += joint;
+                    apart += joint * (blocks(of_ack) + blocks(of_ring));
+                    together += joint * blocks(of_ack + of_ring);
+                }
+                assert!(together >= apart, "f = {f}, entry r{entry}: {together}, {apart}");
+                for b in [1, 10, 64] {
+                    let expected = 2 * (f + 1) * (b + 3 * f + 1 + longer(&ring));
+                    assert_eq!(macs(&ring, b) - 2 * pairs, expected, "f = {f}, b = {b}, entry r{entry}");
+                }
             }
         }
     }
