@@ -3,19 +3,25 @@
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
+use bezant_core::cluster::InstanceId;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::history::Boundary;
 use bezant_core::machine::Principal;
 use bezant_core::message::{Incoming, Message};
 use bezant_core::switching::{AbortReport, Certificates, Switch, SwitchMessage};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Reports of others that it remembers.
 const MEMORY_MAX: usize = 16;
 
+/// Reports of one instance that it answers. Three liars would otherwise answer one another for ever.
+const ANSWERS_MAX: usize = 256;
+
 #[derive(Debug)]
 pub(super) struct AbortEquivocation {
     heard: Vec<AbortReport>,
+    answered: BTreeMap<InstanceId, usize>,
     /// It only copies what others said, per mille of its lies.
     copies: u64,
 }
@@ -99,8 +105,8 @@ fn uncertify(rng: &mut Rng, mut lie: AbortReport) -> AbortReport {
 }
 
 impl AbortEquivocation {
-    pub(super) const fn new(rng: &mut Rng) -> Self {
-        Self { heard: Vec::new(), copies: rng.below(1_001) }
+    pub(super) fn new(rng: &mut Rng) -> Self {
+        Self { heard: Vec::new(), answered: BTreeMap::new(), copies: rng.below(1_001) }
     }
 
     fn report(&self, rng: &mut Rng, own: &AbortReport, bound: u64) -> AbortReport {
@@ -136,6 +142,11 @@ impl Behaviour for AbortEquivocation {
                 self.heard.remove(0);
             }
             self.heard.push(signed.value.clone());
+            let answered = self.answered.entry(signed.value.instance).or_default();
+            *answered += 1;
+            if *answered > ANSWERS_MAX {
+                return true;
+            }
             for to in liar.others() {
                 if liar.rng.coin() {
                     self.say(liar, to, &signed.value);
