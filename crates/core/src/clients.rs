@@ -19,7 +19,7 @@ use crate::digest::Digest;
 use crate::members::{MEMBER_REPLY_BYTES_MAX, MEMBER_SESSIONS_MAX};
 use crate::message::{Outcome, Refusal};
 use crate::service::{BadState, PAGE_BYTES_MAX, PageNumber};
-use crate::wire::{Reader, Wire, WireError};
+use crate::wire::{Reader, Sink, Wire, WireError};
 use crate::wire_struct;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -346,7 +346,7 @@ impl Bucket {
     }
 }
 
-fn encode_map<K: Wire, V: Wire>(map: &BTreeMap<K, V>, out: &mut Vec<u8>) {
+fn encode_map<K: Wire, V: Wire>(map: &BTreeMap<K, V>, out: &mut impl Sink) {
     (map.len() as u32).encode(out);
     for (key, value) in map {
         key.encode(out);

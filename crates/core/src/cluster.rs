@@ -6,7 +6,7 @@
 use crate::compositions::{Part, Protocol, Quota};
 use crate::digest::{Digest, Domain};
 use crate::machine::Duration;
-use crate::wire::{Reader, Wire, WireError};
+use crate::wire::{Reader, Sink, Wire, WireError};
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -29,7 +29,7 @@ macro_rules! number {
         }
 
         impl Wire for $name {
-            fn encode(&self, out: &mut Vec<u8>) {
+            fn encode(&self, out: &mut impl Sink) {
                 self.0.encode(out);
             }
             fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -129,7 +129,7 @@ impl fmt::Display for ClientId {
 }
 
 impl Wire for ClientId {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.identity.encode(out);
         self.session.encode(out);
     }

@@ -1,8 +1,7 @@
 //! Digests. One hash function (BLAKE3), one key per purpose, so that bytes hashed for one purpose never collide with
 //! bytes hashed for another.
 
-use crate::wire::{Reader, Wire, WireError};
-use alloc::vec::Vec;
+use crate::wire::{Reader, Sink, Wire, WireError};
 use core::fmt;
 
 /// What bytes are hashed for. The name is the hash's key.
@@ -119,7 +118,7 @@ impl fmt::Display for Digest {
 }
 
 impl Wire for Digest {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         out.extend_from_slice(&self.0);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {

@@ -24,7 +24,7 @@ use crate::protocols::speculative::Response;
 use crate::protocols::zlight::Order;
 use crate::rejection::Rejection;
 use crate::switching::{Switch, SwitchMessage};
-use crate::wire::{Reader, Wire, WireError, encode_payload};
+use crate::wire::{Reader, Rope, Sink, Wire, WireError, encode_shared};
 use crate::{wire_enum, wire_struct};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -74,7 +74,7 @@ impl Refusal {
 }
 
 impl Wire for Refusal {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         out.push(match self {
             Self::StaleTimestamp => 0,
             Self::TooLarge => 1,
@@ -126,11 +126,11 @@ impl Outcome {
 }
 
 impl Wire for Outcome {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         match self {
             Self::Done(result) => {
                 out.push(0);
-                encode_payload(result, out);
+                encode_shared(result, out);
             }
             Self::DoneDigest(digest) => {
                 out.push(1);
@@ -168,7 +168,7 @@ pub enum Firmness {
 }
 
 impl Wire for Firmness {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         out.push(match self {
             Self::Tentative => 0,
             Self::Final => 1,
@@ -324,7 +324,7 @@ impl Message {
         !matches!(self, Self::Request(_) | Self::Chain(_) | Self::ChainReply(_) | Self::Ring(_) | Self::RingReply(_))
     }
 
-    /// The statement that the sender's MAC covers, given the encoding.
+    /// The statement that the sender's MAC covers, given the encoding if it [covers that](Self::is_covered_whole).
     fn statement<'a>(&self, encoded: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
         if let Self::Order(_) | Self::Switch(_) | Self::Resilient(_) = self
             && encoded.len() > HASHED_ONCE
@@ -354,19 +354,27 @@ impl Message {
         matches!(self, Self::Ring(RingMessage { body: Body::Digest(_) | Body::DigestAgain(_) | Body::Probe(_), .. }))
     }
 
-    /// Appends the frame (without length prefix) for each receiver: `emit(receiver, tag)` is called once per
-    /// receiver after the common bytes were appended to `out`. Requests have no tag.
+    /// Whether the MAC behind it covers all of its encoding, and not a summary of it.
+    const fn is_covered_whole(&self) -> bool {
+        let is_summarised = matches!(self, Self::Ordering(Ordering { message: PbftMessage::PrePrepare(_), .. }));
+        self.has_tag() && !is_summarised
+    }
+
+    /// Puts the frame (without length prefix) that all receivers have in common into `out`, in place of what is there:
+    /// `emit(receiver, tag)` is called once per receiver. Requests have no tag.
     pub fn seal(
         &self,
         keyring: &Keyring,
         receivers: impl Iterator<Item = Principal>,
-        out: &mut Vec<u8>,
+        out: &mut Rope,
         mut emit: impl FnMut(Principal, Option<Tag>),
     ) {
-        let start = out.len();
+        out.clear();
         self.encode(out);
-        let mut scratch = Vec::new();
-        let statement = self.statement(&out[start..], &mut scratch);
+        let (mut flat, mut scratch) = (Vec::new(), Vec::new());
+        // Hashing segments would take longer than to copy them first and hash all side by side.
+        let encoded = if self.is_covered_whole() { out.whole(&mut flat) } else { &[] };
+        let statement = self.statement(encoded, &mut scratch);
         for to in receivers {
             let tag = self.has_tag().then(|| keyring.tag(to, statement));
             emit(to, tag);
@@ -375,9 +383,10 @@ impl Message {
 
     /// The frame for one receiver.
     pub fn sealed(&self, keyring: &Keyring, to: Principal) -> Vec<u8> {
-        let mut out = Vec::new();
+        let mut common = Rope::new();
         let mut found = None;
-        self.seal(keyring, core::iter::once(to), &mut out, |_, tag| found = tag);
+        self.seal(keyring, core::iter::once(to), &mut common, |_, tag| found = tag);
+        let mut out = common.to_vec();
         if let Some(tag) = found {
             tag.encode(&mut out);
         }

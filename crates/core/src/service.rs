@@ -10,7 +10,6 @@ use crate::cluster::ClientId;
 use crate::digest::Digest;
 use crate::machine::Instant;
 use crate::wire_struct;
-use alloc::vec::Vec;
 use bytes::Bytes;
 
 /// The number of a page of a service's state, below [`PAGES_MAX`].
@@ -49,7 +48,7 @@ pub struct Proposal {
 wire_struct!(Proposal { time, seed });
 
 impl crate::wire::Wire for Instant {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl crate::wire::Sink) {
         self.0.encode(out);
     }
     fn decode(reader: &mut crate::wire::Reader) -> Result<Self, crate::wire::WireError> {

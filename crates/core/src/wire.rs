@@ -7,6 +7,10 @@
 //! `docs/decisions` weighs that against the `borsh` crate, which the tests use as a referee. `docs/wire.md` spells
 //! the messages out byte by byte.
 
+mod rope;
+
+pub use rope::Rope;
+
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -15,6 +19,10 @@ use core::fmt;
 /// Payloads up to this size are copied out of the receive buffer, so that a small payload that is kept for long
 /// never pins a large buffer.
 const COPY_BYTES_MAX: usize = 1024;
+
+/// A payload that is a slice of the received buffer keeps at most so many times its own length in memory: shorter ones
+/// are copied as well. Batches of a mebibyte share their payloads of 4 KiB.
+const PINNED_TIMES_MAX: usize = 256;
 
 /// A payload to be kept for long: it no longer pins the buffer that it is a slice of, unless it is large itself.
 pub fn unpinned(payload: Bytes) -> Bytes {
@@ -50,10 +58,34 @@ impl fmt::Display for WireError {
 
 impl core::error::Error for WireError {}
 
+/// What encodings are appended to.
+pub trait Sink {
+    /// Appends one byte.
+    fn push(&mut self, byte: u8);
+
+    /// Appends bytes.
+    fn extend_from_slice(&mut self, bytes: &[u8]);
+
+    /// Appends a payload, which a sink may keep as it is instead of copying it.
+    fn share(&mut self, payload: &Bytes) {
+        self.extend_from_slice(payload);
+    }
+}
+
+impl Sink for Vec<u8> {
+    fn push(&mut self, byte: u8) {
+        Self::push(self, byte);
+    }
+
+    fn extend_from_slice(&mut self, bytes: &[u8]) {
+        Self::extend_from_slice(self, bytes);
+    }
+}
+
 /// A value with one encoding.
 pub trait Wire: Sized {
     /// Appends the encoding.
-    fn encode(&self, out: &mut Vec<u8>);
+    fn encode(&self, out: &mut impl Sink);
     /// Reads one value.
     ///
     /// # Errors
@@ -143,8 +175,8 @@ impl Reader {
         Ok(length)
     }
 
-    /// A payload of at most `max` bytes: a slice of the received buffer if it is large or the buffer is
-    /// [detached](Self::detach), a copy otherwise.
+    /// A payload of at most `max` bytes: a slice of the received buffer if it is large, also beside the buffer, or the
+    /// buffer is [detached](Self::detach), a copy otherwise.
     ///
     /// # Errors
     /// [`WireError::TooLong`] or [`WireError::Truncated`].
@@ -159,7 +191,11 @@ impl Reader {
     /// [`WireError::Truncated`].
     pub fn piece(&mut self, length: usize) -> Result<Bytes, WireError> {
         let slice = self.slice(length)?;
-        Ok(if self.detached { slice } else { unpinned(slice) })
+        if self.detached {
+            return Ok(slice);
+        }
+        let pins_much = length.saturating_mul(PINNED_TIMES_MAX) < self.bytes.len();
+        Ok(if pins_much { Bytes::copy_from_slice(&slice) } else { unpinned(slice) })
     }
 
     /// The next `length` bytes as a slice of the received buffer. Whoever keeps it for long [unpins](unpinned) it.
@@ -198,13 +234,19 @@ impl Reader {
 }
 
 /// Appends a payload with its `u32` length.
-pub fn encode_payload(payload: &[u8], out: &mut Vec<u8>) {
+pub fn encode_payload(payload: &[u8], out: &mut impl Sink) {
     (payload.len() as u32).encode(out);
     out.extend_from_slice(payload);
 }
 
+/// The same, for a payload that need not be copied where it is long.
+pub fn encode_shared(payload: &Bytes, out: &mut impl Sink) {
+    (payload.len() as u32).encode(out);
+    out.share(payload);
+}
+
 /// Appends a list with its `u32` length.
-pub fn encode_list<T: Wire>(values: &[T], out: &mut Vec<u8>) {
+pub fn encode_list<T: Wire>(values: &[T], out: &mut impl Sink) {
     (values.len() as u32).encode(out);
     for value in values {
         value.encode(out);
@@ -214,7 +256,7 @@ pub fn encode_list<T: Wire>(values: &[T], out: &mut Vec<u8>) {
 macro_rules! integer {
     ($($type:ty),*) => {$(
         impl Wire for $type {
-            fn encode(&self, out: &mut Vec<u8>) {
+            fn encode(&self, out: &mut impl Sink) {
                 out.extend_from_slice(&self.to_le_bytes());
             }
             fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -226,7 +268,7 @@ macro_rules! integer {
 integer!(u8, u16, u32, u64, i64);
 
 impl Wire for bool {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         out.push(u8::from(*self));
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -239,7 +281,7 @@ impl Wire for bool {
 }
 
 impl<const N: usize> Wire for [u8; N] {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         out.extend_from_slice(self);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -248,7 +290,7 @@ impl<const N: usize> Wire for [u8; N] {
 }
 
 impl<T: Wire> Wire for Option<T> {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         match self {
             None => out.push(0),
             Some(value) => {
@@ -267,14 +309,14 @@ impl<T: Wire> Wire for Option<T> {
 }
 
 impl Wire for () {
-    fn encode(&self, _out: &mut Vec<u8>) {}
+    fn encode(&self, _out: &mut impl Sink) {}
     fn decode(_reader: &mut Reader) -> Result<Self, WireError> {
         Ok(())
     }
 }
 
 impl<T: Wire> Wire for Box<T> {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         (**self).encode(out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -283,7 +325,7 @@ impl<T: Wire> Wire for Box<T> {
 }
 
 impl<T: Wire> Wire for alloc::sync::Arc<T> {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         (**self).encode(out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -292,7 +334,7 @@ impl<T: Wire> Wire for alloc::sync::Arc<T> {
 }
 
 impl<A: Wire, B: Wire> Wire for (A, B) {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.0.encode(out);
         self.1.encode(out);
     }
@@ -306,7 +348,7 @@ impl<A: Wire, B: Wire> Wire for (A, B) {
 macro_rules! wire_struct {
     ($name:ident { $($field:ident),* $(,)? }) => {
         impl $crate::wire::Wire for $name {
-            fn encode(&self, out: &mut $crate::alloc::vec::Vec<u8>) {
+            fn encode(&self, out: &mut impl $crate::wire::Sink) {
                 $( $crate::wire::Wire::encode(&self.$field, out); )*
             }
             fn decode(reader: &mut $crate::wire::Reader) -> Result<Self, $crate::wire::WireError> {
@@ -322,7 +364,7 @@ macro_rules! wire_struct {
 macro_rules! wire_enum {
     ($name:ident { $($tag:literal => $variant:ident),* $(,)? }) => {
         impl $crate::wire::Wire for $name {
-            fn encode(&self, out: &mut $crate::alloc::vec::Vec<u8>) {
+            fn encode(&self, out: &mut impl $crate::wire::Sink) {
                 match self {
                     $( Self::$variant(value) => {
                         out.push($tag);
@@ -360,6 +402,21 @@ mod tests {
         assert_eq!(reader.length(10, 1), Err(WireError::TooLong));
         let mut reader = Reader::new(Bytes::from_static(&[4, 0, 0, 0, 1]));
         assert_eq!(reader.length(10, 1), Err(WireError::Truncated));
+    }
+
+    #[test]
+    fn a_payload_pins_at_most_so_many_times_its_own_length() {
+        let length = 2 * COPY_BYTES_MAX;
+        let mut payload = Vec::new();
+        encode_payload(&vec![7; length], &mut payload);
+        for (frame_bytes, shared) in [(PINNED_TIMES_MAX * length, true), (PINNED_TIMES_MAX * length + 1, false)] {
+            let mut frame = payload.clone();
+            frame.resize(frame_bytes, 0);
+            let frame = Bytes::from(frame);
+            let got = Reader::new(frame.clone()).payload(length).unwrap();
+            assert_eq!(got, frame[4..4 + length]);
+            assert_eq!(got.as_ptr() == frame[4..].as_ptr(), shared, "in a frame of {frame_bytes} bytes");
+        }
     }
 
     #[test]

@@ -220,7 +220,7 @@ fn a_flood_of_bad_joins_stops_nobody() {
                     if stop.load(Ordering::Relaxed) {
                         break;
                     }
-                    hub.send(link, Lane::Usual, &[frame]);
+                    hub.send(link, Lane::Usual, &frame.to_vec().into(), &[]);
                     sent += 1;
                     if sent.is_multiple_of(100) {
                         hub.flush();

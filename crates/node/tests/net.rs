@@ -82,17 +82,17 @@ fn in_order_and_answered(channel: Channel) {
     let mut client = client_over(1, channel);
     let link = client.dial(address, ReplicaId(0), CLIENT).unwrap();
     for number in 0..1000u32 {
-        client.send(link, Lane::Usual, &[&number.to_le_bytes(), b" times"]);
+        client.send(link, Lane::Usual, &number.to_le_bytes().to_vec().into(), b" times");
     }
     let big = vec![9; 3 << 20];
-    client.send(link, Lane::Usual, &[&big]);
+    client.send(link, Lane::Usual, &big.to_vec().into(), &[]);
     let events = run(&mut [&mut server, &mut client], |events| frames(&events[0]).len() == 1001);
     let got = frames(&events[0]);
     assert_eq!(got[999], [&999u32.to_le_bytes()[..], b" times"].concat());
     assert_eq!(got[1000], big);
     assert!(matches!(events[0][0], Event::Up(_, peer) if peer == CLIENT));
     let back = up(&events[0]).unwrap();
-    server.send(back, Lane::Usual, &[b"yes"]);
+    server.send(back, Lane::Usual, &b"yes".to_vec().into(), &[]);
     let events = run(&mut [&mut server, &mut client], |events| !frames(&events[1]).is_empty());
     assert_eq!(frames(&events[1]), [b"yes"]);
     assert_eq!(server.metrics().clients.connections, 1);
@@ -241,7 +241,7 @@ fn a_client_that_never_reads_is_cut_off_at_its_bound() {
     let Event::Frame(link, ..) = &events[0][0] else { panic!() };
     let mut events = Vec::new();
     for _ in 0..200 {
-        server.send(*link, Lane::Usual, &[&[0; 1 << 20]]);
+        server.send(*link, Lane::Usual, &vec![0; 1 << 20].into(), &[]);
         assert!(server.pending() < 20 << 20);
         pass(&mut server, &mut events);
     }
@@ -277,7 +277,7 @@ fn half_sent_frames_of_many_clients_stay_within_their_common_bound() {
     assert!(server.metrics().clients.connections <= 11);
     let mut honest = client(1);
     let link = honest.dial(address, ReplicaId(0), Peer::Client { identity: IDENTITY, first: 99, sessions: 1 }).unwrap();
-    honest.send(link, Lane::Usual, &[b"small"]);
+    honest.send(link, Lane::Usual, &b"small".to_vec().into(), &[]);
     run(&mut [&mut server, &mut honest], |events| frames(&events[0]).iter().any(|frame| frame == b"small"));
 }
 
@@ -309,7 +309,7 @@ fn a_flooding_client_does_not_starve_another() {
     let flooder = std::thread::spawn(move || while flood.write_all(&frame).is_ok() {});
     let mut honest = client(1);
     let link = honest.dial(address, ReplicaId(0), CLIENT).unwrap();
-    honest.send(link, Lane::Usual, &[b"honest"]);
+    honest.send(link, Lane::Usual, &b"honest".to_vec().into(), &[]);
     run(&mut [&mut server, &mut honest], |events| frames(&events[0]).iter().any(|frame| frame == b"honest"));
     drop(server);
     flooder.join().unwrap();

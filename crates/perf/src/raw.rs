@@ -79,7 +79,7 @@ impl RawClient {
     pub fn say(&mut self, to: ReplicaId, message: &Message) {
         if let Some(link) = self.dialers.get(to.0 as usize).and_then(Dialer::link) {
             let frame = message.sealed(&self.keyring, Principal::Replica(to));
-            self.hub.send(link, Lane::Usual, &[&frame]);
+            self.hub.send(link, Lane::Usual, &frame.into(), &[]);
         }
     }
 

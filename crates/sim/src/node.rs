@@ -19,7 +19,7 @@ use bezant_core::machine::{Destination, Effect, Input, Instant, Machine, Outbox,
 use bezant_core::message::{Message, Ordering};
 use bezant_core::protocols::pbft::{PbftMessage, PbftRecord};
 use bezant_core::replica::{InstanceRecord, Notice, Record, Replica, ReplicaConfig, ReplicaTimer, Report};
-use bezant_core::wire::Wire;
+use bezant_core::wire::{Rope, Wire};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -424,12 +424,11 @@ impl Node {
             }
             return;
         }
-        let mut body = Vec::new();
+        let mut body = Rope::new();
         let mut tags = Vec::with_capacity(receivers.len());
         message.seal(keyring, receivers.into_iter(), &mut body, |to, tag| tags.push((to, tag)));
         for (to, tag) in tags {
-            let mut frame = Vec::with_capacity(body.len() + 16);
-            frame.extend_from_slice(&body);
+            let mut frame = body.to_vec();
             if let Some(tag) = tag {
                 tag.encode(&mut frame);
             }

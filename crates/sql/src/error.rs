@@ -2,7 +2,7 @@
 //! never an answer; the replica stops ([`crate::engine`]).
 
 use crate::value::text;
-use bezant_core::wire::{Reader, Wire, WireError, encode_payload};
+use bezant_core::wire::{Reader, Sink, Wire, WireError, encode_payload};
 use std::fmt;
 
 /// The longest message and hint, in bytes. Longer ones, which quote the statement, are cut.
@@ -24,7 +24,7 @@ macro_rules! kinds {
         }
 
         impl Wire for ErrorKind {
-            fn encode(&self, out: &mut Vec<u8>) {
+            fn encode(&self, out: &mut impl Sink) {
                 out.push(match self { $(Self::$kind => $tag),* });
             }
             fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -120,7 +120,7 @@ impl fmt::Display for SqlError {
 impl std::error::Error for SqlError {}
 
 impl Wire for SqlError {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.kind.encode(out);
         encode_payload(self.message.as_bytes(), out);
         encode_payload(self.hint.as_bytes(), out);

@@ -2,7 +2,7 @@
 
 use crate::value::{Value, text};
 use bezant_core::digest::Digest;
-use bezant_core::wire::{Reader, Wire, WireError, encode_list, encode_payload};
+use bezant_core::wire::{Reader, Sink, Wire, WireError, encode_list, encode_payload};
 use bezant_core::wire_struct;
 
 /// The longest statement, in bytes.
@@ -34,7 +34,7 @@ impl Statement {
 }
 
 impl Wire for Statement {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         encode_payload(self.sql.as_bytes(), out);
         encode_list(&self.parameters, out);
     }
@@ -65,7 +65,7 @@ pub struct Batch {
 }
 
 impl Wire for Batch {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         encode_list(&self.checks, out);
         encode_list(&self.statements, out);
     }
@@ -154,7 +154,7 @@ fn begins_with(sql: &str, words: &[&str]) -> bool {
 }
 
 impl Wire for Request {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         match self {
             Self::Run(batch) => {
                 out.push(RUN);

@@ -3,7 +3,7 @@
 use crate::error::SqlError;
 use crate::value::{Value, text};
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::wire::{Reader, Wire, WireError, encode_list, encode_payload};
+use bezant_core::wire::{Reader, Sink, Wire, WireError, encode_list, encode_payload};
 use bezant_core::wire_struct;
 
 /// The most bytes of all rows of a response as encoded.
@@ -36,7 +36,7 @@ impl Column {
 }
 
 impl Wire for Column {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         encode_payload(self.name.as_bytes(), out);
         out.push(self.declared.is_some().into());
         if let Some(declared) = &self.declared {
@@ -74,7 +74,7 @@ impl Rows {
 }
 
 impl Wire for Rows {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         encode_list(&self.columns, out);
         (self.rows.len() as u32).encode(out);
         for value in self.rows.iter().flatten() {
@@ -106,7 +106,7 @@ pub struct Description {
 }
 
 impl Wire for Description {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.parameters.encode(out);
         encode_list(&self.columns, out);
         self.read_only.encode(out);
@@ -152,7 +152,7 @@ const DESCRIBED: u8 = 3;
 const MALFORMED: u8 = 4;
 
 impl Wire for Response {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         match self {
             Self::Done(results) => {
                 out.push(DONE);

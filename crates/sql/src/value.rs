@@ -1,6 +1,6 @@
 //! SQL values in their canonical encoding: equal values, equal bytes, on every machine.
 
-use bezant_core::wire::{Reader, Wire, WireError, encode_payload};
+use bezant_core::wire::{Reader, Sink, Wire, WireError, encode_payload};
 use bytes::Bytes;
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -89,7 +89,7 @@ const TEXT: u8 = 3;
 const BLOB: u8 = 4;
 
 impl Wire for Value {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         match self {
             Self::Null => out.push(NULL),
             Self::Integer(number) => {

@@ -1,7 +1,7 @@
 //! Message authentication codes: keyed BLAKE3, truncated to 16 bytes, compared in constant time.
 
 use crate::cluster::REPLICAS_MAX;
-use crate::wire::{Reader, Wire, WireError};
+use crate::wire::{Reader, Sink, Wire, WireError};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
@@ -42,7 +42,7 @@ impl fmt::Debug for Tag {
 }
 
 impl Wire for Tag {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         out.extend_from_slice(&self.0);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -83,7 +83,7 @@ impl fmt::Debug for Authenticator {
 }
 
 impl Wire for Authenticator {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         (self.iter().len() as u32).encode(out);
         out.extend_from_slice(&self.0);
     }

@@ -11,7 +11,7 @@
 //! fails is verified one by one.
 
 use crate::digest::{Digest, Domain};
-use crate::wire::{Reader, Wire, WireError};
+use crate::wire::{Reader, Sink, Wire, WireError};
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -34,7 +34,7 @@ impl fmt::Debug for PublicKey {
 }
 
 impl Wire for PublicKey {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         out.extend_from_slice(&self.0);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -63,7 +63,7 @@ impl fmt::Debug for Signature {
 }
 
 impl Wire for Signature {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         out.extend_from_slice(&self.0);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {

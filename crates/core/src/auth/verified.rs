@@ -2,7 +2,7 @@
 
 use super::signature::Signature;
 use crate::cluster::ReplicaId;
-use crate::wire::{Reader, Wire, WireError, encode_list};
+use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use alloc::vec::Vec;
 use core::ops::Deref;
 
@@ -48,7 +48,7 @@ pub struct Signed<T> {
 }
 
 impl<T: Wire> Wire for Signed<T> {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.value.encode(out);
         self.signer.encode(out);
         self.signature.encode(out);
@@ -69,7 +69,7 @@ pub struct Certificate<T> {
 }
 
 impl<T: Wire> Wire for Certificate<T> {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.value.encode(out);
         encode_list(&self.signatures, out);
     }

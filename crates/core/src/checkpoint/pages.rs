@@ -15,7 +15,7 @@
 
 use crate::digest::{Digest, Domain};
 use crate::service::{PAGE_BYTES_MAX, PageNumber};
-use crate::wire::{Reader, Wire, WireError};
+use crate::wire::{Reader, Sink, Wire, WireError};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -105,7 +105,7 @@ impl NodeId {
 }
 
 impl Wire for NodeId {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.level.encode(out);
         self.index.encode(out);
     }
@@ -149,7 +149,7 @@ impl NodeContent {
 }
 
 impl Wire for NodeContent {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.present.encode(out);
         for child in &self.children {
             child.encode(out);

@@ -4,7 +4,7 @@ use crate::auth::{Keyring, PublicKey, Signable, Signature};
 use crate::cluster::{ClientId, Cluster, IdentityId, REPLICAS_MAX, ReplicaId};
 use crate::digest::{Digest, Domain};
 use crate::machine::{Instant, Principal};
-use crate::wire::{Reader, Wire, WireError, encode_list, encode_payload};
+use crate::wire::{Reader, Sink, Wire, WireError, encode_list, encode_payload};
 use crate::{wire_enum, wire_struct};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -27,7 +27,7 @@ impl fmt::Debug for SessionId {
 }
 
 impl Wire for SessionId {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.0.encode(out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -84,7 +84,7 @@ pub struct Ask {
 }
 
 impl Wire for Ask {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.nonce.encode(out);
         out.extend_from_slice(&[0; PADDING]);
     }
@@ -141,7 +141,7 @@ pub struct Join {
 }
 
 impl Wire for Join {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         encode_payload(&self.identification, out);
         encode_list(&self.stamps, out);
     }

@@ -11,7 +11,7 @@ use crate::protocols::chain::Topology;
 use crate::protocols::ring_fast::Path;
 use crate::rejection::Rejection;
 use crate::switching::Proof;
-use crate::wire::{Reader, Wire, WireError, encode_payload};
+use crate::wire::{Reader, Sink, Wire, WireError, encode_shared};
 use crate::wire_struct;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -339,7 +339,7 @@ impl Request {
 }
 
 impl Wire for Request {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.instance.encode(out);
         self.client.encode(out);
         if let Some(credential) = &self.credential {
@@ -347,7 +347,7 @@ impl Wire for Request {
         }
         self.timestamp.encode(out);
         self.read_only.encode(out);
-        encode_payload(&self.operation, out);
+        encode_shared(&self.operation, out);
         self.authentication.encode(out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {

@@ -5,7 +5,7 @@ use crate::cluster::{ClientAuth, ClientId, Cluster, Timestamp};
 use crate::digest::{Digest, Domain};
 use crate::message::{Request, Vouched};
 use crate::service::Proposal;
-use crate::wire::{Reader, Wire, WireError, encode_list};
+use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
 use alloc::vec::Vec;
 
@@ -118,7 +118,7 @@ impl Batch {
 }
 
 impl Wire for Batch {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.proposal.encode(out);
         encode_list(&self.entries, out);
     }

@@ -8,7 +8,7 @@ use crate::protocols::pbft::PbftRecord;
 use crate::switching::certificate::{Prepared, Stable};
 use crate::switching::report::ENTRIES_MAX as REPORT_ENTRIES_MAX;
 use crate::switching::{AbortReport, Proof};
-use crate::wire::{Reader, Wire, WireError, encode_list};
+use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::wire_struct;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -52,7 +52,7 @@ pub enum InstanceRecord {
 }
 
 impl Wire for InstanceRecord {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         match self {
             Self::Pbft(record) => {
                 out.push(1);

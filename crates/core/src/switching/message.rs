@@ -6,7 +6,7 @@ use crate::cluster::{ClientId, InstanceId, Timestamp};
 use crate::digest::Digest;
 use crate::history::{Boundary, LogEntry};
 use crate::machine::Instant;
-use crate::wire::{Reader, Wire, WireError, encode_list};
+use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -32,7 +32,7 @@ pub struct Fetch(
 );
 
 impl Wire for Fetch {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         encode_list(&self.0, out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -48,7 +48,7 @@ pub struct Bodies(
 );
 
 impl Wire for Bodies {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         encode_list(&self.0, out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {

@@ -30,7 +30,7 @@ use crate::cluster::{Cluster, InstanceId, REPLICAS_MAX, ReplicaId};
 use crate::compositions::Part;
 use crate::digest::Digest;
 use crate::history::Boundary;
-use crate::wire::{Reader, Wire, WireError, encode_list};
+use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
@@ -58,7 +58,7 @@ pub struct AbortReport {
 }
 
 impl Wire for AbortReport {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.instance.encode(out);
         self.anchor.encode(out);
         encode_list(&self.boundaries, out);
@@ -179,7 +179,7 @@ pub struct Proof {
 }
 
 impl Wire for Proof {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         encode_list(&self.reports, out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {

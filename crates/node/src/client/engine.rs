@@ -10,6 +10,7 @@ use bezant_core::client::{Answer, Client as Logical, ClientTimer, Completed, Com
 use bezant_core::cluster::{ClientId, Cluster, ReplicaId, Timestamp};
 use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
 use bezant_core::message::Message;
+use bezant_core::wire::Rope;
 use bytes::Bytes;
 use mio::Waker;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -178,7 +179,7 @@ pub(super) struct Engine<D> {
     kept: VecDeque<usize>,
     timers: BTreeSet<(Instant, usize, ClientTimer)>,
     pub(super) outbox: Outbox<Logical>,
-    encoded: Vec<u8>,
+    encoded: Rope,
     /// Whether every connection was made or has failed once, or the grace is over.
     settled: bool,
     passes: u64,
@@ -230,7 +231,7 @@ impl<D: Driver> Engine<D> {
             kept: VecDeque::new(),
             timers: BTreeSet::new(),
             outbox: Outbox::new(),
-            encoded: Vec::new(),
+            encoded: Rope::new(),
             settled: false,
             passes: 0,
             rejected: 0,
@@ -440,12 +441,11 @@ impl<D: Driver> Engine<D> {
         };
         let links = receivers.filter_map(|id| Some((ReplicaId(id as u8), dialers[id].link()?)));
         let ids = links.clone().map(|(id, _)| Principal::Replica(id));
-        self.encoded.clear();
         let mut tags = Vec::new();
         message.seal(&self.keyring, ids, &mut self.encoded, |_, tag| tags.push(tag));
         for ((_, link), tag) in links.zip(&tags) {
             let tag = tag.as_ref().map_or(&[][..], |tag| tag.as_bytes());
-            self.hub.send(link, Lane::Usual, &[&self.encoded, tag]);
+            self.hub.send(link, Lane::Usual, &self.encoded, tag);
         }
     }
 

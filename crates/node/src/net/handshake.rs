@@ -20,7 +20,7 @@ use bezant_core::auth::{Keyring, PublicKey, Tag};
 use bezant_core::cluster::{ClientId, IdentityId, ReplicaId};
 use bezant_core::digest::Digest;
 use bezant_core::machine::Principal;
-use bezant_core::wire::{Reader, Wire, WireError};
+use bezant_core::wire::{Reader, Sink, Wire, WireError};
 use bytes::Bytes;
 use std::fmt;
 
@@ -90,7 +90,7 @@ impl fmt::Display for Peer {
 }
 
 impl Wire for Peer {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         match self {
             Self::Replica(id) => {
                 out.push(0);
@@ -175,7 +175,7 @@ macro_rules! refusals {
         }
 
         impl Wire for LinkRefusal {
-            fn encode(&self, out: &mut Vec<u8>) {
+            fn encode(&self, out: &mut impl Sink) {
                 out.push(match self { $(Self::$name => $code),* });
             }
             fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -214,7 +214,7 @@ struct Hello {
 }
 
 impl Wire for Hello {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         MAGIC.encode(out);
         VERSION.encode(out);
         self.cluster.encode(out);
@@ -250,7 +250,7 @@ enum Frame {
 }
 
 impl Wire for Frame {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         match self {
             Self::Hello(hello) => {
                 out.push(b'H');

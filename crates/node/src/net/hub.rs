@@ -21,6 +21,7 @@ use accept::Listener;
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::ReplicaId;
 use bezant_core::machine::Principal;
+use bezant_core::wire::Rope;
 use bytes::Bytes;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -31,8 +32,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The largest gulp, in bytes.
-const SCRATCH_BYTES: usize = 256 << 10;
 /// Readiness events taken per pass.
 const EVENTS_PER_PASS: usize = 1024;
 /// How long a connection is silent before the system asks whether the other side still lives.
@@ -134,7 +133,10 @@ pub struct Hub {
     visit: Option<Visit>,
     dirty: Vec<u32>,
     dialling: VecDeque<LinkId>,
-    scratch: Box<[u8]>,
+    /// For what is read next: empty.
+    gulp: Vec<u8>,
+    /// For what TLS opens.
+    sealed: Vec<u8>,
     client_buffered: usize,
     /// Client connections by whose they are.
     parties: BTreeMap<Principal, usize>,
@@ -183,7 +185,8 @@ impl Hub {
             visit: None,
             dirty: Vec::new(),
             dialling: VecDeque::new(),
-            scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+            gulp: Vec::new(),
+            sealed: Vec::new(),
             client_buffered: 0,
             parties: BTreeMap::new(),
             strangers: 0,
@@ -369,9 +372,9 @@ impl Hub {
         }
     }
 
-    /// Queues one frame made of `parts`. It leaves with [`Hub::flush`], or when the link is up. A frame for a link
+    /// Queues one frame made of `body` and `tail`. It leaves with [`Hub::flush`], or when the link is up. A frame for a link
     /// that is gone or full is dropped and counted.
-    pub fn send(&mut self, id: LinkId, lane: Lane, parts: &[&[u8]]) {
+    pub fn send(&mut self, id: LinkId, lane: Lane, body: &Rope, tail: &[u8]) {
         let Some(Some(link)) = self.links.get_mut(id.index as usize) else { return };
         if link.generation != id.generation {
             return;
@@ -381,10 +384,10 @@ impl Hub {
         let queued = match link.state {
             State::Up(_) if full => false,
             State::Up(_) => {
-                link.queue(lane, parts);
+                link.queue(lane, body, tail);
                 true
             }
-            State::Shaking(_) => link.queue_early(parts),
+            State::Shaking(_) => link.queue_early(body, tail),
         };
         let traffic = class(&mut self.metrics, client);
         if queued {

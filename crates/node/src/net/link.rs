@@ -1,22 +1,24 @@
 //! One socket with what was read and not handed out, and what is queued and not written.
 
-use super::frame::{FrameBuffer, append_frame};
+use super::frame::{FrameBuffer, GULP_BYTES, append_frame};
 use super::handshake::{HANDSHAKE_BYTES_MAX, Handshake, LinkRefusal, Peer, ServiceBuild};
 use super::hub::Port;
 use super::output::{Lane, Output};
 use super::tls::Tls;
 use bezant_core::message::FRAME_BYTES_MAX;
+use bezant_core::wire::Rope;
 use mio::net::TcpStream;
+use rustix::buffer::spare_capacity;
 use std::fmt;
-use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Write};
 use std::time::Instant;
 
 /// What may be queued on a link before it is authenticated, in bytes: the first requests of a client that has just
 /// begun to connect.
 const EARLY_BYTES_MAX: usize = 1 << 20;
 
-/// Pieces that a socket is offered in one call, at most.
-const PIECES_AT_ONCE: usize = 16;
+/// Segments that a socket is offered in one call, at most.
+const SEGMENTS_AT_ONCE: usize = 64;
 
 /// Names a link of a hub. Never used again after the link has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -158,11 +160,11 @@ pub(super) struct Link {
     tls: Option<Box<Tls>>,
     output: Output,
     /// What TLS gets next. Empty without TLS.
-    plain: Vec<u8>,
+    plain: Rope,
     /// What the socket gets, and how much of it it has got.
-    wire: Vec<u8>,
+    wire: Rope,
     written: usize,
-    early: Vec<u8>,
+    early: Rope,
 }
 
 impl Link {
@@ -190,10 +192,10 @@ impl Link {
             input: FrameBuffer::default(),
             tls,
             output: Output::default(),
-            plain: Vec::new(),
-            wire: Vec::new(),
+            plain: Rope::new(),
+            wire: Rope::new(),
             written: 0,
-            early: Vec::new(),
+            early: Rope::new(),
         }
     }
 
@@ -234,17 +236,22 @@ impl Link {
         self.input.len() + self.pending() + self.early.len()
     }
 
-    /// Queues a frame of an authenticated link or of the handshake.
-    pub(super) fn queue(&mut self, lane: Lane, parts: &[&[u8]]) {
-        self.output.push(lane, parts);
+    /// Queues a frame made of `body` and `tail`.
+    pub(super) fn queue(&mut self, lane: Lane, body: &Rope, tail: &[u8]) {
+        self.output.push(lane, body, tail);
+    }
+
+    /// Queues a frame of the handshake.
+    pub(super) fn queue_handshake(&mut self, frame: Vec<u8>) {
+        self.queue(Lane::Usual, &frame.into(), &[]);
     }
 
     /// Keeps a frame until the link is authenticated. False if there is no room.
-    pub(super) fn queue_early(&mut self, parts: &[&[u8]]) -> bool {
+    pub(super) fn queue_early(&mut self, body: &Rope, tail: &[u8]) -> bool {
         if self.early.len() > EARLY_BYTES_MAX {
             return false;
         }
-        append_frame(&mut self.early, parts);
+        append_frame(&mut self.early, body, tail);
         true
     }
 
@@ -254,44 +261,52 @@ impl Link {
         self.output.append(&std::mem::take(&mut self.early));
     }
 
-    /// Reads once.
-    pub(super) fn read(&mut self, scratch: &mut [u8]) -> ReadOutcome {
-        loop {
-            return match self.socket.read(scratch) {
-                Ok(0) => ReadOutcome::Ended,
-                Ok(count) => {
-                    // A read that did not fill the buffer emptied the socket: the next byte brings a new event.
-                    self.readable = count == scratch.len() || self.ending;
-                    self.receive(&scratch[..count])
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.readable = false;
-                    ReadOutcome::Nothing
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(_) => ReadOutcome::Failed,
-            };
+    /// Reads once. `gulp` is an empty buffer, `wire` one for what TLS opens.
+    pub(super) fn read(&mut self, gulp: &mut Vec<u8>, wire: &mut Vec<u8>) -> ReadOutcome {
+        let (mut room, mut opened) = (0, true);
+        let socket = &self.socket;
+        let mut read = |buffer: &mut Vec<u8>| {
+            room = buffer.capacity() - buffer.len();
+            socket.try_io(|| Ok(rustix::io::retry_on_intr(|| rustix::io::read(socket, spare_capacity(buffer)))?))
+        };
+        let count = match &mut self.tls {
+            None => self.input.fill(gulp, read),
+            Some(tls) => {
+                wire.clear();
+                wire.reserve_exact(GULP_BYTES);
+                let count = read(wire);
+                opened = self.input.fill(gulp, |plain| tls.receive(wire, plain)).is_ok();
+                count
+            }
+        };
+        match count {
+            Ok(0) => ReadOutcome::Ended,
+            Ok(_) if !opened => ReadOutcome::TlsFailed,
+            Ok(count) => {
+                // A read that did not fill the buffer emptied the socket: the next byte brings a new event.
+                self.readable = count == room || self.ending;
+                self.bind();
+                ReadOutcome::Some(count)
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                self.readable = false;
+                ReadOutcome::Nothing
+            }
+            Err(_) => ReadOutcome::Failed,
         }
     }
 
-    fn receive(&mut self, wire: &[u8]) -> ReadOutcome {
-        let Some(tls) = &mut self.tls else {
-            self.input.extend(wire);
-            return ReadOutcome::Some(wire.len());
-        };
-        if tls.receive(wire, &mut self.input).is_err() {
-            return ReadOutcome::TlsFailed;
-        }
-        if let Some(binding) = tls.binding()
+    /// Once TLS is done the handshake can name this connection.
+    fn bind(&mut self) {
+        if let Some(binding) = self.tls.as_mut().and_then(|tls| tls.binding())
             && let State::Shaking(handshake) = &mut self.state
         {
             handshake.bind(binding.to_vec());
             if self.port.is_none() {
                 let hello = handshake.hello();
-                self.queue(Lane::Usual, &[&hello]);
+                self.queue_handshake(hello);
             }
         }
-        ReadOutcome::Some(wire.len())
     }
 
     /// The socket is connected: the side that dialled begins. With TLS, its HELLO waits until TLS is done.
@@ -299,7 +314,7 @@ impl Link {
         self.connected = true;
         if let (None, State::Shaking(handshake)) = (&self.tls, &self.state) {
             let hello = handshake.hello();
-            self.queue(Lane::Usual, &[&hello]);
+            self.queue_handshake(hello);
         }
     }
 
@@ -328,15 +343,19 @@ impl Link {
         Ok((bytes, calls))
     }
 
-    /// Several pieces in one call. What the socket does not take now can still be overtaken.
+    /// Several segments in one call. What the socket does not take now can still be overtaken.
     fn write_once(&mut self) -> io::Result<usize> {
-        let begun = &self.wire[self.written..];
-        if self.tls.is_some() || self.output.len() == 0 {
-            return self.socket.write(begun);
+        let waiting = self.output.waiting().filter(|_| self.tls.is_none()).flat_map(Rope::segments);
+        let mut slices = [IoSlice::new(&[]); SEGMENTS_AT_ONCE];
+        let mut count = 0;
+        for (slice, segment) in slices.iter_mut().zip(self.wire.segments_from(self.written).chain(waiting)) {
+            *slice = IoSlice::new(segment);
+            count += 1;
         }
-        let pieces = std::iter::once(begun).chain(self.output.waiting()).take(PIECES_AT_ONCE);
-        let pieces: Vec<IoSlice<'_>> = pieces.map(IoSlice::new).collect();
-        self.socket.write_vectored(&pieces)
+        match &slices[..count] {
+            [only] => self.socket.write(only),
+            several => self.socket.write_vectored(several),
+        }
     }
 
     /// The socket has taken so many bytes.

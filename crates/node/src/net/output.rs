@@ -4,6 +4,7 @@
 //! one when little is left of the last ([`UNSENT_BYTES`]).
 
 use super::frame::append_frame;
+use bezant_core::wire::Rope;
 use std::collections::VecDeque;
 
 /// Bytes that a socket holds and has not sent when it asks for more. With less, a fast link might have to wait for us.
@@ -27,13 +28,13 @@ pub enum Lane {
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Output {
-    express: Vec<u8>,
+    express: Rope,
     /// Of whole frames each.
-    pieces: VecDeque<Vec<u8>>,
+    pieces: VecDeque<Rope>,
     /// In all of it.
     bytes: usize,
     /// Empty, for the next piece.
-    spare: Vec<u8>,
+    spare: Rope,
 }
 
 impl Output {
@@ -42,26 +43,26 @@ impl Output {
         self.bytes
     }
 
-    /// Queues one frame made of `parts`.
-    pub(super) fn push(&mut self, lane: Lane, parts: &[&[u8]]) {
+    /// Queues one frame made of `body` and `tail`.
+    pub(super) fn push(&mut self, lane: Lane, body: &Rope, tail: &[u8]) {
         let target = match lane {
             Lane::Express => &mut self.express,
             Lane::Usual => self.open_piece(),
         };
         let before = target.len();
-        append_frame(target, parts);
+        append_frame(target, body, tail);
         let added = target.len() - before;
         self.bytes += added;
     }
 
     /// Queues frames as they are.
-    pub(super) fn append(&mut self, frames: &[u8]) {
-        self.open_piece().extend_from_slice(frames);
+    pub(super) fn append(&mut self, frames: &Rope) {
+        self.open_piece().append(frames);
         self.bytes += frames.len();
     }
 
     /// The next piece in place of what is in `wire`. False if there is none, and `wire` is empty.
-    pub(super) fn take(&mut self, wire: &mut Vec<u8>) -> bool {
+    pub(super) fn take(&mut self, wire: &mut Rope) -> bool {
         wire.clear();
         if self.express.is_empty() {
             if let Some(piece) = self.pieces.pop_front() {
@@ -72,7 +73,7 @@ impl Output {
         }
         for idle in [&mut self.express, &mut self.spare] {
             if idle.is_empty() && idle.capacity() > KEPT_CAPACITY_BYTES {
-                *idle = Vec::new();
+                *idle = Rope::new();
             }
         }
         self.bytes -= wire.len();
@@ -80,12 +81,12 @@ impl Output {
     }
 
     /// What [`Output::take`] would give, one after the other.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = &[u8]> {
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Rope> {
         let express = std::iter::once(&self.express).filter(|express| !express.is_empty());
-        express.chain(&self.pieces).map(Vec::as_slice)
+        express.chain(&self.pieces)
     }
 
-    fn open_piece(&mut self) -> &mut Vec<u8> {
+    fn open_piece(&mut self) -> &mut Rope {
         if self.pieces.back().is_none_or(|last| last.len() >= PIECE_BYTES) {
             self.pieces.push_back(std::mem::take(&mut self.spare));
         }
@@ -100,20 +101,20 @@ mod tests {
     #[test]
     fn short_frames_overtake_what_has_not_begun_to_leave() {
         let mut output = Output::default();
-        let long = [7; PIECE_BYTES];
+        let long = vec![7; PIECE_BYTES].into();
         for _ in 0..3 {
-            output.push(Lane::Usual, &[&long]);
+            output.push(Lane::Usual, &long, &[]);
         }
-        let mut wire = Vec::new();
+        let mut wire = Rope::new();
         assert!(output.take(&mut wire) && wire.len() == PIECE_BYTES + 4);
-        output.push(Lane::Express, &[b"a"]);
-        output.push(Lane::Usual, &[b"z"]);
-        output.push(Lane::Express, &[b"b", b"c"]);
+        output.push(Lane::Express, &b"a".to_vec().into(), &[]);
+        output.push(Lane::Usual, &b"z".to_vec().into(), &[]);
+        output.push(Lane::Express, &b"b".to_vec().into(), b"c");
         assert_eq!(output.len(), 2 * (PIECE_BYTES + 4) + 5 + 11);
-        let waiting: Vec<usize> = output.waiting().map(<[u8]>::len).collect();
+        let waiting: Vec<usize> = output.waiting().map(Rope::len).collect();
         assert_eq!(waiting, [11, PIECE_BYTES + 4, PIECE_BYTES + 4, 5]);
         assert!(output.take(&mut wire));
-        assert_eq!(wire, b"\x01\0\0\0a\x02\0\0\0bc");
+        assert_eq!(wire.to_vec(), b"\x01\0\0\0a\x02\0\0\0bc");
         let mut lengths = Vec::new();
         while output.take(&mut wire) {
             lengths.push(wire.len());
@@ -125,11 +126,11 @@ mod tests {
     #[test]
     fn short_frames_share_a_piece() {
         let mut output = Output::default();
-        output.push(Lane::Usual, &[b"a"]);
-        output.push(Lane::Usual, &[b"b"]);
-        output.append(b"\0\0\0\0");
-        let mut wire = Vec::new();
-        assert!(output.take(&mut wire) && !output.take(&mut Vec::new()));
-        assert_eq!(wire, b"\x01\0\0\0a\x01\0\0\0b\0\0\0\0");
+        output.push(Lane::Usual, &b"a".to_vec().into(), &[]);
+        output.push(Lane::Usual, &b"b".to_vec().into(), &[]);
+        output.append(&vec![0; 4].into());
+        let mut wire = Rope::new();
+        assert!(output.take(&mut wire) && !output.take(&mut Rope::new()));
+        assert_eq!(wire.to_vec(), b"\x01\0\0\0a\x01\0\0\0b\0\0\0\0");
     }
 }

@@ -5,7 +5,7 @@
 //! its MACs cover the TLS exporter of this very connection: someone in the middle would have two connections with two
 //! exporters, and no key to make the proofs anew.
 
-use super::frame::FrameBuffer;
+use bezant_core::wire::{Rope, Sink};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
@@ -121,7 +121,7 @@ impl Tls {
     }
 
     /// Opens what came from the socket and appends the plaintext.
-    pub(super) fn receive(&mut self, mut wire: &[u8], input: &mut FrameBuffer) -> Result<(), Error> {
+    pub(super) fn receive(&mut self, mut wire: &[u8], input: &mut Vec<u8>) -> Result<(), Error> {
         while !wire.is_empty() {
             self.session.read_tls(&mut wire).map_err(|error| Error::General(error.to_string()))?;
             self.session.process_new_packets()?;
@@ -129,7 +129,7 @@ impl Tls {
             while let Ok(plain) = reader.fill_buf()
                 && !plain.is_empty()
             {
-                input.extend(plain);
+                input.extend_from_slice(plain);
                 let taken = plain.len();
                 reader.consume(taken);
             }
@@ -138,13 +138,14 @@ impl Tls {
     }
 
     /// Seals all of `plain` and appends it, with whatever TLS itself has to say.
-    pub(super) fn seal(&mut self, plain: &mut Vec<u8>, wire: &mut Vec<u8>) -> io::Result<()> {
+    pub(super) fn seal(&mut self, plain: &mut Rope, wire: &mut Rope) -> io::Result<()> {
         if !self.session.is_handshaking() {
-            self.session.writer().write_all(plain)?;
+            let mut writer = self.session.writer();
+            plain.segments().try_for_each(|segment| writer.write_all(segment))?;
             plain.clear();
         }
         while self.session.wants_write() {
-            self.session.write_tls(wire)?;
+            self.session.write_tls(&mut Append(wire))?;
         }
         Ok(())
     }
@@ -161,5 +162,19 @@ impl Tls {
         }
         self.bound = true;
         self.session.export_keying_material([0; 32], EXPORTER_LABEL, None).ok()
+    }
+}
+
+/// Writes to the end of a rope.
+struct Append<'a>(&'a mut Rope);
+
+impl Write for Append<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

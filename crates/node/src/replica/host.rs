@@ -10,6 +10,7 @@ use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machin
 use bezant_core::message::Message;
 use bezant_core::rejection::Rejection;
 use bezant_core::replica::Notice;
+use bezant_core::wire::Rope;
 use mio::Waker;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -86,7 +87,7 @@ pub(super) struct Host<R: Hosted> {
     durable: u64,
     /// Up to where a sync has been asked for.
     asked: u64,
-    encoded: Vec<u8>,
+    encoded: Rope,
     sealed: Vec<(LinkId, Option<Tag>)>,
     passes: u64,
     unroutable: u64,
@@ -108,7 +109,7 @@ impl<R: Hosted> Host<R> {
             barrier: 0,
             durable: 0,
             asked: 0,
-            encoded: Vec::new(),
+            encoded: Rope::new(),
             sealed: Vec::new(),
             passes: 0,
             unroutable: 0,
@@ -267,7 +268,6 @@ impl<R: Hosted> Host<R> {
     /// Encodes once, seals for each receiver that has a link.
     fn transmit(&mut self, to: Destination, message: &Message) {
         let Parts { routes, hub, me, .. } = &mut self.parts;
-        self.encoded.clear();
         let (encoded, sealed) = (&mut self.encoded, &mut self.sealed);
         let keyring = self.machine.keyring();
         let lane = if message.may_overtake() { Lane::Express } else { Lane::Usual };
@@ -301,10 +301,7 @@ impl<R: Hosted> Host<R> {
             }
         }
         for (link, tag) in sealed.drain(..) {
-            match tag {
-                Some(tag) => hub.send(link, lane, &[encoded, tag.as_bytes()]),
-                None => hub.send(link, lane, &[encoded]),
-            }
+            hub.send(link, lane, encoded, tag.as_ref().map_or(&[], |tag| tag.as_bytes()));
         }
     }
 

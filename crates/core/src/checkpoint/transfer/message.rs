@@ -3,8 +3,7 @@
 use crate::checkpoint::{NodeContent, NodeId, Tree};
 use crate::digest::Digest;
 use crate::service::{PAGE_BYTES_MAX, PageNumber};
-use crate::wire::{Reader, Wire, WireError, encode_payload};
-use alloc::vec::Vec;
+use crate::wire::{Reader, Sink, Wire, WireError, encode_shared};
 use bytes::Bytes;
 
 /// A request or an answer. All name the version of the state that is meant by its root: whatever instance counts
@@ -64,7 +63,7 @@ impl TransferMessage {
 }
 
 impl Wire for TransferMessage {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         match self {
             Self::FetchNode { version, node } => {
                 out.push(1);
@@ -86,7 +85,7 @@ impl Wire for TransferMessage {
                 out.push(4);
                 version.encode(out);
                 number.encode(out);
-                encode_payload(content, out);
+                encode_shared(content, out);
             }
             Self::Gone { version } => {
                 out.push(5);

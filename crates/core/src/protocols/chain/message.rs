@@ -7,7 +7,7 @@ use crate::digest::{Digest, Domain};
 use crate::message::{Outcome, Request};
 use crate::protocols::zlight::BATCH_MAX;
 use crate::service::Proposal;
-use crate::wire::{Reader, Wire, WireError, encode_list};
+use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::wire_struct;
 use alloc::vec::Vec;
 
@@ -41,7 +41,7 @@ pub struct ChainMessage {
 }
 
 impl Wire for ChainMessage {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.instance.encode(out);
         self.first.encode(out);
         self.proposal.encode(out);
@@ -122,7 +122,7 @@ pub struct ChainReply {
 }
 
 impl Wire for ChainReply {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.instance.encode(out);
         self.client.encode(out);
         self.timestamp.encode(out);

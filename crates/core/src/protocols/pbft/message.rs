@@ -6,7 +6,7 @@ use crate::cluster::{Cluster, Sequence, View};
 use crate::digest::Digest;
 use crate::message::Request;
 use crate::protocols::batch::{Batch, Reference};
-use crate::wire::{Reader, Wire, WireError, encode_list};
+use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -75,7 +75,7 @@ pub struct ViewChange {
 pub const Q_PER_SEQUENCE_MAX: usize = 8;
 
 impl Wire for ViewChange {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.view.encode(out);
         self.stable.encode(out);
         encode_list(&self.prepared, out);
@@ -109,7 +109,7 @@ pub struct NewView {
 }
 
 impl Wire for NewView {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.view.encode(out);
         encode_list(&self.view_changes, out);
         encode_list(&self.chosen, out);

@@ -7,7 +7,7 @@ use crate::digest::{Digest, Domain};
 use crate::message::{Outcome, Request};
 use crate::protocols::zlight::BATCH_MAX;
 use crate::service::Proposal;
-use crate::wire::{Reader, Wire, WireError, encode_list};
+use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::wire_struct;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -69,7 +69,7 @@ impl Body {
 }
 
 impl Wire for Body {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         match self {
             Self::Requests(requests) => {
                 out.push(0);
@@ -144,7 +144,7 @@ pub struct RingMessage {
 }
 
 impl Wire for RingMessage {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.instance.encode(out);
         self.entry.encode(out);
         self.body.encode(out);
@@ -240,7 +240,7 @@ pub struct RingReply {
 }
 
 impl Wire for RingReply {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.instance.encode(out);
         self.entry.encode(out);
         self.client.encode(out);

@@ -39,7 +39,7 @@ use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
 use crate::switching::{Abortable, Ledger, Surroundings};
-use crate::wire::{Reader, Wire, WireError, encode_list};
+use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -63,7 +63,7 @@ pub struct Order {
 }
 
 impl Wire for Order {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.instance.encode(out);
         self.first.encode(out);
         self.proposal.encode(out);

@@ -1,7 +1,7 @@
 //! What can be asked of the key-value service and what it answers. The encodings are canonical and bounded; bytes
 //! that are no operation are answered with [`KvResult::Malformed`] by every replica alike.
 
-use crate::wire::{Reader, Wire, WireError, encode_payload};
+use crate::wire::{Reader, Sink, Wire, WireError, encode_payload};
 use alloc::vec::Vec;
 use bytes::Bytes;
 
@@ -27,7 +27,7 @@ pub enum Condition {
 }
 
 impl Wire for Condition {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         out.push(match self {
             Self::Always => 0,
             Self::Absent => 1,
@@ -154,21 +154,21 @@ fn list<T>(
     (0..length).map(|_| read(reader)).collect()
 }
 
-fn encode_optional(value: Option<&Bytes>, out: &mut Vec<u8>) {
+fn encode_optional(value: Option<&Bytes>, out: &mut impl Sink) {
     value.is_some().encode(out);
     if let Some(value) = value {
         encode_payload(value, out);
     }
 }
 
-fn encode_keys(keys: &[Bytes], out: &mut Vec<u8>) {
+fn encode_keys(keys: &[Bytes], out: &mut impl Sink) {
     (keys.len() as u32).encode(out);
     for key in keys {
         encode_payload(key, out);
     }
 }
 
-fn encode_entries(entries: &[(Bytes, Bytes)], out: &mut Vec<u8>) {
+fn encode_entries(entries: &[(Bytes, Bytes)], out: &mut impl Sink) {
     (entries.len() as u32).encode(out);
     for (key, value) in entries {
         encode_payload(key, out);
@@ -177,7 +177,7 @@ fn encode_entries(entries: &[(Bytes, Bytes)], out: &mut Vec<u8>) {
 }
 
 impl Wire for KvOperation {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         match self {
             Self::Get { key } => {
                 out.push(1);
@@ -292,7 +292,7 @@ pub enum KvResult {
 }
 
 impl Wire for KvResult {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         match self {
             Self::Done => out.push(0),
             Self::NotDone => out.push(1),

@@ -2,9 +2,8 @@
 
 use super::super::handshake::{Handshake, LinkRefusal, Peer, Progress};
 use super::super::link::{CloseReason, Link, LinkId, ReadOutcome, State};
-use super::super::output::Lane;
 use super::super::{CLIENT_PASS_BYTES_MAX, PASS_BYTES_MAX, PASS_FRAMES_MAX};
-use super::{CLIENTS, Event, Hub, REPLICAS, SCRATCH_BYTES, class};
+use super::{CLIENTS, Event, Hub, REPLICAS, class};
 use bezant_core::machine::Principal;
 use bytes::Bytes;
 
@@ -104,11 +103,10 @@ impl Hub {
             self.account(visit.index);
             return;
         }
-        let gulp = visit.bytes_left.min(SCRATCH_BYTES);
         self.metrics.reads += 1;
-        match link.read(&mut self.scratch[..gulp]) {
+        match link.read(&mut self.gulp, &mut self.sealed) {
             ReadOutcome::Some(count) => {
-                visit.bytes_left -= count;
+                visit.bytes_left = visit.bytes_left.saturating_sub(count);
                 if client {
                     self.client_bytes_left = self.client_bytes_left.saturating_sub(count);
                 }
@@ -127,8 +125,8 @@ impl Hub {
         let Some(Some(link)) = self.links.get_mut(id.index as usize) else { return };
         let State::Shaking(handshake) = &mut link.state else { return };
         match handshake.receive(frame, &self.keyring) {
-            Progress::Reply(reply) => link.queue(Lane::Usual, &[&reply]),
-            Progress::Done(peer, reply) => return self.admit(id, peer, reply.as_deref()),
+            Progress::Reply(reply) => link.queue_handshake(reply),
+            Progress::Done(peer, reply) => return self.admit(id, peer, reply),
             Progress::Refused(reason, reply) => return self.refuse(id.index, reason, &reply),
             Progress::OtherService(theirs) => {
                 return self.close(id.index, CloseReason::OtherService { ours: self.service, theirs });
@@ -139,7 +137,7 @@ impl Hub {
     }
 
     /// The other side has proved who it is. It is let in unless all places are taken.
-    fn admit(&mut self, id: LinkId, peer: Peer, reply: Option<&[u8]>) {
+    fn admit(&mut self, id: LinkId, peer: Peer, reply: Option<Vec<u8>>) {
         if peer.is_client() {
             if !self.has_place(peer) {
                 let reason = LinkRefusal::TooMany;
@@ -150,7 +148,7 @@ impl Hub {
         }
         let Some(Some(link)) = self.links.get_mut(id.index as usize) else { return };
         if let Some(reply) = reply {
-            link.queue(Lane::Usual, &[reply]);
+            link.queue_handshake(reply);
         }
         self.client_buffered -= std::mem::take(&mut link.accounted);
         link.up(peer);
@@ -184,7 +182,7 @@ impl Hub {
 
     fn refuse(&mut self, index: u32, reason: LinkRefusal, reply: &[u8]) {
         let Some(link) = self.links[index as usize].as_mut() else { return };
-        link.queue(Lane::Usual, &[reply]);
+        link.queue_handshake(reply.to_vec());
         // Best effort: whoever does not take these few bytes at once never learns why.
         let _ = link.write();
         let theirs = match &link.state {

@@ -2,7 +2,7 @@
 
 use crate::auth::{Signable, Signed};
 use crate::cluster::{ClientId, InstanceId, REPLICAS_MAX, ReplicaId};
-use crate::wire::{Reader, Wire, WireError, encode_list};
+use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
 use alloc::vec::Vec;
 use core::fmt;
@@ -68,7 +68,7 @@ pub enum Pace {
 }
 
 impl Wire for Pace {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         out.push(*self as u8);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -91,7 +91,7 @@ pub struct Hops {
 }
 
 impl Wire for Hops {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut impl Sink) {
         self.round.encode(out);
         encode_list(&self.hops, out);
     }
