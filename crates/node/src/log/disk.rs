@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -50,6 +50,14 @@ pub trait DiskFile: fmt::Debug + Send {
     /// # Errors
     /// Those of the file system.
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+    /// Writes some of `segments`, one behind the other from `offset` on; says how many bytes.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn write_vectored_at(&mut self, segments: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        self.write_at(segments.first().map_or(&[], |first| first), offset)
+    }
+
     /// Reserves space and extends the file with zeros, so that later writes need not change its metadata.
     ///
     /// # Errors
@@ -110,6 +118,10 @@ struct RealFile(File);
 impl DiskFile for RealFile {
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         self.0.write_at(bytes, offset)
+    }
+
+    fn write_vectored_at(&mut self, segments: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        Ok(rustix::io::pwritev(&self.0, segments, offset)?)
     }
 
     fn allocate(&mut self, offset: u64, bytes: u64) -> io::Result<()> {

@@ -7,6 +7,7 @@
 
 use bezant_core::cluster::ReplicaId;
 use bezant_core::digest::Digest;
+use bezant_core::wire::{Rope, Sink, Wire};
 use bytes::Bytes;
 
 /// First bytes of every segment.
@@ -106,15 +107,43 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(array_at(bytes, at))
 }
 
-/// Appends a frame whose checksum is still open: [`Chain::close_frames`] fills it in.
-pub(crate) fn push_open_frame(out: &mut Vec<u8>, encode: impl FnOnce(&mut Vec<u8>)) {
-    let start = out.len();
-    out.extend_from_slice(&[0; FRAME_BYTES]);
-    out.push(KIND_LOG);
-    encode(out);
-    let length = out.len() - start - FRAME_BYTES;
-    assert!(length <= RECORD_BYTES_MAX, "a record of {length} bytes could not be read back");
-    out[start..start + 4].copy_from_slice(&(length as u32).to_le_bytes());
+/// Records in frames whose checksums are still open: only the log thread knows what they continue. Long operations are
+/// shared with whoever has them in memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OpenFrames {
+    rope: Rope,
+    /// Where each frame begins, in bytes that were written and not shared.
+    starts: Vec<usize>,
+}
+
+impl OpenFrames {
+    /// Appends the frame of one record.
+    pub(crate) fn push(&mut self, record: &impl Wire) {
+        let (start, before) = (self.rope.written().len(), self.rope.len());
+        self.rope.extend_from_slice(&[0; FRAME_BYTES]);
+        self.rope.push(KIND_LOG);
+        record.encode(&mut self.rope);
+        let length = self.rope.len() - before - FRAME_BYTES;
+        assert!(length <= RECORD_BYTES_MAX, "a record of {length} bytes could not be read back");
+        self.rope.written_mut()[start..start + 4].copy_from_slice(&(length as u32).to_le_bytes());
+        self.starts.push(start);
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// Bytes in all frames.
+    pub(crate) fn len(&self) -> usize {
+        self.rope.len()
+    }
+
+    /// Removes all and keeps the memory for the next ones.
+    pub(crate) fn clear(&mut self) {
+        self.rope.clear();
+        self.starts.clear();
+    }
 }
 
 /// Number and checksum of the last record: what the next one continues.
@@ -127,12 +156,17 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    fn checksum(&self, payload: &[u8]) -> u32 {
+    /// The checksum of what comes before the payload.
+    fn begin(&self, length: usize) -> u32 {
         let mut prefix = [0; 16];
-        prefix[..4].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+        prefix[..4].copy_from_slice(&(length as u32).to_le_bytes());
         prefix[4..12].copy_from_slice(&self.next.to_le_bytes());
         prefix[12..].copy_from_slice(&self.crc.to_le_bytes());
-        crc32c::crc32c_append(crc32c::crc32c(&prefix), payload)
+        crc32c::crc32c(&prefix)
+    }
+
+    fn checksum(&self, payload: &[u8]) -> u32 {
+        crc32c::crc32c_append(self.begin(payload.len()), payload)
     }
 
     fn advance(&mut self, crc: u32) {
@@ -140,20 +174,37 @@ impl Chain {
         self.crc = crc;
     }
 
-    /// Fills in the checksums of frames made by [`push_open_frame`].
-    pub(crate) fn close_frames(&mut self, frames: &mut [u8]) {
-        let mut at = 0;
-        while at < frames.len() {
-            let end = at + FRAME_BYTES + u32_at(frames, at) as usize;
-            let crc = self.checksum(&frames[at + FRAME_BYTES..end]);
-            frames[at + 4..at + FRAME_BYTES].copy_from_slice(&crc.to_le_bytes());
-            self.advance(crc);
-            at = end;
+    /// Fills in the checksums.
+    pub(crate) fn close<'a>(&mut self, frames: &'a mut OpenFrames) -> &'a mut Rope {
+        let OpenFrames { rope, starts } = frames;
+        let mut checksums = Vec::with_capacity(starts.len());
+        let (mut left, mut crc) = (0, 0);
+        for mut segment in rope.segments() {
+            while !segment.is_empty() {
+                if left == 0 {
+                    // The head of a frame was written in one piece, with the kind behind it.
+                    left = u32_at(segment, 0) as usize;
+                    crc = self.begin(left);
+                    segment = &segment[FRAME_BYTES..];
+                }
+                let (payload, rest) = segment.split_at(left.min(segment.len()));
+                crc = crc32c::crc32c_append(crc, payload);
+                left -= payload.len();
+                segment = rest;
+                if left == 0 {
+                    self.advance(crc);
+                    checksums.push(crc);
+                }
+            }
         }
+        for (start, crc) in starts.iter().zip(checksums) {
+            rope.written_mut()[start + 4..start + FRAME_BYTES].copy_from_slice(&crc.to_le_bytes());
+        }
+        rope
     }
 
     /// Appends a mark: everything before it is durable.
-    pub(crate) fn push_mark(&mut self, salt: &[u8; 16], out: &mut Vec<u8>) {
+    pub(crate) fn push_mark(&mut self, salt: &[u8; 16], out: &mut Rope) {
         let mut payload = [0; 1 + MARK_BYTES];
         payload[0] = KIND_MARK;
         payload[1..17].copy_from_slice(salt);

@@ -34,8 +34,8 @@ pub use recovery::{initialise, inspect, open, replace_lost};
 use crate::replica::{Durability, Stall};
 use bezant_core::checkpoint::Snapshot;
 use bezant_core::replica::{LogRecord, Record, SnapshotRecord};
-use bezant_core::wire::Wire;
 use disk::{Disk, RealDisk};
+use format::OpenFrames;
 use shared::{Closing, Rotation, Shared, Work};
 use std::fmt;
 use std::fs::File;
@@ -202,7 +202,7 @@ pub struct Log {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     /// Frames that were not handed over yet.
-    frames: Vec<u8>,
+    frames: OpenFrames,
     /// Complete pieces of work that were not handed over yet.
     work: Vec<Work>,
     position: u64,
@@ -217,7 +217,7 @@ impl Log {
         let mut log = Self {
             shared: Arc::clone(&shared),
             threads: Vec::new(),
-            frames: Vec::new(),
+            frames: OpenFrames::default(),
             work: Vec::new(),
             position: 0,
             abstains,
@@ -251,7 +251,7 @@ impl Log {
         self.gather();
         self.position += u64::from(record.transferred);
         let holds = record.transferred.then_some(self.position);
-        let mut live = Vec::new();
+        let mut live = OpenFrames::default();
         for record in &record.live {
             Self::encode(record, &mut self.abstains, &mut live);
         }
@@ -259,9 +259,9 @@ impl Log {
         self.work.push(Work::Rotate(Box::new(Rotation { snapshot, live, holds, abstains: self.abstains })));
     }
 
-    fn encode(record: &LogRecord, abstains: &mut bool, out: &mut Vec<u8>) {
+    fn encode(record: &LogRecord, abstains: &mut bool, out: &mut OpenFrames) {
         *abstains |= record.abstains();
-        format::push_open_frame(out, |out| record.encode(out));
+        out.push(record);
     }
 
     /// Makes a piece of work of the frames.

@@ -2,13 +2,14 @@
 
 use super::disk::{Disk, create_directory, is_full, write_all};
 use super::files::{self, Listing};
-use super::format::{Header, Identity};
+use super::format::{Header, Identity, OpenFrames};
 use super::segment::Segment;
 use super::writer::{Active, Place, random_salt};
 use super::{Inspected, Log, OpenError, Options, Recovered};
 use crate::snapshot::{self, SnapshotError};
 use bezant_core::checkpoint::Snapshot;
 use bezant_core::replica::LogRecord;
+use bezant_core::wire::Rope;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -39,7 +40,7 @@ fn create_first_segment(directory: &Path, options: &Options, identity: &Identity
     let write = || {
         let salt = random_salt()?;
         let header = Header { identity: *identity, lost, segment: FIRST_SEGMENT, first: 0, salt };
-        Active::create(&place(directory, options, identity), header, &[])
+        Active::create(&place(directory, options, identity), header, &mut OpenFrames::default())
     };
     write().map_err(|error| OpenError::io(&files::segment(directory, FIRST_SEGMENT), error))?;
     Ok(())
@@ -297,7 +298,8 @@ fn resume(place: &Place, last: Segment, notes: &mut Vec<String>) -> Result<Activ
         chain: last.chain,
         offset: last.end,
         allocated: if last.torn { last.end } else { last.size },
-        unwritten: Vec::new(),
+        pending: Rope::new(),
+        written: 0,
         dirty: false,
         mark_due: true,
     })

@@ -1,5 +1,6 @@
 //! What the event loop, the log thread and the snapshot thread tell one another.
 
+use super::format::OpenFrames;
 use crate::replica::Stall;
 use bezant_core::checkpoint::Snapshot;
 use std::collections::VecDeque;
@@ -11,8 +12,8 @@ use std::time::Duration;
 /// One thing for the log thread.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// Frames to append, with open checksums.
-    Frames(Vec<u8>),
+    /// Frames to append.
+    Frames(OpenFrames),
     /// Begin a new segment.
     Rotate(Box<Rotation>),
 }
@@ -22,8 +23,8 @@ pub(crate) enum Work {
 pub(crate) struct Rotation {
     /// To be written by the snapshot thread.
     pub(crate) snapshot: Snapshot,
-    /// Frames with open checksums.
-    pub(crate) live: Vec<u8>,
+    /// Its first frames.
+    pub(crate) live: OpenFrames,
     /// The position of the snapshot's record, if others wait for it: the state came from other replicas.
     pub(crate) holds: Option<u64>,
     /// Whether the replica has written down from where on it may vote, in case that it lost its log.
@@ -54,7 +55,7 @@ pub(crate) struct State {
     /// The position of the last record in the queue.
     queued: u64,
     /// A buffer to reuse.
-    spare: Option<Vec<u8>>,
+    spare: Option<OpenFrames>,
     /// The position up to which the log itself is durable.
     synced: u64,
     /// Positions of transferred snapshots that are not durable yet, with their segments.
@@ -106,12 +107,12 @@ impl Shared {
     }
 
     /// An empty buffer, with the capacity of an earlier one if there is one to reuse.
-    pub(crate) fn take_spare(&self) -> Vec<u8> {
+    pub(crate) fn take_spare(&self) -> OpenFrames {
         self.lock().spare.take().unwrap_or_default()
     }
 
     /// Gives a buffer back.
-    pub(crate) fn return_spare(&self, mut buffer: Vec<u8>) {
+    pub(crate) fn return_spare(&self, mut buffer: OpenFrames) {
         buffer.clear();
         self.lock().spare = Some(buffer);
     }

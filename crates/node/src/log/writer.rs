@@ -1,11 +1,12 @@
 //! The log thread: appends, syncs in groups, begins new segments.
 
-use super::disk::{Disk, DiskFile, is_full, write_all};
+use super::disk::{Disk, DiskFile, is_full};
 use super::files;
-use super::format::{Chain, HEADER_BYTES, Header, Identity};
+use super::format::{Chain, Header, Identity, OpenFrames};
 use super::shared::{Closing, Job, Rotation, Shared, Work};
 use crate::replica::Stall;
-use std::io;
+use bezant_core::wire::Rope;
+use std::io::{self, IoSlice};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,6 +14,9 @@ use std::time::Duration;
 
 /// How long a full disk is left alone before the next try.
 const FULL_PAUSE: Duration = Duration::from_millis(200);
+
+/// Segments that are written in one call, at most.
+const SEGMENTS_AT_ONCE: usize = 64;
 
 /// Where a log lives and how it is written.
 #[derive(Clone, Debug)]
@@ -80,8 +84,9 @@ pub(crate) struct Active {
     pub(crate) offset: u64,
     /// Up to where space is reserved.
     pub(crate) allocated: u64,
-    /// Bytes that are to be written at `offset`.
-    pub(crate) unwritten: Vec<u8>,
+    /// Bytes that are to be written at `offset`, but for the first `written` ones, which are there.
+    pub(crate) pending: Rope,
+    pub(crate) written: usize,
     /// Whether something was written since the last sync.
     pub(crate) dirty: bool,
     /// Whether something became durable that no mark tells of yet.
@@ -91,17 +96,16 @@ pub(crate) struct Active {
 impl Active {
     /// Creates a segment with its first records, durable when this returns. It gets its name last: a segment that
     /// has its name is whole.
-    pub(crate) fn create(place: &Place, header: Header, live: &[u8]) -> io::Result<Self> {
+    pub(crate) fn create(place: &Place, header: Header, live: &mut OpenFrames) -> io::Result<Self> {
         let path = files::segment(&place.directory, header.segment);
         let temporary = files::temporary(&path);
         let (bytes, crc) = header.encode();
         let mut chain = Chain { next: header.first, crc };
-        let mut unwritten = bytes.to_vec();
-        unwritten.extend_from_slice(live);
-        chain.close_frames(&mut unwritten[HEADER_BYTES..]);
+        let mut pending = Rope::from(bytes.to_vec());
+        pending.append(chain.close(live));
         let file = place.disk.create(&temporary)?;
         let mut active =
-            Self { file, header, chain, offset: 0, allocated: 0, unwritten, dirty: false, mark_due: false };
+            Self { file, header, chain, offset: 0, allocated: 0, pending, written: 0, dirty: false, mark_due: false };
         active.write(place)?;
         active.sync()?;
         place.disk.rename(&temporary, &path)?;
@@ -111,7 +115,7 @@ impl Active {
 
     /// Writes what is not written yet. After an error it can be called again and goes on where it was.
     pub(crate) fn write(&mut self, place: &Place) -> io::Result<()> {
-        let end = self.offset + self.unwritten.len() as u64;
+        let end = self.offset + (self.pending.len() - self.written) as u64;
         if end > self.allocated {
             let bytes = (end - self.allocated).next_multiple_of(place.allocation.max(1));
             match self.file.allocate(self.allocated, bytes) {
@@ -120,12 +124,23 @@ impl Active {
             }
             self.allocated += bytes;
         }
-        let result = write_all(&mut *self.file, &self.unwritten, self.offset);
-        let written = result.as_ref().map_or_else(|(written, _)| *written, |()| self.unwritten.len());
-        self.dirty |= written > 0;
-        self.offset += written as u64;
-        self.unwritten.drain(..written);
-        result.map_err(|(_, error)| error)
+        while self.written < self.pending.len() {
+            let segments = self.pending.segments_from(self.written).take(SEGMENTS_AT_ONCE);
+            let segments: Vec<IoSlice<'_>> = segments.map(IoSlice::new).collect();
+            match self.file.write_vectored_at(&segments, self.offset) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    self.dirty = true;
+                    self.offset += count as u64;
+                    self.written += count;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.pending.clear();
+        self.written = 0;
+        Ok(())
     }
 
     /// Makes what was written durable.
@@ -144,7 +159,7 @@ impl Active {
     pub(crate) fn mark(&mut self) {
         if self.mark_due {
             self.mark_due = false;
-            self.chain.push_mark(&self.header.salt, &mut self.unwritten);
+            self.chain.push_mark(&self.header.salt, &mut self.pending);
         }
     }
 }
@@ -182,16 +197,15 @@ impl Writer {
         Ok(())
     }
 
-    fn append(&mut self, mut frames: Vec<u8>) {
-        self.active.chain.close_frames(&mut frames);
+    fn append(&mut self, mut frames: OpenFrames) {
         self.shared.bytes.fetch_add(frames.len() as u64, Ordering::Relaxed);
-        let used = if self.active.unwritten.is_empty() {
-            std::mem::replace(&mut self.active.unwritten, frames)
+        let closed = self.active.chain.close(&mut frames);
+        if self.active.pending.is_empty() {
+            std::mem::swap(&mut self.active.pending, closed);
         } else {
-            self.active.unwritten.extend_from_slice(&frames);
-            frames
-        };
-        self.shared.return_spare(used);
+            self.active.pending.append(closed);
+        }
+        self.shared.return_spare(frames);
     }
 
     fn write(&mut self) -> Result<(), Stop> {
@@ -214,7 +228,7 @@ impl Writer {
     }
 
     /// Ends this segment and begins the next one.
-    fn rotate(&mut self, rotation: Rotation) -> Result<(), Stop> {
+    fn rotate(&mut self, mut rotation: Rotation) -> Result<(), Stop> {
         // No mark follows: that there is a next segment says the same.
         self.commit()?;
         let old = &self.active;
@@ -226,7 +240,7 @@ impl Writer {
             salt: random_salt()?,
         };
         let Self { place, shared, .. } = self;
-        self.active = patiently(shared, place, || Active::create(place, header, &rotation.live))?;
+        self.active = patiently(shared, place, || Active::create(place, header, &mut rotation.live))?;
         self.shared.syncs.fetch_add(1, Ordering::Relaxed);
         self.shared.bytes.fetch_add(rotation.live.len() as u64, Ordering::Relaxed);
         let job = Job { snapshot: rotation.snapshot, segment: header.segment };

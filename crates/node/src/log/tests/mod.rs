@@ -6,6 +6,7 @@ mod power;
 mod support;
 
 use super::*;
+use bezant_core::wire::Wire;
 use support::*;
 
 #[test]
@@ -38,6 +39,34 @@ fn large_records_come_back_as_they_were() {
     let records = directory.open().unwrap().records;
     assert_eq!(records.len(), 1);
     assert_eq!(records[0].to_bytes(), body.to_bytes());
+}
+
+/// More segments than one call writes, and a disk that takes a part of one at a time.
+#[test]
+fn long_operations_among_short_records_come_back_as_they_were() {
+    let mut written = Vec::new();
+    for number in 1..=100 {
+        written.extend([record(number), big_record(1000 + 10 * number as usize)]);
+    }
+    for bytes_at_once in [0, 777] {
+        let directory = Directory::initialised();
+        let disk = Arc::new(FaultyDisk::default());
+        disk.switches().write_bytes_max.store(bytes_at_once, Ordering::SeqCst);
+        let mut log = directory.open_with(disk).unwrap().log;
+        written.iter().for_each(|record| log.append(&Record::Log(record.clone())));
+        log.close().unwrap();
+        let records = directory.open().unwrap().records;
+        assert_eq!(records.len(), written.len());
+        for (read, written) in records.iter().zip(&written) {
+            assert_eq!(read.to_bytes(), written.to_bytes());
+        }
+    }
+    // And where nothing is in the way of the system's own vectored writes.
+    let directory = Directory::initialised();
+    let mut log = directory.open().unwrap().log;
+    written.iter().for_each(|record| log.append(&Record::Log(record.clone())));
+    log.close().unwrap();
+    assert_eq!(numbers(&directory.open().unwrap().records), (1..=100).collect::<Vec<_>>());
 }
 
 #[test]
