@@ -98,6 +98,26 @@ fn in_order_and_answered(channel: Channel) {
     assert_eq!(server.metrics().clients.connections, 1);
 }
 
+/// A short frame and what it overtakes: an acknowledgement and a request, for instance.
+#[test]
+fn what_leaves_together_is_one_call() {
+    for channel in [Channel::Plain, Channel::Tls] {
+        let (mut server, _, address) = server_over(channel);
+        let mut client = client_over(1, channel);
+        let link = client.dial(address, ReplicaId(0), CLIENT).unwrap();
+        client.send(link, Lane::Usual, &b"hello".to_vec().into(), &[]);
+        let events = run(&mut [&mut server, &mut client], |events| !frames(&events[0]).is_empty());
+        let back = up(&events[0]).unwrap();
+        let before = server.metrics().writes;
+        server.send(back, Lane::Usual, &vec![7; 1_000].into(), &[]);
+        server.send(back, Lane::Express, &b"short".to_vec().into(), &[]);
+        server.flush();
+        assert_eq!(server.metrics().writes - before, 1, "{channel:?}");
+        let events = run(&mut [&mut server, &mut client], |events| frames(&events[1]).len() == 2);
+        assert_eq!(frames(&events[1]), [b"short".to_vec(), vec![7; 1_000]]);
+    }
+}
+
 #[test]
 fn a_foreign_cluster_is_refused_and_both_sides_know_why() {
     let (mut server, _, address) = server();

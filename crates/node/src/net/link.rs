@@ -3,7 +3,7 @@
 use super::frame::{FrameBuffer, GULP_BYTES, append_frame};
 use super::handshake::{HANDSHAKE_BYTES_MAX, Handshake, LinkRefusal, Peer, ServiceBuild};
 use super::hub::Port;
-use super::output::{Lane, Output};
+use super::output::{Lane, Output, PIECE_BYTES};
 use super::tls::Tls;
 use bezant_core::message::FRAME_BYTES_MAX;
 use bezant_core::wire::Rope;
@@ -373,10 +373,17 @@ impl Link {
         self.written = 0;
         let Some(tls) = &mut self.tls else { return Ok(self.output.take(&mut self.wire)) };
         self.wire.clear();
-        if self.plain.is_empty() {
-            self.output.take(&mut self.plain);
+        // Short frames and what they overtake leave in one call, as without TLS.
+        loop {
+            if self.plain.is_empty() {
+                self.output.take(&mut self.plain);
+            }
+            tls.seal(&mut self.plain, &mut self.wire)?;
+            let is_shaking = !self.plain.is_empty();
+            if is_shaking || self.output.len() == 0 || self.wire.len() >= PIECE_BYTES {
+                break;
+            }
         }
-        tls.seal(&mut self.plain, &mut self.wire)?;
         Ok(!self.wire.is_empty())
     }
 }

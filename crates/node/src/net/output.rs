@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 pub(super) const UNSENT_BYTES: u32 = 16 << 10;
 
 /// A piece that is this long gets no further frames.
-const PIECE_BYTES: usize = 16 << 10;
+pub(super) const PIECE_BYTES: usize = 16 << 10;
 
 /// A buffer that grew beyond this gives its memory back when it is empty.
 const KEPT_CAPACITY_BYTES: usize = 1 << 20;
