@@ -75,8 +75,8 @@
 //! * Piggybacked ACKs, with a MAC for both of ACK and RING, are left out. They would be 5 MACs instead of 7.5 for
 //!   f = b = 1, but no less to hash ([`path`] counts both), and hashing is what a MAC costs here. Replicas that left
 //!   those MACs out altogether, for every batch, needed as much CPU as before; and of the batches not even a third find
-//!   an ACK to go with (docs/benchmarks.md). What a common frame saves there is without it: what leaves together for one
-//!   link is one write. ACKs may go ahead of bodies instead.
+//!   an ACK to go with (docs/benchmarks.md). What a common frame would save is saved without it: what leaves together
+//!   for one link is one write. ACKs may go ahead of bodies instead.
 //! * Read-only requests around f+1 replicas are left out: they would not be linearizable in a composition, not even
 //!   when answered from what every correct replica has executed. Backup goes on with 2f+1 replicas. A correct one that
 //!   has not heard of it would vouch, together with f liars, for a state that is over. 2f+1 equal answers would do, of

@@ -334,9 +334,9 @@ mod tests {
         }
     }
 
-    /// (7.2) and (7.4): what joint MACs would leave, did every exit begin a batch of its own whenever it sends an ACK, so
-    /// that the two travel together until the batch comes to its own exit. They are fewer, and no cheaper: a MAC takes
-    /// as long as the 64-byte blocks that it covers, and those of two statements are as many together as apart.
+    /// (7.2) and (7.4): what joint MACs would leave, did every exit begin a batch of its own whenever it sends an ACK,
+    /// so that the two travel together until the batch comes to its own exit. They are fewer, and no cheaper: a MAC
+    /// takes as long as the 64-byte blocks that it covers, and those of two statements are as many together as apart.
     #[test]
     fn joint_macs_would_be_fewer_and_no_cheaper() {
         let stamp = Stamp { first: 1, proposal: Proposal::default(), history: Digest::ZERO };
