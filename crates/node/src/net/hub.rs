@@ -372,8 +372,8 @@ impl Hub {
         }
     }
 
-    /// Queues one frame made of `body` and `tail`. It leaves with [`Hub::flush`], or when the link is up. A frame for a link
-    /// that is gone or full is dropped and counted.
+    /// Queues one frame made of `body` and `tail`. It leaves with [`Hub::flush`], or when the link is up. A frame for a
+    /// link that is gone or full is dropped and counted.
     pub fn send(&mut self, id: LinkId, lane: Lane, body: &Rope, tail: &[u8]) {
         let Some(Some(link)) = self.links.get_mut(id.index as usize) else { return };
         if link.generation != id.generation {

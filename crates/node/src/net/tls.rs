@@ -11,7 +11,7 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, Connection, DigitallySignedStruct, ServerConfig, ServerConnection};
 use rustls::{Error, SignatureScheme, version::TLS13};
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, IoSlice, Write};
 use std::sync::Arc;
 
 /// The label under which the exporter is taken.
@@ -140,8 +140,11 @@ impl Tls {
     /// Seals all of `plain` and appends it, with whatever TLS itself has to say.
     pub(super) fn seal(&mut self, plain: &mut Rope, wire: &mut Rope) -> io::Result<()> {
         if !self.session.is_handshaking() {
-            let mut writer = self.session.writer();
-            plain.segments().try_for_each(|segment| writer.write_all(segment))?;
+            // In one call: each would begin a TLS record.
+            let segments: Vec<IoSlice<'_>> = plain.segments().map(IoSlice::new).collect();
+            if self.session.writer().write_vectored(&segments)? != plain.len() {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
             plain.clear();
         }
         while self.session.wants_write() {
