@@ -3,6 +3,7 @@
 mod support;
 
 use bezant_core::cluster::{ClientAuth, ReplicaId};
+use bezant_core::wire::{Rope, encode_shared};
 use bezant_node::net::{Bounds, Channel, CloseReason, Event, Hub, HubOptions, Lane, LinkId, LinkRefusal, Peer, Port};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -93,8 +94,14 @@ fn in_order_and_answered(channel: Channel) {
     assert!(matches!(events[0][0], Event::Up(_, peer) if peer == CLIENT));
     let back = up(&events[0]).unwrap();
     server.send(back, Lane::Usual, &b"yes".to_vec().into(), &[]);
-    let events = run(&mut [&mut server, &mut client], |events| !frames(&events[1]).is_empty());
-    assert_eq!(frames(&events[1]), [b"yes"]);
+    // Longer than what a socket takes, and in more segments than it is offered at once.
+    let mut shared = Rope::new();
+    for number in 0..1000u32 {
+        encode_shared(&vec![number as u8; 1500 + number as usize].into(), &mut shared);
+    }
+    server.send(back, Lane::Usual, &shared, b"tail");
+    let events = run(&mut [&mut server, &mut client], |events| frames(&events[1]).len() == 2);
+    assert_eq!(frames(&events[1]), [b"yes".to_vec(), [&shared.to_vec()[..], b"tail"].concat()]);
     assert_eq!(server.metrics().clients.connections, 1);
 }
 
