@@ -189,7 +189,8 @@ impl Watch {
         self.wait = Duration((7 * self.wait.0 + wait.0) / 8);
     }
 
-    /// How long a request of this entry takes, as far as is known: it waits, and goes around twice.
+    /// How long a request of this entry takes, as far as is known: it waits, and goes around twice. The hops that some
+    /// ways have more are without bodies.
     fn delay(&self) -> Option<u64> {
         let around = self.average().or(self.took.map(|(took, _)| took))?;
         Some(self.wait.0.saturating_add(around.saturating_mul(2)))
