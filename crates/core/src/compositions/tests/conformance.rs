@@ -96,7 +96,33 @@ fn whatever_gets_lost_the_orders_hold() {
     }
 }
 
-/// The same at f = 2, with two replicas that come and go.
+/// A14 of the note on Ring: one message is lost, each in turn. Everything is served nevertheless.
+#[test]
+fn whichever_one_message_is_lost_everything_is_served() {
+    /// Two clients, twice; the first `kept` messages arrive, the next one does not. How many there were.
+    fn play(protocol: Protocol, kept: usize) -> usize {
+        let mut run = Run::new(protocol, 4, 2, 1);
+        let seen = Rc::new(Cell::new(0));
+        let counter = seen.clone();
+        run.net.lose(move |_| counter.replace(counter.get() + 1) == kept);
+        for _ in 0..2 {
+            run.invoke(0);
+            run.invoke(1);
+            run.finish();
+        }
+        let messages = seen.get();
+        run.net.heal();
+        run.check();
+        assert_eq!(run.commits.len(), 4, "{protocol}: without message {kept}");
+        messages
+    }
+    for protocol in protocols() {
+        let messages = play(protocol, usize::MAX);
+        (0..messages).for_each(|kept| _ = play(protocol, kept));
+    }
+}
+
+/// Contention, lost messages, and two replicas of seven that come and go.
 #[test]
 fn whatever_gets_lost_the_orders_hold_among_seven() {
     for protocol in protocols() {

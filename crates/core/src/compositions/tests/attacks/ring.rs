@@ -16,6 +16,7 @@ use crate::protocols::ring_fast::{
 use crate::rejection::Rejection;
 use crate::replica::Notice;
 use crate::service::Proposal;
+use crate::switching::Switch;
 use crate::testing::net::{c, kind, r};
 use alloc::format;
 use alloc::vec;
@@ -395,6 +396,46 @@ fn ring_a_mac_for_one_pass_is_none_for_the_other() {
     assert!(statements[..2].iter().all(|other| *other == statements[0]));
     assert!(statements[3..].iter().all(|other| *other == statements[3]));
     assert!(statements[0] != statements[2] && statements[2] != statements[3]);
+}
+
+/// S8, F6: what was said in one instance is nothing in another one, not even under that one's number: neither a batch
+/// with its MACs, nor the reports that ended the first one.
+#[test]
+fn ring_s8_what_was_said_in_another_instance_is_nothing_here() {
+    let mut run = Run::new(Protocol::Ring, 4, 1, 1);
+    run.liar = Some(2);
+    invoke_at(&mut run, 0, 2);
+    run.round();
+    let (from, to, old) = intercepted(&mut run);
+    run.finish();
+    run.net.lose(|frame| frame.from == r(3) || frame.to == r(3));
+    while run.instances()[0] < 2 {
+        run.invoke(0);
+        run.finish();
+    }
+    run.net.heal();
+    while run.instances() != [3; 4] {
+        run.invoke(0);
+        run.finish();
+        run.pass(1_000);
+    }
+    let reports: Vec<_> = run.net.sent.iter().filter(|frame| kind(&frame.message) == "ABORT").cloned().collect();
+    let before = run.net.rejected(3, r(2), Rejection::BadMac);
+    run.net.forge(from, to, Message::Ring(RingMessage { instance: InstanceId(3), ..old }));
+    let mut replayed = 0;
+    for frame in reports {
+        let Message::Switch(Switch { message, .. }) = frame.message else { unreachable!() };
+        run.net.forge(frame.from, frame.to, Message::Switch(Switch { instance: InstanceId(3), message }));
+        replayed += 1;
+    }
+    assert!(replayed > 12);
+    run.settle();
+    assert_eq!(run.net.rejected(3, r(2), Rejection::BadMac), before + 1);
+    assert_eq!(run.instances(), [3; 4]);
+    run.invoke(0);
+    run.settle();
+    assert!(run.is_idle() && run.instances() == [3; 4], "nobody has stopped");
+    run.check();
 }
 
 /// A8: the exit swallows the answer, or answers something else. Everybody has executed the request: the client asks
