@@ -74,6 +74,15 @@ fn intercepted(run: &mut Run) -> (Principal, Principal, RingMessage) {
     (frame.from, frame.to, message)
 }
 
+/// Somebody asks this entry of a ring of n. The message that is under way after so many delays, from whom and to whom.
+fn under_way(n: usize, entry: u8, delays: usize) -> (Run, Principal, Principal, RingMessage) {
+    let mut run = Run::new(ring_fast(), n, 1, 1);
+    invoke_at(&mut run, 0, entry);
+    rounds(&mut run, delays);
+    let (from, to, message) = intercepted(&mut run);
+    (run, from, to, message)
+}
+
 /// The maker's MACs anew, for these receivers, over what `over` says.
 fn resign(run: &Run, message: &mut RingMessage, maker: usize, receivers: &[usize], over: &RingMessage) {
     let path = path(run, message.entry.0);
@@ -237,10 +246,7 @@ fn ring_the_pass_of_an_ack_is_not_a_matter_of_opinion() {
         (14, Body::Digest, Rejection::Malformed),
         (8, Body::DigestAgain, Rejection::WrongSender),
     ] {
-        let mut run = Run::new(ring_fast(), 7, 1, 1);
-        invoke_at(&mut run, 0, 6);
-        rounds(&mut run, delay);
-        let (from, to, message) = intercepted(&mut run);
+        let (mut run, from, to, message) = under_way(7, 6, delay);
         let Principal::Replica(receiver) = to else { unreachable!() };
         run.liar = Some((receiver.0 + 6) % 7);
         let lie = RingMessage { body: says(message.body.digest()), ..message.clone() };
@@ -257,11 +263,8 @@ fn ring_the_pass_of_an_ack_is_not_a_matter_of_opinion() {
 /// Nobody is at the position that an entry beyond the cluster would give.
 #[test]
 fn ring_an_entry_that_does_not_exist_is_refused() {
-    let mut run = Run::new(ring_fast(), 4, 1, 1);
+    let (mut run, from, to, message) = under_way(4, 3, 1);
     run.liar = Some(3);
-    invoke_at(&mut run, 0, 3);
-    run.round();
-    let (from, to, message) = intercepted(&mut run);
     for entry in [4, 8, 255] {
         run.net.forge(from, to, Message::Ring(RingMessage { entry: ReplicaId(entry), ..message.clone() }));
     }
@@ -357,11 +360,8 @@ fn ring_a5_partial_macs_stop_the_ring() {
 /// Line noise, or somebody in another's name: dropped, and nothing stops.
 #[test]
 fn ring_who_is_not_the_predecessor_stops_nothing() {
-    let mut run = Run::new(ring_fast(), 4, 1, 1);
+    let (mut run, from, to, message) = under_way(4, 0, 1);
     run.liar = Some(3);
-    invoke_at(&mut run, 0, 0);
-    run.round();
-    let (from, to, message) = intercepted(&mut run);
     run.net.forge(r(3), to, Message::Ring(message.clone()));
     let noise = RingMessage { tags: vec![Tag::from_bytes([1; 16]); message.tags.len()], ..message.clone() };
     run.net.forge(from, to, Message::Ring(noise));
@@ -383,10 +383,7 @@ fn ring_who_is_not_the_predecessor_stops_nothing() {
 /// The kind is in the MAC: a MAC for a RING message is none for an ACK of the same batch.
 #[test]
 fn ring_a_mac_for_one_pass_is_none_for_the_other() {
-    let mut run = Run::new(ring_fast(), 4, 1, 1);
-    invoke_at(&mut run, 0, 2);
-    run.round();
-    let (.., message) = intercepted(&mut run);
+    let (run, .., message) = under_way(4, 2, 1);
     let path = path(&run, 2);
     let batch = message.body.digest();
     let numbered =
@@ -490,11 +487,8 @@ fn ring_another_history_than_ones_own_is_not_followed() {
     let change: [fn(&mut Stamp); 2] =
         [|stamp| stamp.history = Digest::of(Domain::Trace, b"other"), |stamp| stamp.proposal.seed = Digest::ZERO];
     for change in change {
-        let mut run = Run::new(ring_fast(), 4, 1, 1);
+        let (mut run, from, to, mut message) = under_way(4, 2, 3);
         run.liar = Some(0);
-        invoke_at(&mut run, 0, 2);
-        rounds(&mut run, 3);
-        let (from, to, mut message) = intercepted(&mut run);
         change(message.stamp.as_mut().unwrap());
         let over = message.clone();
         resign(&run, &mut message, 2, &[3, 4], &over);
