@@ -80,7 +80,16 @@ pub trait DiskFile: fmt::Debug + Send {
     /// # Errors
     /// Those of the file system; how far it came is not known then.
     fn write_all_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        write_all(self, bytes, offset).map_err(|(_, error)| error)
+        let mut written = 0;
+        while written < bytes.len() {
+            match self.write_at(&bytes[written..], offset + written as u64) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => written += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -142,24 +151,6 @@ impl DiskFile for RealFile {
     fn sync(&mut self) -> io::Result<()> {
         self.0.sync_data()
     }
-}
-
-/// Writes all of `bytes` at `offset`. Says how far it came if it fails, so that the rest can be tried later.
-pub(crate) fn write_all<F: DiskFile + ?Sized>(
-    file: &mut F,
-    bytes: &[u8],
-    offset: u64,
-) -> Result<(), (usize, io::Error)> {
-    let mut written = 0;
-    while written < bytes.len() {
-        match file.write_at(&bytes[written..], offset + written as u64) {
-            Ok(0) => return Err((written, io::ErrorKind::WriteZero.into())),
-            Ok(count) => written += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err((written, error)),
-        }
-    }
-    Ok(())
 }
 
 /// Whether the cause may go away by itself: no space, or no quota, left.

@@ -1,6 +1,6 @@
 //! Creates a log, and finds again what one says.
 
-use super::disk::{Disk, create_directory, is_full, write_all};
+use super::disk::{Disk, create_directory, is_full};
 use super::files::{self, Listing};
 use super::format::{Header, Identity, OpenFrames};
 use super::segment::Segment;
@@ -286,7 +286,7 @@ fn resume(place: &Place, last: Segment, notes: &mut Vec<String>) -> Result<Activ
         // If a sync failed, the kernel may have dropped what it could not write and still show it to us as clean:
         // then only a new write brings it to the disk. Earlier segments were synced with success.
         let bytes = std::fs::read(&last.path)?;
-        write_all(&mut *file, &bytes[..last.end as usize], 0).map_err(|(_, error)| error)?;
+        file.write_all_at(&bytes[..last.end as usize], 0)?;
         file.sync()?;
         place.disk.sync_directory(&place.directory)?;
         Ok(file)

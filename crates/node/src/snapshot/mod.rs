@@ -3,7 +3,7 @@
 //! Each page has its own checksum, so that damage can be named. What the state *is* rests on none of them: the pages
 //! must have the Merkle root that the certificate names, and the certificate is signed by 2f+1 replicas.
 
-use crate::log::disk::{DiskFile, write_all};
+use crate::log::disk::DiskFile;
 use crate::log::format::{Identity, array_at, u32_at};
 use bezant_core::auth::Certificate;
 use bezant_core::checkpoint::{Checkpoint, LEVELS, NODE_CHILDREN, Snapshot, Tree};
@@ -91,7 +91,7 @@ struct Output<'a> {
 
 impl Output<'_> {
     fn flush(&mut self) -> io::Result<()> {
-        write_all(self.file, &self.buffer, self.offset).map_err(|(_, error)| error)?;
+        self.file.write_all_at(&self.buffer, self.offset)?;
         let end = self.offset + self.buffer.len() as u64;
         if self.offset / SYNC_BYTES != end / SYNC_BYTES {
             sync(self.file)?;
