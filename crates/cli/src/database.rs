@@ -104,7 +104,7 @@ impl Database {
                 let told: Vec<_> = replicas.iter().map(|(id, what)| format!("; replica {}: {what}", id.0)).collect();
                 DatabaseError::Unanswered(format!("not enough equal answers in time{}", told.concat()))
             }
-            CallError::Unknown { .. } => DatabaseError::Unknown(error.to_string()),
+            error if error.may_have_been_executed() => DatabaseError::Unknown(error.to_string()),
             other => DatabaseError::Refused(other.to_string()),
         })?;
         match Response::from_bytes(bytes) {

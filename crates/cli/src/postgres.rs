@@ -36,9 +36,7 @@ fn answer(result: Result<Vouched, CallError>, ordered: bool) -> Result<Answer, C
             Ok(Answer { response, sequence: sequence.0, replicas, ordered })
         }
         Err(error @ CallError::Rejected(Refusal::TooLarge)) => Err(CallFailure::TooLarge(error.to_string())),
-        Err(error @ (CallError::Unknown { .. } | CallError::SessionOver(_) | CallError::Forgotten)) => {
-            Err(CallFailure::Unknown(error.to_string()))
-        }
+        Err(error) if error.may_have_been_executed() => Err(CallFailure::Unknown(error.to_string())),
         Err(error) => Err(CallFailure::Refused(error.to_string())),
     }
 }

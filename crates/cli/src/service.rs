@@ -139,7 +139,7 @@ impl Service {
                 }
                 Err(StoreError::Unknown(text))
             }
-            Err(error @ CallError::SessionOver(_)) => Err(StoreError::Unknown(error.to_string())),
+            Err(error) if error.may_have_been_executed() => Err(StoreError::Unknown(error.to_string())),
             Err(error) => Err(StoreError::Refused(error.to_string())),
         }
     }

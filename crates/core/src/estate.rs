@@ -13,7 +13,7 @@ pub use contents::{Summary, clients_of, genesis_of, page_holder, service_pages};
 
 use crate::auth::{PublicKey, PublicKeys};
 use crate::checkpoint::Tree;
-use crate::clients::{self, ClientTable, Entry, Freshness};
+use crate::clients::{self, ClientTable, Entry};
 use crate::cluster::{ClientId, Cluster, IdentityId, Sequence};
 use crate::digest::Digest;
 use crate::history::{LogEntry, Logged};
@@ -197,21 +197,9 @@ impl<S: Service> Estate<S> {
             if self.is_full() {
                 break;
             }
-            match self.freshness(request) {
-                Freshness::New => {}
-                Freshness::Last(entry) => {
-                    answer(request, &entry.outcome, false);
-                    continue;
-                }
-                Freshness::Gone(refusal) => {
-                    // F26: here it is decided, the same at every replica.
-                    answer(request, &Outcome::Refused(refusal), false);
-                    continue;
-                }
-                Freshness::Stale => {
-                    answer(request, &Outcome::Refused(Refusal::StaleTimestamp), false);
-                    continue;
-                }
+            if let Some(outcome) = self.settled(request) {
+                answer(request, &outcome, false);
+                continue;
             }
             let history = self.meta.history.chain(request.digest());
             let outcome = self.execute_new(cluster, &ordered.batch.proposal, request, history);
@@ -222,17 +210,31 @@ impl<S: Service> Estate<S> {
         count
     }
 
-    /// Executes the next entry of a history, which makes a batch of its own. `answer` gets the outcome.
+    /// Executes the next entry of a history, which makes a batch of its own. `answer` gets the outcome. Returns whether
+    /// it was executed now.
     ///
-    /// # Panics
-    /// If the request was executed before: it would not have been logged.
-    pub fn execute_entry(&mut self, cluster: &Cluster, logged: &Logged, answer: impl FnOnce(&Request, &Outcome)) {
+    /// Whoever logs an entry judges it by the state that it has then, which may be an older one: what comes before in
+    /// the history and is not executed yet may evict the request's session. So it is judged here, where all replicas
+    /// have the same state. What must not be executed (any more) keeps its position in the history and does nothing.
+    pub fn execute_entry(
+        &mut self,
+        cluster: &Cluster,
+        logged: &Logged,
+        answer: impl FnOnce(&Request, &Outcome),
+    ) -> bool {
         let LogEntry { proposal, request } = &logged.entry;
         self.meta.executed = self.meta.executed.next();
         self.advance_time(cluster, proposal);
+        if let Some(outcome) = self.settled(request) {
+            self.meta.history = logged.history;
+            self.meta.position += 1;
+            answer(request, &outcome);
+            return false;
+        }
         let outcome = self.execute_new(cluster, proposal, request, logged.history);
         answer(request, &outcome);
         self.note(request, outcome);
+        true
     }
 
     fn advance_time(&mut self, cluster: &Cluster, proposal: &Proposal) {

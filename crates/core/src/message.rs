@@ -43,10 +43,11 @@ const LARGE: u8 = 0xa4;
 /// Bytes from which such a message is hashed once.
 const HASHED_ONCE: usize = 256;
 
-/// Why an ordered request was not executed: a deterministic answer, the same from every correct replica.
+/// Why a request is not executed: a deterministic answer, the same from every correct replica with this history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
-    /// Older than this session's last executed request; it was superseded or executed long ago.
+    /// Not newer than this session's last executed request, or than what its identity was made to forget. It must not
+    /// be executed any more, whether or not it was before.
     StaleTimestamp,
     /// Longer than `operation_bytes_max`.
     TooLarge,
@@ -62,7 +63,7 @@ pub enum Refusal {
     TooSoon,
     /// A JOIN that the service does not agree to.
     Unauthorized,
-    /// A JOIN with old cookies.
+    /// A JOIN with old cookies. What it may have led to long ago is forgotten.
     Expired,
 }
 
@@ -70,6 +71,11 @@ impl Refusal {
     /// Whether it says that a session is over. Then the request may have been executed before that.
     pub const fn ends_session(self) -> bool {
         matches!(self, Self::NoSession | Self::TakenOver)
+    }
+
+    /// Whether it says only that the request must not be executed from now on: it may have been before.
+    pub const fn is_about_the_future(self) -> bool {
+        self.ends_session() || matches!(self, Self::StaleTimestamp | Self::Expired)
     }
 }
 
@@ -110,7 +116,7 @@ pub enum Outcome {
     Done(Bytes),
     /// It was executed: the digest of the result, which another replica sends in full.
     DoneDigest(Digest),
-    /// It was not executed and never will be.
+    /// It is not executed, and why. Whether it was before: [`Refusal::is_about_the_future`].
     Refused(Refusal),
 }
 

@@ -249,7 +249,7 @@ impl Driver for ClosedLoop {
                     }
                 }
             },
-            Completion::Refused(reason) | Completion::Ended(reason) => self.fail(format!("refused: {reason:?}")),
+            Completion::Refused(reason) | Completion::TooLate(reason) | Completion::Ended(reason) => self.fail(format!("refused: {reason:?}")),
             Completion::Unknown => self.fail(format!("not answered in time: {:?}", finished.explanation)),
         }
         self.keep_time();

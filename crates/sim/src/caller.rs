@@ -14,7 +14,7 @@ use bezant_core::cluster::ClientId;
 use bezant_core::digest::Digest;
 use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
 use bezant_core::members::Admission;
-use bezant_core::message::{Message, Refusal};
+use bezant_core::message::Message;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -331,7 +331,7 @@ impl Caller {
         let answer = match &completed.result {
             Completion::Done(result) => Some(store::decode(self.service, call.action, result)),
             // It may have been executed under a later request's feet: nobody knows.
-            Completion::Ended(_) | Completion::Unknown | Completion::Refused(Refusal::StaleTimestamp) => None,
+            Completion::Ended(_) | Completion::TooLate(_) | Completion::Unknown => None,
             Completion::Refused(refusal) => {
                 let what = format!("{} had {:?} refused: {refusal:?}", self.id(), call.action);
                 return stage.checks.fail("client", stage.now, what);

@@ -81,8 +81,12 @@ pub struct Submit {
 pub enum Completion {
     /// It was executed: the result.
     Done(Bytes),
-    /// It was not executed and never will be.
+    /// It was not executed, and a copy of it never will be. (A JOIN of a key without a session is the exception: while
+    /// its cookies are good, a late copy of it may find the room that it did not.)
     Refused(Refusal),
+    /// It will not be executed from now on, and here is why; whether it was before is unknown. Asking again would not
+    /// tell.
+    TooLate(Refusal),
     /// The session is over, and here is why. Nothing more of it will be executed; this operation may have been before
     /// it ended.
     Ended(Refusal),
@@ -95,6 +99,7 @@ impl Completion {
         match outcome {
             Outcome::Done(result) => Self::Done(unpinned(result.clone())),
             Outcome::Refused(refusal) if refusal.ends_session() => Self::Ended(*refusal),
+            Outcome::Refused(refusal) if refusal.is_about_the_future() => Self::TooLate(*refusal),
             Outcome::Refused(refusal) => Self::Refused(*refusal),
             Outcome::DoneDigest(_) => Self::Unknown,
         }

@@ -3,7 +3,7 @@
 use super::Estate;
 use crate::clients::Freshness;
 use crate::members::{Standing, is_leave};
-use crate::message::Request;
+use crate::message::{Outcome, Refusal, Request};
 use crate::service::Service;
 
 impl<S: Service> Estate<S> {
@@ -18,6 +18,24 @@ impl<S: Service> Estate<S> {
             }
         }
         self.clients.check(request.client, request.timestamp)
+    }
+
+    /// What is answered to a request that must not be executed (any more); `None` if it may be. F26: at execution it is
+    /// decided, the same at every replica.
+    pub(super) fn settled(&self, request: &Request) -> Option<Outcome> {
+        match self.freshness(request) {
+            Freshness::New => None,
+            Freshness::Last(entry) => Some(entry.outcome.clone()),
+            Freshness::Gone(refusal) => Some(Outcome::Refused(refusal)),
+            Freshness::Stale => Some(Outcome::Refused(Refusal::StaleTimestamp)),
+        }
+    }
+
+    /// Whether the session has had this request executed, or a later one, and is still in the table. Other than that a
+    /// request is stale, this cannot be news to whoever has logged the same history and executed less of it: there the
+    /// session's later request is logged, and not executed yet.
+    pub fn repeats(&self, request: &Request) -> bool {
+        self.clients.last(request.client).is_some_and(|last| last.timestamp >= request.timestamp)
     }
 
     /// Whether the request was executed for good, or never will be. What a tentative batch made too late is over as

@@ -28,6 +28,7 @@ impl<S: Service> Ledger<S> {
     /// Executes what is logged and not executed yet. `answer` gets each entry with its outcome.
     pub fn catch_up(&mut self, cluster: &Cluster, mut answer: impl FnMut(&Logged, &Request, &Outcome)) {
         let Self { estate, log } = self;
+        assert!(estate.executed().0 >= log.anchor().position, "what leads from the anchor is executed on its state");
         for logged in log.after(estate.executed().0) {
             estate.execute_entry(cluster, logged, |request, outcome| answer(logged, request, outcome));
         }

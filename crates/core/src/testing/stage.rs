@@ -323,6 +323,7 @@ fn outcome(completion: &Completion) -> String {
             Err(_) => format!("{} bytes", result.len()),
         },
         Completion::Refused(refusal) => format!("refused, {refusal:?}"),
+        Completion::TooLate(reason) => format!("too late, {reason:?}"),
         Completion::Ended(reason) => format!("ended, {reason:?}"),
         Completion::Unknown => "unknown".into(),
     }

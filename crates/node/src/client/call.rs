@@ -26,12 +26,24 @@ pub enum CallError {
     NotSent,
     /// It cannot be asked for again: its session has gone on to other requests. Look at the service's state instead.
     Forgotten,
+    /// It will not be executed from now on, and here is why. It may have been before: look at the service's state.
+    TooLate(Refusal),
     /// The session ended, and here is why. The operation may have been executed before that.
     SessionOver(Refusal),
     /// It was not sent, because the cluster does not let this client join, and here is why.
     NotAdmitted(Refusal),
     /// The client has been closed.
     Closed,
+}
+
+impl CallError {
+    /// Whether the operation may have been executed all the same.
+    pub const fn may_have_been_executed(&self) -> bool {
+        match self {
+            Self::Unknown { .. } | Self::TooLate(_) | Self::SessionOver(_) | Self::Forgotten | Self::Closed => true,
+            Self::Rejected(_) | Self::NotSent | Self::NotAdmitted(_) => false,
+        }
+    }
 }
 
 impl fmt::Display for CallError {
@@ -48,7 +60,7 @@ impl fmt::Display for CallError {
             }
             Self::NotSent => f.write_str("not sent: all sessions were busy until the deadline, or the queue was full"),
             Self::Forgotten => f.write_str("too late to ask again: its session has gone on to other requests"),
-            Self::SessionOver(reason) => {
+            Self::TooLate(reason) | Self::SessionOver(reason) => {
                 write!(f, "unknown whether it was executed: {}", why(*reason))
             }
             Self::NotAdmitted(reason) => write!(f, "not sent: {}", why(*reason)),
@@ -59,7 +71,7 @@ impl fmt::Display for CallError {
 
 const fn why(refusal: Refusal) -> &'static str {
     match refusal {
-        Refusal::StaleTimestamp => "a newer request of this session overtook it",
+        Refusal::StaleTimestamp => "newer requests of this client overtook it, and what came of it is forgotten",
         Refusal::TooLarge => "the operation is too large for this cluster",
         Refusal::NotReadOnly => "the operation is not read-only",
         Refusal::NoSession => "the session is over, its place was given to another client",

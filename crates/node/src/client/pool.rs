@@ -191,6 +191,7 @@ impl Driver for Pool {
         completer.complete(match completed.result {
             Completion::Done(result) => Ok(Vouched::new(result, completed.sequence, completed.vouchers)),
             Completion::Refused(refusal) => Err(CallError::Rejected(refusal)),
+            Completion::TooLate(refusal) => Err(CallError::TooLate(refusal)),
             Completion::Ended(refusal) => Err(CallError::SessionOver(refusal)),
             Completion::Unknown => {
                 Err(CallError::Unknown { id: (completed.client, completed.timestamp), replicas: finished.explanation })

@@ -322,7 +322,7 @@ impl<S: Service> RingFast<S> {
         let mut refused = Vec::new();
         for at in live.iter().copied() {
             let request = &requests[at];
-            if !self.base.is_proper(s, request) || !clients.insert(request.client) {
+            if !self.base.may_be_logged(s, request) || !clients.insert(request.client) {
                 refused.push(at);
             }
         }

@@ -96,7 +96,7 @@ impl<S: Service> RingResilient<S> {
             let limits = Limits { batch_requests_max: most, ..s.cluster.limits.clone() };
             let signed = s.cluster.client_auth != ClientAuth::Mac;
             let (cluster, keyring) = (s.cluster, s.keyring);
-            let mut requests = self.pool.next_batch(&limits, |batch| {
+            let requests = self.pool.next_batch(&limits, |batch| {
                 if signed {
                     // The others must be able to check it as well (F20).
                     Request::vouch_signatures(batch.iter_mut(), cluster, keyring);
@@ -105,7 +105,11 @@ impl<S: Service> RingResilient<S> {
                     }
                 }
             });
-            requests.retain(|request| self.is_new(request));
+            let (new, over): (Vec<_>, Vec<_>) = requests.into_iter().partition(|request| self.is_new(request));
+            // What is logged leaves when it is executed; the rest never would.
+            let over = over.into_iter().filter(|request| !self.is_ordered(request));
+            over.collect::<Vec<_>>().iter().for_each(|request| self.pool.remove(request.client));
+            let requests = new;
             if requests.is_empty() {
                 continue;
             }
@@ -279,7 +283,8 @@ impl<S: Service> RingResilient<S> {
                 && !request.read_only
                 && !request.is_system()
                 && request.operation.len() <= s.cluster.limits.operation_bytes_max;
-            if !allowed || !clients.insert(request.client) || !self.is_new(request) {
+            let repeats = self.is_ordered(request) || self.base.ledger.estate.repeats(request);
+            if !allowed || !clients.insert(request.client) || repeats {
                 return Some(Rejection::BadBatch);
             }
             history = history.chain(LogEntry::new(proposal.clone(), request.clone()).digest());
@@ -364,14 +369,17 @@ impl<S: Service> RingResilient<S> {
 
     fn execute_one(&mut self, s: &mut Surroundings<'_, S>, position: u64, logged: &Logged) {
         let mut outcome = Outcome::DoneDigest(logged.digest);
-        self.base.ledger.estate.execute_entry(s.cluster, logged, |_, result| outcome = result.clone());
+        let is_new = self.base.ledger.estate.execute_entry(s.cluster, logged, |_, result| outcome = result.clone());
         let Request { client, timestamp, .. } = logged.entry.request;
         self.pool.executed(client, timestamp);
         if self.ordered.get(&client) == Some(&timestamp) {
             self.ordered.remove(&client);
         }
-        self.requests_executed += 1;
-        self.progress = s.now;
+        if is_new {
+            // Nobody is served by what must not be executed: a sequencer that orders nothing else does not stay.
+            self.requests_executed += 1;
+            self.progress = s.now;
+        }
         let response = Response {
             instance: self.base.instance,
             client,

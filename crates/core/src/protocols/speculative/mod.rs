@@ -204,19 +204,35 @@ impl<S: Service> Speculation<S> {
         }
         let mut clients = BTreeSet::new();
         for request in requests {
-            if !clients.insert(request.client) || !self.is_proper(s, request) {
+            if !clients.insert(request.client)
+                || !Self::is_proper(s, self.instance, request)
+                || self.repeats(s, request)
+            {
                 return Some("a request that may not be logged");
             }
         }
         requests.is_empty().then_some("a batch of nothing")
     }
 
-    /// Whether an authentic request may be logged: it is for this instance, and not in the history.
-    pub(crate) fn is_proper(&mut self, s: &mut Surroundings<'_, S>, request: &Request) -> bool {
-        request.instance == self.instance
+    /// Whether a head may log an authentic request: it is for this instance, and new as far as this replica knows.
+    pub(crate) fn may_be_logged(&mut self, s: &mut Surroundings<'_, S>, request: &Request) -> bool {
+        Self::is_proper(s, self.instance, request) && self.standing(s, request) == Standing::New
+    }
+
+    /// What a request must be whatever the history is.
+    fn is_proper(s: &Surroundings<'_, S>, instance: InstanceId, request: &Request) -> bool {
+        request.instance == instance
             && !request.read_only
             && request.operation.len() <= s.cluster.limits.operation_bytes_max
-            && self.standing(s, request) == Standing::New
+    }
+
+    /// Whether the history has this request, or a later one of its session, as far as every head knows that has the
+    /// same history: see [`crate::estate::Estate::repeats`].
+    fn repeats(&mut self, s: &mut Surroundings<'_, S>, request: &Request) -> bool {
+        if self.unexecuted.contains(&request.client) {
+            self.execute(s, |_, _, _, _| ());
+        }
+        self.ledger.estate.repeats(request)
     }
 
     /// L2.

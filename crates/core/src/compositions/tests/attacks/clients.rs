@@ -1,12 +1,19 @@
 //! What clients try: floods, MACs that convince some replicas only, two operations under one number.
 
 use crate::auth::Tag;
-use crate::cluster::InstanceId;
-use crate::compositions::Protocol;
+use crate::client::Completion;
+use crate::cluster::{Cluster, InstanceId, Limits, View};
+use crate::compositions::{Part, Protocol, Quota, Schedule};
 use crate::compositions::tests::run::Run;
-use crate::message::{Message, Request};
+use crate::digest::Digest;
+use crate::message::{Message, Refusal, Request};
+use crate::protocols::batch::{Batch, Entry};
+use crate::protocols::pbft::{PbftMessage, PrePrepare};
 use crate::rejection::Rejection;
-use crate::testing::net::{c, r};
+use crate::service::Proposal;
+use crate::testing::journal::Journal;
+use crate::testing::net::{Net, c, kind, ordering, r};
+use alloc::sync::Arc;
 use alloc::vec;
 
 /// The request without good MACs but for some replicas.
@@ -116,4 +123,130 @@ fn k02_nobody_asks_in_the_name_of_another() {
     assert!(run.is_idle());
     assert_eq!(run.commits[0].history.len(), 1, "nothing came before it");
     assert!((0..3).all(|id| run.net.rejected(id, r(3), Rejection::UnauthenticRequest) == 1));
+}
+
+/// A network whose clients' identity has as many sessions as it may, so that one more evicts the one used longest ago.
+pub(super) fn with_a_full_table(protocol: Protocol) -> Net<Journal> {
+    with_a_full_table_and(protocol, Run::cluster(protocol, 4).limits)
+}
+
+fn with_a_full_table_and(protocol: Protocol, limits: Limits) -> Net<Journal> {
+    let cluster = Run::cluster(protocol, 4);
+    let limits = Limits { sessions_per_identity_max: 2, ..limits };
+    let mut net = Net::of(Cluster { limits, quota: Quota::Fixed(100), ..cluster }, 2, |_| Journal::default());
+    net.settle();
+    for session in 0..2 {
+        serve(&mut net, session);
+    }
+    net
+}
+
+/// A client asks, and is served by those who run.
+pub(super) fn serve(net: &mut Net<Journal>, session: usize) {
+    net.now.0 += 10;
+    net.submit(session, &(100 + net.completed.len() as u32).to_le_bytes(), false);
+    net.settle();
+    net.pass(1_500_000);
+    let completed = net.completed.last().map(|completed| (completed.client.session as usize, &completed.result));
+    assert!(matches!(completed, Some((served, Completion::Done(_))) if served == session), "{completed:?}");
+}
+
+/// Asks in the name of a new session, with a small number.
+pub(super) fn ask_as(net: &mut Net<Journal>, session: u32, receivers: &[u8]) -> Request {
+    let request = net.request(InstanceId(1), session, 1, &session.to_le_bytes());
+    for to in receivers {
+        net.forge(c(session), r(*to), Message::Request(request.clone()));
+    }
+    request
+}
+
+fn resilient_ring() -> Protocol {
+    Protocol::Schedule(Schedule::new(&[Part::RingResilient]).unwrap())
+}
+
+/// K28: two new sessions of a full table ask with small numbers, in one batch. Each is new when it is logged; the first
+/// evicts a session, whose number the second is below.
+#[test]
+fn k28_what_is_stale_when_its_turn_comes_does_nothing() {
+    // In a fast ring both have the same entry.
+    let of_all = (resilient_ring(), [10, 11], &[0, 1, 2, 3][..]);
+    let of_one = [(Protocol::ZLight, [10, 11], &[0][..]), (Protocol::Chain, [10, 11], &[0]), (Protocol::Ring, [10, 14], &[3])];
+    for (protocol, sessions, receivers) in of_one.into_iter().chain([of_all]) {
+        let mut net = with_a_full_table(protocol);
+        for session in sessions {
+            ask_as(&mut net, session, receivers);
+        }
+        net.settle();
+        serve(&mut net, 0);
+        for id in 0..4 {
+            net.restart(id, false);
+        }
+        net.settle();
+        serve(&mut net, 1);
+        assert!(net.hosts.iter().all(|host| host.replica.instance().0 == 1), "{protocol}: nobody is to blame");
+        for host in &net.hosts {
+            let journal = &host.replica.service().entries;
+            assert_eq!(journal.len(), 5, "{protocol}: {journal:?}");
+            assert!(journal.contains(&sessions[0]) && !journal.contains(&sessions[1]), "{protocol}: {journal:?}");
+            assert_eq!(host.replica.estate().position(), 6, "{protocol}: it has its place in the history");
+        }
+    }
+}
+
+/// K28: the head of a chain logs a second batch before it executes the first. Those who execute each at once know more.
+#[test]
+fn k28_a_head_that_executes_late_is_not_to_blame() {
+    let limits = Limits { batch_requests_max: 1, ..Run::cluster(Protocol::Chain, 4).limits };
+    let mut net = with_a_full_table_and(Protocol::Chain, limits);
+    for session in [10, 11] {
+        ask_as(&mut net, session, &[0]);
+    }
+    net.settle();
+    serve(&mut net, 0);
+    assert!(net.hosts.iter().all(|host| host.replica.instance().0 == 1));
+}
+
+/// K28: a correct sequencer that has executed less than the others orders what is new as far as it knows.
+#[test]
+fn k28_who_has_executed_less_may_order_what_is_stale_for_others() {
+    let mut net = with_a_full_table(resilient_ring());
+    net.lose(|frame| kind(&frame.message) == "COMM" && frame.to == r(0));
+    for session in [10, 11] {
+        ask_as(&mut net, session, &[0, 1, 2, 3]);
+        net.settle();
+    }
+    net.heal();
+    serve(&mut net, 0);
+    assert!(net.hosts.iter().all(|host| host.replica.instance().0 == 1));
+}
+
+/// K29: a Backup has executed a request, its client has not heard of it, and other sessions evict it. A lying primary
+/// orders it again. Nobody knows any more what came of it, and nobody says that nothing did.
+#[test]
+fn k29_what_was_executed_and_forgotten_is_not_called_refused() {
+    let mut net = with_a_full_table(Protocol::Schedule(Schedule::new(&[Part::Backup, Part::Quorum]).unwrap()));
+    net.lose(|frame| frame.to == c(0));
+    net.submit(0, &7_u32.to_le_bytes(), false);
+    net.settle();
+    let mut asked = net.sent.iter().rev().filter(|frame| frame.from == c(0));
+    let Some(Message::Request(request)) = asked.next().map(|frame| frame.message.clone()) else { panic!("it asks") };
+    for session in [10, 11] {
+        let mut request = net.request(InstanceId(1), session, request.timestamp.0 + 1, &session.to_le_bytes());
+        request = request.authenticate(&net.cluster, &net.client_keys);
+        net.forge(c(session), r(0), Message::Request(request));
+        net.settle();
+    }
+    assert_eq!(net.hosts[3].replica.service().entries[2..], [7, 10, 11], "all are executed");
+    net.heal();
+    let sequence = net.hosts[3].replica.estate().executed().next();
+    let proposal = Proposal { time: net.now, seed: Digest::ZERO };
+    let batch = Arc::new(Batch::new(proposal, vec![Entry::Inline(request)]));
+    let pre_prepare = PbftMessage::PrePrepare(PrePrepare { view: View(0), sequence, batch });
+    for id in 1..4 {
+        net.forge(r(0), r(id), ordering(pre_prepare.clone()));
+    }
+    net.settle();
+    net.pass(3_000_000);
+    let told = net.completed.iter().filter(|done| done.client.session == 0).map(|done| &done.result);
+    assert_eq!(told.last(), Some(&Completion::TooLate(Refusal::StaleTimestamp)));
 }

@@ -15,7 +15,9 @@ use crate::rejection::Rejection;
 use crate::service::Proposal;
 use crate::switching::certificate::{Prepared, Stable};
 use crate::switching::{AbortReport, Certificates, Switch, SwitchMessage};
-use crate::testing::net::{Host, c, kind, r};
+use super::clients::{ask_as, serve, with_a_full_table};
+use crate::testing::journal::Journal;
+use crate::testing::net::{Host, Net, c, kind, r};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -49,12 +51,16 @@ fn ask_all_but_the_sequencer(run: &mut Run, clients: usize) -> Vec<Request> {
 
 /// The sequencer's ORDER of these after a history, and its COMM.
 fn order(run: &Run, before: (u64, Digest), requests: &[&Request]) -> [Message; 2] {
-    let proposal = Proposal { time: run.net.now, seed: Digest::ZERO };
+    order_in(&run.net, before, requests)
+}
+
+fn order_in(net: &Net<Journal>, before: (u64, Digest), requests: &[&Request]) -> [Message; 2] {
+    let proposal = Proposal { time: net.now, seed: Digest::ZERO };
     let chain = |history: Digest, request: &&Request| {
         history.chain(LogEntry::new(proposal.clone(), (*request).clone()).digest())
     };
     let (position, history) = (before.0 + requests.len() as u64, requests.iter().fold(before.1, chain));
-    let prepare = run.net.keyring(r(0)).sign(Prepared { instance: INSTANCE, position, history });
+    let prepare = net.keyring(r(0)).sign(Prepared { instance: INSTANCE, position, history });
     let entries = requests.iter().map(|request| Entry::Inline((*request).clone())).collect();
     let order = Order { first: before.0 + 1, batch: Batch::new(proposal, entries), prepare };
     let say = |message| Message::Resilient(Resilient { instance: INSTANCE, message });
@@ -111,6 +117,37 @@ fn nothing_is_ordered_twice() {
     run.net.heal();
     run.finish();
     run.check();
+}
+
+/// K28: a sequencer that orders only what does nothing serves nobody, and does not stay until its quota is done.
+#[test]
+fn k28_what_does_nothing_is_no_progress() {
+    let mut net = with_a_full_table(alone());
+    let stale = ask_as(&mut net, 10, &[0, 1, 2, 3]);
+    net.settle();
+    serve(&mut net, 0);
+    serve(&mut net, 1);
+    // From here on r0 is a liar, and what its machine says is lost.
+    net.lose(|frame| frame.from == r(0) && frame.message.instance() == Some(INSTANCE));
+    let estate = net.hosts[1].replica.estate();
+    let (mut before, served) = ((estate.position(), estate.history()), net.completed.len());
+    net.submit(0, &7_u32.to_le_bytes(), false);
+    for _ in 0..60 {
+        let [order, commit] = order_in(&net, before, &[&stale]);
+        if let Message::Resilient(Resilient { message: ResilientMessage::Commit(commit), .. }) = &commit {
+            before = (commit.position, commit.history);
+        }
+        for to in 1..4 {
+            net.forge(r(0), r(to), order.clone());
+            net.forge(r(0), r(to), commit.clone());
+        }
+        net.settle();
+        net.pass(100_000);
+    }
+    assert!(before.0 > 40, "the quota is not done");
+    assert!(net.hosts[1..].iter().all(|host| host.replica.instance().0 > 1), "they have left");
+    net.pass(5_000_000);
+    assert!(net.completed.len() > served, "the next sequencer serves");
 }
 
 /// A certificate is not enough to answer: somebody must know that others hold it.
