@@ -255,7 +255,7 @@ impl<S: Service> Estate<S> {
         let joined = request.credential().is_some();
         let agreed = Agreed { time: now, seed: proposal.seed, client: request.client, public_key, joined };
         if request.client.identity.is_joining() {
-            return self.join(cluster, request, agreed).unwrap_or_else(Outcome::Refused);
+            return self.join(cluster, request, agreed).unwrap_or_else(|refusal| self.refuse_join(request, refusal));
         }
         if is_leave(request.client) {
             let outcome = Outcome::Done(Bytes::new());
@@ -287,6 +287,14 @@ impl<S: Service> Estate<S> {
         let outcome = Outcome::Done(admission.to_bytes().into());
         self.members.admit(room, &credential, self.entry(request, outcome.clone()), join.time(), agreed.time);
         Ok(outcome)
+    }
+
+    fn refuse_join(&mut self, request: &Request, refusal: Refusal) -> Outcome {
+        let outcome = Outcome::Refused(refusal);
+        if let (Some(join), Some(credential)) = (request.join(), request.credential()) {
+            self.members.refuse(&credential, self.entry(request, outcome.clone()), join.time());
+        }
+        outcome
     }
 
     /// Remembers what came of a request just executed. The members table remembers JOIN and LEAVE itself.

@@ -64,7 +64,7 @@ impl Client {
     }
 
     /// How something ends that no replica answered.
-    fn over(&self, timestamp: Timestamp, result: Completion, latency: Duration) -> Completed {
+    pub(super) fn over(&self, timestamp: Timestamp, result: Completion, latency: Duration) -> Completed {
         let (client, instance, sequence, history) = (self.id, self.instance, Sequence(0), Digest::ZERO);
         Completed { client, timestamp, result, instance, sequence, history, vouchers: 0, answers: Vec::new(), latency }
     }
@@ -117,7 +117,11 @@ impl Client {
         stamps.truncate(self.cluster.weak());
         stamps.sort_by_key(|stamp| stamp.replica);
         let join = Join { identification: joining.identification, stamps };
-        let request = self.request(now, join.to_bytes().into(), false);
+        // A clock that is far off would make a number that the replicas do not take.
+        let (earliest, latest) = (join.time(), join.time() + self.cluster.limits.cookie_lifetime);
+        let timestamp = Timestamp(now.0.clamp(earliest.0, latest.0));
+        let request = self.compose(timestamp, false, join.to_bytes().into());
+        let request = request.authenticate(&self.cluster, &self.keyring);
         self.ask_everybody(request, joining.begun, now, joining.deadline, out);
     }
 

@@ -257,14 +257,25 @@ impl Client {
         self.call.iter_mut().for_each(|call| call.local = local);
     }
 
-    /// Asks for the outcome of an earlier request of this session that ended as [`Completion::Unknown`]: the same
-    /// operation under the same timestamp, so that it is executed at most once. A session that has sent a later
-    /// request since learns only that this one is too old.
+    /// Asks for the outcome of an earlier request that ended as [`Completion::Unknown`]: the same operation under the
+    /// same timestamp, so that it is executed at most once. A session that has sent a later request since learns only
+    /// that this one is too late. A request of another session, which this client had before it joined again, is another
+    /// request under this one: it is not sent, and ends as [`Completion::Ended`].
     ///
     /// # Panics
     /// If a request is outstanding.
-    pub fn ask_again(&mut self, now: Instant, timestamp: Timestamp, submit: Submit, out: &mut Outbox<Self>) {
+    pub fn ask_again(
+        &mut self,
+        now: Instant,
+        (client, timestamp): (ClientId, Timestamp),
+        submit: Submit,
+        out: &mut Outbox<Self>,
+    ) {
         assert!(self.call.is_none(), "one request at a time; the host keeps a queue");
+        if client != self.id {
+            let ended = self.over(timestamp, Completion::Ended(Refusal::NoSession), Duration(0));
+            return out.notify(Completed { client, ..ended });
+        }
         self.last_timestamp = self.last_timestamp.max(timestamp);
         let request = self.compose(timestamp, false, submit.operation).authenticate(&self.cluster, &self.keyring);
         let everywhere = match self.part() {

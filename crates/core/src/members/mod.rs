@@ -12,7 +12,8 @@
 //! M3. *Admission.* At its position JOIN is executed against the replicated state, with the agreed time: are the
 //!     cookies fresh, may the key's present session be replaced yet (F28), is there room, does the service agree? Then
 //!     the key gets a number (an [`IdentityId`](crate::cluster::IdentityId) above those of the cluster file) and a
-//!     session id. A key has one session at most: joining again ends the one before.
+//!     session id. A key has one session at most: joining again ends the one before. The number of a JOIN, its
+//!     timestamp, is at most `cookie_lifetime` beyond its cookies' time, so that no clock closes a key for ever.
 //! M4. *Requests* carry the key and the session id beside the signature, which covers both ([`Credential`]). Checking
 //!     the signature needs nothing but the request. Whether key and session are members is decided at execution, where
 //!     it is the same everywhere: a request of no member is not executed, and nobody is blamed for it (F26). So a
@@ -35,7 +36,10 @@
 //! *No session id is used twice*: it is a hash over the number of Joins so far, which only grows. *No request of an old
 //! session is executed*: its signature names the session, and the table has at most one for its key. *No JOIN is
 //! executed twice*: the table remembers a key's last JOIN, also after it left, for as long as the JOIN's cookies are
-//! good. *The table is the same at every replica*: it is changed by execution alone, saved in pages, rolled back and
+//! good. *No JOIN is executed that was refused*, where the key has a place: the table remembers the last such one, and
+//! none with a lower number is taken. So a late copy ends no live session. Of keys without a place nothing is kept: a
+//! late copy of their JOIN may find room, for a session that its client does not know of, and another JOIN may replace
+//! it after `takeover_interval`. *The table is the same at every replica*: it is changed by execution alone, saved in pages, rolled back and
 //! transferred like everything else.
 //!
 //! # Why it is live

@@ -7,7 +7,7 @@ use super::CONTROL_SESSION;
 use super::join::{Credential, Nonce, SessionId};
 use crate::auth::PublicKey;
 use crate::clients::Entry;
-use crate::cluster::{ClientId, Cluster, IdentityId, Limits};
+use crate::cluster::{ClientId, Cluster, IdentityId, Limits, Timestamp};
 use crate::digest::{Digest, Domain};
 use crate::machine::{Duration, Instant};
 use crate::message::{Refusal, Request};
@@ -44,7 +44,7 @@ pub enum Standing<'a> {
     Live,
     /// A JOIN that was not executed before.
     Join,
-    /// The key's last JOIN or LEAVE: here is the reply.
+    /// The key's last JOIN, refused ones included, or its LEAVE: here is the reply.
     Last(&'a Entry),
     /// Of no live session: not to be executed.
     Gone(Refusal),
@@ -58,6 +58,14 @@ struct Left {
 }
 wire_struct!(Left { entry, at });
 
+/// A JOIN of a key that has a place: it was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Tried {
+    nonce: Nonce,
+    entry: Entry,
+}
+wire_struct!(Tried { nonce, entry });
+
 /// A key that has joined, and perhaps left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Member {
@@ -68,13 +76,15 @@ struct Member {
     /// The JOIN, with its reply.
     joined: Entry,
     joined_at: Instant,
-    /// How old its cookies were: until they expire somebody may try to use them again.
+    /// The last JOIN since then, which was refused.
+    tried: Option<Tried>,
+    /// How old the cookies of either were: until they expire somebody may try to use them again.
     cookies: Instant,
     /// When the session was last used.
     used: Instant,
     left: Option<Left>,
 }
-wire_struct!(Member { key, identity, session, nonce, joined, joined_at, cookies, used, left });
+wire_struct!(Member { key, identity, session, nonce, joined, joined_at, tried, cookies, used, left });
 
 impl Member {
     /// Its session, while that lives.
@@ -83,10 +93,22 @@ impl Member {
         self.left.is_none().then_some(Admission { identity, session })
     }
 
+    /// The number of its last JOIN. An older one must not come back (F25), whether it was executed or refused.
+    fn last_join(&self) -> Timestamp {
+        self.tried.as_ref().map_or(self.joined.timestamp, |tried| tried.entry.timestamp.max(self.joined.timestamp))
+    }
+
+    /// The reply to this JOIN, if it is the last that was executed or the last that was refused.
+    fn reply_to(&self, nonce: Nonce, timestamp: Timestamp) -> Option<&Entry> {
+        let refused = self.tried.as_ref().map(|tried| (tried.nonce, &tried.entry));
+        let entry = [Some((self.nonce, &self.joined)), refused].into_iter().flatten();
+        entry.into_iter().find(|(of, entry)| (*of, entry.timestamp) == (nonce, timestamp)).map(|(_, entry)| entry)
+    }
+
     /// From when on another may have its slot.
     fn until(&self, limits: &Limits) -> Instant {
-        // Until then a copy of its JOIN, or of its LEAVE, may still come. Twice, because an earlier JOIN of the key,
-        // which was refused, may have cookies of a faster clock.
+        // Until then a copy of its JOIN, or of its LEAVE, may still come. Twice, because an earlier JOIN of the key may
+        // have cookies of a faster clock.
         let remembered = Duration(2 * limits.cookie_lifetime.0);
         match &self.left {
             None => (self.used + limits.session_stale_after).max(self.cookies + remembered),
@@ -168,15 +190,19 @@ impl Members {
 
     fn standing_of_join(&self, request: &Request, credential: &Credential, now: Instant) -> Standing<'_> {
         let timestamp = request.timestamp;
-        let is_fresh = || request.join().is_some_and(|join| join.time() + self.cookie_lifetime >= now);
-        match self.of_key(&credential.key) {
-            Some((_, member)) if member.nonce == credential.session.0 && member.joined.timestamp == timestamp => {
-                Standing::Last(&member.joined)
+        // Its number lies in the time of its cookies as well: one of the far future would be the key's last for ever.
+        let is_fresh = || {
+            let until = request.join().map(|join| join.time() + self.cookie_lifetime);
+            until.is_some_and(|until| now <= until && timestamp.0 <= until.0)
+        };
+        let of_key = self.of_key(&credential.key);
+        match of_key.and_then(|(_, member)| member.reply_to(credential.session.0, timestamp)) {
+            Some(reply) => Standing::Last(reply),
+            None if of_key.is_some_and(|(_, member)| timestamp <= member.last_join()) => {
+                Standing::Gone(Refusal::StaleTimestamp)
             }
-            // An older JOIN must not come back (F25).
-            Some((_, member)) if timestamp <= member.joined.timestamp => Standing::Gone(Refusal::StaleTimestamp),
-            _ if !is_fresh() => Standing::Gone(Refusal::Expired),
-            _ => Standing::Join,
+            None if !is_fresh() => Standing::Gone(Refusal::Expired),
+            None => Standing::Join,
         }
     }
 
@@ -229,9 +255,21 @@ impl Members {
         let Admission { identity, session } = room.admission;
         let Credential { key, session: SessionId(nonce) } = *credential;
         let (joined, joined_at, used) = (entry, now, now);
-        self.insert(room.slot, Member { key, identity, session, nonce, joined, joined_at, cookies, used, left: None });
+        let (tried, left) = (None, None);
+        let member = Member { key, identity, session, nonce, joined, joined_at, tried, cookies, used, left };
+        self.insert(room.slot, member);
         self.dirty.insert(0);
         self.dirty.insert(page_of(room.slot));
+    }
+
+    /// A JOIN is refused. Where the key has a place, this is remembered there: no copy of the JOIN is executed later.
+    /// `entry` is the JOIN with its reply, `cookies` its cookies' time.
+    pub fn refuse(&mut self, credential: &Credential, entry: Entry, cookies: Instant) {
+        let Some(slot) = self.by_key.get(&credential.key) else { return };
+        let Some(member) = self.slots.get_mut(slot) else { return };
+        member.tried = Some(Tried { nonce: credential.session.0, entry });
+        member.cookies = member.cookies.max(cookies);
+        self.dirty.insert(page_of(*slot));
     }
 
     /// A member's request was executed. Noted to a sixteenth of the time that makes it stale, so that most requests

@@ -2,9 +2,9 @@
 //! table is the same everywhere, also after restarts and transfers.
 
 use super::{Admission, Credential, Join, SessionId};
-use crate::client::Completion;
+use crate::client::{Completion, Submit};
 use crate::cluster::{ClientAuth, ClientId, Limits, Timestamp, View};
-use crate::machine::{Destination, Duration, Instant, Principal};
+use crate::machine::{Destination, Duration, Input, Instant, Machine, Principal};
 use crate::message::{Message, Outcome, Refusal, Request};
 use crate::protocols::batch::{Batch, Entry};
 use crate::protocols::total_order::Ordered;
@@ -233,6 +233,16 @@ fn a_far_future_clock_at_the_primary_evicts_nobody() {
 
 /// A JOIN as only a liar would write it.
 fn forged(net: &Net, client: usize, nonce: u16, change: impl FnOnce(&mut Vec<super::Stamp>)) -> Request {
+    forged_at(net, client, Timestamp(net.now.0), nonce, change)
+}
+
+fn forged_at(
+    net: &Net,
+    client: usize,
+    timestamp: Timestamp,
+    nonce: u16,
+    change: impl FnOnce(&mut Vec<super::Stamp>),
+) -> Request {
     let keyring = net.clients[client].keyring();
     let Principal::Key(key) = keyring.me() else { unreachable!() };
     let mut chosen = [0; 16];
@@ -248,7 +258,7 @@ fn forged(net: &Net, client: usize, nonce: u16, change: impl FnOnce(&mut Vec<sup
     let join = Join { identification: Bytes::new(), stamps };
     let operation = join.to_bytes().into();
     let client = credential.joining();
-    let request = Request::of_stranger(INSTANCE, client, credential, Timestamp(net.now.0), false, operation);
+    let request = Request::of_stranger(INSTANCE, client, credential, timestamp, false, operation);
     request.authenticate(&net.cluster, keyring)
 }
 
@@ -477,4 +487,78 @@ fn a_member_is_answered_at_its_key() {
     enter(&mut net, client, 1);
     let request = last_request(&net, client);
     assert_eq!(request.asker(), Destination::Key(request.credential().unwrap().key));
+}
+
+/// Whoever is told that it was too soon is told so again, by those who keep the answer: no copy of the JOIN is ordered
+/// again, and none ends the session that was there before.
+#[test]
+fn a_join_that_was_refused_is_not_executed_later() {
+    let mut net = net();
+    let (first, second) = (net.stranger(77), net.stranger(77));
+    enter(&mut net, first, 1);
+    assert_eq!(join(&mut net, second, 2), Err(Completion::Refused(Refusal::TooSoon)));
+    let (refused, before) = (last_request(&net, second), net.hosts[1].replica.estate().position());
+    let replies = net.said(r(0), "REPLY").len();
+    for _ in 0..3 {
+        forward(&mut net, refused.clone());
+    }
+    assert_eq!(net.hosts[1].replica.estate().position(), before, "ordered once");
+    assert_eq!(net.said(r(0), "REPLY").len(), replies + 3, "and answered as often as its client asks");
+    net.pass(limits().takeover_interval.0 + 1);
+    assert!(net.now < Instant(refused.join().unwrap().time().0 + limits().cookie_lifetime.0), "its cookies are good");
+    for id in 0..3 {
+        net.forge(r(3), r(id), Message::Request(refused.clone()));
+    }
+    net.settle();
+    net.restart(2, false);
+    net.settle();
+    assert_eq!(add(&mut net, first, 1), done(1), "its session lives");
+    enter(&mut net, second, 3);
+    assert_eq!(add(&mut net, second, 1), done(2), "whoever joins anew takes over");
+    tables_agree(&net);
+}
+
+/// A request that ended as unknown, and its session with it: under the next session it would be another request.
+#[test]
+fn nothing_is_asked_again_under_another_session() {
+    let mut net = net();
+    let client = net.stranger(77);
+    let old = enter(&mut net, client, 1);
+    let me = net.clients[client].party();
+    net.lose(move |frame| frame.to == me);
+    let operation = Bytes::copy_from_slice(&Counter::add(5));
+    let submit = Submit { operation, read_only: false, local: false, deadline: Some(net.now + Duration(1_000_000)) };
+    let again = Submit { deadline: None, ..submit.clone() };
+    net.drive_client(client, |machine, now, out| machine.step(now, Input::Command(submit), out));
+    net.settle();
+    net.pass(2_000_000);
+    let unknown = net.completed.pop().unwrap();
+    assert_eq!(unknown.result, Completion::Unknown);
+    net.heal();
+    assert_eq!(leave(&mut net, client, old), Completion::Done(Bytes::new()));
+    enter(&mut net, client, 2);
+    let id = (unknown.client, unknown.timestamp);
+    net.drive_client(client, |machine, now, out| machine.ask_again(now, id, again, out));
+    net.settle();
+    let told = net.completed.pop().unwrap();
+    assert_eq!((told.result, told.client), (Completion::Ended(Refusal::NoSession), unknown.client));
+    assert_eq!(net.read(), done(5), "executed once");
+    assert_eq!(add(&mut net, client, 1), done(6), "and the client goes on");
+}
+
+/// The number of a JOIN lies in the time of its cookies: else one of the far future would be its key's last for ever. A
+/// client whose clock is far off joins all the same.
+#[test]
+fn no_clock_closes_a_key_for_ever() {
+    const FAR_OFF: u64 = 1 << 50;
+    let mut net = net();
+    let client = net.stranger(77);
+    let far = forged_at(&net, client, Timestamp(u64::MAX), 7, |_| ());
+    assert_eq!(members_after(net.clone(), far), 0);
+    net.now.0 += FAR_OFF;
+    for replicas_are_ahead in [-(FAR_OFF as i64), FAR_OFF as i64] {
+        net.skews = alloc::vec![replicas_are_ahead; 4];
+        let admission = enter(&mut net, client, 1 + u8::from(replicas_are_ahead > 0));
+        assert_eq!(leave(&mut net, client, admission), Completion::Done(Bytes::new()));
+    }
 }

@@ -44,8 +44,8 @@ pub struct Finished {
 pub struct Again {
     /// The engine's number of the session.
     pub session: usize,
-    /// The request's.
-    pub timestamp: Timestamp,
+    /// The request.
+    pub id: (ClientId, Timestamp),
     /// The same operation as before.
     pub submit: Submit,
 }
@@ -370,11 +370,11 @@ impl<D: Driver> Engine<D> {
         let connected = |dialer: &Dialer| dialer.is_up() || dialer.last().is_some();
         self.settled =
             self.settled || self.now >= self.start + CONNECT_GRACE || self.dialers.iter().flatten().all(connected);
-        while let Some(Again { session, timestamp, submit }) = self.driver.again() {
+        while let Some(Again { session, id, submit }) = self.driver.again() {
             self.kept.retain(|kept| *kept != session);
             self.idle.retain(|idle| *idle != session);
             let mut outbox = std::mem::take(&mut self.outbox);
-            self.sessions[session].machine.ask_again(self.now, timestamp, submit, &mut outbox);
+            self.sessions[session].machine.ask_again(self.now, id, submit, &mut outbox);
             self.carry_out(session, outbox);
         }
         if self.settled {

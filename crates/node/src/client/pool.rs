@@ -207,7 +207,7 @@ impl Driver for Pool {
             if let Some(session) = self.unknown.iter().find(|(_, kept)| **kept == id).map(|(session, _)| *session) {
                 self.unknown.remove(&session);
                 self.active.insert(session, waiting.completer);
-                return Some(Again { session, timestamp: id.1, submit: waiting.submit });
+                return Some(Again { session, id, submit: waiting.submit });
             }
             waiting.completer.complete(Err(CallError::Forgotten));
         }
