@@ -9,9 +9,11 @@
 //! A log can be cut back when another history is inherited. What is cut off was vouched for in an abort report, and
 //! somebody may still have to fetch it: its bodies are kept until the anchor moves (D9).
 
+use crate::cluster::InstanceId;
 use crate::digest::{Digest, Domain};
 use crate::message::{Authentication, Request};
 use crate::service::Proposal;
+use crate::wire::{Reader, Sink, Wire, WireError};
 use crate::wire_struct;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -21,16 +23,25 @@ use alloc::vec::Vec;
 pub struct LogEntry {
     /// Agreed time and seed, before clamping.
     pub proposal: Proposal,
-    /// The request, without its client's proof: whoever logged it checked it, and the digest identifies it.
+    /// The request, without its client's proof: whoever logged it checked it, and the digest identifies it. Without the
+    /// instance that was asked, too, which the digest does not cover: nothing is said here that whoever sends the entry
+    /// on could change.
     pub request: Request,
 }
-wire_struct!(LogEntry { proposal, request });
 
 impl LogEntry {
     /// An entry for a request that was checked.
     pub fn new(proposal: Proposal, mut request: Request) -> Self {
         request.authentication = Authentication::default();
+        request.instance = InstanceId::default();
         Self { proposal, request }
+    }
+
+    /// The request as it was asked in this instance.
+    pub fn asked_in(&self, instance: InstanceId) -> Request {
+        let mut request = self.request.clone();
+        request.instance = instance;
+        request
     }
 
     /// Over agreed values and request.
@@ -40,6 +51,16 @@ impl LogEntry {
         bytes[8..40].copy_from_slice(&self.proposal.seed.0);
         bytes[40..].copy_from_slice(&self.request.digest().0);
         Digest::of(Domain::Entry, &bytes)
+    }
+}
+
+impl Wire for LogEntry {
+    fn encode(&self, out: &mut impl Sink) {
+        self.proposal.encode(out);
+        self.request.encode_covered(out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self { proposal: Wire::decode(reader)?, request: Request::decode_covered(reader, InstanceId::default())? })
     }
 }
 
@@ -202,7 +223,7 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{ClientId, InstanceId, Timestamp};
+    use crate::cluster::{ClientId, Timestamp};
 
     fn entry(n: u64) -> LogEntry {
         let request = Request::new(InstanceId(1), ClientId::default(), Timestamp(n), false, bytes::Bytes::new());
@@ -226,6 +247,20 @@ mod tests {
         assert_eq!(whole.at(7).unwrap().history, cut.history_at(7).unwrap());
         assert_eq!(cut.history_at(2), None);
         assert_eq!(whole.after(5).count(), cut.after(5).count());
+    }
+
+    /// Two entries with one digest are one sequence of bytes: whoever passes an entry on has nothing to change in it.
+    #[test]
+    fn an_entry_holds_what_its_digest_covers_and_no_more() {
+        let in_one = entry(1);
+        let mut request = in_one.asked_in(InstanceId(7));
+        request.authentication.tags = [crate::auth::Tag::from_bytes([1; 16]); 4].into_iter().collect();
+        request.authentication.signature = Some(crate::auth::Signature([2; 64]));
+        let in_another = LogEntry { proposal: in_one.proposal.clone(), request };
+        assert_eq!(in_one.digest(), in_another.digest());
+        assert_eq!(in_one.to_bytes(), in_another.to_bytes());
+        let decoded = LogEntry::from_bytes(in_another.to_bytes().into()).unwrap();
+        assert_eq!((decoded.digest(), decoded.to_bytes()), (in_one.digest(), in_one.to_bytes()));
     }
 
     #[test]

@@ -76,7 +76,7 @@ fn certificate() -> Certificate<Checkpoint> {
 }
 
 fn batch() -> Arc<Batch> {
-    let reference = Reference { client: CLIENT, timestamp: TIMESTAMP, digest: DIGEST };
+    let reference = Reference { digest: DIGEST, length: 2_000 };
     let entries = vec![Entry::Inline(request()), Entry::Reference(reference)];
     Arc::new(Batch::new(Proposal { time: Instant(8), seed: DIGEST }, entries))
 }
@@ -98,7 +98,6 @@ fn transfers() -> Vec<(&'static str, TransferMessage)> {
 fn orderings() -> Vec<(&'static str, PbftMessage)> {
     let vote = Vote { view: VIEW, sequence: SEQUENCE, digest: DIGEST };
     let position = Position { sequence: SEQUENCE, digest: DIGEST };
-    let reference = Reference { client: CLIENT, timestamp: TIMESTAMP, digest: DIGEST };
     let new_view = NewView { view: VIEW, view_changes: vec![view_change()], chosen: vec![DIGEST] };
     let status = Status { view: VIEW, changing: true, stable: SEQUENCE, committed: Sequence(9) };
     vec![
@@ -110,7 +109,7 @@ fn orderings() -> Vec<(&'static str, PbftMessage)> {
         ("STATUS", PbftMessage::Status(status)),
         ("FETCH-BATCH", PbftMessage::FetchBatch(position)),
         ("BATCH", PbftMessage::Batch(batch())),
-        ("FETCH-REQUEST", PbftMessage::FetchRequest(reference)),
+        ("FETCH-REQUEST", PbftMessage::FetchRequest(DIGEST)),
         ("BODY", PbftMessage::Body(Box::new(request()))),
         ("DECIDED", PbftMessage::Decided(position)),
         ("STABLE", PbftMessage::Stable(Box::new(certificate()))),

@@ -193,9 +193,7 @@ impl Display for PbftMessage {
             }
             Self::FetchBatch(position) => write!(f, "FETCH-BATCH {} {:?}", position.sequence, position.digest),
             Self::Batch(batch) => write!(f, "BATCH {:?} with {} requests", batch.digest(), batch.entries.len()),
-            Self::FetchRequest(reference) => {
-                write!(f, "FETCH-REQUEST {} {} {:?}", reference.client, reference.timestamp, reference.digest)
-            }
+            Self::FetchRequest(digest) => write!(f, "FETCH-REQUEST {digest:?}"),
             Self::Body(r) => write!(f, "BODY {} {} {} bytes", r.client, r.timestamp, r.operation.len()),
             Self::Decided(position) => write!(f, "DECIDED {} {:?}", position.sequence, position.digest),
             Self::Stable(proof) => write!(f, "STABLE {} {:?}", proof.value.sequence, proof.value.root),

@@ -149,6 +149,28 @@ impl Request {
         self.digest
     }
 
+    /// Encodes what the digest covers, and no more.
+    pub(crate) fn encode_covered(&self, out: &mut impl Sink) {
+        self.client.encode(out);
+        if let Some(credential) = &self.credential {
+            credential.encode(out);
+        }
+        self.timestamp.encode(out);
+        self.read_only.encode(out);
+        encode_shared(&self.operation, out);
+    }
+
+    /// What [`Request::encode_covered`] encoded, asked in this instance.
+    pub(crate) fn decode_covered(reader: &mut Reader, instance: InstanceId) -> Result<Self, WireError> {
+        reader.detach(REQUEST_COPY_BYTES_MAX);
+        let client = ClientId::decode(reader)?;
+        let credential = if client.identity.is_dynamic() { Some(Wire::decode(reader)?) } else { None };
+        let timestamp = Wire::decode(reader)?;
+        let read_only = Wire::decode(reader)?;
+        let operation = reader.payload(FRAME_BYTES_MAX)?;
+        Ok(Self::with_credential(instance, client, credential, timestamp, read_only, operation))
+    }
+
     /// The client's key and session, if the cluster file does not name it; on the wire exactly then.
     pub fn credential(&self) -> Option<Credential> {
         self.credential.as_deref().copied()
@@ -341,24 +363,12 @@ impl Request {
 impl Wire for Request {
     fn encode(&self, out: &mut impl Sink) {
         self.instance.encode(out);
-        self.client.encode(out);
-        if let Some(credential) = &self.credential {
-            credential.encode(out);
-        }
-        self.timestamp.encode(out);
-        self.read_only.encode(out);
-        encode_shared(&self.operation, out);
+        self.encode_covered(out);
         self.authentication.encode(out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        reader.detach(REQUEST_COPY_BYTES_MAX);
         let instance = Wire::decode(reader)?;
-        let client = ClientId::decode(reader)?;
-        let credential = if client.identity.is_dynamic() { Some(Wire::decode(reader)?) } else { None };
-        let timestamp = Wire::decode(reader)?;
-        let read_only = Wire::decode(reader)?;
-        let operation = reader.payload(FRAME_BYTES_MAX)?;
-        let mut request = Self::with_credential(instance, client, credential, timestamp, read_only, operation);
+        let mut request = Self::decode_covered(reader, instance)?;
         request.authentication = Wire::decode(reader)?;
         Ok(request)
     }

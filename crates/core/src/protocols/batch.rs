@@ -1,7 +1,7 @@
 //! What a total order orders: batches of requests with the values agreed for them.
 
 use crate::auth::Keyring;
-use crate::cluster::{ClientAuth, ClientId, Cluster, Timestamp};
+use crate::cluster::{ClientAuth, Cluster};
 use crate::digest::{Digest, Domain};
 use crate::message::{Request, Vouched};
 use crate::service::Proposal;
@@ -22,32 +22,60 @@ pub enum Entry {
 }
 wire_enum!(Entry { 0 => Inline, 1 => Reference });
 
-/// A big request by its digest; client and timestamp tell a replica where to look.
+/// A big request by its digest. Whose it is, and all else that is believed of it, is read from the request itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Whose request.
-    pub client: ClientId,
-    /// Which one.
-    pub timestamp: Timestamp,
-    /// Its digest: this is what is ordered.
+    /// D(req): this is what is ordered.
     pub digest: Digest,
+    /// Bytes of its operation, so that what has to be fetched is bounded before any of it comes. Nobody accepts the
+    /// batch if the request has another length.
+    pub length: u32,
 }
-wire_struct!(Reference { client, timestamp, digest });
+wire_struct!(Reference { digest, length });
 
-impl Entry {
-    /// Whose request.
-    pub const fn client(&self) -> ClientId {
-        match self {
-            Self::Inline(request) => request.client,
-            Self::Reference(reference) => reference.client,
-        }
+impl Reference {
+    /// To this request.
+    pub fn to(request: &Request) -> Self {
+        let length = u32::try_from(request.operation.len()).expect("an operation fits into a frame");
+        Self { digest: request.digest(), length }
     }
 
+    /// Whether this is the request, as long as the reference says.
+    pub fn fits(&self, request: &Request) -> bool {
+        self.digest == request.digest() && self.length as usize == request.operation.len()
+    }
+}
+
+impl Entry {
     /// D(req).
     pub const fn digest(&self) -> Digest {
         match self {
             Self::Inline(request) => request.digest(),
             Self::Reference(reference) => reference.digest,
+        }
+    }
+
+    /// Bytes of its operation.
+    pub const fn length(&self) -> usize {
+        match self {
+            Self::Inline(request) => request.operation.len(),
+            Self::Reference(reference) => reference.length as usize,
+        }
+    }
+
+    /// The request, if it stands here.
+    pub const fn inline(&self) -> Option<&Request> {
+        match self {
+            Self::Inline(request) => Some(request),
+            Self::Reference(_) => None,
+        }
+    }
+
+    /// The reference, if it is one.
+    pub const fn reference(&self) -> Option<&Reference> {
+        match self {
+            Self::Inline(_) => None,
+            Self::Reference(reference) => Some(reference),
         }
     }
 }
@@ -64,12 +92,23 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// A batch and its digest.
+    /// A batch and its digest. One digest means one encoding, but for the instance in each request, which every reader
+    /// compares with its own, and the clients' proofs: were a request in full and one by reference alike under it,
+    /// replicas could commit the same digest and be left without the body that others hold.
     pub fn new(proposal: Proposal, entries: Vec<Entry>) -> Self {
-        let mut bytes = Vec::with_capacity(40 + 32 * entries.len());
+        let mut bytes = Vec::with_capacity(40 + 37 * entries.len());
         proposal.encode(&mut bytes);
         for entry in &entries {
-            bytes.extend_from_slice(&entry.digest().0);
+            match entry {
+                Entry::Inline(request) => {
+                    bytes.push(0);
+                    request.digest().encode(&mut bytes);
+                }
+                Entry::Reference(reference) => {
+                    bytes.push(1);
+                    reference.encode(&mut bytes);
+                }
+            }
         }
         let digest = Digest::of(Domain::Batch, &bytes);
         Self { proposal, entries, digest }
@@ -80,7 +119,7 @@ impl Batch {
         Self::new(Proposal::default(), Vec::new())
     }
 
-    /// Over the proposed values and the digests of the requests.
+    /// Over the proposed values, the digests of the requests, and whether each stands here or by reference.
     pub const fn digest(&self) -> Digest {
         self.digest
     }
@@ -90,9 +129,19 @@ impl Batch {
         self.entries.is_empty()
     }
 
+    /// Bytes of its operations, wherever they are.
+    pub fn bytes(&self) -> usize {
+        self.entries.iter().map(Entry::length).sum()
+    }
+
     /// Bytes of operations that it carries itself.
     pub fn inline_bytes(&self) -> usize {
-        self.entries.iter().map(|entry| if let Entry::Inline(r) = entry { r.operation.len() } else { 0 }).sum()
+        self.entries.iter().filter(|entry| entry.reference().is_none()).map(Entry::length).sum()
+    }
+
+    /// The requests that are not in it themselves.
+    pub fn references(&self) -> impl Iterator<Item = &Reference> {
+        self.entries.iter().filter_map(Entry::reference)
     }
 
     /// Checks which inline requests are their clients': by this replica's MAC entries, and whatever they leave open
@@ -128,5 +177,24 @@ impl Wire for Batch {
         let proposal = Wire::decode(reader)?;
         let entries = reader.list(ENTRIES_MAX)?;
         Ok(Self::new(proposal, entries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{ClientId, InstanceId, Timestamp};
+    use alloc::vec;
+    use bytes::Bytes;
+
+    #[test]
+    fn one_digest_means_one_encoding() {
+        let request =
+            Request::new(InstanceId(1), ClientId::default(), Timestamp(1), false, Bytes::from_static(b"operation"));
+        let reference = Reference::to(&request);
+        let longer = Reference { length: reference.length + 1, ..reference };
+        let forms = [Entry::Inline(request), Entry::Reference(reference), Entry::Reference(longer)];
+        let digests = forms.map(|entry| Batch::new(Proposal::default(), vec![entry]).digest());
+        assert!(digests[0] != digests[1] && digests[1] != digests[2] && digests[0] != digests[2]);
     }
 }

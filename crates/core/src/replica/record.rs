@@ -4,6 +4,7 @@ use crate::auth::{Certificate, Signed};
 use crate::checkpoint::Snapshot;
 use crate::cluster::InstanceId;
 use crate::history::{Boundary, LogEntry};
+use crate::protocols::batch::Batch;
 use crate::protocols::pbft::PbftRecord;
 use crate::switching::certificate::{Prepared, Stable};
 use crate::switching::report::ENTRIES_MAX as REPORT_ENTRIES_MAX;
@@ -138,12 +139,12 @@ impl LogRecord {
         let of_entries = |entries: &[LogEntry]| -> usize {
             entries.iter().map(|entry| ALLOWANCE + entry.request.operation.len()).sum()
         };
+        let of_batch = |batch: &Batch| ALLOWANCE * (1 + batch.entries.len()) + batch.inline_bytes();
         let of_proof =
             |proof: &Proof| -> usize { proof.reports.iter().map(|report| 32 * report.value.digests.len()).sum() };
         match &self.record {
-            InstanceRecord::Pbft(PbftRecord::Accepted(pre_prepare)) => {
-                ALLOWANCE * (1 + pre_prepare.batch.entries.len()) + pre_prepare.batch.inline_bytes()
-            }
+            InstanceRecord::Pbft(PbftRecord::Accepted(pre_prepare)) => of_batch(&pre_prepare.batch),
+            InstanceRecord::Pbft(PbftRecord::Fetched((_, batch))) => of_batch(batch),
             InstanceRecord::Pbft(PbftRecord::Body(request)) => ALLOWANCE + request.operation.len(),
             InstanceRecord::Logged(entries) | InstanceRecord::Inherited(entries) => of_entries(entries),
             InstanceRecord::Opened((proof, entries)) => ALLOWANCE + of_proof(proof) + of_entries(entries),

@@ -5,7 +5,7 @@ use crate::checkpoint::Checkpoint;
 use crate::cluster::{Cluster, Sequence, View};
 use crate::digest::Digest;
 use crate::message::Request;
-use crate::protocols::batch::{Batch, Reference};
+use crate::protocols::batch::Batch;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
 use alloc::boxed::Box;
@@ -172,7 +172,7 @@ pub enum PbftMessage {
     /// The batch asked for.
     Batch(alloc::sync::Arc<Batch>),
     /// Send me this request.
-    FetchRequest(Reference),
+    FetchRequest(Digest),
     /// The request asked for: its digest says that it is the right one.
     Body(Box<Request>),
     /// I know this to be committed: f+1 of these are a proof to the receiver (F21).

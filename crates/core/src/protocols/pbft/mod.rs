@@ -50,6 +50,12 @@
 //!   carry no certificates, as in the paper's MAC version; checkpoints are certified by 2f+1 signatures.
 //! * Stable storage: the paper assumes memory that survives; here see the table and `docs/durability.md`.
 //! * One STATUS message instead of several kinds of retransmission and of negative acknowledgements.
+//! * The digest of a batch covers which requests stand in it and which it only refers to, and how long those are: one
+//!   digest means one encoding, but for the clients' proofs. Were it otherwise, replicas could commit one digest and be
+//!   left without a body that the others hold, which then nobody serves. A copy with spoilt proofs gives way to a better
+//!   one, and whose a request is stands in the request alone: no label is believed.
+//! * Bodies count against the bound of a batch as if they stood in it, so that what a window of batches makes a replica
+//!   fetch and keep is bounded before any of it comes.
 //! * A batch orders at most one request per client and carries agreed time and seed (F27, F29), checked by backups
 //!   when it is fresh and never when it is replayed.
 //! * COMMITs of 2f+1 replicas decide a batch even for a replica that did not prepare it: f+1 correct ones did.

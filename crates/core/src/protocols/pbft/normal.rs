@@ -7,7 +7,7 @@ use super::{PbftRecord, PbftTimer};
 use crate::cluster::{ClientAuth, ClientId, ReplicaId, Sequence};
 use crate::digest::Digest;
 use crate::machine::{Duration, Instant};
-use crate::message::{Request, SYSTEM, Vouched};
+use crate::message::{Request, Vouched};
 use crate::protocols::batch::{Batch, Entry, Reference};
 use crate::protocols::total_order::{Delivery, OrderEffect, Ordered, TotalOrder};
 use crate::rejection::Rejection;
@@ -37,9 +37,8 @@ impl Pbft {
             Ok(_) => {}
             Err(reason) => return context.reject(context.me, reason),
         }
-        if let Some((sequence, ..)) = self.wanted_bodies.remove(&digest) {
-            self.try_accept(context, sequence);
-            self.advance(context);
+        if self.wanted_bodies.remove(&digest).is_some() {
+            self.go_on_with(context, digest);
         }
     }
 
@@ -130,8 +129,7 @@ impl Pbft {
                 entries.push(Entry::Inline(request));
                 continue;
             }
-            let Request { client, timestamp, .. } = request;
-            entries.push(Entry::Reference(Reference { client, timestamp, digest: request.digest() }));
+            entries.push(Entry::Reference(Reference::to(&request)));
             self.keep_body(sequence, request);
         }
         let batch = Arc::new(Batch::new(proposal, entries));
@@ -177,12 +175,13 @@ impl Pbft {
         if let Err(reason) = self.check_batch(context, &batch) {
             return context.reject(from, reason);
         }
-        let acceptable = is_acceptable(context, &batch);
+        let inline = batch.entries.iter().filter_map(Entry::inline);
+        let acceptable = is_near(context, &batch.proposal) && is_valid(context, &batch.proposal, inline);
         if !acceptable {
             context.reject(from, Rejection::BadAgreedValue);
         }
         for entry in &batch.entries {
-            self.pool.proposed(entry.client(), entry.digest());
+            self.pool.proposed(entry.digest());
         }
         let slot = self.slots.entry(sequence).or_default();
         slot.proposed = Some(Proposed {
@@ -203,7 +202,6 @@ impl Pbft {
         if !batch.is_vouched() {
             return;
         }
-        self.batches.remove(&batch.digest());
         self.keep(sequence, &batch);
         if let Some(proposed) = self.slots.get_mut(&sequence).and_then(|slot| slot.proposed.as_mut()) {
             proposed.batch = Some(batch);
@@ -212,22 +210,19 @@ impl Pbft {
         self.advance(context);
     }
 
-    /// The bounds that every batch keeps, and no client twice: what a correct primary never breaks.
-    fn check_batch(&self, context: &Ctx<'_>, batch: &Batch) -> Result<(), Rejection> {
+    /// The bounds that every batch keeps, and no client twice: what a correct primary never breaks, as far as it can be
+    /// seen without the requests that the batch only refers to. The same for every copy with one digest, but for the
+    /// instance.
+    pub(super) fn check_batch(&self, context: &Ctx<'_>, batch: &Batch) -> Result<(), Rejection> {
         let limits = &context.cluster.limits;
-        let well_formed = batch.entries.iter().all(|entry| match entry {
-            Entry::Inline(request) => {
-                !request.read_only
-                    && request.instance == context.instance
-                    && request.operation.len() <= limits.inline_bytes_max
-            }
-            Entry::Reference(_) => true,
+        let well_formed = batch.entries.iter().all(|entry| {
+            let is_big = entry.length() > limits.inline_bytes_max;
+            is_big == entry.reference().is_some()
+                && entry.inline().is_none_or(|request| may_be_ordered(context, request))
         });
-        let mut clients: Vec<ClientId> = batch.entries.iter().map(Entry::client).collect();
-        clients.sort_unstable();
-        let distinct = clients.windows(2).all(|pair| pair[0] != pair[1]);
+        let distinct = are_distinct(batch.entries.iter().filter_map(Entry::inline));
         let sized = batch.entries.len() <= limits.batch_requests_max
-            && (batch.entries.len() <= 1 || batch.inline_bytes() <= limits.batch_bytes_max);
+            && (batch.entries.len() <= 1 || batch.bytes() <= limits.batch_bytes_max);
         if well_formed && distinct && sized && !batch.is_null() { Ok(()) } else { Err(Rejection::BadBatch) }
     }
 
@@ -248,8 +243,8 @@ impl Pbft {
         if !self.gather_bodies(context, sequence, &batch) {
             return;
         }
-        let vouched = batch.is_vouched() && self.bodies_vouched(&batch) && proposed.acceptable;
-        if !(proposed.reproposed || vouched && self.may_be_next(&batch) || others_vouch) {
+        let vouched = proposed.reproposed || others_vouch;
+        if !(vouched || self.is_acceptable(context, sequence, &batch) && proposed.acceptable) {
             return;
         }
         self.accept(context, sequence);
@@ -262,9 +257,25 @@ impl Pbft {
         self.try_prepare(context, sequence);
     }
 
-    /// While INIT is awaited, a batch without one would only fill the window. It is looked at again later.
-    fn may_be_next(&self, batch: &Batch) -> bool {
-        !self.awaits_init || batch.entries.iter().any(|entry| entry.client().identity == SYSTEM)
+    /// Whether a fresh batch that is here with its bodies is what a correct primary proposes. Of a request that it
+    /// refers to, everything is read from the request itself: whose it is, and whether it is an INIT.
+    fn is_acceptable(&mut self, context: &mut Ctx<'_>, sequence: Sequence, batch: &Batch) -> bool {
+        let requests: Vec<&Request> = self.requests(batch).collect();
+        // While INIT is awaited, a batch without one would only fill the window. It is looked at again later.
+        let may_be_next = !self.awaits_init || requests.iter().any(|request| request.is_system());
+        let vouched = requests.iter().all(|request| request.vouched != Vouched::No);
+        if batch.references().next().is_none() {
+            return may_be_next && vouched;
+        }
+        let is_valid = is_valid(context, &batch.proposal, requests.iter().copied());
+        if !are_distinct(requests.into_iter()) {
+            context.reject(context.cluster.primary(self.view), Rejection::BadBatch);
+            return false;
+        }
+        if !vouched {
+            self.want_better_bodies(context, sequence, batch);
+        }
+        may_be_next && vouched && is_valid
     }
 
     /// Makes the proposal durable, bodies included, before anything is said about it.
@@ -277,10 +288,15 @@ impl Pbft {
         let batch = proposed.batch.clone().expect("accepted with the batch in hand");
         slot.pre_prepare(digest, view);
         self.last_time = self.last_time.max(batch.proposal.time);
-        for entry in &batch.entries {
-            if let Entry::Reference(reference) = entry
-                && let Some((_, body)) = self.bodies.get(&reference.digest)
+        slot.missing.clear();
+        for reference in batch.references() {
+            // Where others vouched for it, a better copy may still be wanted.
+            if self.wanted_bodies.contains_key(&reference.digest)
+                && !self.slots.values().any(|slot| slot.missing.contains(&reference.digest))
             {
+                self.wanted_bodies.remove(&reference.digest);
+            }
+            if let Some((_, body)) = self.bodies.get(&reference.digest) {
                 context.push(OrderEffect::Persist(PbftRecord::Body(Box::new(body.clone()))));
             }
         }
@@ -433,14 +449,7 @@ impl Pbft {
         if !self.gather_bodies(context, sequence, &batch) {
             return None;
         }
-        let bodies = batch
-            .entries
-            .iter()
-            .filter_map(|entry| match entry {
-                Entry::Inline(_) => None,
-                Entry::Reference(reference) => self.bodies.get(&reference.digest).map(|(_, body)| body.clone()),
-            })
-            .collect();
+        let bodies = batch.references().map(|reference| self.bodies[&reference.digest].1.clone()).collect();
         Some(Ordered { sequence, view: self.view, batch, bodies })
     }
 
@@ -480,12 +489,25 @@ impl Pbft {
 
 /// F27: a fresh proposal's time must be near this replica's own clock, and the service must agree to it. Never asked
 /// when a batch is replayed.
-fn is_acceptable(context: &Ctx<'_>, batch: &Batch) -> bool {
+fn is_near(context: &Ctx<'_>, proposal: &Proposal) -> bool {
     let skew = context.cluster.limits.clock_skew_max;
-    let time = batch.proposal.time;
-    let near = time <= context.now + skew && time + skew >= context.now;
-    near && batch.entries.iter().all(|entry| match entry {
-        Entry::Inline(request) => (context.validate)(&batch.proposal, request),
-        Entry::Reference(_) => true,
-    })
+    proposal.time <= context.now + skew && proposal.time + skew >= context.now
+}
+
+/// The same: the service must agree to it for every request.
+fn is_valid<'a>(context: &Ctx<'_>, proposal: &Proposal, mut requests: impl Iterator<Item = &'a Request>) -> bool {
+    requests.all(|request| (context.validate)(proposal, request))
+}
+
+/// Whether a request of this kind may stand in a batch, whoever's it is.
+pub(super) fn may_be_ordered(context: &Ctx<'_>, request: &Request) -> bool {
+    let is_sized = request.operation.len() <= context.cluster.limits.operation_bytes_max || request.is_system();
+    request.instance == context.instance && !request.read_only && is_sized
+}
+
+/// Whether no client has two of them.
+fn are_distinct<'a>(requests: impl Iterator<Item = &'a Request>) -> bool {
+    let mut clients: Vec<ClientId> = requests.map(|request| request.client).collect();
+    clients.sort_unstable();
+    clients.windows(2).all(|pair| pair[0] != pair[1])
 }

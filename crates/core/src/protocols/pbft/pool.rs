@@ -20,6 +20,8 @@ struct Waiting {
 pub(in crate::protocols) struct Pool {
     /// The newest request of each client that was not executed yet. Boxed: the map moves its entries about.
     waiting: BTreeMap<ClientId, Box<Waiting>>,
+    /// The same requests by digest: a batch that refers to one says nothing else of it.
+    by_digest: BTreeMap<Digest, ClientId>,
     /// Those that the primary is expected to order in time, in arrival order.
     watched: BTreeMap<u64, ClientId>,
     /// Those not proposed in the current view, in arrival order.
@@ -68,6 +70,7 @@ impl Pool {
         self.strangers += usize::from(client.identity.is_dynamic());
         self.joins += usize::from(client.identity.is_joining());
         self.unproposed.insert(ticket, client);
+        self.by_digest.insert(request.digest(), client);
         self.waiting.insert(client, Box::new(Waiting { request, ticket }));
         Ok(true)
     }
@@ -104,6 +107,7 @@ impl Pool {
         if let Some(old) = self.waiting.remove(&client) {
             self.watched.remove(&old.ticket);
             self.unproposed.remove(&old.ticket);
+            self.by_digest.remove(&old.request.digest());
             self.bytes -= old.request.operation.len();
             self.strangers -= usize::from(client.identity.is_dynamic());
             self.joins -= usize::from(client.identity.is_joining());
@@ -126,9 +130,9 @@ impl Pool {
         }
     }
 
-    /// A waiting request by client and digest.
-    pub(in crate::protocols) fn find(&self, client: ClientId, digest: Digest) -> Option<&Request> {
-        self.waiting.get(&client).map(|waiting| &waiting.request).filter(|request| request.digest() == digest)
+    /// A waiting request by digest.
+    pub(in crate::protocols) fn find(&self, digest: Digest) -> Option<&Request> {
+        self.by_digest.get(&digest).map(|client| &self.waiting[client].request)
     }
 
     /// From now on the primary is expected to order this client's request in time.
@@ -173,16 +177,15 @@ impl Pool {
     }
 
     /// This request is part of a proposal of the current view.
-    pub(in crate::protocols) fn proposed(&mut self, client: ClientId, digest: Digest) {
-        if let Some(waiting) = self.waiting.get(&client)
-            && waiting.request.digest() == digest
-        {
-            self.unproposed.remove(&waiting.ticket);
+    pub(in crate::protocols) fn proposed(&mut self, digest: Digest) {
+        if let Some(client) = self.by_digest.get(&digest) {
+            self.unproposed.remove(&self.waiting[client].ticket);
         }
     }
 
-    /// Takes the next requests for a batch: up to the limits, at least one if any waits. They stay in the pool, as
-    /// proposed, until they are executed; those that `vouch` leaves unconvinced are dropped.
+    /// Takes the next requests for a batch: up to the limits, at least one if any waits. What a batch refers to counts
+    /// as what stands in it: others have to hold it for as long. They stay in the pool, as proposed, until they are
+    /// executed; those that `vouch` leaves unconvinced are dropped.
     pub(in crate::protocols) fn next_batch(
         &mut self,
         limits: &Limits,
@@ -192,7 +195,7 @@ impl Pool {
         let mut bytes = 0;
         while let Some((ticket, client)) = self.unproposed.pop_first() {
             let request = &self.waiting[&client].request;
-            let size = if request.operation.len() > limits.inline_bytes_max { 0 } else { request.operation.len() };
+            let size = request.operation.len();
             if !batch.is_empty() && (bytes + size > limits.batch_bytes_max || batch.len() >= limits.batch_requests_max)
             {
                 self.unproposed.insert(ticket, client);

@@ -67,9 +67,9 @@ pub struct Pbft {
     pub(super) view_timer: Option<ViewTimer>,
     /// View changes since the last progress: the time-out doubles with each.
     pub(super) attempts: u32,
-    /// Batches to be fetched, and whom was asked last.
+    /// Batches to be fetched: for which position at most, and whom was asked last.
     pub(super) wanted_batches: BTreeMap<Digest, (Sequence, ReplicaId)>,
-    /// Big requests to be fetched: for which position, and whom was asked last.
+    /// Big requests to be fetched: for which position at most, as long as this, and whom was asked last.
     pub(super) wanted_bodies: BTreeMap<Digest, (Sequence, Reference, ReplicaId)>,
     pub(super) abstention: Option<Abstention>,
     pub(super) status: super::status::StatusState,
@@ -200,11 +200,14 @@ impl Pbft {
     }
 
     /// Keeps a batch for execution and retransmission, until the last position that it was proposed for is stable: a
-    /// liar may propose one batch at several.
+    /// liar may propose one batch at several. A copy whose proofs hold takes the place of one with spoilt ones.
     pub(super) fn keep(&mut self, sequence: Sequence, batch: &Arc<Batch>) {
         self.wanted_batches.remove(&batch.digest());
-        let (last, _) = self.batches.entry(batch.digest()).or_insert_with(|| (sequence, batch.clone()));
+        let (last, held) = self.batches.entry(batch.digest()).or_insert_with(|| (sequence, batch.clone()));
         *last = sequence.max(*last);
+        if batch.is_vouched() && !held.is_vouched() {
+            *held = batch.clone();
+        }
         for entry in &batch.entries {
             if let Some((last, _)) = self.bodies.get_mut(&entry.digest()) {
                 *last = sequence.max(*last);
@@ -212,11 +215,16 @@ impl Pbft {
         }
     }
 
-    /// Keeps the body of a big request for the batch at this position.
+    /// Keeps the body of a big request for the batch at this position. A copy whose proof holds takes the place of one
+    /// with a spoilt one.
     pub(super) fn keep_body(&mut self, sequence: Sequence, body: Request) {
-        self.wanted_bodies.remove(&body.digest());
-        let (last, _) = self.bodies.entry(body.digest()).or_insert((sequence, body));
-        *last = sequence.max(*last);
+        let digest = body.digest();
+        self.wanted_bodies.remove(&digest);
+        let last = self.bodies.get(&digest).map_or(sequence, |(last, _)| sequence.max(*last));
+        match self.bodies.get_mut(&digest) {
+            Some((known, held)) if body.vouched <= held.vouched => *known = last,
+            _ => _ = self.bodies.insert(digest, (last, body)),
+        }
     }
 
     /// The batch with this digest; the null batch is always at hand.
@@ -266,7 +274,7 @@ impl TotalOrder for Pbft {
             PbftMessage::Status(status) => self.on_status(context, from, status),
             PbftMessage::FetchBatch(position) => self.on_fetch_batch(context, from, position),
             PbftMessage::Batch(batch) => self.on_batch(context, from, batch),
-            PbftMessage::FetchRequest(reference) => self.on_fetch_request(context, from, reference),
+            PbftMessage::FetchRequest(digest) => self.on_fetch_request(context, from, digest),
             PbftMessage::Body(request) => self.on_body(context, from, *request),
             PbftMessage::Decided(position) => self.on_decided(context, from, position),
             PbftMessage::Stable(certificate) => self.on_stable(context, from, *certificate),

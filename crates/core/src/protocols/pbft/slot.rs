@@ -5,7 +5,7 @@ use crate::cluster::{ReplicaId, View};
 use crate::digest::Digest;
 use crate::protocols::batch::Batch;
 use crate::rejection::Rejection;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -79,6 +79,8 @@ pub(super) struct Slot {
     pub(super) decided: BTreeMap<ReplicaId, Digest>,
     /// Known to be committed.
     pub(super) committed: Option<Digest>,
+    /// Big requests of the batch here that are not at hand, or not with a proof that convinces.
+    pub(super) missing: BTreeSet<Digest>,
     /// Committed, and the log says so.
     pub(super) logged: Option<Digest>,
 }

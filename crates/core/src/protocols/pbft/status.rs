@@ -107,9 +107,9 @@ impl Pbft {
         }
         self.wanted_batches = batches;
         let mut bodies = core::mem::take(&mut self.wanted_bodies);
-        for (_, reference, asked) in bodies.values_mut() {
+        for (&digest, (_, _, asked)) in &mut bodies {
             *asked = self.someone(context, context.cluster.next_replica(*asked));
-            context.push(OrderEffect::Send(*asked, PbftMessage::FetchRequest(*reference)));
+            context.push(OrderEffect::Send(*asked, PbftMessage::FetchRequest(digest)));
         }
         self.wanted_bodies = bodies;
     }

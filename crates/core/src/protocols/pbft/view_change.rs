@@ -234,7 +234,9 @@ impl Pbft {
         self.raise_low_water_mark(&decision.stable);
         for slot in self.slots.values_mut() {
             slot.proposed = None;
+            slot.missing.clear();
         }
+        self.wanted_bodies.clear();
         self.pool.forget_proposals();
         let mut sequence = decision.stable.value.sequence;
         for &digest in &decision.chosen {
@@ -245,7 +247,7 @@ impl Pbft {
             let batch = self.batch(digest);
             if let Some(batch) = &batch {
                 for entry in &batch.entries {
-                    self.pool.proposed(entry.client(), entry.digest());
+                    self.pool.proposed(entry.digest());
                 }
             }
             self.slots.entry(sequence).or_default().proposed =
@@ -254,7 +256,7 @@ impl Pbft {
         self.next = sequence.max(self.committed).max(self.low_water_mark()).next();
     }
 
-    /// Keeps only batches that some slot still refers to.
+    /// Keeps only batches that some slot still refers to, and their bodies.
     fn prune_batches(&mut self) {
         let mut live: BTreeSet<Digest> = BTreeSet::new();
         for slot in self.slots.values() {
@@ -264,6 +266,9 @@ impl Pbft {
         }
         self.batches.retain(|digest, _| live.contains(digest));
         self.wanted_batches.retain(|digest, _| live.contains(digest));
+        let bodies: BTreeSet<Digest> =
+            self.batches.values().flat_map(|(_, batch)| batch.references()).map(|reference| reference.digest).collect();
+        self.bodies.retain(|digest, _| bodies.contains(digest));
     }
 
     /// The new primary may not know what the clients of this replica wait for.

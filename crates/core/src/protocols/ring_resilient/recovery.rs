@@ -76,7 +76,7 @@ impl<S: Service> RingResilient<S> {
             if logged.peek().is_some_and(|(_, next)| next.entry.proposal == *proposal) {
                 continue;
             }
-            let requests = batch.drain(..).map(|entry| entry.request.clone()).collect();
+            let requests = batch.drain(..).map(|entry| entry.asked_in(self.base.instance)).collect();
             let slot = Slot { history: last.history, proposal: proposal.clone(), requests, ..Slot::default() };
             slots.insert(position, slot);
         }

@@ -133,10 +133,7 @@ impl<S: Service> RingResilient<S> {
         };
         let entry = |request: &Request| match Some(request).filter(by_value) {
             Some(request) => Entry::Inline(request.clone()),
-            None => {
-                let Request { client, timestamp, .. } = *request;
-                Entry::Reference(Reference { client, timestamp, digest: request.digest() })
-            }
+            None => Entry::Reference(Reference::to(request)),
         };
         let entries: Vec<Entry> = slot.requests.iter().map(entry).collect();
         let first = end + 1 - entries.len() as u64;
@@ -225,7 +222,7 @@ impl<S: Service> RingResilient<S> {
                 Entry::Inline(_) | Entry::Reference(_) => None,
             };
             let kept = || self.bodies.get(&digest).and_then(Option::as_ref);
-            match inline.or_else(|| self.pool.find(entry.client(), digest)).or_else(kept) {
+            match inline.or_else(|| self.pool.find(digest)).or_else(kept) {
                 Some(request) => found.push(request.clone()),
                 None => missing.push(digest),
             }
@@ -303,7 +300,7 @@ impl<S: Service> RingResilient<S> {
         for request in &requests {
             log.push(LogEntry::new(proposal.clone(), request.clone()));
             self.ordered.insert(request.client, request.timestamp);
-            self.pool.proposed(request.client, request.digest());
+            self.pool.proposed(request.digest());
         }
         let (end, history) = (log.length(), log.history());
         self.base.persist(s, before);

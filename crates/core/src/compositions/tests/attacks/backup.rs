@@ -1,13 +1,13 @@
 //! What may go wrong where an instance of a total order begins and ends: requests before its init history, k, answers
 //! that are not final, reads.
 
-use crate::cluster::{Cluster, InstanceId, ReplicaId, Sequence, View};
+use crate::cluster::{Cluster, InstanceId, Limits, ReplicaId, Sequence, View};
 use crate::compositions::tests::run::Run;
 use crate::compositions::tests::script::{Report, panic, proof, report_in};
 use crate::compositions::{Protocol, Quota};
 use crate::digest::Digest;
 use crate::message::{Message, Ordering, Request};
-use crate::protocols::batch::{Batch, Entry};
+use crate::protocols::batch::{Batch, Entry, Reference};
 use crate::protocols::pbft::{PbftMessage, PrePrepare};
 use crate::rejection::Rejection;
 use crate::service::Proposal;
@@ -97,6 +97,38 @@ fn l3_a_primary_that_orders_no_init_stops_nothing() {
             run.net.forge(r(0), r(id), proposed(&run, sequence, vec![request.clone()]));
         }
     }
+    run.finish();
+    run.check();
+}
+
+/// L3: the same with big requests, which the batches only refer to. Whether one is an INIT stands in the request, and
+/// nothing else is believed.
+#[test]
+fn l3_nothing_passes_for_an_init_by_reference() {
+    let of_run = Run::cluster(Protocol::ZLight, 4);
+    let limits = Limits { inline_bytes_max: 2, ..of_run.limits };
+    let mut run = Run::of(Cluster { limits, ..of_run }, 2, 1);
+    run.liar = Some(0);
+    run.invoke(0);
+    run.net.lose(|frame| frame.from == r(0));
+    backup(&mut run);
+    let request = asked_again(&mut run, 0);
+    for sequence in 1..=run.net.cluster.window() {
+        let operation = run.reserve();
+        let other = run.net.request(BACKUP, 1, sequence, &operation);
+        let request = if sequence == 1 { request.clone() } else { other };
+        let proposal = Proposal { time: run.net.now, seed: Digest::ZERO };
+        let batch = Arc::new(Batch::new(proposal, vec![Entry::Reference(Reference::to(&request))]));
+        let pre_prepare = PbftMessage::PrePrepare(PrePrepare { view: View(0), sequence: Sequence(sequence), batch });
+        for message in [pre_prepare, PbftMessage::Body(alloc::boxed::Box::new(request))] {
+            for id in 1..4 {
+                let message = Message::Ordering(Ordering { instance: BACKUP, message: message.clone() });
+                run.net.forge(r(0), r(id), message);
+            }
+            run.round();
+        }
+    }
+    assert!((1..4).all(|id| run.net.said(r(id), "PREPARE").is_empty()));
     run.finish();
     run.check();
 }

@@ -1,5 +1,6 @@
 //! The paper's sentences as tests, its costs as equations, and whole stories as golden scripts.
 
+mod bodies;
 mod checkpoints;
 mod costs;
 mod forging;

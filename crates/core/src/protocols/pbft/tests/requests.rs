@@ -48,8 +48,7 @@ fn a_primary_that_orders_a_digest_without_a_body_loses_its_view() {
     let mut net = Net::new(4, small_inline());
     net.isolate(&[0]);
     let withheld = request(&net, 0, 1, &[7; 9]);
-    let Request { client, timestamp, .. } = withheld;
-    let reference = Entry::Reference(Reference { client, timestamp, digest: withheld.digest() });
+    let reference = Entry::Reference(Reference::to(&withheld));
     let proposal = Proposal { time: net.now, ..Proposal::default() };
     let proposal = Arc::new(Batch::new(proposal, alloc::vec![reference]));
     for to in 1..4 {
