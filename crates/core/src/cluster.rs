@@ -6,7 +6,7 @@
 use crate::compositions::{Part, Protocol, Quota};
 use crate::digest::{Digest, Domain};
 use crate::machine::Duration;
-use crate::wire::{Reader, Sink, Wire, WireError};
+use crate::wire::{Mark, Reader, Sink, Wire, WireError};
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -30,7 +30,9 @@ macro_rules! number {
 
         impl Wire for $name {
             fn encode(&self, out: &mut impl Sink) {
+                out.mark(Mark::Value(stringify!($name)));
                 self.0.encode(out);
+                out.mark(Mark::End);
             }
             fn decode(reader: &mut Reader) -> Result<Self, WireError> {
                 Ok(Self(Wire::decode(reader)?))
@@ -130,8 +132,10 @@ impl fmt::Display for ClientId {
 
 impl Wire for ClientId {
     fn encode(&self, out: &mut impl Sink) {
+        out.mark(Mark::Value("ClientId"));
         self.identity.encode(out);
         self.session.encode(out);
+        out.mark(Mark::End);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         Ok(Self { identity: Wire::decode(reader)?, session: Wire::decode(reader)? })

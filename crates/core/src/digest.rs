@@ -119,7 +119,7 @@ impl fmt::Display for Digest {
 
 impl Wire for Digest {
     fn encode(&self, out: &mut impl Sink) {
-        out.extend_from_slice(&self.0);
+        self.0.encode(out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         Ok(Self(reader.array()?))

@@ -58,6 +58,24 @@ impl fmt::Display for WireError {
 
 impl core::error::Error for WireError {}
 
+/// What a sink is told beside the bytes: which of them belong together, and as what. Only what takes encodings apart
+/// listens, as the liars of the simulator do: they put one part in place of another of the same type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// A value of the type with this name.
+    Value(&'static str),
+    /// A list: its length as `u32`, then values.
+    List,
+    /// A payload: its length as `u32`, then bytes.
+    Payload,
+    /// A value, its signer, and a signature of this kind.
+    Signed(u8),
+    /// A value, and a list of signers with signatures of this kind.
+    Certified(u8),
+    /// The innermost of these ends here.
+    End,
+}
+
 /// What encodings are appended to.
 pub trait Sink {
     /// Appends one byte.
@@ -70,6 +88,9 @@ pub trait Sink {
     fn share(&mut self, payload: &Bytes) {
         self.extend_from_slice(payload);
     }
+
+    /// Takes note of what begins or ends here.
+    fn mark(&mut self, _mark: Mark) {}
 }
 
 impl Sink for Vec<u8> {
@@ -233,31 +254,50 @@ impl Reader {
     }
 }
 
+fn encode_length(length: usize, out: &mut impl Sink) {
+    out.extend_from_slice(&(length as u32).to_le_bytes());
+}
+
 /// Appends a payload with its `u32` length.
 pub fn encode_payload(payload: &[u8], out: &mut impl Sink) {
-    (payload.len() as u32).encode(out);
+    out.mark(Mark::Payload);
+    encode_length(payload.len(), out);
     out.extend_from_slice(payload);
+    out.mark(Mark::End);
 }
 
 /// The same, for a payload that need not be copied where it is long.
 pub fn encode_shared(payload: &Bytes, out: &mut impl Sink) {
-    (payload.len() as u32).encode(out);
+    out.mark(Mark::Payload);
+    encode_length(payload.len(), out);
     out.share(payload);
+    out.mark(Mark::End);
 }
 
 /// Appends a list with its `u32` length.
 pub fn encode_list<T: Wire>(values: &[T], out: &mut impl Sink) {
-    (values.len() as u32).encode(out);
+    out.mark(Mark::List);
+    encode_length(values.len(), out);
     for value in values {
-        value.encode(out);
+        encode_part(value, out);
     }
+    out.mark(Mark::End);
+}
+
+/// Appends a part of a value, and says of which type it is.
+pub fn encode_part<T: Wire>(part: &T, out: &mut impl Sink) {
+    out.mark(Mark::Value(core::any::type_name::<T>()));
+    part.encode(out);
+    out.mark(Mark::End);
 }
 
 macro_rules! integer {
     ($($type:ty),*) => {$(
         impl Wire for $type {
             fn encode(&self, out: &mut impl Sink) {
+                out.mark(Mark::Value(stringify!($type)));
                 out.extend_from_slice(&self.to_le_bytes());
+                out.mark(Mark::End);
             }
             fn decode(reader: &mut Reader) -> Result<Self, WireError> {
                 Ok(Self::from_le_bytes(reader.array()?))
@@ -269,7 +309,9 @@ integer!(u8, u16, u32, u64, i64);
 
 impl Wire for bool {
     fn encode(&self, out: &mut impl Sink) {
+        out.mark(Mark::Value("bool"));
         out.push(u8::from(*self));
+        out.mark(Mark::End);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         match reader.tag()? {
@@ -282,7 +324,9 @@ impl Wire for bool {
 
 impl<const N: usize> Wire for [u8; N] {
     fn encode(&self, out: &mut impl Sink) {
+        out.mark(Mark::Value(core::any::type_name::<Self>()));
         out.extend_from_slice(self);
+        out.mark(Mark::End);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         reader.array()
@@ -291,13 +335,15 @@ impl<const N: usize> Wire for [u8; N] {
 
 impl<T: Wire> Wire for Option<T> {
     fn encode(&self, out: &mut impl Sink) {
+        out.mark(Mark::Value(core::any::type_name::<Self>()));
         match self {
             None => out.push(0),
             Some(value) => {
                 out.push(1);
-                value.encode(out);
+                encode_part(value, out);
             }
         }
+        out.mark(Mark::End);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         match reader.tag()? {
@@ -349,7 +395,9 @@ macro_rules! wire_struct {
     ($name:ident { $($field:ident),* $(,)? }) => {
         impl $crate::wire::Wire for $name {
             fn encode(&self, out: &mut impl $crate::wire::Sink) {
-                $( $crate::wire::Wire::encode(&self.$field, out); )*
+                out.mark($crate::wire::Mark::Value(core::any::type_name::<Self>()));
+                $( $crate::wire::encode_part(&self.$field, out); )*
+                out.mark($crate::wire::Mark::End);
             }
             fn decode(reader: &mut $crate::wire::Reader) -> Result<Self, $crate::wire::WireError> {
                 Ok(Self { $( $field: $crate::wire::Wire::decode(reader)?, )* })
@@ -365,12 +413,14 @@ macro_rules! wire_enum {
     ($name:ident { $($tag:literal => $variant:ident),* $(,)? }) => {
         impl $crate::wire::Wire for $name {
             fn encode(&self, out: &mut impl $crate::wire::Sink) {
+                out.mark($crate::wire::Mark::Value(core::any::type_name::<Self>()));
                 match self {
                     $( Self::$variant(value) => {
                         out.push($tag);
-                        $crate::wire::Wire::encode(value, out);
+                        $crate::wire::encode_part(value, out);
                     } )*
                 }
+                out.mark($crate::wire::Mark::End);
             }
             fn decode(reader: &mut $crate::wire::Reader) -> Result<Self, $crate::wire::WireError> {
                 match reader.tag()? {

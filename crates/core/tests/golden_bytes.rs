@@ -14,21 +14,23 @@ use bezant_core::cluster::{
     ClientAuth, ClientId, Cluster, IdentityId, InstanceId, Limits, ReplicaId, Sequence, Timestamp, View,
 };
 use bezant_core::digest::Digest;
-use bezant_core::history::Boundary;
+use bezant_core::history::{Boundary, LogEntry};
 use bezant_core::machine::{Instant, Principal};
 use bezant_core::members::{Ask, CONTROL_SESSION, CookieMessage, Credential, Given, Join, SessionId, Stamp};
 use bezant_core::message::{Firmness, Message, Ordering, Outcome, Refusal, Reply, Request};
 use bezant_core::protocols::batch::{Batch, Entry, Reference};
+use bezant_core::protocols::chain::{ChainMessage, ChainReply};
 use bezant_core::protocols::pbft::{Claim, NewView, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
 use bezant_core::protocols::ring_fast::{
     self, Body, Hop, Hops, Pace, PaceMessage, Probe, RingMessage, RingPace, RingReply, Round, Strike,
 };
 use bezant_core::protocols::ring_resilient::{self, Commit, Order, Resilient, ResilientMessage};
 use bezant_core::protocols::speculative::Response;
+use bezant_core::protocols::zlight;
 use bezant_core::replica::{InstanceRecord, LogRecord};
 use bezant_core::service::Proposal;
-use bezant_core::switching::Fetch;
 use bezant_core::switching::certificate::{Prepared, Stable};
+use bezant_core::switching::{AbortReport, Bodies, Certificates, Fetch, Panic, Proof, Switch, SwitchMessage};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -214,6 +216,52 @@ fn records() -> [(&'static str, LogRecord); 3] {
     records.map(|(name, record)| (name, LogRecord { instance: INSTANCE, record }))
 }
 
+/// About instances, and what speculative instances say.
+fn switches() -> Vec<(&'static str, Message)> {
+    let boundary = Boundary { position: 3, history: DIGEST, root: DIGEST };
+    let certificates = Certificates { prepared: Some(certified(PREPARED)), stable: Some(certified(STABLE)) };
+    let (boundaries, digests) = (vec![boundary], vec![DIGEST]);
+    let report =
+        AbortReport { instance: INSTANCE, anchor: boundary, boundaries, digests, low_load: true, certificates };
+    let proof = Proof { reports: vec![signed(report.clone())] };
+    let entry = LogEntry::new(Proposal { time: Instant(8), seed: DIGEST }, request());
+    let statements = vec![
+        ("PANIC", SwitchMessage::Panic(Panic { client: CLIENT, timestamp: TIMESTAMP })),
+        ("ACTIVE", SwitchMessage::Active(CLIENT)),
+        ("ABORT", SwitchMessage::Abort(Arc::new(signed(report)))),
+        ("INIT", SwitchMessage::Init(Arc::new(proof))),
+        ("BEHIND", SwitchMessage::Behind(())),
+        ("FETCH", SwitchMessage::Fetch(Fetch(vec![DIGEST]))),
+        ("BODIES", SwitchMessage::Bodies(Bodies(vec![entry]))),
+        ("LCS", SwitchMessage::Checkpoint(boundary)),
+        ("ANCHOR", SwitchMessage::Anchor(boundary)),
+        ("LOST", SwitchMessage::Lost(Instant(8))),
+        ("HERE", SwitchMessage::Here(Instant(8))),
+    ];
+    let say = |message| Message::Switch(Switch { instance: INSTANCE, message });
+    statements.into_iter().map(|(name, message)| (name, say(message))).collect()
+}
+
+fn speculative() -> Vec<(&'static str, Message)> {
+    let (instance, first, history, tag) = (INSTANCE, 8, DIGEST, Tag::from_bytes([0x7a; 16]));
+    let proposal = Proposal { time: Instant(8), seed: DIGEST };
+    let (client, timestamp, position) = (CLIENT, TIMESTAMP, 9);
+    let outcome = Outcome::Done(Bytes::from_static(b"hi"));
+    let response = Response { instance, client, timestamp, position, history, outcome: outcome.clone() };
+    let order = zlight::Order { instance, first, proposal: proposal.clone(), requests: vec![request()] };
+    let (tags, reply_tags) = (vec![tag; 2], vec![tag]);
+    let requests = vec![request()];
+    let chain =
+        ChainMessage { instance, first, proposal, requests, history, results: DIGEST, tags: tags.clone(), reply_tags };
+    let reply = ChainReply { instance, client, timestamp, position, history, outcome, tags };
+    vec![
+        ("RESPONSE", Message::Response(response)),
+        ("ORDER of ZLight", Message::Order(order)),
+        ("CHAIN", Message::Chain(chain)),
+        ("CHAIN-REPLY", Message::ChainReply(reply)),
+    ]
+}
+
 /// How fast the ring is.
 fn paces() -> Vec<(&'static str, Message)> {
     let (instance, round) = (INSTANCE, Round { originator: ReplicaId(0), number: 2 });
@@ -242,6 +290,8 @@ fn messages() -> Vec<(&'static str, Message)> {
     messages.extend(strangers());
     let ordering = |message| Message::Ordering(Ordering { instance: INSTANCE, message });
     messages.extend(orderings().into_iter().map(|(name, message)| (name, ordering(message))));
+    messages.extend(switches());
+    messages.extend(speculative());
     messages.extend(ring());
     messages.extend(resilient());
     messages.extend(paces());

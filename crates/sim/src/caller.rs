@@ -1,6 +1,6 @@
 //! Hosts a client and makes its calls, honest or not.
 
-use crate::byzantine::ClientBehaviour;
+use crate::byzantine::{Acts, ClientMind};
 use crate::checks::Event;
 use crate::clock::Clock;
 use crate::network::ProcessId;
@@ -46,7 +46,7 @@ pub struct Caller {
     pub process: ProcessId,
     keyring: Rc<Keyring>,
     machine: Client,
-    behaviour: Option<Box<dyn ClientBehaviour>>,
+    mind: Option<ClientMind>,
     clock: Clock,
     plan: Plan,
     service: ServiceKind,
@@ -75,7 +75,7 @@ impl Caller {
         process: ProcessId,
         machine: Client,
         keyring: Rc<Keyring>,
-        behaviour: Option<Box<dyn ClientBehaviour>>,
+        mind: Option<ClientMind>,
         clock: Clock,
         (plan, service): (Plan, ServiceKind),
         rng: Rng,
@@ -86,7 +86,7 @@ impl Caller {
             process,
             keyring,
             machine,
-            behaviour,
+            mind,
             clock,
             plan,
             service,
@@ -111,7 +111,12 @@ impl Caller {
 
     /// Whether its calls count.
     pub fn is_honest(&self) -> bool {
-        self.behaviour.is_none()
+        self.mind.is_none()
+    }
+
+    /// What it did as a liar.
+    pub fn acts(&self) -> Acts {
+        self.mind.iter().map(|mind| (mind.label(), mind.acts)).collect()
     }
 
     /// Whether all its calls of this phase have ended.
@@ -296,8 +301,8 @@ impl Caller {
             }
             return;
         };
-        if let Some(behaviour) = &mut self.behaviour {
-            for (to, message) in behaviour.also(&mut self.rng, &cluster, &self.keyring, request) {
+        if let Some(mind) = &mut self.mind {
+            for (to, message) in mind.also(&mut self.rng, &cluster, &self.keyring, request) {
                 if let Message::Request(request) = &message {
                     stage.checks.see(stage.now, &Event::Issued(request));
                 }
@@ -306,9 +311,9 @@ impl Caller {
             }
         }
         for to in receivers {
-            let sent = match &mut self.behaviour {
+            let sent = match &mut self.mind {
                 None => Some(request.clone()),
-                Some(behaviour) => behaviour.request(&mut self.rng, &cluster, &self.keyring, to, request),
+                Some(mind) => mind.request(&mut self.rng, &cluster, &self.keyring, to, request),
             };
             if let Some(request) = sent {
                 stage.checks.see(stage.now, &Event::Issued(&request));

@@ -139,9 +139,10 @@ impl Arguments {
             return verdict.violations.is_empty();
         }
         let adversary = scenario.adversary.map_or("nobody", Adversary::label);
-        let liars: Vec<String> = scenario.liars.iter().map(ToString::to_string).collect();
+        let liars: Vec<String> = scenario.liars.iter().map(|liar| scenario.cast.describe(*liar)).collect();
+        let client = scenario.cast.client.map_or_else(String::new, |client| format!(" and a client: {client}"));
         let features: Vec<&str> = scenario.features.iter().map(|feature| feature.label()).collect();
-        println!("{adversary} {} with {}", liars.join(" "), features.join(","));
+        println!("{adversary} {}{client} with {}", liars.join(" "), features.join(","));
         println!(
             "seed {}: {} calls answered, {} frames, trace {:016x}",
             options.seed, verdict.answered, verdict.frames, verdict.trace_hash
@@ -185,7 +186,7 @@ impl Arguments {
                 "calls": summary.answered, "batches": counts.executed, "view_changes": counts.view_changes,
                 "transfers": counts.transfers, "rollbacks": counts.rollbacks, "recoveries": counts.recoveries,
                 "lost_logs": counts.lost_logs, "failed_syncs": counts.failed_syncs, "old_disks": counts.old_disks,
-                "slow_rings": counts.slow_rings,
+                "slow_rings": counts.slow_rings, "acts": summary.acts,
             });
             return println!("{object}");
         }

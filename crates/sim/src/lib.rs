@@ -127,6 +127,8 @@ pub struct Summary {
     pub answered: u64,
     /// Over all runs.
     pub counts: node::Counts,
+    /// What the liars did, over all runs.
+    pub acts: byzantine::Acts,
     /// Runs whose second run had another trace.
     pub diverged: Vec<u64>,
 }
@@ -187,6 +189,7 @@ impl Summary {
         self.events += verdict.events;
         self.answered += verdict.answered;
         self.counts.add(&verdict.counts);
+        byzantine::add_acts(&mut self.acts, &verdict.acts);
         if !same {
             self.diverged.push(options.seed);
         }

@@ -3,7 +3,7 @@
 
 mod faults;
 
-use crate::byzantine::{self, Behaviour};
+use crate::byzantine::{self, Mind};
 use crate::checks::Event;
 use crate::clock::Clock;
 use crate::disk::{Disk, Stored, Unreadable};
@@ -86,7 +86,7 @@ pub struct Node {
     pub process: ProcessId,
     identity: Identity,
     machine: Option<Replica<Store>>,
-    behaviour: Option<Box<dyn Behaviour>>,
+    mind: Option<Mind>,
     clock: Clock,
     profile: DiskProfile,
     /// Microseconds that a pass of its event loop gathers inputs; 0: each input is a pass.
@@ -128,15 +128,14 @@ impl Node {
         clock: Clock,
         (profile, pass): (DiskProfile, u64),
         mut rng: Rng,
-        adversary: Option<byzantine::Adversary>,
+        parts: &[byzantine::Adversary],
     ) -> Self {
-        let lies = identity.liars.contains(&identity.id);
-        let behaviour = adversary.filter(|_| lies).and_then(|adversary| byzantine::behaviour(adversary, &mut rng));
+        let mind = Mind::new(parts, &mut rng);
         Self {
             process,
             identity,
             machine: None,
-            behaviour,
+            mind,
             clock,
             profile,
             pass,
@@ -167,8 +166,13 @@ impl Node {
     }
 
     /// Whether it has a mind of its own that wants to be asked now and then.
-    pub fn has_behaviour(&self) -> bool {
-        self.behaviour.is_some()
+    pub const fn has_behaviour(&self) -> bool {
+        self.mind.is_some()
+    }
+
+    /// What it did as a liar.
+    pub fn acts(&self) -> byzantine::Acts {
+        self.mind.as_ref().map(|mind| mind.acts.clone()).unwrap_or_default()
     }
 
     /// Whether it is up.
@@ -235,10 +239,10 @@ impl Node {
         let Some(machine) = &mut self.machine else { return };
         stage.arrived(from, self.process, &frame);
         let Some(incoming) = machine.open(frame, from) else { return };
-        if let Some(behaviour) = &mut self.behaviour {
+        if let Some(mind) = &mut self.mind {
             let Identity { keyring, cluster, liars, .. } = &self.identity;
             let mut liar = byzantine::liar(self.process, keyring, cluster, &mut self.rng, liars, stage);
-            if !behaviour.receive(&mut liar, &incoming) {
+            if !mind.receive(&mut liar, &incoming) {
                 return;
             }
         }
@@ -256,10 +260,10 @@ impl Node {
 
     /// Time for a liar to speak without being spoken to.
     pub fn tick(&mut self, stage: &mut Stage) {
-        if let (Some(behaviour), true) = (&mut self.behaviour, self.machine.is_some()) {
+        if let (Some(mind), true) = (&mut self.mind, self.machine.is_some()) {
             let Identity { keyring, cluster, liars, .. } = &self.identity;
             let mut liar = byzantine::liar(self.process, keyring, cluster, &mut self.rng, liars, stage);
-            behaviour.tick(&mut liar);
+            mind.tick(&mut liar);
         }
     }
 
@@ -417,10 +421,10 @@ impl Node {
             Destination::Client(to) => vec![Principal::Client(to)],
             Destination::Key(to) => vec![Principal::Key(to)],
         };
-        if let Some(behaviour) = &mut self.behaviour {
+        if let Some(mind) = &mut self.mind {
             let mut liar = byzantine::liar(self.process, keyring, cluster, &mut self.rng, liars, stage);
             for to in receivers {
-                behaviour.send(&mut liar, to, message);
+                mind.send(&mut liar, to, message);
             }
             return;
         }

@@ -6,7 +6,7 @@
 //! failing run is shrunk.
 
 use crate::ScenarioOptions;
-use crate::byzantine::{Adversary, Choice};
+use crate::byzantine::{Adversary, Cast, Choice};
 use crate::clock::Clock;
 use crate::network::Profile;
 use crate::rng::Rng;
@@ -129,6 +129,8 @@ pub struct Scenario {
     pub limits: Limits,
     /// What the liars do; `None`: everybody is honest.
     pub adversary: Option<Adversary>,
+    /// What each of them does.
+    pub cast: Cast,
     /// The Byzantine replicas: at most f, less those that lose their disks. One whose disk is put back is among them.
     pub liars: BTreeSet<ReplicaId>,
     /// Links.
@@ -181,6 +183,8 @@ impl Scenario {
         let mut places: Vec<ReplicaId> = (0..n as u8).map(ReplicaId).collect();
         rng.shuffle(&mut places);
         let (liars, amnesiac) = draw_faulty(&places, f, adversary, &has);
+        let strangers = has(Feature::DynamicClients);
+        let cast = Cast::draw(seed, options.adversary, adversary, &liars, (options.protocol, strangers));
 
         let network = draw_network(seed, &has);
         let disk = draw_disk(seed, &has);
@@ -211,9 +215,10 @@ impl Scenario {
             service: options.service,
             n,
             f,
-            client_auth: draw_auth(seed, adversary, has(Feature::DynamicClients)),
+            client_auth: draw_auth(seed, adversary, cast.client, strangers),
             quota: draw_quota(seed),
             adversary,
+            cast,
             network,
             disk,
             clocks,
@@ -240,7 +245,7 @@ impl Scenario {
             && self.outsiders.is_empty()
             && !self.features.contains(&Feature::Clocks)
             && (loss, reordering, rate) == (0, false, 0)
-            && self.adversary.is_none_or(|adversary| !adversary.corrupts_replicas() && adversary != Adversary::Tamper)
+            && self.adversary.is_none_or(Adversary::is_a_client)
             && (4 * self.n + self.f) as u64 * hop <= 2 * self.limits.client_retry.0
     }
 }
@@ -280,12 +285,12 @@ fn draw_faulty(
     (places[..liars.min(places.len())].iter().copied().collect(), amnesiac)
 }
 
-fn draw_auth(seed: u64, adversary: Option<Adversary>, strangers: bool) -> ClientAuth {
+fn draw_auth(seed: u64, adversary: Option<Adversary>, client: Option<Adversary>, strangers: bool) -> ClientAuth {
     let drawn = *Rng::stream(seed, "auth").pick(&[ClientAuth::Hybrid, ClientAuth::Signature, ClientAuth::Mac]);
     // Plain MACs are known to give way to a proof that is valid for the primary only (F20), whoever spoils it:
     // measuring that again finds nothing.
-    let spoils = |adversary: Adversary| adversary.corrupts_clients() || adversary == Adversary::Tamper;
-    if drawn == ClientAuth::Mac && (strangers || adversary.is_some_and(spoils)) { ClientAuth::Hybrid } else { drawn }
+    let spoils = client.is_some() || adversary == Some(Adversary::Tamper);
+    if drawn == ClientAuth::Mac && (strangers || spoils) { ClientAuth::Hybrid } else { drawn }
 }
 
 fn draw_network(seed: u64, has: &impl Fn(Feature) -> bool) -> Profile {

@@ -1,6 +1,6 @@
 //! What all processes share: the time, the queue of things to come, the links between them, the trace and the checks.
 
-use crate::byzantine::{Sides, Tamper};
+use crate::byzantine::{Echo, Sides, Tamper};
 use crate::checks::Checks;
 use crate::network::{Network, ProcessId};
 use crate::trace::Trace;
@@ -117,6 +117,8 @@ pub struct Stage {
     pub sides: Sides,
     /// Who changes frames on their way, if anybody does.
     pub tamper: Option<Tamper>,
+    /// Who delivers frames again, if anybody does.
+    pub echo: Option<Echo>,
     /// Frames sent.
     pub frames: u64,
     /// The processes that answer to a name: two for twins.
@@ -138,6 +140,7 @@ impl Stage {
             checks,
             sides,
             tamper: None,
+            echo: None,
             frames: 0,
             addresses: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -190,12 +193,23 @@ impl Stage {
                 continue;
             }
             self.frames += 1;
+            self.echo(from, process, &frame);
             let copy = self.tamper.as_mut().and_then(|tamper| tamper.copy(&frame));
             for frame in copy.into_iter().chain([frame.clone()]) {
                 for at in self.network.route(self.now, from, process, frame.len()).into_iter().flatten() {
                     self.plan(at, Happening::Frame { to: process, from: sender, frame: frame.clone() });
                 }
             }
+        }
+    }
+
+    /// Lets the network deliver an old frame again, if it does such things.
+    fn echo(&mut self, from: ProcessId, to: ProcessId, frame: &Bytes) {
+        let Some((from, to, frame)) = self.echo.as_mut().and_then(|echo| echo.hear(from, to, frame)) else { return };
+        let Some((sender, _)) = self.names.get(&from) else { return };
+        let sender = *sender;
+        for at in self.network.route(self.now, from, to, frame.len()).into_iter().flatten() {
+            self.plan(at, Happening::Frame { to, from: sender, frame: frame.clone() });
         }
     }
 

@@ -1,6 +1,6 @@
 //! The world: makes the cluster that a scenario describes, lets things happen one after the other, and judges.
 
-use crate::byzantine::{self, Adversary, Sides, Tamper};
+use crate::byzantine::{self, Acts, Adversary, ClientMind, Echo, Sides, Tamper};
 use crate::caller::Caller;
 use crate::checks::{Checks, Event, Violation};
 use crate::network::{Network, ProcessId};
@@ -47,6 +47,8 @@ pub struct Verdict {
     pub answered: u64,
     /// Over all replicas.
     pub counts: Counts,
+    /// What the liars did.
+    pub acts: Acts,
 }
 
 /// See the [module](self).
@@ -105,6 +107,9 @@ impl World {
         if scenario.adversary == Some(Adversary::Tamper) {
             stage.tamper = Some(Tamper::new(Rng::stream(seed, "tamper")));
         }
+        if scenario.adversary == Some(Adversary::Echo) {
+            stage.echo = Some(Echo::new(Rng::stream(seed, "echo")));
+        }
         let rng = Rng::stream(seed, "world");
         let mut world = Self { scenario, stage, nodes: Vec::new(), callers: Vec::new(), rng, events: 0 };
         world.add_replicas(&cluster, &twins);
@@ -135,7 +140,8 @@ impl World {
             let clock = scenario.clocks[process];
             let rng = Rng::stream(scenario.seed ^ (process as u64) << 40, "node");
             let disk = (scenario.disk, scenario.pass);
-            self.nodes.push(Node::new(process, identity, clock, disk, rng, scenario.adversary));
+            let parts = scenario.cast.replicas.get(&id).map_or(&[][..], Vec::as_slice);
+            self.nodes.push(Node::new(process, identity, clock, disk, rng, parts));
             self.stage.register(process, principal);
         }
     }
@@ -151,28 +157,22 @@ impl World {
         for number in 0..plan.strangers as u32 {
             self.add_client(cluster, &keys, Who::Stranger(number), None);
         }
-        if let Some(adversary) = self.scenario.adversary {
+        if let Some(adversary) = self.scenario.cast.client {
             let mut rng = Rng::stream(self.scenario.seed, "lying client");
-            let behaviour = byzantine::client_behaviour(adversary, &mut rng, &self.scenario.liars);
-            if behaviour.is_some() {
+            let mind = ClientMind::new(adversary, &mut rng, &self.scenario.liars);
+            if mind.is_some() {
                 let who = match adversary {
                     Adversary::JoinFlood => Who::Stranger(LIARS_IDENTITY.0),
                     // The key of the first honest one.
                     Adversary::Takeover => Who::Stranger(0),
                     _ => Who::Named(ClientId { identity: LIARS_IDENTITY, session: 0 }),
                 };
-                self.add_client(cluster, &keys, who, behaviour);
+                self.add_client(cluster, &keys, who, mind);
             }
         }
     }
 
-    fn add_client(
-        &mut self,
-        cluster: &Rc<Cluster>,
-        keys: &PublicKeys,
-        who: Who,
-        behaviour: Option<Box<dyn byzantine::ClientBehaviour>>,
-    ) {
+    fn add_client(&mut self, cluster: &Rc<Cluster>, keys: &PublicKeys, who: Who, mind: Option<ClientMind>) {
         let process = CLIENTS + self.callers.len();
         let (principal, secret) = match who {
             Who::Named(id) => (Principal::Client(id), secret(2, id.identity.0)),
@@ -193,7 +193,7 @@ impl World {
             Who::Named(_) => self.scenario.plan.clone(),
             Who::Stranger(_) => self.scenario.plan.of_strangers(),
         };
-        self.callers.push(Caller::new(process, machine, keyring, behaviour, clock, (plan, self.scenario.service), rng));
+        self.callers.push(Caller::new(process, machine, keyring, mind, clock, (plan, self.scenario.service), rng));
         self.stage.register(process, principal);
     }
 
@@ -444,11 +444,28 @@ impl World {
         positions.join(", ")
     }
 
+    /// What everybody did who lies.
+    fn acts(&self) -> Acts {
+        let mut acts = Acts::new();
+        for of_one in self.nodes.iter().map(Node::acts).chain(self.callers.iter().map(Caller::acts)) {
+            byzantine::add_acts(&mut acts, &of_one);
+        }
+        let Stage { tamper, echo, sides, .. } = &self.stage;
+        let of_links = [
+            (Adversary::Tamper, tamper.as_ref().map_or(0, |tamper| tamper.acts)),
+            (Adversary::Echo, echo.as_ref().map_or(0, |echo| echo.acts)),
+            (Adversary::Twins, sides.acts),
+        ];
+        acts.extend(of_links.into_iter().filter(|(_, acts)| *acts > 0).map(|(who, acts)| (who.label(), acts)));
+        acts
+    }
+
     fn verdict(mut self) -> (Verdict, Trace) {
         let mut counts = Counts::default();
         for node in &self.nodes {
             counts.add(&node.counts);
         }
+        let acts = self.acts();
         let verdict = Verdict {
             violations: std::mem::take(&mut self.stage.checks.violations),
             trace_hash: self.stage.trace.hash(),
@@ -456,6 +473,7 @@ impl World {
             frames: self.stage.frames,
             answered: self.callers.iter().map(|caller| caller.answered).sum(),
             counts,
+            acts,
         };
         (verdict, self.stage.trace)
     }

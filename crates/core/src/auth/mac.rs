@@ -1,7 +1,7 @@
 //! Message authentication codes: keyed BLAKE3, truncated to 16 bytes, compared in constant time.
 
 use crate::cluster::REPLICAS_MAX;
-use crate::wire::{Reader, Sink, Wire, WireError};
+use crate::wire::{Mark, Reader, Sink, Wire, WireError};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
@@ -43,7 +43,7 @@ impl fmt::Debug for Tag {
 
 impl Wire for Tag {
     fn encode(&self, out: &mut impl Sink) {
-        out.extend_from_slice(&self.0);
+        self.0.encode(out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         Ok(Self(reader.array()?))
@@ -84,8 +84,10 @@ impl fmt::Debug for Authenticator {
 
 impl Wire for Authenticator {
     fn encode(&self, out: &mut impl Sink) {
-        (self.iter().len() as u32).encode(out);
+        out.mark(Mark::List);
+        out.extend_from_slice(&(self.iter().len() as u32).to_le_bytes());
         out.extend_from_slice(&self.0);
+        out.mark(Mark::End);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         let tags = reader.length(REPLICAS_MAX, Tag::BYTES)?;

@@ -35,7 +35,7 @@ impl fmt::Debug for PublicKey {
 
 impl Wire for PublicKey {
     fn encode(&self, out: &mut impl Sink) {
-        out.extend_from_slice(&self.0);
+        self.0.encode(out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         Ok(Self(reader.array()?))
@@ -64,7 +64,7 @@ impl fmt::Debug for Signature {
 
 impl Wire for Signature {
     fn encode(&self, out: &mut impl Sink) {
-        out.extend_from_slice(&self.0);
+        self.0.encode(out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         Ok(Self(reader.array()?))

@@ -2,7 +2,7 @@
 
 use super::signature::Signature;
 use crate::cluster::ReplicaId;
-use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
+use crate::wire::{Mark, Reader, Sink, Wire, WireError, encode_list, encode_part};
 use alloc::vec::Vec;
 use core::ops::Deref;
 
@@ -47,11 +47,13 @@ pub struct Signed<T> {
     pub signature: Signature,
 }
 
-impl<T: Wire> Wire for Signed<T> {
+impl<T: Signable> Wire for Signed<T> {
     fn encode(&self, out: &mut impl Sink) {
-        self.value.encode(out);
+        out.mark(Mark::Signed(T::KIND));
+        encode_part(&self.value, out);
         self.signer.encode(out);
         self.signature.encode(out);
+        out.mark(Mark::End);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         Ok(Self { value: Wire::decode(reader)?, signer: Wire::decode(reader)?, signature: Wire::decode(reader)? })
@@ -68,10 +70,12 @@ pub struct Certificate<T> {
     pub signatures: Vec<(ReplicaId, Signature)>,
 }
 
-impl<T: Wire> Wire for Certificate<T> {
+impl<T: Signable> Wire for Certificate<T> {
     fn encode(&self, out: &mut impl Sink) {
-        self.value.encode(out);
+        out.mark(Mark::Certified(T::KIND));
+        encode_part(&self.value, out);
         encode_list(&self.signatures, out);
+        out.mark(Mark::End);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         let value = Wire::decode(reader)?;

@@ -27,7 +27,7 @@ pub(super) struct AbortEquivocation {
 }
 
 /// Another report than the one that is true. A wrong root depends on the true one alone, so that liars agree on it.
-fn twist(rng: &mut Rng, report: &AbortReport, bound: u64) -> AbortReport {
+pub(super) fn twist(rng: &mut Rng, report: &AbortReport, bound: u64) -> AbortReport {
     let mut lie = report.clone();
     if !lie.certificates.is_empty() && rng.coin() {
         return uncertify(rng, lie);

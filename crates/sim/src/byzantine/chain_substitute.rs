@@ -40,7 +40,7 @@ fn with_batch(history: Digest, message: &ChainMessage) -> Digest {
 }
 
 /// This replica's own MACs, made anew for what the message says now. `None` where it is no place of a chain.
-fn authenticate(liar: &Liar<'_>, message: &mut ChainMessage) -> Option<()> {
+pub(super) fn authenticate(liar: &Liar<'_>, message: &mut ChainMessage) -> Option<()> {
     let schedule = liar.cluster.protocol.schedule()?;
     let topology = Topology::new(liar.cluster, schedule.head(liar.cluster, message.instance));
     let place = topology.place(liar.me);

@@ -2,19 +2,27 @@
 //! says. A behaviour sees all that its replica receives and may sign with its replica's keys, never with others'.
 
 mod abort_equivocation;
+mod anatomy;
 mod bogus_proof;
 mod chain_substitute;
 mod cross_instance;
+mod different_proofs;
+mod echo;
 mod equivocate;
 mod exclude;
 mod false_stop;
 mod false_tail;
 mod flood;
+mod forge;
 mod join_flood;
+mod liar;
 mod lopsided_client;
 mod lying_transfer;
+mod many_sessions;
 mod member_replay;
+mod mind;
 mod mutate;
+mod odd_client;
 mod panic_storm;
 mod partial_macs;
 mod replay;
@@ -29,25 +37,26 @@ mod spoilt_macs;
 mod takeover;
 mod tamper;
 mod twins;
+mod unasked_bodies;
 mod view_change_liar;
 mod withheld_body;
 mod wrong_checkpoint;
 mod wrong_reply;
 
+pub use anatomy::{Anatomy, Shape, Span};
+pub use echo::Echo;
+pub use forge::{Forge, signed};
+pub use liar::{Liar, liar};
+pub use mind::{Acts, Cast, ClientMind, Mind, add_acts};
 pub use tamper::Tamper;
 pub use twins::Sides;
 
-use crate::checks::Event;
-use crate::network::ProcessId;
 use crate::rng::Rng;
-use crate::stage::{Happening, Stage};
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::{Cluster, InstanceId, ReplicaId};
+use bezant_core::cluster::{Cluster, ReplicaId};
 use bezant_core::compositions::{Part, Protocol};
 use bezant_core::machine::Principal;
-use bezant_core::message::{Incoming, Message, Ordering, Request};
-use bezant_core::protocols::pbft::PbftMessage;
-use bytes::Bytes;
+use bezant_core::message::{Incoming, Message, Request};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -99,12 +108,24 @@ adversaries! {
     SkewedTime => "skewed-time",
     /// Two honest machines with one identity.
     Twins => "twins",
-    /// Small changes to valid messages, authenticated again.
+    /// Any part of any message changed, or replaced by another of its type, and authenticated again.
     Mutate => "mutate",
+    /// The same digests for other encodings: in full or by reference, under other labels, with other proofs.
+    Reword => "reword",
+    /// A replica that sends bodies nobody asked for, and names in batches what nobody has.
+    UnaskedBodies => "unasked-bodies",
+    /// A client with very many sessions that ask, panic and speak of far instances.
+    ManySessions => "many-sessions",
+    /// A client whose requests differ in any field from receiver to receiver.
+    OddClient => "odd-client",
+    /// A network that delivers frames again, long after.
+    Echo => "echo",
     /// A network that changes frames on their way: nobody has its keys.
     Tamper => "tamper",
     /// A replica whose abort reports differ from receiver to receiver, and claim what nobody had (K6, K20).
     AbortEquivocation => "abort-equivocation",
+    /// A replica that gives different replicas different proofs of how an instance ended, all of them valid.
+    DifferentProofs => "different-proofs",
     /// A place of a chain that forwards another history than it got (K5, S1).
     ChainSubstitute => "chain-substitute",
     /// A replica that tells some of its lightweight checkpoints, and others of what they want to hear (K7).
@@ -144,11 +165,19 @@ impl Adversary {
             self,
             Self::PartialMacs
                 | Self::Tamper
+                | Self::Echo
+                | Self::ManySessions
+                | Self::OddClient
                 | Self::PanicStorm
                 | Self::LopsidedClient
                 | Self::JoinFlood
                 | Self::Takeover
         )
+    }
+
+    /// Whether nothing lies but a client.
+    pub const fn is_a_client(self) -> bool {
+        self.corrupts_clients() && !self.corrupts_replicas()
     }
 
     /// Those that make sense against a protocol: a single instance cannot be lied to about others, and only a ring has
@@ -174,6 +203,8 @@ impl Adversary {
             self,
             Self::PartialMacs
                 | Self::WithheldBody
+                | Self::ManySessions
+                | Self::OddClient
                 | Self::PanicStorm
                 | Self::LopsidedClient
                 | Self::JoinFlood
@@ -244,65 +275,6 @@ impl FromStr for Choice {
     }
 }
 
-/// What a behaviour works with: its replica's keys, a random stream, and the means to speak.
-pub struct Liar<'a> {
-    /// Its own number.
-    pub me: ReplicaId,
-    /// The cluster.
-    pub cluster: &'a Cluster,
-    /// Its own keys.
-    pub keyring: &'a Keyring,
-    /// Its own randomness.
-    pub rng: &'a mut Rng,
-    /// Which others lie too: they may be spared.
-    pub liars: &'a BTreeSet<ReplicaId>,
-    process: ProcessId,
-    stage: &'a mut Stage,
-}
-
-impl Liar<'_> {
-    /// Says something to one principal.
-    pub fn say(&mut self, to: Principal, message: &Message) {
-        self.say_later(0, to, message);
-    }
-
-    /// Says something after `delay` microseconds.
-    pub fn say_later(&mut self, delay: u64, to: Principal, message: &Message) {
-        if let Message::Ordering(Ordering { message, .. }) = message {
-            let batch = match message {
-                PbftMessage::PrePrepare(proposal) => Some(&proposal.batch),
-                PbftMessage::Batch(batch) => Some(batch),
-                _ => None,
-            };
-            if let Some(batch) = batch {
-                self.stage.checks.see(self.stage.now, &Event::Batch(batch));
-            }
-        }
-        self.release(delay, to, message.sealed(self.keyring, to).into());
-    }
-
-    /// Sends bytes after `delay` microseconds.
-    pub fn release(&mut self, delay: u64, to: Principal, frame: Bytes) {
-        if delay == 0 {
-            self.stage.post(self.process, to, frame);
-        } else {
-            let at = self.stage.now + delay;
-            self.stage.plan(at, Happening::Late { from: self.process, to, frame });
-        }
-    }
-
-    /// Says something of PBFT.
-    pub fn order(&mut self, to: Principal, instance: InstanceId, message: PbftMessage) {
-        self.say(to, &Message::Ordering(Ordering { instance, message }));
-    }
-
-    /// The other replicas.
-    pub fn others(&self) -> Vec<Principal> {
-        let me = self.me;
-        self.cluster.replicas().filter(|id| *id != me).map(Principal::Replica).collect()
-    }
-}
-
 /// A Byzantine replica's mind. By default it is honest.
 pub trait Behaviour: fmt::Debug {
     /// Its honest machine asks to say this to one receiver.
@@ -361,6 +333,9 @@ pub fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn Behaviou
         Adversary::Exclude => Box::new(exclude::Exclude::default()),
         Adversary::SkewedTime => Box::new(skewed_time::SkewedTime::new(rng)),
         Adversary::Mutate => Box::new(mutate::Mutate::new(rng)),
+        Adversary::Reword => Box::new(mutate::Mutate::rewording(rng)),
+        Adversary::UnaskedBodies => Box::new(unasked_bodies::UnaskedBodies::new(rng)),
+        Adversary::DifferentProofs => Box::new(different_proofs::DifferentProofs::new(rng)),
         Adversary::AbortEquivocation => Box::new(abort_equivocation::AbortEquivocation::new(rng)),
         Adversary::ChainSubstitute => Box::new(chain_substitute::ChainSubstitute::new(rng)),
         Adversary::SelectiveCheckpoint => Box::new(selective_checkpoint::SelectiveCheckpoint::new(rng)),
@@ -376,6 +351,9 @@ pub fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn Behaviou
         Adversary::Twins
         | Adversary::PartialMacs
         | Adversary::Tamper
+        | Adversary::Echo
+        | Adversary::ManySessions
+        | Adversary::OddClient
         | Adversary::PanicStorm
         | Adversary::LopsidedClient
         | Adversary::JoinFlood
@@ -392,23 +370,12 @@ pub fn client_behaviour(
     match adversary {
         Adversary::PartialMacs => Some(Box::new(partial_macs::PartialMacs::new(rng))),
         Adversary::WithheldBody => Some(Box::new(withheld_body::ToLiarsOnly::new(liars))),
+        Adversary::ManySessions => Some(Box::new(many_sessions::ManySessions::new(rng))),
+        Adversary::OddClient => Some(Box::new(odd_client::OddClient::new(rng))),
         Adversary::PanicStorm => Some(Box::new(panic_storm::PanicStorm)),
         Adversary::LopsidedClient => Some(Box::new(lopsided_client::LopsidedClient::new(rng))),
         Adversary::JoinFlood => Some(Box::new(join_flood::JoinFlood::default())),
         Adversary::Takeover => Some(Box::new(takeover::Takeover)),
         _ => None,
     }
-}
-
-/// Makes the context of a behaviour. Only the host of its replica does.
-pub fn liar<'a>(
-    process: ProcessId,
-    keyring: &'a Keyring,
-    cluster: &'a Cluster,
-    rng: &'a mut Rng,
-    liars: &'a BTreeSet<ReplicaId>,
-    stage: &'a mut Stage,
-) -> Liar<'a> {
-    let Principal::Replica(me) = keyring.me() else { panic!("a lying replica has a replica's keys") };
-    Liar { me, cluster, keyring, rng, liars, process, stage }
 }

@@ -1,142 +1,129 @@
-//! Mutations: small changes to valid messages (a neighbour's number, another live digest, an old message in place of
-//! a new one), authenticated again with the liar's keys. Large random changes only test the decoder.
+//! Mutations: any part of any message changed, or replaced by another of its type that was seen in this run, and
+//! authenticated again ([`super::forge`]); for each receiver another lie, or the same for all or for some of them; and,
+//! now and then, something that nobody asked for.
 
-use super::{Behaviour, Liar};
+use super::forge::Forge;
+use super::{Behaviour, Liar, chain_substitute, ring_forger};
 use crate::rng::Rng;
-use bezant_core::cluster::{InstanceId, Sequence, Timestamp, View};
-use bezant_core::digest::Digest;
 use bezant_core::machine::Principal;
-use bezant_core::message::{Incoming, Message, Ordering};
-use bezant_core::protocols::pbft::{PbftMessage, PrePrepare, Vote};
+use bezant_core::message::{Incoming, Message};
+use bezant_core::wire::Wire;
+use std::collections::VecDeque;
 
-/// Digests and own messages that it remembers.
-const MEMORY_MAX: usize = 32;
+/// Messages, own and others', that it may say unasked; and lies that it tells again.
+const MEMORY_MAX: usize = 48;
 
 #[derive(Debug)]
 pub(super) struct Mutate {
+    forge: Forge,
     /// Messages that are changed, per mille.
     often: u64,
-    digests: Vec<Digest>,
-    said: Vec<Message>,
+    /// Messages said unasked at each tick, at most.
+    unasked: u64,
+    /// Bit per replica: who is lied to.
+    victims: u64,
+    /// Whether all of them hear the same lie.
+    agrees: bool,
+    /// It changes nothing but how a thing is said.
+    rewords: bool,
+    heard: VecDeque<Message>,
+    told: VecDeque<(Vec<u8>, Message)>,
 }
 
-fn near(rng: &mut Rng, number: u64) -> u64 {
-    if rng.coin() { number.saturating_add(1) } else { number.saturating_sub(1) }
+fn remember<T>(memory: &mut VecDeque<T>, item: T) {
+    if memory.len() == MEMORY_MAX {
+        memory.pop_front();
+    }
+    memory.push_back(item);
+}
+
+/// The liar's own MACs inside a message, made anew.
+pub(super) fn authenticate(liar: &mut Liar<'_>, to: Principal, message: &mut Message) {
+    match message {
+        // Only a chain's own places forward.
+        Message::Chain(chain) => drop(chain_substitute::authenticate(liar, chain)),
+        Message::Ring(ring) => {
+            if let Some((path, position)) = ring_forger::place(liar, ring, to) {
+                ring_forger::authenticate(liar, &path, position, ring, true);
+            }
+        }
+        Message::ChainReply(reply) => {
+            let tag = liar.keyring.tag(to, &reply.statement().bytes());
+            reply.tags.last_mut().into_iter().for_each(|last| *last = tag);
+        }
+        Message::RingReply(reply) => {
+            let tag = liar.keyring.tag(to, &reply.statement().bytes());
+            reply.tags.last_mut().into_iter().for_each(|last| *last = tag);
+        }
+        _ => {}
+    }
 }
 
 impl Mutate {
-    pub(super) const fn new(rng: &mut Rng) -> Self {
-        Self { often: rng.between(20, 500), digests: Vec::new(), said: Vec::new() }
-    }
-
-    fn vote(&self, rng: &mut Rng, vote: &Vote) -> Vote {
-        let mut lie = *vote;
-        match rng.below(3) {
-            0 => lie.view = View(near(rng, vote.view.0)),
-            1 => lie.sequence = Sequence(near(rng, vote.sequence.0)),
-            _ if !self.digests.is_empty() => lie.digest = *rng.pick(&self.digests),
-            _ => {}
-        }
-        lie
-    }
-
-    fn pbft(&self, liar: &mut Liar<'_>, message: &PbftMessage) -> PbftMessage {
-        let rng = &mut *liar.rng;
-        match message {
-            // One kind of vote for another, now and then.
-            PbftMessage::Prepare(vote) if rng.per_mille(200) => PbftMessage::Commit(*vote),
-            PbftMessage::Prepare(vote) => PbftMessage::Prepare(self.vote(rng, vote)),
-            PbftMessage::Commit(vote) => PbftMessage::Commit(self.vote(rng, vote)),
-            PbftMessage::PrePrepare(proposal) => {
-                let PrePrepare { mut view, mut sequence, batch } = proposal.clone();
-                if rng.coin() {
-                    view = View(near(rng, view.0));
-                } else {
-                    sequence = Sequence(near(rng, sequence.0));
-                }
-                PbftMessage::PrePrepare(PrePrepare { view, sequence, batch })
-            }
-            PbftMessage::ViewChange(signed) if signed.signer == liar.me => {
-                let mut change = signed.value.clone();
-                match rng.below(3) {
-                    0 => change.view = View(near(rng, change.view.0)),
-                    1 => drop(change.prepared.pop()),
-                    _ => {
-                        if let (Some(claim), false) = (change.prepared.last_mut(), self.digests.is_empty()) {
-                            claim.digest = *rng.pick(&self.digests);
-                        }
-                    }
-                }
-                PbftMessage::ViewChange(Box::new(liar.keyring.sign(change)))
-            }
-            PbftMessage::NewView(signed) if signed.signer == liar.me => {
-                let mut new_view = signed.value.clone();
-                if rng.coin() {
-                    new_view.view_changes.pop();
-                } else {
-                    new_view.chosen.pop();
-                }
-                PbftMessage::NewView(std::sync::Arc::new(liar.keyring.sign(new_view)))
-            }
-            PbftMessage::Decided(position) => {
-                let mut lie = *position;
-                lie.sequence = Sequence(near(rng, lie.sequence.0));
-                PbftMessage::Decided(lie)
-            }
-            other => other.clone(),
+    pub(super) fn new(rng: &mut Rng) -> Self {
+        Self {
+            forge: Forge::default(),
+            often: *rng.pick(&[5, 30, 120, 400]),
+            unasked: *rng.pick(&[0, 1, 4]),
+            victims: if rng.coin() { u64::MAX } else { rng.next() },
+            agrees: rng.coin(),
+            rewords: false,
+            heard: VecDeque::new(),
+            told: VecDeque::new(),
         }
     }
 
-    fn mutated(&self, liar: &mut Liar<'_>, message: &Message) -> Message {
-        if liar.rng.per_mille(150) && !self.said.is_empty() {
-            return liar.rng.pick(&self.said).clone();
-        }
-        match message {
-            Message::Ordering(Ordering { instance, message }) => {
-                let message = self.pbft(liar, message);
-                let other = InstanceId(near(liar.rng, instance.0));
-                let instance = if liar.rng.per_mille(50) { other } else { *instance };
-                Message::Ordering(Ordering { instance, message })
-            }
-            Message::Reply(reply) => {
-                let mut lie = reply.clone();
-                match liar.rng.below(3) {
-                    0 => lie.timestamp = Timestamp(near(liar.rng, lie.timestamp.0)),
-                    1 => lie.sequence = Sequence(near(liar.rng, lie.sequence.0)),
-                    _ => lie.view = View(near(liar.rng, lie.view.0)),
-                }
-                Message::Reply(lie)
-            }
-            Message::Checkpoint(signed) if signed.signer == liar.me => {
-                let mut lie = signed.value;
-                lie.sequence = Sequence(near(liar.rng, lie.sequence.0));
-                Message::Checkpoint(Box::new(liar.keyring.sign(lie)))
-            }
-            other => other.clone(),
-        }
+    /// One that changes only how things are said, and that often: the same digest for another encoding.
+    pub(super) fn rewording(rng: &mut Rng) -> Self {
+        let often = *rng.pick(&[100, 400, 900]);
+        Self { often, rewords: true, unasked: rng.below(2), ..Self::new(rng) }
+    }
+
+    fn lie(&self, liar: &mut Liar<'_>, message: &Message) -> Option<Message> {
+        let Liar { rng, keyring, .. } = liar;
+        if self.rewords { self.forge.reword(rng, keyring, message) } else { self.forge.change(rng, keyring, message) }
     }
 }
 
 impl Behaviour for Mutate {
     fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
-        if self.said.len() < MEMORY_MAX {
-            self.said.push(message.clone());
+        self.forge.learn(liar.rng, message);
+        remember(&mut self.heard, message.clone());
+        let is_victim = !matches!(to, Principal::Replica(id) if self.victims >> id.0 & 1 == 0);
+        if !is_victim {
+            return liar.say(to, message);
         }
-        if liar.rng.per_mille(self.often) {
-            let lie = self.mutated(liar, message);
-            liar.say(to, &lie);
-        } else {
-            liar.say(to, message);
+        let key = if self.agrees { message.to_bytes() } else { Vec::new() };
+        let told = self.told.iter().find(|(honest, _)| self.agrees && *honest == key);
+        let lie = match told {
+            Some((_, lie)) => Some(lie.clone()),
+            None if liar.rng.per_mille(self.often) => self.lie(liar, message),
+            None => None,
+        };
+        let Some(mut lie) = lie else { return liar.say(to, message) };
+        if self.agrees {
+            remember(&mut self.told, (key, lie.clone()));
         }
+        authenticate(liar, to, &mut lie);
+        liar.say(to, &lie);
     }
 
-    fn receive(&mut self, _liar: &mut Liar<'_>, incoming: &Incoming) -> bool {
-        if let Message::Ordering(Ordering { message: PbftMessage::PrePrepare(proposal), .. }) = &*incoming.message {
-            if self.digests.len() == MEMORY_MAX {
-                self.digests.remove(0);
-            }
-            self.digests.push(proposal.digest());
-        }
+    fn receive(&mut self, liar: &mut Liar<'_>, incoming: &Incoming) -> bool {
+        self.forge.learn(liar.rng, &incoming.message);
+        remember(&mut self.heard, (*incoming.message).clone());
         true
+    }
+
+    fn tick(&mut self, liar: &mut Liar<'_>) {
+        for _ in 0..liar.rng.below(self.unasked + 1) {
+            if self.heard.is_empty() {
+                return;
+            }
+            let message = self.heard[liar.rng.below(self.heard.len() as u64) as usize].clone();
+            let Some(mut lie) = self.lie(liar, &message) else { continue };
+            let to = *liar.rng.pick(&liar.others());
+            authenticate(liar, to, &mut lie);
+            liar.say(to, &lie);
+        }
     }
 }

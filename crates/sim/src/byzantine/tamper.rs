@@ -21,6 +21,8 @@ pub struct Tamper {
     often: u64,
     /// Changes all messages of one kind into another, and nothing else.
     promotes: Option<(u8, u8)>,
+    /// Frames of which a changed copy was made.
+    pub acts: u64,
 }
 
 impl Tamper {
@@ -28,7 +30,7 @@ impl Tamper {
     pub fn new(mut rng: Rng) -> Self {
         let promotes = if rng.coin() { Some(*rng.pick(&PROMOTIONS)) } else { None };
         let often = if promotes.is_some() { 1_000 } else { rng.between(10, 300) };
-        Self { rng, often, promotes }
+        Self { rng, often, promotes, acts: 0 }
     }
 
     /// A changed copy to send along, now and then.
@@ -49,6 +51,7 @@ impl Tamper {
             let at = self.rng.below(copy.len() as u64) as usize;
             copy[at] ^= 1 << self.rng.below(8);
         }
+        self.acts += 1;
         Some(copy.into())
     }
 }

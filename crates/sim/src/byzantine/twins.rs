@@ -20,12 +20,14 @@ pub struct Sides {
     pairs: Vec<(ProcessId, ProcessId)>,
     /// For each pair and each other process.
     sides: BTreeMap<(usize, ProcessId), Side>,
+    /// Arrangements so far.
+    pub acts: u64,
 }
 
 impl Sides {
     /// These pairs; everybody talks with both until [`Sides::regroup`].
     pub const fn new(pairs: Vec<(ProcessId, ProcessId)>) -> Self {
-        Self { pairs, sides: BTreeMap::new() }
+        Self { pairs, sides: BTreeMap::new(), acts: 0 }
     }
 
     /// Whether there is anything to arrange.
@@ -35,6 +37,7 @@ impl Sides {
 
     /// Draws another arrangement for all processes.
     pub fn regroup(&mut self, rng: &mut Rng, processes: &[ProcessId]) {
+        self.acts += self.pairs.len() as u64;
         for pair in 0..self.pairs.len() {
             for process in processes {
                 let side = match rng.below(9) {

@@ -1,0 +1,180 @@
+//! Who lies and how, in one run: at f > 1 each liar has behaviours of its own, some change theirs while the run lasts,
+//! and a client may lie beside them. What each does is counted: a lie that is never told finds nothing.
+
+use super::{Adversary, Behaviour, Choice, ClientBehaviour, Liar, behaviour, client_behaviour};
+use crate::rng::Rng;
+use bezant_core::auth::Keyring;
+use bezant_core::cluster::{Cluster, ReplicaId};
+use bezant_core::compositions::Protocol;
+use bezant_core::machine::Principal;
+use bezant_core::message::{Incoming, Message, Request};
+use bezant_core::wire::Wire;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How often each behaviour did something else than an honest replica, client or network would have done.
+pub type Acts = BTreeMap<&'static str, u64>;
+
+/// Adds one count to another.
+pub fn add_acts(sum: &mut Acts, acts: &Acts) {
+    for (label, count) in acts {
+        *sum.entry(label).or_default() += count;
+    }
+}
+
+/// The parts in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cast {
+    /// What each lying replica does, one after the other.
+    pub replicas: BTreeMap<ReplicaId, Vec<Adversary>>,
+    /// What the lying client does.
+    pub client: Option<Adversary>,
+}
+
+impl Cast {
+    /// A liar with what it does, for a person.
+    pub fn describe(&self, liar: ReplicaId) -> String {
+        let parts = self.replicas.get(&liar).map_or(&[][..], Vec::as_slice);
+        let parts: Vec<&str> = parts.iter().map(|part| part.label()).collect();
+        if parts.is_empty() { liar.to_string() } else { format!("{liar}:{}", parts.join(",")) }
+    }
+
+    /// Gives the liars of a seed their parts. The first plays the run's adversary; who was asked for by name plays
+    /// alone, everywhere and always.
+    pub fn draw(
+        seed: u64,
+        choice: Choice,
+        adversary: Option<Adversary>,
+        liars: &BTreeSet<ReplicaId>,
+        (protocol, strangers): (Protocol, bool),
+    ) -> Self {
+        let Some(first) = adversary else { return Self::default() };
+        let client = Some(first).filter(|first| first.corrupts_clients());
+        let parts = if first.corrupts_replicas() { vec![first] } else { Vec::new() };
+        let mut cast = Self { replicas: liars.iter().map(|liar| (*liar, parts.clone())).collect(), client };
+        if choice != Choice::All || first == Adversary::Twins {
+            return cast;
+        }
+        let mut rng = Rng::stream(seed, "cast");
+        let fits = |adversary: &Adversary| strangers || !adversary.needs_strangers();
+        let fitting: Vec<Adversary> = Adversary::against(protocol).iter().copied().filter(fits).collect();
+        let minds: Vec<Adversary> =
+            fitting.iter().copied().filter(|a| a.corrupts_replicas() && *a != Adversary::Twins).collect();
+        for (number, parts) in cast.replicas.values_mut().filter(|parts| !parts.is_empty()).enumerate() {
+            if number > 0 {
+                *parts = vec![*rng.pick(&minds)];
+            }
+            // Half of the liars keep to what they do; the others do up to three things in turn.
+            for _ in 0..rng.below(5).saturating_sub(2) {
+                parts.push(*rng.pick(&minds));
+            }
+        }
+        let clients: Vec<Adversary> = fitting.iter().copied().filter(|a| a.corrupts_clients()).collect();
+        if first.corrupts_replicas() && client.is_none() && rng.per_mille(300) {
+            cast.client = Some(*rng.pick(&clients));
+        }
+        cast
+    }
+}
+
+/// The mind of a lying replica: one behaviour, or several in turns.
+#[derive(Debug)]
+pub struct Mind {
+    parts: Vec<(Adversary, Box<dyn Behaviour>)>,
+    now: usize,
+    /// What they did.
+    pub acts: Acts,
+}
+
+/// Ticks at which a liar with several behaviours turns to the next, per mille.
+const TURNS: u64 = 60;
+
+impl Mind {
+    /// A mind with these behaviours; `None` if none of them needs one.
+    pub fn new(adversaries: &[Adversary], rng: &mut Rng) -> Option<Self> {
+        let parts: Vec<_> = adversaries.iter().filter_map(|a| Some((*a, behaviour(*a, rng)?))).collect();
+        (!parts.is_empty()).then(|| Self { parts, now: 0, acts: Acts::new() })
+    }
+
+    fn act(&mut self, count: u64) {
+        if count > 0 {
+            *self.acts.entry(self.parts[self.now].0.label()).or_default() += count;
+        }
+    }
+
+    /// See [`Behaviour::send`].
+    pub fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
+        liar.expect(to, message);
+        self.parts[self.now].1.send(liar, to, message);
+        let acts = liar.acts();
+        self.act(acts);
+    }
+
+    /// See [`Behaviour::receive`].
+    pub fn receive(&mut self, liar: &mut Liar<'_>, incoming: &Incoming) -> bool {
+        let takes = self.parts[self.now].1.receive(liar, incoming);
+        let acts = liar.acts() + u64::from(!takes);
+        self.act(acts);
+        takes
+    }
+
+    /// See [`Behaviour::tick`].
+    pub fn tick(&mut self, liar: &mut Liar<'_>) {
+        self.parts[self.now].1.tick(liar);
+        let acts = liar.acts();
+        self.act(acts);
+        if self.parts.len() > 1 && liar.rng.per_mille(TURNS) {
+            self.now = (self.now + 1) % self.parts.len();
+        }
+    }
+}
+
+/// The mind of a lying client.
+#[derive(Debug)]
+pub struct ClientMind {
+    adversary: Adversary,
+    behaviour: Box<dyn ClientBehaviour>,
+    /// What it did.
+    pub acts: u64,
+}
+
+impl ClientMind {
+    /// A mind with this behaviour; `None` if it is no client's.
+    pub fn new(adversary: Adversary, rng: &mut Rng, liars: &BTreeSet<ReplicaId>) -> Option<Self> {
+        Some(Self { adversary, behaviour: client_behaviour(adversary, rng, liars)?, acts: 0 })
+    }
+
+    /// The behaviour's name.
+    pub const fn label(&self) -> &'static str {
+        self.adversary.label()
+    }
+
+    /// See [`ClientBehaviour::request`].
+    pub fn request(
+        &mut self,
+        rng: &mut Rng,
+        cluster: &Cluster,
+        keyring: &Keyring,
+        to: ReplicaId,
+        honest: &Request,
+    ) -> Option<Request> {
+        let said = self.behaviour.request(rng, cluster, keyring, to, honest);
+        // That it speaks at all, with another's key, is what a takeover is.
+        let lies = self.adversary == Adversary::Takeover
+            || said.as_ref().is_none_or(|said| said.to_bytes() != honest.to_bytes());
+        self.acts += u64::from(lies);
+        said
+    }
+
+    /// See [`ClientBehaviour::also`].
+    pub fn also(
+        &mut self,
+        rng: &mut Rng,
+        cluster: &Cluster,
+        keyring: &Keyring,
+        request: &Request,
+    ) -> Vec<(ReplicaId, Message)> {
+        let said = self.behaviour.also(rng, cluster, keyring, request);
+        self.acts += said.len() as u64;
+        said
+    }
+}
