@@ -4,7 +4,7 @@
 mod faults;
 
 use crate::byzantine::{self, Mind};
-use crate::checks::Event;
+use crate::checks::{Event, Holdings};
 use crate::clock::Clock;
 use crate::disk::{Disk, Stored, Unreadable};
 use crate::network::ProcessId;
@@ -183,6 +183,11 @@ impl Node {
     /// Its view of itself, if it is up.
     pub fn report(&self) -> Option<Report> {
         self.machine.as_ref().map(Replica::report)
+    }
+
+    /// All that it holds, if it is up.
+    pub fn holdings(&self) -> Option<Holdings> {
+        self.machine.as_ref().map(Holdings::of)
     }
 
     fn now(&self, stage: &Stage) -> Instant {

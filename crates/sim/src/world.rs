@@ -346,8 +346,9 @@ impl World {
     /// Shows the reports of correct replicas to the checks.
     fn sample(&mut self) {
         for node in self.nodes.iter().filter(|node| node.is_correct()) {
-            if let Some(report) = node.report() {
+            if let (Some(report), Some(holdings)) = (node.report(), node.holdings()) {
                 self.stage.checks.see(self.stage.now, &Event::Reported(node.id(), &report));
+                self.stage.checks.see(self.stage.now, &Event::Holds(node.id(), &holdings));
             }
         }
         let at = self.stage.now + self.scenario.limits.view_timeout.0 / 2;

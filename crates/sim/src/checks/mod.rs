@@ -3,6 +3,7 @@
 
 mod agreement;
 mod contradiction;
+mod holdings;
 mod inheritance;
 mod lasso;
 mod linearizability;
@@ -14,6 +15,7 @@ mod validity;
 
 pub use agreement::Agreement;
 pub use contradiction::Contradiction;
+pub use holdings::{Held, Holdings};
 pub use inheritance::Inheritance;
 pub use lasso::Lasso;
 pub use linearizability::Linearizability;
@@ -42,6 +44,8 @@ pub enum Event<'a> {
     Noticed(ReplicaId, &'a Notice),
     /// A correct replica's view of itself, now and then.
     Reported(ReplicaId, &'a Report),
+    /// All that a correct replica holds, now and then.
+    Holds(ReplicaId, &'a Holdings),
     /// A correct replica starts again from its disk.
     Restarted(ReplicaId),
     /// A correct replica has lost its disk; until it votes again it counts as faulty.

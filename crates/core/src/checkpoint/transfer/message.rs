@@ -3,7 +3,7 @@
 use crate::checkpoint::{NodeContent, NodeId, Tree};
 use crate::digest::Digest;
 use crate::service::{PAGE_BYTES_MAX, PageNumber};
-use crate::wire::{Reader, Sink, Wire, WireError, encode_shared};
+use crate::wire::{Reader, Sink, Wire, WireError, encode_part, encode_shared};
 use bytes::Bytes;
 
 /// A request or an answer. All name the version of the state that is meant by its root: whatever instance counts
@@ -68,13 +68,13 @@ impl Wire for TransferMessage {
             Self::FetchNode { version, node } => {
                 out.push(1);
                 version.encode(out);
-                node.encode(out);
+                encode_part(node, out);
             }
             Self::Node { version, node, content } => {
                 out.push(2);
                 version.encode(out);
-                node.encode(out);
-                content.encode(out);
+                encode_part(node, out);
+                encode_part(content, out);
             }
             Self::FetchPage { version, number } => {
                 out.push(3);

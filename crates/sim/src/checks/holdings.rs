@@ -1,0 +1,271 @@
+//! Everything that a replica holds, in entries and bytes, by the names of the fields that hold it.
+//!
+//! Nobody lists what there is: what a replica is derived from says itself, field by field, as `derive(Debug)` writes it,
+//! and this reads along. A collection that is added is measured from then on. Bytes are those of payloads as they are,
+//! and of everything else about as many as it takes to write it down; shared buffers count wherever they are held.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug, Write};
+
+/// What a collection holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Entries, over all collections with that path.
+    pub entries: u64,
+    /// Bytes, nearly.
+    pub bytes: u64,
+}
+
+/// What holds something: its own place, and the place that it is in.
+#[derive(Debug)]
+struct Place {
+    name: String,
+    above: usize,
+    held: Held,
+    is_collection: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Fields with names.
+    Struct,
+    /// A list, a set or a map.
+    Collection,
+    /// Values without names.
+    Tuple,
+}
+
+/// What is open in the text: its form, the place that it belongs to, its entries so far, and where its text began.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    form: Form,
+    place: usize,
+    entries: u64,
+    begun: u64,
+    /// Whether an entry has begun since the last comma.
+    within: bool,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Holdings {
+    places: Vec<Place>,
+    children: BTreeMap<(usize, String), usize>,
+    open: Vec<Open>,
+    /// The place whose value is read.
+    place: usize,
+    /// The word that is being read.
+    word: String,
+    /// Whether that word, or another value, ended right before: then a brace opens fields.
+    after_word: bool,
+    after_colon: bool,
+    quote: Option<char>,
+    escape: u8,
+    bytes: u64,
+}
+
+impl Holdings {
+    /// Of anything that can be written down.
+    pub fn of(value: &impl Debug) -> Self {
+        let root = Place { name: String::new(), above: 0, held: Held::default(), is_collection: false };
+        let mut holdings = Self {
+            places: vec![root],
+            children: BTreeMap::new(),
+            open: Vec::new(),
+            place: 0,
+            word: String::new(),
+            after_word: false,
+            after_colon: false,
+            quote: None,
+            escape: 0,
+            bytes: 0,
+        };
+        // Writing here cannot fail, and what is written is derived.
+        let _ = write!(holdings, "{value:?}");
+        holdings
+    }
+
+    /// Every collection that was met, by the names of the fields above it.
+    pub fn collections(&self) -> impl Iterator<Item = (String, Held)> + '_ {
+        let places = self.places.iter().filter(|place| place.is_collection);
+        places.map(|place| (self.path(place), place.held))
+    }
+
+    /// All bytes.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn path(&self, place: &Place) -> String {
+        let mut names = vec![place.name.as_str()];
+        let mut above = place.above;
+        while above != 0 {
+            names.push(&self.places[above].name);
+            above = self.places[above].above;
+        }
+        names.reverse();
+        names.join(".")
+    }
+
+    fn child(&mut self, above: usize) -> usize {
+        let key = (above, std::mem::take(&mut self.word));
+        if let Some(place) = self.children.get(&key) {
+            return *place;
+        }
+        let place = self.places.len();
+        self.places.push(Place { name: key.1.clone(), above, held: Held::default(), is_collection: false });
+        self.children.insert(key, place);
+        place
+    }
+
+    fn begin(&mut self, form: Form) {
+        self.entry();
+        self.open.push(Open { form, place: self.place, entries: 0, begun: self.bytes, within: false });
+        self.word.clear();
+        (self.after_word, self.after_colon) = (false, false);
+    }
+
+    fn end(&mut self) {
+        let Some(open) = self.open.pop() else { return };
+        if open.form == Form::Collection {
+            let place = &mut self.places[open.place];
+            place.is_collection = true;
+            place.held.entries += open.entries;
+            place.held.bytes += self.bytes - open.begun;
+        }
+        self.place = open.place;
+        self.word.clear();
+        (self.after_word, self.after_colon) = (true, false);
+    }
+
+    /// Something begins that may be an entry.
+    fn entry(&mut self) {
+        if let Some(open) = self.open.last_mut()
+            && !open.within
+        {
+            open.within = true;
+            open.entries += 1;
+        }
+    }
+
+    fn read(&mut self, char: char) {
+        if let Some(quote) = self.quote {
+            return self.quoted(quote, char);
+        }
+        match char {
+            '"' => {
+                self.entry();
+                self.quote = Some('"');
+            }
+            '{' if self.after_word => self.begin(Form::Struct),
+            '{' | '[' => self.begin(Form::Collection),
+            '(' => self.begin(Form::Tuple),
+            '}' | ']' | ')' => self.end(),
+            ',' => {
+                if let Some(open) = self.open.last_mut() {
+                    open.within = false;
+                    self.place = open.place;
+                }
+                self.word.clear();
+                (self.after_word, self.after_colon) = (false, false);
+            }
+            ':' => {
+                self.after_colon = true;
+                self.after_word = false;
+            }
+            ' ' if self.after_colon => {
+                // A name and its value; in a map, a key.
+                if let Some(Open { form: Form::Struct, place, .. }) = self.open.last().copied() {
+                    self.place = self.child(place);
+                }
+                self.word.clear();
+                (self.after_word, self.after_colon) = (false, false);
+            }
+            ' ' => self.after_word = !self.word.is_empty(),
+            _ => {
+                self.entry();
+                if self.after_word || self.after_colon {
+                    self.word.clear();
+                }
+                self.word.push(char);
+                (self.after_word, self.after_colon) = (false, false);
+                self.bytes += 1;
+            }
+        }
+    }
+
+    fn quoted(&mut self, quote: char, char: char) {
+        match (self.escape, char) {
+            // `\x` and two digits are one byte.
+            (1, 'x') => self.escape = 3,
+            (1, _) => {
+                self.escape = 0;
+                self.bytes += 1;
+            }
+            (2, _) => {
+                self.escape = 0;
+                self.bytes += 1;
+            }
+            (3, _) => self.escape = 2,
+            (_, '\\') => self.escape = 1,
+            (_, char) if char == quote => self.quote = None,
+            _ => self.bytes += 1,
+        }
+    }
+}
+
+impl Write for Holdings {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        text.chars().for_each(|char| self.read(char));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use std::collections::BTreeSet;
+
+    #[derive(Debug)]
+    #[allow(dead_code)]
+    struct Inner {
+        list: Vec<(u32, Bytes)>,
+        none: Option<u8>,
+    }
+
+    #[derive(Debug)]
+    #[allow(dead_code)]
+    enum Part {
+        Full { map: BTreeMap<u8, Inner> },
+        Of(BTreeSet<u8>),
+    }
+
+    #[derive(Debug)]
+    #[allow(dead_code)]
+    struct Whole {
+        parts: Vec<Part>,
+        empty: Vec<u8>,
+        name: &'static str,
+    }
+
+    #[test]
+    fn everything_is_counted_where_it_is() {
+        let inner = |count: usize| Inner {
+            list: (0..count).map(|_| (7, Bytes::from_static(b"\x00\"{[,: \n\xff"))).collect(),
+            none: None,
+        };
+        let map = [(1, inner(2)), (2, inner(3)), (9, inner(0))].into();
+        let parts = vec![Part::Full { map }, Part::Of([1, 2, 3].into())];
+        let whole = Whole { parts, empty: Vec::new(), name: "a {b: [c, d]}, e" };
+        let holdings = Holdings::of(&whole);
+        let entries: BTreeMap<String, u64> =
+            holdings.collections().map(|(path, held)| (path, held.entries)).collect();
+        // The variants of an enum have no names of fields: what is in the list and what is in the set add up.
+        let expected = [("parts", 2 + 3), ("parts.map", 3), ("parts.map.list", 5), ("empty", 0)];
+        assert_eq!(entries, expected.map(|(path, count)| (path.to_string(), count)).into());
+        let (_, list) = holdings.collections().find(|(path, _)| path == "parts.map.list").unwrap();
+        // Nine bytes of payload, `7` and `b` for each.
+        assert_eq!(list.bytes, 5 * 11);
+    }
+}
