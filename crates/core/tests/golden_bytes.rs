@@ -20,7 +20,7 @@ use bezant_core::members::{Ask, CONTROL_SESSION, CookieMessage, Credential, Give
 use bezant_core::message::{Firmness, Message, Ordering, Outcome, Refusal, Reply, Request};
 use bezant_core::protocols::batch::{Batch, Entry, Reference};
 use bezant_core::protocols::chain::{ChainMessage, ChainReply};
-use bezant_core::protocols::pbft::{Claim, NewView, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
+use bezant_core::protocols::pbft::{Claim, Here, NewView, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
 use bezant_core::protocols::ring_fast::{
     self, Body, Hop, Hops, Pace, PaceMessage, Probe, RingMessage, RingPace, RingReply, Round, Strike,
 };
@@ -101,7 +101,9 @@ fn orderings() -> Vec<(&'static str, PbftMessage)> {
     let vote = Vote { view: VIEW, sequence: SEQUENCE, digest: DIGEST };
     let position = Position { sequence: SEQUENCE, digest: DIGEST };
     let new_view = NewView { view: VIEW, view_changes: vec![view_change()], chosen: vec![DIGEST] };
-    let status = Status { view: VIEW, changing: true, stable: SEQUENCE, committed: Sequence(9) };
+    let (stable, committed) = (SEQUENCE, Sequence(9));
+    let status = Status { view: VIEW, changing: true, stable, committed, begun: View(1), abstaining: true };
+    let here = Here { question: Instant(8), view: VIEW, committed };
     vec![
         ("PRE-PREPARE", PbftMessage::PrePrepare(PrePrepare { view: VIEW, sequence: SEQUENCE, batch: batch() })),
         ("PREPARE", PbftMessage::Prepare(vote)),
@@ -115,6 +117,8 @@ fn orderings() -> Vec<(&'static str, PbftMessage)> {
         ("BODY", PbftMessage::Body(Box::new(request()))),
         ("DECIDED", PbftMessage::Decided(position)),
         ("STABLE", PbftMessage::Stable(Box::new(certificate()))),
+        ("LOST of PBFT", PbftMessage::Lost(Instant(8))),
+        ("HERE of PBFT", PbftMessage::Here(here)),
     ]
 }
 

@@ -264,7 +264,7 @@ mod tests {
     fn record(n: u64) -> Record {
         Record::Log(LogRecord {
             instance: InstanceId(1),
-            record: InstanceRecord::Pbft(PbftRecord::Abstain((View(0), Sequence(n)))),
+            record: InstanceRecord::Pbft(PbftRecord::Abstain(Some((View(0), Sequence(n))))),
         })
     }
 

@@ -4,7 +4,7 @@ use super::{Message, Outcome, Reply, Request};
 use crate::checkpoint::TransferMessage;
 use crate::history::Boundary;
 use crate::members::{CookieMessage, is_leave};
-use crate::protocols::pbft::{Claim, PbftMessage};
+use crate::protocols::pbft::{self, Claim, PbftMessage};
 use crate::protocols::ring_fast::{Body, PaceMessage, Probe, RingMessage, RingPace, Stamp};
 use crate::protocols::ring_resilient::{Commit, Resilient, ResilientMessage, Status};
 use crate::switching::certificate::Prepared;
@@ -189,7 +189,9 @@ impl Display for PbftMessage {
             }
             Self::Status(status) => {
                 let changing = if status.changing { " changing" } else { "" };
-                write!(f, "STATUS {}{changing} stable {} committed {}", status.view, status.stable, status.committed)
+                let abstaining = if status.abstaining { " abstaining" } else { "" };
+                let pbft::Status { view, begun, stable, committed, .. } = status;
+                write!(f, "STATUS {view}{changing}{abstaining} since {begun} stable {stable} committed {committed}")
             }
             Self::FetchBatch(position) => write!(f, "FETCH-BATCH {} {:?}", position.sequence, position.digest),
             Self::Batch(batch) => write!(f, "BATCH {:?} with {} requests", batch.digest(), batch.entries.len()),
@@ -197,6 +199,8 @@ impl Display for PbftMessage {
             Self::Body(r) => write!(f, "BODY {} {} {} bytes", r.client, r.timestamp, r.operation.len()),
             Self::Decided(position) => write!(f, "DECIDED {} {:?}", position.sequence, position.digest),
             Self::Stable(proof) => write!(f, "STABLE {} {:?}", proof.value.sequence, proof.value.root),
+            Self::Lost(question) => write!(f, "LOST at {}", question.0),
+            Self::Here(here) => write!(f, "HERE {} committed {}", here.view, here.committed),
         }
     }
 }

@@ -163,7 +163,8 @@ pub trait TotalOrder: Debug + Clone + Sized {
     fn opened(&mut self, context: &mut Context<'_, Self>);
     /// Whether this replica may vote now; it may not while it abstains after the loss of its log.
     fn may_vote(&self) -> bool;
-    /// The last position that this replica may have helped to acknowledge; asked after recovery.
+    /// The last position that this replica may have helped to acknowledge, ever: that a batch was undone since does not
+    /// unsay what a client was told. No question about the state is answered from below it.
     fn promised(&self) -> Sequence;
     /// The current view, for replies and reports.
     fn view(&self) -> View;

@@ -114,6 +114,11 @@ pub enum Notice {
         /// The view.
         view: View,
     },
+    /// How a view began that this replica had left already.
+    ViewMissed {
+        /// The view.
+        view: View,
+    },
     /// This replica asks for another view.
     ViewChangeStarted {
         /// The view that it wants.

@@ -300,6 +300,7 @@ fn described(notice: &Notice) -> String {
         Notice::Diverged { sequence, .. } => format!("diverged at {sequence}"),
         Notice::Repaired(divergence) => format!("is repaired since {}", divergence.sequence),
         Notice::ViewEntered { view } => format!("enters {view}"),
+        Notice::ViewMissed { view } => format!("learns how {view} began"),
         Notice::ViewChangeStarted { view, reason } => format!("leaves for {view}: {reason}"),
         Notice::Transfer { sequence, received, done } => {
             let state = if *done { "has" } else { "fetches" };

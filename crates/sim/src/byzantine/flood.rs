@@ -27,7 +27,10 @@ fn invent(liar: &mut Liar<'_>) -> PbftMessage {
         3 => PbftMessage::PrePrepare(PrePrepare { view, sequence, batch: Arc::new(Batch::null()) }),
         4 => PbftMessage::Decided(Position { sequence, digest }),
         5 => PbftMessage::FetchBatch(Position { sequence, digest }),
-        6 => PbftMessage::Status(Status { view, changing: liar.rng.coin(), stable: sequence, committed: sequence }),
+        6 => {
+            let (changing, abstaining) = (liar.rng.coin(), liar.rng.coin());
+            PbftMessage::Status(Status { view, changing, stable: sequence, committed: sequence, begun: view, abstaining })
+        }
         7 => {
             let value = Checkpoint { instance: InstanceId(1), sequence, root: digest };
             let stable = bezant_core::auth::Certificate { value, signatures: Vec::new() };

@@ -8,7 +8,8 @@ use bezant_core::auth::Signed;
 use bezant_core::cluster::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::message::{Firmness, Message, Outcome, Request};
-use bezant_core::protocols::pbft::{PbftMessage, ViewChange, Vote};
+use bezant_core::protocols::pbft::{Claim, PbftMessage, ViewChange, Vote};
+use bezant_core::replica::Notice;
 use bezant_core::protocols::ring_fast::{Body, RingMessage};
 use bezant_core::protocols::ring_resilient::{Resilient, ResilientMessage};
 use bezant_core::switching::{AbortReport, Switch, SwitchMessage};
@@ -45,6 +46,8 @@ struct Statements {
     committed: BTreeMap<Sequence, (View, Digest)>,
     /// The highest view that a VIEW-CHANGE asked for.
     left_for: View,
+    /// The last view of which it said that it knows how it began.
+    begun: View,
 }
 
 impl Statements {
@@ -54,6 +57,7 @@ impl Statements {
         self.said.retain(|place, _| !matches!(place, Place::ViewChange(_)));
         self.committed.clear();
         self.left_for = View(0);
+        self.begun = View(0);
     }
 
     fn say(&mut self, place: Place, digest: Digest) -> Result<(), String> {
@@ -87,7 +91,10 @@ impl Statements {
             let kept = change.prepared.iter().any(|claim| {
                 claim.sequence == *sequence && (claim.view > *view || (claim.view == *view && claim.digest == *digest))
             });
-            if !kept {
+            // A view that has begun refutes what it did not choose, and is said to have accepted what it did.
+            let chosen = |claim: &Claim| claim.sequence == *sequence && claim.digest == *digest;
+            let refuted = *view < self.begun && !change.pre_prepared.iter().any(chosen);
+            if !kept && !refuted {
                 let wanted = change.view;
                 return Err(format!(
                     "its VIEW-CHANGE for {wanted} hides its COMMIT {digest:?} at {sequence} in {view}"
@@ -204,6 +211,13 @@ impl Check for Contradiction {
             Event::Forgot(replica) => {
                 let of_replica = self.replicas.iter_mut().filter(|((id, _), _)| id == replica);
                 of_replica.for_each(|(_, statements)| statements.forget());
+                return Ok(());
+            }
+            Event::Noticed(replica, Notice::ViewEntered { view } | Notice::ViewMissed { view }) => {
+                let of_replica = (*replica, InstanceId(0))..=(*replica, InstanceId(u64::MAX));
+                if let Some((_, statements)) = self.replicas.range_mut(of_replica).next_back() {
+                    statements.begun = *view;
+                }
                 return Ok(());
             }
             _ => return Ok(()),

@@ -47,7 +47,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// tentative batch is no reason for silence: it may stay tentative for as long as nobody asks for anything new.
     fn refuse(&self, s: &mut Surroundings<'_, S>, request: &Request, refusal: Refusal) {
         let estate = &self.ledger.estate;
-        if self.order.may_vote() && estate.executed() >= self.promised && !estate.may_have_session(request) {
+        if self.order.may_vote() && estate.executed() >= self.order.promised() && !estate.may_have_session(request) {
             self.reply(s, request, self.order.view(), Sequence(0), Firmness::Final, Outcome::Refused(refusal));
         }
     }
@@ -69,7 +69,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// Whether the state holds everything that this replica helped to acknowledge, and nothing that may be undone.
     fn may_answer_reads(&self) -> bool {
-        !self.ledger.estate.is_tentative() && self.ledger.estate.executed() >= self.promised
+        !self.ledger.estate.is_tentative() && self.ledger.estate.executed() >= self.order.promised()
     }
 
     fn answer_read(&self, s: &mut Surroundings<'_, S>, request: &Request) {

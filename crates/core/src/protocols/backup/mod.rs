@@ -9,8 +9,8 @@
 //! # Steps
 //! 1. A request that is already in the client table is answered from there; a new one goes to the order.
 //! 2. A read-only request is answered from the state at once, or, while the last batch is tentative, as soon as it is
-//!    final (F21); after a restart, not before everything that this replica helped to acknowledge is executed again.
-//!    The client needs 2f+1 equal answers *from the same position*.
+//!    final (F21); and not before everything that this replica helped to acknowledge is executed, be it again: after
+//!    a restart, and also after a batch was undone. The client needs 2f+1 equal answers *from the same position*.
 //! 3. A batch is executed tentatively when the order says so, and answered as tentative; 2f+1 such answers of one view
 //!    are as good as final ones, because at least f+1 correct replicas prepared the batch in that view.
 //! 4. A batch delivered for good is executed, or confirmed if it was executed tentatively. If the order undoes a
@@ -95,9 +95,6 @@ pub struct Backup<O: TotalOrder, S> {
     wrong: Option<(Sequence, Tree)>,
     /// Read-only requests waiting for a state that may answer them.
     reads: VecDeque<Request>,
-    /// The last position that this replica helped to acknowledge before it restarted: no read is answered before it
-    /// has executed it again.
-    promised: Sequence,
     /// The view in which the tentative batch was executed.
     tentative_view: View,
     requests_executed: u64,
@@ -128,7 +125,6 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             transfer: None,
             wrong: None,
             reads: VecDeque::new(),
-            promised: Sequence(0),
             tentative_view: View(0),
             requests_executed: 0,
         }
@@ -164,7 +160,6 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if self.proof.is_none() && matches!(self.init, Init::Waiting) {
             self.begin(s.cluster, false);
         }
-        self.promised = self.order.promised();
         self.drive(s, O::start);
         if matches!(self.init, Init::Waiting) {
             self.submit_init(s);

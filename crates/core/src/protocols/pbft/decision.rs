@@ -1,5 +1,31 @@
 //! Which batches a new view must propose again: a pure function of the VIEW-CHANGEs, computed by the new primary and
 //! again by every backup.
+//!
+//! # The size of P and Q
+//! In the paper Q lists, for each position, every batch that a replica ever accepted there. A primary that lies adds
+//! one in each view that it leads, without a bound; and if a replica keeps the newest only, A2 may never be met again
+//! for a batch that prepared long ago. Here P and Q hold one batch each, because a NEW-VIEW refutes all that it did not
+//! choose: it proves that nothing else was committed in any earlier view. Whoever learns how view u began forgets what
+//! it claimed of views before u, unless u chose it; and says of what u chose that it accepted it in u, whether it did
+//! or not: like an acceptance that means that a correct replica found the batch authentic, and that nothing else was
+//! committed before u.
+//!
+//! *Nothing committed is lost.* Let d be committed at n in view v, and let the views after v that have begun so far
+//! have chosen it, which is the assumption of the induction. Then the f+1 correct replicas that prepared it in v claim
+//! (n, d) of v or later views, as no view refutes d. So B fails, and A1 for all of views before v and all others of v.
+//! For a later view w A2 needs a correct replica that says that it accepted something in w or later. Which is d.
+//!
+//! *The choice is total* on the VIEW-CHANGEs of the correct replicas, if all know the same view u as the last one that
+//! has begun. At a position for which u chose d, they claim nothing else to be prepared, so that A1 holds, and all say
+//! that they accepted d in u or later, so that A2 holds; or nobody claims that anything prepared, and B holds. At any
+//! other, all claims are about u; what prepared there, f+1 correct replicas accepted, and they still say so. They come
+//! to know u because whoever knows of a later view than another says in its STATUS shows how it began, also to those
+//! who left that view before. A liar that shows a view to one of them, and late, spoils one choice with each view that
+//! it has led.
+//!
+//! *What is chosen can be had*, if the VIEW-CHANGEs are those of correct replicas: one claims that it prepared there,
+//! and has it. With a liar's claim among them it may be that nobody has it any more: then the new primary does without
+//! that VIEW-CHANGE ([`super::Pbft::try_new_view`]).
 
 use super::message::{Claim, ViewChange};
 use crate::auth::Certificate;
@@ -18,36 +44,39 @@ pub(super) struct Decision {
     pub(super) chosen: Vec<Digest>,
 }
 
-/// Decides, or returns `None` if more view changes are needed. With those of all n−f correct replicas it always
-/// decides.
+/// Decides, or returns `None` if more view changes are needed.
 ///
 /// A digest d at position n is chosen if some replica claims that it prepared there in view v, and
 /// - A1: 2f+1 replicas claim nothing there, or something in an earlier view, or the same: so nothing else can have
 ///   committed in v or later;
-/// - A2: f+1 replicas accepted d there in v or later: so a correct one did, d is authentic, and its body exists.
+/// - A2: f+1 replicas accepted d there in v or later: so a correct one did, and d is authentic.
 ///
 /// The null batch is chosen if (B) 2f+1 replicas claim nothing there: then nothing can have committed.
-pub(super) fn decide(cluster: &Cluster, view_changes: &[&ViewChange]) -> Option<Decision> {
+pub(super) fn decide<'a>(cluster: &Cluster, view_changes: impl Iterator<Item = &'a ViewChange>) -> Option<Decision> {
+    let view_changes: &[&ViewChange] = &view_changes.collect::<Vec<_>>();
     if view_changes.len() < cluster.strong() {
         return None;
     }
     let stable = view_changes.iter().map(|vc| &vc.stable).max_by_key(|stable| stable.value)?.clone();
     let low = stable.value.sequence;
     let high = view_changes.iter().filter_map(|vc| vc.prepared.last()).map(|claim| claim.sequence).max();
-    let null = Batch::null().digest();
     let mut chosen = Vec::new();
     let mut sequence = low.next();
     while high.is_some_and(|high| sequence <= high) {
-        chosen.push(decide_at(cluster, view_changes, sequence, null)?);
+        chosen.push(decide_at(cluster, view_changes, sequence)?);
         sequence = sequence.next();
     }
-    while chosen.last() == Some(&null) {
+    // What is free at the end is free for any batch. A null batch that prepared there is not: it may be committed.
+    while chosen.last() == Some(&None) {
         chosen.pop();
     }
-    Some(Decision { stable, chosen })
+    let null = Batch::null().digest();
+    Some(Decision { stable, chosen: chosen.into_iter().map(|digest| digest.unwrap_or(null)).collect() })
 }
 
-fn decide_at(cluster: &Cluster, view_changes: &[&ViewChange], sequence: Sequence, null: Digest) -> Option<Digest> {
+/// The batch that may have been committed at a position, `Some(None)` if none can have been, or `None` if that cannot
+/// be told yet.
+fn decide_at(cluster: &Cluster, view_changes: &[&ViewChange], sequence: Sequence) -> Option<Option<Digest>> {
     let prepared: Vec<Option<&Claim>> =
         view_changes.iter().map(|vc| vc.prepared.iter().find(|claim| claim.sequence == sequence)).collect();
     let mut candidates: Vec<&Claim> = prepared.iter().flatten().copied().collect();
@@ -70,14 +99,15 @@ fn decide_at(cluster: &Cluster, view_changes: &[&ViewChange], sequence: Sequence
             })
             .count();
         if compatible >= cluster.strong() && accepted >= cluster.weak() {
-            return Some(candidate.digest);
+            return Some(Some(candidate.digest));
         }
     }
-    (prepared.iter().filter(|claim| claim.is_none()).count() >= cluster.strong()).then_some(null)
+    (prepared.iter().filter(|claim| claim.is_none()).count() >= cluster.strong()).then_some(None)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::slot::Slot;
     use super::*;
     use crate::checkpoint::genesis;
     use crate::cluster::{InstanceId, View};
@@ -94,8 +124,7 @@ mod tests {
 
     fn decided(view_changes: &[ViewChange]) -> Option<Vec<Digest>> {
         let cluster = Cluster::of([0; 16], 4).unwrap();
-        let all: Vec<&ViewChange> = view_changes.iter().collect();
-        decide(&cluster, &all).map(|decision| decision.chosen)
+        decide(&cluster, view_changes.iter()).map(|decision| decision.chosen)
     }
 
     #[test]
@@ -138,6 +167,16 @@ mod tests {
         assert_eq!(decided(&[older.clone(), older, newer.clone(), newer]), Some(vec![Digest([7; 32])]));
     }
 
+    /// What a gap was filled with may be committed like anything else.
+    #[test]
+    fn a_null_batch_that_prepared_keeps_its_place_although_nothing_follows_it() {
+        let null = Batch::null().digest();
+        let claim = Claim { sequence: Sequence(1), digest: null, view: View(3) };
+        let filled = view_change(vec![claim], vec![claim]);
+        let nothing = view_change(vec![], vec![]);
+        assert_eq!(decided(&[filled.clone(), filled, nothing]), Some(vec![null]));
+    }
+
     proptest! {
         /// Museum, flaw 2: the choice must be total. Whatever the liar says, the correct replicas' honest claims
         /// (here: one batch accepted by all of them in some view, prepared at some) suffice to decide, and a batch
@@ -163,6 +202,124 @@ mod tests {
             if prepared_at.iter().filter(|prepared| **prepared).count() >= 2 {
                 prop_assert_eq!(chosen, Some(vec![Digest([4; 32])]));
             }
+        }
+    }
+
+    /// One position through many views, with f liars who also lead whenever that does harm.
+    struct World {
+        cluster: Cluster,
+        correct: Vec<Correct>,
+        /// Choices of the adversary and of chance.
+        choices: Vec<u8>,
+        committed: Option<Digest>,
+    }
+
+    #[derive(Default)]
+    struct Correct {
+        slot: Slot,
+        /// The last view of which it knows how it began, and what that chose.
+        begun: (View, Option<Digest>),
+    }
+
+    impl Correct {
+        fn learn(&mut self, view: View, chosen: Option<Digest>) {
+            if self.begun.0 < view {
+                self.begun = (view, chosen);
+                self.slot.refute(chosen);
+            }
+        }
+
+        fn view_change(&self) -> ViewChange {
+            let claim = |(view, digest)| Claim { sequence: Sequence(1), digest, view };
+            let (view, chosen) = self.begun;
+            let accepted = chosen.map(|digest| (view, digest)).or(self.slot.pre_prepared);
+            view_change(self.slot.prepared.map(claim).into_iter().collect(), accepted.map(claim).into_iter().collect())
+        }
+    }
+
+    impl World {
+        fn choose(&mut self, below: u64) -> u64 {
+            u64::from(self.choices.pop().unwrap_or_default()) % below
+        }
+
+        fn digest(&mut self) -> Digest {
+            Digest([1 + self.choose(3) as u8; 32])
+        }
+
+        fn lie(&mut self, view: View) -> ViewChange {
+            let claim = Claim { sequence: Sequence(1), digest: self.digest(), view: View(self.choose(view.0)) };
+            let claims = |told: bool| if told { vec![claim] } else { vec![] };
+            view_change(claims(self.choose(2) == 0), claims(self.choose(2) == 0))
+        }
+
+        /// The adversary begins a view if it can, with the VIEW-CHANGEs that it likes, at whom it likes.
+        fn run(&mut self, view: View) {
+            let n = self.cluster.n - self.cluster.f;
+            let heard: Vec<bool> = (0..n).map(|_| self.choose(4) > 0).collect();
+            let mut all: Vec<ViewChange> =
+                self.correct.iter().zip(&heard).filter(|(_, heard)| **heard).map(|(one, _)| one.view_change()).collect();
+            all.extend((0..self.cluster.f).map(|_| self.lie(view)).collect::<Vec<_>>());
+            let Some(Decision { chosen, .. }) = decide(&self.cluster, all.iter()) else { return };
+            let chosen = chosen.first().copied();
+            assert!(self.committed.is_none() || chosen == self.committed, "{view} loses what was committed");
+            let entered: Vec<usize> = (0..n).filter(|_| self.choose(3) > 0).collect();
+            for &id in &entered {
+                self.correct[id].learn(view, chosen);
+                let digest = self.digest();
+                if self.choose(4) > 0 {
+                    self.correct[id].slot.pre_prepare(chosen.unwrap_or(digest), view);
+                }
+            }
+            // The liars accept and prepare whatever there is.
+            let enough = self.cluster.strong() - self.cluster.f;
+            for digest in (0..=3).map(|byte| if byte == 0 { Batch::null().digest() } else { Digest([byte; 32]) }) {
+                let of = |one: &Correct| one.slot.pre_prepared == Some((view, digest));
+                let accepted: Vec<usize> = entered.iter().copied().filter(|id| of(&self.correct[*id])).collect();
+                if accepted.len() < enough {
+                    continue;
+                }
+                let prepared: Vec<usize> = accepted.into_iter().filter(|_| self.choose(3) > 0).collect();
+                for &id in &prepared {
+                    self.correct[id].slot.prepared = Some((view, digest));
+                }
+                if prepared.len() >= enough {
+                    assert!(self.committed.is_none_or(|before| before == digest), "{view} commits another batch");
+                    self.committed = Some(digest);
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3_000))]
+
+        /// Whatever was accepted, prepared and committed in however many views: as soon as all correct replicas know
+        /// which view was the last to begin, they decide without any liar, what was committed stays, and what they
+        /// choose one of them has prepared and therefore has.
+        #[test]
+        fn the_choice_is_total_after_any_history_and_keeps_what_committed(
+            f in 1usize..3, views in 1u64..12, choices in prop::collection::vec(any::<u8>(), 700),
+        ) {
+            let cluster = Cluster::of([0; 16], 3 * f + 1).unwrap();
+            let correct = (0..=2 * f).map(|_| Correct::default()).collect();
+            let mut world = World { cluster, correct, choices, committed: None };
+            for view in 1..=views {
+                world.run(View(view));
+            }
+            let (last, chosen) = world.correct.iter().map(|one| one.begun).max().unwrap();
+            world.correct.iter_mut().for_each(|one| one.learn(last, chosen));
+            let all: Vec<ViewChange> = world.correct.iter().map(Correct::view_change).collect();
+            let decision = decide(&world.cluster, all.iter());
+            prop_assert!(decision.is_some(), "{all:?}");
+            let chosen = decision.unwrap().chosen.first().copied();
+            prop_assert!(world.committed.is_none() || chosen == world.committed);
+            let has = |digest| world.correct.iter().any(|one| one.slot.prepared.is_some_and(|(_, known)| known == digest));
+            let at_hand = chosen.is_none_or(has);
+            prop_assert!(at_hand);
+            // A liar's word may spoil this choice, and nobody have what it names; but it does not spoil what is safe.
+            let lie = world.lie(View(views + 1));
+            let with = decide(&world.cluster, all.iter().chain([&lie])).and_then(|with| with.chosen.first().copied());
+            prop_assert!(world.committed.is_none() || with == world.committed);
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::auth::{Certificate, Keyring, Signable, Signed};
 use crate::checkpoint::Checkpoint;
 use crate::cluster::{Cluster, Sequence, View};
 use crate::digest::Digest;
+use crate::machine::Instant;
 use crate::message::Request;
 use crate::protocols::batch::Batch;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
@@ -67,12 +68,9 @@ pub struct ViewChange {
     pub stable: Certificate<Checkpoint>,
     /// Prepared: at most one per sequence number, ascending.
     pub prepared: Vec<Claim>,
-    /// Pre-prepared: at most [`Q_PER_SEQUENCE_MAX`] per sequence number, ascending.
+    /// Pre-prepared: at most one per sequence number, ascending.
     pub pre_prepared: Vec<Claim>,
 }
-
-/// How many different digests a replica reports as pre-prepared at one sequence number: those of the latest views.
-pub const Q_PER_SEQUENCE_MAX: usize = 8;
 
 impl Wire for ViewChange {
     fn encode(&self, out: &mut impl Sink) {
@@ -86,9 +84,8 @@ impl Wire for ViewChange {
         let stable = Wire::decode(reader)?;
         let prepared: Vec<Claim> = reader.list(CLAIMS_MAX)?;
         let pre_prepared: Vec<Claim> = reader.list(CLAIMS_MAX)?;
-        let ascending = prepared.windows(2).all(|pair| pair[0].sequence < pair[1].sequence)
-            && pre_prepared.windows(2).all(|pair| pair[0] < pair[1]);
-        if ascending { Ok(Self { view, stable, prepared, pre_prepared }) } else { Err(WireError::NotCanonical) }
+        let ascending = |claims: &[Claim]| claims.windows(2).all(|pair| pair[0].sequence < pair[1].sequence);
+        if ascending(&prepared) && ascending(&pre_prepared) { Ok(Self { view, stable, prepared, pre_prepared }) } else { Err(WireError::NotCanonical) }
     }
 }
 
@@ -104,8 +101,21 @@ pub struct NewView {
     pub view: View,
     /// V: at least 2f+1, by ascending signer.
     pub view_changes: Vec<Signed<ViewChange>>,
-    /// X: the digests chosen for h+1, h+2, …
+    /// X: the digests chosen for h+1, h+2, … After those that V forces, null batches may follow.
     pub chosen: Vec<Digest>,
+}
+
+impl NewView {
+    /// X by position.
+    pub fn positions(&self) -> impl Iterator<Item = (Sequence, Digest)> {
+        let low = self.view_changes.iter().map(|signed| signed.value.stable.value.sequence).max().unwrap_or_default();
+        positions(low, &self.chosen)
+    }
+}
+
+/// The positions of what was chosen above h.
+pub(super) fn positions(low: Sequence, chosen: &[Digest]) -> impl Iterator<Item = (Sequence, Digest)> {
+    (low.0 + 1..).map(Sequence).zip(chosen.iter().copied())
 }
 
 impl Wire for NewView {
@@ -139,8 +149,24 @@ pub struct Status {
     pub stable: Sequence,
     /// The last batch that it knows to be committed, without a gap before it.
     pub committed: Sequence,
+    /// The last view whose beginning it knows, entered or not.
+    pub begun: View,
+    /// Whether it lost its log and does not vote yet.
+    pub abstaining: bool,
 }
-wire_struct!(Status { view, changing, stable, committed });
+wire_struct!(Status { view, changing, stable, committed, begun, abstaining });
+
+/// HERE: the answer to LOST. What the one that asks may have heard from its author, or its author from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Here {
+    /// The question's time, which no earlier answer carries.
+    pub question: Instant,
+    /// The view that its author is in or wants.
+    pub view: View,
+    /// The last batch that its author knows to be committed, without a gap before it.
+    pub committed: Sequence,
+}
+wire_struct!(Here { question, view, committed });
 
 /// A batch by position and digest: asked for, or said to be committed there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,6 +205,10 @@ pub enum PbftMessage {
     Decided(Position),
     /// A stable checkpoint with its proof.
     Stable(Box<Certificate<Checkpoint>>),
+    /// I lost my log, and ask at this time: what may I have said?
+    Lost(Instant),
+    /// Where its author is.
+    Here(Here),
 }
 wire_enum!(PbftMessage {
     1 => PrePrepare,
@@ -193,6 +223,8 @@ wire_enum!(PbftMessage {
     10 => Body,
     11 => Decided,
     12 => Stable,
+    13 => Lost,
+    14 => Here,
 });
 
 impl PbftMessage {

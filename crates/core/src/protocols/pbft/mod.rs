@@ -69,6 +69,7 @@
 //! make n and check n per request. Per checkpoint, a replica makes one signature and checks 2f. Four message delays to
 //! a reply with tentative execution, five without. `docs/protocols.md` has the tables, `tests/costs.rs` counts.
 
+mod amnesia;
 mod decision;
 mod fetch;
 mod message;
@@ -82,7 +83,7 @@ mod status;
 mod tests;
 mod view_change;
 
-pub use message::{Claim, NewView, PbftMessage, Position, PrePrepare, Q_PER_SEQUENCE_MAX, Status, ViewChange, Vote};
+pub use message::{Claim, Here, NewView, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
 pub use replica::Pbft;
 
 use crate::auth::{Certificate, Signed};
@@ -112,8 +113,8 @@ pub enum PbftRecord {
     Stable(Box<Certificate<Checkpoint>>),
     /// The body of a big request that an accepted batch refers to.
     Body(Box<crate::message::Request>),
-    /// This replica lost its log: it abstains until it is past both marks.
-    Abstain((View, Sequence)),
+    /// This replica lost its log: it abstains until it is past both marks, which it may not know yet.
+    Abstain(Option<(View, Sequence)>),
 }
 wire_enum!(PbftRecord {
     1 => Accepted,

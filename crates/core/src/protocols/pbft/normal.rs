@@ -412,6 +412,7 @@ impl Pbft {
         let Some((_, digest)) = slot.prepared.filter(|(prepared, _)| *prepared == view) else { return };
         if let Some(ordered) = self.ordered(context, sequence, digest) {
             self.tentative = Some(digest);
+            self.promised = self.promised.max(sequence);
             context.push(OrderEffect::Deliver(Delivery::Tentative(ordered)));
         }
     }
@@ -423,7 +424,7 @@ impl Pbft {
         if slot.is_some_and(|slot| slot.logged == Some(digest)) {
             return;
         }
-        let accepted = slot.is_some_and(|slot| slot.pre_prepared.iter().any(|(known, _)| *known == digest));
+        let accepted = slot.and_then(|slot| slot.pre_prepared).is_some_and(|(_, known)| known == digest);
         if !accepted && !ordered.batch.is_null() {
             let bodies = ordered.bodies.iter().cloned();
             context.out.extend(bodies.map(|body| OrderEffect::Persist(PbftRecord::Body(Box::new(body)))));
@@ -481,9 +482,13 @@ impl Pbft {
     }
 
     /// The time-out doubles with each view change without progress, up to a bound.
-    pub(super) fn view_deadline(&self, context: &Ctx<'_>) -> Instant {
+    pub(super) fn view_timeout(&self, context: &Ctx<'_>) -> Duration {
         let limits = &context.cluster.limits;
-        context.now + limits.view_timeout.doubled(self.attempts, limits.view_timeout_max)
+        limits.view_timeout.doubled(self.attempts, limits.view_timeout_max)
+    }
+
+    pub(super) fn view_deadline(&self, context: &Ctx<'_>) -> Instant {
+        context.now + self.view_timeout(context)
     }
 }
 

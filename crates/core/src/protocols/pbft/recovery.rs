@@ -3,7 +3,7 @@
 
 use super::PbftRecord;
 use super::decision::decide;
-use super::message::{PbftMessage, Position, PrePrepare, ViewChange, Vote};
+use super::message::{PbftMessage, Position, PrePrepare, Vote};
 use super::replica::{Abstention, Ctx, Pbft, Phase};
 use super::slot::Proposed;
 use crate::cluster::{Cluster, ReplicaId, Sequence, View};
@@ -39,10 +39,15 @@ impl Pbft {
                 self.phase = Phase::Changing;
                 self.view_changes.insert(me, *signed);
             }
-            PbftRecord::NewView(signed) if self.is_news(signed.value.view) => {
-                let values: Vec<&ViewChange> = signed.value.view_changes.iter().map(|vc| &vc.value).collect();
-                let decision = decide(cluster, &values).expect("a new view was checked before it was logged");
-                self.install_view(signed.clone(), &decision);
+            PbftRecord::NewView(signed) if signed.value.view > self.begun => {
+                let values = signed.value.view_changes.iter().map(|vc| &vc.value);
+                let mut decision = decide(cluster, values).expect("a new view was checked before it was logged");
+                decision.chosen.clone_from(&signed.value.chosen);
+                if signed.value.view < self.view {
+                    self.learn_view(signed, &decision);
+                } else {
+                    self.install_view(signed, &decision);
+                }
             }
             // A snapshot's records say again what older segments, if they are still there, have said.
             PbftRecord::ViewChange(_) | PbftRecord::NewView(_) => {}
@@ -57,15 +62,10 @@ impl Pbft {
             PbftRecord::Body(request) => {
                 self.bodies.entry(request.digest()).or_insert((UNASSIGNED, *request));
             }
-            PbftRecord::Abstain((view, sequence)) => {
-                self.abstention = Some(Abstention { marks: Some((view, sequence)), ..Abstention::default() });
+            PbftRecord::Abstain(marks) => {
+                self.abstention = Some(Abstention { marks, ..Abstention::default() });
             }
         }
-    }
-
-    /// Whether a NEW-VIEW for this view was not entered before.
-    fn is_news(&self, view: View) -> bool {
-        view > self.view || (view == self.view && self.phase == Phase::Changing)
     }
 
     /// A batch and the bodies that were logged before it.
@@ -126,6 +126,9 @@ impl Pbft {
 
     /// Says again what a view change in progress had said.
     pub(super) fn resume(&mut self, context: &mut Ctx<'_>) {
+        let marks = self.abstention.as_ref().and_then(|abstention| abstention.marks);
+        let forgotten = marks.map(|(_, sequence)| sequence).unwrap_or_default();
+        self.promised = self.highest_prepared().max(self.low_water_mark()).max(forgotten);
         if self.phase == Phase::Changing
             && let Some(mine) = self.view_changes.get(&context.me)
         {
@@ -147,7 +150,7 @@ impl Pbft {
     }
 
     /// The last position that this replica may have helped to acknowledge before it crashed.
-    pub(super) fn highest_prepared(&self) -> Sequence {
+    fn highest_prepared(&self) -> Sequence {
         let prepared = self.slots.iter().filter(|(_, slot)| slot.prepared.is_some() || slot.committed.is_some());
         prepared.map(|(sequence, _)| *sequence).next_back().unwrap_or_default()
     }
@@ -155,22 +158,20 @@ impl Pbft {
     /// What recreates this state above the stable checkpoint.
     pub(super) fn records_above_stable(&self, me: ReplicaId) -> Vec<PbftRecord> {
         let mut records = Vec::new();
-        if let Some(marks) = self.abstention.as_ref().and_then(|abstention| abstention.marks) {
-            records.push(PbftRecord::Abstain(marks));
-        }
+        records.extend(self.abstention.as_ref().map(|abstention| PbftRecord::Abstain(abstention.marks)));
         records.extend(self.bodies.values().map(|(_, body)| PbftRecord::Body(Box::new(body.clone()))));
         // Q and P of earlier views first, then the current view, then what was accepted and prepared in it: replayed
         // in this order they give the same slots.
         let mut accepted: Vec<(View, Sequence, PrePrepare)> = Vec::new();
         for (&sequence, slot) in &self.slots {
-            for &(digest, view) in &slot.pre_prepared {
-                if let Some(batch) = self.batch(digest) {
-                    accepted.push((view, sequence, PrePrepare { view, sequence, batch }));
-                }
+            if let Some((view, digest)) = slot.pre_prepared
+                && let Some(batch) = self.batch(digest)
+            {
+                accepted.push((view, sequence, PrePrepare { view, sequence, batch }));
             }
         }
         accepted.sort_by_key(|(view, sequence, _)| (*view, *sequence));
-        let current = self.new_view.as_ref().map(|signed| signed.value.view).unwrap_or_default();
+        let current = self.begun;
         let (before, since): (Vec<_>, Vec<_>) = accepted.into_iter().partition(|(view, ..)| *view < current);
         let prepared = |earlier: bool| {
             self.slots.iter().filter_map(move |(&sequence, slot)| {
@@ -185,7 +186,7 @@ impl Pbft {
         records.extend(prepared(false));
         for (&sequence, slot) in &self.slots {
             let Some(digest) = slot.logged else { continue };
-            let accepted = slot.pre_prepared.iter().any(|(known, _)| *known == digest);
+            let accepted = slot.pre_prepared.is_some_and(|(_, known)| known == digest);
             if let (false, Some((_, batch))) = (accepted, self.batches.get(&digest)) {
                 records.push(PbftRecord::Fetched((sequence, batch.clone())));
             }

@@ -31,7 +31,9 @@ pub(super) enum Phase {
 /// What an amnesiac replica waits for (rule A of `docs/protocols.md`).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Abstention {
-    /// What the others report: view, and the last position that they may have heard this replica vote for.
+    /// When it asked the others.
+    pub(super) question: Instant,
+    /// What each answered first: view, and the last position that this replica may have voted for by then.
     pub(super) reports: BTreeMap<ReplicaId, (View, Sequence)>,
     /// It votes again in views above the first and when its stable checkpoint has reached the second.
     pub(super) marks: Option<(View, Sequence)>,
@@ -61,8 +63,14 @@ pub struct Pbft {
     pub(super) last_proposed: usize,
     /// The newest VIEW-CHANGE of each replica, for views that have not begun here.
     pub(super) view_changes: BTreeMap<ReplicaId, Signed<ViewChange>>,
-    /// How the current view began, for those who missed it. View 0 begins by itself.
+    /// How the last view began of which this replica knows that: for those who missed it. The first begins by itself.
     pub(super) new_view: Option<Arc<Signed<NewView>>>,
+    /// That view. In the normal phase it is the current one.
+    pub(super) begun: View,
+    /// When this replica entered it, or started.
+    pub(super) since: Instant,
+    /// Whether the view that this replica is about to begin shall fill the window.
+    pub(super) fills: bool,
     /// What the view timer watches, if it runs.
     pub(super) view_timer: Option<ViewTimer>,
     /// View changes since the last progress: the time-out doubles with each.
@@ -72,6 +80,8 @@ pub struct Pbft {
     /// Big requests to be fetched: for which position at most, as long as this, and whom was asked last.
     pub(super) wanted_bodies: BTreeMap<Digest, (Sequence, Reference, ReplicaId)>,
     pub(super) abstention: Option<Abstention>,
+    /// The last position that this replica may have helped to acknowledge, whether or not that was undone since.
+    pub(super) promised: Sequence,
     pub(super) status: super::status::StatusState,
     /// The latest agreed time proposed or accepted, so that proposals grow (F27).
     pub(super) last_time: Instant,
@@ -112,11 +122,15 @@ impl Pbft {
             last_proposed: 0,
             view_changes: BTreeMap::new(),
             new_view: None,
+            begun: View(0),
+            since: Instant(0),
+            fills: false,
             view_timer: None,
             attempts: 0,
             wanted_batches: BTreeMap::new(),
             wanted_bodies: BTreeMap::new(),
             abstention: lost_log.then(Abstention::default),
+            promised: Sequence(0),
             status: super::status::StatusState::default(),
             last_time: Instant(0),
             view_changes_started: 0,
@@ -129,6 +143,7 @@ impl Pbft {
     #[must_use]
     pub fn beginning_with(mut self, view: View) -> Self {
         self.view = view;
+        self.begun = view;
         self
     }
 
@@ -192,13 +207,6 @@ impl Pbft {
         self.view_changes_started
     }
 
-    /// Whether this replica may say anything in a view: not while it abstains after the loss of its log.
-    pub(super) fn may_vote_in(&self, wanted: View) -> bool {
-        self.abstention.as_ref().is_none_or(|abstention| {
-            abstention.marks.is_some_and(|(view, sequence)| wanted > view && self.low_water_mark() >= sequence)
-        })
-    }
-
     /// Keeps a batch for execution and retransmission, until the last position that it was proposed for is stable: a
     /// liar may propose one batch at several. A copy whose proofs hold takes the place of one with spoilt ones.
     pub(super) fn keep(&mut self, sequence: Sequence, batch: &Arc<Batch>) {
@@ -256,7 +264,9 @@ impl TotalOrder for Pbft {
 
     fn start(&mut self, context: &mut Ctx<'_>) {
         context.push(OrderEffect::SetTimer(PbftTimer::Status, context.now + context.cluster.limits.status_interval));
+        self.since = context.now;
         self.resume(context);
+        self.begin_to_ask(context);
         self.send_status(context);
     }
 
@@ -278,6 +288,8 @@ impl TotalOrder for Pbft {
             PbftMessage::Body(request) => self.on_body(context, from, *request),
             PbftMessage::Decided(position) => self.on_decided(context, from, position),
             PbftMessage::Stable(certificate) => self.on_stable(context, from, *certificate),
+            PbftMessage::Lost(question) => self.on_lost(context, from, question),
+            PbftMessage::Here(here) => self.on_here(context, from, here),
         }
     }
 
@@ -307,18 +319,22 @@ impl TotalOrder for Pbft {
         self.raise_low_water_mark(certificate);
         self.collect_garbage(context.cluster);
         self.advance(context);
+        self.look_back(context);
     }
 
     fn installed(&mut self, context: &mut Ctx<'_>, certificate: &Certificate<Checkpoint>) {
         let sequence = certificate.value.sequence;
         self.pool.forget(context.is_over);
         self.tentative = None;
+        // A state that was wrong may be replaced by an older one.
+        self.promised = self.promised.max(self.committed);
         // That state includes the init history.
         self.awaits_init = false;
         self.committed = sequence;
         self.raise_low_water_mark(certificate);
         self.collect_garbage(context.cluster);
         self.advance(context);
+        self.look_back(context);
         self.send_status(context);
     }
 
@@ -369,7 +385,7 @@ impl TotalOrder for Pbft {
     }
 
     fn promised(&self) -> Sequence {
-        self.highest_prepared()
+        self.promised
     }
 
     fn view(&self) -> View {

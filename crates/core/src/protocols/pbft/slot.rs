@@ -1,13 +1,12 @@
 //! What a replica knows about one sequence number.
 
-use super::message::{Q_PER_SEQUENCE_MAX, Vote};
+use super::message::Vote;
 use crate::cluster::{ReplicaId, View};
 use crate::digest::Digest;
 use crate::protocols::batch::Batch;
 use crate::rejection::Rejection;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 /// The proposal of the current view.
 #[derive(Clone, Debug)]
@@ -71,10 +70,10 @@ pub(super) struct Slot {
     pub(super) proposed: Option<Proposed>,
     pub(super) prepares: Votes,
     pub(super) commits: Votes,
-    /// P: the latest view in which a batch prepared here.
+    /// P: the latest view in which a batch prepared here, and the batch, unless a later view has refuted it.
     pub(super) prepared: Option<(View, Digest)>,
-    /// Q: for each digest accepted here, the latest view in which it was.
-    pub(super) pre_prepared: Vec<(Digest, View)>,
+    /// Q: the same of what was accepted here.
+    pub(super) pre_prepared: Option<(View, Digest)>,
     /// Who says that this digest was decided (F21).
     pub(super) decided: BTreeMap<ReplicaId, Digest>,
     /// Known to be committed.
@@ -86,26 +85,19 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// Enters a digest into Q. Bounded: the digest in P is kept, and those of the latest views.
+    /// Enters a digest into Q. In a view, only one digest is accepted; and in a later one no other, unless the
+    /// beginning of a view in between has refuted the first ([`Self::refute`]).
     pub(super) fn pre_prepare(&mut self, digest: Digest, view: View) {
-        if self.pre_prepared.iter().any(|(known, later)| *known == digest && *later >= view) {
-            return;
+        if self.pre_prepared.is_none_or(|(known, _)| known < view) {
+            self.pre_prepared = Some((view, digest));
         }
-        self.pre_prepared.retain(|(known, _)| *known != digest);
-        self.pre_prepared.push((digest, view));
-        if self.pre_prepared.len() > Q_PER_SEQUENCE_MAX {
-            let keep = self.prepared.map(|(_, digest)| digest);
-            let oldest = self
-                .pre_prepared
-                .iter()
-                .enumerate()
-                .filter(|(_, (digest, _))| Some(*digest) != keep)
-                .min_by_key(|(_, (_, view))| *view)
-                .map(|(index, _)| index);
-            if let Some(index) = oldest {
-                self.pre_prepared.remove(index);
-            }
-        }
+    }
+
+    /// A view has begun that chose this digest here, or none: then nothing else was committed in an earlier one, and
+    /// what P and Q say of anything else is of no use.
+    pub(super) fn refute(&mut self, chosen: Option<Digest>) {
+        self.prepared.take_if(|(_, digest)| chosen != Some(*digest));
+        self.pre_prepared.take_if(|(_, digest)| chosen != Some(*digest));
     }
 
     /// The proposal, if it is of this view and accepted.

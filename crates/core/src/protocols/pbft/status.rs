@@ -4,9 +4,9 @@
 //! of F21: who knows batches to be decided says so, and f+1 such statements let a replica catch up that the primary
 //! leaves out of its quorums.
 
+use super::PbftTimer;
 use super::message::{PbftMessage, Position, PrePrepare, Status, Vote};
 use super::replica::{Ctx, Pbft, Phase, ViewTimer};
-use super::{PbftRecord, PbftTimer};
 use crate::cluster::{ReplicaId, Sequence, View};
 use crate::machine::Instant;
 use crate::protocols::total_order::{OrderEffect, TotalOrder};
@@ -43,6 +43,8 @@ impl Pbft {
             changing: self.phase == Phase::Changing,
             stable: self.low_water_mark(),
             committed: self.committed,
+            begun: self.begun,
+            abstaining: !self.may_vote(),
         }
     }
 
@@ -71,8 +73,10 @@ impl Pbft {
             self.status.idle_intervals = 0;
             self.send_status(context);
         }
+        self.leave_with_others(context);
         if stuck {
             self.ask_again(context);
+            self.ask_what_is_forgotten(context);
         }
     }
 
@@ -116,7 +120,6 @@ impl Pbft {
 
     /// Somebody says what it has.
     pub(super) fn on_status(&mut self, context: &mut Ctx<'_>, from: ReplicaId, theirs: Status) {
-        self.note_for_abstention(context, from, &theirs);
         let pause = context.cluster.limits.status_interval.0 / 2;
         if self.status.answered.get(&from).is_some_and(|at| (context.now - *at).0 < pause) {
             return;
@@ -131,18 +134,17 @@ impl Pbft {
         if !theirs.changing && self.may_vote() {
             self.help_with_votes(context, from, &theirs);
         }
+        self.renew(context, &theirs);
     }
 
+    /// The view that they missed, also if everybody has left it since: the choice of a later one is certain only among
+    /// replicas that know the same view to have begun (`decision.rs`).
     fn help_with_view(&self, context: &mut Ctx<'_>, from: ReplicaId, theirs: &Status) {
-        let behind = theirs.view < self.view || (theirs.view == self.view && theirs.changing);
-        if !behind {
-            return;
+        if let Some(new_view) = self.new_view.as_ref().filter(|_| theirs.begun < self.begun) {
+            context.push(OrderEffect::Send(from, PbftMessage::NewView(new_view.clone())));
         }
-        if self.phase == Phase::Normal {
-            if let Some(new_view) = &self.new_view {
-                context.push(OrderEffect::Send(from, PbftMessage::NewView(new_view.clone())));
-            }
-        } else if let Some(mine) = self.view_changes.get(&context.me) {
+        let behind = theirs.view < self.view || (theirs.view == self.view && theirs.changing);
+        if let Some(mine) = self.view_changes.get(&context.me).filter(|_| behind && self.phase == Phase::Changing) {
             context.push(OrderEffect::Send(from, PbftMessage::ViewChange(Box::new(mine.clone()))));
         }
     }
@@ -183,23 +185,6 @@ impl Pbft {
                 context.push(OrderEffect::Send(from, PbftMessage::Commit(Vote { view, sequence, digest })));
             }
         }
-    }
-
-    /// An amnesiac replica learns from 2f+1 others what it may have said before (rule A).
-    fn note_for_abstention(&mut self, context: &mut Ctx<'_>, from: ReplicaId, theirs: &Status) {
-        let window = context.cluster.window();
-        let Some(abstention) = &mut self.abstention else { return };
-        if abstention.marks.is_some() {
-            return;
-        }
-        abstention.reports.insert(from, (theirs.view, Sequence(theirs.committed.0 + window)));
-        if abstention.reports.len() < context.cluster.strong().min(context.cluster.n - 1) {
-            return;
-        }
-        let view = abstention.reports.values().map(|report| report.0).max().unwrap_or_default();
-        let sequence = abstention.reports.values().map(|report| report.1).max().unwrap_or_default();
-        abstention.marks = Some((view, sequence));
-        context.push(OrderEffect::Persist(PbftRecord::Abstain((view, sequence))));
     }
 }
 

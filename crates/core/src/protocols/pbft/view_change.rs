@@ -1,18 +1,20 @@
 //! View change: steps 7 to 10 of the [module](super).
 
 use super::decision::{Decision, decide};
-use super::message::{Claim, NewView, PbftMessage, ViewChange};
+use super::message::{Claim, NewView, PbftMessage, Status, ViewChange, positions};
 use super::replica::{Ctx, Pbft, Phase, ViewTimer};
 use super::slot::Proposed;
 use super::{PbftRecord, PbftTimer};
 use crate::auth::Signed;
 use crate::cluster::{ReplicaId, Sequence, View};
 use crate::digest::Digest;
+use crate::machine::Duration;
+use crate::protocols::batch::Batch;
 use crate::protocols::total_order::{Delivery, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
 use crate::replica::Notice;
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -37,9 +39,10 @@ impl Pbft {
     /// statement is durable before it leaves: it is never made differently.
     pub(super) fn start_view_change(&mut self, context: &mut Ctx<'_>, view: View, reason: &'static str) {
         assert!(view > self.view || self.phase == Phase::Changing && view == self.view, "views only grow");
+        // Another primary gets longer. One that begins anew ([`Self::renew`]) has not failed.
+        self.attempts += u32::from(self.phase != Phase::Normal || view != self.renewed(context));
         self.view = view;
         self.phase = Phase::Changing;
-        self.attempts += 1;
         self.view_timer = None;
         self.view_changes_started += 1;
         context.push(OrderEffect::CancelTimer(PbftTimer::View));
@@ -51,17 +54,24 @@ impl Pbft {
         self.on_more_view_changes(context);
     }
 
-    /// P and Q above the stable checkpoint.
+    /// P and Q above the stable checkpoint. Q says also what the last view chose that has begun: in that view nothing
+    /// else could be accepted, and whoever knows how it began vouches for that as if it had accepted it.
     fn my_view_change(&self) -> ViewChange {
+        let low = self.low_water_mark();
         let mut prepared = Vec::new();
-        let mut pre_prepared = Vec::new();
-        for (&sequence, slot) in self.slots.range(self.low_water_mark().next()..) {
+        let mut accepted: BTreeMap<Sequence, (View, Digest)> = BTreeMap::new();
+        for (&sequence, slot) in self.slots.range(low.next()..) {
             if let Some((view, digest)) = slot.prepared {
                 prepared.push(Claim { sequence, digest, view });
             }
-            pre_prepared.extend(slot.pre_prepared.iter().map(|&(digest, view)| Claim { sequence, digest, view }));
+            accepted.extend(slot.pre_prepared.map(|known| (sequence, known)));
         }
-        pre_prepared.sort();
+        if let Some(new_view) = &self.new_view {
+            let chosen = new_view.value.positions().filter(|(sequence, _)| *sequence > low);
+            accepted.extend(chosen.map(|(sequence, digest)| (sequence, (self.begun, digest))));
+        }
+        let claim = |(sequence, (view, digest))| Claim { sequence, digest, view };
+        let pre_prepared = accepted.into_iter().map(claim).collect();
         ViewChange { view: self.view, stable: self.stable.clone(), prepared, pre_prepared }
     }
 
@@ -80,15 +90,64 @@ impl Pbft {
             return context.reject(from, Rejection::BadSignature);
         }
         self.view_changes.insert(signed.signer, signed);
-        // The join rule: f+1 replicas want to leave, one of them is correct, so this one leaves too, for the smallest
-        // view that they ask for.
+        self.leave_with_others(context);
+        self.on_more_view_changes(context);
+    }
+
+    /// The join rule: f+1 replicas want to leave, one of them is correct, so this one leaves too, for the smallest
+    /// view that they ask for. And it leaves with its primary.
+    pub(super) fn leave_with_others(&mut self, context: &mut Ctx<'_>) {
         let mut views: Vec<View> =
             self.view_changes.values().map(|known| known.value.view).filter(|view| *view > self.view).collect();
         views.sort();
-        if views.len() >= context.cluster.weak() && self.may_vote_in(views[0]) {
+        if let Some((view, reason)) = self.left_by_primary(context).filter(|(view, _)| self.may_vote_in(*view)) {
+            // Others may not have heard it, and must not be left behind.
+            let primary = &self.view_changes[&context.cluster.primary(self.view)];
+            context.push(OrderEffect::Broadcast(PbftMessage::ViewChange(Box::new(primary.clone()))));
+            self.start_view_change(context, view, reason);
+        } else if views.len() >= context.cluster.weak() && self.may_vote_in(views[0]) {
             self.start_view_change(context, views[0], "f+1 replicas ask for another view");
+        }
+    }
+
+    /// Without its primary no view goes on: if that leaves, all do; for the next view, or to begin the present one
+    /// anew ([`Self::renew`]). That it may not do so often that it never has to order anything: a time-out that it puts
+    /// off once is over before it can do so again.
+    fn left_by_primary(&self, context: &Ctx<'_>) -> Option<(View, &'static str)> {
+        let wanted = self.view_changes.get(&context.cluster.primary(self.view))?.value.view;
+        if self.phase != Phase::Normal || wanted <= self.view {
+            None
+        } else if wanted != self.renewed(context) {
+            Some((self.view.next(), "the primary leaves"))
         } else {
-            self.on_more_view_changes(context);
+            self.is_older_than(context, 2).then_some((wanted, "the primary begins anew"))
+        }
+    }
+
+    /// The next view with the same primary.
+    const fn renewed(&self, context: &Ctx<'_>) -> View {
+        View(self.view.0.saturating_add(context.cluster.n as u64))
+    }
+
+    /// Whether the view has gone on for so many time-outs.
+    fn is_older_than(&self, context: &Ctx<'_>, timeouts: u64) -> bool {
+        context.now - self.since > Duration(self.view_timeout(context).0.saturating_mul(timeouts))
+    }
+
+    /// Brings back a replica that the others have left alone. It waits in a view change that nobody else needs, in
+    /// which it may not vote for what they order; or it lost its log, and nobody orders anything, so that it never
+    /// gets past what it may have said. The next crash would then cost a time-out, or everything.
+    ///
+    /// The primary begins anew: it leaves for the next view that it leads. All leave with it at once, the
+    /// one that waits as well, and nobody has to wait for anything. That costs no more than some message delays, and
+    /// not more often than each third time-out, whatever a liar says that it needs.
+    pub(super) fn renew(&mut self, context: &mut Ctx<'_>, theirs: &Status) {
+        let renewed = self.renewed(context);
+        let alone = theirs.changing && theirs.view > self.view && theirs.view <= renewed;
+        let idle = theirs.abstaining && self.pool.len() == 0 && may_be_filled(context);
+        if (alone || idle) && self.leads(context) && self.is_older_than(context, 3) {
+            self.fills = idle;
+            self.start_view_change(context, renewed, "for a replica that cannot vote in this view");
         }
     }
 
@@ -135,25 +194,22 @@ impl Pbft {
         if self.phase != Phase::Changing || context.cluster.primary(self.view) != context.me || !self.may_vote() {
             return;
         }
-        let view_changes: Vec<Signed<ViewChange>> =
-            self.view_changes.values().filter(|known| known.value.view == self.view).cloned().collect();
-        let values: Vec<&ViewChange> = view_changes.iter().map(|signed| &signed.value).collect();
-        let Some(decision) = decide(context.cluster, &values) else { return };
-        let mut complete = true;
-        let mut sequence = decision.stable.value.sequence;
-        for digest in &decision.chosen {
-            sequence = sequence.next();
-            match self.batch(*digest) {
-                Some(batch) => complete &= self.gather_bodies(context, sequence, &batch),
-                None if sequence > self.committed => {
-                    complete = false;
-                    self.want_batch(context, sequence, *digest);
-                }
-                None => {}
+        let of_view = self.view_changes.values().filter(|known| known.value.view == self.view);
+        let mut view_changes: Vec<Signed<ViewChange>> = of_view.cloned().collect();
+        let Some(mut decision) = decide(context.cluster, view_changes.iter().map(|signed| &signed.value)) else { return };
+        let missing = self.missing(context, &decision);
+        if !missing.is_empty() {
+            // Nobody may have what a liar says to have prepared. A correct replica has it, so that the rest decides
+            // without any liar's word when all that the correct ones have is here.
+            let lacks = |claim: &Claim| missing.contains(&(claim.sequence, claim.digest));
+            view_changes.retain(|signed| !signed.value.prepared.iter().any(lacks));
+            match decide(context.cluster, view_changes.iter().map(|signed| &signed.value)) {
+                Some(rest) if self.missing(context, &rest).is_empty() => decision = rest,
+                _ => return,
             }
         }
-        if !complete {
-            return;
+        if core::mem::take(&mut self.fills) {
+            decision.chosen.resize(context.cluster.window() as usize, Batch::null().digest());
         }
         let new_view = NewView { view: self.view, view_changes, chosen: decision.chosen.clone() };
         let signed = Arc::new(context.keyring.sign(new_view));
@@ -162,18 +218,43 @@ impl Pbft {
         self.enter_view(context, signed, &decision);
     }
 
-    /// Step 10. A backup checks the new view and enters it.
+    /// The batches that the new view needs and that are not at hand, bodies included; asks for them.
+    fn missing(&mut self, context: &mut Ctx<'_>, decision: &Decision) -> Vec<(Sequence, Digest)> {
+        let mut missing = Vec::new();
+        for (sequence, digest) in positions(decision.stable.value.sequence, &decision.chosen) {
+            let complete = match self.batch(digest) {
+                Some(batch) => self.gather_bodies(context, sequence, &batch),
+                None => sequence <= self.committed,
+            };
+            if !complete {
+                self.want_batch(context, sequence, digest);
+                missing.push((sequence, digest));
+            }
+        }
+        missing
+    }
+
+    /// Step 10. A backup checks the new view and enters it. If it has left that view already, it still learns what was
+    /// decided there.
     pub(super) fn on_new_view(&mut self, context: &mut Ctx<'_>, from: ReplicaId, signed: Arc<Signed<NewView>>) {
         let view = signed.value.view;
-        if view < self.view || (view == self.view && self.phase == Phase::Normal) {
+        if view <= self.begun {
             return;
         }
-        match self.check_new_view(context, &signed) {
-            Ok(decision) => {
-                context.push(OrderEffect::Persist(PbftRecord::NewView(signed.clone())));
-                self.enter_view(context, signed, &decision);
-            }
-            Err(reason) => context.reject(from, reason),
+        let decision = match self.check_new_view(context, &signed) {
+            Ok(decision) => decision,
+            Err(reason) => return context.reject(from, reason),
+        };
+        context.push(OrderEffect::Persist(PbftRecord::NewView(signed.clone())));
+        if view >= self.view {
+            return self.enter_view(context, signed, &decision);
+        }
+        let proved = decision.stable.value.sequence > self.low_water_mark();
+        self.learn_view(signed, &decision);
+        context.push(OrderEffect::Notify(Notice::ViewMissed { view }));
+        self.undo_what_is_void(context);
+        if proved {
+            context.push(OrderEffect::Deliver(Delivery::Proved(decision.stable)));
         }
     }
 
@@ -190,9 +271,19 @@ impl Pbft {
                 && (self.view_changes.get(&vc.signer) == Some(vc)
                     || self.is_well_formed(context, &vc.value) && context.keyring.check_signed(vc))
         });
-        let values: Vec<&ViewChange> = new_view.view_changes.iter().map(|vc| &vc.value).collect();
-        let decision = decide(context.cluster, &values).ok_or(Rejection::BadViewChange)?;
-        if sound && decision.chosen == new_view.chosen { Ok(decision) } else { Err(Rejection::BadViewChange) }
+        let values = new_view.view_changes.iter().map(|vc| &vc.value);
+        let Decision { stable, chosen } = decide(context.cluster, values).ok_or(Rejection::BadViewChange)?;
+        // Where nothing prepared the null batch is as good as none.
+        let null = Batch::null().digest();
+        let is_filled = new_view.chosen.len() == context.cluster.window() as usize && may_be_filled(context);
+        let follows = new_view.chosen.strip_prefix(&*chosen).is_some_and(|more| {
+            more.is_empty() || is_filled && more.iter().all(|digest| *digest == null)
+        });
+        if sound && follows {
+            Ok(Decision { stable, chosen: new_view.chosen.clone() })
+        } else {
+            Err(Rejection::BadViewChange)
+        }
     }
 
     /// Both: the chosen batches are proposed again, everything else of earlier views that was only proposed is void.
@@ -200,15 +291,10 @@ impl Pbft {
     fn enter_view(&mut self, context: &mut Ctx<'_>, signed: Arc<Signed<NewView>>, decision: &Decision) {
         let proved = decision.stable.value.sequence > self.low_water_mark();
         self.install_view(signed, decision);
+        self.since = context.now;
         context.push(OrderEffect::CancelTimer(PbftTimer::View));
         context.push(OrderEffect::Notify(Notice::ViewEntered { view: self.view }));
-        if let Some(tentative) = self.tentative
-            && self.slots.get(&self.committed.next()).and_then(|slot| slot.proposed.as_ref()).map(|p| p.digest)
-                != Some(tentative)
-        {
-            self.tentative = None;
-            context.push(OrderEffect::Deliver(Delivery::Undo));
-        }
+        self.undo_what_is_void(context);
         if proved {
             context.push(OrderEffect::Deliver(Delivery::Proved(decision.stable.clone())));
         }
@@ -221,6 +307,31 @@ impl Pbft {
         self.pass_on_requests(context);
         self.advance(context);
         self.watch_requests(context);
+        self.look_back(context);
+    }
+
+    /// The tentative batch must be the one that the last view chose. What this replica said of it stays said: no read
+    /// is answered before its position is executed again ([`Pbft::promised`]).
+    fn undo_what_is_void(&mut self, context: &mut Ctx<'_>) {
+        let next = self.committed.next();
+        let chosen = self.new_view.as_ref().and_then(|known| known.value.positions().find(|(at, _)| *at == next));
+        if self.tentative.is_some() && self.tentative != chosen.map(|(_, digest)| digest) {
+            self.tentative = None;
+            context.push(OrderEffect::Deliver(Delivery::Undo));
+        }
+    }
+
+    /// What the beginning of a view tells, whether this replica enters it or not: nothing but what it chose was
+    /// committed before. Recovery replays it.
+    pub(super) fn learn_view(&mut self, signed: Arc<Signed<NewView>>, decision: &Decision) {
+        self.begun = signed.value.view;
+        self.new_view = Some(signed);
+        self.raise_low_water_mark(&decision.stable);
+        let low = decision.stable.value.sequence;
+        let chosen: BTreeMap<Sequence, Digest> = positions(low, &decision.chosen).collect();
+        for (sequence, slot) in self.slots.range_mut(low.next()..) {
+            slot.refute(chosen.get(sequence).copied());
+        }
     }
 
     /// What entering a view changes in the state; recovery replays it.
@@ -229,18 +340,17 @@ impl Pbft {
         self.view = view;
         self.phase = Phase::Normal;
         self.view_timer = None;
+        self.fills = false;
         self.view_changes.retain(|_, known| known.value.view > view);
-        self.new_view = Some(signed);
-        self.raise_low_water_mark(&decision.stable);
+        self.learn_view(signed, decision);
         for slot in self.slots.values_mut() {
             slot.proposed = None;
             slot.missing.clear();
         }
         self.wanted_bodies.clear();
         self.pool.forget_proposals();
-        let mut sequence = decision.stable.value.sequence;
-        for &digest in &decision.chosen {
-            sequence = sequence.next();
+        let low = decision.stable.value.sequence;
+        for (sequence, digest) in positions(low, &decision.chosen) {
             if sequence <= self.low_water_mark() {
                 continue;
             }
@@ -253,7 +363,8 @@ impl Pbft {
             self.slots.entry(sequence).or_default().proposed =
                 Some(Proposed { view, digest, batch, reproposed: true, acceptable: true, accepted: false });
         }
-        self.next = sequence.max(self.committed).max(self.low_water_mark()).next();
+        let last = Sequence(low.0 + decision.chosen.len() as u64);
+        self.next = last.max(self.committed).max(self.low_water_mark()).next();
     }
 
     /// Keeps only batches that some slot still refers to, and their bodies.
@@ -261,7 +372,7 @@ impl Pbft {
         let mut live: BTreeSet<Digest> = BTreeSet::new();
         for slot in self.slots.values() {
             live.extend(slot.proposed.iter().map(|proposed| proposed.digest));
-            live.extend(slot.pre_prepared.iter().map(|(digest, _)| *digest));
+            live.extend(slot.pre_prepared.map(|(_, digest)| digest));
             live.extend(slot.committed);
         }
         self.batches.retain(|digest, _| live.contains(digest));
@@ -281,4 +392,10 @@ impl Pbft {
             context.out.push(OrderEffect::Forward(primary, request.clone()));
         }
     }
+}
+
+/// Whether a new view may go on with null batches to the end of the window. Where batches wait for an INIT that would
+/// leave it no place.
+fn may_be_filled(context: &Ctx<'_>) -> bool {
+    context.cluster.protocol.schedule().is_none()
 }

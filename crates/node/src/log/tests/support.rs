@@ -128,7 +128,7 @@ pub(super) fn big_record(bytes: usize) -> LogRecord {
 }
 
 pub(super) fn abstain_record() -> LogRecord {
-    log_record(PbftRecord::Abstain((View(3), Sequence(9))))
+    log_record(PbftRecord::Abstain(Some((View(3), Sequence(9)))))
 }
 
 pub(super) fn numbers(records: &[LogRecord]) -> Vec<u64> {

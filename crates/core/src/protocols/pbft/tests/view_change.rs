@@ -7,7 +7,7 @@ use crate::cluster::{InstanceId, Limits, ReplicaId, Sequence, View};
 use crate::digest::Digest;
 use crate::machine::Principal;
 use crate::message::{Message, Ordering};
-use crate::protocols::pbft::{PbftMessage, Position, ViewChange};
+use crate::protocols::pbft::{PbftMessage, Position, Status, ViewChange};
 use crate::rejection::Rejection;
 use crate::replica::Notice;
 use crate::services::Counter;
@@ -497,4 +497,160 @@ fn what_a_new_view_chose_is_watched() {
     net.pass(10_000_000);
     assert_eq!(net.executed()[1..], [1; 3]);
     assert!(net.views()[1..].iter().all(|view| *view > 1));
+}
+
+/// Replica 3 hears a client and nobody else, and leaves the view.
+fn leave_alone(net: &mut Net) {
+    net.isolate(&[3]);
+    let waiting = request(net, 0, net.now.0 + 1, &Counter::add(1));
+    net.forge(crate::testing::net::c(0), r(3), Message::Request(waiting));
+    net.pass(3_000_000);
+    assert_eq!(net.views(), [0, 0, 0, 1]);
+    net.heal();
+}
+
+/// A replica that has left its view alone must not vote in it any more. The primary begins anew for it; nobody else
+/// notices, and the next crash costs no time-out.
+#[test]
+fn a_replica_that_left_alone_is_brought_back() {
+    let mut net = Net::new(4, Limits::default());
+    assert_eq!(net.add(1), done(1));
+    leave_alone(&mut net);
+    net.pass(8_000_000);
+    assert_eq!(net.views(), [4; 4]);
+    assert!(net.hosts.iter().all(|host| !host.replica.report().changing_view));
+    net.isolate(&[2]);
+    let result = net.add(1);
+    assert!(result.is_some(), "at once");
+}
+
+/// What a liar says that it needs costs one short interruption in three time-outs, and never the primary.
+#[test]
+fn a_view_is_not_begun_anew_again_and_again() {
+    let mut net = Net::new(4, Limits::default());
+    net.isolate(&[3]);
+    for _ in 0..60 {
+        for id in 0..3 {
+            let (view, sequence) = (View(net.views()[0] + 1), Sequence(0));
+            let (stable, committed) = (sequence, sequence);
+            let status = Status { view, changing: true, stable, committed, begun: View(0), abstaining: true };
+            net.forge(r(3), r(id), crate::testing::net::ordering(PbftMessage::Status(status)));
+        }
+        net.pass(1_000_000);
+    }
+    assert!(net.views()[..3].iter().all(|view| *view == net.views()[0] && view % 4 == 0 && *view <= 40));
+    assert!(net.views()[0] >= 4);
+}
+
+/// Without its primary no view goes on, so that nobody waits for a time-out when the primary says that it leaves.
+#[test]
+fn all_leave_with_the_primary() {
+    let mut net = Net::new(4, Limits::default());
+    net.isolate(&[0]);
+    for id in 1..4 {
+        let message = view_change(&net, 0, 1);
+        net.forge(r(0), r(id), message);
+    }
+    net.settle();
+    assert_eq!(net.views()[1..], [1; 3]);
+    assert!(!net.hosts[1].replica.report().changing_view);
+}
+
+/// … but a primary that begins anew whenever it would have to order something is left for the next one.
+#[test]
+fn a_primary_does_not_put_off_its_end_by_beginning_anew() {
+    let mut net = Net::new(4, Limits::default());
+    net.isolate(&[0]);
+    for id in 1..4 {
+        let message = view_change(&net, 0, 4);
+        net.forge(r(0), r(id), message);
+    }
+    net.settle();
+    net.pass(3_500_000);
+    assert_eq!(net.views()[1..], [0; 3], "the view is younger than two time-outs");
+    net.pass(1_000_000);
+    assert_eq!(net.views()[1..], [4; 3]);
+    net.pass(2_500_000);
+    assert_eq!(net.views()[1..], [5; 3], "nor by leaving without beginning anew");
+}
+
+/// Q tells what the last view chose, whether it could be accepted or not: in that view nothing else can have been.
+#[test]
+fn who_knows_what_a_view_chose_vouches_for_it() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| match kind(&frame.message).as_str() {
+        "PRE-PREPARE" | "BATCH" => frame.to == r(3),
+        kind => kind == "COMMIT",
+    });
+    assert_eq!(net.add(1), done(1), "replicas 0, 1 and 2 prepared it");
+    net.lose(|frame| match kind(&frame.message).as_str() {
+        "PRE-PREPARE" | "BATCH" => frame.to == r(3),
+        _ => frame.from == r(0) || frame.to == r(0),
+    });
+    assert_eq!(net.add(1), None);
+    net.pass(3_500_000);
+    assert_eq!(net.views()[1..], [1; 3]);
+    let after = leave_for(&mut net, 2);
+    assert_eq!(after.prepared, []);
+    assert_eq!(after.pre_prepared.len(), 1);
+    assert_eq!((after.pre_prepared[0].sequence.0, after.pre_prepared[0].view.0), (1, 1));
+}
+
+/// Replicas 1 and 2 want another view; what replica 3 brings into it.
+fn leave_for(net: &mut Net, view: u64) -> ViewChange {
+    for from in [1, 2] {
+        let message = view_change(net, from, view);
+        net.forge(r(from), r(3), message);
+    }
+    net.round();
+    match &net.said(r(3), "VIEW-CHANGE").last().unwrap().message {
+        Message::Ordering(Ordering { message: PbftMessage::ViewChange(signed), .. }) => signed.value.clone(),
+        _ => unreachable!(),
+    }
+}
+
+/// A view refutes what it did not choose, also for those who left it before they heard of it: else a replica that was
+/// cut off would claim for ever what nobody else remembers, and no view could begin with its VIEW-CHANGE.
+#[test]
+fn who_missed_a_view_learns_how_it_began() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| kind(&frame.message) == "PREPARE" && frame.to != r(3));
+    assert_eq!(net.add(1), None);
+    net.lose(|frame| match &frame.message {
+        Message::Ordering(Ordering { message: PbftMessage::Prepare(vote), .. }) if vote.view.0 == 0 => true,
+        _ => [frame.from, frame.to].contains(&r(3)),
+    });
+    net.pass(4_000_000);
+    assert_eq!(net.views(), [1, 1, 1, 0]);
+    let before = leave_for(&mut net, 2);
+    assert_eq!((before.view.0, before.prepared.len(), before.pre_prepared.len()), (2, 1, 1));
+    net.lose(|frame| frame.to == r(3) && !matches!(kind(&frame.message).as_str(), "NEW-VIEW" | "STATUS"));
+    net.pass(2_000_000);
+    assert!(net.noticed(3, |notice| matches!(notice, Notice::ViewMissed { view } if view.0 == 1)));
+    let after = leave_for(&mut net, 3);
+    assert_eq!((after.view.0, after.prepared.len()), (3, 0));
+    net.lose(|_| true);
+    net.restart(3, false);
+    let restarted = leave_for(&mut net, 5);
+    assert_eq!(restarted.prepared.len(), 0, "a crash does not bring it back");
+}
+
+/// A liar says to have prepared what nobody has. The new view begins without its word.
+#[test]
+fn a_new_primary_does_without_a_claim_that_nobody_can_show() {
+    let mut net = Net::new(4, Limits::default());
+    net.isolate(&[0, 2, 3]);
+    let lost = claim(0, 1, Digest([9; 32]));
+    let changes = [
+        signed_view_change(&net, 0, 1, alloc::vec![lost], alloc::vec![lost]),
+        signed_view_change(&net, 2, 1, alloc::vec![], alloc::vec![lost]),
+        signed_view_change(&net, 3, 1, alloc::vec![], alloc::vec![]),
+    ];
+    for signed in changes {
+        let from = r(signed.signer.0);
+        net.forge(from, r(1), crate::testing::net::ordering(PbftMessage::ViewChange(Box::new(signed))));
+        net.round();
+    }
+    assert_eq!(net.views()[1], 1);
+    assert!(!net.hosts[1].replica.report().changing_view);
 }

@@ -1,0 +1,99 @@
+//! A replica that lost its log (rule A of `docs/durability.md`): it may have said anything that the protocol allows,
+//! and must not say the opposite. It learns, and is silent until it is past all of that. Until then it counts as one
+//! of the f faulty replicas.
+//!
+//! # Steps
+//! * A1. It asks all others where they are (LOST), until 2f+1 have answered (HERE). LOST carries the time of the
+//!   question and HERE repeats it: what was said before the loss, and comes late or again, does not count.
+//! * A2. It waits until it has come to what 2f+1 of them named: their views have begun here, and its stable checkpoint
+//!   is a window beyond what they had executed. Let v be the latest of these views. It writes v down: it votes again in
+//!   views after v.
+//! * A3. If no later view has begun by then, it asks for the next one. The primary begins its view anew for it
+//!   ([`Pbft::renew`]).
+//! * While nobody orders anything, no checkpoint becomes stable. So a primary that has nothing to order and hears from
+//!   a replica that abstains begins its view anew as well, and fills the window with null batches.
+//!
+//! # Why it is safe
+//! Let a be the replica, in whose place there may be up to f−1 other faulty ones.
+//! * *Positions*. It voted within a window above a checkpoint that was stable for it. 2f+1 replicas had executed that,
+//!   f+1 correct others among them; as 2f+1 others answer, one of these is among any 2f+1 answers. So everything that
+//!   it voted for is at or below what A2 waits for. What is stable needs no votes, and no claim in a VIEW-CHANGE.
+//! * *Views*. It never was more than one view ahead of f+1 correct others: it left a view w that it had entered, or
+//!   that 2f+1 wanted, for w+1, and of 2f+1 VIEW-CHANGEs for w or later views f+1 are of correct others; or f+1 others
+//!   had asked for its view before, and then the first correct one of all replicas that did so had left w in this way.
+//!   So one of the answers names w, and v ≥ w. It voted in no view after v. For v+1 it may have said VIEW-CHANGE: that
+//!   is as true as the one that it says now. It has voted for nothing in between, and nothing that it lists is needed.
+//! * *Acknowledgements*. A position at which it answered a client is one at which it voted. It answers no read before
+//!   its state includes all of these ([`Pbft::promised`]).
+//!
+//! # Why it ends
+//! A liar that names a late view or position keeps nobody silent: it counts when that is reached, and the other 2f+1
+//! are correct. In a cluster that is well, batches follow, or null batches do, and the primary brings back whoever
+//! waits in a later view.
+
+use super::message::{Here, PbftMessage};
+use super::replica::{Ctx, Pbft, Phase};
+use super::PbftRecord;
+use crate::cluster::{ReplicaId, Sequence, View};
+use crate::machine::Instant;
+use crate::protocols::total_order::{OrderEffect, TotalOrder};
+
+impl Pbft {
+    /// Whether this replica may say anything in a view: not while it abstains after the loss of its log.
+    pub(super) fn may_vote_in(&self, wanted: View) -> bool {
+        self.abstention.as_ref().is_none_or(|abstention| {
+            abstention.marks.is_some_and(|(view, sequence)| wanted > view && self.low_water_mark() >= sequence)
+        })
+    }
+
+    /// A1, after a start.
+    pub(super) fn begin_to_ask(&mut self, context: &mut Ctx<'_>) {
+        if let Some(abstention) = self.abstention.as_mut().filter(|abstention| abstention.marks.is_none()) {
+            abstention.question = context.now;
+            context.push(OrderEffect::Persist(PbftRecord::Abstain(None)));
+        }
+        self.ask_what_is_forgotten(context);
+        self.look_back(context);
+    }
+
+    /// A1.
+    pub(super) fn ask_what_is_forgotten(&self, context: &mut Ctx<'_>) {
+        if let Some(abstention) = self.abstention.as_ref().filter(|abstention| abstention.marks.is_none()) {
+            context.push(OrderEffect::Broadcast(PbftMessage::Lost(abstention.question)));
+        }
+    }
+
+    /// A1: somebody lost its log.
+    pub(super) fn on_lost(&self, context: &mut Ctx<'_>, from: ReplicaId, question: Instant) {
+        let here = Here { question, view: self.view, committed: self.committed };
+        context.push(OrderEffect::Send(from, PbftMessage::Here(here)));
+    }
+
+    /// A1: the answer.
+    pub(super) fn on_here(&mut self, context: &mut Ctx<'_>, from: ReplicaId, here: Here) {
+        let last = Sequence(here.committed.0.saturating_add(context.cluster.window()));
+        if let Some(abstention) = self.abstention.as_mut().filter(|abstention| abstention.question == here.question) {
+            abstention.reports.entry(from).or_insert((here.view, last));
+        }
+        self.look_back(context);
+    }
+
+    /// A2 and A3.
+    pub(super) fn look_back(&mut self, context: &mut Ctx<'_>) {
+        let (begun, low) = (self.begun, self.low_water_mark());
+        let Some(abstention) = &mut self.abstention else { return };
+        if abstention.marks.is_none() {
+            let reached = abstention.reports.values().filter(|(view, last)| *view <= begun && *last <= low);
+            let enough = context.cluster.strong().min(context.cluster.n - 1).max(1);
+            let Some(view) = reached.clone().map(|(view, _)| *view).max().filter(|_| reached.count() >= enough) else {
+                return;
+            };
+            abstention.marks = Some((view, low));
+            self.promised = self.promised.max(low);
+            context.push(OrderEffect::Persist(PbftRecord::Abstain(Some((view, low)))));
+        }
+        if self.phase == Phase::Normal && !self.may_vote() && self.may_vote_in(self.view.next()) {
+            self.start_view_change(context, self.view.next(), "it lost its log, and may vote in the next view");
+        }
+    }
+}
