@@ -29,7 +29,14 @@ fn invent(liar: &mut Liar<'_>) -> PbftMessage {
         5 => PbftMessage::FetchBatch(Position { sequence, digest }),
         6 => {
             let (changing, abstaining) = (liar.rng.coin(), liar.rng.coin());
-            PbftMessage::Status(Status { view, changing, stable: sequence, committed: sequence, begun: view, abstaining })
+            PbftMessage::Status(Status {
+                view,
+                changing,
+                stable: sequence,
+                committed: sequence,
+                begun: view,
+                abstaining,
+            })
         }
         7 => {
             let value = Checkpoint { instance: InstanceId(1), sequence, root: digest };

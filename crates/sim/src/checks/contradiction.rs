@@ -9,9 +9,9 @@ use bezant_core::cluster::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp,
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::message::{Firmness, Message, Outcome, Request};
 use bezant_core::protocols::pbft::{Claim, PbftMessage, ViewChange, Vote};
-use bezant_core::replica::Notice;
 use bezant_core::protocols::ring_fast::{Body, RingMessage};
 use bezant_core::protocols::ring_resilient::{Resilient, ResilientMessage};
+use bezant_core::replica::Notice;
 use bezant_core::switching::{AbortReport, Switch, SwitchMessage};
 use bezant_core::wire::Wire;
 use std::collections::BTreeMap;
@@ -51,12 +51,11 @@ struct Statements {
 }
 
 impl Statements {
-    /// The disk is lost. Votes must still never be contradicted, that is what abstaining is for; but nobody else may
-    /// know of a view that it alone asked for.
+    /// The disk is lost. Votes must still never be contradicted, nor cast in a view that was left, that is what abstaining
+    /// is for; but another VIEW-CHANGE for the same view is as true as the first.
     fn forget(&mut self) {
         self.said.retain(|place, _| !matches!(place, Place::ViewChange(_)));
         self.committed.clear();
-        self.left_for = View(0);
         self.begun = View(0);
     }
 

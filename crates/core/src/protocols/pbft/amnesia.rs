@@ -6,10 +6,10 @@
 //! * A1. It asks all others where they are (LOST), until 2f+1 have answered (HERE). LOST carries the time of the
 //!   question and HERE repeats it: what was said before the loss, and comes late or again, does not count.
 //! * A2. It waits until it has come to what 2f+1 of them named: their views have begun here, and its stable checkpoint
-//!   is a window beyond what they had executed. Let v be the latest of these views. It writes v down: it votes again in
-//!   views after v.
-//! * A3. If no later view has begun by then, it asks for the next one. The primary begins its view anew for it
-//!   ([`Pbft::renew`]).
+//!   is a window beyond what they had executed. Let v be the latest of these views. It writes down that it votes again
+//!   in view v + n and later ones.
+//! * A3. If none of these has begun by then, it asks for view v + n. That is the one with which the primary of v begins
+//!   its view anew, and it does so ([`Pbft::renew`]).
 //! * While nobody orders anything, no checkpoint becomes stable. So a primary that has nothing to order and hears from
 //!   a replica that abstains begins its view anew as well, and fills the window with null batches.
 //!
@@ -18,11 +18,12 @@
 //! * *Positions*. It voted within a window above a checkpoint that was stable for it. 2f+1 replicas had executed that,
 //!   f+1 correct others among them; as 2f+1 others answer, one of these is among any 2f+1 answers. So everything that
 //!   it voted for is at or below what A2 waits for. What is stable needs no votes, and no claim in a VIEW-CHANGE.
-//! * *Views*. It never was more than one view ahead of f+1 correct others: it left a view w that it had entered, or
-//!   that 2f+1 wanted, for w+1, and of 2f+1 VIEW-CHANGEs for w or later views f+1 are of correct others; or f+1 others
-//!   had asked for its view before, and then the first correct one of all replicas that did so had left w in this way.
-//!   So one of the answers names w, and v ≥ w. It voted in no view after v. For v+1 it may have said VIEW-CHANGE: that
-//!   is as true as the one that it says now. It has voted for nothing in between, and nothing that it lists is needed.
+//! * *Views*. It never was more than n views ahead of f+1 correct others. It left a view w that it had entered for w + 1,
+//!   or with its primary for w + n, or a view w that 2f+1 wanted for w + 1; and of 2f+1 VIEW-CHANGEs for w or later
+//!   views f+1 are of correct others. Or f+1 others had asked for its view before, and then the first correct one of
+//!   all replicas that did so had left a view w in this way. So one of the answers names w or a later view, and its
+//!   last VIEW-CHANGE was for v + n at most. It votes in no view before that. What it may have said for v + n is as true
+//!   as what it says now: it has voted for nothing in between, and nothing that it listed is needed.
 //! * *Acknowledgements*. A position at which it answered a client is one at which it voted. It answers no read before
 //!   its state includes all of these ([`Pbft::promised`]).
 //!
@@ -31,9 +32,9 @@
 //! are correct. In a cluster that is well, batches follow, or null batches do, and the primary brings back whoever
 //! waits in a later view.
 
+use super::PbftRecord;
 use super::message::{Here, PbftMessage};
 use super::replica::{Ctx, Pbft, Phase};
-use super::PbftRecord;
 use crate::cluster::{ReplicaId, Sequence, View};
 use crate::machine::Instant;
 use crate::protocols::total_order::{OrderEffect, TotalOrder};
@@ -88,12 +89,14 @@ impl Pbft {
             let Some(view) = reached.clone().map(|(view, _)| *view).max().filter(|_| reached.count() >= enough) else {
                 return;
             };
-            abstention.marks = Some((view, low));
+            let last = View(view.0 + context.cluster.n as u64 - 1);
+            abstention.marks = Some((last, low));
             self.promised = self.promised.max(low);
-            context.push(OrderEffect::Persist(PbftRecord::Abstain(Some((view, low)))));
+            context.push(OrderEffect::Persist(PbftRecord::Abstain(Some((last, low)))));
         }
-        if self.phase == Phase::Normal && !self.may_vote() && self.may_vote_in(self.view.next()) {
-            self.start_view_change(context, self.view.next(), "it lost its log, and may vote in the next view");
+        let Some((last, _)) = abstention.marks else { return };
+        if self.phase == Phase::Normal && !self.may_vote() && self.may_vote_in(last.next()) {
+            self.start_view_change(context, last.next(), "it lost its log, and may vote in that view");
         }
     }
 }

@@ -256,8 +256,13 @@ mod tests {
         fn run(&mut self, view: View) {
             let n = self.cluster.n - self.cluster.f;
             let heard: Vec<bool> = (0..n).map(|_| self.choose(4) > 0).collect();
-            let mut all: Vec<ViewChange> =
-                self.correct.iter().zip(&heard).filter(|(_, heard)| **heard).map(|(one, _)| one.view_change()).collect();
+            let mut all: Vec<ViewChange> = self
+                .correct
+                .iter()
+                .zip(&heard)
+                .filter(|(_, heard)| **heard)
+                .map(|(one, _)| one.view_change())
+                .collect();
             all.extend((0..self.cluster.f).map(|_| self.lie(view)).collect::<Vec<_>>());
             let Some(Decision { chosen, .. }) = decide(&self.cluster, all.iter()) else { return };
             let chosen = chosen.first().copied();

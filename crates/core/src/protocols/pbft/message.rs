@@ -85,7 +85,11 @@ impl Wire for ViewChange {
         let prepared: Vec<Claim> = reader.list(CLAIMS_MAX)?;
         let pre_prepared: Vec<Claim> = reader.list(CLAIMS_MAX)?;
         let ascending = |claims: &[Claim]| claims.windows(2).all(|pair| pair[0].sequence < pair[1].sequence);
-        if ascending(&prepared) && ascending(&pre_prepared) { Ok(Self { view, stable, prepared, pre_prepared }) } else { Err(WireError::NotCanonical) }
+        if ascending(&prepared) && ascending(&pre_prepared) {
+            Ok(Self { view, stable, prepared, pre_prepared })
+        } else {
+            Err(WireError::NotCanonical)
+        }
     }
 }
 

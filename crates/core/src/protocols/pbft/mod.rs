@@ -31,14 +31,17 @@
 //! * *Across views*: if d committed at n in v, then f+1 correct replicas prepared it in v, so every 2f+1 VIEW-CHANGEs
 //!   contain one that claims (n, d, v). Condition B (2f+1 claim nothing at n) then fails, and condition A1 fails for
 //!   every other digest of a view ≤ v; by induction nothing else prepares at n in later views. So X keeps d.
-//! * *Authentic*: condition A2 (f+1 accepted it) gives a correct replica that checked the batch and has its body.
+//! * *Authentic*: condition A2 (f+1 accepted it) gives a correct replica that checked the batch, or that knows a view to
+//!   have chosen it for which another had.
 //! * *After a crash*: everything that a message promises is durable before the message leaves, and recovery says the
 //!   same again or nothing.
 //!
 //! # Why it is live
 //! Time-outs double with every view change without progress and fall back with progress; f+1 VIEW-CHANGEs pull a
-//! replica along; nobody starts the timer of a new view before 2f+1 have left, so that nobody runs ahead. The decision
-//! is total on the VIEW-CHANGEs of all correct replicas. A request watches the primary only if a correct primary would
+//! replica along; nobody starts the timer of a new view before 2f+1 have left, so that nobody runs ahead; all leave with
+//! their primary. The decision is total on the VIEW-CHANGEs of all correct replicas, once they know which view was the
+//! last to begin (`decision.rs`). Who waits alone in a later view is brought back, because the primary begins its view
+//! anew (`view_change.rs`). A request watches the primary only if a correct primary would
 //! have to order it (F20); a batch with a request that one backup cannot authenticate is vouched for by f+1 PREPAREs;
 //! a replica that the primary leaves out of its quorums learns decided batches from f+1 others (F21); a batch that
 //! prepared at a correct replica, or that NEW-VIEW chose, is watched as requests are (`status.rs`), so that what one
@@ -48,6 +51,10 @@
 //! # Deviations from the paper
 //! * VIEW-CHANGE and NEW-VIEW are signed, so that acknowledgements are not needed; everything else has MACs. P and Q
 //!   carry no certificates, as in the paper's MAC version; checkpoints are certified by 2f+1 signatures.
+//! * Q is not the list of all that was ever accepted. How a view began refutes what it did not choose, so that P and Q
+//!   hold one batch for each position, and the new primary may choose from which 2f+1 VIEW-CHANGEs it decides.
+//! * NEW-VIEW may go on with null batches to the end of the window, except where an INIT is awaited: nothing prepared
+//!   there.
 //! * Stable storage: the paper assumes memory that survives; here see the table and `docs/durability.md`.
 //! * One STATUS message instead of several kinds of retransmission and of negative acknowledgements.
 //! * The digest of a batch covers which requests stand in it and which it only refers to, and how long those are: one
@@ -60,7 +67,7 @@
 //!   when it is fresh and never when it is replayed.
 //! * COMMITs of 2f+1 replicas decide a batch even for a replica that did not prepare it: f+1 correct ones did.
 //! * A replica that lost its log abstains until its view and its stable checkpoint are past everything that it may
-//!   have said before (rule A of notes on reliability).
+//!   have said before: `amnesia.rs`.
 //! * n need not be 3f+1: 2f+1 reads ⌈(n+f+1)/2⌉ everywhere ([`crate::cluster::Cluster::strong`]).
 //!
 //! # Cost

@@ -196,7 +196,9 @@ impl Pbft {
         }
         let of_view = self.view_changes.values().filter(|known| known.value.view == self.view);
         let mut view_changes: Vec<Signed<ViewChange>> = of_view.cloned().collect();
-        let Some(mut decision) = decide(context.cluster, view_changes.iter().map(|signed| &signed.value)) else { return };
+        let Some(mut decision) = decide(context.cluster, view_changes.iter().map(|signed| &signed.value)) else {
+            return;
+        };
         let missing = self.missing(context, &decision);
         if !missing.is_empty() {
             // Nobody may have what a liar says to have prepared. A correct replica has it, so that the rest decides
@@ -276,9 +278,10 @@ impl Pbft {
         // Where nothing prepared the null batch is as good as none.
         let null = Batch::null().digest();
         let is_filled = new_view.chosen.len() == context.cluster.window() as usize && may_be_filled(context);
-        let follows = new_view.chosen.strip_prefix(&*chosen).is_some_and(|more| {
-            more.is_empty() || is_filled && more.iter().all(|digest| *digest == null)
-        });
+        let follows = new_view
+            .chosen
+            .strip_prefix(&*chosen)
+            .is_some_and(|more| more.is_empty() || is_filled && more.iter().all(|digest| *digest == null));
         if sound && follows {
             Ok(Decision { stable, chosen: new_view.chosen.clone() })
         } else {
