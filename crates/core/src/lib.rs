@@ -42,6 +42,7 @@ pub mod rejection;
 pub mod replica;
 pub mod service;
 pub mod services;
+mod shares;
 pub mod switching;
 #[cfg(test)]
 mod testing;

@@ -71,14 +71,24 @@ impl Principal {
         matches!(self, Self::Client(_) | Self::Key(_))
     }
 
-    /// Under whom things are counted. All clients that the cluster file does not name count as one: whoever may join
-    /// has as many keys as it likes.
+    /// The replica, if it is one.
+    pub const fn replica(self) -> Option<ReplicaId> {
+        match self {
+            Self::Replica(id) => Some(id),
+            Self::Client(_) | Self::Key(_) => None,
+        }
+    }
+
+    /// Under whom things are counted. An identity has as many sessions as it likes, which count as one. So do all clients
+    /// that the cluster file does not name: whoever may join has as many keys as it likes.
     #[must_use]
     pub const fn counted(self) -> Self {
-        match self {
-            Self::Key(_) => Self::Client(ClientId { identity: IdentityId::MEMBERS, session: 0 }),
-            named => named,
-        }
+        let identity = match self {
+            Self::Replica(_) => return self,
+            Self::Client(client) => client.identity,
+            Self::Key(_) => IdentityId::MEMBERS,
+        };
+        Self::Client(ClientId { identity, session: 0 })
     }
 }
 

@@ -22,9 +22,10 @@ use crate::protocols::zlight::ZLight;
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::Service;
+use crate::shares::ClientSet;
 use crate::switching::{AbortReport, Abortable, Ledger, Opening, Proof, Surroundings, Switch, SwitchMessage};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -79,7 +80,7 @@ pub(crate) struct Composite<S: Service> {
     /// When somebody who is behind was last told.
     pub(super) told: BTreeMap<Principal, Instant>,
     /// Clients of the instance before this that wait.
-    pub(super) waiting: BTreeSet<ClientId>,
+    pub(super) waiting: ClientSet,
     pub(super) asked: Option<Instant>,
     heartbeats: u64,
     pub(crate) last_switch: LastSwitch,
@@ -158,7 +159,7 @@ impl<S: Service> Composite<S> {
             stop_reason: "",
             early: Early::default(),
             told: BTreeMap::new(),
-            waiting: BTreeSet::new(),
+            waiting: ClientSet::default(),
             asked: None,
             heartbeats: 0,
             last_switch: LastSwitch::default(),

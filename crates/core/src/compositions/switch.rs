@@ -250,7 +250,7 @@ impl<S: Service> Composite<S> {
         self.last_switch = LastSwitch { reason: self.stop_reason, took };
         let part = s.cluster.part(self.instance).expect("one of several instances");
         s.out.notify(Notice::Switched { instance: self.instance, part, reason: self.stop_reason, took });
-        for client in core::mem::take(&mut self.waiting) {
+        for client in core::mem::take(&mut self.waiting).iter() {
             s.out.send(Destination::Client(client), self.switch(SwitchMessage::Active(client)));
         }
         for (from, message) in self.early.take() {

@@ -129,8 +129,8 @@ pub trait TotalOrder: Debug + Clone + Sized {
 
     /// The first call, after construction or recovery.
     fn start(&mut self, context: &mut Context<'_, Self>);
-    /// An authentic request that was not executed yet. `direct`: it came from the client itself.
-    fn submit(&mut self, context: &mut Context<'_, Self>, request: Request, direct: bool);
+    /// An authentic request that was not executed yet. `from`: the replica that passes it on; none if its client asks.
+    fn submit(&mut self, context: &mut Context<'_, Self>, request: Request, from: Option<ReplicaId>);
     /// A verified message of another replica.
     fn message(&mut self, context: &mut Context<'_, Self>, from: ReplicaId, message: Self::Message);
     /// A timer came due.

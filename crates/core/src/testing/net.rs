@@ -25,7 +25,7 @@ use bytes::Bytes;
 pub(crate) const INSTANCE: InstanceId = InstanceId(1);
 
 /// All clients are sessions of this identity.
-const IDENTITY: IdentityId = IdentityId(1);
+pub(crate) const IDENTITY: IdentityId = IdentityId(1);
 const CLIENT_SECRET: SecretKey = SecretKey([201; 32]);
 
 /// A replica by its number.
@@ -442,10 +442,11 @@ impl<S: Service> Net<S> {
         self.sent.iter().filter(|frame| frame.from == from && kind(&frame.message) == what).collect()
     }
 
-    /// How often a replica rejected something of this sender for this reason.
+    /// How often a replica rejected something of this sender, all sessions of a client's identity together, for this
+    /// reason.
     pub(crate) fn rejected(&self, at: usize, from: Principal, reason: Rejection) -> u64 {
         let report = self.hosts[at].replica.report();
-        report.rejections.iter().filter(|(party, _)| *party == from).map(|(_, counts)| counts.of(reason)).sum()
+        report.rejections.iter().filter(|(party, _)| *party == from.counted()).map(|(_, counts)| counts.of(reason)).sum()
     }
 
     /// Whether a replica told its host something like this.

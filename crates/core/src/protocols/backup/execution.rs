@@ -10,6 +10,7 @@ use crate::protocols::total_order::{Delivery, Ordered, TotalOrder};
 use crate::rejection::Rejection;
 use crate::replica::Notice;
 use crate::service::Service;
+use crate::shares::Bounds;
 use crate::switching::Surroundings;
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
@@ -26,7 +27,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return if direct { self.on_read(s, request) } else { s.reject(from, Rejection::WrongSender) };
         }
         match self.ledger.estate.freshness(&request) {
-            Freshness::New => self.drive(s, |order, context| order.submit(context, request, direct)),
+            Freshness::New => self.drive(s, |order, context| order.submit(context, request, from.replica())),
             Freshness::Last(_) if !direct => {}
             Freshness::Last(entry) => {
                 let (sequence, outcome) = (entry.sequence, entry.outcome.clone());
@@ -35,7 +36,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 }
                 self.reply(s, &request, self.tentative_view, sequence, Firmness::Tentative, outcome);
                 // Its client waits although it was executed: the order must see that it becomes final.
-                self.drive(s, |order, context| order.submit(context, request, direct));
+                self.drive(s, |order, context| order.submit(context, request, from.replica()));
             }
             Freshness::Gone(refusal) if direct => self.refuse(s, &request, refusal),
             Freshness::Gone(_) | Freshness::Stale => s.reject(from, Rejection::StaleTimestamp),
@@ -59,11 +60,13 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return;
         }
         if self.may_answer_reads() {
-            self.answer_read(s, &request);
-        } else if self.reads.len() < s.cluster.limits.pending_reads_max {
-            self.reads.push_back(request);
-        } else {
-            s.reject(request.signer(), Rejection::Overload);
+            return self.answer_read(s, &request);
+        }
+        let limits = &s.cluster.limits;
+        let bounds = Bounds { number: limits.pending_reads_max, bytes: limits.pending_bytes_max };
+        let from = request.signer();
+        if let Err(reason) = self.reads.push_within(s.now, bounds, request) {
+            s.reject(from, reason);
         }
     }
 
@@ -90,7 +93,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if !self.may_answer_reads() {
             return;
         }
-        for request in core::mem::take(&mut self.reads) {
+        for request in self.reads.take_all() {
             self.answer_read(s, &request);
         }
     }

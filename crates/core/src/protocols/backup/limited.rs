@@ -51,7 +51,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     pub(super) fn submit_init(&mut self, s: &mut Surroundings<'_, S>) {
         let Some(proof) = self.proof.clone() else { return };
         let request = Request::init(self.instance, s.me, &proof);
-        self.drive(s, |order, context| order.submit(context, request, true));
+        self.drive(s, |order, context| order.submit(context, request, None));
     }
 
     pub(super) fn on_request_limited(
@@ -77,7 +77,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             _ if self.report.is_some() => {
                 self.unserved.insert(request.client);
             }
-            _ => self.drive(s, |order, context| order.submit(context, request, direct)),
+            _ => self.drive(s, |order, context| order.submit(context, request, from.replica())),
         }
     }
 
@@ -255,7 +255,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Whose requests this instance has not executed.
     pub(crate) fn waiting_clients(&self) -> Vec<ClientId> {
         let mut clients = self.order.waiting_clients();
-        clients.extend(&self.unserved);
+        clients.extend(self.unserved.iter());
         clients.retain(|client| client.identity != SYSTEM);
         clients
     }

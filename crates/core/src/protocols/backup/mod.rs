@@ -43,17 +43,19 @@ mod limited;
 
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::{Checkpoint, Tree, transfer::Transfer};
-use crate::cluster::{ClientId, InstanceId, ReplicaId, Sequence, View};
+use crate::cluster::{InstanceId, ReplicaId, Sequence, View};
 use crate::machine::{Destination, Principal};
 use crate::message::{Message, Request};
+use crate::protocols::speculative::Queue as Waiting;
 use crate::protocols::total_order::Ordered;
 use crate::protocols::total_order::{Context, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
+use crate::shares::ClientSet;
 use crate::switching::{AbortReport, Abortable, Ledger, Opening, Proof, Surroundings};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -83,7 +85,7 @@ pub struct Backup<O: TotalOrder, S> {
     /// What proves that this instance may run, if there was one before it.
     proof: Option<Arc<Proof>>,
     /// Clients whose requests were ordered behind the last one that is executed.
-    unserved: BTreeSet<ClientId>,
+    unserved: ClientSet,
     /// The last checkpoint that 2f+1 replicas signed and that this replica has.
     stable: Certificate<Checkpoint>,
     /// CHECKPOINT votes above it: the newest [`VOTES_PER_REPLICA_MAX`] of each replica.
@@ -94,7 +96,7 @@ pub struct Backup<O: TotalOrder, S> {
     /// A state of this replica that was not the certified one, until it is repaired.
     wrong: Option<(Sequence, Tree)>,
     /// Read-only requests waiting for a state that may answer them.
-    reads: VecDeque<Request>,
+    reads: Waiting,
     /// The view in which the tentative batch was executed.
     tentative_view: View,
     requests_executed: u64,
@@ -118,13 +120,13 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             held: VecDeque::new(),
             report: None,
             proof: None,
-            unserved: BTreeSet::new(),
+            unserved: ClientSet::default(),
             stable,
             votes: BTreeMap::new(),
             ahead: None,
             transfer: None,
             wrong: None,
-            reads: VecDeque::new(),
+            reads: Waiting::default(),
             tentative_view: View(0),
             requests_executed: 0,
         }

@@ -18,7 +18,8 @@ use alloc::vec::Vec;
 
 impl Pbft {
     /// Step 1. A request arrives. Once its client has reason to complain, this replica watches that it is executed.
-    pub(super) fn on_request(&mut self, context: &mut Ctx<'_>, request: Request, direct: bool) {
+    pub(super) fn on_request(&mut self, context: &mut Ctx<'_>, request: Request, from: Option<ReplicaId>) {
+        let direct = from.is_none();
         let (client, digest) = (request.client, request.digest());
         let big = request.operation.len() > context.cluster.limits.inline_bytes_max;
         let leads = context.cluster.primary(self.view) == context.me;
@@ -29,7 +30,7 @@ impl Pbft {
             self.verify_waiting(context, client);
         }
         let crowded = self.pool.is_crowded(client, &context.cluster.limits);
-        match self.pool.add(request, direct, &context.cluster.limits) {
+        match self.pool.add(request, from, &context.cluster.limits) {
             // Clients send small requests to the primary and big ones to everybody; they send them again, and small
             // ones to the backups, when they wait too long. A JOIN that took another's place may have been here before,
             // and lost its own in the same way: were none of them watched, they could go on so for ever.

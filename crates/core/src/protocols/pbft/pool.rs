@@ -1,10 +1,18 @@
-//! Requests that wait to be ordered: at most one per client, first come first served, bounded in number and bytes.
+//! Requests that wait to be ordered: at most one per client, first come first served, bounded in number and bytes, and
+//! shared among identities ([`crate::shares`]).
+//!
+//! **What a replica passes on has a place.** A backup that watches a request leaves its view if the request is not
+//! ordered in time. So a correct primary must have room for what is watched, whoever else fills its pool, and whoever's
+//! request it is. For every other replica it keeps one place beyond its bounds: the first request that this replica has
+//! passed on and that is not proposed yet neither needs room nor gives way. A backup passes on again, time and again,
+//! what it has watched longest. A liar's place is its own.
 
-use crate::cluster::{ClientId, IdentityId, Limits, Timestamp};
+use crate::cluster::{ClientId, IdentityId, Limits, ReplicaId, Timestamp};
 use crate::digest::Digest;
 use crate::members::JOINS_PENDING_MAX;
 use crate::message::{Request, Vouched};
 use crate::rejection::Rejection;
+use crate::shares::{Bounds, Room, Shares, owner_of};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -27,7 +35,9 @@ pub(in crate::protocols) struct Pool {
     /// Those not proposed in the current view, in arrival order.
     unproposed: BTreeMap<u64, ClientId>,
     next_ticket: u64,
-    bytes: usize,
+    shares: Shares<IdentityId>,
+    /// Whose request has the place of what this replica passes on.
+    passed_on: BTreeMap<ReplicaId, ClientId>,
     /// How many are of clients that the cluster file does not name: half of the places are for the others. And how
     /// many of those ask to join.
     strangers: usize,
@@ -35,13 +45,46 @@ pub(in crate::protocols) struct Pool {
 }
 
 impl Pool {
-    /// Adds a request; a newer one of the same client replaces an older one. `Ok(false)`: known already; then a copy
-    /// from the client itself takes the place of the old one, whose proof somebody may have spoilt for others.
+    /// Adds a request that a replica passes on, or (`None`) its client itself asks; a newer one of the same client
+    /// replaces an older one. `Ok(false)`: known already; then a copy from the client itself takes the place of the old
+    /// one, whose proof somebody may have spoilt for others.
     pub(in crate::protocols) fn add(
+        &mut self,
+        request: Request,
+        from: Option<ReplicaId>,
+        limits: &Limits,
+    ) -> Result<bool, Rejection> {
+        let client = request.client;
+        let added = self.add_or_replace(request, from.is_none(), limits, from.is_some_and(|from| self.has_place(from)));
+        if let (Ok(_), Some(from)) = (&added, from)
+            && self.has_place(from)
+        {
+            self.passed_on.insert(from, client);
+        }
+        added
+    }
+
+    /// Whether what a replica passes on next has the place that is kept for it.
+    fn has_place(&self, from: ReplicaId) -> bool {
+        self.passed_on.get(&from).and_then(|client| self.kept_of(*client)).is_none()
+    }
+
+    /// What has the places that are kept for replicas. One request may have several.
+    fn kept(&self) -> impl Iterator<Item = &Waiting> {
+        self.passed_on.values().filter_map(|client| self.kept_of(*client))
+    }
+
+    fn kept_of(&self, client: ClientId) -> Option<&Waiting> {
+        let waiting = self.waiting.get(&client).map(|waiting| &**waiting);
+        waiting.filter(|waiting| self.unproposed.contains_key(&waiting.ticket))
+    }
+
+    fn add_or_replace(
         &mut self,
         request: Request,
         direct: bool,
         limits: &Limits,
+        has_place: bool,
     ) -> Result<bool, Rejection> {
         let client = request.client;
         if let Some(old) = self.waiting.get_mut(&client) {
@@ -59,14 +102,15 @@ impl Pool {
             }
             self.remove(client);
         }
-        self.make_room_for(client, direct, limits)?;
-        let bytes = self.bytes + request.operation.len();
-        if self.waiting.len() >= limits.pending_requests_max || bytes > limits.pending_bytes_max {
-            return Err(Rejection::Overload);
+        let bytes = request.operation.len();
+        if let Err(reason) = self.make_room(client, bytes, direct, limits)
+            && !has_place
+        {
+            return Err(reason);
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.bytes = bytes;
+        self.shares.add(owner_of(client), bytes);
         self.strangers += usize::from(client.identity.is_dynamic());
         self.joins += usize::from(client.identity.is_joining());
         self.unproposed.insert(ticket, client);
@@ -75,9 +119,35 @@ impl Pool {
         Ok(true)
     }
 
+    /// Room for one more, in the place of the newest requests of whoever has most, if it need be.
+    fn make_room(&mut self, client: ClientId, bytes: usize, direct: bool, limits: &Limits) -> Result<(), Rejection> {
+        self.make_room_for_stranger(client, direct, limits)?;
+        let mut bounds = Bounds { number: limits.pending_requests_max, bytes: limits.pending_bytes_max };
+        if self.shares.room(owner_of(client), bytes, bounds) == Room::Free {
+            return Ok(());
+        }
+        for kept in self.kept() {
+            bounds.number += 1;
+            bounds.bytes += kept.request.operation.len();
+        }
+        loop {
+            match self.shares.room(owner_of(client), bytes, bounds) {
+                Room::Free => return Ok(()),
+                Room::InPlaceOf(owner) => {
+                    let kept: Vec<u64> = self.kept().map(|kept| kept.ticket).collect();
+                    let mut newest = self.unproposed.iter().rev();
+                    let given = newest.find(|(ticket, of)| owner_of(**of) == owner && !kept.contains(ticket));
+                    let (_, given) = given.ok_or(Rejection::Overload)?;
+                    self.remove(*given);
+                }
+                Room::None => return Err(Rejection::Overload),
+            }
+        }
+    }
+
     /// Clients that the cluster file does not name have a part of the places. A JOIN that comes from its client takes
     /// the place of the oldest that nobody watches: what others pass on may never be ordered.
-    fn make_room_for(&mut self, client: ClientId, direct: bool, limits: &Limits) -> Result<(), Rejection> {
+    fn make_room_for_stranger(&mut self, client: ClientId, direct: bool, limits: &Limits) -> Result<(), Rejection> {
         if !client.identity.is_dynamic() {
             return Ok(());
         }
@@ -108,7 +178,7 @@ impl Pool {
             self.watched.remove(&old.ticket);
             self.unproposed.remove(&old.ticket);
             self.by_digest.remove(&old.request.digest());
-            self.bytes -= old.request.operation.len();
+            self.shares.remove(owner_of(client), old.request.operation.len());
             self.strangers -= usize::from(client.identity.is_dynamic());
             self.joins -= usize::from(client.identity.is_joining());
         }
@@ -195,13 +265,11 @@ impl Pool {
         let mut bytes = 0;
         while let Some((ticket, client)) = self.unproposed.pop_first() {
             let request = &self.waiting[&client].request;
-            let size = request.operation.len();
-            if !batch.is_empty() && (bytes + size > limits.batch_bytes_max || batch.len() >= limits.batch_requests_max)
-            {
+            bytes += request.operation.len();
+            if !batch.is_empty() && (bytes > limits.batch_bytes_max || batch.len() >= limits.batch_requests_max) {
                 self.unproposed.insert(ticket, client);
                 break;
             }
-            bytes += size;
             batch.push(request.clone());
         }
         vouch(&mut batch);
@@ -228,7 +296,11 @@ mod tests {
     use bytes::Bytes;
 
     fn request(session: u32, timestamp: u64, size: usize) -> Request {
-        let client = ClientId { identity: IdentityId(1), session };
+        request_of(1, session, timestamp, size)
+    }
+
+    fn request_of(identity: u32, session: u32, timestamp: u64, size: usize) -> Request {
+        let client = ClientId { identity: IdentityId(identity), session };
         let operation = Bytes::from(alloc::vec![7; size]);
         let mut request = Request::new(InstanceId(1), client, Timestamp(timestamp), false, operation);
         request.vouched = Vouched::Mac;
@@ -240,7 +312,7 @@ mod tests {
         let limits = Limits { batch_requests_max: 3, batch_bytes_max: 100, ..Limits::default() };
         let mut pool = Pool::default();
         for session in 0..5 {
-            assert_eq!(pool.add(request(session, 1, 30), true, &limits), Ok(true));
+            assert_eq!(pool.add(request(session, 1, 30), None, &limits), Ok(true));
         }
         let sessions = |batch: Vec<Request>| batch.iter().map(|r| r.client.session).collect::<Vec<_>>();
         assert_eq!(sessions(pool.next_batch(&limits, |_| ())), [0, 1, 2]);
@@ -255,11 +327,61 @@ mod tests {
     fn memory_is_bounded_and_a_client_waits_with_one_request() {
         let limits = Limits { pending_requests_max: 2, pending_bytes_max: 50, ..Limits::default() };
         let mut pool = Pool::default();
-        assert_eq!(pool.add(request(1, 5, 30), true, &limits), Ok(true));
-        assert_eq!(pool.add(request(2, 5, 30), true, &limits), Err(Rejection::Overload));
-        assert_eq!(pool.add(request(1, 4, 1), true, &limits), Err(Rejection::StaleTimestamp));
-        assert_eq!(pool.add(request(1, 5, 29), true, &limits), Err(Rejection::Equivocation));
-        assert_eq!(pool.add(request(1, 6, 10), true, &limits), Ok(true));
+        assert_eq!(pool.add(request(1, 5, 30), None, &limits), Ok(true));
+        assert_eq!(pool.add(request(2, 5, 30), None, &limits), Err(Rejection::Overload));
+        assert_eq!(pool.add(request(1, 4, 1), None, &limits), Err(Rejection::StaleTimestamp));
+        assert_eq!(pool.add(request(1, 5, 29), None, &limits), Err(Rejection::Equivocation));
+        assert_eq!(pool.add(request(1, 6, 10), None, &limits), Ok(true));
         assert_eq!(pool.len(), 1);
+    }
+
+    /// How many requests of each of the identities 1 to 3 wait.
+    fn held(pool: &Pool) -> [usize; 3] {
+        [1, 2, 3].map(|identity| pool.clients().filter(|client| client.identity.0 == identity).count())
+    }
+
+    #[test]
+    fn whoever_holds_most_gives_way_to_whoever_holds_less() {
+        let limits = Limits { pending_requests_max: 6, pending_bytes_max: 60, ..Limits::default() };
+        let mut pool = Pool::default();
+        let mut add = |identity, session, size| pool.add(request_of(identity, session, 1, size), None, &limits);
+        assert!((0..6).all(|session| add(1, session, 1) == Ok(true)), "as long as nobody else asks it has all");
+        assert_eq!(add(1, 6, 1), Err(Rejection::Overload));
+        assert!((0..3).all(|session| add(2, session, 1) == Ok(true)));
+        assert_eq!(add(2, 3, 1), Err(Rejection::Overload), "no more than the others have");
+        assert!((0..2).all(|session| add(3, session, 1) == Ok(true)));
+        assert_eq!(add(1, 7, 1), Err(Rejection::Overload));
+        assert_eq!(held(&pool), [2, 2, 2]);
+        let sessions: Vec<u32> = pool.next_batch(&limits, |_| ()).iter().map(|request| request.client.session).collect();
+        assert_eq!(sessions, [0, 1, 0, 1, 0, 1], "what came last gave way");
+        let mut pool = Pool::default();
+        let mut add = |identity, session, size| pool.add(request_of(identity, session, 1, size), None, &limits);
+        assert!((0..2).all(|session| add(1, session, 30) == Ok(true)));
+        assert!((0..3).all(|session| add(2, session, 10) == Ok(true)));
+        assert_eq!(held(&pool), [1, 3, 0], "bytes are shared as well");
+    }
+
+    #[test]
+    fn what_is_proposed_gives_way_to_nobody() {
+        let limits = Limits { pending_requests_max: 2, ..Limits::default() };
+        let mut pool = Pool::default();
+        assert!((0..2).all(|session| pool.add(request(session, 1, 1), None, &limits) == Ok(true)));
+        assert_eq!(pool.next_batch(&limits, |_| ()).len(), 2);
+        assert_eq!(pool.add(request_of(2, 0, 1, 1), None, &limits), Err(Rejection::Overload));
+    }
+
+    #[test]
+    fn the_first_that_a_replica_passes_on_has_a_place_however_full_the_pool_is() {
+        let limits = Limits { pending_requests_max: 1, ..Limits::default() };
+        let mut pool = Pool::default();
+        let (one, other) = (Some(ReplicaId(1)), Some(ReplicaId(2)));
+        assert_eq!(pool.add(request(0, 1, 1), None, &limits), Ok(true));
+        assert_eq!(pool.add(request(1, 1, 1), one, &limits), Ok(true));
+        assert_eq!(pool.add(request(2, 1, 1), one, &limits), Err(Rejection::Overload), "one place for each");
+        assert_eq!(pool.add(request(2, 1, 1), other, &limits), Ok(true));
+        assert_eq!(pool.add(request_of(2, 0, 1, 1), None, &limits), Ok(true));
+        assert_eq!(held(&pool), [2, 1, 0], "what was not passed on gave way");
+        pool.next_batch(&limits, |_| ());
+        assert_eq!(pool.add(request(3, 1, 1), one, &limits), Ok(true), "what is proposed needs no place any more");
     }
 }

@@ -270,8 +270,8 @@ impl TotalOrder for Pbft {
         self.send_status(context);
     }
 
-    fn submit(&mut self, context: &mut Ctx<'_>, request: Request, direct: bool) {
-        self.on_request(context, request, direct);
+    fn submit(&mut self, context: &mut Ctx<'_>, request: Request, from: Option<ReplicaId>) {
+        self.on_request(context, request, from);
     }
 
     fn message(&mut self, context: &mut Ctx<'_>, from: ReplicaId, message: PbftMessage) {
@@ -294,10 +294,9 @@ impl TotalOrder for Pbft {
     }
 
     fn timer(&mut self, context: &mut Ctx<'_>, timer: PbftTimer) {
-        if context.cluster.dynamic_clients {
-            // What can no longer be executed must not cost the primary its view, nor keep its place (F26).
-            self.pool.forget(context.is_over);
-        }
+        // What can no longer be executed must not cost the primary its view, nor keep its place (F26): its session has
+        // ended, or others of its identity have evicted it.
+        self.pool.forget(context.is_over);
         match timer {
             PbftTimer::View => self.on_view_timeout(context),
             PbftTimer::Status => self.on_status_timeout(context),

@@ -7,7 +7,7 @@
 use super::PbftTimer;
 use super::message::{PbftMessage, Position, PrePrepare, Status, Vote};
 use super::replica::{Ctx, Pbft, Phase, ViewTimer};
-use crate::cluster::{ReplicaId, Sequence, View};
+use crate::cluster::{ClientId, ReplicaId, Sequence, Timestamp, View};
 use crate::machine::Instant;
 use crate::protocols::total_order::{OrderEffect, TotalOrder};
 use alloc::boxed::Box;
@@ -32,6 +32,8 @@ pub(super) struct StatusState {
     idle_intervals: u32,
     /// Intervals without progress.
     stuck_intervals: u32,
+    /// The watched request that had waited longest at the last time-out.
+    oldest_watched: Option<(ClientId, Timestamp)>,
     /// When each replica was last answered: at most twice per interval.
     answered: BTreeMap<ReplicaId, Instant>,
 }
@@ -77,6 +79,23 @@ impl Pbft {
         if stuck {
             self.ask_again(context);
             self.ask_what_is_forgotten(context);
+        }
+        self.remind_primary(context);
+    }
+
+    /// Passes the watched request that has waited longest on again. The primary may have had no room for it, or given its
+    /// place to others; or the message got lost. For one request of each other replica a correct primary has room, so
+    /// that by its silence it shows that it is none.
+    fn remind_primary(&mut self, context: &mut Ctx<'_>) {
+        let oldest = self.pool.oldest_watched();
+        let waits = oldest.is_some() && oldest == self.status.oldest_watched;
+        self.status.oldest_watched = oldest;
+        let primary = context.cluster.primary(self.view);
+        if let Some(request) = self.pool.iter_watched().next().filter(|_| waits)
+            && self.phase == Phase::Normal
+            && primary != context.me
+        {
+            context.push(OrderEffect::Forward(primary, request.clone()));
         }
     }
 

@@ -3,13 +3,14 @@
 use super::message::{Body, Probe, Stamp};
 use super::path::Path;
 use super::replica::{Accepted, RingFast};
-use crate::cluster::ClientId;
+use crate::cluster::{ClientId, IdentityId};
 use crate::machine::{Destination, Duration, Instant, Principal};
 use crate::message::{Message, Request};
 use crate::protocols::speculative::{Response, Standing};
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
+use crate::shares::{Bounds, Room, Shares, owner_of};
 use crate::switching::Surroundings;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -28,8 +29,9 @@ pub(super) struct Asked {
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Panics {
-    /// At most one of each client.
+    /// At most one of each client, shared among identities ([`crate::shares`]).
     asked: BTreeMap<ClientId, Asked>,
+    shares: Shares<IdentityId>,
     /// Every correct replica has executed everything up to this position, as this replica has.
     certain: u64,
     /// The number of the last probe, and when it was sent, if it is under way.
@@ -39,19 +41,26 @@ pub(super) struct Panics {
 impl Panics {
     /// A client asks. A timer that runs already goes on: who panics again and again must not put off its end (F17).
     /// Whether there was room.
-    pub(super) fn ask(&mut self, request: Request, until: Instant, most: usize) -> bool {
-        let client = request.client;
-        if let Some(asked) = self.asked.get_mut(&client) {
-            if asked.request.timestamp < request.timestamp {
-                *asked = Asked { request, until };
-            }
+    pub(super) fn ask(&mut self, request: Request, until: Instant, bounds: Bounds) -> bool {
+        let (client, bytes) = (request.client, request.operation.len());
+        if self.asked.get(&client).is_some_and(|asked| asked.request.timestamp >= request.timestamp) {
             return true;
         }
-        let room = self.asked.len() < most;
-        if room {
-            self.asked.insert(client, Asked { request, until });
+        self.forget(client);
+        loop {
+            match self.shares.room(owner_of(client), bytes, bounds) {
+                Room::Free => break,
+                Room::InPlaceOf(owner) => {
+                    let of_owner = self.asked.iter().filter(|(client, _)| owner_of(**client) == owner);
+                    let newest = of_owner.max_by_key(|(_, asked)| asked.until).map(|(client, _)| *client);
+                    self.forget(newest.expect("whoever gives way has something"));
+                }
+                Room::None => return false,
+            }
         }
-        room
+        self.shares.add(owner_of(client), bytes);
+        self.asked.insert(client, Asked { request, until });
+        true
     }
 
     pub(super) fn requests(&self) -> Vec<Request> {
@@ -59,7 +68,9 @@ impl Panics {
     }
 
     pub(super) fn forget(&mut self, client: ClientId) {
-        self.asked.remove(&client);
+        if let Some(asked) = self.asked.remove(&client) {
+            self.shares.remove(owner_of(client), asked.request.operation.len());
+        }
     }
 
     /// When the first timer comes due.
@@ -96,7 +107,8 @@ impl<S: Service> RingFast<S> {
     pub(super) fn on_panic(&mut self, s: &mut Surroundings<'_, S>, request: &Request) -> bool {
         let limits = &s.cluster.limits;
         let until = s.now + Duration(PATIENCE_FACTOR * limits.client_retry.0);
-        let has_room = self.panics.ask(request.clone(), until, limits.pending_requests_max);
+        let bounds = Bounds { number: limits.pending_requests_max, bytes: limits.pending_bytes_max };
+        let has_room = self.panics.ask(request.clone(), until, bounds);
         if let Some(first) = self.panics.until() {
             s.out.set_timer(ReplicaTimer::Panic, first);
         }
@@ -168,5 +180,31 @@ impl<S: Service> RingFast<S> {
         } else {
             s.reject(from, Rejection::OutsideWindow);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{InstanceId, Timestamp};
+    use bytes::Bytes;
+
+    #[test]
+    fn panics_are_bounded_in_number_and_bytes_and_shared_among_identities() {
+        let bounds = Bounds { number: 4, bytes: 100 };
+        let mut panics = Panics::default();
+        let mut ask = |identity, session, timestamp, bytes: usize| {
+            let client = ClientId { identity: IdentityId(identity), session };
+            let operation = Bytes::from(alloc::vec![7; bytes]);
+            let request = Request::new(InstanceId(1), client, Timestamp(timestamp), false, operation);
+            panics.ask(request, Instant(timestamp), bounds)
+        };
+        assert!((0..4).all(|session| ask(1, session, 1, 1)));
+        assert!(!ask(1, 4, 1, 1));
+        assert!(ask(1, 0, 2, 5), "a newer one in the place of an older one");
+        assert!(ask(2, 0, 1, 10), "another identity in the place of what came last");
+        assert!(!ask(2, 1, 1, 90));
+        let waiting = panics.requests().into_iter().map(|request| (request.client.identity.0, request.client.session));
+        assert_eq!(waiting.collect::<Vec<_>>(), [(1, 1), (1, 2), (1, 3), (2, 0)]);
     }
 }

@@ -48,7 +48,7 @@ impl<S: Service> RingResilient<S> {
         let (client, direct) = (request.client, from.is_client());
         match self.base.ledger.estate.freshness(&request) {
             Freshness::New if self.is_ordered(&request) => {}
-            Freshness::New => match self.pool.add(request, direct, &s.cluster.limits) {
+            Freshness::New => match self.pool.add(request, from.replica(), &s.cluster.limits) {
                 Ok(_) if direct => self.pool.watch(client),
                 Ok(_) => {}
                 Err(reason) => s.reject(from, reason),

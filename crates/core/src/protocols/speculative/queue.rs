@@ -1,19 +1,23 @@
-//! Requests that wait at a head until it may log them.
+//! Requests that wait until a replica may take them: at a head, or for a state that may answer them.
 
-use crate::cluster::{ClientId, Limits};
+use crate::cluster::{ClientId, IdentityId, Limits};
 use crate::machine::Instant;
 use crate::message::Request;
 use crate::rejection::Rejection;
-use alloc::collections::{BTreeSet, VecDeque};
+use crate::shares::{Bounds, Room, Shares, owner_of};
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// See the [module](self). At most one request of each client, and as many in all as [`Limits`] says.
+/// See the [module](self). At most one request of each client, its newest, and as many in all as [`Limits`] says, shared
+/// among identities ([`crate::shares`]).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
-    /// Each with when it came.
-    requests: VecDeque<(Instant, Request)>,
-    clients: BTreeSet<ClientId>,
-    bytes: usize,
+    /// By ticket, in order of arrival, each with when it came. Boxed: the map moves its entries about.
+    requests: BTreeMap<u64, Box<(Instant, Request)>>,
+    clients: BTreeMap<ClientId, u64>,
+    next_ticket: u64,
+    shares: Shares<IdentityId>,
 }
 
 impl Queue {
@@ -29,35 +33,62 @@ impl Queue {
 
     /// Bytes of the operations that wait.
     pub(crate) const fn bytes(&self) -> usize {
-        self.bytes
+        self.shares.bytes()
     }
 
     /// Those of the first of them; 0 if there is none.
     pub(crate) fn first_bytes(&self) -> usize {
-        self.requests.front().map_or(0, |(_, request)| request.operation.len())
+        self.requests.values().next().map_or(0, |first| first.1.operation.len())
     }
 
     /// When the first of them came.
     pub(crate) fn since(&self) -> Option<Instant> {
-        self.requests.front().map(|(since, _)| *since)
+        self.requests.values().next().map(|first| first.0)
     }
 
-    /// Adds a request.
+    /// Adds a request, in the place of an older one of its client.
     ///
     /// # Errors
-    /// [`Rejection::Duplicate`] if one of this client waits, [`Rejection::Overload`] if too much does.
+    /// [`Rejection::Duplicate`] if this one of its client waits, or a newer one; [`Rejection::Overload`] if too much
+    /// does.
     pub(crate) fn push(&mut self, now: Instant, limits: &Limits, request: Request) -> Result<(), Rejection> {
-        if self.requests.len() >= limits.pending_requests_max
-            || self.bytes + request.operation.len() > limits.pending_bytes_max
-        {
-            return Err(Rejection::Overload);
+        let bounds = Bounds { number: limits.pending_requests_max, bytes: limits.pending_bytes_max };
+        self.push_within(now, bounds, request)
+    }
+
+    /// The same, within these bounds.
+    pub(crate) fn push_within(&mut self, now: Instant, bounds: Bounds, request: Request) -> Result<(), Rejection> {
+        let (client, bytes) = (request.client, request.operation.len());
+        if let Some(ticket) = self.clients.get(&client).copied() {
+            if self.requests[&ticket].1.timestamp >= request.timestamp {
+                return Err(Rejection::Duplicate);
+            }
+            self.remove(ticket);
         }
-        if !self.clients.insert(request.client) {
-            return Err(Rejection::Duplicate);
+        loop {
+            match self.shares.room(owner_of(client), bytes, bounds) {
+                Room::Free => break,
+                Room::InPlaceOf(owner) => {
+                    let mut newest = self.requests.iter().rev();
+                    let given = newest.find(|(_, waiting)| owner_of(waiting.1.client) == owner);
+                    let (ticket, _) = given.expect("whoever gives way has something");
+                    self.remove(*ticket);
+                }
+                Room::None => return Err(Rejection::Overload),
+            }
         }
-        self.bytes += request.operation.len();
-        self.requests.push_back((now, request));
+        self.shares.add(owner_of(client), bytes);
+        self.clients.insert(client, self.next_ticket);
+        self.requests.insert(self.next_ticket, Box::new((now, request)));
+        self.next_ticket += 1;
         Ok(())
+    }
+
+    fn remove(&mut self, ticket: u64) -> Option<Request> {
+        let (_, request) = *self.requests.remove(&ticket)?;
+        self.clients.remove(&request.client);
+        self.shares.remove(owner_of(request.client), request.operation.len());
+        Some(request)
     }
 
     /// The next batch: at most `most` requests, within the bounds of a batch.
@@ -70,20 +101,64 @@ impl Queue {
         let most = usize::try_from(most).unwrap_or(usize::MAX).min(limits.batch_requests_max);
         let bytes_max = bytes_max.min(limits.batch_bytes_max);
         let (mut batch, mut bytes) = (Vec::new(), 0);
-        while let Some((_, next)) = self.requests.front() {
-            bytes += next.operation.len();
+        while let Some((&ticket, next)) = self.requests.first_key_value() {
+            bytes += next.1.operation.len();
             if batch.len() >= most || (bytes > bytes_max && !batch.is_empty()) {
                 break;
             }
-            self.bytes -= next.operation.len();
-            self.clients.remove(&next.client);
-            batch.extend(self.requests.pop_front().map(|(_, request)| request));
+            batch.extend(self.remove(ticket));
         }
         batch
     }
 
+    /// All of them, in order of arrival.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Request> + use<> {
+        core::mem::take(self).requests.into_values().map(|waiting| waiting.1)
+    }
+
     /// Whose requests wait.
     pub(crate) fn clients(&self) -> impl Iterator<Item = ClientId> {
-        self.clients.iter().copied()
+        self.clients.keys().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{InstanceId, Timestamp};
+    use bytes::Bytes;
+
+    fn request(identity: u32, session: u32, timestamp: u64, size: usize) -> Request {
+        let client = ClientId { identity: IdentityId(identity), session };
+        Request::new(InstanceId(1), client, Timestamp(timestamp), false, Bytes::from(alloc::vec![7; size]))
+    }
+
+    #[test]
+    fn identities_share_a_full_queue() {
+        let limits = Limits { pending_requests_max: 4, pending_bytes_max: 40, ..Limits::default() };
+        let mut queue = Queue::default();
+        let mut push = |identity, session, size| queue.push(Instant(1), &limits, request(identity, session, 1, size));
+        assert!((0..4).all(|session| push(1, session, 1) == Ok(())), "as long as nobody else asks it has all");
+        assert!((0..2).all(|session| push(2, session, 1) == Ok(())));
+        assert_eq!(push(2, 2, 1), Err(Rejection::Overload), "no more than the other has");
+        assert_eq!(push(1, 4, 1), Err(Rejection::Overload));
+        assert_eq!(push(3, 0, 10), Ok(()));
+        assert_eq!((queue.len(), queue.bytes()), (4, 13));
+        let taken: Vec<_> = queue.take_all().map(|request| (request.client.identity.0, request.client.session)).collect();
+        assert_eq!(taken, [(1, 0), (1, 1), (2, 0), (3, 0)], "what came last gave way");
+        assert_eq!((queue.len(), queue.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn the_newest_request_of_a_client_waits() {
+        let limits = Limits::default();
+        let mut queue = Queue::default();
+        assert_eq!(queue.push(Instant(1), &limits, request(1, 0, 5, 3)), Ok(()));
+        assert_eq!(queue.push(Instant(2), &limits, request(1, 0, 5, 3)), Err(Rejection::Duplicate));
+        assert_eq!(queue.push(Instant(3), &limits, request(1, 0, 4, 3)), Err(Rejection::Duplicate));
+        assert_eq!(queue.push(Instant(4), &limits, request(1, 0, 6, 2)), Ok(()));
+        assert_eq!((queue.len(), queue.bytes(), queue.since()), (1, 2, Some(Instant(4))));
+        assert_eq!(queue.take(&limits, 9).len(), 1);
+        assert!(queue.is_empty() && queue.bytes() == 0);
     }
 }

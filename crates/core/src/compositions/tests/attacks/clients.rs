@@ -2,7 +2,7 @@
 
 use crate::auth::Tag;
 use crate::client::Completion;
-use crate::cluster::{Cluster, InstanceId, Limits, View};
+use crate::cluster::{ClientAuth, ClientId, Cluster, InstanceId, Limits, Timestamp, View};
 use crate::compositions::{Part, Protocol, Quota, Schedule};
 use crate::compositions::tests::run::Run;
 use crate::digest::Digest;
@@ -11,10 +11,13 @@ use crate::protocols::batch::{Batch, Entry};
 use crate::protocols::pbft::{PbftMessage, PrePrepare};
 use crate::rejection::Rejection;
 use crate::service::Proposal;
+use crate::shares::CLIENT_SET_MAX;
+use crate::switching::{Panic, Switch, SwitchMessage};
 use crate::testing::journal::Journal;
-use crate::testing::net::{Net, c, kind, ordering, r};
+use crate::testing::net::{IDENTITY, Net, c, cluster, kind, ordering, r};
 use alloc::sync::Arc;
 use alloc::vec;
+use core::cell::Cell;
 
 /// The request without good MACs but for some replicas.
 fn spoilt(mut request: Request, good: &[usize]) -> Request {
@@ -40,7 +43,7 @@ fn k01_a_flood_takes_one_place_in_the_queue() {
         run.invoke(0);
         run.settle();
         assert!(run.is_idle(), "{protocol}");
-        assert_eq!(run.net.rejected(0, c(1), Rejection::Duplicate), 299, "{protocol}");
+        assert_eq!(run.net.hosts[0].replica.estate().position(), 2, "{protocol}: its newest, and the other's");
         assert_eq!(run.net.rejected(0, c(1), Rejection::BadBatch), 1, "{protocol}");
         assert!(!run.anybody_said("PANIC"), "{protocol}");
         run.check();
@@ -249,4 +252,99 @@ fn k29_what_was_executed_and_forgotten_is_not_called_refused() {
     net.pass(3_000_000);
     let told = net.completed.iter().filter(|done| done.client.session == 0).map(|done| &done.result);
     assert_eq!(told.last(), Some(&Completion::TooLate(Refusal::StaleTimestamp)));
+}
+
+/// K30: an identity keeps the primary's pool full, and has the others watch one request more.
+fn flooded(lose_what_is_passed_on: bool) -> Net<Journal> {
+    let limits = Limits { pending_requests_max: 2, batches_in_flight_max: 1, ..Limits::default() };
+    let mut net = Net::of(cluster(4, ClientAuth::Hybrid, limits), 2, |_| Journal::default());
+    let watched = net.request(InstanceId(1), 0, 1_000_000, &[7; 4]);
+    let first = Cell::new(3_u8);
+    net.lose(move |frame| {
+        let is_passed_on = kind(&frame.message) == "REQUEST" && frame.from != c(0);
+        is_passed_on && lose_what_is_passed_on && first.replace(first.get().saturating_sub(1)) > 0
+    });
+    for id in 1..4 {
+        net.forge(c(0), r(id), Message::Request(watched.clone()));
+    }
+    let mut session = 100;
+    for _ in 0..400 {
+        // Whatever makes room, the room is taken at once.
+        let others = core::mem::take(&mut net.in_flight);
+        for frame in others.into_iter().map(Some).chain([None]) {
+            net.in_flight.extend(frame);
+            for _ in 0..2 {
+                session += 1;
+                let request = net.request(InstanceId(1), session, session.into(), &session.to_le_bytes());
+                net.forge(c(session), r(0), Message::Request(request));
+            }
+        }
+        net.round();
+        net.now.0 += 10_000;
+        net.fire_before(net.now);
+    }
+    net.settle();
+    assert!(net.rejected(0, c(0), Rejection::Overload) + net.rejected(0, r(0), Rejection::Overload) > 100, "it is full");
+    net
+}
+
+#[test]
+fn k30_a_full_primary_has_room_for_what_is_watched() {
+    for lose_what_is_passed_on in [false, true] {
+        let net = flooded(lose_what_is_passed_on);
+        assert_eq!(net.views(), [0; 4], "nobody suspects a correct primary");
+        assert!(net.hosts[1].replica.service().entries.contains(&u32::from_le_bytes([7; 4])));
+    }
+}
+
+/// K30: what waits at a backup, and other sessions of its identity have evicted since, is no reason to suspect anybody.
+#[test]
+fn k30_what_is_stale_is_not_watched() {
+    let limits = Limits { sessions_per_identity_max: 2, ..Limits::default() };
+    let mut net = Net::of(cluster(4, ClientAuth::Hybrid, limits), 2, |_| Journal::default());
+    let watched = net.request(InstanceId(1), 0, 5, &[7; 4]);
+    net.lose(|frame| kind(&frame.message) == "REQUEST");
+    for id in 1..4 {
+        net.forge(c(0), r(id), Message::Request(watched.clone()));
+    }
+    for session in 100..103 {
+        let request = net.request(InstanceId(1), session, 9, &session.to_le_bytes());
+        net.forge(c(session), r(0), Message::Request(request));
+        net.settle();
+    }
+    net.pass(20_000_000);
+    assert_eq!(net.views(), [0; 4]);
+    assert!(net.hosts.iter().all(|host| host.replica.report().pending_requests == 0));
+}
+
+/// K30: what one identity says of sessions that it does not have is not remembered for each of them, nor answered when
+/// the next instance begins.
+#[test]
+fn k30_panics_of_many_sessions_are_not_all_remembered() {
+    let mut run = Run::new(Protocol::Ring, 4, 1, 1);
+    for session in 0..20_000 {
+        let client = ClientId { identity: IDENTITY, session: 1_000 + session };
+        let message = SwitchMessage::Panic(Panic { client, timestamp: Timestamp(1) });
+        run.net.forge(c(0), r(1), Message::Switch(Switch { instance: InstanceId(1), message }));
+    }
+    run.settle();
+    run.net.sent.clear();
+    run.net.isolate(&[3]);
+    run.invoke(0);
+    run.finish();
+    let told = run.net.said(r(1), "ACTIVE").into_iter().filter(|frame| frame.to != c(0));
+    assert_eq!(told.count(), CLIENT_SET_MAX);
+}
+
+/// Of an identity's rejections there is one count, however many sessions it has.
+#[test]
+fn k30_rejections_are_counted_by_identity() {
+    let mut run = Run::new(Protocol::Quorum, 4, 1, 1);
+    for session in 0..100 {
+        let request = run.net.request(InstanceId(1), session, 0, &[7; 4]);
+        run.net.forge(c(session), r(1), Message::Request(request));
+    }
+    run.settle();
+    assert_eq!(run.net.rejected(1, c(0), Rejection::StaleTimestamp), 100);
+    assert_eq!(run.net.hosts[1].replica.report().rejections.len(), 1);
 }
