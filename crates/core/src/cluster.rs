@@ -200,7 +200,7 @@ pub struct Limits {
     pub inline_bytes_max: usize,
     /// Requests waiting to be ordered, over all clients.
     pub pending_requests_max: usize,
-    /// Bytes of operations waiting to be ordered, over all clients.
+    /// Bytes of operations waiting to be ordered, over all clients; as many again of reads that wait.
     pub pending_bytes_max: usize,
     /// Read-only requests waiting for a state without tentative changes.
     pub pending_reads_max: usize,

@@ -179,7 +179,7 @@ pub(super) const LIMITS: &[Limit] = &[
         "Operations larger than this travel from the client to every replica; only their digest is ordered."),
     limit!(pending_requests_max, count "requests", 1, 1_048_576, "Requests waiting to be ordered, over all clients."),
     limit!(pending_bytes_max, count "bytes", 65_536, 16_384 * MIB,
-        "Bytes of operations waiting to be ordered, over all clients."),
+        "Bytes of operations waiting to be ordered, over all clients; as many again of reads that wait."),
     limit!(pending_reads_max, count "requests", 1, 1_048_576,
         "Read-only requests waiting for a state without tentative changes."),
     limit!(sessions_per_identity_max, count "sessions", 1, 1_048_576,

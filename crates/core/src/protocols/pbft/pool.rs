@@ -293,6 +293,7 @@ impl Pool {
 mod tests {
     use super::*;
     use crate::cluster::{IdentityId, InstanceId};
+    use alloc::vec;
     use bytes::Bytes;
 
     fn request(session: u32, timestamp: u64, size: usize) -> Request {
@@ -321,6 +322,31 @@ mod tests {
         pool.executed(ClientId { identity: IdentityId(1), session: 0 }, Timestamp(1));
         pool.forget_proposals();
         assert_eq!(sessions(pool.next_batch(&limits, |_| ())), [1, 2, 3]);
+    }
+
+    /// What backups refuse in a batch, no correct primary puts there.
+    #[test]
+    fn a_batch_counts_the_bytes_of_what_it_only_refers_to() {
+        let limits = Limits { inline_bytes_max: 10, batch_bytes_max: 100, ..Limits::default() };
+        let mut pool = Pool::default();
+        for (session, size) in [(0, 60), (1, 40), (2, 40), (3, 300), (4, 1)] {
+            assert_eq!(pool.add(request(session, 1, size), None, &limits), Ok(true));
+        }
+        let mut next = || pool.next_batch(&limits, |_| ()).iter().map(|r| r.client.session).collect::<Vec<_>>();
+        assert_eq!([next(), next(), next(), next()], [vec![0, 1], vec![2], vec![3], vec![4]]);
+    }
+
+    #[test]
+    fn a_request_is_found_by_its_digest_as_long_as_it_waits() {
+        let limits = Limits::default();
+        let mut pool = Pool::default();
+        let (old, new) = (request(1, 1, 9), request(1, 2, 9));
+        assert_eq!(pool.add(old.clone(), None, &limits), Ok(true));
+        assert_eq!(pool.find(old.digest()).map(|found| found.timestamp), Some(Timestamp(1)));
+        assert_eq!(pool.add(new.clone(), None, &limits), Ok(true));
+        assert!(pool.find(old.digest()).is_none());
+        pool.executed(new.client, new.timestamp);
+        assert!(pool.find(new.digest()).is_none() && pool.by_digest.is_empty());
     }
 
     #[test]
