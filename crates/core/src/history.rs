@@ -15,7 +15,7 @@ use crate::message::{Authentication, Request};
 use crate::service::Proposal;
 use crate::wire::{Reader, Sink, Wire, WireError};
 use crate::wire_struct;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 /// A request with the values agreed for it: what stands at one position of a history.
@@ -145,22 +145,25 @@ impl Log {
     pub fn push(&mut self, entry: LogEntry) -> &Logged {
         let digest = entry.digest();
         let history = self.history().chain(digest);
+        self.retained.remove(&digest);
         self.entries.push_back(Logged { entry, digest, history });
         self.entries.back().expect("just pushed")
     }
 
     /// Notes a checkpoint of this replica's own.
     pub fn mark(&mut self, boundary: Boundary) {
-        self.boundaries.push(boundary);
+        if !self.boundaries.contains(&boundary) {
+            self.boundaries.push(boundary);
+            self.boundaries.sort();
+        }
     }
 
-    /// Notes a checkpoint that f+1 replicas attest, if it is above the anchor.
+    /// Notes a checkpoint that is known to be true, if it is not below the anchor.
     pub fn learn(&mut self, boundary: Boundary) {
         if boundary.position == self.anchor.position {
             self.anchor = boundary;
-        } else if boundary.position > self.anchor.position && !self.boundaries.contains(&boundary) {
-            self.boundaries.push(boundary);
-            self.boundaries.sort();
+        } else if boundary.position > self.anchor.position {
+            self.mark(boundary);
         }
     }
 
@@ -202,9 +205,12 @@ impl Log {
         self.retained.clear();
     }
 
-    /// Keeps a body that will be vouched for.
-    pub fn retain(&mut self, entry: LogEntry) {
-        self.retained.insert(entry.digest(), entry);
+    /// Keeps bodies that will be vouched for, or may be asked for.
+    pub fn retain(&mut self, entries: Vec<LogEntry>) {
+        let digests: Vec<Digest> = entries.iter().map(LogEntry::digest).collect();
+        let logged: BTreeSet<Digest> = self.entries.iter().map(|logged| logged.digest).collect();
+        let new = digests.into_iter().zip(entries).filter(|(digest, _)| !logged.contains(digest));
+        self.retained.extend(new);
     }
 
     /// The bodies of these digests that are here.

@@ -190,7 +190,8 @@ fn certified<T>(value: T) -> Certificate<T> {
 }
 
 const PREPARED: Prepared = Prepared { instance: INSTANCE, position: 9, history: DIGEST };
-const STABLE: Stable = Stable { instance: INSTANCE, boundary: Boundary { position: 9, history: DIGEST, root: DIGEST } };
+const STABLE: Stable =
+    Stable { instance: INSTANCE, init: (3, DIGEST), boundary: Boundary { position: 9, history: DIGEST, root: DIGEST } };
 
 /// What replicas of the resilient ring say to one another.
 fn resilient() -> Vec<(&'static str, Message)> {

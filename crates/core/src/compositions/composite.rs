@@ -9,6 +9,7 @@ use crate::checkpoint::{Checkpoint, genesis};
 use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId};
 use crate::digest::Digest;
 use crate::estate::Estate;
+use crate::history::LogEntry;
 use crate::machine::{Destination, Duration, Instant, Principal};
 use crate::message::Message;
 use crate::protocols::backup::Backup;
@@ -90,6 +91,10 @@ pub(crate) struct Composite<S: Service> {
     pub(super) ahead: Option<Box<Jump>>,
     /// Resilient rings in a row that did not come to their end here.
     pub(super) failures: u32,
+    /// Whom this replica, which gets nowhere opening the instance, asked last what that one began with.
+    pub(super) asked_for_proof: Option<ReplicaId>,
+    /// While the log is replayed: bodies that a record of a later instance will name.
+    pub(super) bodies: Vec<LogEntry>,
 }
 
 /// Lets whichever instance runs do the same thing; nothing if none is open.
@@ -166,6 +171,8 @@ impl<S: Service> Composite<S> {
             begun_again: false,
             ahead: None,
             failures: 0,
+            asked_for_proof: None,
+            bodies: Vec::new(),
         }
     }
 
@@ -292,6 +299,7 @@ impl<S: Service> Composite<S> {
                 if self.ahead.is_some() || matches!(self.running(), Running::Opening(_)) {
                     self.ask_for_stable(s);
                 }
+                self.ask_for_proof(s);
             }
             ReplicaTimer::Abort => self.announced = None,
             ReplicaTimer::Heartbeat => self.heartbeat(s),
@@ -331,7 +339,9 @@ impl<S: Service> Composite<S> {
                 Self::on_here(s, from, instance, question);
             }
             (Message::Switch(Switch { instance, message: SwitchMessage::Init(proof) }), _)
-                if instance > self.instance || self.may_begin_again(s, instance, from) =>
+                if instance > self.instance
+                    || self.may_begin_again(s, instance, from)
+                    || self.may_go_over(s.cluster, instance, from, &proof) =>
             {
                 self.on_init(s, from, instance, proof);
             }

@@ -9,6 +9,10 @@
 //! in turns, and opening the instance at its init history goes on meanwhile.
 //!
 //! # Why it is safe
+//! It has left the history with which it began, and begins with the one that they began with: where that ends is in what
+//! they signed. From there it counts the quota, and to there it answers for what is inherited; or it would help a liar
+//! to f+1 equal words about a history that nobody goes on from.
+//!
 //! It may have signed another history before, but not beyond the checkpoint. It signs nothing more below that. Say that
 //! somebody holds a certificate for a position k below the checkpoint, and somebody one for the checkpoint or a
 //! position above it. They have a correct signer in common. If that one has not jumped from below k in between, the
@@ -25,7 +29,7 @@ use crate::machine::{Destination, Principal};
 use crate::message::Message;
 use crate::protocols::ring_resilient::{Resilient, ResilientMessage, Status};
 use crate::rejection::Rejection;
-use crate::replica::{InstanceRecord, LogRecord, Notice, ReplicaTimer, SnapshotRecord};
+use crate::replica::{Begun, InstanceRecord, LogRecord, Notice, ReplicaTimer, SnapshotRecord};
 use crate::service::Service;
 use crate::switching::certificate::Stable;
 use crate::switching::{AbortHistory, Abortable, Ledger, Opening, Surroundings};
@@ -55,7 +59,7 @@ impl Jump {
         from: ReplicaId,
         target: Certificate<Stable>,
     ) -> Self {
-        let Stable { instance, boundary } = target.value;
+        let Stable { instance, boundary, .. } = target.value;
         let mut opening = Opening::new(s, instance, AbortHistory::of_stable(&target), ledger);
         opening.ask(s);
         Self { target, from, opening, highest: boundary.position, offers: BTreeMap::new() }
@@ -79,7 +83,7 @@ impl Jump {
         from: ReplicaId,
         target: Certificate<Stable>,
     ) {
-        let Stable { instance, boundary } = target.value;
+        let Stable { instance, boundary, .. } = target.value;
         let history = AbortHistory::of_stable(&target);
         if boundary.position > self.highest {
             self.highest = boundary.position;
@@ -98,7 +102,7 @@ impl<S: Service> Composite<S> {
         if s.cluster.part(self.instance) == Some(Part::RingResilient) {
             // Who has stopped does not answer, but has told in its report.
             let reports = self.reports.values().filter(|report| report.signer != s.me);
-            let told = reports.filter_map(|report| Some((report.signer, report.value.certificates.stable.clone()?)));
+            let told = reports.filter_map(|report| Some((report.signer, report.value.stable_here()?.clone())));
             let mut told: Vec<_> = told.collect();
             told.sort_by_key(|(_, certificate)| core::cmp::Reverse(certificate.value.boundary.position));
             for (from, certificate) in told {
@@ -112,7 +116,7 @@ impl<S: Service> Composite<S> {
 
     /// A certified checkpoint, from somebody who was told how far this replica has come.
     pub(super) fn on_stable(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, certificate: Certificate<Stable>) {
-        let Stable { instance, boundary } = certificate.value;
+        let Stable { instance, boundary, .. } = certificate.value;
         let is_ring = s.cluster.part(self.instance) == Some(Part::RingResilient);
         if instance != self.instance || !is_ring || !s.keyring.check_certificate(&certificate, s.cluster.strong()) {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
@@ -122,7 +126,8 @@ impl<S: Service> Composite<S> {
                 ring.on_stable(s, from, certificate.clone());
                 ring.is_behind(boundary)
             }
-            Running::Opening(opening) => boundary.position >= opening.0.history().position,
+            // Wherever that ends: it has signed nothing.
+            Running::Opening(opening) => opening.0.is_free() || boundary.position >= opening.0.history().position,
             _ => false,
         };
         if is_behind {
@@ -171,7 +176,7 @@ impl<S: Service> Composite<S> {
         let mut ledger = self.halt_running();
         opening.finish(s, &mut ledger);
         self.begin_log_at(s, &ledger, &certificate);
-        let init = self.init(s.cluster);
+        let init = certificate.value.init;
         s.out.notify(Notice::Begun { instance: self.instance, position: init.0, history: init.1 });
         let speaks = Amnesia::lets_speak(s.amnesia, self.instance);
         let mut running = Self::instance(s.cluster, s.me, self.instance, ledger, speaks);
@@ -193,7 +198,7 @@ impl<S: Service> Composite<S> {
         let position = certificate.value.boundary.position;
         let tree = ledger.estate.version(Sequence(position)).expect("opened at a checkpoint").clone();
         let of_ring = [
-            InstanceRecord::Begun((self.proof.clone(), Vec::new())),
+            InstanceRecord::Begun(Begun { proof: self.proof.clone(), init: certificate.value.init, above: Vec::new() }),
             InstanceRecord::Logged(Vec::new()),
             InstanceRecord::Committed(position),
             InstanceRecord::Stable(certificate.clone()),

@@ -12,18 +12,15 @@ use super::{Amnesia, Part, Protocol};
 use crate::auth::Certificate;
 use crate::checkpoint::{Checkpoint, Snapshot, Tree};
 use crate::cluster::{Cluster, InstanceId, Sequence};
-use crate::digest::Digest;
 use crate::history::{Log, LogEntry};
 use crate::protocols::backup::Backup;
 use crate::protocols::pbft::Pbft;
 use crate::protocols::quorum::Quorum;
-use crate::protocols::speculative::Speculation;
-use crate::replica::{InstanceRecord, LogRecord, SnapshotRecord};
+use crate::replica::{Begun, InstanceRecord, LogRecord, SnapshotRecord};
 use crate::service::Service;
-use crate::switching::{AbortHistory, Ledger, Opening, Proof, Surroundings};
+use crate::switching::{AbortHistory, Ledger, Opening, Proof, Surroundings, settle};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// No instance: what runs until the log has opened one.
@@ -46,41 +43,70 @@ impl<S: Service> Composite<S> {
         record: LogRecord,
     ) {
         let LogRecord { instance, record } = record;
-        if let InstanceRecord::Opened((proof, entries)) = record {
+        if let InstanceRecord::Bodies(entries) = record {
+            return self.keep_bodies(instance, entries);
+        }
+        if let InstanceRecord::Opened(proof) = record {
             // A resilient ring may begin again, with its sequencer's proof.
             let is_again = instance == self.instance
                 && s.cluster.part(instance) == Some(Part::RingResilient)
                 && self.proof.as_ref() != Some(&proof);
             if instance > self.instance || is_again {
                 // The snapshot, if there is one, is of what it began with before.
-                self.reopen(s, restored.filter(|_| !is_again), instance, proof, entries);
+                self.reopen(s, restored.filter(|_| !is_again), instance, proof);
             }
             return;
         }
         if let InstanceRecord::Abstain(until) = record {
             return self.replay_abstention(s, until);
         }
-        if let InstanceRecord::Begun((proof, entries)) = record {
+        if let InstanceRecord::Begun(begun) = record {
             // Else this log tells everything from before as well.
             if self.instance == BEFORE {
-                self.resume(s, instance, proof, entries);
+                self.resume(s, instance, begun);
             }
             return;
         }
         if instance != self.instance {
             return;
         }
+        let record = match record {
+            InstanceRecord::Named(digests) => {
+                let entries = self.ledger().log.find(&digests);
+                assert_eq!(entries.len(), digests.len(), "the bodies were written first");
+                InstanceRecord::Logged(entries)
+            }
+            record => record,
+        };
         match (record, self.running_mut()) {
             (InstanceRecord::Pbft(record), Running::Backup(backup)) => {
                 backup.order_mut().replay(s.cluster, s.me, record);
             }
-            (InstanceRecord::Inherited(entries), Running::Backup(backup)) => backup.retain(entries),
             // The end of a Backup is reached again by executing; what it says there is the same.
             (_, Running::Backup(_)) => {}
             (record, Running::RingResilient(ring)) => ring.replay(s.cluster, record),
             (record, _) => {
                 if let Some(base) = self.base_mut() {
                     base.replay(s.cluster, record);
+                }
+            }
+        }
+    }
+
+    /// Bodies that another record names, or that others may have to fetch. Perhaps of an instance that is opened next:
+    /// this one may still have to come to its end, and may drop what it keeps there.
+    fn keep_bodies(&mut self, instance: InstanceId, entries: Vec<LogEntry>) {
+        if instance > self.instance {
+            self.bodies.extend(entries);
+            return;
+        }
+        match self.running_mut() {
+            Running::Backup(backup) => backup.retain(entries),
+            Running::Opening(opening) => opening.1.log.retain(entries),
+            Running::Silent(ledger) => ledger.log.retain(entries),
+            _ => {
+                if let Some(base) = self.base_mut() {
+                    base.ledger.log.retain(entries);
                 }
             }
         }
@@ -103,36 +129,31 @@ impl<S: Service> Composite<S> {
     pub(super) fn shorten(&mut self, s: &mut Surroundings<'_, S>) {
         let begun = match self.running_mut() {
             Running::RingResilient(ring) => ring.begin_log(),
-            _ => {
-                self.base_mut().and_then(Speculation::begin_log).map(|(at, tree, entries)| (at, tree, entries, vec![]))
-            }
+            _ => self.base_mut().and_then(|base| {
+                let (at, tree, entries) = base.begin_log()?;
+                let certificate = base.ledger.certificate().cloned().map(InstanceRecord::Stable);
+                Some((at, tree, entries, certificate.into_iter().collect()))
+            }),
         };
         let Some((position, tree, entries, more)) = begun else { return };
-        let record = InstanceRecord::Begun((self.proof.clone(), entries));
-        let records = core::iter::once(record).chain(more);
+        let init = self.base().expect("it has just begun its log").init();
+        let above = entries.iter().map(LogEntry::digest).collect();
+        let record = InstanceRecord::Begun(Begun { proof: self.proof.clone(), init, above });
+        let records = InstanceRecord::bodies(entries).into_iter().chain([record]).chain(more);
         let live = records.map(|record| LogRecord { instance: self.instance, record }).collect();
         let snapshot = snapshot_at(self.instance, position, tree);
         s.begin_log(SnapshotRecord { snapshot, live, transferred: false });
     }
 
-    /// Where the instance began: position and history.
-    pub(super) fn init(&self, cluster: &Cluster) -> (u64, Digest) {
-        let history = self.proof.as_ref().and_then(|proof| proof.abort_history(cluster));
-        history.map_or_else(<(u64, Digest)>::default, |history| (history.position, history.history()))
-    }
-
     /// Over the state at an anchor, from a snapshot, what was logged above it.
-    fn resume(
-        &mut self,
-        s: &mut Surroundings<'_, S>,
-        instance: InstanceId,
-        proof: Option<Arc<Proof>>,
-        entries: Vec<LogEntry>,
-    ) {
+    fn resume(&mut self, s: &mut Surroundings<'_, S>, instance: InstanceId, begun: Begun) {
+        let Begun { proof, init, above } = begun;
         let mut ledger = self.halt_running();
         ledger.estate.anchor_at(Sequence(ledger.log.anchor().position));
+        ledger.log.retain(core::mem::take(&mut self.bodies));
+        let entries = ledger.log.find(&above);
+        assert_eq!(entries.len(), above.len(), "the bodies were written first");
         (self.instance, self.proof) = (instance, proof);
-        let init = self.init(s.cluster);
         let speaks = Amnesia::lets_speak(s.amnesia, instance);
         self.set_running(Self::instance(s.cluster, s.me, instance, ledger, speaks));
         if matches!(self.running(), Running::Silent(_)) {
@@ -156,7 +177,6 @@ impl<S: Service> Composite<S> {
         restored: Option<&Certificate<Checkpoint>>,
         instance: InstanceId,
         proof: Arc<Proof>,
-        entries: Vec<LogEntry>,
     ) {
         let Some(history) = proof.abort_history(s.cluster) else { return };
         if let Running::Backup(backup) = self.running_mut() {
@@ -164,13 +184,12 @@ impl<S: Service> Composite<S> {
             backup.start(s);
         }
         let mut ledger = self.halt_running();
+        ledger.log.retain(core::mem::take(&mut self.bodies));
         self.instance = instance;
         self.proof = Some(proof);
         let restored = restored.filter(|certificate| certificate.value.instance == instance);
         let speaks = Amnesia::lets_speak(s.amnesia, instance);
         if s.cluster.part(instance) == Some(Part::Backup) {
-            // Others may still have to fetch them.
-            entries.into_iter().for_each(|entry| ledger.log.retain(entry));
             let mut running = Self::instance(s.cluster, s.me, instance, ledger, speaks);
             if let Running::Backup(backup) = &mut running {
                 backup.begin_with(self.proof.clone());
@@ -181,11 +200,10 @@ impl<S: Service> Composite<S> {
             return self.set_running(running);
         }
         let mut opening = if restored.is_some() {
-            reload(s.cluster, &history, &mut ledger, entries);
+            reload(s.cluster, instance, &history, &mut ledger);
             None
         } else {
-            entries.into_iter().for_each(|entry| ledger.log.retain(entry));
-            Some(Opening::new(s, instance, history, &ledger))
+            Some(Opening::new(s, instance, history, &ledger).again())
         };
         if let Some(opening) = opening.take_if(|opening| opening.is_done()) {
             opening.finish(s, &mut ledger);
@@ -226,13 +244,11 @@ pub(super) fn snapshot_at(instance: InstanceId, position: u64, tree: Tree) -> Sn
 
 /// The init history over a state that was fetched in the middle of it. All of it is executed, as it was when the
 /// instance was opened: who does not know what is in its history would take it for new.
-fn reload<S: Service>(cluster: &Cluster, history: &AbortHistory, ledger: &mut Ledger<S>, entries: Vec<LogEntry>) {
-    let base = history.boundaries.last().map_or(history.anchor, |boundary| *boundary);
+fn reload<S: Service>(cluster: &Cluster, instance: InstanceId, history: &AbortHistory, ledger: &mut Ledger<S>) {
+    let base = history.base().unwrap_or(history.anchor);
     ledger.estate.anchor_at(Sequence(base.position));
+    let entries = ledger.log.find(&history.digests);
     ledger.log = Log::new(history.anchor);
-    for entry in entries {
-        ledger.log.push(entry);
-    }
-    ledger.catch_up(cluster, |_, _, _| ());
-    history.boundaries.iter().for_each(|boundary| ledger.log.learn(*boundary));
+    entries.into_iter().for_each(|entry| _ = ledger.log.push(entry));
+    settle(cluster, instance, history, ledger);
 }

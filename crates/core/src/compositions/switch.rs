@@ -5,7 +5,7 @@ use super::recovery::snapshot_at;
 use super::{Amnesia, Part};
 use crate::auth::Signed;
 use crate::checkpoint::{TransferMessage, serve};
-use crate::cluster::{ClientId, InstanceId, ReplicaId};
+use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId};
 use crate::machine::{Destination, Duration, Principal};
 use crate::message::{Message, Request};
 use crate::protocols::speculative::Speculation;
@@ -18,7 +18,6 @@ use crate::switching::{
 };
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// How long the head's proof is waited for, as a part of the status interval.
@@ -50,7 +49,7 @@ impl<S: Service> Composite<S> {
         if !part.is_some_and(|part| report.value.check(s.cluster, s.keyring, part)) {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
-        if let (Running::RingResilient(ring), Some(stable)) = (self.running_mut(), &report.value.certificates.stable) {
+        if let (Running::RingResilient(ring), Some(stable)) = (self.running_mut(), report.value.stable_here()) {
             // It says nothing more itself; others may still need that to come to their end.
             ring.on_stable(s, from, stable.clone());
         }
@@ -140,10 +139,15 @@ impl<S: Service> Composite<S> {
         let before = InstanceId(instance.0 - 1);
         let part = s.cluster.part(before);
         let proved = part.is_some_and(|part| proof.instance() == before && proof.check(s.cluster, s.keyring, part));
-        match proved.then(|| proof.abort_history(s.cluster)).flatten() {
-            Some(history) => self.advance(s, instance, proof, history),
-            None => s.reject(from, Rejection::BadCertificate),
-        }
+        let Some(history) = proved.then(|| proof.abort_history(s.cluster)).flatten() else {
+            return s.reject(from, Rejection::BadCertificate);
+        };
+        let schedule = s.cluster.protocol.schedule().expect("one of several instances");
+        // Its sequencer's proof may take the place of this replica's own once; to go over is another matter.
+        let was_again = instance == self.instance && self.begun_again;
+        let is_again = instance == self.instance && from == Principal::Replica(schedule.head(s.cluster, instance));
+        self.advance(s, instance, proof, history);
+        self.begun_again = was_again || is_again;
     }
 
     /// S3 to S5: leaves the instance that runs, for good, and goes to a later one.
@@ -154,7 +158,10 @@ impl<S: Service> Composite<S> {
         if let (Running::RingResilient(ring), true) = (&old, instance > self.instance) {
             self.failures = if ring.is_full() { 0 } else { self.failures + 1 };
         }
-        self.begun_again = instance == self.instance;
+        if instance > self.instance {
+            (self.begun_again, self.asked_for_proof) = (false, None);
+            self.reports.clear();
+        }
         self.ahead = None;
         self.waiting.extend(waiting_clients(&old));
         for timer in ReplicaTimer::OF_INSTANCES {
@@ -164,13 +171,12 @@ impl<S: Service> Composite<S> {
         let ledger = self.halt_running();
         self.instance = instance;
         self.proof = Some(proof.clone());
-        self.reports.clear();
         self.head_until = None;
         self.announced = None;
         self.told.clear();
         s.out.send(Destination::Replicas, self.switch(SwitchMessage::Init(proof.clone())));
         if s.cluster.part(instance) == Some(Part::Backup) {
-            let record = InstanceRecord::Opened((proof.clone(), Vec::new()));
+            let record = InstanceRecord::Opened(proof.clone());
             s.persist(instance, record);
             let speaks = Amnesia::lets_speak(s.amnesia, instance);
             let mut running = Self::instance(s.cluster, s.me, instance, ledger, speaks);
@@ -201,6 +207,34 @@ impl<S: Service> Composite<S> {
         is_sequencers && !has_signed && !self.begun_again
     }
 
+    /// Nothing comes of what this instance is to be opened with: perhaps nobody has it any more. Asks the next replica
+    /// what that one began with; see [`crate::switching::opening`].
+    pub(super) fn ask_for_proof(&mut self, s: &mut Surroundings<'_, S>) {
+        let Running::Opening(opening) = self.running() else { return };
+        if !opening.0.is_free() || !opening.0.is_stalled(s.cluster) {
+            return;
+        }
+        let n = s.cluster.n as u8;
+        let after = self.asked_for_proof.unwrap_or(s.me).0;
+        let next = (1..n).map(|step| ReplicaId((after + step) % n)).find(|id| *id != s.me);
+        self.asked_for_proof = next;
+        if let Some(to) = next {
+            let behind = Switch { instance: InstanceId(self.instance.0 - 1), message: SwitchMessage::Behind(()) };
+            s.out.send(Destination::Replica(to), Message::Switch(behind));
+        }
+    }
+
+    /// Whether this answers that: another proof of the instance that this replica, which has said nothing in it, gets
+    /// nowhere opening.
+    pub(super) fn may_go_over(&self, cluster: &Cluster, instance: InstanceId, from: Principal, proof: &Proof) -> bool {
+        let Running::Opening(opening) = self.running() else { return false };
+        instance == self.instance
+            && opening.0.is_free()
+            && opening.0.is_stalled(cluster)
+            && self.asked_for_proof.map(Principal::Replica) == Some(from)
+            && self.proof.as_deref() != Some(proof)
+    }
+
     /// Why this replica leaves the instance that runs.
     fn reason(&self, instance: InstanceId) -> &'static str {
         if instance.0 > self.instance.0 + 1 {
@@ -223,12 +257,14 @@ impl<S: Service> Composite<S> {
         let fetched = opening.fetched();
         let entries = opening.finish(s, &mut ledger);
         let proof = self.proof.clone().expect("opened with a proof");
-        let record = InstanceRecord::Opened((proof, entries));
+        let mut records = InstanceRecord::bodies(entries);
+        records.push(InstanceRecord::Opened(proof));
         match fetched {
-            None => s.persist(self.instance, record),
+            None => s.persist_all(self.instance, records),
             Some((boundary, tree)) => {
                 let snapshot = snapshot_at(self.instance, boundary.position, tree);
-                let live = vec![LogRecord { instance: self.instance, record }];
+                let instance = self.instance;
+                let live = records.into_iter().map(|record| LogRecord { instance, record }).collect();
                 s.begin_log(SnapshotRecord { snapshot, live, transferred: true });
             }
         }

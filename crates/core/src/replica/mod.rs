@@ -8,7 +8,7 @@ mod checkpoints;
 mod record;
 mod report;
 
-pub use record::{InstanceRecord, LogRecord, Record, SnapshotRecord};
+pub use record::{BODIES_BYTES_MAX, Begun, InstanceRecord, LogRecord, Record, SnapshotRecord};
 pub use report::{Divergence, Notice, Report};
 
 use crate::auth::{Keyring, PublicKey, Signable};

@@ -3,6 +3,7 @@
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::Snapshot;
 use crate::cluster::InstanceId;
+use crate::digest::Digest;
 use crate::history::{Boundary, LogEntry};
 use crate::protocols::batch::Batch;
 use crate::protocols::pbft::PbftRecord;
@@ -31,17 +32,18 @@ pub enum InstanceRecord {
     Pbft(PbftRecord),
     /// A speculative instance has logged these next; nobody was told before.
     Logged(Vec<LogEntry>),
-    /// The instance was opened, with this proof; these entries of its init history were not logged here before.
-    Opened((Arc<Proof>, Vec<LogEntry>)),
-    /// A Backup has begun; these entries of its init history were not logged here before.
-    Inherited(Vec<LogEntry>),
+    /// The instance was opened, with this proof. What of its init history was not logged here before is in the
+    /// `Bodies` before this record, or, in a Backup, after it.
+    Opened(Arc<Proof>),
+    /// Entries that other records name by their digests, a proof among them. They mean nothing by themselves: a crash
+    /// may come between them and the record that needs them.
+    Bodies(Vec<LogEntry>),
     /// All n replicas have this checkpoint of a speculative instance.
     Anchored(Boundary),
     /// The instance stopped here, and this was said about it.
     Stopped(Arc<Signed<AbortReport>>),
-    /// The log begins with a snapshot of the anchor of this speculative instance, which was opened with this proof if
-    /// it is not the first; these entries are above it.
-    Begun((Option<Arc<Proof>>, Vec<LogEntry>)),
+    /// The log begins with a snapshot of the anchor of this speculative instance.
+    Begun(Begun),
     /// This replica lost its log, and may have spoken in any instance up to this one of a composition.
     Abstain(InstanceId),
     /// A resilient ring holds this certificate for what it has logged.
@@ -50,6 +52,32 @@ pub enum InstanceRecord {
     Stable(Certificate<Stable>),
     /// In a resilient ring everything up to this position is committed. Nothing waits for it.
     Committed(u64),
+    /// `Logged`, of entries whose `Bodies` take more than one record.
+    Named(Vec<Digest>),
+}
+
+/// Where a log begins in the middle of a speculative instance.
+#[derive(Clone, Debug)]
+pub struct Begun {
+    /// What the instance was opened with, if it is not the first.
+    pub proof: Option<Arc<Proof>>,
+    /// Where it began, and the digest of the history there: at the end of what the proof proves, unless this replica
+    /// has gone on from a checkpoint of others, who had another proof.
+    pub init: (u64, Digest),
+    /// What is logged above the anchor. Its `Bodies` come before.
+    pub above: Vec<Digest>,
+}
+
+impl Wire for Begun {
+    fn encode(&self, out: &mut impl Sink) {
+        self.proof.encode(out);
+        self.init.encode(out);
+        encode_list(&self.above, out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        let (proof, init) = (Wire::decode(reader)?, Wire::decode(reader)?);
+        Ok(Self { proof, init, above: reader.list(REPORT_ENTRIES_MAX)? })
+    }
 }
 
 impl Wire for InstanceRecord {
@@ -63,12 +91,11 @@ impl Wire for InstanceRecord {
                 out.push(2);
                 encode_list(entries, out);
             }
-            Self::Opened((proof, entries)) => {
+            Self::Opened(proof) => {
                 out.push(3);
                 proof.encode(out);
-                encode_list(entries, out);
             }
-            Self::Inherited(entries) => {
+            Self::Bodies(entries) => {
                 out.push(4);
                 encode_list(entries, out);
             }
@@ -80,10 +107,9 @@ impl Wire for InstanceRecord {
                 out.push(6);
                 report.encode(out);
             }
-            Self::Begun((proof, entries)) => {
+            Self::Begun(begun) => {
                 out.push(7);
-                proof.encode(out);
-                encode_list(entries, out);
+                begun.encode(out);
             }
             Self::Abstain(until) => {
                 out.push(8);
@@ -101,23 +127,63 @@ impl Wire for InstanceRecord {
                 out.push(13);
                 position.encode(out);
             }
+            Self::Named(digests) => {
+                out.push(14);
+                encode_list(digests, out);
+            }
         }
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         match reader.tag()? {
             1 => Ok(Self::Pbft(Wire::decode(reader)?)),
             2 => Ok(Self::Logged(reader.list(REPORT_ENTRIES_MAX)?)),
-            3 => Ok(Self::Opened((Wire::decode(reader)?, reader.list(REPORT_ENTRIES_MAX)?))),
-            4 => Ok(Self::Inherited(reader.list(REPORT_ENTRIES_MAX)?)),
+            3 => Ok(Self::Opened(Wire::decode(reader)?)),
+            4 => Ok(Self::Bodies(reader.list(REPORT_ENTRIES_MAX)?)),
             5 => Ok(Self::Anchored(Wire::decode(reader)?)),
             6 => Ok(Self::Stopped(Wire::decode(reader)?)),
-            7 => Ok(Self::Begun((Wire::decode(reader)?, reader.list(REPORT_ENTRIES_MAX)?))),
+            7 => Ok(Self::Begun(Wire::decode(reader)?)),
             8 => Ok(Self::Abstain(Wire::decode(reader)?)),
             11 => Ok(Self::Prepared(Wire::decode(reader)?)),
             12 => Ok(Self::Stable(Wire::decode(reader)?)),
             13 => Ok(Self::Committed(Wire::decode(reader)?)),
+            14 => Ok(Self::Named(reader.list(REPORT_ENTRIES_MAX)?)),
             _ => Err(WireError::UnknownTag),
         }
+    }
+}
+
+/// Bytes of operations in one record of [bodies](InstanceRecord::Bodies), unless a single one has more. What hosts can
+/// read back is several times that.
+pub const BODIES_BYTES_MAX: usize = 8 << 20;
+
+impl InstanceRecord {
+    /// Entries in as many records as they need: as many entries as a history may have, of as many bytes as an operation
+    /// may have, are more than any record holds.
+    pub fn bodies(entries: Vec<LogEntry>) -> Vec<Self> {
+        let (mut records, mut part, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for entry in entries {
+            let size = entry.request.operation.len();
+            if bytes + size > BODIES_BYTES_MAX && !part.is_empty() {
+                records.push(Self::Bodies(core::mem::take(&mut part)));
+                bytes = 0;
+            }
+            bytes += size;
+            part.push(entry);
+        }
+        records.extend(Some(part).filter(|part| !part.is_empty()).map(Self::Bodies));
+        records
+    }
+
+    /// What says that these entries are logged next, the last record of all.
+    pub fn logged(entries: Vec<LogEntry>) -> Vec<Self> {
+        let digests = || entries.iter().map(LogEntry::digest).collect();
+        if entries.iter().map(|entry| entry.request.operation.len()).sum::<usize>() <= BODIES_BYTES_MAX {
+            return alloc::vec![Self::Logged(entries)];
+        }
+        let named = Self::Named(digests());
+        let mut records = Self::bodies(entries);
+        records.push(named);
+        records
     }
 }
 
@@ -146,11 +212,12 @@ impl LogRecord {
             InstanceRecord::Pbft(PbftRecord::Accepted(pre_prepare)) => of_batch(&pre_prepare.batch),
             InstanceRecord::Pbft(PbftRecord::Fetched((_, batch))) => of_batch(batch),
             InstanceRecord::Pbft(PbftRecord::Body(request)) => ALLOWANCE + request.operation.len(),
-            InstanceRecord::Logged(entries) | InstanceRecord::Inherited(entries) => of_entries(entries),
-            InstanceRecord::Opened((proof, entries)) => ALLOWANCE + of_proof(proof) + of_entries(entries),
-            InstanceRecord::Begun((proof, entries)) => {
-                ALLOWANCE + proof.as_ref().map_or(0, |proof| of_proof(proof)) + of_entries(entries)
+            InstanceRecord::Logged(entries) | InstanceRecord::Bodies(entries) => of_entries(entries),
+            InstanceRecord::Opened(proof) => ALLOWANCE + of_proof(proof),
+            InstanceRecord::Begun(Begun { proof, above, .. }) => {
+                ALLOWANCE + proof.as_ref().map_or(0, |proof| of_proof(proof)) + 32 * above.len()
             }
+            InstanceRecord::Named(digests) => ALLOWANCE + 32 * digests.len(),
             InstanceRecord::Stopped(report) => ALLOWANCE + 32 * report.value.digests.len(),
             InstanceRecord::Prepared(_) | InstanceRecord::Stable(_) | InstanceRecord::Committed(_) => ALLOWANCE,
             InstanceRecord::Pbft(_) | InstanceRecord::Anchored(_) | InstanceRecord::Abstain(_) => ALLOWANCE,

@@ -31,21 +31,24 @@ impl Signable for Prepared {
 pub struct Stable {
     /// The instance.
     pub instance: InstanceId,
+    /// Where it began: the last position of its init history, and the digest there. Others may have begun elsewhere,
+    /// with another proof; who goes on from here instead begins there as well.
+    pub init: (u64, Digest),
     /// Position, history and state.
     pub boundary: Boundary,
 }
-wire_struct!(Stable { instance, boundary });
+wire_struct!(Stable { instance, init, boundary });
 
 impl Signable for Stable {
     const KIND: u8 = 18;
 }
 
-/// The certificates in an abort report. Only those of the resilient ring have any.
+/// The certificates in an abort report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Certificates {
-    /// That 2f+1 replicas have logged the history that the report lists, to its end.
+    /// That 2f+1 replicas have logged the history that the report lists, to its end. Only in the resilient ring.
     pub prepared: Option<Certificate<Prepared>>,
-    /// That 2f+1 replicas had executed the report's anchor.
+    /// That 2f+1 replicas had executed the report's anchor: in this resilient ring, or in an earlier one.
     pub stable: Option<Certificate<Stable>>,
 }
 wire_struct!(Certificates { prepared, stable });

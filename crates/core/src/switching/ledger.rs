@@ -1,10 +1,13 @@
 //! What instances hand on: the state, and the history above the anchor that led to it.
 
+use crate::auth::Certificate;
 use crate::cluster::{Cluster, Sequence};
 use crate::estate::Estate;
 use crate::history::{Boundary, Log, Logged};
 use crate::message::{Outcome, Request};
 use crate::service::Service;
+use crate::switching::certificate::Stable;
+use alloc::vec::Vec;
 
 /// See the [module](self).
 ///
@@ -15,6 +18,8 @@ pub struct Ledger<S> {
     pub estate: Estate<S>,
     /// The history above the anchor.
     pub log: Log,
+    /// That 2f+1 replicas signed an anchor; see [`Ledger::certificate`].
+    certificate: Option<Certificate<Stable>>,
 }
 
 impl<S: Service> Ledger<S> {
@@ -22,23 +27,63 @@ impl<S: Service> Ledger<S> {
     pub fn new(estate: Estate<S>) -> Self {
         let root = estate.newest_version().root();
         let log = Log::new(Boundary { position: estate.position(), history: estate.history(), root });
-        Self { estate, log }
+        Self { estate, log, certificate: None }
+    }
+
+    /// What proves the anchor to everybody, if it is a checkpoint of a resilient ring. Few may have it there, but nobody
+    /// can be asked for anything below it any more: so it goes wherever the anchor goes.
+    pub fn certificate(&self) -> Option<&Certificate<Stable>> {
+        self.certificate.as_ref().filter(|certificate| certificate.value.boundary == self.log.anchor())
+    }
+
+    /// A checkpoint that is, or becomes, the anchor is proved by this.
+    pub fn certify(&mut self, certificate: Certificate<Stable>) {
+        self.certificate = Some(certificate);
     }
 
     /// Executes what is logged and not executed yet. `answer` gets each entry with its outcome.
     pub fn catch_up(&mut self, cluster: &Cluster, mut answer: impl FnMut(&Logged, &Request, &Outcome)) {
-        let Self { estate, log } = self;
+        let Self { estate, log, .. } = self;
         assert!(estate.executed().0 >= log.anchor().position, "what leads from the anchor is executed on its state");
         for logged in log.after(estate.executed().0) {
             estate.execute_entry(cluster, logged, |request, outcome| answer(logged, request, outcome));
         }
     }
 
-    /// Executes up to a position, if it is ahead, and keeps a version of the state there.
+    /// Whether the state at a position of the log can be had here: by executing, or by going back to a version first.
+    pub fn reaches(&self, position: u64) -> bool {
+        let version = self.estate.version_before(Sequence(position));
+        self.estate.executed().0 <= position || version.is_some_and(|at| at.0 >= self.log.anchor().position)
+    }
+
+    /// Goes back to the last version of the state at or below a position that it [reaches](Self::reaches), if the state
+    /// is beyond.
+    pub fn go_back_to(&mut self, position: u64) {
+        if self.estate.executed().0 > position {
+            let version = self.estate.version_before(Sequence(position)).expect("the position can be reached");
+            self.estate.rewind(version).expect("the service accepts the pages that it saved itself");
+        }
+    }
+
+    /// Has a version of the state at every checkpoint of the log: what this replica attests it can give to others, and
+    /// what becomes certain it can go back to. Who came here with another history may have executed past one.
+    pub fn keep_versions(&mut self, cluster: &Cluster) {
+        let checkpoints: Vec<u64> = self.log.boundaries().iter().map(|boundary| boundary.position).collect();
+        let lacks = |position: &&u64| self.estate.version(Sequence(**position)).is_none();
+        if let Some(first) = checkpoints.iter().find(lacks).copied().filter(|first| self.reaches(*first)) {
+            self.go_back_to(first);
+        }
+        for position in checkpoints {
+            self.catch_up_to(cluster, position);
+        }
+        self.catch_up(cluster, |_, _, _| ());
+    }
+
+    /// Executes up to a position, if it is not beyond, and keeps a version of the state there.
     pub fn catch_up_to(&mut self, cluster: &Cluster, position: u64) {
-        let Self { estate, log } = self;
+        let Self { estate, log, .. } = self;
         let before = estate.executed().0;
-        if position <= before || position > log.length() {
+        if position < before || position > log.length() || estate.version(Sequence(position)).is_some() {
             return;
         }
         for logged in log.after(before).take((position - before) as usize) {

@@ -50,7 +50,7 @@ mod surroundings;
 pub use certificate::Certificates;
 pub use ledger::Ledger;
 pub use message::{Bodies, FETCH_MAX, Fetch, Panic, Switch, SwitchMessage};
-pub(crate) use opening::Opening;
+pub(crate) use opening::{Opening, settle};
 pub use report::{AbortHistory, AbortReport, Proof};
 pub use surroundings::Surroundings;
 

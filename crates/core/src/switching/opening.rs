@@ -3,18 +3,41 @@
 //! # Steps
 //! 1. The proof yields the abort history: digests from some anchor to L0.
 //! 2. The own log is compared with it. What they share is kept. If the own log does not reach the history's anchor at
-//!    all, or the own state at the end of a Backup is not the one that f+1 reports attest, the state is fetched at the
-//!    last checkpoint that they attest.
+//!    all, or would grow beyond what a report holds, or the own state at the end of a Backup is not the one that f+1
+//!    reports attest, the state is fetched at the first checkpoint from the anchor on that is known to be true, and
+//!    what follows is executed.
 //! 3. The bodies that are missing are fetched, from all who say that they have them, before this replica vouches for
 //!    anything (D9).
 //! 4. What the own log has beyond is taken back: to the last version of the state that the history still covers (D6),
 //!    and forward again by executing what follows.
 //!
-//! The anchor of the own log stays where it was (D7): an inherited history makes nothing more certain.
+//! The anchor of the own log stays where it was (D7): an inherited history makes nothing more certain. But one that
+//! comes with a certificate is certain here as well.
+//!
+//! # Two valid proofs
+//! Which 2f+1 reports came first decides which history is proved, and a liar may sign as many reports as it likes. So
+//! two correct replicas may begin an instance with different histories X and Y. Both hold all that has committed and
+//! all that is certain (the anchors of correct replicas), in the same places. They may differ in everything else: what
+//! follows, where they end, which anchor is known to be certain, and so which bodies are needed. Where all n replicas
+//! commit nothing will, in a Backup the order chooses, and in a resilient ring 2f+1 sign one of them.
+//!
+//! Then the bodies of the other may be gone: whoever began with X drops what Y has beyond, or what is below an anchor
+//! that X certifies, as soon as that is certain in the instance, or at once. A replica that is still on its way to Y
+//! would wait for ever, and the others for it. So if nothing comes for long, it asks one replica after the other for
+//! what that one began with, and goes over to it (`Composite::ask_for_proof`); or, in a resilient ring, to any
+//! checkpoint of the instance that 2f+1 signed (`compositions/jump.rs`), wherever Y ends.
+//!
+//! *Why it is safe.* Whoever is opening an instance has said nothing in it, and written nothing down: to go over is no
+//! different from a crash, and hearing of the other proof first. That proof is checked like the first one, and all that
+//! committed is in its history. (Who finds after a restart that its log does not tell all of what it had once begun
+//! with may have spoken: it stays with that.) *Why it is live.* A correct replica that runs the instance has all bodies
+//! above its anchor, and the state there. Its anchor moves with a certificate, which it shows, or with everybody's
+//! consent, also of the one that opens. Whom to ask next goes round, so that a liar who has another proof each time
+//! costs one turn in n−1.
 
 use super::ledger::Ledger;
 use super::message::{Bodies, FETCH_MAX, Fetch, Switch, SwitchMessage};
-use super::report::AbortHistory;
+use super::report::{AbortHistory, AbortReport, BOUNDARIES_MAX, CHECKPOINTS_MAX};
 use super::surroundings::Surroundings;
 use crate::auth::Certificate;
 use crate::checkpoint::{Checkpoint, TransferMessage, Tree, transfer::Transfer};
@@ -45,14 +68,54 @@ fn wrong_version<S: Service>(history: &AbortHistory, ledger: &Ledger<S>) -> Opti
     history.boundaries.iter().rev().find_map(wrong)
 }
 
-/// An anchor that 2f+1 replicas signed is certain here as well: so the log of a replica that has heard of no other one
-/// for long does not grow from one instance to the next.
-fn begin_at_certified<S: Service>(history: &AbortHistory, ledger: &mut Ledger<S>) {
-    let is_new = history.anchor.position > ledger.log.anchor().position;
-    let has_state = ledger.estate.version(Sequence(history.anchor.position)).is_some();
-    if history.is_anchor_certified && is_new && has_state {
-        ledger.anchor_at(history.anchor);
+/// The last position that the own log shares with the history, if it can go on from there.
+fn shared_with<S: Service>(cluster: &Cluster, history: &AbortHistory, ledger: &Ledger<S>) -> Option<u64> {
+    let (own, anchor) = (ledger.log.anchor().position, history.anchor.position);
+    let takes_over = history.certificate.is_some() && anchor >= own;
+    let begin = if takes_over { anchor } else { own };
+    (own.max(anchor)..=ledger.log.length().min(history.position))
+        .rev()
+        .find(|&position| ledger.log.history_at(position) == history.history_at(position))
+        // Who fetched a state above its anchor cannot go back below it; and at an anchor that it takes over it needs it.
+        .filter(|&position| ledger.reaches(if takes_over { anchor } else { position }))
+        // Else nobody would accept its report.
+        .filter(|_| history.position.saturating_sub(begin) <= AbortReport::entries_max(cluster))
+        .filter(|_| ledger.log.boundaries().len() <= CHECKPOINTS_MAX + BOUNDARIES_MAX / 4)
+}
+
+/// Executes what the log has beyond the state, knows what the history's proof attests, and begins the log at an anchor
+/// that 2f+1 replicas signed: so the log of a replica that has heard of no other one for long does not grow from one
+/// instance to the next.
+///
+/// # Panics
+/// Unless the log holds the history.
+pub(crate) fn settle<S: Service>(
+    cluster: &Cluster,
+    instance: InstanceId,
+    history: &AbortHistory,
+    ledger: &mut Ledger<S>,
+) {
+    let own = ledger.log.anchor().position;
+    ledger.catch_up_to(cluster, own);
+    let has_anchor = ledger.estate.version(Sequence(own)).is_some();
+    // Of what it attests it has the state.
+    for boundary in history.boundaries.iter().filter(|boundary| has_anchor || boundary.position > own) {
+        ledger.log.learn(*boundary);
     }
+    ledger.keep_versions(cluster);
+    if cluster.part(InstanceId(instance.0 - 1)) == Some(Part::Backup) {
+        ledger.log.forget_bodies();
+    }
+    if let Some(certificate) = &history.certificate {
+        if history.anchor.position > own {
+            ledger.anchor_at(history.anchor);
+        }
+        if history.anchor.position >= own {
+            ledger.certify(certificate.clone());
+        }
+    }
+    assert_eq!(ledger.log.history(), history.history(), "the history is the one that was proved");
+    assert_eq!(ledger.estate.history(), history.history(), "the state is the history's");
 }
 
 /// What a transfer fetches. Nobody asks for signatures: the proof of the history has them.
@@ -81,6 +144,8 @@ pub(crate) struct Opening {
     idle: usize,
     /// How much of what has to be fetched had come at the last time-out.
     received: u64,
+    /// Whether this replica has said nothing in the instance, and written nothing down.
+    is_free: bool,
 }
 
 impl Opening {
@@ -91,19 +156,8 @@ impl Opening {
         history: AbortHistory,
         ledger: &Ledger<S>,
     ) -> Self {
-        let own = ledger.log.anchor();
         let wrong = wrong_version(&history, ledger);
-        let lowest = own.position.max(history.anchor.position);
-        let highest = ledger.log.length().min(history.position);
-        let shared = (lowest..=highest)
-            .rev()
-            .find(|&position| ledger.log.history_at(position) == history.history_at(position))
-            // Who fetched a state above its anchor cannot go back below it.
-            .filter(|&position| {
-                let version = ledger.estate.version_before(Sequence(position));
-                ledger.estate.executed().0 <= position || version.is_some_and(|version| version.0 >= own.position)
-            })
-            .filter(|_| wrong.is_none());
+        let shared = shared_with(s.cluster, &history, ledger).filter(|_| wrong.is_none());
         let from = shared.unwrap_or(history.anchor.position);
         let mut wanted: BTreeMap<Digest, Option<LogEntry>> =
             history.digests_after(from).iter().map(|digest| (*digest, None)).collect();
@@ -112,9 +166,9 @@ impl Opening {
             wanted.insert(entry.digest(), Some(entry));
         }
         let missing = wanted.values().filter(|entry| entry.is_none()).count();
-        let transfer = match (shared, history.boundaries.last()) {
+        let transfer = match (shared, history.base()) {
             (None, Some(boundary)) => {
-                let target = state_at(instance, boundary);
+                let target = state_at(instance, &boundary);
                 let base = ledger.estate.newest_version().clone();
                 let patience = s.cluster.limits.status_interval;
                 Some(Transfer::new(target, base, s.me, s.cluster.n, patience))
@@ -133,7 +187,18 @@ impl Opening {
             turn: 0,
             idle: 0,
             received: 0,
+            is_free: true,
         }
+    }
+
+    /// The same, of a replica that may have spoken in the instance before.
+    pub(crate) fn again(self) -> Self {
+        Self { is_free: false, ..self }
+    }
+
+    /// Whether it may go over to whatever else proves to be the beginning of the instance.
+    pub(crate) const fn is_free(&self) -> bool {
+        self.is_free
     }
 
     /// The history that this instance begins with.
@@ -173,8 +238,8 @@ impl Opening {
     /// Fetches the state at the end of a later history instead, of which nothing else is needed. What has come of the
     /// first one is kept: under load checkpoints move on faster than a large state comes.
     pub(crate) fn retarget(&mut self, history: AbortHistory) {
-        if let (Some(transfer), Some(boundary)) = (&mut self.transfer, history.boundaries.last()) {
-            transfer.retarget(state_at(self.instance, boundary));
+        if let (Some(transfer), Some(boundary)) = (&mut self.transfer, history.base()) {
+            transfer.retarget(state_at(self.instance, &boundary));
             (self.history, self.idle) = (history, 0);
         }
     }
@@ -202,7 +267,10 @@ impl Opening {
 
     /// Entries that somebody sent.
     pub(crate) fn on_bodies<S: Service>(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, bodies: Bodies) {
-        for entry in bodies.0 {
+        for LogEntry { proposal, mut request } in bodies.0 {
+            // The digest covers neither a proof nor for which instance it was asked.
+            request.instance = self.instance;
+            let entry = LogEntry::new(proposal, request);
             match self.wanted.get_mut(&entry.digest()) {
                 Some(slot @ None) => {
                     *slot = Some(entry);
@@ -232,7 +300,7 @@ impl Opening {
 
     /// The state that was fetched, and where it stands in the history.
     pub(crate) fn fetched(&self) -> Option<(Boundary, Tree)> {
-        Some((*self.history.boundaries.last()?, self.fetched.clone()?))
+        Some((self.history.base()?, self.fetched.clone()?))
     }
 
     /// What was wrong with the own state, once the right one is here. The proof of that is the one that opened the
@@ -253,7 +321,7 @@ impl Opening {
 
     /// Whether everything is here.
     pub(crate) const fn is_done(&self) -> bool {
-        self.missing == 0 && self.transfer.is_none()
+        self.missing == 0 && (self.shared.is_some() || self.fetched.is_some())
     }
 
     /// Step 4. Returns the entries that were not logged here before.
@@ -265,17 +333,12 @@ impl Opening {
         let Self { instance, history, shared, wanted, fetched, .. } = self;
         let from = match shared {
             Some(shared) => {
-                if ledger.estate.executed().0 > shared {
-                    let version = ledger.estate.version_before(Sequence(shared));
-                    let version = version.expect("there is a version at the anchor, and the anchor is shared");
-                    ledger.estate.rewind(version).expect("the service accepts the pages that it saved itself");
-                }
+                ledger.go_back_to(shared);
                 ledger.log.cut(shared);
                 shared
             }
             None => {
-                let base = history.boundaries.last().expect("f+1 correct replicas have a checkpoint in common");
-                let tree = fetched.expect("the state is here");
+                let (base, tree) = history.base().zip(fetched).expect("the state is here");
                 let installed = ledger.estate.install_at(tree, Sequence(base.position));
                 installed.expect("the service accepts the pages that correct replicas saved");
                 ledger.log.restart(history.anchor);
@@ -288,20 +351,7 @@ impl Opening {
             new.push(entry.clone());
             ledger.log.push(entry);
         }
-        for boundary in &history.boundaries {
-            // All n may make it certain: then this replica needs a version of it like the others.
-            ledger.catch_up_to(s.cluster, boundary.position);
-        }
-        ledger.catch_up(s.cluster, |_, _, _| ());
-        if s.cluster.part(InstanceId(instance.0 - 1)) == Some(Part::Backup) {
-            ledger.log.forget_bodies();
-        }
-        for boundary in &history.boundaries {
-            ledger.log.learn(*boundary);
-        }
-        begin_at_certified(&history, ledger);
-        assert_eq!(ledger.log.history(), history.history(), "the history is the one that was proved");
-        assert_eq!(ledger.estate.history(), history.history(), "the state is the history's");
+        settle(s.cluster, instance, &history, ledger);
         new
     }
 }

@@ -23,6 +23,33 @@
 //! certifies the longest history may begin above that, because few have heard how far everybody has come: then another
 //! one, which lists the same history there, supplies its beginning. At most f correct replicas have an anchor above f+1
 //! others, so that one of the 2f+1 reports is a correct replica's that begins low enough.
+//!
+//! # Why there is a state to begin with
+//! Who is too far behind for the bodies fetches a state: the lowest boundary at or above the history's anchor that is
+//! known to be true, because f+1 reports attest it or a certificate comes with it. A boundary below the anchor is of no
+//! use: what lies in between is in nobody's list. There always is one. Take the highest anchor of a correct replica in
+//! the proof; the history's anchor is not above it. It is
+//! * the end of a Backup, or the state before the first request: then all correct reports begin there; or
+//! * a checkpoint that all n confirmed: then each correct report has it among its boundaries, since there is no correct
+//!   anchor above it, or has a later one of that kind; or
+//! * a checkpoint of a resilient ring, which 2f+1 signed. Of those f may be liars, and of the others all but one may be
+//!   absent, or back from a crash without it; so that equal words are too much to ask for, in that instance and in
+//!   those after it. Its certificate goes with it instead, from instance to instance, for as long as it is the anchor
+//!   ([`super::Ledger::certificate`]), and makes it the history's anchor: it has been executed, so that it is in every
+//!   correct history.
+//!
+//! So whoever begins with a history has its anchor there, or knows the highest boundary that all n confirmed, if that
+//! is above it; which is what the second case needs in the instance after that.
+//!
+//! # Why reports stay short
+//! Where there is no Backup in between, an anchor may stay where it is for ever, because a liar says nothing about
+//! checkpoints to one replica. Everything that replica inherits is then above its anchor. What it logs itself ends one
+//! [`Cluster::history_bound`] above it. So does what any other correct replica logs, above its own anchor, which is
+//! certified, and then this replica takes it over with the proof; or which all n confirmed, this one too. A replica
+//! therefore confirms nothing that is further above its anchor than [`AbortReport::confirmed_max`]: one bound more is
+//! [`AbortReport::entries_max`], and that is all that anybody accepts. Should a history be longer all the same, its own
+//! anchor takes the place of the replica's ([`super::opening`]). What counts for entries counts for boundaries: with
+//! [`CHECKPOINTS_MAX`] above its anchor a replica takes no further checkpoint.
 
 use super::certificate::{Certificates, Prepared, Stable};
 use crate::auth::{Certificate, Keyring, Signable, Signed};
@@ -39,6 +66,10 @@ pub const ENTRIES_MAX: usize = 1 << 14;
 
 /// Boundaries that a report may list.
 pub const BOUNDARIES_MAX: usize = 64;
+
+/// Checkpoints above its anchor with which a replica takes no further one. Beside these a report has room for what
+/// others attested.
+pub const CHECKPOINTS_MAX: usize = BOUNDARIES_MAX / 2;
 
 /// ABORT(i): what one replica had logged in instance i when it stopped. Signed once, and never made differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,10 +161,27 @@ impl AbortReport {
 
     /// The most entries in a correct replica's report. A replica that never learns which checkpoints are certain keeps
     /// its anchor, and inherits one [`Cluster::history_bound`] more with every speculative instance, because the others
-    /// go no further beyond a checkpoint that it has confirmed. A Backup ends with an anchor.
+    /// go no further beyond a checkpoint that it has confirmed. A Backup ends with an anchor; where there is none, the
+    /// replica goes on confirming up to [`Self::confirmed_max`] only.
     pub fn entries_max(cluster: &Cluster) -> u64 {
         let in_a_row = cluster.protocol.schedule().map_or(0, |schedule| schedule.speculative_in_a_row());
         in_a_row * cluster.history_bound()
+    }
+
+    /// How far above its own anchor a replica confirms a checkpoint: others may log one [`Cluster::history_bound`] more
+    /// above that. It never confirms less than it may log itself.
+    pub fn confirmed_max(cluster: &Cluster) -> u64 {
+        let bound = cluster.history_bound();
+        Self::entries_max(cluster).saturating_sub(bound).max(bound)
+    }
+
+    /// The most bytes of a proof that correct replicas' reports make.
+    pub fn proof_bytes_max(cluster: &Cluster) -> u64 {
+        let strong = cluster.strong() as u64;
+        // Each certificate is a statement and 2f+1 signatures with their signers.
+        let certificates = 2 * (256 + strong * 80);
+        let report = 512 + 32 * Self::entries_max(cluster) + 72 * BOUNDARIES_MAX as u64 + certificates;
+        strong * report
     }
 
     /// Whether it is no longer than a correct replica's, and its certificates are what a correct replica in an instance
@@ -141,13 +189,17 @@ impl AbortReport {
     #[must_use]
     pub fn check(&self, cluster: &Cluster, keyring: &Keyring, part: Part) -> bool {
         self.digests.len() as u64 <= Self::entries_max(cluster)
-            && (self.certificates.is_empty() || Rule::of(part) == Rule::Certified)
-            && self.certificates_are_its_own()
+            && match Rule::of(part) {
+                Rule::Equal => self.certificates.is_empty(),
+                Rule::Shared => self.certificates.prepared.is_none(),
+                Rule::Certified => true,
+            }
+            && self.certificates_are_its_own(cluster)
             && self.certificates.check(cluster, keyring)
     }
 
     /// Whether the certificates are about this list: its anchor, and its end.
-    fn certificates_are_its_own(&self) -> bool {
+    fn certificates_are_its_own(&self, cluster: &Cluster) -> bool {
         let Certificates { prepared, stable } = &self.certificates;
         let of_end = |certificate: &Certificate<Prepared>| {
             let Prepared { instance, position, history } = certificate.value;
@@ -155,14 +207,22 @@ impl AbortReport {
             instance == self.instance && position == self.end() && histories.last() == Some(&history)
         };
         let of_anchor = |certificate: &Certificate<Stable>| {
-            certificate.value == Stable { instance: self.instance, boundary: self.anchor }
+            let Stable { instance, boundary, .. } = certificate.value;
+            let was_ring = instance <= self.instance && cluster.part(instance) == Some(Part::RingResilient);
+            was_ring && boundary == self.anchor
         };
         prepared.iter().all(of_end) && stable.iter().all(of_anchor)
     }
 
-    /// Whether the history that it lists is certified to its end.
-    const fn is_certified(&self) -> bool {
-        self.certificates.prepared.is_some() || (self.certificates.stable.is_some() && self.digests.is_empty())
+    /// What proves the anchor, if that was reached in this instance.
+    pub(crate) fn stable_here(&self) -> Option<&Certificate<Stable>> {
+        self.certificates.stable.as_ref().filter(|certificate| certificate.value.instance == self.instance)
+    }
+
+    /// Whether the history that it lists is certified to its end in this instance. What was certain in an earlier one
+    /// says nothing of what committed since.
+    fn is_certified(&self) -> bool {
+        self.certificates.prepared.is_some() || (self.stable_here().is_some() && self.digests.is_empty())
     }
 
     /// The boundaries that this report attests: with a root that its sender computed or had proved.
@@ -256,33 +316,39 @@ impl Proof {
             .collect();
         beside.sort_by_key(|path| core::cmp::Reverse(paths.anchor(*path)));
         // f+1 have their anchor here or above, one of them is correct: it is certain, and nobody needs what is below.
-        let mut anchor = paths.anchor(*beside.get(cluster.f)?);
+        let anchor = paths.anchor(*beside.get(cluster.f)?);
+        let on_it =
+            |known: &Boundary| known.position <= position && paths.at(lowest, known.position) == Some(known.history);
+        let anchor = paths.certified_anchors().filter(on_it).chain([anchor]).max_by_key(|anchor| anchor.position)?;
         let skipped = (anchor.position - paths.anchor(lowest).position) as usize;
         let length = (position - paths.anchor(lowest).position) as usize;
         // A member may have dropped what a correct replica, whose log parts from this history later, still has.
         let dropped = members.iter().any(|path| paths.anchor(*path).position > anchor.position);
         beside.retain(|path| dropped || members.contains(path));
         beside.sort_unstable();
-        let boundaries: BTreeSet<Boundary> = paths
-            .attested(cluster)
-            .filter(|known| known.position <= position && paths.at(lowest, known.position) == Some(known.history))
-            .collect();
-        if !boundaries.contains(&anchor) {
-            // Its position is certain, what its signer says about the state there is not.
-            anchor.root = Digest::ZERO;
-        }
+        let known = paths.known(cluster).filter(|known| known.position >= anchor.position && on_it(known));
+        let (anchor, boundaries) = begin_at(anchor, known);
         let low_load = self.reports.iter().filter(|report| report.value.low_load).count() >= cluster.weak();
         Some(AbortHistory {
             position,
             anchor,
-            boundaries: boundaries.into_iter().collect(),
+            boundaries,
             digests: self.reports[lowest].value.digests[skipped..length].to_vec(),
             histories: paths.histories[lowest][skipped..=length].to_vec(),
             holders: beside.iter().map(|path| self.reports[*path].signer).collect(),
             low_load,
-            is_anchor_certified: false,
+            certificate: paths.certificate(anchor),
         })
     }
+}
+
+/// The anchor of a history and the boundaries known from there on, oldest first. The anchor's position is certain; what
+/// its signer says about the state there is so only if that is known as well.
+fn begin_at(anchor: Boundary, known: impl Iterator<Item = Boundary>) -> (Boundary, Vec<Boundary>) {
+    let boundaries: BTreeSet<Boundary> = known.collect();
+    let there = boundaries.first().copied().filter(|first| first.position == anchor.position);
+    let anchor = there.unwrap_or(Boundary { root: Digest::ZERO, ..anchor });
+    (anchor, boundaries.into_iter().collect())
 }
 
 /// The histories that the reports of a proof list, by the place of the report in it.
@@ -340,8 +406,21 @@ impl<'a> Paths<'a> {
     }
 
     fn certified_anchors(&self) -> impl Iterator<Item = Boundary> {
-        let certified = self.reports.iter().filter_map(|report| report.value.certificates.stable.as_ref());
-        certified.map(|certificate| certificate.value.boundary)
+        self.stable().map(|certificate| certificate.value.boundary)
+    }
+
+    fn stable(&self) -> impl Iterator<Item = &Certificate<Stable>> {
+        self.reports.iter().filter_map(|report| report.value.certificates.stable.as_ref())
+    }
+
+    /// What proves this anchor, if one of the reports has it.
+    fn certificate(&self, anchor: Boundary) -> Option<Certificate<Stable>> {
+        self.stable().find(|certificate| certificate.value.boundary == anchor).cloned()
+    }
+
+    /// Boundaries that are true: f+1 attest them, or a certificate does.
+    fn known(&self, cluster: &Cluster) -> impl Iterator<Item = Boundary> {
+        self.attested(cluster).chain(self.certified_anchors())
     }
 
     /// A report that begins no higher than `certain`, and lists what this one does where this one begins.
@@ -382,18 +461,16 @@ impl<'a> Paths<'a> {
             let offset = known.position.checked_sub(certain).and_then(|offset| usize::try_from(offset).ok());
             offset.and_then(|offset| histories.get(offset)) == Some(&known.history)
         };
-        let known: BTreeSet<Boundary> = self.attested(cluster).chain(self.certified_anchors()).filter(on_it).collect();
-        let there = known.iter().find(|boundary| boundary.position == certain);
-        let anchor =
-            there.copied().unwrap_or(Boundary { position: certain, history: histories[0], root: Digest::ZERO });
+        let anchor = Boundary { position: certain, history: histories[0], root: Digest::ZERO };
+        let (anchor, boundaries) = begin_at(anchor, self.known(cluster).filter(on_it));
         let signers = report.certificates.prepared.iter().flat_map(|certificate| &certificate.signatures);
         let holders: BTreeSet<ReplicaId> =
             signers.map(|(signer, _)| *signer).chain([path, beginning].map(|path| self.reports[path].signer)).collect();
         Some(AbortHistory {
             position: report.end(),
             anchor,
-            is_anchor_certified: self.certified_anchors().any(|certified| certified == anchor),
-            boundaries: known.into_iter().collect(),
+            certificate: self.certificate(anchor),
+            boundaries,
             digests,
             histories,
             holders: holders.into_iter().collect(),
@@ -419,8 +496,8 @@ pub struct AbortHistory {
     /// Where the digests begin. Certain to be in every correct history: a correct replica has its anchor here or above.
     /// The root may be unknown (zero).
     pub anchor: Boundary,
-    /// Checkpoints on the way that f+1 reports attest, oldest first: one of them is correct, so that their states are
-    /// true and can be fetched.
+    /// Checkpoints from the anchor on that f+1 reports attest, or a certificate, oldest first: their states are true and
+    /// can be fetched.
     pub boundaries: Vec<Boundary>,
     /// The digests of the entries above the anchor.
     pub digests: Vec<Digest>,
@@ -430,8 +507,8 @@ pub struct AbortHistory {
     pub holders: Vec<ReplicaId>,
     /// f+1 replicas stopped because there was hardly any load.
     pub low_load: bool,
-    /// Whether 2f+1 replicas signed the anchor: whoever begins with this history may begin its log there.
-    pub is_anchor_certified: bool,
+    /// That 2f+1 replicas signed the anchor: whoever begins with this history begins its log there.
+    pub certificate: Option<Certificate<Stable>>,
 }
 
 impl AbortHistory {
@@ -446,8 +523,13 @@ impl AbortHistory {
             histories: alloc::vec![anchor.history],
             holders: certificate.signatures.iter().map(|(signer, _)| *signer).collect(),
             low_load: false,
-            is_anchor_certified: true,
+            certificate: Some(certificate.clone()),
         }
+    }
+
+    /// Where the state is fetched by who cannot come to it otherwise.
+    pub fn base(&self) -> Option<Boundary> {
+        self.boundaries.first().copied()
     }
 
     /// The history's digest at a position from the anchor on.

@@ -9,6 +9,7 @@ use crate::replica::{InstanceRecord, LogRecord, Record, Replica, SnapshotRecord}
 use crate::service::Service;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -41,6 +42,13 @@ impl<S: Service> Surroundings<'_, S> {
     pub fn persist(&mut self, instance: InstanceId, record: InstanceRecord) {
         let record = self.counted(instance, record);
         self.out.persist(record);
+    }
+
+    /// The same of several: the last one makes the others durable as well.
+    pub fn persist_all(&mut self, instance: InstanceId, mut records: Vec<InstanceRecord>) {
+        let last = records.pop();
+        records.into_iter().for_each(|record| self.append(instance, record));
+        last.into_iter().for_each(|record| self.persist(instance, record));
     }
 
     /// Logs a record of an instance for which nothing waits.

@@ -22,8 +22,8 @@ fn who_restarts_from_a_short_log_has_forgotten_nothing() {
                 if run.random.once_in(8) {
                     let id = run.random.below(4);
                     let first = run.net.hosts[id].log.first();
-                    if let Some(LogRecord { instance, record: InstanceRecord::Begun((proof, _)) }) = first {
-                        begun.insert((*instance > InstanceId(1), proof.is_some()));
+                    if let Some(LogRecord { instance, record: InstanceRecord::Begun(at) }) = first {
+                        begun.insert((*instance > InstanceId(1), at.proof.is_some()));
                     }
                     run.net.restart(id, false);
                 }

@@ -162,7 +162,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             .live_records(s.me)
             .into_iter()
             .map(|record| LogRecord { instance, record: O::wrap_record(record) });
-        let live = self.opening_record(certificate.value.sequence).into_iter().chain(of_order).collect();
+        let live = self.opening_records(certificate.value.sequence).into_iter().chain(of_order).collect();
         let snapshot = Snapshot { certificate, tree };
         s.begin_log(SnapshotRecord { snapshot, live, transferred });
     }

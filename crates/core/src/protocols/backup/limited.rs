@@ -142,8 +142,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                     s.out.notify(Notice::Repaired(Box::new(divergence)));
                 }
                 let entries = opening.finish(s, &mut self.ledger);
-                let record = InstanceRecord::Inherited(entries);
-                s.persist(self.instance, record);
+                // Others may have to fetch them from this replica.
+                s.persist_all(self.instance, InstanceRecord::bodies(entries));
                 self.begin(s.cluster, low_load);
                 if fetched {
                     // The log cannot recreate it. Where it can it must not begin again here, however long it is: those
@@ -210,19 +210,21 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.proof = proof;
     }
 
-    /// The record with which a log of this instance begins. Until the first stable checkpoint others may have to fetch
+    /// The records with which a log of this instance begins. Until the first stable checkpoint others may have to fetch
     /// entries of the init history from this replica, which vouched for them.
-    pub(super) fn opening_record(&self, stable: Sequence) -> Option<LogRecord> {
+    pub(super) fn opening_records(&self, stable: Sequence) -> Vec<LogRecord> {
+        let Some(proof) = self.proof.clone() else { return Vec::new() };
         let log = &self.ledger.log;
         let entries = log.after(log.anchor().position).map(|logged| logged.entry.clone());
         let entries = if stable == Sequence(0) { entries.collect() } else { Vec::new() };
-        let record = InstanceRecord::Opened((self.proof.clone()?, entries));
-        Some(LogRecord { instance: self.instance, record })
+        let opened = core::iter::once(InstanceRecord::Opened(proof));
+        let records = opened.chain(InstanceRecord::bodies(entries));
+        records.map(|record| LogRecord { instance: self.instance, record }).collect()
     }
 
     /// Bodies of the init history that the log has.
     pub(crate) fn retain(&mut self, entries: Vec<LogEntry>) {
-        entries.into_iter().for_each(|entry| self.ledger.log.retain(entry));
+        self.ledger.log.retain(entries);
     }
 
     /// The state, from a snapshot, is the one at a checkpoint of this instance: it includes the init history.

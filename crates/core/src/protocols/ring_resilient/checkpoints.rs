@@ -42,25 +42,31 @@ impl<S: Service> RingResilient<S> {
         let position = self.base.ledger.estate.executed().0;
         let known = self.base.ledger.log.boundaries().iter().find(|boundary| boundary.position == position).copied();
         let boundary = known.unwrap_or_else(|| self.base.ledger.checkpoint());
-        let vote = s.keyring.sign(Stable { instance: self.base.instance, boundary });
+        let vote = s.keyring.sign(self.stable_at(boundary));
         self.send(s, Destination::Replicas, ResilientMessage::Checkpoint(vote.clone()));
         // After a restart it may have been found already.
         self.votes.retain(|known| known.value.boundary.position != position);
+        let value = vote.value;
         self.votes.push(vote);
-        self.count_votes(s, boundary);
+        self.count_votes(s, value);
+    }
+
+    /// What this replica signs about its state there.
+    const fn stable_at(&self, boundary: Boundary) -> Stable {
+        Stable { instance: self.base.instance, init: self.base.init(), boundary }
     }
 
     /// After a restart: what this replica said about its checkpoints, it says again.
     pub(super) fn find_votes(&mut self, s: &Surroundings<'_, S>) {
-        let (instance, begin) = (self.base.instance, self.base.init().0);
+        let begin = self.base.init().0;
         let own = self.base.ledger.log.boundaries().iter().filter(|own| own.position >= begin);
         let own = own.filter(|own| Some(own.position) <= self.committed);
-        self.votes = own.map(|boundary| s.keyring.sign(Stable { instance, boundary: *boundary })).collect();
+        self.votes = own.map(|boundary| s.keyring.sign(self.stable_at(*boundary))).collect();
     }
 
     /// R6: another replica's state.
     pub(super) fn on_vote(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, vote: Signed<Stable>) {
-        let Stable { instance, boundary } = vote.value;
+        let Stable { instance, boundary, .. } = vote.value;
         if vote.signer != from || instance != self.base.instance {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
         }
@@ -77,22 +83,22 @@ impl<S: Service> RingResilient<S> {
         if !s.keyring.check_signed(&vote) {
             return s.reject(Principal::Replica(from), Rejection::BadSignature);
         }
+        let value = vote.value;
         let votes = &mut self.peers.entry(from).or_default().votes;
         votes.push(vote);
         votes.sort_by_key(|vote| vote.value.boundary);
         if votes.len() > VOTES_MAX {
             votes.remove(0);
         }
-        self.count_votes(s, boundary);
+        self.count_votes(s, value);
     }
 
-    fn count_votes(&mut self, s: &mut Surroundings<'_, S>, boundary: Boundary) {
+    fn count_votes(&mut self, s: &mut Surroundings<'_, S>, value: Stable) {
         let all = self.peers.values().flat_map(|peer| &peer.votes).chain(&self.votes);
-        let equal = all.filter(|vote| vote.value.boundary == boundary);
+        let equal = all.filter(|vote| vote.value == value);
         // By signer: nobody counts twice.
         let signatures: BTreeMap<_, _> = equal.map(|vote| (vote.signer, vote.signature)).collect();
         if signatures.len() >= s.cluster.strong() {
-            let value = Stable { instance: self.base.instance, boundary };
             let signatures = signatures.into_iter().take(s.cluster.strong()).collect();
             self.anchor(s, Certificate { value, signatures });
         }
@@ -100,7 +106,7 @@ impl<S: Service> RingResilient<S> {
 
     /// A certificate that somebody sent, or put into its abort report; it was checked.
     pub(crate) fn on_stable(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, certificate: Certificate<Stable>) {
-        let Stable { instance, boundary } = certificate.value;
+        let Stable { instance, boundary, .. } = certificate.value;
         if self.base.is_stopped() || boundary.position <= self.base.ledger.log.anchor().position {
             return;
         }
@@ -135,6 +141,7 @@ impl<S: Service> RingResilient<S> {
             return s.out.notify(Notice::Diverged { sequence, mine, agreed: boundary.root });
         }
         self.base.ledger.anchor_at(boundary);
+        self.base.ledger.certify(certificate.clone());
         self.slots = self.slots.split_off(&before.saturating_add(1));
         self.votes.retain(|vote| vote.value.boundary.position > boundary.position);
         self.peers.values_mut().for_each(|peer| peer.forget_below(boundary.position));
@@ -164,11 +171,11 @@ impl<S: Service> RingResilient<S> {
     fn final_report(&self) -> AbortReport {
         let log = &self.base.ledger.log;
         let anchor = log.anchor();
-        let stable = self.stable.clone().filter(|certificate| certificate.value.boundary == anchor);
+        let stable = self.base.ledger.certificate().cloned();
         let prepared = self.prepared.clone().filter(|certificate| certificate.value.position > anchor.position);
         let end = match &prepared {
             Some(certificate) => certificate.value.position,
-            None if stable.is_some() => anchor.position,
+            None if self.stable.is_some() => anchor.position,
             None => self.base.init().0.max(anchor.position),
         };
         let listed = log.after(anchor.position).take((end - anchor.position) as usize);
@@ -236,7 +243,7 @@ impl<S: Service> RingResilient<S> {
             && own.position == self.base.init().0
             && anchor < own.position
         {
-            let vote = s.keyring.sign(Stable { instance: self.base.instance, boundary: own });
+            let vote = s.keyring.sign(self.stable_at(own));
             self.send(s, to, ResilientMessage::Checkpoint(vote));
         }
     }

@@ -236,13 +236,15 @@ impl<S: Service> RingResilient<S> {
         boundary.position <= length || self.was_behind.replace(length) == Some(length)
     }
 
-    /// Whether it may go on from a checkpoint that is not in its log: it has signed nothing beyond.
+    /// Whether it may go on from a checkpoint that is not in its log: it has signed nothing beyond, or nothing at all.
     pub(crate) fn may_go_on_from(&self, boundary: Boundary) -> bool {
         let log = &self.base.ledger.log;
-        let is_here = log.history_at(boundary.position) == Some(boundary.history);
+        // One below the init history's end is not where this replica could go on by itself: see `anchor`.
+        let is_here =
+            boundary.position >= self.base.init().0 && log.history_at(boundary.position) == Some(boundary.history);
         !self.base.is_stopped()
             && boundary.position > log.anchor().position
-            && boundary.position >= log.length()
+            && (boundary.position >= log.length() || !self.opened)
             && !is_here
     }
 

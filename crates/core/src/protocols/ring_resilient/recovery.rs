@@ -24,12 +24,13 @@ impl<S: Service> RingResilient<S> {
             }
             InstanceRecord::Prepared(certificate) => self.prepared = Some(certificate),
             InstanceRecord::Stable(certificate) => {
-                let Stable { boundary, .. } = certificate.value;
+                let Stable { instance, boundary, .. } = certificate.value;
                 let ledger = &mut self.base.ledger;
                 let is_here = ledger.estate.version(Sequence(boundary.position)).is_some();
                 if is_here && ledger.log.history_at(boundary.position) == Some(boundary.history) {
                     ledger.anchor_at(boundary);
-                    self.stable = Some(certificate);
+                    ledger.certify(certificate.clone());
+                    self.stable = Some(certificate).filter(|_| instance == self.base.instance);
                 }
             }
             InstanceRecord::Committed(position) => self.replay_commit(cluster, position),
@@ -88,12 +89,12 @@ impl<S: Service> RingResilient<S> {
         let (position, tree, entries) = self.base.begin_log()?;
         let opened = self.opened.then(|| InstanceRecord::Logged(Vec::new()));
         let prepared = self.prepared.clone().map(InstanceRecord::Prepared);
-        let stable = self.stable.clone().map(InstanceRecord::Stable);
+        let stable = self.base.ledger.certificate().cloned().map(InstanceRecord::Stable);
         let committed = self.committed.map(InstanceRecord::Committed);
         Some((position, tree, entries, opened.into_iter().chain(prepared).chain(committed).chain(stable).collect()))
     }
 
-    /// The ledger is at an anchor above the init history: see [`crate::protocols::speculative`].
+    /// The ledger is at an anchor in this instance, or where it began: see [`crate::protocols::speculative`].
     pub(crate) fn resume_after(&mut self, init: (u64, Digest)) {
         self.base.resume_after(init);
     }

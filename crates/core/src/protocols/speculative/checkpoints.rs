@@ -8,7 +8,7 @@ use crate::message::Message;
 use crate::rejection::Rejection;
 use crate::replica::{InstanceRecord, Notice, ReplicaTimer};
 use crate::service::Service;
-use crate::switching::{Surroundings, Switch, SwitchMessage};
+use crate::switching::{AbortReport, Surroundings, Switch, SwitchMessage};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -57,7 +57,12 @@ impl<S: Service> Speculation<S> {
         self.try_anchor(s);
     }
 
+    /// Tells the others, unless they would go further beyond this replica's anchor then than its log may grow:
+    /// see [`crate::switching::report`].
     fn announce(&self, s: &mut Surroundings<'_, S>, boundary: Boundary) {
+        if boundary.position - self.ledger.log.anchor().position > AbortReport::confirmed_max(s.cluster) {
+            return;
+        }
         let message = SwitchMessage::Checkpoint(boundary);
         s.out.send(Destination::Replicas, Message::Switch(Switch { instance: self.instance, message }));
     }

@@ -40,6 +40,7 @@ use crate::history::{LogEntry, Logged};
 use crate::message::{Outcome, Request};
 use crate::replica::{InstanceRecord, Notice};
 use crate::service::{Proposal, Service};
+use crate::switching::report::CHECKPOINTS_MAX;
 use crate::switching::{AbortReport, Certificates, Ledger, Surroundings};
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
@@ -127,7 +128,7 @@ impl<S: Service> Speculation<S> {
     /// The state at the anchor and what is logged above it, when the log on disk may begin there: it is another anchor
     /// than last time, nothing of the init history is above it, and nobody needs a body from below.
     pub(crate) fn begin_log(&mut self) -> Option<(u64, Tree, Vec<LogEntry>)> {
-        let Ledger { log, estate } = &self.ledger;
+        let Ledger { log, estate, .. } = &self.ledger;
         let anchor = log.anchor().position;
         let may = !self.is_stopped() && anchor >= self.init.0 && log.retained() == 0;
         if !may || self.log_begins == Some(anchor) {
@@ -146,9 +147,14 @@ impl<S: Service> Speculation<S> {
         }
         if self.ledger.log.boundaries().iter().any(|boundary| boundary.position >= self.init.0) {
             self.announce_again(s);
-        } else if self.init.0 > self.ledger.log.anchor().position {
+        } else if self.init.0 > self.ledger.log.anchor().position && self.may_take_checkpoint() {
             self.take_checkpoint(s);
         }
+    }
+
+    /// Whether a report has room for one more: see [`crate::switching::report`].
+    fn may_take_checkpoint(&self) -> bool {
+        self.ledger.log.boundaries().len() < CHECKPOINTS_MAX
     }
 
     /// Requests logged by this instance here.
@@ -284,8 +290,7 @@ impl<S: Service> Speculation<S> {
         }
         let entries: Vec<LogEntry> = log.after(after).map(|logged| logged.entry.clone()).collect();
         if !entries.is_empty() {
-            let record = InstanceRecord::Logged(entries);
-            s.persist(self.instance, record);
+            s.persist_all(self.instance, InstanceRecord::logged(entries));
         }
     }
 
@@ -297,7 +302,7 @@ impl<S: Service> Speculation<S> {
     ) {
         let interval = s.cluster.limits.history_interval;
         loop {
-            let Ledger { estate, log } = &mut self.ledger;
+            let Ledger { estate, log, .. } = &mut self.ledger;
             let mut due = false;
             for logged in log.after(estate.executed().0) {
                 estate.execute_entry(s.cluster, logged, |request, outcome| answer(s, logged, request, outcome));
@@ -310,7 +315,9 @@ impl<S: Service> Speculation<S> {
             if !due {
                 break;
             }
-            self.take_checkpoint(s);
+            if self.may_take_checkpoint() {
+                self.take_checkpoint(s);
+            }
         }
         self.unexecuted.clear();
     }
@@ -322,11 +329,13 @@ impl<S: Service> Speculation<S> {
                 for entry in entries {
                     self.ledger.log.push(entry);
                     self.ledger.catch_up(cluster, |_, _, _| ());
-                    if self.ledger.log.length().is_multiple_of(cluster.limits.history_interval) {
+                    let is_due = self.ledger.log.length().is_multiple_of(cluster.limits.history_interval);
+                    if is_due && self.may_take_checkpoint() {
                         self.ledger.checkpoint();
                     }
                 }
             }
+            InstanceRecord::Stable(certificate) => self.ledger.certify(certificate),
             InstanceRecord::Anchored(boundary) if self.ledger.log.boundaries().contains(&boundary) => {
                 self.ledger.anchor_at(boundary);
             }
@@ -348,7 +357,7 @@ impl<S: Service> Speculation<S> {
             boundaries: log.boundaries().to_vec(),
             digests: log.after(log.anchor().position).map(|logged| logged.digest).collect(),
             low_load,
-            certificates: Certificates::default(),
+            certificates: Certificates { prepared: None, stable: self.ledger.certificate().cloned() },
         };
         self.stop_with(s, reason, report);
     }

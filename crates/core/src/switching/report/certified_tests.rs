@@ -44,7 +44,10 @@ impl Signers {
     }
 
     fn stable(&self, log: &[u8], signers: &[usize]) -> Option<Certificate<Stable>> {
-        Some(self.certify(Stable { instance: INSTANCE, boundary: boundary(log, log.len()) }, signers))
+        Some(self.certify(
+            Stable { instance: INSTANCE, init: (0, Digest::ZERO), boundary: boundary(log, log.len()) },
+            signers,
+        ))
     }
 
     /// A report of this log above this anchor.
@@ -156,7 +159,7 @@ fn a_certified_anchor_is_certain() {
     let behind = signers.report(b"ab", 0);
     let found = signers.proved([&behind, &ahead, &behind]).unwrap();
     assert_eq!((end(&found), found.anchor), (expected(b"abcdef"), boundary(b"abcd", 4)));
-    assert!(found.is_anchor_certified && found.boundaries == [found.anchor]);
+    assert!(found.certificate == ahead.certificates.stable && found.boundaries == [found.anchor]);
     assert_eq!(found.holders, [0, 1, 2].map(ReplicaId), "who signed it, and who reports it");
     let mut done = signers.report(b"abcd", 4);
     done.certificates.stable = signers.stable(b"abcd", &[0, 2, 3]);

@@ -206,7 +206,7 @@ fn with_f_silent_replicas_it_comes_to_its_end() {
 /// A checkpoint that r0, r1, … have signed, as far as that one knows, of a state that nobody has.
 fn unknown_checkpoint(run: &Run, signers: u8, position: u64) -> Message {
     let boundary = Boundary { position, history: Digest([1; 32]), root: Digest([position as u8; 32]) };
-    let value = Stable { instance: INSTANCE, boundary };
+    let value = Stable { instance: INSTANCE, init: <(u64, Digest)>::default(), boundary };
     let signatures = (0..signers).map(|id| (ReplicaId(id), run.net.keyring(r(id)).sign(value).signature)).collect();
     let message = ResilientMessage::Stable(Certificate { value, signatures });
     Message::Resilient(Resilient { instance: INSTANCE, message })
