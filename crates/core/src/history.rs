@@ -270,6 +270,17 @@ mod tests {
     }
 
     #[test]
+    fn a_checkpoint_is_noted_once() {
+        let mut log = Log::new(Boundary::default());
+        log.push(entry(1));
+        let boundary = Boundary { position: 1, history: log.history(), root: Digest::ZERO };
+        log.learn(boundary);
+        log.mark(boundary);
+        log.learn(boundary);
+        assert_eq!(log.boundaries(), [boundary]);
+    }
+
+    #[test]
     fn what_was_cut_off_can_still_be_fetched_until_the_anchor_moves() {
         let mut log = Log::new(Boundary::default());
         for n in 1..=3 {

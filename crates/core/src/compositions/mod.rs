@@ -30,6 +30,7 @@ pub use schedule::{PARTS_MAX, Part, Quota, Schedule, ScheduleError};
 pub use unreplicated::Unreplicated;
 
 use crate::cluster::{ClientAuth, Cluster};
+use crate::message::FRAME_BYTES_MAX;
 use crate::switching::AbortReport;
 use crate::switching::report::ENTRIES_MAX;
 use core::fmt;
@@ -121,6 +122,11 @@ impl Protocol {
             // What such a replica inherits at last is one bound more.
             _ if AbortReport::entries_max(cluster) + cluster.history_bound() > ENTRIES_MAX as u64 => {
                 Some("histories grow too long: set a lower history_interval, or fewer parts between two Backups")
+            }
+            _ if self.schedule().is_some()
+                && AbortReport::proof_bytes_max(cluster) > (FRAME_BYTES_MAX - FRAME_BYTES_MAX / 16) as u64 =>
+            {
+                Some("a proof that an instance has ended is longer than a message may be: set a lower history_interval")
             }
             _ => None,
         }

@@ -153,8 +153,8 @@ impl Wire for InstanceRecord {
 }
 
 /// Bytes of operations in one record of [bodies](InstanceRecord::Bodies), unless a single one has more. What hosts can
-/// read back is several times that.
-pub const BODIES_BYTES_MAX: usize = 8 << 20;
+/// read back is several times that. In the tests here it is so little that a history of some entries takes several.
+pub const BODIES_BYTES_MAX: usize = if cfg!(test) { 8 } else { 8 << 20 };
 
 impl InstanceRecord {
     /// Entries in as many records as they need: as many entries as a history may have, of as many bytes as an operation
@@ -243,4 +243,50 @@ pub struct SnapshotRecord {
     /// Whether the state came from others: then nothing may leave before it is durable. Otherwise the host writes it
     /// in the background.
     pub transferred: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{ClientId, Timestamp};
+    use crate::message::Request;
+    use crate::service::Proposal;
+
+    fn entries(sizes: &[usize]) -> Vec<LogEntry> {
+        let request = |(number, size): (u64, &usize)| {
+            let operation = bytes::Bytes::from(alloc::vec![7; *size]);
+            Request::new(InstanceId(1), ClientId::default(), Timestamp(number), false, operation)
+        };
+        (1..).zip(sizes).map(request).map(|request| LogEntry::new(Proposal::default(), request)).collect()
+    }
+
+    fn digests(entries: &[LogEntry]) -> Vec<Digest> {
+        entries.iter().map(LogEntry::digest).collect()
+    }
+
+    #[test]
+    fn no_record_of_bodies_is_too_long_and_none_is_left_out() {
+        let bytes = |entries: &[LogEntry]| -> usize { entries.iter().map(|entry| entry.request.operation.len()).sum() };
+        for sizes in [&[3, 3, 3, 3, 3][..], &[9, 1, 1], &[8, 8], &[1, 20, 1], &[0, 0], &[]] {
+            let all = entries(sizes);
+            let mut found = Vec::new();
+            for record in InstanceRecord::bodies(all.clone()) {
+                let InstanceRecord::Bodies(part) = record else { panic!("bodies") };
+                assert!(bytes(&part) <= BODIES_BYTES_MAX || part.len() == 1, "{sizes:?}");
+                assert!(!part.is_empty());
+                found.extend(digests(&part));
+            }
+            assert_eq!(found, digests(&all), "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_logged_takes_one_record_unless_it_is_too_long() {
+        let [InstanceRecord::Logged(few)] = &InstanceRecord::logged(entries(&[4, 4]))[..] else { panic!("one record") };
+        assert_eq!(few.len(), 2);
+        let many = entries(&[4, 4, 4]);
+        let records = InstanceRecord::logged(many.clone());
+        let Some((InstanceRecord::Named(named), bodies)) = records.split_last() else { panic!("the last one counts") };
+        assert_eq!((named, bodies.len()), (&digests(&many), 2));
+    }
 }

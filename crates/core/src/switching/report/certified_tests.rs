@@ -166,6 +166,48 @@ fn a_certified_anchor_is_certain() {
     assert_eq!(signers.proved([&behind, &done, &behind]).as_ref().map(end), Some(expected(b"abcd")));
 }
 
+/// What was certified in an earlier instance says where everybody may begin, and nothing about what committed since.
+#[test]
+fn what_an_earlier_instance_certified_ends_no_history() {
+    let signers = Signers::new();
+    let boundary = boundary(b"ab", 2);
+    let of = |instance: u64, at: Boundary| {
+        let value = Stable { instance: InstanceId(instance), init: (0, Digest::ZERO), boundary: at };
+        Some(signers.certify(value, &[0, 2, 3]))
+    };
+    let later = |log: &[u8], anchor: usize| AbortReport { instance: InstanceId(2), ..signers.report(log, anchor) };
+    let mut old = later(b"ab", 2);
+    old.certificates.stable = of(1, boundary);
+    let (one, other) = (later(b"abcd", 0), later(b"abce", 0));
+    let found = signers.proved([&one, &old, &other]).unwrap();
+    assert_eq!((end(&found), found.anchor, &found.certificate), (expected(b"abc"), boundary, &old.certificates.stable));
+    assert_eq!(found.base(), Some(boundary), "nobody else attests it");
+    old.certificates.stable = of(3, boundary);
+    assert_eq!(signers.proved([&one, &old, &other]), None, "of a later instance");
+}
+
+/// The same where certificates decide nothing, in a ring's fast mode after it.
+#[test]
+fn a_certified_anchor_is_where_a_later_history_begins() {
+    let mut signers = Signers::new();
+    signers.cluster = signers.cluster.with_protocol(Protocol::Ring);
+    let anchor = boundary(b"ab", 2);
+    let value = Stable { instance: InstanceId(2), init: (0, Digest::ZERO), boundary: anchor };
+    let later = |log: &[u8], anchor: usize| AbortReport { instance: InstanceId(3), ..signers.report(log, anchor) };
+    let (mut has, has_not, liar) = (later(b"abcd", 2), later(b"abcd", 0), later(b"abcd", 1));
+    has.certificates.stable = Some(signers.certify(value, &[0, 1, 3]));
+    let sign = |(id, report): (usize, &AbortReport)| signers.keyrings[id].sign(report.clone());
+    let proof = Proof { reports: (1..).zip([&liar, &has_not, &has]).map(sign).collect() };
+    assert!(proof.check(&signers.cluster, &signers.keyrings[0], Part::RingFast));
+    let found = proof.abort_history(&signers.cluster).unwrap();
+    assert_eq!((found.anchor, found.base(), end(&found)), (anchor, Some(anchor), expected(b"abcd")));
+    let mut prepared = has.clone();
+    prepared.certificates.prepared = signers.prepared(b"abcd", &[0, 1, 2]);
+    assert!(!prepared.check(&signers.cluster, &signers.keyrings[0], Part::RingFast));
+    has.certificates.stable = Some(signers.certify(Stable { instance: InstanceId(1), ..value }, &[0, 1, 3]));
+    assert!(!has.check(&signers.cluster, &signers.keyrings[0], Part::RingFast), "its first instance is no such ring");
+}
+
 /// Before anything is certified, what f+1 list is what committed in earlier instances.
 #[test]
 fn without_certificates_the_shared_prefix_counts() {

@@ -10,6 +10,7 @@ mod chain;
 mod clients;
 mod environment;
 mod histories;
+mod openings;
 mod reports;
 mod ring;
 mod ring_resilient;
