@@ -53,10 +53,14 @@ const DEPENDENCIES: [&str; 19] = [
     "zeroize",
 ];
 
-/// Checks sources and dependencies.
+/// A number from a peer that overflows must not become another number where users run it.
+const CHECKED_IN_RELEASE: &str = "\n[profile.release.package.bezant-core]\noverflow-checks = true\n";
+
+/// Checks sources, the release profile and dependencies.
 pub(crate) fn check() -> Result<String> {
     let files = tidy::read_files()?;
     tidy::report(check_sources(&files))?;
+    tidy::report(check_profile(&files))?;
     let tree = ["tree", "-p", "bezant-core", "--no-default-features", "-e", "normal,no-proc-macro"];
     let format = ["--prefix", "none", "--format", "{lib}|{p}|{f}", "--locked"];
     let listing = process::output_of(&mut process::cargo(&[&tree[..], &format].concat()))?;
@@ -82,6 +86,13 @@ fn check_sources(files: &Files) -> Vec<Finding> {
         }
     }
     findings
+}
+
+fn check_profile(files: &Files) -> Vec<Finding> {
+    let manifest = files.get("Cargo.toml").map_or("", String::as_str);
+    let message = "arithmetic of bezant-core must be checked in release builds: overflow-checks = true".to_owned();
+    let missing = !manifest.contains(CHECKED_IN_RELEASE);
+    missing.then(|| Finding::new("Cargo.toml", 1, message)).into_iter().collect()
 }
 
 fn check_source(path: &str, text: &str) -> Vec<Finding> {
@@ -135,6 +146,13 @@ mod tests {
     fn missing_attributes_are_found() {
         let files = Files::from([(format!("{CORE}lib.rs"), "//! #![no_std]\n#![forbid(unsafe_code)]\n".to_string())]);
         assert_eq!(check_sources(&files).len(), 1);
+    }
+
+    #[test]
+    fn a_release_profile_without_checks_is_found() {
+        let manifest = |text: &str| Files::from([("Cargo.toml".to_string(), text.to_string())]);
+        assert!(check_profile(&manifest(&format!("[profile.release]{CHECKED_IN_RELEASE}"))).is_empty());
+        assert_eq!(check_profile(&manifest("[profile.release]\noverflow-checks = false\n")).len(), 1);
     }
 
     #[test]

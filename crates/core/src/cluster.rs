@@ -94,18 +94,18 @@ impl IdentityId {
 }
 
 impl Sequence {
-    /// The position after this one.
+    /// The position after this one. Peers say any number: there is none after the last.
     #[must_use]
     pub const fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1))
     }
 }
 
 impl View {
-    /// The view after this one.
+    /// The view after this one; none after the last.
     #[must_use]
     pub const fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1))
     }
 }
 

@@ -4,7 +4,7 @@
 //! [`Effect::Persist`] must not leave before that record is durable.
 
 use crate::auth::PublicKey;
-use crate::cluster::{ClientId, IdentityId, ReplicaId};
+use crate::cluster::{ClientId, ReplicaId};
 use alloc::vec::Vec;
 use core::fmt::Debug;
 use core::ops::{Add, AddAssign, Sub};
@@ -77,18 +77,6 @@ impl Principal {
             Self::Replica(id) => Some(id),
             Self::Client(_) | Self::Key(_) => None,
         }
-    }
-
-    /// Under whom things are counted. An identity has as many sessions as it likes, which count as one. So do all clients
-    /// that the cluster file does not name: whoever may join has as many keys as it likes.
-    #[must_use]
-    pub const fn counted(self) -> Self {
-        let identity = match self {
-            Self::Replica(_) => return self,
-            Self::Client(client) => client.identity,
-            Self::Key(_) => IdentityId::MEMBERS,
-        };
-        Self::Client(ClientId { identity, session: 0 })
     }
 }
 

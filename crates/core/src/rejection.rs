@@ -1,5 +1,8 @@
 //! Why something that a peer or a client said was not accepted. Typed, counted, shown in `status`; never a panic.
 
+use crate::auth::PublicKeys;
+use crate::cluster::{IdentityId, ReplicaId};
+use crate::machine::Principal;
 use crate::wire::WireError;
 use alloc::collections::BTreeMap;
 use core::fmt;
@@ -117,5 +120,47 @@ impl RejectionCounts {
     /// How often this reason occurred.
     pub fn of(&self, rejection: Rejection) -> u64 {
         self.0.get(&rejection).copied().unwrap_or(0)
+    }
+}
+
+/// Under whom things are counted. A session is a number that its client chooses, so that there is one account for all
+/// sessions of an identity; and one for all clients that the cluster file does not name: whoever may join has as many
+/// keys as it likes, and a liar can make up identities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Account {
+    /// A replica.
+    Replica(ReplicaId),
+    /// The sessions of an identity that the cluster file names.
+    Clients(IdentityId),
+    /// All other clients.
+    Others,
+}
+
+impl Account {
+    /// Where what somebody said is counted.
+    pub fn of(party: Principal, keys: &PublicKeys) -> Self {
+        match party {
+            Principal::Replica(replica) => Self::Replica(replica),
+            Principal::Client(client) if keys.identities.contains_key(&client.identity) => {
+                Self::Clients(client.identity)
+            }
+            Principal::Client(_) | Principal::Key(_) => Self::Others,
+        }
+    }
+}
+
+/// What was not accepted, by account: no more of them than the cluster file names parties, and one.
+#[derive(Clone, Debug, Default)]
+pub struct Rejections(BTreeMap<Account, RejectionCounts>);
+
+impl Rejections {
+    /// Counts one more.
+    pub fn add(&mut self, from: Principal, keys: &PublicKeys, reason: Rejection) {
+        self.0.entry(Account::of(from, keys)).or_default().add(reason);
+    }
+
+    /// Every account with something on it.
+    pub fn iter(&self) -> impl Iterator<Item = (Account, &RejectionCounts)> {
+        self.0.iter().map(|(account, counts)| (*account, counts))
     }
 }

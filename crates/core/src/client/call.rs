@@ -78,16 +78,17 @@ pub(super) struct Call {
     pub(super) panicked: bool,
     /// When it was asked in the present instance.
     pub(super) asked: Instant,
-    retry: Duration,
+    /// For how long it waits, from then on, before everybody is asked.
+    pub(super) patience: Duration,
 }
 
 impl Call {
-    pub(super) fn new(request: Request, now: Instant, deadline: Option<Instant>, retry: Duration) -> Self {
+    pub(super) fn new(request: Request, now: Instant, deadline: Option<Instant>, patience: Duration) -> Self {
         Self {
             request,
             submitted: now,
             deadline,
-            retry_at: now + retry,
+            retry_at: now + patience,
             attempts: 0,
             said: Vec::new(),
             responses: BTreeMap::new(),
@@ -95,7 +96,7 @@ impl Call {
             local: false,
             panicked: false,
             asked: now,
-            retry,
+            patience,
         }
     }
 
@@ -106,7 +107,7 @@ impl Call {
         self.responses.clear();
         self.certain.clear();
         self.panicked = false;
-        self.retry_at = now + self.retry;
+        self.retry_at = now + self.patience;
     }
 
     pub(super) fn add(&mut self, from: ReplicaId, reply: Reply) {

@@ -209,8 +209,13 @@ impl Client {
 
     fn settle(&mut self, now: Instant, settled: Settled, out: &mut Outbox<Self>) {
         if let Some(call) = &self.call {
-            let (latency, in_time) = (now - call.asked, call.attempts == 0);
-            if let Some(entry) = self.entry(call.request.timestamp) {
+            let latency = now - call.asked;
+            // Its time, and not whether others were asked: somebody who lies may have been the reason for that.
+            let in_time = match call.attempts {
+                0 => Some(true),
+                _ => Some(false).filter(|_| latency >= call.patience),
+            };
+            if let (Some(entry), Some(in_time)) = (self.entry(call.request.timestamp), in_time) {
                 self.fairness.end(&self.cluster, entry, in_time);
             }
             self.note_latency(latency);
@@ -261,7 +266,8 @@ impl Client {
             return;
         }
         let known = self.active.entry(from).or_default();
-        let is_news = instance > *known && instance > self.instance;
+        // Once in each instance: who says it again, of ever later ones, has not been borne out by the others.
+        let is_news = *known <= self.instance && instance > self.instance;
         *known = instance.max(*known);
         let mut claims: alloc::vec::Vec<InstanceId> = self.active.values().copied().collect();
         claims.sort_by_key(|claim| core::cmp::Reverse(*claim));
@@ -294,7 +300,7 @@ impl Client {
         out.send(Destination::Replicas, Message::Request(everywhere));
         let patience = self.patience();
         call.order_instead(request, now);
-        call.retry_at = now + patience;
+        (call.retry_at, call.patience) = (now + patience, patience);
         call.asked = now;
         call.attempts = 0;
         self.call = Some(call);
@@ -314,4 +320,69 @@ pub(super) struct Settled {
     pub(super) outcome: Outcome,
     /// Whose word it is, as in [`Completed::vouchers`](super::Completed::vouchers).
     pub(super) vouchers: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Submit;
+    use crate::cluster::{ClientAuth, Cluster, Limits};
+    use crate::compositions::{Protocol, Schedule};
+    use crate::machine::{Effect, Input, Machine};
+    use crate::testing::net;
+    use alloc::collections::BTreeMap;
+    use alloc::rc::Rc;
+    use alloc::vec::Vec;
+    use bytes::Bytes;
+
+    /// A ring answers each request a millisecond after it was asked, and one liar says of ever later instances that
+    /// they are active whenever one of the first two replicas is the entry. How often each entry was asked, and how
+    /// often everybody was.
+    fn asked_while_a_liar_names_instances() -> (BTreeMap<ReplicaId, usize>, usize) {
+        let protocol = Protocol::Schedule(Schedule::new(&[Part::RingFast, Part::Backup]).unwrap());
+        let cluster = Rc::new(Cluster { protocol, ..net::cluster(4, ClientAuth::Hybrid, Limits::default()) });
+        let Principal::Client(id) = net::c(0) else { unreachable!() };
+        let mut client = Client::new(Rc::clone(&cluster), Rc::new(net::keyring(&cluster, net::c(0))), id);
+        let (mut asked, mut everybody, mut now) = (BTreeMap::new(), 0, Instant(1_000_000));
+        for number in 1..=400 {
+            now.0 += 1_001;
+            let mut out = Outbox::new();
+            let operation = Bytes::from_static(b"x");
+            client.step(
+                now,
+                Input::Command(Submit { operation, read_only: false, local: false, deadline: None }),
+                &mut out,
+            );
+            let timestamp = client.call.as_ref().unwrap().request.timestamp;
+            let entry = Path::entry_for(&cluster, id, timestamp, 0);
+            *asked.entry(entry).or_insert(0) += 1;
+            if entry.0 < 2 {
+                client.on_active(now, ReplicaId(3), InstanceId(1 + number), id, &mut out);
+            }
+            let sent: Vec<Effect<Client>> = out.drain().collect();
+            let is_request =
+                |effect: &&Effect<Client>| matches!(effect, Effect::Send(Destination::Replicas, Message::Request(_)));
+            everybody += sent.iter().filter(is_request).count();
+            now.0 += 1_000;
+            for from in [0, 2] {
+                let (instance, outcome) = (InstanceId(1), Outcome::Done(Bytes::from_static(b"y")));
+                let (position, history) = (number, Digest::ZERO);
+                let response = Response { instance, client: id, timestamp, position, history, outcome };
+                client.on_certain(now, ReplicaId(from), response, &mut out);
+            }
+            assert!(client.call.is_none(), "it is served");
+        }
+        (asked, everybody)
+    }
+
+    #[test]
+    fn a_liar_that_names_instances_makes_no_entry_look_slow() {
+        let (asked, _) = asked_while_a_liar_names_instances();
+        assert!(asked.len() == 4 && asked.values().all(|times| *times == 100), "{asked:?}");
+    }
+
+    #[test]
+    fn a_liar_that_names_instances_makes_a_client_ask_everybody_once() {
+        assert_eq!(asked_while_a_liar_names_instances().1, 1);
+    }
 }

@@ -22,11 +22,10 @@ use crate::message::{Incoming, Message};
 use crate::protocols::pbft::PbftTimer;
 use crate::protocols::ring_resilient::ResilientTimer;
 use crate::protocols::total_order::TotalOrder;
-use crate::rejection::{Rejection, RejectionCounts};
+use crate::rejection::{Account, Rejection, Rejections};
 use crate::service::Service;
 use crate::switching::Surroundings;
 use crate::wire::Wire;
-use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use bytes::Bytes;
 use core::convert::Infallible;
@@ -126,7 +125,7 @@ pub struct Replica<S: Service> {
     keyring: Keyring,
     me: ReplicaId,
     composite: Composite<S>,
-    rejections: BTreeMap<Principal, RejectionCounts>,
+    rejections: Rejections,
     /// Bytes logged since the last snapshot.
     log_bytes: u64,
     /// What it knows about an earlier log, if it lost one in a composition of several instances.
@@ -177,7 +176,7 @@ impl<S: Service> Replica<S> {
             estate.install(tree).map_err(|_| RecoverError::BadState)?;
         }
         let mut composite = Composite::open(&cluster, me, estate, restored.clone(), lost_log);
-        let (mut rejections, mut out, mut log_bytes) = (BTreeMap::new(), Outbox::new(), 0);
+        let (mut rejections, mut out, mut log_bytes) = (Rejections::default(), Outbox::new(), 0);
         let mut amnesia = (lost_log && several).then(Amnesia::total);
         let (cluster_of, keys) = (&cluster, &keyring);
         for record in log {
@@ -195,7 +194,7 @@ impl<S: Service> Replica<S> {
             composite.replay(&mut s, restored.as_ref(), record);
             log_bytes += length;
         }
-        Ok(Self { cluster, keyring, me, composite, rejections: BTreeMap::new(), log_bytes, amnesia })
+        Ok(Self { cluster, keyring, me, composite, rejections: Rejections::default(), log_bytes, amnesia })
     }
 
     /// Turns a frame into a verified message, or counts why it is none.
@@ -211,7 +210,7 @@ impl<S: Service> Replica<S> {
 
     /// Counts something that the host itself did not accept, such as an oversized frame.
     pub fn reject(&mut self, from: Principal, reason: Rejection) {
-        self.rejections.entry(from.counted()).or_default().add(reason);
+        self.rejections.add(from, self.keyring.keys(), reason);
     }
 
     /// Sizes and limits.
@@ -258,11 +257,11 @@ impl<S: Service> Replica<S> {
             executed: estate.executed_for_good(),
             history: estate.history(),
             abstaining: self.amnesia.is_some(),
-            rejections: self.rejections.iter().map(|(from, counts)| (*from, counts.clone())).collect(),
+            rejections: self.rejections.iter().map(|(from, counts)| (from, counts.clone())).collect(),
             ..Report::default()
         };
-        for (from, counts) in &self.rejections {
-            let Principal::Replica(replica) = *from else { continue };
+        for (from, counts) in self.rejections.iter() {
+            let Account::Replica(replica) = from else { continue };
             let blamed = counts.iter().filter(|(reason, _)| reason.is_blame());
             report.suspicions.extend(blamed.map(|(reason, count)| (replica, reason, count)));
         }

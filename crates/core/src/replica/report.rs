@@ -7,7 +7,7 @@ use crate::compositions::Part;
 use crate::digest::Digest;
 use crate::machine::Duration;
 use crate::protocols::ring_fast::Alarm;
-use crate::rejection::{Rejection, RejectionCounts};
+use crate::rejection::{Account, Rejection, RejectionCounts};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -219,7 +219,7 @@ pub struct Report {
     /// Whether the ring is slow, and where, if a ring runs.
     pub ring_alarm: Option<Alarm>,
     /// What others said that was not accepted, by sender.
-    pub rejections: Vec<(crate::machine::Principal, RejectionCounts)>,
+    pub rejections: Vec<(Account, RejectionCounts)>,
     /// Replicas that contradicted themselves or 2f+1 others, with the reason and how often.
     pub suspicions: Vec<(ReplicaId, Rejection, u64)>,
 }

@@ -4,12 +4,10 @@ use crate::auth::Keyring;
 use crate::cluster::{Cluster, InstanceId, ReplicaId};
 use crate::compositions::Amnesia;
 use crate::machine::{Instant, Outbox, Principal};
-use crate::rejection::{Rejection, RejectionCounts};
+use crate::rejection::{Rejection, Rejections};
 use crate::replica::{InstanceRecord, LogRecord, Record, Replica, SnapshotRecord};
 use crate::service::Service;
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -23,7 +21,7 @@ pub struct Surroundings<'a, S: Service> {
     /// Who we are.
     pub me: ReplicaId,
     /// What was not accepted, by sender.
-    pub rejections: &'a mut BTreeMap<Principal, RejectionCounts>,
+    pub rejections: &'a mut Rejections,
     /// Bytes logged since the last snapshot.
     pub log_bytes: &'a mut u64,
     /// What this replica knows about an earlier log, if it lost one in a composition of several instances.
@@ -35,7 +33,7 @@ pub struct Surroundings<'a, S: Service> {
 impl<S: Service> Surroundings<'_, S> {
     /// Counts something that was not accepted.
     pub fn reject(&mut self, from: Principal, reason: Rejection) {
-        self.rejections.entry(from.counted()).or_default().add(reason);
+        self.rejections.add(from, self.keyring.keys(), reason);
     }
 
     /// Makes a record of an instance durable before anything that follows leaves.

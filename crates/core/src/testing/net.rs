@@ -11,7 +11,7 @@ use crate::cluster::{ClientAuth, ClientId, Cluster, IdentityId, InstanceId, Limi
 use crate::machine::{Destination, Effect, Input, Instant, Machine, Outbox, Principal};
 use crate::message::{Message, Ordering, Request};
 use crate::protocols::pbft::PbftMessage;
-use crate::rejection::Rejection;
+use crate::rejection::{Account, Rejection};
 use crate::replica::{LogRecord, Notice, Record, Replica, ReplicaConfig, ReplicaTimer};
 use crate::service::Service;
 use crate::services::Counter;
@@ -445,8 +445,9 @@ impl<S: Service> Net<S> {
     /// How often a replica rejected something of this sender, all sessions of a client's identity together, for this
     /// reason.
     pub(crate) fn rejected(&self, at: usize, from: Principal, reason: Rejection) -> u64 {
-        let report = self.hosts[at].replica.report();
-        report.rejections.iter().filter(|(party, _)| *party == from.counted()).map(|(_, counts)| counts.of(reason)).sum()
+        let replica = &self.hosts[at].replica;
+        let account = Account::of(from, replica.keyring().keys());
+        replica.report().rejections.iter().filter(|(of, _)| *of == account).map(|(_, counts)| counts.of(reason)).sum()
     }
 
     /// Whether a replica told its host something like this.

@@ -5,9 +5,8 @@
 use super::Sample;
 use crate::keys::to_hex;
 use crate::replica::Stall;
-use bezant_core::machine::Principal;
 use bezant_core::protocols::ring_fast::Suspect;
-use bezant_core::rejection::Rejection;
+use bezant_core::rejection::{Account, Rejection};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 
@@ -206,10 +205,10 @@ fn rejections(sample: &Sample, out: &mut Series<'_>) {
 }
 
 /// Replicas one by one; clients together, because there may be any number of them.
-fn sender_label(sender: Principal) -> String {
+fn sender_label(sender: Account) -> String {
     match sender {
-        Principal::Replica(id) => format!("replica-{}", id.0),
-        Principal::Client(_) | Principal::Key(_) => "client".to_owned(),
+        Account::Replica(id) => format!("replica-{}", id.0),
+        Account::Clients(_) | Account::Others => "client".to_owned(),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::{Sample, health};
 use crate::keys::to_hex;
-use bezant_core::machine::Principal;
 use bezant_core::protocols::ring_fast::{Alarm, Pace};
+use bezant_core::rejection::Account;
 use bezant_core::replica::Report;
 use serde_json::{Value, json};
 
@@ -82,12 +82,11 @@ fn ring_alarm(alarm: &Alarm) -> Value {
     })
 }
 
-fn sender_name(sender: Principal) -> String {
+fn sender_name(sender: Account) -> String {
     match sender {
-        Principal::Replica(id) => format!("replica {}", id.0),
-        Principal::Client(id) if id.identity.is_member() => "dynamic clients".to_owned(),
-        Principal::Key(_) => "dynamic clients".to_owned(),
-        Principal::Client(id) => format!("client {}.{}", id.identity.0, id.session),
+        Account::Replica(id) => format!("replica {}", id.0),
+        Account::Clients(identity) => format!("client {}", identity.0),
+        Account::Others => "dynamic clients".to_owned(),
     }
 }
 

@@ -2,9 +2,8 @@
 
 use super::*;
 use bezant_core::cluster::{ClientId, Sequence, View};
-use bezant_core::machine::Principal;
 use bezant_core::protocols::ring_fast::{Alarm, Pace, Suspect};
-use bezant_core::rejection::{Rejection, RejectionCounts};
+use bezant_core::rejection::{Account, Rejection, RejectionCounts};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -48,9 +47,9 @@ fn published() -> Published {
         primary: ReplicaId(3),
         executed: Sequence(120),
         rejections: vec![
-            (Principal::Replica(ReplicaId(1)), counts.clone()),
-            (Principal::Client(ClientId::default()), counts.clone()),
-            (Principal::Client(ClientId { session: 1, ..ClientId::default() }), counts),
+            (Account::Replica(ReplicaId(1)), counts.clone()),
+            (Account::Clients(IdentityId(1)), counts.clone()),
+            (Account::Others, counts),
         ],
         suspicions: vec![(ReplicaId(1), Rejection::Equivocation, 5)],
         ring_alarm: Some(Alarm { pace: Pace::Slow, suspect: Some(suspect) }),

@@ -173,7 +173,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         for (&replica, votes) in &self.votes {
             if replica != s.me && votes.iter().any(|vote| vote.value.sequence == sequence && vote.value.root != root) {
                 s.out.notify(Notice::Suspicion { replica, reason: Rejection::BadCertificate });
-                s.rejections.entry(Principal::Replica(replica)).or_default().add(Rejection::BadCertificate);
+                s.reject(Principal::Replica(replica), Rejection::BadCertificate);
             }
         }
     }

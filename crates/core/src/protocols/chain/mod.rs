@@ -36,6 +36,7 @@
 //!   The init history travels along the chain as an empty batch first, so that nobody vouches for a history that others
 //!   did not begin with.
 //! * CHAIN messages that overtake one another are put in order; the paper relies on TCP.
+//! * The head counts a request's MACs: with fewer or more than f + 1 a place further on would blame it.
 //! * The first 2f places execute when everything that waits has been passed on, and at every checkpoint (P10).
 //!
 //! # Cost

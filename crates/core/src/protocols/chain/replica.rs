@@ -3,20 +3,20 @@
 use super::message::{ChainMessage, ChainReply, ReplyStatement, results_digest};
 use super::topology::Topology;
 use crate::auth::Authenticator;
-use crate::cluster::{InstanceId, ReplicaId};
+use crate::cluster::{ClientId, InstanceId, ReplicaId, Timestamp};
 use crate::digest::Digest;
 use crate::machine::{Destination, Principal};
 use crate::message::{Message, Outcome, Request};
-use crate::protocols::speculative::{Load, Queue, Response, Speculation, Standing, stops_as_its_speculation};
+use crate::protocols::speculative::{
+    AHEAD_MAX, Ahead, Load, Queue, Speculation, Standing, stops_as_its_speculation, weight,
+};
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::Service;
 use crate::switching::{Abortable, Ledger, Surroundings};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-
-/// CHAIN messages ahead of the log that are kept.
-const EARLY_MAX: usize = 256;
+use bytes::Bytes;
 
 /// See the [module](super).
 #[derive(Clone, Debug)]
@@ -26,11 +26,12 @@ pub(crate) struct Chain<S> {
     /// This replica's place.
     place: usize,
     queue: Queue,
-    early: BTreeMap<u64, ChainMessage>,
+    early: Ahead<ChainMessage>,
     /// Whether something has come along the chain: then all before this place began with the same history.
     confirmed: bool,
-    /// Requests of the init history that came before that: they are answered then.
-    inherited: Vec<Request>,
+    /// Who asked before that for the answer to which request of the init history: they are answered then, from the
+    /// client table.
+    inherited: BTreeMap<ClientId, Timestamp>,
     load: Load,
 }
 
@@ -57,9 +58,9 @@ impl<S: Service> Chain<S> {
             topology,
             place,
             queue: Queue::default(),
-            early: BTreeMap::new(),
+            early: Ahead::default(),
             confirmed: false,
-            inherited: Vec::new(),
+            inherited: BTreeMap::new(),
             load: Load::new(watches_load),
         }
     }
@@ -84,21 +85,21 @@ impl<S: Service> Chain<S> {
         }
         match self.base.standing(s, &request) {
             Standing::New if self.place == 0 => {
-                if let Err(reason) = self.queue.push(s.now, &s.cluster.limits, request) {
+                // With another number of MACs than there are receivers it would stop the chain further on.
+                let is_whole = self.client_tags(&request).iter().len() == self.topology.client_receivers().count();
+                let reason = if is_whole { None } else { Some(Rejection::UnauthenticRequest) };
+                if let Some(reason) = reason.or_else(|| self.queue.push(s.now, &s.cluster.limits, request).err()) {
                     s.reject(from, reason);
                 }
             }
             // Whoever began with another history than the head's must not vouch for it (S1).
             Standing::Done { .. } if self.topology.is_last(self.place) && !self.confirmed => {
                 if self.inherited.len() < s.cluster.limits.pending_requests_max {
-                    self.inherited.push(request);
+                    self.inherited.insert(request.client, request.timestamp);
                 }
             }
             Standing::Done { position, history, outcome } if self.topology.is_last(self.place) => {
-                let Request { client, timestamp, .. } = request;
-                let instance = self.base.instance;
-                let response = Response { instance, client, timestamp, position, history, outcome };
-                s.out.send(Destination::Client(client), Message::Response(response));
+                self.base.respond(s, &request, position, history, &outcome);
             }
             Standing::Done { .. } => self.pass_on_init(s),
             Standing::New => {}
@@ -117,12 +118,15 @@ impl<S: Service> Chain<S> {
         self.finish_empty(s, message);
     }
 
-    /// Something has come along the chain: what waited for that is answered.
+    /// Something has come along the chain: what waited for that is answered. A client that has asked for something
+    /// else since waits no more.
     fn confirm(&mut self, s: &mut Surroundings<'_, S>) {
         self.confirmed = true;
-        for request in core::mem::take(&mut self.inherited) {
-            let from = Principal::Client(request.client);
-            self.on_request(s, from, request);
+        for (client, timestamp) in core::mem::take(&mut self.inherited) {
+            let asked = Request::new(self.base.instance, client, timestamp, false, Bytes::new());
+            if let Standing::Done { position, history, outcome } = self.base.standing(s, &asked) {
+                self.base.respond(s, &asked, position, history, &outcome);
+            }
         }
     }
 
@@ -203,10 +207,12 @@ impl<S: Service> Chain<S> {
             return self.on_empty(s, message, next);
         }
         let window = 2 * s.cluster.history_bound();
-        if message.first < next || message.first > next + window || self.early.len() >= EARLY_MAX {
+        if message.first < next || message.first > next + window {
             return s.reject(Principal::Replica(from), Rejection::OutsideWindow);
         }
-        self.early.insert(message.first, message);
+        if !self.early.keep(message.first, weight(&message.requests), message, AHEAD_MAX) {
+            return s.reject(Principal::Replica(from), Rejection::Overload);
+        }
         self.take_early(s);
     }
 
@@ -238,10 +244,8 @@ impl<S: Service> Chain<S> {
     pub(crate) fn take_early(&mut self, s: &mut Surroundings<'_, S>) {
         loop {
             let next = self.base.ledger.log.length() + 1;
-            if !self.early.get(&next).is_some_and(|message| self.base.may_log(s, message.requests.len())) {
-                return;
-            }
-            let message = self.early.remove(&next).expect("just seen");
+            let may_log = |message: &ChainMessage| self.base.may_log(s, message.requests.len());
+            let Some(message) = self.early.take_if(next, may_log) else { return };
             if let Some(objection) = self.objection(s, &message) {
                 return self.base.stop(s, objection, false);
             }
@@ -289,7 +293,6 @@ impl<S: Service> Chain<S> {
             return self.base.stop(s, "the predecessor has another history", false);
         }
         self.base.persist(s, before);
-        self.confirm(s);
         let mut executed = Vec::new();
         if self.topology.is_last(self.place) {
             executed = self.execute(s);
@@ -300,6 +303,8 @@ impl<S: Service> Chain<S> {
             }
             self.add_reply_tags(s, &mut message, &executed, &digests);
         }
+        // After that: looking for an answer executes whatever its client has in the log.
+        self.confirm(s);
         self.add_tags(s, &mut message);
         if self.place < self.topology.tail() {
             let next = self.topology.at(self.place + 1);
@@ -355,6 +360,7 @@ impl<S: Service> Chain<S> {
         let keep = self.topology.client_tags(self.place);
         for request in &mut message.requests {
             let tags = request.authentication.tags.clone();
+            // As many as there should be: the head and `has_shape` have counted them.
             request.authentication.tags = tags.iter().skip(tags.iter().len() - keep).collect();
         }
         let statement = message.statement(&self.topology, self.place);

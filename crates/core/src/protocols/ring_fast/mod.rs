@@ -25,7 +25,7 @@
 //! * R6. A client that waits too long sends its request to all, which answer if they have executed it; the next entry
 //!   takes it up otherwise. If that does not help it *panics*: it signs the request and sends it to all, again and
 //!   again. Who gets a signed request hands it to the third entry, unless it is in the history, and starts a timer for
-//!   it.
+//!   it. There it leaves with the next batch: it waits neither in the queue nor for batches that are under way.
 //! * R7. When it has executed the request, it sends a PROBE around the ring twice and back to itself, without requests.
 //!   The sequencer says in it what it has; everybody else passes it on, where it would execute, when it has the same.
 //!   When the probe is back every correct replica has the request: CERTAIN tells the client so. f+1 equal ones commit.
@@ -53,7 +53,10 @@
 //! executed and a probe comes back, both in time if 4n + f delays take no longer than twice `client_retry`. Its MACs
 //! may hold for some replicas only: whether a request gets a number is decided when f+1 positions have looked at its
 //! MACs, and after that nobody looks at them (F16). To that end a sequencer that comes earlier on the way gives numbers
-//! in the ACK pass. A signature convinces all or none.
+//! in the ACK pass. A signature convinces all or none. Nor is anything of its own in the way of its signed request: not
+//! another request in the queue of the entry, where MACs that hold for the entry are enough to wait, nor its share of
+//! the places for signed requests there. For who is handed one by another replica has as much room for that as the
+//! other has ([`panics`]), and forgets it sooner: as soon as it is executed.
 //!
 //! Nobody waits for ever (F12): of the 2f+1 correct replicas that have a signed request, f+1 are certain, and their
 //! word commits it; or f+1 stop, and so all do.

@@ -258,8 +258,11 @@ impl Watch {
     fn on_check(&mut self, around: &mut Around<'_>, hops: Hops) -> Result<(), Rejection> {
         let Around { now, cluster, me, .. } = *around;
         let originator = hops.round.originator;
+        if !cluster.contains(originator) {
+            return Err(Rejection::Malformed);
+        }
         let come = if originator == me { cluster.n } else { distance(cluster, originator, me) };
-        if !cluster.contains(originator) || hops.hops.len() != come {
+        if hops.hops.len() != come {
             return Err(Rejection::Malformed);
         }
         if originator != me {
@@ -378,7 +381,7 @@ const fn successor(cluster: &Cluster, of: ReplicaId) -> Destination {
     Destination::Replica(cluster.next_replica(of))
 }
 
-/// Hops from one replica to another.
+/// Hops from one replica of the cluster to another.
 const fn distance(cluster: &Cluster, from: ReplicaId, to: ReplicaId) -> usize {
     (to.0 as usize + cluster.n - from.0 as usize) % cluster.n
 }
@@ -748,6 +751,22 @@ mod tests {
         ring.step(1, |pace, around| pace.on_message(around, ReplicaId(2), PaceMessage::Vote(vote.clone())));
         ring.step(1, |pace, around| pace.on_message(around, ReplicaId(3), PaceMessage::Vote(vote)));
         assert_eq!(ring.rejected, [Rejection::StaleTimestamp, Rejection::WrongSender]);
+    }
+
+    /// A liar begins a round in the name of a replica that does not exist.
+    #[test]
+    fn a_round_of_nobody_is_refused() {
+        for originator in [4, 200, u8::MAX] {
+            let mut ring = Ring::new(1, &[1_000; 4]);
+            let round = Round { originator: ReplicaId(originator), number: 1 };
+            for message in [PaceMessage::Check, PaceMessage::Report] {
+                let message = message(Hops { round, hops: Vec::new() });
+                ring.step(1, |pace, around| pace.on_message(around, ReplicaId(0), message));
+            }
+            let vote = ring.keyrings[0].sign(Vote { instance: INSTANCE, round, pace: Pace::Slow });
+            ring.step(1, |pace, around| pace.on_message(around, ReplicaId(0), PaceMessage::Vote(vote)));
+            assert_eq!(ring.rejected, [Rejection::Malformed; 3]);
+        }
     }
 
     #[test]

@@ -11,7 +11,9 @@ use crate::cluster::{Cluster, InstanceId, ReplicaId};
 use crate::digest::Digest;
 use crate::machine::{Destination, Principal};
 use crate::message::{Message, Request, Vouched};
-use crate::protocols::speculative::{Load, Queue, Speculation, Standing, stops_as_its_speculation};
+use crate::protocols::speculative::{
+    AHEAD_BYTES_MAX, Ahead, Load, Queue, Speculation, Standing, stops_as_its_speculation, weight,
+};
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::Service;
@@ -41,6 +43,12 @@ pub(super) struct Accepted {
     pub(super) message: RingMessage,
 }
 
+impl Accepted {
+    fn weight(&self) -> usize {
+        if let Body::Requests(requests) = &self.message.body { weight(requests) } else { 0 }
+    }
+}
+
 /// See the [module](super).
 #[derive(Clone, Debug)]
 pub(crate) struct RingFast<S> {
@@ -48,9 +56,9 @@ pub(crate) struct RingFast<S> {
     pub(super) sequencer: ReplicaId,
     queue: Queue,
     flow: Flow,
-    batches: Batches,
+    pub(super) batches: Batches,
     /// By the position of the first request: those whose turn it is not yet.
-    early: BTreeMap<u64, Accepted>,
+    early: Ahead<Accepted>,
     /// At the sequencer: those that get a number as soon as there is room in the log.
     unstamped: VecDeque<Accepted>,
     /// Probes that are ahead of the log, the last one of each entry.
@@ -71,7 +79,7 @@ impl<S: Service> RingFast<S> {
             queue: Queue::default(),
             flow: Flow::default(),
             batches: Batches::default(),
-            early: BTreeMap::new(),
+            early: Ahead::default(),
             unstamped: VecDeque::new(),
             probes: BTreeMap::new(),
             panics: Panics::default(),
@@ -104,22 +112,17 @@ impl<S: Service> RingFast<S> {
         }
         match self.base.standing(s, &request) {
             Standing::New => {
-                if panics && !self.on_panic(s, &request) {
-                    return s.reject(from, Rejection::Overload);
+                if panics {
+                    return self.on_panic(s, from, request);
                 }
-                // One that is sent to everybody is the second attempt, one that is signed the third.
+                // One that is sent to everybody is the second attempt.
                 let is_sent_to_all = request.authentication.tags.iter().len() == s.cluster.n;
-                let attempt = if panics { 2 } else { u64::from(is_sent_to_all) };
                 let Request { client, timestamp, .. } = request;
-                let entry = Path::entry_for(s.cluster, client, timestamp, attempt);
+                let entry = Path::entry_for(s.cluster, client, timestamp, u64::from(is_sent_to_all));
                 if entry != s.me {
-                    if from.is_client() && !panics && !is_sent_to_all {
+                    if from.is_client() && !is_sent_to_all {
                         // It asks another one than it should, perhaps because it wants to be nearer.
-                        return s.reject(from, Rejection::WrongEntry);
-                    }
-                    if panics && from.is_client() {
-                        // It may have come to nobody else.
-                        s.out.send(Destination::Replica(entry), Message::Request(request));
+                        s.reject(from, Rejection::WrongEntry);
                     }
                     return;
                 }
@@ -128,7 +131,7 @@ impl<S: Service> RingFast<S> {
                 }
             }
             Standing::Done { position, history, outcome } => {
-                if panics && !self.on_panic(s, &request) {
+                if panics && from.is_client() && !self.keep_panic(s, from, &request) {
                     s.reject(from, Rejection::Overload);
                 }
                 self.base.respond(s, &request, position, history, &outcome);
@@ -168,30 +171,37 @@ impl<S: Service> RingFast<S> {
 
     /// R2, second half.
     fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
-        let path = self.path(s.cluster, s.me);
+        if !self.base.is_stopped() {
+            self.send_signed(s);
+        }
         let limits = &s.cluster.limits;
         while !self.base.is_stopped() && self.may_begin(s) {
             let since = self.queue.since().unwrap_or(s.now);
             // One that is longer would never find room in a log.
             let mut requests = self.queue.take_bytes(limits, limits.history_interval, self.full_bytes());
             requests.retain(|request| self.base.standing(s, request) == Standing::New);
-            if requests.is_empty() {
-                continue;
+            if !requests.is_empty() {
+                self.watch.note_wait(s.now - since);
+                self.send_batch(s, requests);
             }
-            for request in &mut requests {
-                request.authentication.tags = client_tags(s.cluster, &path, request);
-            }
-            let body = Body::Requests(requests.clone());
-            let batch = body.digest();
-            self.watch.note_wait(s.now - since);
-            self.flow.send(Flow::bytes(&requests));
-            self.batches.keep(s.now, limits, s.me, batch, requests);
-            let message = self.first_message(s.me, body);
-            self.pass_on(s, Accepted { path, position: 0, batch, message });
         }
         if !self.base.is_stopped() {
             self.look_after_panics(s);
         }
+    }
+
+    /// R2: a batch leaves this entry.
+    pub(super) fn send_batch(&mut self, s: &mut Surroundings<'_, S>, mut requests: Vec<Request>) {
+        let path = self.path(s.cluster, s.me);
+        for request in &mut requests {
+            request.authentication.tags = client_tags(s.cluster, &path, request);
+        }
+        let body = Body::Requests(requests.clone());
+        let batch = body.digest();
+        self.flow.send(Flow::bytes(&requests));
+        self.batches.keep(s.now, &s.cluster.limits, s.me, batch, requests);
+        let message = self.first_message(s.me, body);
+        self.pass_on(s, Accepted { path, position: 0, batch, message });
     }
 
     /// R3, first half: what authenticates the message.
@@ -266,7 +276,8 @@ impl<S: Service> RingFast<S> {
         let Accepted { path, position, .. } = accepted;
         let from = Principal::Replica(path.at(position - 1));
         if position == path.stamp() {
-            if self.unstamped.len() >= EARLY_MAX * s.cluster.n {
+            let waiting: usize = self.unstamped.iter().map(Accepted::weight).sum();
+            if self.unstamped.len() >= EARLY_MAX * s.cluster.n || waiting > AHEAD_BYTES_MAX {
                 return s.reject(from, Rejection::Overload);
             }
             self.unstamped.push_back(accepted);
@@ -276,13 +287,13 @@ impl<S: Service> RingFast<S> {
             return self.pass_on(s, accepted);
         };
         let next = self.base.ledger.log.length() + 1;
-        if stamp.first < next
-            || stamp.first > next + 2 * s.cluster.history_bound()
-            || self.early.len() >= EARLY_MAX * s.cluster.n
-        {
+        let first = stamp.first;
+        if first < next || first > next + 2 * s.cluster.history_bound() {
             return s.reject(from, Rejection::OutsideWindow);
         }
-        self.early.insert(stamp.first, accepted);
+        if !self.early.keep(first, accepted.weight(), accepted, EARLY_MAX * s.cluster.n) {
+            return s.reject(from, Rejection::Overload);
+        }
         self.take(s);
     }
 
@@ -307,8 +318,8 @@ impl<S: Service> RingFast<S> {
             self.base.may_log(s, requests)
         };
         let next = self.base.ledger.log.length() + 1;
-        if self.early.get(&next).is_some_and(has_room) {
-            return self.early.remove(&next);
+        if let Some(accepted) = self.early.take_if(next, has_room) {
+            return Some(accepted);
         }
         if self.unstamped.front().is_some_and(has_room) { self.unstamped.pop_front() } else { None }
     }

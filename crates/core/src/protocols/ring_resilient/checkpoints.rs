@@ -2,10 +2,10 @@
 
 use super::{Commit, EARLY_MAX, ResilientMessage, ResilientTimer, RingResilient, Status};
 use crate::auth::{Certificate, Signed};
-use crate::cluster::ReplicaId;
+use crate::cluster::{ClientAuth, ReplicaId};
 use crate::history::Boundary;
 use crate::machine::{Destination, Duration, Principal};
-use crate::message::{Message, Request};
+use crate::message::{Message, Request, Vouched};
 use crate::rejection::Rejection;
 use crate::replica::{InstanceRecord, Notice, ReplicaTimer};
 use crate::service::Service;
@@ -25,7 +25,10 @@ const ANSWERS_MAX: usize = EARLY_MAX;
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// Requests passed on to the sequencer at a time.
-const FORWARDED_MAX: usize = 64;
+const PASSED_ON_MAX: usize = 64;
+
+/// Bytes of operations in these, unless a single one has more.
+const PASSED_ON_BYTES_MAX: usize = 1 << 20;
 
 impl<S: Service> RingResilient<S> {
     /// R6: the init history's end is the first checkpoint, unless it is the anchor.
@@ -228,9 +231,37 @@ impl<S: Service> RingResilient<S> {
         if !self.opened {
             self.ask_for_init(s);
         }
-        let waiting: Vec<Request> = self.pool.iter_watched().take(FORWARDED_MAX).cloned().collect();
+        self.pass_on_waiting(s);
+    }
+
+    /// R1: the requests that have waited longest go to the sequencer, if a correct one must accept them: what only this
+    /// replica takes for a client's must not keep out what is behind it (F20).
+    fn pass_on_waiting(&mut self, s: &mut Surroundings<'_, S>) {
+        let mut waiting: Vec<Request> = self.pool.iter_watched().take(PASSED_ON_MAX).cloned().collect();
+        let are_signed = s.cluster.client_auth != ClientAuth::Mac;
+        if are_signed {
+            Request::vouch_signatures(waiting.iter_mut(), s.cluster, s.keyring);
+        }
+        let (mut passed_on, mut bytes) = (Vec::new(), 0);
         for request in waiting {
+            let (client, vouched) = (request.client, request.vouched);
+            if are_signed && vouched != Vouched::Signature {
+                self.pool.remove(client);
+                s.reject(Principal::Client(client), Rejection::UnauthenticRequest);
+                continue;
+            }
+            // Its signature need not be checked again.
+            self.pool.get_mut(client).into_iter().for_each(|kept| kept.vouched = vouched);
+            bytes += request.operation.len();
+            if bytes > PASSED_ON_BYTES_MAX && !passed_on.is_empty() {
+                break;
+            }
+            passed_on.push((client, request.timestamp));
             s.out.send(Destination::Replica(self.sequencer), Message::Request(request));
+        }
+        self.passed_on.1.retain(|(client, timestamp)| self.pool.waits(*client, *timestamp));
+        if self.passed_on.1.is_empty() {
+            self.passed_on = (s.now, passed_on);
         }
     }
 
@@ -252,7 +283,9 @@ impl<S: Service> RingResilient<S> {
     pub(super) fn on_status(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, status: Status) {
         let pause = Duration(s.cluster.limits.status_interval.0 / 2);
         let peer = self.peers.entry(from).or_default();
-        let is_late = peer.told.is_some_and(|told| s.now - told < pause) && status.logged < peer.told_until;
+        // What it says that it has logged is its word only: nobody has more than it was told of.
+        let has_all = peer.told_until.is_some_and(|until| status.logged >= until);
+        let is_late = peer.told.is_some_and(|told| s.now - told < pause) && !has_all;
         if !self.opened || is_late {
             return;
         }
@@ -260,7 +293,7 @@ impl<S: Service> RingResilient<S> {
         let lacks = |end: &u64| !status.opened || *end > status.logged;
         let next: Vec<u64> = ends.iter().copied().filter(lacks).take(ANSWERS_MAX).collect();
         // Who lacks nothing is not told that again before the pause is over.
-        (peer.told, peer.told_until) = (Some(s.now), next.last().copied().unwrap_or(u64::MAX));
+        (peer.told, peer.told_until) = (Some(s.now), next.last().copied());
         let to = Destination::Replica(from);
         if let Some(stable) = self.stable.clone().filter(|stable| stable.value.boundary.position > status.anchor) {
             self.send(s, to, ResilientMessage::Stable(stable));

@@ -9,8 +9,9 @@
 //!
 //! # Steps
 //! * R1. *Ask.* A client sends its request, signed, to every replica, and again until f+1 have answered. It never
-//!   panics. Each replica keeps the newest request of each client, passes it on to the sequencer if it waits, and
-//!   stops if it waits too long while nothing is executed.
+//!   panics. Each replica keeps the newest request of each client, passes those that wait longest on to the sequencer,
+//!   if their signatures hold, and stops if it waits too long while nothing is executed, or much longer while others
+//!   are served and what it has passed on is not.
 //! * R2. *Order.* The sequencer gives the requests that wait the next positions, as one batch, proposes the agreed
 //!   time and a seed, and sends ORDER with its own PREP. Big requests travel by reference: the client has sent them to
 //!   everybody, and who lacks one asks for it. The first ORDER is empty and about the init history, so that all who go
@@ -46,7 +47,9 @@
 //! nothing is awaited from the other f. A liar's votes for another history are one per place and count for nothing. A
 //! request that any correct replica has reaches the sequencer after a status interval, so that what the clients send is
 //! ordered within five message delays from then; T is longer and doubles from one failed instance to the next. A
-//! replica that fell behind an anchor fetches the state there, and goes on from it (`compositions/jump.rs`).
+//! sequencer that serves some and not others would stay for its quota, which doubles too; it does not: a correct one
+//! orders what it gets in the order in which it came, so that 8 T are enough for the few that a replica passes on at a
+//! time, or are after some doublings. A replica that fell behind an anchor fetches the state there, and goes on from it (`compositions/jump.rs`).
 //!
 //! # Deviations from the note
 //! * Not flooded. Each replica has a link to each other one, so that a signature needs no relay: a correct signer sends
@@ -125,8 +128,9 @@ pub(crate) struct RingResilient<S> {
     patience: Duration,
     /// Requests that wait to be ordered, or are ordered and not executed.
     pool: Pool,
-    /// Requests that the init history has, from clients who wait until it is certain.
-    inherited: BTreeMap<ClientId, Request>,
+    /// Who waits for the answer to which request of the init history, until that is certain. The answers are in the
+    /// client table.
+    inherited: BTreeMap<ClientId, Timestamp>,
     /// The last request of each client that is logged and not executed.
     ordered: BTreeMap<ClientId, Timestamp>,
     /// Whether this replica has logged the first ORDER: from then on it sticks to its init history.
@@ -149,6 +153,9 @@ pub(crate) struct RingResilient<S> {
     /// What proves the anchor, if it was reached in this instance.
     stable: Option<Certificate<Stable>>,
     requests_executed: u64,
+    /// The requests that had waited longest when they were passed on to the sequencer, and when that was. Others take
+    /// their place when all of them are served.
+    passed_on: (Instant, Vec<(ClientId, Timestamp)>),
     is_patient: bool,
     repeats: bool,
     /// Whether it will soon say again how far it has come, because it is catching up.
@@ -183,6 +190,7 @@ impl<S: Service> RingResilient<S> {
             votes: Vec::new(),
             stable: None,
             requests_executed: 0,
+            passed_on: (Instant(0), Vec::new()),
             is_patient: false,
             repeats: false,
             hurries: false,

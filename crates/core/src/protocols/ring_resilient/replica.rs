@@ -5,7 +5,7 @@ use crate::auth::Signed;
 use crate::clients::Freshness;
 use crate::cluster::{ClientAuth, InstanceId, Limits, ReplicaId};
 use crate::history::{LogEntry, Logged};
-use crate::machine::{Destination, Principal};
+use crate::machine::{Destination, Duration, Instant, Principal};
 use crate::message::{Message, Outcome, Request, Vouched};
 use crate::protocols::batch::{Batch, Entry, Reference};
 use crate::protocols::speculative::{Response, abridged};
@@ -17,6 +17,10 @@ use crate::switching::{Fetch, Surroundings, Switch, SwitchMessage};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use bytes::Bytes;
+
+/// For how many times T a replica bears that others are served, and not those whose requests it has passed on.
+const FAIR_PATIENCES: u64 = 8;
 
 /// Bytes of operations in the answer to one FETCH, unless a single one is longer.
 const FETCHED_BYTES_MAX: usize = 1 << 20;
@@ -41,10 +45,7 @@ impl<S: Service> RingResilient<S> {
 
     /// R1.
     pub(super) fn on_request(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: Request) {
-        if let Some(wanted @ None) = self.bodies.get_mut(&request.digest()) {
-            *wanted = Some(request.clone());
-            self.take_early(s);
-        }
+        self.take_body(s, from, &request);
         let (client, direct) = (request.client, from.is_client());
         match self.base.ledger.estate.freshness(&request) {
             Freshness::New if self.is_ordered(&request) => {}
@@ -65,10 +66,34 @@ impl<S: Service> RingResilient<S> {
             // Others may have begun with another history, and go on with that.
             Freshness::Last(_) => {
                 if self.inherited.len() < s.cluster.limits.pending_requests_max {
-                    self.inherited.insert(client, request);
+                    self.inherited.insert(client, request.timestamp);
                 }
             }
             Freshness::Stale | Freshness::Gone(_) => s.reject(from, Rejection::StaleTimestamp),
+        }
+    }
+
+    /// A big request of the next ORDER has come. No correct sequencer has ordered more of them than may wait.
+    fn take_body(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: &Request) {
+        if !matches!(self.bodies.get(&request.digest()), Some(None)) {
+            return;
+        }
+        let kept: usize = self.bodies.values().flatten().map(|body| body.operation.len()).sum();
+        if kept + request.operation.len() > s.cluster.limits.pending_bytes_max {
+            return s.reject(from, Rejection::Overload);
+        }
+        self.bodies.insert(request.digest(), Some(request.clone()));
+        self.take_early(s);
+    }
+
+    /// The init history is certain: who waits for that is answered.
+    pub(super) fn answer_inherited(&mut self, s: &mut Surroundings<'_, S>) {
+        for (client, timestamp) in core::mem::take(&mut self.inherited) {
+            let asked = Request::new(self.base.instance, client, timestamp, false, Bytes::new());
+            // After this replica has gone over to another history it may not be there: its client asks again.
+            if let Freshness::Last(_) = self.base.ledger.estate.freshness(&asked) {
+                self.on_request(s, Principal::Client(client), asked);
+            }
         }
     }
 
@@ -147,7 +172,11 @@ impl<S: Service> RingResilient<S> {
         if from != self.sequencer || order.prepare.signer != from {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
         }
-        if instance != self.base.instance || order.first.checked_add(count) != position.checked_add(1) {
+        let limits = &s.cluster.limits;
+        let is_short = order.batch.entries.len() <= limits.batch_requests_max
+            && order.batch.inline_bytes() <= limits.batch_bytes_max.max(limits.inline_bytes_max);
+        let follows = order.first.checked_add(count).is_some_and(|next| next.checked_sub(1) == Some(position));
+        if instance != self.base.instance || !follows || !is_short {
             return s.reject(Principal::Replica(from), Rejection::BadBatch);
         }
         let log = &self.base.ledger.log;
@@ -422,9 +451,23 @@ impl<S: Service> RingResilient<S> {
         self.base.ledger.log.length() > self.base.ledger.estate.executed().0
     }
 
-    /// As long as something is executed, others are served, and the quota brings the end.
+    /// As long as something is executed, others are served, and the quota brings the end. But that may be far off: who
+    /// serves one request in every T, and never those of some, does not stay for it.
     fn stop_unless_progress(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str) {
         let until = self.progress + self.patience;
-        if until > s.now { self.wait(s, until - s.now) } else { self.halt_here(s, reason) }
+        if until <= s.now {
+            self.halt_here(s, reason);
+        } else if self.is_passed_over(s.now) {
+            self.halt_here(s, "the sequencer passes a request over");
+        } else {
+            self.wait(s, until - s.now);
+        }
+    }
+
+    /// Whether something waits that this replica has passed on to the sequencer long ago.
+    fn is_passed_over(&mut self, now: Instant) -> bool {
+        let (since, passed_on) = &mut self.passed_on;
+        passed_on.retain(|(client, timestamp)| self.pool.waits(*client, *timestamp));
+        !passed_on.is_empty() && now - *since >= Duration(self.patience.0.saturating_mul(FAIR_PATIENCES))
     }
 }

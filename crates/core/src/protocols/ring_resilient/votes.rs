@@ -29,8 +29,8 @@ pub(super) struct Peer {
     pub(super) votes: Vec<Signed<Stable>>,
     /// When it was last told what it lacked.
     pub(super) told: Option<Instant>,
-    /// Up to which position.
-    pub(super) told_until: u64,
+    /// Up to which position, if it lacked anything.
+    pub(super) told_until: Option<u64>,
 }
 
 impl Peer {
@@ -177,9 +177,7 @@ impl<S: Service> RingResilient<S> {
         s.append(self.base.instance, InstanceRecord::Committed(position));
         if is_first {
             self.take_first_checkpoint(s);
-            for (client, request) in core::mem::take(&mut self.inherited) {
-                self.on_request(s, Principal::Client(client), request);
-            }
+            self.answer_inherited(s);
         }
         self.execute(s);
     }

@@ -29,7 +29,9 @@ wire_struct!(Response { instance, client, timestamp, position, history, outcome 
 
 /// The replica that sends the full result of a request; the others send its digest.
 pub(crate) fn designated(cluster: &Cluster, client: ClientId, timestamp: Timestamp) -> ReplicaId {
-    ReplicaId(((u64::from(client.session) + timestamp.0) % cluster.n as u64) as u8)
+    let n = cluster.n as u64;
+    // Both are numbers of the client's choice.
+    ReplicaId(((u64::from(client.session) % n + timestamp.0 % n) % n) as u8)
 }
 
 /// What this replica sends of an outcome: all of it, or the digest of a long result that another one sends.
@@ -83,5 +85,21 @@ impl<S: Service> Speculation<S> {
         let response =
             Response { instance: self.instance, client, timestamp, position, history, outcome: outcome.clone() };
         s.out.send(Destination::Client(client), Message::Response(response));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::IdentityId;
+
+    /// A client chooses both, and every replica computes with them.
+    #[test]
+    fn there_is_a_designated_replica_whatever_a_client_calls_itself_and_its_request() {
+        let cluster = Cluster::of([0; 16], 4).unwrap();
+        for (session, timestamp) in [(1, u64::MAX), (u32::MAX, u64::MAX), (u32::MAX, 0)] {
+            let client = ClientId { identity: IdentityId(1), session };
+            assert!(cluster.contains(designated(&cluster, client, Timestamp(timestamp))));
+        }
     }
 }

@@ -18,11 +18,13 @@
 //! The log only grows, and ends before the report is signed, so that whatever this replica said about a position is in
 //! its report. See [`crate::switching`] for what is made of the reports.
 
+mod ahead;
 mod answers;
 mod checkpoints;
 mod load;
 mod queue;
 
+pub(crate) use ahead::{AHEAD_BYTES_MAX, AHEAD_MAX, Ahead, weight};
 pub use answers::Response;
 pub(crate) use answers::abridged;
 pub(crate) use checkpoints::Checkpoints;

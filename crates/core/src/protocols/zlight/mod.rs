@@ -34,17 +34,13 @@
 use crate::cluster::{InstanceId, ReplicaId};
 use crate::machine::{Destination, Principal};
 use crate::message::{Message, Request, Vouched};
-use crate::protocols::speculative::{Queue, Speculation, Standing, stops_as_its_speculation};
+use crate::protocols::speculative::{AHEAD_MAX, Ahead, Queue, Speculation, Standing, stops_as_its_speculation, weight};
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
 use crate::switching::{Abortable, Ledger, Surroundings};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-
-/// ORDERs ahead of the log that are kept.
-const EARLY_MAX: usize = 256;
 
 /// The most requests in one ORDER or CHAIN message.
 pub const BATCH_MAX: usize = 4_096;
@@ -85,14 +81,14 @@ pub(crate) struct ZLight<S> {
     pub(crate) base: Speculation<S>,
     primary: ReplicaId,
     queue: Queue,
-    early: BTreeMap<u64, Order>,
+    early: Ahead<Order>,
 }
 
 impl<S: Service> ZLight<S> {
     /// An instance that begins with what the ledger holds.
     pub(crate) fn open(instance: InstanceId, primary: ReplicaId, ledger: Ledger<S>) -> Self {
         let base = Speculation::open(instance, ledger);
-        Self { base, primary, queue: Queue::default(), early: BTreeMap::new() }
+        Self { base, primary, queue: Queue::default(), early: Ahead::default() }
     }
 
     /// Requests that wait at the primary.
@@ -153,10 +149,12 @@ impl<S: Service> ZLight<S> {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
         }
         let next = self.base.ledger.log.length() + 1;
-        if order.first < next || order.first > next + 2 * s.cluster.history_bound() || self.early.len() >= EARLY_MAX {
+        if order.first < next || order.first > next + 2 * s.cluster.history_bound() {
             return s.reject(Principal::Replica(from), Rejection::OutsideWindow);
         }
-        self.early.insert(order.first, order);
+        if !self.early.keep(order.first, weight(&order.requests), order, AHEAD_MAX) {
+            return s.reject(Principal::Replica(from), Rejection::Overload);
+        }
         self.take_early(s);
     }
 
@@ -164,10 +162,8 @@ impl<S: Service> ZLight<S> {
     pub(crate) fn take_early(&mut self, s: &mut Surroundings<'_, S>) {
         loop {
             let next = self.base.ledger.log.length() + 1;
-            if !self.early.get(&next).is_some_and(|order| self.base.may_log(s, order.requests.len())) {
-                return;
-            }
-            let order = self.early.remove(&next).expect("just seen");
+            let may_log = |order: &Order| self.base.may_log(s, order.requests.len());
+            let Some(order) = self.early.take_if(next, may_log) else { return };
             if let Some(objection) = self.objection(s, &order) {
                 return self.base.stop(s, objection, false);
             }

@@ -8,7 +8,7 @@ use crate::compositions::tests::run::Run;
 use crate::compositions::tests::script::Report;
 use crate::digest::{Digest, Domain};
 use crate::history::LogEntry;
-use crate::message::{Message, Outcome};
+use crate::message::{Message, Outcome, Request};
 use crate::protocols::chain::{ChainMessage, ChainReply, Topology};
 use crate::protocols::speculative::Response;
 use crate::protocols::zlight::Order;
@@ -291,5 +291,84 @@ fn l8_what_overtakes_is_put_in_order() {
         assert!(!run.anybody_said("PANIC"), "{protocol}");
         assert_eq!(run.journals(), vec![vec![1, 2]; 4], "{protocol}");
         run.check();
+    }
+}
+
+/// Two of them have logged what the first client asked for. Nothing comes along the chain that follows.
+fn inherited_by_a_chain_that_is_silent() -> (Run, Request) {
+    let mut run = Run::new(Protocol::Aliph, 4, 2, 1);
+    run.invoke(0);
+    run.round();
+    run.net.in_flight.clear();
+    let reports = run.stop(InstanceId(1));
+    let all = [&reports[&0], &reports[&1], &reports[&2]];
+    run.net.lose(|frame| ["ABORT", "CHAIN"].contains(&kind(&frame.message).as_str()));
+    run.begin([all, all, all, all]);
+    run.settle();
+    assert_eq!(run.instances(), [2; 4]);
+    let asked = run.net.sent.iter().find(|frame| frame.from == c(0)).map(|frame| frame.message.clone());
+    let Some(Message::Request(asked)) = asked else { panic!("it has asked") };
+    let again = Request::new(InstanceId(2), asked.client, asked.timestamp, false, asked.operation.clone());
+    let again = again.authenticate_for_all(&run.net.cluster, &run.net.client_keys);
+    (run, again)
+}
+
+/// A place that waits until something comes along the chain keeps who asks, once, and nothing of what it is sent.
+#[test]
+fn a_place_that_waits_for_the_chain_answers_each_client_once() {
+    let (mut run, again) = inherited_by_a_chain_that_is_silent();
+    for _ in 0..20 {
+        run.ask(&again, [3]);
+    }
+    run.settle();
+    run.net.heal();
+    run.net.sent.clear();
+    // What the head is asked makes the init history travel again.
+    run.ask(&again, [0]);
+    run.settle();
+    assert_eq!(run.net.said(r(3), "RESP").len(), 1);
+}
+
+/// The same client's next request comes along the chain, while a last place owes it the answer to the one before: the
+/// next one is executed in its turn, and the chain goes on.
+#[test]
+fn an_answer_that_is_owed_does_not_execute_what_comes_along() {
+    let (mut run, again) = inherited_by_a_chain_that_is_silent();
+    run.ask(&again, [2, 3]);
+    run.settle();
+    run.net.heal();
+    let operation = run.reserve();
+    let next = run.net.request(InstanceId(2), 0, again.timestamp.0 + 1, &operation);
+    run.ask(&next, [0]);
+    run.settle();
+    assert!((0..4).all(|id| {
+        !run.net.noticed(id, |notice| matches!(notice, Notice::Stopped { instance: InstanceId(2), .. }))
+    }));
+    assert_eq!(run.net.said(r(3), "CHAIN-REPLY").len(), 1);
+    assert!(run.journals().iter().all(|journal| journal.len() == 2));
+}
+
+/// A client gives the head more or fewer MACs than there are places to check them: it is refused there, where it is
+/// known whose fault that is.
+#[test]
+fn a_request_with_another_number_of_macs_than_a_chain_needs_is_refused() {
+    for n in [4, 7] {
+        let mut run = Run::new(Protocol::Chain, n, 1, 1);
+        run.settle();
+        let operation = run.reserve();
+        let whole = run.net.request(InstanceId(1), 5, 1, &operation);
+        let for_all = whole.clone().authenticate_for_all(&run.net.cluster, &run.net.client_keys);
+        let needed = whole.authentication.tags.iter().len();
+        for tags in (1..n).filter(|tags| *tags != needed) {
+            let from = if tags < needed { &whole } else { &for_all };
+            let mut request = from.clone();
+            request.authentication.tags = from.authentication.tags.iter().take(tags).collect();
+            run.ask(&request, [0]);
+        }
+        run.settle();
+        assert_eq!(run.net.rejected(0, c(5), Rejection::UnauthenticRequest), n as u64 - 2, "n = {n}");
+        run.invoke(0);
+        run.settle();
+        assert!(run.is_idle() && run.instances() == vec![1; n]);
     }
 }

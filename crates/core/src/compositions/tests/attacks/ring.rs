@@ -540,6 +540,81 @@ fn ring_o12_no_client_stops_a_healthy_ring() {
     }
 }
 
+/// A signed request that no machine makes, and whose entry is this.
+fn signed_at(run: &mut Run, session: u32, entry: u8, least: u64) -> Request {
+    let Principal::Client(client) = c(session) else { unreachable!() };
+    let asks = |at: &u64| Path::entry_for(&run.net.cluster, client, Timestamp(*at), 2) == ReplicaId(entry);
+    let timestamp = (least..least + 99).find(asks).unwrap();
+    let operation = run.reserve();
+    let request = run.net.request(InstanceId(1), session, timestamp, &operation);
+    request.authenticate_for_all(&run.net.cluster, &run.net.client_keys).sign(&run.net.client_keys)
+}
+
+/// O12: a client sends a signed request to a single replica, which hands it on to its entry. There another request of
+/// the client waits already: an older one, or a newer one whose MACs hold for the entry only. Both replicas that know
+/// of the signed one have a timer for it: it is served.
+#[test]
+fn ring_o12_a_signed_request_waits_for_no_other_of_its_client() {
+    for is_newer in [false, true] {
+        let mut run = Run::new(ring_fast(), 4, 1, 1);
+        let signed = signed_at(&mut run, 8, 2, 2_000);
+        let mut waits = request_at(&mut run, 8, 2, if is_newer { 3_000 } else { 1_000 });
+        if is_newer {
+            let first = waits.authentication.tags.get(0).unwrap();
+            waits.authentication.tags = [first, Tag::from_bytes([9; 16])].into_iter().collect();
+        }
+        run.ask(&signed, [1]);
+        run.round();
+        let handed_on = run.net.in_flight.len();
+        run.ask(&waits, [2]);
+        run.net.in_flight.rotate_left(handed_on);
+        run.settle();
+        run.pass(5_000);
+        assert!((0..4).all(|id| reason(&run, id).is_none()), "a client alone stops nothing");
+        // Whoever panics over a later request has given up the one before.
+        assert_eq!(run.journals(), [[1]; 4]);
+        run.check();
+    }
+}
+
+/// O12: a client fills the places for signed requests at an entry, and sends another one to others only. They hand it
+/// on, and what they have room for the entry has room for.
+#[test]
+fn ring_o12_who_fills_its_places_at_an_entry_stops_nothing() {
+    let cluster = Run::cluster(ring_fast(), 4);
+    let limits = Limits { pending_requests_max: 64, ..cluster.limits };
+    let mut run = Run::of(Cluster { limits, ..cluster }, 1, 1);
+    let requests: Vec<Request> = (1..6).map(|session| signed_at(&mut run, session, 2, 2_000)).collect();
+    requests[..4].iter().for_each(|request| run.ask(request, [2]));
+    run.ask(&requests[4], [1, 3]);
+    run.settle();
+    assert_eq!(run.net.rejected(2, c(1), Rejection::Overload), 2, "two of an identity have room");
+    run.pass(5_000);
+    assert!((0..4).all(|id| reason(&run, id).is_none()), "a client alone stops nothing");
+    assert_eq!(run.journals().iter().map(Vec::len).collect::<Vec<_>>(), [3; 4]);
+    run.check();
+}
+
+/// Where a request is not its client's, its sessions are one to whoever counts; and so are identities that nobody has,
+/// which a liar can make up as it likes.
+#[test]
+fn ring_strikes_are_counted_for_an_identity_and_not_for_each_session() {
+    let mut run = Run::new(ring_fast(), 4, 1, 1);
+    run.liar = Some(1);
+    for session in 0..40 {
+        let mut request = request_at(&mut run, session, 1, 10);
+        request.client.identity = IdentityId(if session % 2 == 0 { 1 } else { 100 + session });
+        request.authentication.tags = [Tag::from_bytes([9; 16]); 2].into_iter().collect();
+        let mut message = of_entry(&run, 1, &request);
+        let over = message.clone();
+        resign(&run, &mut message, 0, &[1, 2], &over);
+        run.net.forge(r(1), r(2), Message::Ring(message));
+    }
+    run.settle();
+    assert_eq!(run.net.rejected(2, c(0), Rejection::UnauthenticRequest), 20);
+    assert_eq!(run.net.hosts[2].replica.report().rejections.len(), 2, "those of the identity, and all others");
+}
+
 /// A8, F19: an exit that says nothing to a client, now or later. The others have no n answers, but f + 1 of them find
 /// out that everybody has the request: it commits, without another instance.
 #[test]

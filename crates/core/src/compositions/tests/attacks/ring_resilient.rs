@@ -1,16 +1,16 @@
 //! The resilient ring under a sequencer that lies, and without some of its votes (S4, S6, S12, A3, A9, A15).
 
-use crate::auth::Certificate;
+use crate::auth::{Certificate, Signature};
 use crate::checkpoint::TransferMessage;
 use crate::cluster::{Cluster, InstanceId, Limits, ReplicaId};
 use crate::compositions::tests::run::{K, Run};
 use crate::compositions::{Part, Protocol, Quota, Schedule};
 use crate::digest::Digest;
 use crate::history::{Boundary, LogEntry};
-use crate::machine::Duration;
+use crate::machine::{Duration, Principal};
 use crate::message::{Message, Request};
 use crate::protocols::batch::{Batch, Entry};
-use crate::protocols::ring_resilient::{Commit, Order, Resilient, ResilientMessage};
+use crate::protocols::ring_resilient::{Commit, Order, Resilient, ResilientMessage, Status};
 use crate::rejection::Rejection;
 use crate::service::Proposal;
 use crate::switching::certificate::{Prepared, Stable};
@@ -469,4 +469,103 @@ fn who_missed_many_batches_catches_up_soon() {
     assert_eq!(run.journals()[3].len(), 300, "within two and a half status intervals");
     assert_eq!(run.instances(), [1; 4]);
     run.check();
+}
+
+/// Requests with MACs that hold for one replica, and signatures that hold for nobody, do not take the places of others
+/// among those that it passes on.
+#[test]
+fn what_nobody_has_signed_is_not_passed_on() {
+    let mut run = ring(1);
+    for session in 100..300 {
+        let operation = run.reserve();
+        let mut request = run.net.request(INSTANCE, session, 10, &operation);
+        request.authentication.signature = Some(Signature([1; 64]));
+        run.ask(&request, [1]);
+    }
+    run.round();
+    // What it asks comes to one replica only.
+    run.net.lose(|frame| frame.from == c(0) && frame.to != r(1));
+    run.invoke(0);
+    run.pass(1_000);
+    let last = run.next - 1;
+    assert_eq!(run.journals(), vec![vec![last]; 4], "long before anybody's patience is at an end");
+    assert_eq!(run.instances(), [1; 4]);
+    assert_eq!(run.net.rejected(1, c(0), Rejection::UnauthenticRequest), 200);
+}
+
+/// A sequencer serves one client, so that there is always progress, and never another one. It does not stay for the
+/// quota, however long that is.
+#[test]
+fn a_sequencer_that_passes_a_client_over_does_not_stay() {
+    let quota = Quota::Fixed(1 << 40);
+    let mut run = Run::of(Cluster { quota, ..Run::cluster(alone(), 4) }, 2, 1);
+    run.settle();
+    run.liar = Some(0);
+    run.net.lose(|frame| {
+        let is_of_victim =
+            matches!(&frame.message, Message::Request(request) if c(0) == Principal::Client(request.client));
+        is_of_victim && frame.to == r(0)
+    });
+    run.invoke(0);
+    let patience = run.net.cluster.limits.view_timeout.0 / 1_000;
+    let mut passed = 0;
+    while run.instances()[1..] == [1; 3] {
+        run.invoke(1);
+        run.pass(patience / 2);
+        passed += patience / 2;
+        assert!(passed < 12 * patience, "it stays");
+    }
+    assert!(passed >= 8 * patience, "others are served: {passed} ms");
+    run.finish();
+    run.check();
+}
+
+/// A flood of requests that come to one replica only is served in time by a sequencer that is correct.
+#[test]
+fn a_flood_that_one_replica_passes_on_stops_nothing() {
+    let cluster = Run::cluster(alone(), 4);
+    let limits = Limits { history_interval: 64, ..cluster.limits };
+    let mut run = Run::of(Cluster { quota: Quota::Fixed(10_000), limits, ..cluster }, 1, 1);
+    run.settle();
+    for session in 0..1_000 {
+        let operation = run.reserve();
+        let request = run.net.request(INSTANCE, 100 + session, 10, &operation);
+        run.ask(&request, [1, 2]);
+    }
+    run.pass(30_000);
+    assert_eq!(run.journals().iter().map(Vec::len).collect::<Vec<_>>(), [1_000; 4]);
+    assert_eq!(run.instances(), [1; 4]);
+}
+
+/// Who says again and again that it has logged all there will ever be, is told what it lacks once in a while.
+#[test]
+fn a_flood_of_statuses_is_not_answered() {
+    let mut run = ring(1);
+    for _ in 0..3 {
+        run.invoke(0);
+        run.settle();
+    }
+    run.net.sent.clear();
+    let status = |logged| Status { opened: true, logged, prepared: None, committed: None, anchor: 0 };
+    for logged in [0, u64::MAX].repeat(50) {
+        let message = ResilientMessage::Status(status(logged));
+        run.net.forge(r(3), r(1), Message::Resilient(Resilient { instance: INSTANCE, message }));
+    }
+    run.settle();
+    let answers = run.net.sent.iter().filter(|frame| frame.from == r(1) && frame.to == r(3)).count();
+    assert!(answers <= 20, "{answers}");
+}
+
+/// A batch that is longer than a correct sequencer makes one is not kept.
+#[test]
+fn an_order_beyond_its_bound_is_refused() {
+    let cluster = Run::cluster(alone(), 4);
+    let limits = Limits { batch_requests_max: 2, ..cluster.limits };
+    let mut run = Run::of(Cluster { limits, ..cluster }, 3, 1);
+    run.settle();
+    let requests = ask_all_but_the_sequencer(&mut run, 3);
+    let [order, _] = order(&run, (0, Digest::ZERO), &requests.iter().collect::<Vec<_>>());
+    run.net.forge(r(0), r(1), order);
+    run.round();
+    assert_eq!(run.net.rejected(1, r(0), Rejection::BadBatch), 1);
 }
