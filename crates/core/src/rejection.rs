@@ -54,6 +54,10 @@ rejections! {
     StaleTimestamp => "stale_timestamp",
     /// A batch that breaks a bound, or names a request twice.
     BadBatch => "bad_batch",
+    /// A client's second operation under one number. Whoever passes one of them on cannot know of the other.
+    ReusedTimestamp => "reused_timestamp",
+    /// An operation longer than `operation_bytes_max`.
+    TooLarge => "too_large",
     /// Agreed time or seed that a fresh proposal must not have (F27).
     BadAgreedValue => "bad_agreed_value",
     /// A view change or new view that does not follow from what it carries.
@@ -73,13 +77,13 @@ rejections! {
 }
 
 impl Rejection {
-    /// Whether a correct replica never gives cause for it: then it is evidence of a fault, not of bad timing.
+    /// Whether a correct replica never gives cause for it: then it is evidence of a fault, not of bad timing. All of
+    /// these are about what its sender has sealed or signed itself. Bytes that are no message, and a MAC that is not
+    /// the sender's, are none of that: whatever is on the way may have changed them.
     pub const fn is_blame(self) -> bool {
         matches!(
             self,
-            Self::Malformed
-                | Self::BadMac
-                | Self::BadSignature
+            Self::BadSignature
                 | Self::Equivocation
                 | Self::BadBatch
                 | Self::BadViewChange
@@ -162,5 +166,20 @@ impl Rejections {
     /// Every account with something on it.
     pub fn iter(&self) -> impl Iterator<Item = (Account, &RejectionCounts)> {
         self.0.iter().map(|(account, counts)| (*account, counts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What anybody on the way can bring about, or a client, blames no replica.
+    #[test]
+    fn who_has_sealed_nothing_is_not_blamed() {
+        use Rejection::{BadMac, Malformed, ReusedTimestamp, TooLarge, UnauthenticRequest};
+        assert!(
+            [BadMac, Malformed, ReusedTimestamp, TooLarge, UnauthenticRequest].iter().all(|reason| !reason.is_blame())
+        );
+        assert!(Rejection::Equivocation.is_blame() && Rejection::BadSignature.is_blame());
     }
 }

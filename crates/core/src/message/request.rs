@@ -397,7 +397,7 @@ pub(super) fn verify_request(
         };
     }
     if request.operation.len() > cluster.limits.operation_bytes_max {
-        return Err(Rejection::BadBatch);
+        return Err(Rejection::TooLarge);
     }
     if request.credential.is_some() {
         return verify_strangers(request, from, cluster, keyring);

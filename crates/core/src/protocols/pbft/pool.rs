@@ -93,7 +93,7 @@ impl Pool {
             }
             if old.request.timestamp == request.timestamp {
                 if old.request.digest() != request.digest() {
-                    return Err(Rejection::Equivocation);
+                    return Err(Rejection::ReusedTimestamp);
                 }
                 if direct && old.request.vouched != Vouched::Signature {
                     old.request = request;
@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(pool.add(request(1, 5, 30), None, &limits), Ok(true));
         assert_eq!(pool.add(request(2, 5, 30), None, &limits), Err(Rejection::Overload));
         assert_eq!(pool.add(request(1, 4, 1), None, &limits), Err(Rejection::StaleTimestamp));
-        assert_eq!(pool.add(request(1, 5, 29), None, &limits), Err(Rejection::Equivocation));
+        assert_eq!(pool.add(request(1, 5, 29), None, &limits), Err(Rejection::ReusedTimestamp));
         assert_eq!(pool.add(request(1, 6, 10), None, &limits), Ok(true));
         assert_eq!(pool.len(), 1);
     }

@@ -44,7 +44,7 @@ fn k01_a_flood_takes_one_place_in_the_queue() {
         run.settle();
         assert!(run.is_idle(), "{protocol}");
         assert_eq!(run.net.hosts[0].replica.estate().position(), 2, "{protocol}: its newest, and the other's");
-        assert_eq!(run.net.rejected(0, c(1), Rejection::BadBatch), 1, "{protocol}");
+        assert_eq!(run.net.rejected(0, c(1), Rejection::TooLarge), 1, "{protocol}");
         assert!(!run.anybody_said("PANIC"), "{protocol}");
         run.check();
     }

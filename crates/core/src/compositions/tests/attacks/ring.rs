@@ -602,8 +602,9 @@ fn ring_strikes_are_counted_for_an_identity_and_not_for_each_session() {
     let mut run = Run::new(ring_fast(), 4, 1, 1);
     run.liar = Some(1);
     for session in 0..40 {
-        let mut request = request_at(&mut run, session, 1, 10);
-        request.client.identity = IdentityId(if session % 2 == 0 { 1 } else { 100 + session });
+        let identity = IdentityId(if session % 2 == 0 { 1 } else { 100 + session });
+        let client = ClientId { identity, session };
+        let mut request = Request::new(InstanceId(1), client, Timestamp(1), false, Bytes::from_static(b"x"));
         request.authentication.tags = [Tag::from_bytes([9; 16]); 2].into_iter().collect();
         let mut message = of_entry(&run, 1, &request);
         let over = message.clone();
