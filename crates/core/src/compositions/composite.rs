@@ -402,7 +402,7 @@ pub(super) fn waiting_clients<S: Service>(running: &Running<S>) -> Vec<ClientId>
         Running::Quorum(quorum) => quorum.base.unconfirmed_clients().collect(),
         Running::ZLight(zlight) => zlight.queue().clients().chain(zlight.base.unconfirmed_clients()).collect(),
         Running::Chain(chain) => chain.queue().clients().chain(chain.base.unconfirmed_clients()).collect(),
-        Running::RingFast(ring) => ring.queue().clients().chain(ring.base.unconfirmed_clients()).collect(),
+        Running::RingFast(ring) => ring.waiting_clients().collect(),
         Running::RingResilient(ring) => ring.waiting_clients().collect(),
         Running::Backup(backup) => backup.waiting_clients(),
         Running::Opening(_) | Running::Silent(_) | Running::Unreplicated(_) => Vec::new(),

@@ -1,7 +1,7 @@
 //! What the admin port answers, to whom, and that it cannot be held up.
 
 use super::*;
-use bezant_core::cluster::{ClientId, Sequence, View};
+use bezant_core::cluster::{IdentityId, Sequence, View};
 use bezant_core::protocols::ring_fast::{Alarm, Pace, Suspect};
 use bezant_core::rejection::{Account, Rejection, RejectionCounts};
 use std::fmt::Write as _;

@@ -5,6 +5,7 @@ use crate::auth::Tag;
 use crate::cluster::{ClientId, InstanceId, REPLICAS_MAX, ReplicaId, Timestamp};
 use crate::digest::{Digest, Domain};
 use crate::message::{Outcome, Request};
+use crate::protocols::speculative::weight;
 use crate::protocols::zlight::BATCH_MAX;
 use crate::service::Proposal;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
@@ -215,6 +216,23 @@ impl RingMessage {
     pub(super) fn live(&self, requests: usize) -> impl Iterator<Item = usize> + use<> {
         let struck: BTreeSet<usize> = self.strikes.iter().map(|strike| strike.request as usize).collect();
         (0..requests).filter(move |at| !struck.contains(at))
+    }
+}
+
+/// A message that this replica has accepted, apart from what the log says of it.
+#[derive(Clone, Debug)]
+pub(super) struct Accepted {
+    pub(super) path: Path,
+    /// Where this replica is on its way.
+    pub(super) position: usize,
+    pub(super) batch: Digest,
+    pub(super) message: RingMessage,
+}
+
+impl Accepted {
+    /// What it takes in memory, about.
+    pub(super) fn weight(&self) -> usize {
+        if let Body::Requests(requests) = &self.message.body { weight(requests) } else { 0 }
     }
 }
 

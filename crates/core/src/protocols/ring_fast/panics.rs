@@ -1,9 +1,9 @@
 //! What a replica does for clients that panic: steps R6 to R8 of the [module](super).
 
 use super::held::UNDER_WAY_MAX;
-use super::message::{Body, Probe, Stamp};
+use super::message::{Accepted, Body, Probe, Stamp};
 use super::path::Path;
-use super::replica::{Accepted, RingFast, WINDOW};
+use super::replica::{RingFast, WINDOW};
 use crate::cluster::{ClientId, Limits, ReplicaId};
 use crate::machine::{Destination, Duration, Instant, Principal};
 use crate::message::{Message, Request};
@@ -156,6 +156,12 @@ impl Panics {
 }
 
 impl<S: Service> RingFast<S> {
+    /// Whose requests it has perhaps not answered.
+    pub(crate) fn waiting_clients(&self) -> impl Iterator<Item = ClientId> {
+        let signed = self.panics.shelves.values().flat_map(|shelf| shelf.asked.keys().copied());
+        self.queue().clients().chain(self.base.unconfirmed_clients()).chain(signed)
+    }
+
     /// R6: a signed request that is new. Its entry takes it from where it is kept; whoever else has it from its client
     /// hands it on.
     pub(super) fn on_panic(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: Request) {

@@ -2,7 +2,7 @@
 
 use super::flow::Flow;
 use super::held::{Batches, Executed, Held, UNDER_WAY_MAX};
-use super::message::{Body, RingMessage, RingReply, RingReplyStatement, Stamp};
+use super::message::{Accepted, Body, RingMessage, RingReply, RingReplyStatement, Stamp};
 use super::pace::{Alarm, Watch};
 use super::panics::Panics;
 use super::path::Path;
@@ -12,7 +12,7 @@ use crate::digest::Digest;
 use crate::machine::{Destination, Principal};
 use crate::message::{Message, Request, Vouched};
 use crate::protocols::speculative::{
-    AHEAD_BYTES_MAX, Ahead, Load, Queue, Speculation, Standing, stops_as_its_speculation, weight,
+    AHEAD_BYTES_MAX, Ahead, Load, Queue, Speculation, Standing, stops_as_its_speculation,
 };
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
@@ -32,22 +32,6 @@ pub(crate) const WINDOW: usize = 4;
 /// more in it, headers and MACs would cost hardly less. And it gets no more: a replica passes on what it has got whole,
 /// so that few great batches leave some links without work while they wait for others.
 const FULL_BYTES: usize = 16 << 10;
-
-/// A message that this replica has accepted, apart from what the log says of it.
-#[derive(Clone, Debug)]
-pub(super) struct Accepted {
-    pub(super) path: Path,
-    /// Where this replica is on its way.
-    pub(super) position: usize,
-    pub(super) batch: Digest,
-    pub(super) message: RingMessage,
-}
-
-impl Accepted {
-    fn weight(&self) -> usize {
-        if let Body::Requests(requests) = &self.message.body { weight(requests) } else { 0 }
-    }
-}
 
 /// See the [module](super).
 #[derive(Clone, Debug)]
