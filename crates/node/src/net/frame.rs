@@ -72,6 +72,11 @@ impl FrameBuffer {
         }
     }
 
+    /// Whether there is the beginning of a frame.
+    pub(crate) fn has_begun(&self) -> bool {
+        !self.begun.is_empty()
+    }
+
     /// Bytes of memory held.
     pub(crate) fn len(&self) -> usize {
         self.whole.len() + self.begun.capacity()

@@ -7,6 +7,10 @@
 
 mod accept;
 mod read;
+mod share;
+#[cfg(test)]
+mod tests;
+mod watch;
 
 use super::handshake::{Expect, Handshake, Peer, ServiceBuild};
 use super::link::{CloseReason, Link, LinkId, State};
@@ -14,23 +18,24 @@ use super::metrics::{NetMetrics, Traffic};
 use super::output::{Lane, UNSENT_BYTES};
 use super::tls::{Tls, TlsSettings};
 use super::{
-    CLIENT_BUFFERS_BYTES_MAX, CLIENT_CONNECTIONS_MAX, CLIENT_FAIR_BYTES, CLIENT_QUEUE_BYTES_MAX, HANDSHAKE_SECONDS_MAX,
-    PASS_BYTES_MAX, PASS_FRAMES_MAX, REPLICA_QUEUE_BYTES_MAX,
+    CLIENT_BUFFERS_BYTES_MAX, CLIENT_CONNECTIONS_MAX, CLIENT_QUEUE_BYTES_MAX, HANDSHAKE_SECONDS_MAX, PASS_BYTES_MAX,
+    PASS_FRAMES_MAX, REPLICA_QUEUE_BYTES_MAX,
 };
 use accept::Listener;
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::ReplicaId;
-use bezant_core::machine::Principal;
 use bezant_core::wire::Rope;
 use bytes::Bytes;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
 use read::Visit;
-use std::collections::{BTreeMap, VecDeque};
+use share::Shares;
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+pub(super) use watch::Watch;
 
 /// Readiness events taken per pass.
 const EVENTS_PER_PASS: usize = 1024;
@@ -77,7 +82,7 @@ impl HubOptions {
 pub struct Bounds {
     /// Connections.
     pub connections_max: usize,
-    /// Bytes in their buffers, in either direction.
+    /// Bytes in their buffers, in either direction, beyond what each connection may always hold.
     pub buffers_bytes_max: usize,
 }
 
@@ -137,11 +142,11 @@ pub struct Hub {
     gulp: Vec<u8>,
     /// For what TLS opens.
     sealed: Vec<u8>,
-    client_buffered: usize,
-    /// Client connections by whose they are.
-    parties: BTreeMap<Principal, usize>,
-    /// Those of clients that the cluster file does not name, all together.
-    strangers: usize,
+    shares: Shares,
+    /// When this pass began.
+    now: Instant,
+    /// When links are looked at again.
+    look_at: Instant,
     metrics: NetMetrics,
 }
 
@@ -187,9 +192,9 @@ impl Hub {
             dialling: VecDeque::new(),
             gulp: Vec::new(),
             sealed: Vec::new(),
-            client_buffered: 0,
-            parties: BTreeMap::new(),
-            strangers: 0,
+            shares: Shares::default(),
+            now: Instant::now(),
+            look_at: Instant::now(),
             metrics: NetMetrics::default(),
         })
     }
@@ -274,7 +279,9 @@ impl Hub {
             }
         }
         self.ready = ready;
-        self.expire(Instant::now());
+        self.now = Instant::now();
+        self.expire(self.now);
+        self.look();
         for listener in 0..self.listeners.len() {
             self.accept(listener);
         }
@@ -295,7 +302,12 @@ impl Hub {
             let link = self.links.get(queue.front()?.index as usize)?.as_ref()?;
             Some(link.opened + Duration::from_secs(HANDSHAKE_SECONDS_MAX))
         });
-        let wait = rests.chain(oldest).min().map(|at| at.saturating_duration_since(now) + Duration::from_millis(1));
+        let look = self.has_links().then_some(self.look_at);
+        let wait = rests
+            .chain(oldest)
+            .chain(look)
+            .min()
+            .map(|at| at.saturating_duration_since(now) + Duration::from_millis(1));
         match (timeout, wait) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -358,20 +370,6 @@ impl Hub {
         }
     }
 
-    /// Keeps the sum of all client buffers within its bound.
-    fn account(&mut self, index: u32) {
-        let Some(link) = self.links[index as usize].as_mut() else { return };
-        if !link.is_client_class() {
-            return;
-        }
-        let held = link.buffered();
-        self.client_buffered = self.client_buffered - link.accounted + held;
-        link.accounted = held;
-        if self.client_buffered > self.bounds.buffers_bytes_max && held > CLIENT_FAIR_BYTES {
-            self.close(index, CloseReason::Overload);
-        }
-    }
-
     /// Queues one frame made of `body` and `tail`. It leaves with [`Hub::flush`], or when the link is up. A frame for a
     /// link that is gone or full is dropped and counted.
     pub fn send(&mut self, id: LinkId, lane: Lane, body: &Rope, tail: &[u8]) {
@@ -385,14 +383,20 @@ impl Hub {
             State::Up(_) if full => false,
             State::Up(_) => {
                 link.queue(lane, body, tail);
+                link.watch.said(self.now);
                 true
             }
             State::Shaking(_) => link.queue_early(body, tail),
         };
         let traffic = class(&mut self.metrics, client);
         if queued {
+            let is_stuck = !link.writable;
             traffic.frames_out += 1;
             self.mark_dirty(id.index);
+            if client && is_stuck {
+                // Nothing will be written to it in this pass.
+                self.account(id.index);
+            }
         } else {
             traffic.frames_dropped += 1;
             if client {
@@ -410,6 +414,7 @@ impl Hub {
             let client = link.is_client_class();
             match link.write() {
                 Ok((bytes, calls)) => {
+                    link.watch.wrote(bytes);
                     self.metrics.writes += calls;
                     class(&mut self.metrics, client).bytes_out += bytes;
                     self.account(index);
@@ -445,19 +450,10 @@ impl Hub {
     fn forget(&mut self, index: u32, reason: CloseReason) -> Option<Link> {
         let mut link = self.links[index as usize].take()?;
         self.free.push(index);
-        *self.metrics.closed.entry(reason).or_default() += 1;
-        self.client_buffered -= link.accounted;
-        if link.peer().is_some() {
+        *self.metrics.closed.entry(reason.without_details()).or_default() += 1;
+        if let Some(peer) = link.peer() {
             class(&mut self.metrics, link.is_client_class()).connections -= 1;
-        }
-        if let Some(peer) = link.peer()
-            && let Some(held) = self.parties.get_mut(&peer.principal())
-        {
-            *held -= 1;
-            self.strangers -= usize::from(matches!(peer, Peer::Stranger(_)));
-            if *held == 0 {
-                self.parties.remove(&peer.principal());
-            }
+            self.shares.leave(peer, link.accounted);
         }
         if self.visit.is_some_and(|visit| visit.index == index) {
             self.visit = None;

@@ -2,7 +2,7 @@
 
 use super::frame::{FrameBuffer, GULP_BYTES, append_frame};
 use super::handshake::{HANDSHAKE_BYTES_MAX, Handshake, LinkRefusal, Peer, ServiceBuild};
-use super::hub::Port;
+use super::hub::{Port, Watch};
 use super::output::{Lane, Output, PIECE_BYTES};
 use super::tls::Tls;
 use bezant_core::message::FRAME_BYTES_MAX;
@@ -55,7 +55,12 @@ pub enum CloseReason {
     Oversized,
     /// It does not read what it is sent.
     NeverReads,
-    /// All client buffers together are full, and this connection holds more than its fair share.
+    /// It was spoken to and asked, and nothing came, although the connection stands.
+    Silent,
+    /// A frame had begun and did not go on.
+    Stalled,
+    /// All client buffers together are full, no client holds more than this one, and none of its connections more than
+    /// this.
     Overload,
     /// Replaced by a newer link: of the same peer, or of a client that had fewer when all places were taken.
     Superseded,
@@ -67,6 +72,14 @@ impl CloseReason {
     /// Whether one side did not want the other.
     pub const fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused(_) | Self::RefusedByPeer(_) | Self::OtherService { .. })
+    }
+
+    /// The same without what the other side said, of which it could say ever something else: for counting.
+    pub const fn without_details(self) -> Self {
+        match self {
+            Self::OtherService { .. } => Self::OtherService { ours: ServiceBuild::NONE, theirs: ServiceBuild::NONE },
+            other => other,
+        }
     }
 
     /// A stable name in snake case.
@@ -81,6 +94,8 @@ impl CloseReason {
             Self::NotAuthenticated => "not_authenticated",
             Self::Oversized => "oversized",
             Self::NeverReads => "never_reads",
+            Self::Silent => "silent",
+            Self::Stalled => "stalled",
             Self::Overload => "overload",
             Self::Superseded => "superseded",
             Self::Stopped => "stopped",
@@ -103,6 +118,8 @@ impl fmt::Display for CloseReason {
             Self::NotAuthenticated => f.write_str("it did not prove who it is in time"),
             Self::Oversized => f.write_str("it sent a frame that is too long"),
             Self::NeverReads => f.write_str("it does not read what it is sent"),
+            Self::Silent => f.write_str("it does not answer, though the connection stands"),
+            Self::Stalled => f.write_str("a frame that it had begun did not go on"),
             Self::Overload => f.write_str("all client buffers are full"),
             Self::Superseded => f.write_str("a newer connection replaced it"),
             Self::Stopped => f.write_str("we closed the connection"),
@@ -156,6 +173,8 @@ pub(super) struct Link {
     pub(super) writable: bool,
     /// What the hub has counted of this link's buffers.
     pub(super) accounted: usize,
+    /// Whether the other side is still there.
+    pub(super) watch: Watch,
     pub(super) input: FrameBuffer,
     tls: Option<Box<Tls>>,
     output: Output,
@@ -189,6 +208,7 @@ impl Link {
             connected,
             writable: connected,
             accounted: 0,
+            watch: Watch::default(),
             input: FrameBuffer::default(),
             tls,
             output: Output::default(),
@@ -233,7 +253,17 @@ impl Link {
 
     /// Bytes held in either direction.
     pub(super) fn buffered(&self) -> usize {
-        self.input.len() + self.pending() + self.early.len()
+        self.input.len() + self.sealed() + self.pending() + self.early.len()
+    }
+
+    /// Bytes of a TLS record that has begun.
+    fn sealed(&self) -> usize {
+        self.tls.as_ref().map_or(0, |tls| tls.held())
+    }
+
+    /// Whether the beginning of a frame is here, and not its end.
+    pub(super) fn is_in_a_frame(&self) -> bool {
+        self.input.has_begun() || self.sealed() > 0
     }
 
     /// Queues a frame made of `body` and `tail`.
@@ -256,13 +286,19 @@ impl Link {
     }
 
     /// The handshake is done: what was kept may follow.
-    pub(super) fn up(&mut self, peer: Peer) {
+    pub(super) fn up(&mut self, peer: Peer, now: Instant) {
         self.state = State::Up(peer);
+        if !self.early.is_empty() {
+            self.watch.said(now);
+        }
         self.output.append(&std::mem::take(&mut self.early));
     }
 
     /// Reads once. `gulp` is an empty buffer, `wire` one for what TLS opens.
     pub(super) fn read(&mut self, gulp: &mut Vec<u8>, wire: &mut Vec<u8>) -> ReadOutcome {
+        if self.is_closed_in_tls() {
+            return ReadOutcome::Ended;
+        }
         let (mut room, mut opened) = (0, true);
         let socket = &self.socket;
         let mut read = |buffer: &mut Vec<u8>| {
@@ -284,7 +320,7 @@ impl Link {
             Ok(_) if !opened => ReadOutcome::TlsFailed,
             Ok(count) => {
                 // A read that did not fill the buffer emptied the socket: the next byte brings a new event.
-                self.readable = count == room || self.ending;
+                self.readable = count == room || self.ending || self.is_closed_in_tls();
                 self.bind();
                 ReadOutcome::Some(count)
             }
@@ -294,6 +330,11 @@ impl Link {
             }
             Err(_) => ReadOutcome::Failed,
         }
+    }
+
+    /// Whether the other side has said, in TLS, that it will say nothing more.
+    fn is_closed_in_tls(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_closed())
     }
 
     /// Once TLS is done the handshake can name this connection.

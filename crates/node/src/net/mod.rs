@@ -16,9 +16,10 @@
 //! What nobody can do: an unauthenticated connection holds [`handshake::HANDSHAKE_BYTES_MAX`] bytes (and what TLS
 //! itself holds) and lives [`HANDSHAKE_SECONDS_MAX`] seconds. There are at most [`UNAUTHENTICATED_MAX`] of them per
 //! port, and the newest pushes the oldest out after a second. A flooding client shares with all other clients what
-//! one replica gets alone. When all places for clients are taken, whoever has the most gives one up. A peer that
-//! never reads fills its own queue and loses frames (a replica: the protocol sends again) or its connection (a
-//! client).
+//! one replica gets alone. When all places for clients are taken, or all their buffers full, whoever has the most gives
+//! way, and a frame that has begun has to go on. A peer that never reads fills its own queue and loses frames (a
+//! replica: the protocol sends again) or its connection (a client). A link that is silent although it was spoken to
+//! is asked, closed, and dialled anew.
 
 pub mod clock;
 pub mod dialer;
@@ -65,9 +66,24 @@ pub const REPLICA_QUEUE_BYTES_MAX: usize = 64 << 20;
 /// Bytes waiting to be written to one client; a client that reads so slowly is disconnected.
 pub const CLIENT_QUEUE_BYTES_MAX: usize = 2 * FRAME_BYTES_MAX;
 
-/// Bytes in the buffers of all client connections together, in either direction. A connection that would exceed it
-/// is closed if it holds more than [`CLIENT_FAIR_BYTES`] itself.
+/// Bytes in the buffers of all client connections together, in either direction, beyond [`CLIENT_FAIR_BYTES`] on each.
+/// When there are more, the client that holds the most loses the connection on which it holds the most. Those whom the
+/// cluster file does not name have half of it, together.
 pub const CLIENT_BUFFERS_BYTES_MAX: usize = 256 << 20;
 
 /// What a client connection may always buffer.
 pub const CLIENT_FAIR_BYTES: usize = 4 << 10;
+
+/// How long the other side may be silent after something was sent to it before it is asked whether it hears, in
+/// milliseconds.
+pub const SILENT_MS_MAX: u64 = 1_000;
+
+/// How long the answer may take, in milliseconds. A link on which it takes longer is closed: a new one, whose handshake
+/// takes several such answers within [`HANDSHAKE_SECONDS_MAX`], is better or cannot be had.
+pub const ANSWER_MS_MAX: u64 = 4_000;
+
+/// How long a frame that has begun to come is watched, in seconds.
+pub const FRAME_WINDOW_SECONDS: u64 = 10;
+
+/// How many bytes have to come meanwhile, if the frame is not whole by then.
+pub const FRAME_WINDOW_BYTES: u64 = 4 << 10;

@@ -18,6 +18,8 @@ use std::sync::Arc;
 const EXPORTER_LABEL: &[u8] = b"EXPORTER-bezant-link";
 /// The name in every certificate.
 const NAME: &str = "bezant";
+/// The longest record: header, content, and what encryption adds.
+const RECORD_BYTES_MAX: usize = 5 + (16 << 10) + 256;
 
 /// What all TLS links of a process share.
 #[derive(Clone, Debug)]
@@ -111,20 +113,28 @@ impl ServerCertVerifier for AnyCertificate {
 pub(super) struct Tls {
     session: Connection,
     bound: bool,
+    /// Bytes that came after the last plaintext: no fewer than the session holds back, but for one read of 4 KiB.
+    held: usize,
+    /// The other side says nothing more.
+    closed: bool,
 }
 
 impl Tls {
     fn new(mut session: Connection) -> Self {
         // The link bounds its own queue; what is handed over here is sealed at once.
         session.set_buffer_limit(None);
-        Self { session, bound: false }
+        Self { session, bound: false, held: 0, closed: false }
     }
 
-    /// Opens what came from the socket and appends the plaintext.
+    /// Opens what came from the socket and appends the plaintext. What comes after the other side's end is dropped: the
+    /// session would not take it.
+    ///
+    /// More than a record without any plaintext is refused. The session would put messages of TLS itself together that
+    /// are much longer, and nobody whom we talk to has any of that length.
     pub(super) fn receive(&mut self, mut wire: &[u8], input: &mut Vec<u8>) -> Result<(), Error> {
-        while !wire.is_empty() {
-            self.session.read_tls(&mut wire).map_err(|error| Error::General(error.to_string()))?;
-            self.session.process_new_packets()?;
+        while !wire.is_empty() && !self.closed {
+            self.held += self.session.read_tls(&mut wire).map_err(|error| Error::General(error.to_string()))?;
+            self.closed = self.session.process_new_packets()?.peer_has_closed();
             let mut reader = self.session.reader();
             while let Ok(plain) = reader.fill_buf()
                 && !plain.is_empty()
@@ -132,9 +142,23 @@ impl Tls {
                 input.extend_from_slice(plain);
                 let taken = plain.len();
                 reader.consume(taken);
+                self.held = 0;
+            }
+            if self.held > RECORD_BYTES_MAX {
+                return Err(Error::General("much, and nothing in it".into()));
             }
         }
         Ok(())
+    }
+
+    /// Bytes of a record that has begun, as far as they are known.
+    pub(super) const fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Whether the other side has said that it says nothing more.
+    pub(super) const fn is_closed(&self) -> bool {
+        self.closed
     }
 
     /// Seals all of `plain` and appends it, with whatever TLS itself has to say.
@@ -179,5 +203,49 @@ impl Write for Append<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// The other side, by hand.
+#[cfg(test)]
+pub(super) mod testing {
+    use super::TlsSettings;
+    use rustls::Connection;
+    use std::io::Write;
+    use std::net::{SocketAddr, TcpStream};
+
+    pub(in super::super) struct Raw {
+        session: Connection,
+        socket: TcpStream,
+    }
+
+    impl Raw {
+        /// Connects and does TLS' handshake. `meanwhile` lets the other side go on.
+        pub(in super::super) fn connect(address: SocketAddr, mut meanwhile: impl FnMut()) -> Self {
+            let mut session = TlsSettings::generate().unwrap().dial().unwrap().session;
+            let mut socket = TcpStream::connect(address).unwrap();
+            socket.set_nonblocking(true).unwrap();
+            while session.is_handshaking() || session.wants_write() {
+                while session.wants_write() {
+                    session.write_tls(&mut socket).unwrap();
+                }
+                meanwhile();
+                if session.is_handshaking() && session.read_tls(&mut socket).is_ok() {
+                    session.process_new_packets().unwrap();
+                }
+            }
+            Self { session, socket }
+        }
+
+        /// Says that nothing more will be said, and says something more, at once.
+        pub(in super::super) fn end_and_say(&mut self, bytes: &[u8]) {
+            self.session.send_close_notify();
+            let mut wire = Vec::new();
+            while self.session.wants_write() {
+                self.session.write_tls(&mut wire).unwrap();
+            }
+            wire.extend_from_slice(bytes);
+            self.socket.write_all(&wire).unwrap();
+        }
     }
 }

@@ -1,10 +1,9 @@
 //! Visits: each readable link in turn, up to its share, one frame at a time.
 
 use super::super::handshake::{Handshake, LinkRefusal, Peer, Progress};
-use super::super::link::{CloseReason, Link, LinkId, ReadOutcome, State};
+use super::super::link::{CloseReason, LinkId, ReadOutcome, State};
 use super::super::{CLIENT_PASS_BYTES_MAX, PASS_BYTES_MAX, PASS_FRAMES_MAX};
-use super::{CLIENTS, Event, Hub, REPLICAS, class};
-use bezant_core::machine::Principal;
+use super::{CLIENTS, Event, Hub, REPLICAS, class, watch};
 use bytes::Bytes;
 
 /// The link that is being read.
@@ -76,6 +75,10 @@ impl Hub {
                     self.enqueue(visit.index);
                 }
                 return match peer {
+                    Some(_) if watch::is_for_the_link(&frame) => {
+                        self.on_link_frame(visit.index, &frame);
+                        None
+                    }
                     Some(peer) => {
                         class(&mut self.metrics, client).frames_in += 1;
                         Some(Event::Frame(id, peer, frame))
@@ -110,6 +113,7 @@ impl Hub {
                 if client {
                     self.client_bytes_left = self.client_bytes_left.saturating_sub(count);
                 }
+                link.watch.heard(count);
                 class(&mut self.metrics, client).bytes_in += count as u64;
                 self.visit = Some(visit);
                 self.mark_dirty(visit.index);
@@ -143,41 +147,16 @@ impl Hub {
                 let reason = LinkRefusal::TooMany;
                 return self.refuse(id.index, reason, &Handshake::refuse(reason));
             }
-            *self.parties.entry(peer.principal()).or_default() += 1;
-            self.strangers += usize::from(matches!(peer, Peer::Stranger(_)));
+            self.shares.enter(peer);
         }
         let Some(Some(link)) = self.links.get_mut(id.index as usize) else { return };
         if let Some(reply) = reply {
             link.queue_handshake(reply);
         }
-        self.client_buffered -= std::mem::take(&mut link.accounted);
-        link.up(peer);
+        link.up(peer, self.now);
         class(&mut self.metrics, link.is_client_class()).connections += 1;
         self.events.push_back(Event::Up(id, peer));
         self.mark_dirty(id.index);
-    }
-
-    /// Whether a client may have one more connection. If all places are taken, whoever has the most gives one up to
-    /// somebody who has fewer, so that no client can keep the others out. Half of the places are for those whom the
-    /// cluster file names: everybody else may have as many keys as it likes.
-    fn has_place(&mut self, peer: Peer) -> bool {
-        let is_stranger = matches!(peer, Peer::Stranger(_));
-        let full = self.metrics.clients.connections >= self.bounds.connections_max as u64;
-        let crowded = is_stranger && self.strangers >= self.bounds.connections_max / 2;
-        if !full && !crowded {
-            return true;
-        }
-        let mine = self.parties.get(&peer.principal()).copied().unwrap_or(0);
-        let rivals = self.parties.iter().filter(|(party, _)| !is_stranger || matches!(party, Principal::Key(_)));
-        let Some((&richest, _)) = rivals.max_by_key(|(_, held)| **held).filter(|(_, held)| **held > mine + 1) else {
-            return false;
-        };
-        let of_richest = |link: &Link| link.peer().is_some_and(|peer| peer.principal() == richest);
-        let Some(index) = self.links.iter().position(|link| link.as_ref().is_some_and(of_richest)) else {
-            return false;
-        };
-        self.close(index as u32, CloseReason::Superseded);
-        true
     }
 
     fn refuse(&mut self, index: u32, reason: LinkRefusal, reply: &[u8]) {
