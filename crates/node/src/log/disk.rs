@@ -58,10 +58,11 @@ pub trait DiskFile: fmt::Debug + Send {
         self.write_at(segments.first().map_or(&[], |first| first), offset)
     }
 
-    /// Reserves space and extends the file with zeros, so that later writes need not change its metadata.
+    /// Reserves space and extends the file with zeros, so that later writes need not change its metadata. A crash
+    /// leaves the file as it was, or longer by some or all of these zeros, whatever is written to it afterwards.
     ///
     /// # Errors
-    /// Those of the file system; [`io::ErrorKind::Unsupported`] where it cannot reserve.
+    /// Those of the file system.
     fn allocate(&mut self, offset: u64, bytes: u64) -> io::Result<()>;
     /// Cuts the file.
     ///
@@ -134,12 +135,20 @@ impl DiskFile for RealFile {
     }
 
     fn allocate(&mut self, offset: u64, bytes: u64) -> io::Result<()> {
-        rustix::fs::fallocate(&self.0, rustix::fs::FallocateFlags::empty(), offset, bytes)?;
+        use rustix::io::Errno;
+        let reserved = match rustix::fs::fallocate(&self.0, rustix::fs::FallocateFlags::empty(), offset, bytes) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => false,
+            result => result.map(|()| true)?,
+        };
         // Reserved blocks count as unwritten: the first write to each changes metadata, which the next sync would have
         // to commit to the file system's journal. With zeros in them a sync writes data and nothing else.
         let end = offset + bytes;
         for at in (offset..end).step_by(ZEROS.len()) {
             self.0.write_all_at(&ZEROS[..ZEROS.len().min((end - at) as usize)], at)?;
+        }
+        if !reserved {
+            // The size grew bit by bit, and what is written next could be on the disk before all of it.
+            self.0.sync_data().map_err(|error| io::Error::other(format!("fsync: {error}")))?;
         }
         Ok(())
     }

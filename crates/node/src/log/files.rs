@@ -8,6 +8,10 @@ use std::path::{Path, PathBuf};
 pub(crate) const LOCK: &str = "lock";
 /// Space that is given back at shutdown when the disk is full.
 pub(crate) const RESERVE: &str = "reserve";
+/// There while what is left of a lost log is set aside.
+pub(crate) const REPLACING: &str = "replacing";
+/// How the names of folders begin in which what was left of a lost log is kept.
+const SET_ASIDE: &str = "lost-";
 /// Ending of files that are being written.
 const TEMPORARY: &str = ".new";
 
@@ -29,6 +33,12 @@ pub(crate) fn temporary(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// The first free name for what is left of a lost log.
+pub(crate) fn set_aside(directory: &Path) -> PathBuf {
+    let mut names = (1..).map(|number: u64| directory.join(format!("{SET_ASIDE}{number}")));
+    names.find(|path| !path.exists()).expect("some number is free")
+}
+
 /// What a directory holds.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
@@ -38,6 +48,10 @@ pub(crate) struct Listing {
     pub(crate) snapshots: BTreeMap<u64, PathBuf>,
     /// Files that were never finished.
     pub(crate) unfinished: Vec<PathBuf>,
+    /// Whether a lost log is being replaced.
+    pub(crate) replacing: bool,
+    /// Whether a log was lost here, ever.
+    pub(crate) set_aside: bool,
 }
 
 impl Listing {
@@ -57,6 +71,8 @@ impl Listing {
             } else if name.ends_with(TEMPORARY) && (name.starts_with("log-") || name.starts_with("snapshot-")) {
                 listing.unfinished.push(entry.path());
             }
+            listing.replacing |= name == REPLACING;
+            listing.set_aside |= name.starts_with(SET_ASIDE);
         }
         Ok(listing)
     }

@@ -50,6 +50,8 @@ pub(crate) struct Header {
     pub(crate) first: u64,
     /// Random: keeps records of another file from being valid here, and clients from forging marks.
     pub(crate) salt: [u8; 16],
+    /// The size of the file is a multiple of this. One that is not was cut, or its growth was interrupted.
+    pub(crate) allocation: u32,
 }
 
 /// Why bytes are not the beginning of a segment of this log.
@@ -70,12 +72,18 @@ impl Header {
         bytes[12..16].copy_from_slice(&u32::from(self.lost).to_le_bytes());
         bytes[16..48].copy_from_slice(&self.identity.cluster.0);
         bytes[48] = self.identity.replica.0;
+        bytes[52..56].copy_from_slice(&self.allocation.to_le_bytes());
         bytes[56..64].copy_from_slice(&self.segment.to_le_bytes());
         bytes[64..72].copy_from_slice(&self.first.to_le_bytes());
         bytes[72..88].copy_from_slice(&self.salt);
         let crc = crc32c::crc32c(&bytes[..88]);
         bytes[88..].copy_from_slice(&crc.to_le_bytes());
         (bytes, crc)
+    }
+
+    /// The size that the file has when it holds so many bytes.
+    pub(crate) fn size_for(&self, bytes: u64) -> u64 {
+        bytes.next_multiple_of(u64::from(self.allocation.max(1)))
     }
 
     /// Reads what [`Header::encode`] wrote, and the checksum.
@@ -91,6 +99,7 @@ impl Header {
             segment: u64::from_le_bytes(array_at(bytes, 56)),
             first: u64::from_le_bytes(array_at(bytes, 64)),
             salt: array_at(bytes, 72),
+            allocation: u32_at(bytes, 52),
         };
         let (expected, crc) = header.encode();
         if bytes == expected { Ok((header, crc)) } else { Err(HeaderError::Damaged) }

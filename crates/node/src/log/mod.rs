@@ -6,6 +6,7 @@
 //! | `snapshot-<number>.bin` | the state where segment `<number>` begins, see [`crate::snapshot`] |
 //! | `lock` | held by the process that uses the directory |
 //! | `reserve` | space given back at shutdown when the disk is full |
+//! | `replacing` | there while what is left of a lost log is set aside: nothing here is a log |
 //!
 //! The event loop appends and never waits. A thread writes everything that has gathered with one write and one
 //! `fdatasync`, while the next group gathers; another thread writes snapshots. `docs/durability.md` says what must be
@@ -14,7 +15,7 @@
 //! Three rules about failures:
 //! * An fsync that failed is final. The kernel may have dropped the data, and asked again it would claim success.
 //! * A full disk is not final: records wait in memory until there is space again, and nothing leaves meanwhile.
-//! * A log that cannot be shown whole is not used. A torn tail that nobody was promised is cut; anything else is
+//! * A log that cannot be shown whole is not used. A torn tail that nobody was promised is cleared; anything else is
 //!   [`OpenError::Damaged`].
 
 pub mod disk;
@@ -51,8 +52,8 @@ use writer::{Active, Place, Writer};
 pub struct Options {
     /// Where it writes.
     pub disk: Arc<dyn Disk>,
-    /// Segments grow by this many bytes at a time.
-    pub allocation_bytes: u64,
+    /// New segments grow by this many bytes at a time.
+    pub allocation_bytes: u32,
     /// Space kept back for the shutdown. 0: none.
     pub reserve_bytes: u64,
 }

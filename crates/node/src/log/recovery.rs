@@ -11,7 +11,6 @@ use bezant_core::checkpoint::Snapshot;
 use bezant_core::replica::LogRecord;
 use bezant_core::wire::Rope;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -39,7 +38,8 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
 fn create_first_segment(directory: &Path, options: &Options, identity: &Identity, lost: bool) -> Result<(), OpenError> {
     let write = || {
         let salt = random_salt()?;
-        let header = Header { identity: *identity, lost, segment: FIRST_SEGMENT, first: 0, salt };
+        let allocation = options.allocation_bytes;
+        let header = Header { identity: *identity, lost, segment: FIRST_SEGMENT, first: 0, salt, allocation };
         Active::create(&place(directory, options, identity), header, &mut OpenFrames::default())
     };
     write().map_err(|error| OpenError::io(&files::segment(directory, FIRST_SEGMENT), error))?;
@@ -58,7 +58,8 @@ fn place(directory: &Path, options: &Options, identity: &Identity) -> Place {
 /// Creates the log of a replica that has never run. From then on a directory without a log is a lost one.
 ///
 /// # Errors
-/// [`OpenError::Exists`] if there is a log already; [`OpenError::InUse`]; [`OpenError::Io`].
+/// [`OpenError::Exists`] if there is a log already; [`OpenError::LogLost`] if there was one; [`OpenError::InUse`];
+/// [`OpenError::Io`].
 pub fn initialise(directory: &Path, identity: &Identity, options: &Options) -> Result<(), OpenError> {
     create_directory(directory).map_err(|error| OpenError::io(directory, error))?;
     let _lock = lock(directory)?;
@@ -66,12 +67,19 @@ pub fn initialise(directory: &Path, identity: &Identity, options: &Options) -> R
     if !listing.segments.is_empty() || !listing.snapshots.is_empty() {
         return Err(OpenError::Exists { directory: directory.to_owned() });
     }
+    if listing.replacing || listing.set_aside {
+        return Err(OpenError::LogLost { directory: directory.to_owned() });
+    }
     create_first_segment(directory, options, identity, false)
 }
 
 /// Sets aside whatever is left of a lost or damaged log and begins one that remembers this: [`open`] will say
 /// `lost_log` until the replica has written down from where on it may vote again. A log that is whole is kept as it is,
 /// and the answer is `false`: an order that stays in a start script does no harm.
+///
+/// Some of the files without the others may look like a log that is whole and ends sooner. So a file says that what is
+/// here is not to be read, from before the first one is set aside until the new log is durable; a crash in between
+/// leaves a lost log, which is replaced again.
 ///
 /// # Errors
 /// [`OpenError::InUse`]; [`OpenError::Foreign`], [`OpenError::Version`]: there is a log, of somebody else;
@@ -85,20 +93,36 @@ pub fn replace_lost(directory: &Path, identity: &Identity, options: &Options) ->
         Err(error) if error.is_recoverable_as_learner() => {}
         Err(error) => return Err(error),
     }
-    let remains: Vec<_> = listing.segments.values().chain(listing.snapshots.values()).collect();
-    if !remains.is_empty() {
-        let aside = (1..)
-            .map(|number| directory.join(format!("lost-{number}")))
-            .find(|path| !path.exists())
-            .expect("some number is free");
-        create_directory(&aside).map_err(|error| OpenError::io(&aside, error))?;
-        for path in remains {
-            let name = path.file_name().expect("listed files have names");
-            std::fs::rename(path, aside.join(name)).map_err(|error| OpenError::io(path, error))?;
-        }
-    }
+    let (disk, marker) = (&*options.disk, directory.join(files::REPLACING));
+    let begin = || {
+        disk.create(&marker)?.sync()?;
+        disk.sync_directory(directory)
+    };
+    begin().map_err(|error| OpenError::io(&marker, error))?;
+    set_aside(disk, directory, &listing)?;
     create_first_segment(directory, options, identity, true)?;
+    let end = || {
+        disk.remove(&marker)?;
+        disk.sync_directory(directory)
+    };
+    end().map_err(|error| OpenError::io(&marker, error))?;
     Ok(true)
+}
+
+/// Moves segments and snapshots to a folder of their own, for good.
+fn set_aside(disk: &dyn Disk, directory: &Path, listing: &Listing) -> Result<(), OpenError> {
+    let remains: Vec<_> = listing.segments.values().chain(listing.snapshots.values()).collect();
+    if remains.is_empty() {
+        return Ok(());
+    }
+    let aside = files::set_aside(directory);
+    create_directory(&aside).map_err(|error| OpenError::io(&aside, error))?;
+    for path in remains {
+        let name = path.file_name().expect("listed files have names");
+        disk.rename(path, &aside.join(name)).map_err(|error| OpenError::io(path, error))?;
+    }
+    let synced = disk.sync_directory(&aside).and_then(|()| disk.sync_directory(directory));
+    synced.map_err(|error| OpenError::io(&aside, error))
 }
 
 /// Reads the log of a replica and opens it for writing.
@@ -152,7 +176,7 @@ fn read(
     identity: &Identity,
     notes: &mut Vec<String>,
 ) -> Result<Contents, OpenError> {
-    if listing.segments.is_empty() {
+    if listing.segments.is_empty() || listing.replacing {
         return Err(OpenError::LogLost { directory: directory.to_owned() });
     }
     let (start, snapshot) = choose_snapshot(listing, identity, notes)?;
@@ -222,6 +246,10 @@ fn read_segments(
         }
         segments.push(segment);
     }
+    if let Some(last) = segments.last().filter(|last| last.cut) {
+        let what = "the file has no whole size and ends in the middle of what was written: it was cut";
+        return Err(OpenError::damaged(&last.path, last.size, what));
+    }
     Ok(segments)
 }
 
@@ -258,30 +286,39 @@ fn reserve(disk: &dyn Disk, directory: &Path, options: &Options, notes: &mut Vec
         return;
     }
     let result = disk.create(&path).and_then(|mut file| file.allocate(0, options.reserve_bytes));
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
-        Err(error) => {
-            let _ = disk.remove(&path);
-            let hint = if is_full(&error) { " (the disk is almost full)" } else { "" };
-            notes.push(format!("no space could be kept back for the shutdown: {error}{hint}"));
-        }
-        Ok(()) => {}
+    if let Err(error) = result {
+        let _ = disk.remove(&path);
+        let hint = if is_full(&error) { " (the disk is almost full)" } else { "" };
+        notes.push(format!("no space could be kept back for the shutdown: {error}{hint}"));
     }
 }
 
-/// Cuts the torn tail off the last segment and makes the rest durable: it may so far only be in the kernel's memory.
+/// Clears the torn tail of the last segment, gives it a whole size, and makes it durable: so far it may only be in the
+/// kernel's memory.
 fn resume(place: &Place, last: Segment, notes: &mut Vec<String>) -> Result<Active, OpenError> {
     if last.torn {
         notes.push(format!(
-            "{}: cut at byte {}, where a write was interrupted; nobody was promised what follows",
+            "{}: cleared from byte {} on, where a write was interrupted; nobody was promised what follows",
             last.path.display(),
             last.end
         ));
     }
-    let reopen = || {
+    let mut allocated = last.size;
+    let mut reopen = || {
         let mut file = place.disk.open(&last.path)?;
-        if last.torn {
-            file.truncate(last.end)?;
+        let whole = last.header.size_for(last.size);
+        if whole != last.size {
+            let without = whole - u64::from(last.header.allocation);
+            // What has grown in part is given back, unless the log needs it: the disk may be full.
+            if last.end <= without {
+                file.truncate(without)?;
+                allocated = without;
+            } else {
+                file.allocate(last.size, whole - last.size)?;
+                allocated = whole;
+            }
+        } else if last.torn {
+            file.write_all_at(&vec![0; (last.size - last.end) as usize], last.end)?;
         }
         // If a sync failed, the kernel may have dropped what it could not write and still show it to us as clean:
         // then only a new write brings it to the disk. Earlier segments were synced with success.
@@ -297,7 +334,7 @@ fn resume(place: &Place, last: Segment, notes: &mut Vec<String>) -> Result<Activ
         header: last.header,
         chain: last.chain,
         offset: last.end,
-        allocated: if last.torn { last.end } else { last.size },
+        allocated,
         pending: Rope::new(),
         written: 0,
         dirty: false,

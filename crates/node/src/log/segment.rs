@@ -23,6 +23,8 @@ pub(crate) struct Segment {
     /// Bytes after the last record that are not zero, as a crash leaves them in the middle of a write. Nobody was
     /// promised any of them.
     pub(crate) torn: bool,
+    /// It has no whole size, and ends in the middle of what was written: see [`ends_in_zeros`].
+    pub(crate) cut: bool,
 }
 
 impl Segment {
@@ -73,6 +75,17 @@ impl Segment {
             return Err(OpenError::damaged(path, at as u64, "a record that was durable does not have its checksum"));
         }
         let torn = tail.iter().any(|&byte| byte != 0);
-        Ok(Self { path: path.to_owned(), header, records, chain, end: at as u64, size: bytes.len() as u64, torn })
+        let size = bytes.len() as u64;
+        let cut = header.size_for(size) != size && !ends_in_zeros(tail);
+        Ok(Self { path: path.to_owned(), header, records, chain, end: at as u64, size, torn, cut })
     }
+}
+
+/// Whether what follows the last record shows that no other one began there: the length of a record is not zero.
+///
+/// A file grows by whole pieces of zeros before anything is written to them. If a crash interrupts that, the size may
+/// be any, but what was written before is whole, and zeros follow it. So a file whose size is not whole and that ends
+/// otherwise has lost its end, and with it perhaps what was durable.
+fn ends_in_zeros(tail: &[u8]) -> bool {
+    tail.len() >= size_of::<u32>() && tail.iter().all(|&byte| byte == 0)
 }

@@ -24,8 +24,8 @@ pub(crate) struct Place {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) directory: PathBuf,
     pub(crate) identity: Identity,
-    /// Segments grow by this many bytes at a time.
-    pub(crate) allocation: u64,
+    /// New segments grow by this many bytes at a time.
+    pub(crate) allocation: u32,
 }
 
 /// Why the log thread ends before its time.
@@ -106,7 +106,7 @@ impl Active {
         let file = place.disk.create(&temporary)?;
         let mut active =
             Self { file, header, chain, offset: 0, allocated: 0, pending, written: 0, dirty: false, mark_due: false };
-        active.write(place)?;
+        active.write()?;
         active.sync()?;
         place.disk.rename(&temporary, &path)?;
         place.disk.sync_directory(&place.directory)?;
@@ -114,15 +114,12 @@ impl Active {
     }
 
     /// Writes what is not written yet. After an error it can be called again and goes on where it was.
-    pub(crate) fn write(&mut self, place: &Place) -> io::Result<()> {
+    pub(crate) fn write(&mut self) -> io::Result<()> {
         let end = self.offset + (self.pending.len() - self.written) as u64;
         if end > self.allocated {
-            let bytes = (end - self.allocated).next_multiple_of(place.allocation.max(1));
-            match self.file.allocate(self.allocated, bytes) {
-                Err(error) if matches!(error.kind(), io::ErrorKind::Unsupported) => {}
-                result => result?,
-            }
-            self.allocated += bytes;
+            let size = self.header.size_for(end);
+            self.file.allocate(self.allocated, size - self.allocated)?;
+            self.allocated = size;
         }
         while self.written < self.pending.len() {
             let segments = self.pending.segments_from(self.written).take(SEGMENTS_AT_ONCE);
@@ -210,7 +207,7 @@ impl Writer {
 
     fn write(&mut self) -> Result<(), Stop> {
         let Self { place, shared, active } = self;
-        patiently(shared, place, || active.write(place))
+        patiently(shared, place, || active.write())
     }
 
     fn mark(&mut self) -> Result<(), Stop> {
@@ -238,6 +235,7 @@ impl Writer {
             segment: old.header.segment + 1,
             first: old.chain.next,
             salt: random_salt()?,
+            allocation: self.place.allocation,
         };
         let Self { place, shared, .. } = self;
         self.active = patiently(shared, place, || Active::create(place, header, &mut rotation.live))?;

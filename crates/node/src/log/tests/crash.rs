@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const SEGMENT: &str = "log-1.bin";
+/// Bytes by which the segments of these tests grow.
+const ALLOCATION: usize = 256;
 
 /// A log in which 1 to 5 were reported durable and 6 to 9 were written but never synced. Also where the first of
 /// these begins, and the end of the last.
@@ -54,14 +56,80 @@ fn assert_prefix_with_all_durable(found: &[u64], what: &str) {
 fn a_write_cut_at_any_byte_loses_nothing_that_was_durable() {
     let (directory, bytes, start, stop) = with_unsynced_tail();
     for cut in start..=stop {
-        let found = recover(&directory, bytes[..cut].to_vec()).unwrap();
-        assert_prefix_with_all_durable(&found, &format!("cut at {cut}"));
+        // The file has a whole size before anything is written to it: a shorter one is no crash's.
+        match recover(&directory, bytes[..cut].to_vec()) {
+            Ok(found) => assert_prefix_with_all_durable(&found, &format!("cut at {cut}")),
+            Err(OpenError::Damaged { .. }) => assert!(!cut.is_multiple_of(ALLOCATION), "cut at {cut}"),
+            Err(error) => panic!("cut at {cut}: {error}"),
+        }
         let mut zeroed = bytes.clone();
         zeroed[cut..].fill(0);
         let found = recover(&directory, zeroed).unwrap();
         assert_prefix_with_all_durable(&found, &format!("zeros from {cut}"));
     }
     assert_eq!(recover(&directory, bytes).unwrap().len(), 9, "written, though nobody was promised it");
+}
+
+/// A log with so many records, one after the other durable, of which each is somewhere in the first of its pieces.
+fn with_records(allocation_bytes: u32, count: u64) -> (Directory, Vec<u8>) {
+    let directory = Directory::empty();
+    let options = Options { allocation_bytes, ..directory.options() };
+    initialise(directory.path(), &identity(), &options).unwrap();
+    let mut log = open(directory.path(), &identity(), &options).unwrap().log;
+    for number in 1..=count {
+        append(&mut log, number..=number);
+        wait_durable(&log, number);
+    }
+    log.close().unwrap();
+    let bytes = directory.read(SEGMENT);
+    (directory, bytes)
+}
+
+#[test]
+fn a_segment_that_was_cut_is_not_taken_for_a_torn_one() {
+    let (directory, bytes) = with_records(1 << 12, 25);
+    let end = Segment::read(&directory.path().join(SEGMENT), &identity()).unwrap().end as usize;
+    assert!(bytes.len() == 1 << 12 && end > 2_000 && end + 4 < bytes.len());
+    let all: Vec<u64> = (1..=25).collect();
+    let copy = directory.copy(&[]);
+    for cut in HEADER_BYTES..bytes.len() {
+        copy.write(SEGMENT, &bytes[..cut]);
+        match inspect(copy.path(), &identity()).map(|inspected| numbers(&inspected.records)) {
+            Ok(found) => assert!(cut >= end + 4 && found == all, "cut at {cut}: {found:?}"),
+            Err(OpenError::Damaged { offset, .. }) => assert!(cut < end + 4 && offset == cut as u64, "cut at {cut}"),
+            Err(error) => panic!("cut at {cut}: {error}"),
+        }
+    }
+}
+
+/// A crash while the file grows leaves zeros, and any size: with or without a piece more, it goes on from there.
+#[test]
+fn a_crash_while_a_segment_grows_is_no_damage() {
+    let (directory, bytes) = with_records(ALLOCATION as u32, 5);
+    assert!(bytes.len().is_multiple_of(ALLOCATION));
+    for more in (0..=2 * ALLOCATION).step_by(3) {
+        let grown = [&bytes[..], &vec![0; more]].concat();
+        assert_eq!(recover(&directory, grown).unwrap(), [1, 2, 3, 4, 5], "{more} bytes more");
+    }
+    let copy = directory.copy(&[(SEGMENT, [&bytes[..], &[0; 5]].concat())]);
+    drop(copy.open().unwrap());
+    assert!(copy.read(SEGMENT).len().is_multiple_of(ALLOCATION), "whole again before anything is written");
+}
+
+/// Cleared, and not cut off: a crash in the middle of that would look like a log that was cut.
+#[test]
+fn a_torn_tail_is_cleared_and_the_size_stays_whole() {
+    let (directory, bytes, start, stop) = with_unsynced_tail();
+    for torn in (start + 1..stop).step_by(3) {
+        let mut torn_there = bytes.clone();
+        torn_there[torn..].fill(0);
+        let copy = directory.copy(&[(SEGMENT, torn_there)]);
+        let found = numbers(&copy.open().unwrap().records).len();
+        let after = copy.read(SEGMENT);
+        assert_eq!(after.len(), bytes.len());
+        let segment = Segment::read(&copy.path().join(SEGMENT), &identity()).unwrap();
+        assert!(!segment.torn && segment.records.len() == found, "torn at {torn}");
+    }
 }
 
 #[test]

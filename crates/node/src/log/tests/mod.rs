@@ -230,6 +230,17 @@ fn a_wiped_directory_is_a_lost_log() {
     assert!(error.to_string().contains("--recover-lost-log"));
 }
 
+/// What a crash leaves that came after the files were set aside and before the new log, or whoever copied only that.
+#[test]
+fn a_directory_where_a_log_was_lost_gets_no_voting_one() {
+    let directory = Directory::empty();
+    std::fs::create_dir_all(directory.path().join("lost-1")).unwrap();
+    let initialised = initialise(directory.path(), &identity(), &directory.options());
+    assert!(matches!(initialised, Err(OpenError::LogLost { .. })), "{initialised:?}");
+    assert!(replace_lost(directory.path(), &identity(), &directory.options()).unwrap());
+    assert!(directory.open().unwrap().lost_log);
+}
+
 #[test]
 fn a_replaced_log_remembers_until_the_replica_abstains() {
     let directory = Directory::initialised();

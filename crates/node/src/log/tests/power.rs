@@ -219,3 +219,131 @@ fn snapshots_of_others() {
         append(log, 7..=8);
     });
 }
+
+/// One change of a name that a failure may undo.
+#[derive(Clone)]
+enum Change {
+    Give(PathBuf, Vec<u8>),
+    Move(PathBuf, PathBuf),
+    Take(PathBuf),
+}
+
+/// A disk that keeps each change of a name by itself until the directory is synced: any of them may be lost.
+#[derive(Default)]
+struct Renames {
+    synced: BTreeMap<PathBuf, Vec<u8>>,
+    since: Vec<Change>,
+    images: Vec<BTreeMap<PathBuf, Vec<u8>>>,
+}
+
+impl Renames {
+    fn after(&self, is_kept: impl Fn(usize) -> bool) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut files = self.synced.clone();
+        for (_, change) in self.since.iter().enumerate().filter(|(number, _)| is_kept(*number)) {
+            match change.clone() {
+                Change::Give(path, content) => drop(files.insert(path, content)),
+                Change::Move(from, to) => drop(files.remove(&from).map(|content| files.insert(to, content))),
+                Change::Take(path) => drop(files.remove(&path)),
+            }
+        }
+        files
+    }
+
+    fn change(&mut self, change: Change) {
+        self.since.push(change);
+        for kept in 0..1u32 << self.since.len() {
+            self.images.push(self.after(|number| kept >> number & 1 == 1));
+        }
+    }
+}
+
+#[derive(Clone, Default)]
+struct RenamingDisk(Arc<Mutex<Renames>>);
+
+impl fmt::Debug for RenamingDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RenamingDisk")
+    }
+}
+
+impl Disk for RenamingDisk {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        RealDisk.create(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        RealDisk.open(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        RealDisk.rename(from, to)?;
+        let is_new = from.extension().is_some_and(|ending| ending == "new");
+        let change = match is_new {
+            true => Change::Give(to.to_owned(), std::fs::read(to)?),
+            false => Change::Move(from.to_owned(), to.to_owned()),
+        };
+        self.0.lock().unwrap().change(change);
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.0.lock().unwrap().change(Change::Take(path.to_owned()));
+        RealDisk.remove(path)
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        let mut renames = self.0.lock().unwrap();
+        // Files that were created under their own names; their content was synced before.
+        for entry in std::fs::read_dir(path)? {
+            let path = entry?.path();
+            if path.is_file() && renames.after(|_| true).get(&path).is_none() {
+                let content = std::fs::read(&path)?;
+                renames.change(Change::Give(path, content));
+            }
+        }
+        renames.synced = renames.after(|_| true);
+        renames.since.clear();
+        Ok(())
+    }
+}
+
+/// Of three segments the last one is damaged. The first two alone would be a log that is whole, and has forgotten.
+#[test]
+fn a_lost_log_is_replaced_for_good_or_is_still_lost() {
+    let directory = Directory::initialised();
+    let disk = Arc::new(FaultyDisk::default());
+    disk.block_snapshots(true);
+    let mut log = directory.open_with(disk).unwrap().log;
+    for number in 1..=2 {
+        append(&mut log, number..=number);
+        log.append(&snapshot_record(number, number..=number, false));
+    }
+    append(&mut log, 9..=9);
+    wait_durable(&log, 3);
+    drop(log);
+    directory.write("log-3.bin", &flipped(&directory.read("log-3.bin"), 20 * 8));
+
+    let disk = RenamingDisk::default();
+    disk.sync_directory(directory.path()).unwrap();
+    disk.0.lock().unwrap().images.clear();
+    let options = Options { disk: Arc::new(disk.clone()), ..directory.options() };
+    assert!(replace_lost(directory.path(), &identity(), &options).unwrap());
+    let images = std::mem::take(&mut disk.0.lock().unwrap().images);
+    assert!(images.len() > 10, "{}", images.len());
+    for (number, image) in images.iter().enumerate() {
+        let after = Directory::empty();
+        std::fs::create_dir(after.path()).unwrap();
+        for (path, content) in image {
+            let copy = after.path().join(path.strip_prefix(directory.path()).unwrap());
+            std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+            std::fs::write(copy, content).unwrap();
+        }
+        match after.open() {
+            Ok(recovered) => assert!(recovered.lost_log, "image {number} votes: {:?}", after.names()),
+            Err(error) => assert!(error.is_recoverable_as_learner(), "image {number}: {error}"),
+        }
+        assert!(initialise(after.path(), &identity(), &after.options()).is_err(), "image {number}");
+        replace_lost(after.path(), &identity(), &after.options()).unwrap();
+        assert!(after.open().unwrap().lost_log, "image {number}");
+    }
+}

@@ -91,7 +91,12 @@ pub(super) fn copy_directory(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
-        std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+        let copy = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy_directory(&path, &copy);
+        } else {
+            std::fs::copy(&path, copy).unwrap();
+        }
     }
 }
 
