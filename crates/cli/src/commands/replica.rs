@@ -108,11 +108,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     Ok(())
 }
 
-/// Says once which replica is refused, or refuses us, and why: the operator has to do something about it.
-fn tell_refusals(handle: &ReplicaHandle, told: &mut BTreeSet<(u8, CloseReason)>) {
+/// Says once which replica is refused, or refuses us, and why: the operator has to do something about it. Once for each
+/// kind of reason: a liar could give ever another build of its service.
+fn tell_refusals(handle: &ReplicaHandle, told: &mut BTreeSet<(u8, &'static str)>) {
     for peer in handle.status().peers.iter().filter(|peer| !peer.connected) {
         let Some(reason) = peer.last_end.filter(CloseReason::is_refusal) else { continue };
-        if told.insert((peer.replica.0, reason)) {
+        if told.insert((peer.replica.0, reason.label())) {
             tracing::warn!(event = "link-refused", replica = peer.replica.0, "no link: {reason}");
         }
     }

@@ -21,8 +21,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a graceful stop may take.
 const STOP_PATIENCE: Duration = Duration::from_millis(1_000);
-/// Messages that may wait for the log before the replica stops reading: only a full disk gets it there.
+/// Messages that may wait for the log before the machine stops: it reads nothing, and no timer fires. What one step
+/// makes of one input comes on top.
 const HELD_MAX: usize = 1 << 16;
+/// The same while the disk is full: there is no telling for how long.
+const HELD_MAX_FULL: usize = 1 << 10;
 /// How long it then rests between two looks at the log.
 const FULL_REST: std::time::Duration = std::time::Duration::from_millis(10);
 
@@ -81,6 +84,8 @@ pub(super) struct Host<R: Hosted> {
     outbox: Outbox<R>,
     timers: BTreeMap<<R as Machine>::Timer, Instant>,
     held: VecDeque<Held>,
+    /// With how many of them the machine stops.
+    held_max: usize,
     /// What the log must have made durable before anything new leaves.
     barrier: u64,
     /// What it is known to have made durable.
@@ -106,6 +111,7 @@ impl<R: Hosted> Host<R> {
             outbox: Outbox::new(),
             timers: BTreeMap::new(),
             held: VecDeque::new(),
+            held_max: HELD_MAX,
             barrier: 0,
             durable: 0,
             asked: 0,
@@ -151,10 +157,10 @@ impl<R: Hosted> Host<R> {
         self.now = self.clock.now();
         self.passes += 1;
         self.check_log()?;
-        if self.held.len() >= HELD_MAX {
+        if self.has_to_wait() {
             std::thread::sleep(FULL_REST);
         }
-        while self.held.len() < HELD_MAX
+        while !self.has_to_wait()
             && let Some(event) = self.parts.hub.next_event()
         {
             self.on_event(event);
@@ -162,7 +168,7 @@ impl<R: Hosted> Host<R> {
         self.fire_timers();
         // A batch formed while the log syncs would only wait for the next sync: formed after this one, it is larger.
         // The log wakes the loop then.
-        if self.parts.log.durable() >= self.asked {
+        if self.parts.log.durable() >= self.asked && !self.has_to_wait() {
             self.step(Input::PassEnd);
         }
         if self.barrier > self.asked {
@@ -189,10 +195,17 @@ impl<R: Hosted> Host<R> {
     }
 
     fn check_log(&mut self) -> Result<(), ReplicaError> {
-        match self.parts.log.stall() {
+        let stall = self.parts.log.stall();
+        self.held_max = if stall.is_some() { HELD_MAX_FULL } else { HELD_MAX };
+        match stall {
             Some(stall @ Stall::Broken(_)) => Err(ReplicaError::Log(stall)),
             Some(Stall::Full(_)) | None => Ok(()),
         }
+    }
+
+    /// Whether so much waits for the log that the machine may make no more.
+    fn has_to_wait(&self) -> bool {
+        self.held.len() >= self.held_max
     }
 
     fn on_event(&mut self, event: Event) {
@@ -218,7 +231,7 @@ impl<R: Hosted> Host<R> {
         let due: Vec<_> = self.timers.iter().filter(|(_, at)| **at <= now).map(|(timer, _)| *timer).collect();
         for timer in due {
             // An earlier one of them may have moved or cancelled it.
-            if self.timers.get(&timer).is_some_and(|at| *at <= now) {
+            if self.timers.get(&timer).is_some_and(|at| *at <= now) && !self.has_to_wait() {
                 self.timers.remove(&timer);
                 self.step(Input::Timer(timer));
             }
@@ -332,5 +345,132 @@ impl<R: Hosted> Host<R> {
             updated: Some(std::time::Instant::now()),
         };
         *self.parts.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::{Channel, ServiceBuild};
+    use bezant_core::auth::{Ed25519, Keyring, PublicKeys, SecretKey, Suite};
+    use bezant_core::checkpoint::{Checkpoint, Snapshot, Tree, genesis};
+    use bezant_core::cluster::{Cluster, InstanceId, Sequence};
+    use bezant_core::digest::Digest;
+    use bezant_core::message::Incoming;
+    use bezant_core::replica::{Record, Report, SnapshotRecord};
+    use bytes::Bytes;
+    use std::net::{SocketAddr, TcpListener};
+
+    /// What it says each time its timer fires.
+    const AT_ONCE: usize = 100;
+
+    /// Says much whenever its timer fires, which is always.
+    struct Talker(Keyring);
+
+    impl Machine for Talker {
+        type Incoming = Incoming;
+        type Outgoing = Message;
+        type Timer = u8;
+        type Command = ();
+        type Notice = Notice;
+        type Record = Record;
+
+        fn step(&mut self, now: Instant, input: Input<Self>, out: &mut Outbox<Self>) {
+            match input {
+                Input::Start => {
+                    let snapshot = self.newest_checkpoint();
+                    let record = SnapshotRecord { snapshot, live: Vec::new(), transferred: true };
+                    out.persist(Record::Snapshot(Box::new(record)));
+                }
+                Input::Timer(_) => {
+                    let value = Checkpoint { instance: InstanceId(1), sequence: Sequence(1), root: Digest::ZERO };
+                    let signed = self.0.sign(value);
+                    for _ in 0..AT_ONCE {
+                        out.send(Destination::Replicas, Message::Checkpoint(Box::new(signed.clone())));
+                    }
+                }
+                _ => return,
+            }
+            out.set_timer(0, now);
+        }
+    }
+
+    impl Hosted for Talker {
+        fn open(&mut self, _frame: Bytes, _from: Principal) -> Option<Incoming> {
+            None
+        }
+        fn keyring(&self) -> &Keyring {
+            &self.0
+        }
+        fn report(&self) -> Report {
+            Report::default()
+        }
+        fn certain_checkpoint(&self, _known: Option<&Checkpoint>) -> Option<Snapshot> {
+            None
+        }
+        fn newest_checkpoint(&self) -> Snapshot {
+            let mut tree = Tree::new();
+            tree.seal();
+            Snapshot { certificate: genesis(InstanceId(1), tree.root()), tree }
+        }
+    }
+
+    /// A log whose disk is full for ever.
+    #[derive(Default)]
+    struct FullLog(u64);
+
+    impl Durability for FullLog {
+        fn set_wake(&mut self, _wake: Arc<dyn Fn() + Send + Sync>) {}
+        fn append(&mut self, _record: &Record) {
+            self.0 += 1;
+        }
+        fn start_sync(&mut self) {}
+        fn position(&self) -> u64 {
+            self.0
+        }
+        fn durable(&self) -> u64 {
+            0
+        }
+        fn stall(&self) -> Option<Stall> {
+            (self.0 > 0).then(|| Stall::Full("no space".to_owned()))
+        }
+        fn syncs(&self) -> u64 {
+            0
+        }
+        fn bytes(&self) -> u64 {
+            0
+        }
+        fn close(self: Box<Self>) -> Result<(), Stall> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn timers_do_not_fill_the_memory_while_the_disk_is_full() {
+        let cluster = Cluster::of([1; 16], 4).unwrap();
+        let replicas = (1..=4).map(|id| Ed25519.public(&SecretKey([id; 32]))).collect();
+        let keys = PublicKeys { replicas, identities: BTreeMap::new() };
+        let me = Principal::Replica(ReplicaId(0));
+        let keyring = Keyring::new(&Ed25519, &cluster, me, SecretKey([1; 32]), keys).unwrap();
+        let listener = || TcpListener::bind("127.0.0.1:0").unwrap();
+        let options = ReplicaOptions {
+            keyring: keyring.clone(),
+            channel: Channel::Plain,
+            service: ServiceBuild::NONE,
+            replicas: vec![SocketAddr::from(([127, 0, 0, 1], 1)); 4],
+            replica_listener: listener(),
+            client_listener: listener(),
+            log: Box::new(FullLog::default()),
+            on_notice: Box::new(|_| {}),
+        };
+        let handle = super::super::run(options, move || Ok(Talker(keyring))).unwrap();
+        let begin = std::time::Instant::now();
+        while handle.status().held < HELD_MAX_FULL && begin.elapsed().as_secs() < 20 {
+            std::thread::sleep(FULL_REST);
+        }
+        std::thread::sleep(20 * FULL_REST);
+        let held = handle.status().held;
+        assert!((HELD_MAX_FULL..HELD_MAX_FULL + AT_ONCE).contains(&held), "{held}");
+        handle.kill().unwrap();
     }
 }
