@@ -139,7 +139,7 @@ impl Fresh {
     /// The checkpoint with its pages.
     pub(crate) fn read(&self, config: &ClusterConfig, sources: &[Source]) -> Result<Snapshot> {
         let mut bar = Bar::new();
-        self.until(config, sources, &mut bar, |bar| {
+        self.until(config, sources, &mut bar, |bar, _| {
             let snapshot =
                 fetch::fetch(config, sources, &mut bar.taking("reading")).map_err(|error| explain(&error))?;
             Ok(self.is_in(config, &snapshot).then_some(snapshot))
@@ -149,19 +149,16 @@ impl Fresh {
     /// The checkpoint without its pages: one that was taken after the moment, if replicas told the truth about what
     /// they had before.
     pub(crate) fn wait(&self, config: &ClusterConfig, sources: &[Source]) -> Result<Checkpoint> {
-        self.until(config, sources, &mut Bar::new(), |_| {
-            let (accounts, _) = fetch::accounts(sources);
-            Ok(fetch::newest_certain(config, &accounts).ok().map(|certificate| certificate.value))
-        })
+        self.until(config, sources, &mut Bar::new(), |_, newest| Ok(Some(newest)))
     }
 
-    /// Calls `look` whenever there may be a new enough checkpoint, until it has what it wants.
+    /// Calls `look` with each newer checkpoint that may be new enough, until it has what it wants.
     fn until<T>(
         &self,
         config: &ClusterConfig,
         sources: &[Source],
         bar: &mut Bar,
-        mut look: impl FnMut(&mut Bar) -> Result<Option<T>>,
+        mut look: impl FnMut(&mut Bar, Checkpoint) -> Result<Option<T>>,
     ) -> Result<T> {
         let deadline = Instant::now() + PATIENCE;
         let mut before = newest_shown(sources);
@@ -171,7 +168,7 @@ impl Fresh {
             let (accounts, _) = fetch::accounts(sources);
             match fetch::newest_certain(config, &accounts) {
                 Ok(certificate) if Some(certificate.value) > before => {
-                    if let Some(found) = look(bar)? {
+                    if let Some(found) = look(bar, certificate.value)? {
                         return Ok(found);
                     }
                     before = Some(certificate.value);

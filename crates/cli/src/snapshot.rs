@@ -54,15 +54,8 @@ impl Snapshots {
     /// Answers a request from the newest checkpoint that the replicas show.
     pub(crate) fn query(&self, request: &Request) -> Result<Response, ReadError> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let (accounts, silent) = fetch::accounts(&self.sources);
-        if accounts.is_empty() {
-            return Err(ReadError::Fetch(FetchError::NoAnswer(silent)));
-        }
-        let newest = fetch::newest_certain(&self.config, &accounts).map_err(ReadError::Fetch)?.value;
-        // Never backwards: a liar may show an older one if those who know better do not answer.
-        if held.as_ref().is_none_or(|held| held.checkpoint < newest) {
-            let base = held.as_ref().map_or_else(Tree::new, |held| held.tree.clone());
-            let read = fetch::fetch_above(&self.config, &self.sources, &base, &mut |_| ()).map_err(ReadError::Fetch)?;
+        let here = held.as_ref().map(|held| (&held.checkpoint, &held.tree));
+        if let Some(read) = fetch::fetch_newer(&self.config, &self.sources, here).map_err(ReadError::Fetch)? {
             let tables = Snapshot::open(&read.tree).map_err(ReadError::Tables)?;
             *held = Some(Held { checkpoint: read.certificate.value, tree: read.tree, tables });
         }

@@ -7,7 +7,7 @@
 use crate::config::ClusterConfig;
 use crate::fetch::is_certain;
 use crate::log::Identity;
-use crate::log::disk::{Disk, RealDisk};
+use crate::log::disk::{Disk, DiskFile, RealDisk};
 use crate::snapshot::{self, Descriptor, SnapshotError};
 use bezant_core::checkpoint::{Snapshot, Tree, genesis};
 use bezant_core::cluster::{InstanceId, ReplicaId};
@@ -63,9 +63,14 @@ impl std::error::Error for BackupError {}
 ///
 /// # Errors
 /// [`BackupError::Exists`] or [`BackupError::Io`].
-pub fn write_whole(
+pub fn write_whole(path: &Path, write: impl FnOnce(&mut dyn DiskFile) -> io::Result<()>) -> Result<(), BackupError> {
+    write_whole_on(&RealDisk, path, write)
+}
+
+fn write_whole_on(
+    disk: &dyn Disk,
     path: &Path,
-    write: impl FnOnce(&mut dyn crate::log::disk::DiskFile) -> io::Result<()>,
+    write: impl FnOnce(&mut dyn DiskFile) -> io::Result<()>,
 ) -> Result<(), BackupError> {
     if path.symlink_metadata().is_ok() {
         return Err(BackupError::Exists(path.to_owned()));
@@ -75,15 +80,16 @@ pub fn write_whole(
     let temporary = PathBuf::from(temporary);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let written = || {
-        let mut file = RealDisk.create(&temporary)?;
+        let mut file = disk.create(&temporary)?;
         write(&mut *file)?;
         file.sync()?;
-        RealDisk.rename(&temporary, path)?;
-        RealDisk.sync_directory(folder)
+        disk.rename(&temporary, path)?;
+        // It has its name, and may lose it again. Who is told that there is nothing may try once more.
+        disk.sync_directory(folder).inspect_err(|_| drop(disk.remove(path)))
     };
     written().map_err(|error| {
         // It may not even have been created.
-        let _ = RealDisk.remove(&temporary);
+        let _ = disk.remove(&temporary);
         BackupError::Io(path.to_owned(), error)
     })
 }
@@ -136,5 +142,50 @@ pub fn read_genesis(directory: &Path, config: &ClusterConfig) -> Result<Option<T
         Ok((_, snapshot)) if snapshot.tree.root() == root => Ok(Some(snapshot.tree)),
         Ok(_) | Err(SnapshotError::Foreign(_)) => Err(BackupError::Foreign(path)),
         Err(error) => Err(BackupError::NoGenesis(path, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::disk::create_directory;
+
+    /// A disk whose directories cannot be synced.
+    #[derive(Debug)]
+    struct Unsynced;
+
+    impl Disk for Unsynced {
+        fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+            RealDisk.create(path)
+        }
+
+        fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+            RealDisk.open(path)
+        }
+
+        fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+            RealDisk.rename(from, to)
+        }
+
+        fn remove(&self, path: &Path) -> io::Result<()> {
+            RealDisk.remove(path)
+        }
+
+        fn sync_directory(&self, _path: &Path) -> io::Result<()> {
+            Err(io::ErrorKind::Other.into())
+        }
+    }
+
+    #[test]
+    fn a_file_whose_name_is_not_durable_is_none() {
+        let folder = std::env::temp_dir().join(format!("bezant-whole-{}", std::process::id()));
+        create_directory(&folder).unwrap();
+        let path = folder.join("a.backup");
+        let write = |disk: &dyn Disk| write_whole_on(disk, &path, |file| file.write_all_at(b"all of it", 0));
+        assert!(matches!(write(&Unsynced), Err(BackupError::Io(..))));
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "nothing is left of it");
+        write(&RealDisk).unwrap();
+        assert!(matches!(write(&RealDisk), Err(BackupError::Exists(_))));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

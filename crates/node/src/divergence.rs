@@ -6,11 +6,12 @@
 //! | files | the newest [`RECORDS_MAX`]; older ones are deleted |
 //! | bytes of a file | [`RECORD_BYTES_MAX`]; a record that is larger loses its pages |
 
+use crate::backup::write_whole;
+use crate::log::disk::{Disk, RealDisk, create_directory};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -43,6 +44,10 @@ impl Archive {
             let is_small = fs::metadata(&path).is_ok_and(|metadata| metadata.len() <= RECORD_BYTES_MAX as u64);
             let content = is_small.then(|| fs::read(&path).ok()).flatten();
             let record = content.and_then(|content| serde_json::from_slice::<Value>(&content).ok());
+            if path.extension().is_some_and(|ending| ending == "new") {
+                // Never finished.
+                let _ = fs::remove_file(&path);
+            }
             if let (Some(number), Some(record)) = (number, record) {
                 summaries.insert(number, without_pages(record));
             }
@@ -103,14 +108,14 @@ impl Archive {
     }
 
     fn write(&self, number: u64, text: &str) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let path = self.folder.join(format!("{number}.json"));
-        let temporary = path.with_extension("new");
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&temporary, &path)?;
-        File::open(&self.folder)?.sync_all()
+        if path.exists() {
+            fs::remove_file(&path)?;
+        }
+        create_directory(&self.folder)?;
+        write_whole(&path, |file| file.write_all_at(text.as_bytes(), 0)).map_err(io::Error::other)?;
+        // The folder may be new.
+        self.folder.parent().map_or(Ok(()), |directory| RealDisk.sync_directory(directory))
     }
 }
 

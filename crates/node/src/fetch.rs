@@ -166,25 +166,49 @@ pub fn fetch(
     sources: &[Source],
     progress: &mut dyn FnMut(u64),
 ) -> Result<Snapshot, FetchError> {
-    fetch_above(config, sources, &Tree::new(), progress)
+    let (certificate, accounts, silent) = newest_shown(config, sources)?;
+    fetch_shown(certificate, &accounts, silent, &Tree::new(), progress)
 }
 
-/// The same where another version is here already, sealed: only what differs is fetched.
+/// The same if it is newer than the one that is here, sealed, and only what differs; `None` if it is not: a liar may
+/// show an older one when those who know better do not answer. What was compared is what is fetched: asked again,
+/// others would answer.
 ///
 /// # Errors
 /// [`FetchError`].
-pub fn fetch_above(
+pub fn fetch_newer(
     config: &ClusterConfig,
     sources: &[Source],
-    base: &Tree,
-    progress: &mut dyn FnMut(u64),
-) -> Result<Snapshot, FetchError> {
+    held: Option<(&Checkpoint, &Tree)>,
+) -> Result<Option<Snapshot>, FetchError> {
+    let (certificate, accounts, silent) = newest_shown(config, sources)?;
+    if held.is_some_and(|(checkpoint, _)| *checkpoint >= certificate.value) {
+        return Ok(None);
+    }
+    let nothing = Tree::new();
+    let base = held.map_or(&nothing, |(_, tree)| tree);
+    fetch_shown(certificate, &accounts, silent, base, &mut |_| ()).map(Some)
+}
+
+/// The newest checkpoint that replicas prove when they are asked, what each of them said, and who said nothing.
+type Newest = (Certificate<Checkpoint>, Vec<Account>, Vec<(ReplicaId, String)>);
+
+fn newest_shown(config: &ClusterConfig, sources: &[Source]) -> Result<Newest, FetchError> {
     let (accounts, silent) = accounts(sources);
     if accounts.is_empty() {
         return Err(FetchError::NoAnswer(silent));
     }
-    let certificate = newest_certain(config, &accounts)?;
-    let mut failed = silent;
+    Ok((newest_certain(config, &accounts)?, accounts, silent))
+}
+
+/// The pages of a certified checkpoint from those who gave these accounts.
+fn fetch_shown(
+    certificate: Certificate<Checkpoint>,
+    accounts: &[Account],
+    mut failed: Vec<(ReplicaId, String)>,
+    base: &Tree,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Snapshot, FetchError> {
     // Whoever shows it has it.
     let (having, others): (Vec<_>, Vec<_>) = accounts
         .iter()
@@ -226,8 +250,11 @@ pub fn fetch_difference(
         let some = wanted.split_off(wanted.len().saturating_sub(pieces::REQUESTS_MAX));
         let requests: Vec<_> = some.iter().map(|(child, _)| request(root, *child)).collect();
         let body = admin::get(source.admin, &pieces::path(&requests)).map_err(|error| format!("no answer: {error}"))?;
+        let bytes = body.len();
         let answers = pieces::messages(Bytes::from(body)).ok_or("it answers something else")?;
-        if answers.is_empty() || answers.len() > some.len() {
+        // Who gives less than it can, a piece at a time, would keep us for ever.
+        let all_that_fits = answers.len() == some.len() || bytes >= pieces::ANSWER_BYTES_MAX;
+        if answers.is_empty() || answers.len() > some.len() || !all_that_fits {
             return Err("it answers something else".to_owned());
         }
         wanted.extend_from_slice(&some[answers.len()..]);

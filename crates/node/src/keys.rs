@@ -76,10 +76,12 @@ pub fn generate() -> io::Result<SecretKey> {
 /// [`KeyError::Exists`]; [`KeyError::Io`].
 pub fn save(path: &Path, key: &SecretKey) -> Result<(), KeyError> {
     let text = Zeroizing::new(format!("{}\n", to_hex(&key.0)));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        // A part of a key is of no use, and would be in the way of the next attempt.
+        written.and_then(|()| File::open(folder)?.sync_all()).inspect_err(|_| drop(fs::remove_file(path)))
     };
     write().map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => KeyError::Exists(path.to_owned()),

@@ -203,4 +203,97 @@ mod tests {
         assert!(pages.install(&mut [(1, page(2)), (2, page(3))].into_iter()));
         assert!(!pages.clone().install(&mut [(1, None)].into_iter()), "a hole in the middle");
     }
+
+    /// Numbers that look random and are the same every time (xorshift).
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, bound: usize) -> usize {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 % bound as u64) as usize
+        }
+    }
+
+    /// Against a file that is one vector, with whatever offsets and lengths. What was reported as changed is enough to
+    /// bring a copy that was taken at any earlier moment to the present state.
+    #[test]
+    fn any_writes_and_cuts_are_those_of_a_plain_file_and_a_copy_can_follow() {
+        for seed in 1..=60 {
+            let mut random = Random(seed);
+            let (mut pages, mut copy, mut plain) = (Pages::default(), Pages::default(), Vec::new());
+            for step in 0..60 {
+                let at = random.below(6 * PAGE_BYTES);
+                match random.below(5) {
+                    0 => {
+                        let count = random.below(6);
+                        pages.truncate((count * PAGE_BYTES) as u64).unwrap();
+                        plain.resize(count * PAGE_BYTES, 0);
+                    }
+                    1 => {
+                        let mut read = vec![9; random.below(3 * PAGE_BYTES)];
+                        let there = plain.get(at..).unwrap_or_default();
+                        let there = &there[..there.len().min(read.len())];
+                        assert_eq!(pages.read(at as u64, &mut read), there.len());
+                        assert!(read.starts_with(there) && read[there.len()..].iter().all(|byte| *byte == 0));
+                    }
+                    2 => {
+                        let mut changes = Vec::new();
+                        pages.take_dirty(|number, page| changes.push((number, page)));
+                        assert!(copy.install(&mut changes.into_iter()), "seed {seed}, step {step}");
+                        assert_eq!(copy.pages, pages.pages);
+                    }
+                    _ => {
+                        let written = vec![random.below(256) as u8; random.below(3 * PAGE_BYTES)];
+                        pages.write(at as u64, &written).unwrap();
+                        if !written.is_empty() {
+                            let end = (at + written.len()).max(plain.len());
+                            plain.resize(end.next_multiple_of(PAGE_BYTES), 0);
+                            plain[at..at + written.len()].copy_from_slice(&written);
+                        }
+                    }
+                }
+                assert_eq!(pages.bytes(), plain.len() as u64, "seed {seed}, step {step}");
+            }
+        }
+    }
+
+    /// Whatever pages come from others: either the result is a file as they say, or they are refused, and nothing else.
+    #[test]
+    fn whatever_is_installed_is_a_file_or_refused() {
+        for seed in 1..=2_000 {
+            let mut random = Random(seed);
+            let mut pages = Pages::default();
+            pages.truncate((random.below(5) * PAGE_BYTES) as u64).unwrap();
+            pages.take_dirty(|_, _| ());
+            let mut expected: BTreeMap<PageNumber, Bytes> = (0..).zip(pages.pages.iter().cloned()).collect();
+            let mut changes = BTreeMap::new();
+            for _ in 0..random.below(6) {
+                let number = if random.below(20) == 0 { PageNumber::MAX } else { random.below(8) as PageNumber };
+                let page = match random.below(8) {
+                    0 => Some(Bytes::from_static(b"short")),
+                    1..=3 => None,
+                    _ => Some(Bytes::from(vec![seed as u8; PAGE_BYTES])),
+                };
+                changes.insert(number, page);
+            }
+            let mut sound = true;
+            for (number, page) in &changes {
+                match page {
+                    Some(page) => {
+                        sound &= page.len() == PAGE_BYTES && *number < PAGES_MAX;
+                        expected.insert(*number, page.clone());
+                    }
+                    // Nobody says that a page is gone that was not there.
+                    None => sound &= expected.remove(number).is_some(),
+                }
+            }
+            sound &= expected.keys().copied().eq(0..expected.len() as PageNumber);
+            assert_eq!(pages.install(&mut changes.into_iter()), sound, "seed {seed}");
+            if sound {
+                assert!(pages.pages.iter().eq(expected.values()), "seed {seed}");
+            }
+        }
+    }
 }

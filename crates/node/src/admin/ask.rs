@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Most bytes of an answer.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
@@ -11,6 +11,8 @@ const ANSWER_BYTES_MAX: u64 = 4 << 20;
 const LINE_BYTES_MAX: usize = 200;
 /// How long connecting, and any one read, may take.
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// How long all of it may take. A replica's own patience with a connection ends sooner.
+const WHOLE_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The JSON document at `path`.
 ///
@@ -33,12 +35,29 @@ pub fn ask(address: SocketAddr, path: &str) -> Result<Value, String> {
 /// Those of the network; [`io::ErrorKind::UnexpectedEof`] if the answer is none of HTTP.
 pub fn get(address: SocketAddr, path: &str) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
+    let deadline = Instant::now() + WHOLE_TIME_MAX;
     stream.set_write_timeout(Some(TIMEOUT))?;
     // In one piece: who answers the first line and closes would break the rest.
     stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes())?;
     let mut answer = Vec::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
+    Bounded { stream, deadline }.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n").ok_or(io::ErrorKind::UnexpectedEof)?;
     Ok(answer.split_off(end + 4))
+}
+
+/// Reads until a deadline, whatever comes how slowly.
+struct Bounded {
+    stream: TcpStream,
+    deadline: Instant,
+}
+
+impl Read for Bounded {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left.min(TIMEOUT)))?;
+        self.stream.read(into)
+    }
 }

@@ -15,7 +15,7 @@ pub(crate) const PATH: &str = "/state/";
 /// The most requests in one path: what fits into a request of HTTP.
 pub(crate) const REQUESTS_MAX: usize = 64;
 /// Requests are answered until the answer is so large; the rest has to be asked for again.
-const ANSWER_BYTES_MAX: usize = 1 << 20;
+pub(crate) const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// What `/checkpoint` says. A state that was repaired is shown after its divergence was announced, so that whoever
 /// sees the one sees the other, or its record.

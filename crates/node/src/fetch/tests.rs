@@ -1,6 +1,6 @@
 //! Checkpoints as third parties read them: from admin ports, and from files.
 
-use crate::admin::{self, AdminServer, Board, Info};
+use crate::admin::{self, AdminServer, Board, Info, pieces};
 use crate::backup::{self, BackupError};
 use crate::config::{ClusterConfig, Testnet, testnet};
 use crate::divergence::Archive;
@@ -13,10 +13,12 @@ use bezant_core::cluster::{InstanceId, ReplicaId, Sequence};
 use bezant_core::machine::Principal;
 use bytes::Bytes;
 use std::fs;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// A cluster's files, removed at the end.
 struct Files {
@@ -138,6 +140,95 @@ fn a_checkpoint_is_certain_with_the_signatures_of_a_correct_replica_among_them()
     assert_eq!(read.certificate.signatures.len(), 3);
     let (_d, d) = files.serve(2, []);
     assert_eq!(fetch::fetch(config, &[d], &mut |_| ()).unwrap_err(), FetchError::NoCheckpoint);
+}
+
+/// An admin port before which somebody stands who passes so many requests for the list of checkpoints on, and answers
+/// nothing afterwards.
+fn says_what_it_has_so_often(behind: SocketAddr, times: usize) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let left = AtomicUsize::new(times);
+    std::thread::spawn(move || {
+        for mut here in listener.incoming().map_while(Result::ok) {
+            let mut request = [0; 8192];
+            let Ok(count) = here.read(&mut request) else { continue };
+            let asks = request.starts_with(b"GET /checkpoint");
+            if asks && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_err() {
+                continue;
+            }
+            let mut there = TcpStream::connect(behind).unwrap();
+            there.write_all(&request[..count]).unwrap();
+            let mut answer = Vec::new();
+            there.read_to_end(&mut answer).unwrap();
+            let _ = here.write_all(&answer);
+        }
+    });
+    address
+}
+
+/// A correct replica shows a newer checkpoint and is then too busy to show it again; a liar shows an older one.
+#[test]
+fn what_is_read_never_goes_backwards() {
+    let files = Files::new();
+    let (config, certain) = (&files.config, |sequence| files.snapshot(sequence, &[0, 1, 2]));
+    let held = certain(8);
+    let here = Some((&held.certificate.value, &held.tree));
+    let (_later, later) = files.serve(1, [certain(16)]);
+    let (_liar, liar) = files.serve(3, [certain(4)]);
+    let busy = Source { admin: says_what_it_has_so_often(later.admin, 1), ..later };
+    let read = fetch::fetch_newer(config, &[busy, liar], here).unwrap().unwrap();
+    assert_eq!(read.certificate.value.sequence, Sequence(16));
+    assert_eq!(read.tree.root(), tree(16).root());
+    assert!(fetch::fetch_newer(config, &[busy, liar], here).unwrap().is_none(), "the liar alone shows nothing newer");
+    let nothing = fetch::fetch_newer(config, &[liar], None).unwrap().unwrap();
+    assert_eq!(nothing.certificate.value.sequence, Sequence(4), "who has nothing cannot know better");
+}
+
+/// A server that does what it is told with the connections that it gets.
+fn server(serve: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || listener.incoming().map_while(Result::ok).for_each(serve));
+    address
+}
+
+#[test]
+fn an_answer_that_comes_byte_by_byte_ends_in_time() {
+    let trickle = server(|mut stream| {
+        while stream.write_all(b"x").is_ok() {
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    });
+    let begin = Instant::now();
+    assert!(admin::get(trickle, "/status").is_err());
+    assert!(begin.elapsed() < Duration::from_secs(7), "{:?}", begin.elapsed());
+}
+
+/// Right pieces, one at a time, would keep a reader for as long as there are pages.
+#[test]
+fn who_gives_less_than_it_could_is_left() {
+    let files = Files::new();
+    let good = files.snapshot(8, &[0, 1, 2]);
+    let (_honest, honest) = files.serve(1, [good.clone()]);
+    let miser = server(move |mut stream| {
+        let mut request = [0; 8192];
+        let count = stream.read(&mut request).unwrap();
+        let request = String::from_utf8_lossy(&request[..count]).into_owned();
+        let path = request.split(' ').nth(1).unwrap();
+        let body = admin::get(honest.admin, path).unwrap();
+        let body = match pieces::messages(body.clone().into()) {
+            Some(pieces) if path.starts_with("/state/") => bezant_core::wire::Wire::to_bytes(&pieces[0]),
+            _ => body,
+        };
+        let _ = stream.write_all(&[b"HTTP/1.1 200 OK\r\n\r\n", &body[..]].concat());
+    });
+    let first = Source { replica: ReplicaId(0), admin: miser };
+    match fetch::fetch(&files.config, &[first], &mut |_| ()) {
+        Err(FetchError::Incomplete(whose)) => assert!(whose[0].1.contains("something else"), "{whose:?}"),
+        other => panic!("{other:?}"),
+    }
+    let read = fetch::fetch(&files.config, &[first, honest], &mut |_| ()).unwrap();
+    assert_eq!(read.tree.root(), good.tree.root());
 }
 
 #[test]
