@@ -97,6 +97,10 @@ pub(crate) struct Net<S: Service = Counter> {
     pub(crate) events: Vec<Event>,
     /// By how much the clock of each replica is ahead, in microseconds.
     pub(crate) skews: Vec<i64>,
+    /// Who crashes, and how many records it writes before that: the next one is lost, and all that should follow it.
+    pub(crate) fuses: BTreeMap<usize, usize>,
+    /// The records that were lost so.
+    pub(crate) lost: Vec<Record>,
     make: fn(usize) -> S,
 }
 
@@ -176,6 +180,8 @@ impl<S: Service> Net<S> {
             completed: Vec::new(),
             events: Vec::new(),
             skews: alloc::vec![0; n],
+            fuses: BTreeMap::new(),
+            lost: Vec::new(),
             make,
         };
         for id in 0..n {
@@ -263,6 +269,16 @@ impl<S: Service> Net<S> {
         let skew = self.skews[id];
         self.hosts[id].replica.step(Instant(self.now.0.saturating_add_signed(skew)), input, &mut out);
         for effect in out.drain().collect::<Vec<_>>() {
+            if let Effect::Persist(record) | Effect::Append(record) = &effect
+                && let Some(left) = self.fuses.get_mut(&id)
+            {
+                if *left == 0 {
+                    self.fuses.remove(&id);
+                    self.lost.push(record.clone());
+                    return self.restart(id, false);
+                }
+                *left -= 1;
+            }
             let host = &mut self.hosts[id];
             match effect {
                 Effect::Send(to, message) => self.send(r(id as u8), to, &message),

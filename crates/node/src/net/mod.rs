@@ -76,7 +76,7 @@ pub const CLIENT_FAIR_BYTES: usize = 4 << 10;
 
 /// How long the other side may be silent after something was sent to it before it is asked whether it hears, in
 /// milliseconds.
-pub const SILENT_MS_MAX: u64 = 1_000;
+pub const SILENT_MS_MAX: u64 = 500;
 
 /// How long the answer may take, in milliseconds. A link on which it takes longer is closed: a new one, whose handshake
 /// takes several such answers within [`HANDSHAKE_SECONDS_MAX`], is better or cannot be had.

@@ -5,7 +5,7 @@ use super::run::Run;
 use crate::cluster::{ClientAuth, Cluster, InstanceId, Limits};
 use crate::compositions::{Part, Protocol, Quota, Schedule};
 use crate::protocols::pbft::PbftRecord;
-use crate::replica::{InstanceRecord, LogRecord};
+use crate::replica::{InstanceRecord, LogRecord, Record};
 use crate::services::Counter;
 use crate::testing::net::{Net, cluster, done};
 use alloc::collections::BTreeSet;
@@ -33,6 +33,39 @@ fn who_restarts_from_a_short_log_has_forgotten_nothing() {
         }
     }
     assert_eq!(begun, BTreeSet::from([(false, false), (true, true)]), "the first instance, and later ones");
+}
+
+/// A crash in the middle of a step, before any record: what was to follow it is neither written nor said. Then another
+/// one, soon: before the first record that the restart itself writes, or one of the next.
+#[test]
+fn a_crash_before_any_record_and_again_after_the_restart_forgets_nothing() {
+    let mut lost = BTreeSet::new();
+    for protocol in protocols() {
+        for (seed, log_bytes) in [(0, 600), (1, 600), (2, 600), (3, 1 << 20)] {
+            let mut run = Run::with_short_logs(protocol, 4, 3, 7_000 + seed, log_bytes);
+            trouble(&mut run, 60, |run| {
+                if run.random.once_in(4) {
+                    let (id, records) = (run.random.below(4), run.random.below(4));
+                    run.net.fuses.entry(id).or_insert(records);
+                }
+                if run.random.once_in(16) {
+                    let (id, records) = (run.random.below(4), run.random.below(2));
+                    run.net.fuses.insert(id, records);
+                    run.net.restart(id, false);
+                }
+            });
+            run.net.fuses.clear();
+            run.finish();
+            run.check();
+            lost.extend(run.net.lost.iter().map(|record| match record {
+                Record::Snapshot(_) => "snapshot",
+                Record::Log(LogRecord { record: InstanceRecord::Opened(_), .. }) => "opened",
+                Record::Log(LogRecord { record: InstanceRecord::Stopped(_), .. }) => "stopped",
+                Record::Log(_) => "other",
+            }));
+        }
+    }
+    assert_eq!(lost, BTreeSet::from(["opened", "other", "snapshot", "stopped"]), "nothing was left out");
 }
 
 /// A Backup that is the first instance of all has no proof to begin its log with: the snapshot says which it is.

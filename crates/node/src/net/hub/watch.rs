@@ -20,7 +20,7 @@ use super::Hub;
 use std::time::{Duration, Instant};
 
 /// How often links are looked at.
-const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Do you hear me? Frames of one byte are for the link: no message is so short.
 const QUESTION: [u8; 1] = *b"?";

@@ -1,0 +1,109 @@
+//! Connections that end in something on the way: it goes silent, takes what comes, and keeps both sockets open.
+
+mod support;
+
+use bezant_core::cluster::{ClientAuth, Cluster};
+use bezant_core::compositions::Protocol;
+use bezant_core::replica::{Replica, ReplicaConfig};
+use bezant_core::services::Counter;
+use bezant_node::client::{ClientOptions, connect};
+use bezant_node::net::{Channel, ServiceBuild};
+use bezant_node::replica::{MemoryLog, ReplicaHandle, ReplicaOptions, run};
+use bytes::Bytes;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use support::{IDENTITY, client_secret, cluster, increment, keys, listener, read, replica_keyring};
+
+/// How long nothing may be answered after every connection went silent at once: the links' patience and a handshake,
+/// with much room for slow machines.
+const SERVICE_GAP_MAX: Duration = Duration::from_secs(20);
+
+/// Passes connections on. Those that were made when `silences` was less than it is now carry nothing any more.
+fn middle(to: SocketAddr, silences: &Arc<AtomicU64>) -> SocketAddr {
+    let listener = listener();
+    let (address, silences) = (listener.local_addr().unwrap(), Arc::clone(silences));
+    std::thread::spawn(move || {
+        for here in listener.incoming().map_while(Result::ok) {
+            let Ok(there) = TcpStream::connect(to) else { continue };
+            let made = silences.load(Ordering::SeqCst);
+            let ways = [(here.try_clone().unwrap(), there.try_clone().unwrap()), (there, here)];
+            for (mut from, mut to) in ways {
+                let silences = Arc::clone(&silences);
+                std::thread::spawn(move || {
+                    let mut buffer = [0; 16 << 10];
+                    while let Ok(count @ 1..) = from.read(&mut buffer) {
+                        let is_silent = silences.load(Ordering::SeqCst) > made;
+                        if !is_silent && to.write_all(&buffer[..count]).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        }
+    });
+    address
+}
+
+fn replica(cluster: &Cluster, id: u8, ports: (TcpListener, TcpListener), peers: Vec<SocketAddr>) -> ReplicaHandle {
+    let keyring = replica_keyring(cluster, id);
+    let config = ReplicaConfig { cluster: cluster.clone(), keyring: keyring.clone(), lost_log: false, genesis: None };
+    let options = ReplicaOptions {
+        service: ServiceBuild::NONE,
+        keyring,
+        channel: Channel::Tls,
+        replicas: peers,
+        replica_listener: ports.0,
+        client_listener: ports.1,
+        log: Box::new(MemoryLog::default()),
+        on_notice: Box::new(|_| {}),
+    };
+    run(options, || Replica::new(config, Counter::default()).map_err(|error| error.to_string())).unwrap()
+}
+
+fn survives(protocol: Protocol) {
+    let cluster = Cluster { protocol, ..cluster(1, 4, ClientAuth::Hybrid) };
+    let silences = Arc::default();
+    let bound: Vec<_> = (0..4).map(|_| (listener(), listener())).collect();
+    let through = |listener: &TcpListener| middle(listener.local_addr().unwrap(), &silences);
+    let peers: Vec<_> = bound.iter().map(|(peers, _)| through(peers)).collect();
+    let clients: Vec<_> = bound.iter().map(|(_, clients)| through(clients)).collect();
+    let replicas = (0..).zip(bound).map(|(id, ports)| replica(&cluster, id, ports, peers.clone()));
+    let replicas: Vec<_> = replicas.collect();
+    let client = connect(ClientOptions {
+        cluster,
+        replicas: clients,
+        keys: keys(4),
+        identity: Some(IDENTITY),
+        identification: Bytes::new(),
+        secret: client_secret(),
+        channel: Channel::Tls,
+        connections: 1,
+        sessions_per_connection: 4,
+        first_session: None,
+    })
+    .unwrap();
+    increment(&client, 100);
+    for round in 1..=2 {
+        silences.fetch_add(1, Ordering::SeqCst);
+        let begin = Instant::now();
+        increment(&client, 1);
+        assert!(begin.elapsed() < SERVICE_GAP_MAX, "round {round}: {:?}", begin.elapsed());
+        increment(&client, 99);
+    }
+    assert_eq!(read(&client), 300);
+    drop(client);
+    replicas.into_iter().for_each(|replica| replica.kill().unwrap());
+}
+
+#[test]
+fn pbft_goes_on_after_every_connection_went_silent() {
+    survives(Protocol::Pbft);
+}
+
+#[test]
+fn aliph_goes_on_after_every_connection_went_silent() {
+    survives(Protocol::Aliph);
+}
