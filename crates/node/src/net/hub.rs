@@ -414,7 +414,7 @@ impl Hub {
             let client = link.is_client_class();
             match link.write() {
                 Ok((bytes, calls)) => {
-                    link.watch.wrote(bytes);
+                    link.watch.wrote(bytes, link.pending());
                     self.metrics.writes += calls;
                     class(&mut self.metrics, client).bytes_out += bytes;
                     self.account(index);

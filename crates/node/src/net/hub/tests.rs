@@ -316,7 +316,7 @@ fn what_the_unknown_say_is_not_remembered() {
 fn bytes_after_the_end_of_tls_do_not_stop_the_loop() {
     let (mut server, address) = listening(Channel::Tls, Bounds::default());
     let mut other = Raw::connect(address, || run(10, &mut [&mut server], |_| true).clear());
-    other.end_and_say(&[0; 1_000]);
+    other.end_and_say(&[0; 30_000]);
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let mut honest = client(ONE, Channel::Tls);

@@ -5,7 +5,7 @@
 //! [`SILENT_MS_MAX`] is asked whether it still hears, and answers at once, whether or not it has anything to say. If
 //! nothing at all comes within [`ANSWER_MS_MAX`], the link is closed, and whoever dialled it dials again.
 //!
-//! Time counts from when the last of what waits here began to leave: a slow link is not a silent one. An idle link is
+//! As long as what waits here leaves bit by bit, time does not count: a slow link is not a silent one. An idle link is
 //! never asked. Who is asked while something of its own waits to be
 //! written says nothing more: what waits is an answer. So questions cost one small frame for each that was heard, and
 //! whoever does not answer loses its own link. Both sides ask, since each direction may die alone.
@@ -49,8 +49,8 @@ pub(in super::super) struct Watch {
     asked: Option<Instant>,
     /// Bytes that were heard.
     heard: u64,
-    /// Whether bytes have left since the last look.
-    wrote: bool,
+    /// Whether a part of what waits has left since the last look, and not all of it.
+    goes_on: bool,
     /// While a frame is under way: since when it is watched, and how much had been heard then.
     frame: Option<(Instant, u64)>,
 }
@@ -68,9 +68,9 @@ impl Watch {
         self.asked = None;
     }
 
-    /// So many bytes left.
-    pub(super) const fn wrote(&mut self, bytes: u64) {
-        self.wrote |= bytes > 0;
+    /// So many bytes left, and so many still wait.
+    pub(super) const fn wrote(&mut self, bytes: u64, waiting: usize) {
+        self.goes_on |= bytes > 0 && waiting > 0;
     }
 
     /// The other side has to have time to be heard, or to hear us, from now on.
@@ -146,7 +146,7 @@ fn verdict(link: &mut Link, now: Instant) -> Verdict {
     if link.peer().is_none() {
         return Verdict::Well;
     }
-    let goes_on = std::mem::take(&mut link.watch.wrote) && link.pending() > 0;
+    let goes_on = std::mem::take(&mut link.watch.goes_on);
     if link.readable || link.queued || goes_on {
         link.watch.begin_again(now);
     }
