@@ -4,6 +4,7 @@ use crate::failure::{Failure, Result, ensure};
 use crate::process::{self, logged};
 use crate::verify;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// Longer than any of the calls below should take.
@@ -20,7 +21,12 @@ const SUBJECTS: [(&str, &str); 8] = [
     ("aliph", "sql"),
 ];
 /// Scenarios of each subject in the gate, about a minute in all on two cores; and as many at a time in a soak.
-const SEEDS: u64 = 1_600;
+const SEEDS: u64 = 1_200;
+/// What runs with more than one liar in the gate, and how many scenarios of each: one takes as long as 4 or 10 at f = 1.
+const COALITIONS: [&str; 3] = ["pbft", "aliph", "ring"];
+const SEEDS_OF_COALITIONS: [(u32, u64); 2] = [(2, 150), (3, 40)];
+/// Scenarios after which a way of lying that never came into play is a mistake of the simulator.
+const SILENT_MAX: u64 = 1_000;
 /// What the SQL service is compared on in the gate.
 const SQL_SEEDS: u64 = 160;
 
@@ -42,8 +48,15 @@ pub(crate) fn saved() -> Result<String> {
 /// the same commit always meets the same ones: a gate that was green is green again, and a red one can be mended.
 pub(crate) fn of_this_commit() -> Result<String> {
     let first = first_of_commit()?;
-    let scenarios = run_each(first, 1)?;
-    Ok(format!("no violation in {scenarios} scenarios from seed {first}, f = 1"))
+    let mut lies = Lies::default();
+    run_each(first, 1, SEEDS, &SUBJECTS, &mut lies)?;
+    for (f, seeds) in SEEDS_OF_COALITIONS {
+        run_each(first, f, seeds, &COALITIONS.map(|protocol| (protocol, "kv")), &mut lies)?;
+    }
+    lies.judge()?;
+    let Lies { scenarios, acts } = lies;
+    let kinds = acts.len();
+    Ok(format!("no violation in {scenarios} scenarios from seed {first}, f = 1, 2, 3; {kinds} ways of lying"))
 }
 
 fn first_of_commit() -> Result<u64> {
@@ -52,15 +65,53 @@ fn first_of_commit() -> Result<u64> {
     u64::from_str_radix(digits, 16).map_err(|_| Failure::new(format!("git says `{tree}` for the tree of the commit")))
 }
 
-/// Runs a range of seeds with each subject. How many scenarios that were.
-fn run_each(first: u64, f: u32) -> Result<u64> {
-    let (seeds, f) = (format!("{first}..{}", first + SEEDS), f.to_string());
-    let mut scenarios = 0;
-    for (protocol, service) in SUBJECTS {
+/// Runs a range of seeds with each subject, and adds up what happened.
+fn run_each(first: u64, f: u32, count: u64, subjects: &[(&str, &str)], lies: &mut Lies) -> Result {
+    let (seeds, f) = (format!("{first}..{}", first + count), f.to_string());
+    for (protocol, service) in subjects {
         let arguments = ["--protocol", protocol, "--service", service, "--seeds", &seeds, "--f", &f, "--json"];
-        scenarios += scenarios_of(&simulate("fresh-seeds", &arguments)?)?;
+        lies.add(&simulate("fresh-seeds", &arguments)?)?;
     }
-    Ok(scenarios)
+    Ok(())
+}
+
+/// How many scenarios there were, and how often each way of lying came into play.
+#[derive(Debug, Default)]
+struct Lies {
+    scenarios: u64,
+    acts: BTreeMap<String, u64>,
+}
+
+impl Lies {
+    /// Adds what a call of the simulator reported: it prints an object a line for each adversary. No violation may be
+    /// among them.
+    fn add(&mut self, output: &str) -> Result {
+        let mut scenarios = 0;
+        for line in output.lines().filter(|line| line.starts_with('{')) {
+            let object: Value = serde_json::from_str(line).map_err(|error| Failure::new(format!("{line}: {error}")))?;
+            let number = |field: &str| {
+                let missing = || Failure::new(format!("no number `{field}` in {line}"));
+                object.get(field).and_then(Value::as_u64).ok_or_else(missing)
+            };
+            ensure(number("violations")? == 0, || format!("violations: {line}"))?;
+            scenarios += number("scenarios")?;
+            for (label, count) in object.get("acts").and_then(Value::as_object).into_iter().flatten() {
+                *self.acts.entry(label.clone()).or_default() += count.as_u64().unwrap_or_default();
+            }
+        }
+        ensure(scenarios > 0, || "the simulator ran no seed".into())?;
+        self.scenarios += scenarios;
+        Ok(())
+    }
+
+    /// Whether each way of lying came into play, if there was time for it.
+    fn judge(&self) -> Result {
+        let silent: Vec<&str> =
+            self.acts.iter().filter(|(_, count)| **count == 0).map(|(label, _)| label.as_str()).collect();
+        ensure(self.scenarios < SILENT_MAX || silent.is_empty(), || {
+            format!("in {} scenarios nobody lied like this: {}", self.scenarios, silent.join(", "))
+        })
+    }
 }
 
 /// `cargo xtask mutants`.
@@ -76,16 +127,17 @@ pub(crate) fn soak(time: Duration) -> Result<String> {
     let arguments = ["build", "--release", "--locked", "-p", "bezant"];
     logged("soak", CALL_LIMIT, &mut process::cargo(&arguments))?;
     let (start, first) = (Instant::now(), UNIX_EPOCH.elapsed().unwrap_or_default().as_secs() * 1_000_000);
-    let (mut next, mut scenarios) = (first, 0);
+    let (mut next, mut lies) = (first, Lies::default());
     while start.elapsed() < time {
         for f in [1, 2] {
-            scenarios += run_each(next, f)?;
+            run_each(next, f, SEEDS, &SUBJECTS, &mut lies)?;
         }
         next += SEEDS;
         let minutes = start.elapsed().as_secs() / 60;
-        println!("{minutes} min: no violation in {scenarios} scenarios from seed {first}, f = 1, 2");
+        println!("{minutes} min: no violation in {} scenarios from seed {first}, f = 1, 2", lies.scenarios);
     }
-    Ok(format!("no violation in {scenarios} scenarios from seed {first}, f = 1, 2"))
+    lies.judge()?;
+    Ok(format!("no violation in {} scenarios from seed {first}, f = 1, 2", lies.scenarios))
 }
 
 /// Compares the SQL service with itself and with plain SQLite, on the seeds of this commit.
@@ -107,23 +159,6 @@ fn sql_fuzz(numbers: &[&str], limit: Duration) -> Result<String> {
     Ok(last.into())
 }
 
-/// How many scenarios a call of the simulator reported: it prints an object a line for each adversary. No violation
-/// may be among them.
-fn scenarios_of(output: &str) -> Result<u64> {
-    let mut scenarios = 0;
-    for line in output.lines().filter(|line| line.starts_with('{')) {
-        let object: Value = serde_json::from_str(line).map_err(|error| Failure::new(format!("{line}: {error}")))?;
-        let number = |field: &str| {
-            let missing = || Failure::new(format!("no number `{field}` in {line}"));
-            object.get(field).and_then(Value::as_u64).ok_or_else(missing)
-        };
-        ensure(number("violations")? == 0, || format!("violations: {line}"))?;
-        scenarios += number("scenarios")?;
-    }
-    ensure(scenarios > 0, || "the simulator ran no seed".into())?;
-    Ok(scenarios)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,14 +167,28 @@ mod tests {
     fn scenarios_are_summed_up() {
         let output = "{\"adversary\":\"silent\",\"scenarios\":7,\"violations\":0}\n\
             {\"adversary\":\"twins\",\"scenarios\":7,\"violations\":0}\n";
-        assert_eq!(scenarios_of(output).expect("well-formed"), 14);
+        let mut lies = Lies::default();
+        lies.add(output).expect("well-formed");
+        assert_eq!(lies.scenarios, 14);
+    }
+
+    #[test]
+    fn who_never_lies_is_noticed() {
+        let output = |scenarios: u64, twins: u64| {
+            format!("{{\"scenarios\":{scenarios},\"violations\":0,\"acts\":{{\"slow\":3,\"twins\":{twins}}}}}\n")
+        };
+        let mut lies = Lies::default();
+        lies.add(&output(SILENT_MAX - 1, 0)).expect("well-formed");
+        assert!(lies.judge().is_ok(), "too early to tell");
+        lies.add(&output(1, 0)).expect("well-formed");
+        assert!(lies.judge().is_err());
+        lies.add(&output(1, 1)).expect("well-formed");
+        assert!(lies.judge().is_ok());
     }
 
     #[test]
     fn violations_silence_and_nonsense_are_failures() {
-        assert!(scenarios_of("{\"scenarios\":7,\"violations\":1}\n").is_err());
-        assert!(scenarios_of("{\"scenarios\":7}\n").is_err());
-        assert!(scenarios_of("{nonsense\n").is_err());
-        assert!(scenarios_of("").is_err());
+        let outputs = ["{\"scenarios\":7,\"violations\":1}\n", "{\"scenarios\":7}\n", "{nonsense\n", ""];
+        assert!(outputs.iter().all(|output| Lies::default().add(output).is_err()));
     }
 }

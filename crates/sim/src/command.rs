@@ -1,6 +1,6 @@
 //! `bezant sim`: the arguments and what they do.
 
-use crate::byzantine::{Adversary, Choice};
+use crate::byzantine::{Acts, Adversary, Choice};
 use crate::scenario::{Feature, Scenario};
 use crate::seeds::{Saved, saved};
 use crate::shrink::shrink;
@@ -10,11 +10,15 @@ use crate::{RangeOptions, ScenarioOptions, Summary, run, run_range, run_traced};
 use bezant_core::compositions::{Protocol, UnknownProtocol};
 use clap::Args;
 use serde_json::json;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 use std::ops::Range;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// What `bezant sim` takes. Exit code 0 if nothing was violated, 1 if something was.
+/// What `bezant sim` takes. Exit code 0 if nothing was violated, 1 if something was, 130 if it was interrupted before.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
     /// What runs: the name of a composition, or a list of parts such as "chain, backup(pbft)"
@@ -67,6 +71,20 @@ pub struct Arguments {
     no_shrink: bool,
 }
 
+/// The exit code of a hunt that was interrupted and had found nothing.
+const INTERRUPTED: u8 = 130;
+
+/// Set when somebody interrupts: the hunt then says what it did so far. Who does it twice does not wait for that.
+fn interruption() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the first signal finds the flag unset. Without handlers an interruption ends the process.
+        let _ = flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), stop.clone());
+        let _ = flag::register(signal, stop.clone());
+    }
+    stop
+}
+
 fn default_threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
@@ -109,11 +127,17 @@ impl Arguments {
                 }
             },
         };
-        let failed = match self.seed {
-            Some(seed) => choices.iter().filter(|choice| !self.run_one(&self.options(**choice, seed))).count(),
-            None => choices.iter().filter(|choice| !self.run_many(**choice)).count(),
-        };
-        ExitCode::from(u8::from(failed > 0))
+        if let Some(seed) = self.seed {
+            let failed = choices.iter().filter(|choice| !self.run_one(&self.options(**choice, seed))).count();
+            return ExitCode::from(u8::from(failed > 0));
+        }
+        let stop = interruption();
+        let failed = choices.iter().filter(|choice| !self.run_many(**choice, &stop)).count();
+        match (failed, stop.load(Ordering::Relaxed)) {
+            (0, false) => ExitCode::SUCCESS,
+            (0, true) => ExitCode::from(INTERRUPTED),
+            _ => ExitCode::FAILURE,
+        }
     }
 
     fn options(&self, adversary: Choice, seed: u64) -> ScenarioOptions {
@@ -151,17 +175,21 @@ impl Arguments {
         verdict.violations.is_empty()
     }
 
-    fn run_many(&self, choice: Choice) -> bool {
-        let threads = self.threads.max(1);
+    /// Whether nothing was violated.
+    fn run_many(&self, choice: Choice, stop: &Arc<AtomicBool>) -> bool {
+        if stop.load(Ordering::Relaxed) {
+            return true;
+        }
+        let (threads, failures_max) = (self.threads.max(1), self.failures_max.max(1));
         let range =
-            RangeOptions { threads, check_determinism: self.check_determinism, failures_max: self.failures_max.max(1) };
+            RangeOptions { threads, check_determinism: self.check_determinism, failures_max, stop: stop.clone() };
         let begin = Instant::now();
         let progress = |done: u64| {
             if !self.json && done.is_multiple_of(10_000) {
                 eprintln!("{done} scenarios");
             }
         };
-        let summary = run_range(&self.options(choice, 0), self.seeds.clone(), range, &progress);
+        let summary = run_range(&self.options(choice, 0), self.seeds.clone(), &range, &progress);
         let seconds = begin.elapsed().as_secs_f64();
         let per_second = summary.scenarios as f64 / seconds;
         self.print_summary(choice, &summary, per_second, per_second / threads as f64);
@@ -172,6 +200,22 @@ impl Arguments {
             eprintln!("seed {seed}: the second run had another trace");
         }
         summary.failures.is_empty() && summary.diverged.is_empty()
+    }
+
+    /// How often each behaviour acted that a run may have had, those that never did as well.
+    fn acts(&self, choice: Choice, summary: &Summary) -> Acts {
+        let mut acts = summary.acts.clone();
+        let expected = match choice {
+            Choice::Nobody => &[],
+            Choice::Only(ref adversary) => std::slice::from_ref(adversary),
+            Choice::All => Adversary::against(self.protocol),
+        };
+        // Where nobody may join, nobody is lied to about joining.
+        let may = |adversary: &&Adversary| self.protocol == Protocol::Pbft || !adversary.needs_strangers();
+        for adversary in expected.iter().filter(may) {
+            acts.entry(adversary.label()).or_default();
+        }
+        acts
     }
 
     fn print_summary(&self, choice: Choice, summary: &Summary, per_second: f64, per_core: f64) {
@@ -186,7 +230,8 @@ impl Arguments {
                 "calls": summary.answered, "batches": counts.executed, "view_changes": counts.view_changes,
                 "transfers": counts.transfers, "rollbacks": counts.rollbacks, "recoveries": counts.recoveries,
                 "lost_logs": counts.lost_logs, "failed_syncs": counts.failed_syncs, "old_disks": counts.old_disks,
-                "slow_rings": counts.slow_rings, "acts": summary.acts,
+                "slow_rings": counts.slow_rings, "acts": self.acts(choice, &summary),
+                "next_seed": summary.next, "interrupted": summary.interrupted,
             });
             return println!("{object}");
         }
@@ -207,6 +252,12 @@ impl Arguments {
             counts.old_disks,
             counts.slow_rings,
         );
+        let acts: Vec<String> =
+            self.acts(choice, summary).iter().map(|(label, count)| format!("{label} {count}")).collect();
+        println!("  lies: {}", acts.join(", "));
+        if summary.interrupted {
+            println!("  interrupted: {} of {start}..{end} is the first seed that was not begun", summary.next);
+        }
     }
 
     /// Failures go to standard error, so that `--json` stays JSON.

@@ -43,7 +43,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use store::ServiceKind;
 use trace::Trace;
 use world::{Verdict, World};
@@ -131,10 +131,14 @@ pub struct Summary {
     pub acts: byzantine::Acts,
     /// Runs whose second run had another trace.
     pub diverged: Vec<u64>,
+    /// The first seed that was not begun; the end of the range unless the hunt stopped before.
+    pub next: u64,
+    /// Whether somebody stopped it before that.
+    pub interrupted: bool,
 }
 
 /// How to run many seeds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct RangeOptions {
     /// Threads; each runs whole scenarios.
     pub threads: usize,
@@ -142,13 +146,15 @@ pub struct RangeOptions {
     pub check_determinism: bool,
     /// Stop after so many failures.
     pub failures_max: usize,
+    /// Stop as soon as this is set; runs that have begun come to their end.
+    pub stop: Arc<AtomicBool>,
 }
 
 /// Runs a range of seeds of otherwise equal options. `progress` is called now and then with the runs done so far.
 pub fn run_range(
     options: &ScenarioOptions,
     seeds: Range<u64>,
-    range: RangeOptions,
+    range: &RangeOptions,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Summary {
     let next = AtomicU64::new(seeds.start);
@@ -158,8 +164,11 @@ pub fn run_range(
         for _ in 0..range.threads.max(1) {
             scope.spawn(|| {
                 loop {
+                    if enough.load(Ordering::Relaxed) || range.stop.load(Ordering::Relaxed) {
+                        return;
+                    }
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds.end || enough.load(Ordering::Relaxed) {
+                    if seed >= seeds.end {
                         return;
                     }
                     let options = ScenarioOptions { seed, ..options.clone() };
@@ -180,6 +189,8 @@ pub fn run_range(
     });
     let mut summary = summary.into_inner().unwrap_or_else(PoisonError::into_inner);
     summary.failures.sort_by_key(|(options, _)| options.seed);
+    summary.next = next.into_inner().min(seeds.end);
+    summary.interrupted = range.stop.load(Ordering::Relaxed) && summary.next < seeds.end;
     summary
 }
 

@@ -10,6 +10,7 @@ use bezant_core::services::kv::{Condition, Kv, KvOperation, KvResult};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use clap::ValueEnum;
+use std::fmt;
 
 /// The last page, which neither service has: the agreed time of the last operation.
 const TIME_PAGE: PageNumber = PAGES_MAX - 1;
@@ -25,12 +26,18 @@ pub enum ServiceKind {
 }
 
 /// The service. It panics, which counts as a violation, when agreed time goes back.
-#[derive(Debug)]
 pub struct Store {
     service: Box<dyn Service>,
     time: Instant,
     /// The time was not saved yet.
     dirty: bool,
+}
+
+/// What the service holds is the service's own.
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("time", &self.time).finish_non_exhaustive()
+    }
 }
 
 impl Store {

@@ -279,12 +279,20 @@ impl Child {
 }
 
 /// One version of all pages. See the module's description.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Tree {
     /// `None` if there is no page.
     root: Option<Arc<Node>>,
     pages: u32,
     bytes: u64,
+}
+
+/// Its size stands for its pages.
+impl fmt::Debug for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { root: _, pages, bytes } = self;
+        f.debug_struct("Tree").field("pages", pages).field("bytes", bytes).finish_non_exhaustive()
+    }
 }
 
 impl Tree {

@@ -259,8 +259,7 @@ mod tests {
         let parts = vec![Part::Full { map }, Part::Of([1, 2, 3].into())];
         let whole = Whole { parts, empty: Vec::new(), name: "a {b: [c, d]}, e" };
         let holdings = Holdings::of(&whole);
-        let entries: BTreeMap<String, u64> =
-            holdings.collections().map(|(path, held)| (path, held.entries)).collect();
+        let entries: BTreeMap<String, u64> = holdings.collections().map(|(path, held)| (path, held.entries)).collect();
         // The variants of an enum have no names of fields: what is in the list and what is in the set add up.
         let expected = [("parts", 2 + 3), ("parts.map", 3), ("parts.map.list", 5), ("empty", 0)];
         assert_eq!(entries, expected.map(|(path, count)| (path.to_string(), count)).into());

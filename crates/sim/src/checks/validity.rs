@@ -6,6 +6,9 @@
 //! the batches, and so knows what every history must be. It does not know who has joined: of the requests of clients
 //! that nobody has named, those were executed that make the history what the first replica says it is, and then these
 //! must make sense ([`super::sessions`]).
+//!
+//! Whose a request is, and which, is what its client made. What a batch says beside a digest is not looked at: whoever
+//! proposes may write there what it likes.
 
 use super::sessions::{Sessions, Stranger};
 use super::{Check, Event};
@@ -34,7 +37,9 @@ pub struct Validity {
     may_end: bool,
     issued: BTreeMap<Digest, (ClientId, Timestamp)>,
     /// The digests of the requests in each batch that was ever seen.
-    batches: BTreeMap<Digest, Vec<(ClientId, Digest)>>,
+    batches: BTreeMap<Digest, Vec<Digest>>,
+    /// INITs that were ever seen: the system's own requests.
+    inits: BTreeSet<Digest>,
     /// Histories: the one before, and the request.
     tree: BTreeMap<Digest, (Digest, ClientId, Timestamp)>,
     instances: BTreeMap<InstanceId, Ordered>,
@@ -82,17 +87,17 @@ impl Validity {
     /// Of the requests of a batch, those that lead to this history. Whether a stranger's was executed is guessed.
     fn executed_of(
         &self,
-        requests: &[(ClientId, Digest)],
+        requests: &[Digest],
         last: &BTreeMap<ClientId, Timestamp>,
         before: Digest,
         after: Digest,
     ) -> Option<Vec<Digest>> {
-        let Some(((client, request), rest)) = requests.split_first() else {
+        let Some((request, rest)) = requests.split_first() else {
             return (before == after).then(Vec::new);
         };
-        let is_new =
-            self.issued.get(request).is_some_and(|(_, timestamp)| last.get(client).is_none_or(|l| timestamp > l));
         let without = || self.executed_of(rest, last, before, after);
+        let Some((client, timestamp)) = self.issued.get(request) else { return without() };
+        let is_new = last.get(client).is_none_or(|last| timestamp > last);
         if !is_new && !client.identity.is_joining() {
             return without();
         }
@@ -111,15 +116,17 @@ impl Validity {
             let Some(requests) = self.batches.get(&digest).cloned() else {
                 return Err(format!("the batch {digest:?} was never proposed by anybody"));
             };
-            let strange = requests.iter().any(|(client, _)| client.identity.is_dynamic());
+            let whose = |request: &Digest| self.issued.get(request).map(|(client, _)| *client);
+            let strange = requests.iter().filter_map(whose).any(|client| client.identity.is_dynamic());
             let executed = if strange { self.executed_of(&requests, &ordered.last, history, until) } else { None };
-            for (client, request) in requests {
-                if client.identity.is_dynamic() {
+            for request in requests {
+                let is_strange = whose(&request).is_some_and(|client| client.identity.is_dynamic());
+                if is_strange {
                     let executed = executed.as_ref().is_some_and(|executed| executed.contains(&request));
                     let Some(stranger) = self.strangers.get(&request).filter(|_| executed) else { continue };
                     ordered.sessions.executed(stranger, &self.given)?;
                 }
-                if client.identity == bezant_core::message::SYSTEM || (self.may_end && history == until) {
+                if self.inits.contains(&request) || (self.may_end && history == until) {
                     continue;
                 }
                 let (client, timestamp) = self.issued(request)?;
@@ -182,7 +189,14 @@ impl Check for Validity {
                 }
             }
             Event::Batch(batch) => {
-                let digests = || batch.entries.iter().map(|entry| (entry.client(), Entry::digest(entry))).collect();
+                for entry in &batch.entries {
+                    if let Entry::Inline(request) = entry
+                        && request.is_system()
+                    {
+                        self.inits.insert(request.digest());
+                    }
+                }
+                let digests = || batch.entries.iter().map(Entry::digest).collect();
                 self.batches.entry(batch.digest()).or_insert_with(digests);
             }
             Event::Said(_, Message::Cookie(CookieMessage::Given(given))) => drop(self.given.insert(given.signature)),
