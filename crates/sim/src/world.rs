@@ -102,7 +102,8 @@ impl World {
             _ => Vec::new(),
         };
         let network = Network::new(scenario.network.clone(), Rng::stream(seed, "network"));
-        let checks = Checks::new(&cluster, n - scenario.liars.len() - scenario.outsiders.len(), scenario.is_calm());
+        let correct = n - scenario.liars.len() - scenario.outsiders.len();
+        let checks = Checks::new(&cluster, scenario.plan.identities as usize + 1, correct, scenario.is_calm());
         let mut stage = Stage::new(cluster.clone(), network, Trace::new(readable), checks, Sides::new(twins.clone()));
         if scenario.adversary == Some(Adversary::Tamper) {
             stage.tamper = Some(Tamper::new(Rng::stream(seed, "tamper")));

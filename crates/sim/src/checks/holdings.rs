@@ -85,10 +85,21 @@ impl Holdings {
         holdings
     }
 
-    /// Every collection that was met, by the names of the fields above it.
-    pub fn collections(&self) -> impl Iterator<Item = (String, Held)> + '_ {
+    /// Every collection that was met, by the names of the fields above it, and whether it lies in another one.
+    pub fn collections(&self) -> impl Iterator<Item = (String, Held, bool)> + '_ {
         let places = self.places.iter().filter(|place| place.is_collection);
-        places.map(|place| (self.path(place), place.held))
+        places.map(|place| (self.path(place), place.held, self.is_part(place)))
+    }
+
+    fn is_part(&self, place: &Place) -> bool {
+        let mut above = place.above;
+        while above != 0 {
+            if self.places[above].is_collection {
+                return true;
+            }
+            above = self.places[above].above;
+        }
+        false
     }
 
     /// All bytes.
@@ -127,7 +138,9 @@ impl Holdings {
 
     fn end(&mut self) {
         let Some(open) = self.open.pop() else { return };
-        if open.form == Form::Collection {
+        // One in an entry of another, without a name in between, is a part of that.
+        let is_nameless = self.open.iter().any(|above| above.form == Form::Collection && above.place == open.place);
+        if open.form == Form::Collection && !is_nameless {
             let place = &mut self.places[open.place];
             place.is_collection = true;
             place.held.entries += open.entries;
@@ -259,11 +272,13 @@ mod tests {
         let parts = vec![Part::Full { map }, Part::Of([1, 2, 3].into())];
         let whole = Whole { parts, empty: Vec::new(), name: "a {b: [c, d]}, e" };
         let holdings = Holdings::of(&whole);
-        let entries: BTreeMap<String, u64> = holdings.collections().map(|(path, held)| (path, held.entries)).collect();
-        // The variants of an enum have no names of fields: what is in the list and what is in the set add up.
-        let expected = [("parts", 2 + 3), ("parts.map", 3), ("parts.map.list", 5), ("empty", 0)];
+        let entries: BTreeMap<String, u64> =
+            holdings.collections().map(|(path, held, _)| (path, held.entries)).collect();
+        // The variants of an enum have no names of fields: the set is a part of the list.
+        let expected = [("parts", 2), ("parts.map", 3), ("parts.map.list", 5), ("empty", 0)];
         assert_eq!(entries, expected.map(|(path, count)| (path.to_string(), count)).into());
-        let (_, list) = holdings.collections().find(|(path, _)| path == "parts.map.list").unwrap();
+        let (_, list, is_part) = holdings.collections().find(|(path, ..)| path == "parts.map.list").unwrap();
+        assert!(is_part);
         // Nine bytes of payload, `7` and `b` for each.
         assert_eq!(list.bytes, 5 * 11);
     }

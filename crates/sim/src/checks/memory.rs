@@ -1,18 +1,92 @@
 //! Bounded memory: whatever a correct replica holds has a bound, and stays below it.
-use super::{Check, Event, Held};
-use bezant_core::cluster::Cluster;
-use std::collections::BTreeMap;
+//!
+//! What there is to hold nobody lists: [`Holdings`] finds every collection by the names of the fields above it. Some
+//! have a bound of their own below; all others must do with the largest number that the cluster's limits allow of
+//! anything, in entries, and with as many of the longest operations in bytes. Limits are drawn small, so that who holds
+//! something for each session of an identity, or for each message that somebody sends, is soon above it. What a
+//! collection's entries hold in turn is bounded by their bytes.
+//!
+//! Batches: those of its own window and, until it has fetched that checkpoint, those above the one that a new view
+//! begins with. After a restart a replica holds what its own log holds, which `log_bytes_per_snapshot` bounds and the
+//! window does not: it is excused until its next stable checkpoint.
+//!
+//! One replica is measured at a time, and now and then: what grows and shrinks in between is not seen.
+
+use super::{Check, Event, Holdings};
+use bezant_core::cluster::{Cluster, ReplicaId};
+use bezant_core::replica::Notice;
+use std::collections::BTreeSet;
+
+/// Messages that are kept for later instances, over all senders: `compositions/early.rs`.
+const EARLY_MAX: u64 = 4_096;
+/// Pages of a client table.
+const BUCKETS: u64 = 256;
+/// The least that any collection may hold, however small the limits are.
+const ENTRIES_MIN: u64 = 256;
+/// Bytes beside the operation, of one entry.
+const OVERHEAD: u64 = 1_024;
 
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Memory {
-    most: BTreeMap<String, Held>,
+    /// What holds how much, by the last names of its path, and the name of the bound.
+    named: Vec<(&'static str, u64, &'static str)>,
+    /// What everything else may hold.
+    entries_max: u64,
+    bytes_max: u64,
+    restarted: BTreeSet<ReplicaId>,
 }
 
 impl Memory {
-    /// The bounds of this cluster.
-    pub const fn new(_cluster: &Cluster) -> Self {
-        Self { most: BTreeMap::new() }
+    /// The bounds of this cluster, which names so many identities.
+    pub fn new(cluster: &Cluster, identities: usize) -> Self {
+        let limits = &cluster.limits;
+        let (pending, reads) = (limits.pending_requests_max as u64, limits.pending_reads_max as u64);
+        let requests = 2 * cluster.window() * limits.batch_requests_max as u64;
+        let members = limits.members_max as u64;
+        let parties = (cluster.n + identities) as u64 + members;
+        let sessions = identities as u64 * limits.sessions_per_identity_max as u64 + 64 * members;
+        let of_anything = [ENTRIES_MIN, pending, reads, requests, 2 * cluster.history_bound(), 4 * members];
+        let entries_max = of_anything.into_iter().max().unwrap_or_default();
+        let named = vec![
+            ("pool.waiting", pending, "pending_requests_max"),
+            ("pool.watched", pending, "pending_requests_max"),
+            ("queue.requests", pending, "pending_requests_max"),
+            ("running.reads", reads, "pending_reads_max"),
+            ("order.slots", 2 * cluster.window(), "two windows"),
+            ("early.messages", EARLY_MAX, "MESSAGES_MAX of early.rs"),
+            ("clients.buckets", BUCKETS, "pages of the client table"),
+            ("buckets.sessions", sessions, "sessions_per_identity_max"),
+            ("usage.order", sessions, "sessions_per_identity_max"),
+            ("self.rejections", parties, "one for each party"),
+        ];
+        let bytes_max = entries_max * (limits.operation_bytes_max as u64 + OVERHEAD);
+        Self { named, entries_max, bytes_max, restarted: BTreeSet::new() }
+    }
+
+    /// What holds more than it may.
+    fn judge(&self, replica: ReplicaId, holdings: &Holdings) -> Result<(), String> {
+        for (path, held, is_part) in holdings.collections() {
+            let full = format!("self.{path}");
+            let named = self.named.iter().find(|(name, ..)| full.ends_with(&format!(".{name}")) || full == *name);
+            let (max, bound) = match named {
+                Some((_, max, bound)) => (*max, *bound),
+                // Its entries are counted in the bytes of what it is a part of.
+                None if is_part => continue,
+                None => (self.entries_max, "all that any limit allows"),
+            };
+            if path.ends_with("order.slots") && self.restarted.contains(&replica) {
+                continue;
+            }
+            if held.entries > max {
+                return Err(format!("{replica} holds {} entries in {path}; {max} is the most: {bound}", held.entries));
+            }
+            let bytes_max = self.bytes_max * max.div_ceil(self.entries_max);
+            if held.bytes > bytes_max {
+                return Err(format!("{replica} holds {} bytes in {path}; {bytes_max} is the most", held.bytes));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -22,22 +96,60 @@ impl Check for Memory {
     }
 
     fn see(&mut self, _at: u64, event: &Event<'_>) -> Result<(), String> {
-        if let Event::Holds(_, holdings) = event {
-            for (path, held) in holdings.collections() {
-                let most = self.most.entry(path).or_default();
-                most.entries = most.entries.max(held.entries);
-                most.bytes = most.bytes.max(held.bytes);
-            }
+        match event {
+            Event::Holds(replica, holdings) => return self.judge(*replica, holdings),
+            Event::Restarted(replica) => drop(self.restarted.insert(*replica)),
+            Event::Noticed(replica, Notice::Stable { .. }) => drop(self.restarted.remove(replica)),
+            _ => {}
         }
         Ok(())
     }
+}
 
-    fn finish(&mut self) -> Result<(), String> {
-        if std::env::var_os("HOLD").is_some() {
-            for (path, held) in &self.most {
-                eprintln!("HELD {path} {} {}", held.entries, held.bytes);
-            }
-        }
-        Ok(())
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bezant_core::cluster::Limits;
+
+    #[derive(Debug)]
+    #[allow(dead_code)]
+    struct Pool {
+        waiting: Vec<u64>,
+    }
+
+    #[derive(Debug)]
+    #[allow(dead_code)]
+    struct Replica {
+        pool: Pool,
+        added_later: Vec<(u64, Vec<u64>)>,
+    }
+
+    fn objection(waiting: usize, added: usize, parts: usize) -> Option<String> {
+        let limits = Limits {
+            pending_requests_max: 3,
+            pending_reads_max: 3,
+            members_max: 2,
+            checkpoint_interval: 2,
+            batch_requests_max: 2,
+            history_interval: 3,
+            operation_bytes_max: 10,
+            ..Limits::default()
+        };
+        let cluster = Cluster::new([1; 16], 4, 1, Default::default(), limits).expect("4 = 3 + 1");
+        let added_later = vec![(1, vec![1; parts]); added];
+        let replica = Replica { pool: Pool { waiting: vec![1; waiting] }, added_later };
+        let holdings = Holdings::of(&replica);
+        Memory::new(&cluster, 2).see(0, &Event::Holds(ReplicaId(0), &holdings)).err()
+    }
+
+    #[test]
+    fn whatever_is_added_has_a_bound() {
+        assert_eq!(objection(3, 256, 2), None);
+        assert!(
+            objection(4, 0, 0).is_some_and(|what| what.contains("pool.waiting") && what.contains("pending_requests"))
+        );
+        assert!(objection(0, 257, 0).is_some_and(|what| what.contains("257 entries in added_later")));
+        let many = (256 * (10 + OVERHEAD)) as usize;
+        assert!(objection(0, 1, many).is_some_and(|what| what.contains("bytes in added_later")));
     }
 }

@@ -111,16 +111,16 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// Every check there is, for so many correct replicas, and a run in which nothing but clients may be wrong if it
+    /// Every check there is, for so many identities of clients and correct replicas, and a run in which nothing but clients may be wrong if it
     /// is calm.
-    pub fn new(cluster: &Cluster, correct: usize, is_calm: bool) -> Self {
+    pub fn new(cluster: &Cluster, identities: usize, correct: usize, is_calm: bool) -> Self {
         let checks: Vec<Box<dyn Check>> = vec![
             Box::new(Agreement::default()),
             Box::new(Validity::new(cluster)),
             Box::new(Contradiction::default()),
             Box::new(Inheritance::default()),
             Box::new(Roots::default()),
-            Box::new(Memory::new(cluster)),
+            Box::new(Memory::new(cluster, identities)),
             Box::new(Lasso::new(cluster, correct)),
             Box::new(Needless::new(cluster, is_calm)),
             Box::new(Linearizability::default()),
