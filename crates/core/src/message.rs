@@ -389,11 +389,9 @@ impl Message {
 
     /// The frame for one receiver.
     pub fn sealed(&self, keyring: &Keyring, to: Principal) -> Vec<u8> {
-        let mut common = Rope::new();
-        let mut found = None;
-        self.seal(keyring, core::iter::once(to), &mut common, |_, tag| found = tag);
-        let mut out = common.to_vec();
-        if let Some(tag) = found {
+        let mut out = self.to_bytes_with(Tag::BYTES);
+        if self.has_tag() {
+            let tag = keyring.tag(to, self.statement(&out, &mut Vec::new()));
             tag.encode(&mut out);
         }
         out

@@ -103,6 +103,19 @@ impl Sink for Vec<u8> {
     }
 }
 
+/// Counts bytes.
+struct Length(usize);
+
+impl Sink for Length {
+    fn push(&mut self, _byte: u8) {
+        self.0 += 1;
+    }
+
+    fn extend_from_slice(&mut self, bytes: &[u8]) {
+        self.0 += bytes.len();
+    }
+}
+
 /// A value with one encoding.
 pub trait Wire: Sized {
     /// Appends the encoding.
@@ -115,7 +128,15 @@ pub trait Wire: Sized {
 
     /// The encoding as a new vector.
     fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+        self.to_bytes_with(0)
+    }
+
+    /// The same, with room for `more` bytes behind it. It is measured before it is written: a vector that grows is
+    /// moved half a dozen times, and one that is larger than its bytes costs more where it is shared.
+    fn to_bytes_with(&self, more: usize) -> Vec<u8> {
+        let mut length = Length(more);
+        self.encode(&mut length);
+        let mut out = Vec::with_capacity(length.0);
         self.encode(&mut out);
         out
     }

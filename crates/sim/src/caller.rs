@@ -301,21 +301,23 @@ impl Caller {
             }
             return;
         };
-        if let Some(mind) = &mut self.mind {
-            for (to, message) in mind.also(&mut self.rng, &cluster, &self.keyring, request) {
-                if let Message::Request(request) = &message {
-                    stage.checks.see(stage.now, &Event::Issued(request));
-                }
-                let to = Principal::Replica(to);
-                stage.post(self.process, to, message.sealed(&self.keyring, to).into());
+        let Some(mind) = &mut self.mind else {
+            stage.checks.see(stage.now, &Event::Issued(request));
+            let frame = Bytes::from(message.to_bytes());
+            for to in receivers {
+                stage.post(self.process, Principal::Replica(to), frame.clone());
             }
+            return;
+        };
+        for (to, message) in mind.also(&mut self.rng, &cluster, &self.keyring, request) {
+            if let Message::Request(request) = &message {
+                stage.checks.see(stage.now, &Event::Issued(request));
+            }
+            let to = Principal::Replica(to);
+            stage.post(self.process, to, message.sealed(&self.keyring, to).into());
         }
         for to in receivers {
-            let sent = match &mut self.mind {
-                None => Some(request.clone()),
-                Some(mind) => mind.request(&mut self.rng, &cluster, &self.keyring, to, request),
-            };
-            if let Some(request) = sent {
+            if let Some(request) = mind.request(&mut self.rng, &cluster, &self.keyring, to, request) {
                 stage.checks.see(stage.now, &Event::Issued(&request));
                 let to = Principal::Replica(to);
                 let frame = Message::Request(request).sealed(&self.keyring, to);

@@ -1,6 +1,7 @@
 //! The network between processes: delay, loss, duplication, reordering, bandwidth, cuts.
 
 use crate::rng::Rng;
+use crate::stage::PROCESSES_MAX;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest queue of a link, in microseconds of its rate; what exceeds it is lost.
@@ -64,16 +65,23 @@ pub struct Network {
     profile: Profile,
     rng: Rng,
     cuts: BTreeMap<u32, Cut>,
-    /// When the link's last frame arrives, so that frames stay in order where they must.
-    last_arrival: BTreeMap<(ProcessId, ProcessId), u64>,
-    /// When the link has carried what it was given.
-    busy_until: BTreeMap<(ProcessId, ProcessId), u64>,
+    /// From each process to each.
+    links: Vec<Link>,
+}
+
+/// From one process to another.
+#[derive(Clone, Copy, Debug, Default)]
+struct Link {
+    /// When its last frame arrives, so that frames stay in order where they must.
+    last_arrival: u64,
+    /// When it has carried what it was given.
+    busy_until: u64,
 }
 
 impl Network {
     /// Links that behave as the profile says.
     pub fn new(profile: Profile, rng: Rng) -> Self {
-        Self { profile, rng, cuts: BTreeMap::new(), last_arrival: BTreeMap::new(), busy_until: BTreeMap::new() }
+        Self { profile, rng, cuts: BTreeMap::new(), links: vec![Link::default(); PROCESSES_MAX * PROCESSES_MAX] }
     }
 
     /// Cuts links until [`Network::mend`] is called with the same name.
@@ -97,21 +105,19 @@ impl Network {
         if self.cuts.values().any(|cut| cut.blocks(from, to)) || self.rng.per_mille(self.profile.loss) {
             return [None, None];
         }
-        let link = (from, to);
+        let link = &mut self.links[from * PROCESSES_MAX + to];
         let mut leaves = now;
         if let Some(transmission) = (bytes as u64 * 1_000).checked_div(self.profile.rate) {
-            let busy = self.busy_until.entry(link).or_default();
-            if *busy > now + BACKLOG_MAX {
+            if link.busy_until > now + BACKLOG_MAX {
                 return [None, None];
             }
-            leaves = leaves.max(*busy) + transmission;
-            *busy = leaves;
+            leaves = leaves.max(link.busy_until) + transmission;
+            link.busy_until = leaves;
         }
         let mut arrives = leaves + self.profile.delay_min + self.rng.below(self.profile.jitter + 1);
         if !self.profile.reordering {
-            let last = self.last_arrival.entry(link).or_default();
-            arrives = arrives.max(*last);
-            *last = arrives;
+            arrives = arrives.max(link.last_arrival);
+            link.last_arrival = arrives;
         }
         let again = self
             .rng

@@ -13,7 +13,7 @@ use crate::scenario::DiskProfile;
 use crate::schedule::Outage;
 use crate::stage::{Happening, Stage};
 use crate::store::{ServiceKind, Store};
-use bezant_core::auth::Keyring;
+use bezant_core::auth::{Keyring, Tag};
 use bezant_core::cluster::{Cluster, ReplicaId};
 use bezant_core::machine::{Destination, Effect, Input, Instant, Machine, Outbox, Principal};
 use bezant_core::message::{Message, Ordering};
@@ -109,6 +109,8 @@ pub struct Node {
     sync_fails: Option<u64>,
     pass_planned: bool,
     outbox: Outbox<Replica<Store>>,
+    /// What all receivers of a message get, kept for its memory.
+    body: Rope,
     /// How often things happened.
     pub counts: Counts,
 }
@@ -151,6 +153,7 @@ impl Node {
             sync_fails: None,
             pass_planned: false,
             outbox: Outbox::new(),
+            body: Rope::new(),
             counts: Counts::default(),
         }
     }
@@ -420,12 +423,14 @@ impl Node {
             stage.checks.see(stage.now, &Event::Batch(&proposal.batch));
         }
         let Identity { id, keyring, cluster, liars, .. } = &self.identity;
-        let receivers: Vec<Principal> = match to {
-            Destination::Replica(to) => vec![Principal::Replica(to)],
-            Destination::Replicas => cluster.replicas().filter(|to| to != id).map(Principal::Replica).collect(),
-            Destination::Client(to) => vec![Principal::Client(to)],
-            Destination::Key(to) => vec![Principal::Key(to)],
+        let one = match to {
+            Destination::Replica(to) => Some(Principal::Replica(to)),
+            Destination::Replicas => None,
+            Destination::Client(to) => Some(Principal::Client(to)),
+            Destination::Key(to) => Some(Principal::Key(to)),
         };
+        let others = cluster.replicas().filter(|to| one.is_none() && to != id).map(Principal::Replica);
+        let receivers = one.into_iter().chain(others);
         if let Some(mind) = &mut self.mind {
             let mut liar = byzantine::liar(self.process, keyring, cluster, &mut self.rng, liars, stage);
             for to in receivers {
@@ -433,15 +438,16 @@ impl Node {
             }
             return;
         }
-        let mut body = Rope::new();
-        let mut tags = Vec::with_capacity(receivers.len());
-        message.seal(keyring, receivers.into_iter(), &mut body, |to, tag| tags.push((to, tag)));
+        if let Some(to) = one {
+            return stage.post(self.process, to, message.sealed(keyring, to).into());
+        }
+        let mut tags = Vec::with_capacity(cluster.n);
+        message.seal(keyring, receivers, &mut self.body, |to, tag| tags.push((to, tag)));
+        // Without tags it is the same frame for all.
+        let whole = tags.iter().all(|(_, tag)| tag.is_none()).then(|| Bytes::from(self.body.to_vec()));
         for (to, tag) in tags {
-            let mut frame = body.to_vec();
-            if let Some(tag) = tag {
-                tag.encode(&mut frame);
-            }
-            stage.post(self.process, to, frame.into());
+            let frame = whole.clone().unwrap_or_else(|| with_tag(&self.body, tag));
+            stage.post(self.process, to, frame);
         }
     }
 
@@ -460,6 +466,16 @@ impl Node {
             stage.checks.see(stage.now, &Event::Noticed(self.id(), notice));
         }
     }
+}
+
+/// The frame for one receiver.
+fn with_tag(body: &Rope, tag: Option<Tag>) -> Bytes {
+    let mut frame = Vec::with_capacity(body.len() + Tag::BYTES);
+    body.segments().for_each(|segment| frame.extend_from_slice(segment));
+    if let Some(tag) = tag {
+        tag.encode(&mut frame);
+    }
+    frame.into()
 }
 
 /// The debug form in a line's length.

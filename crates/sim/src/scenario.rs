@@ -11,6 +11,7 @@ use crate::clock::Clock;
 use crate::network::Profile;
 use crate::rng::Rng;
 use crate::schedule::{self, Fault};
+use crate::stage::PROCESSES_MAX;
 use crate::store::ServiceKind;
 use crate::workload::Plan;
 use bezant_core::cluster::{ClientAuth, Limits, ReplicaId};
@@ -153,9 +154,6 @@ pub struct Scenario {
     pub outsiders: BTreeSet<ReplicaId>,
 }
 
-/// More clocks than any run has processes: replicas, twins, clients.
-const CLOCKS: usize = 64;
-
 /// Time for a state transfer from silent liars, in microseconds: its time-outs do not scale with the limits.
 const TRANSFER: u64 = 60_000_000;
 
@@ -191,7 +189,7 @@ impl Scenario {
         let limits = draw_members(seed, draw_limits(seed, &network, &disk));
         let mut rng = Rng::stream(seed, "clocks");
         let honest_clocks = has(Feature::Clocks);
-        let clocks = (0..CLOCKS)
+        let clocks = (0..PROCESSES_MAX)
             .map(|_| Clock::draw(&mut rng, 40_000, 200))
             .map(|clock| if honest_clocks { clock } else { Clock::default() })
             .collect();

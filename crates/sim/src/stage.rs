@@ -13,6 +13,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 
+/// Processes of a run have numbers below this: replicas, twins, clients.
+pub const PROCESSES_MAX: usize = 64;
+
 /// Something that will happen. `life` counts a process's restarts: what was meant for an earlier life is void.
 #[derive(Debug)]
 pub enum Happening {
@@ -76,29 +79,14 @@ pub enum Happening {
     Sample,
 }
 
-/// The order of two things at the same time is the order in which they were planned.
-#[derive(Debug)]
+/// When something happens. The order of two things at the same time is the order in which they were planned. What it is
+/// lies elsewhere, so that little is moved when the queue is sorted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Planned {
     at: u64,
     number: u64,
-    happening: Happening,
-}
-
-impl PartialEq for Planned {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
-impl Eq for Planned {}
-impl PartialOrd for Planned {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Planned {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
-    }
+    /// Its place among [`Stage::happenings`].
+    place: usize,
 }
 
 /// See the [module](self).
@@ -121,12 +109,17 @@ pub struct Stage {
     pub echo: Option<Echo>,
     /// Frames sent.
     pub frames: u64,
-    /// The processes that answer to a name: two for twins.
-    addresses: BTreeMap<Principal, Vec<ProcessId>>,
+    /// The processes that answer to a replica's name, by number: two for twins.
+    replicas: Vec<Vec<ProcessId>>,
+    /// The same for clients.
+    clients: BTreeMap<Principal, Vec<ProcessId>>,
     /// The name of each process, as the trace shows it.
-    names: BTreeMap<ProcessId, (Principal, String)>,
+    names: Vec<Option<(Principal, String)>>,
     queue: BinaryHeap<Reverse<Planned>>,
     planned: u64,
+    /// What is planned, and the places that are free.
+    happenings: Vec<Option<Happening>>,
+    free: Vec<usize>,
 }
 
 impl Stage {
@@ -142,16 +135,26 @@ impl Stage {
             tamper: None,
             echo: None,
             frames: 0,
-            addresses: BTreeMap::new(),
-            names: BTreeMap::new(),
+            replicas: Vec::new(),
+            clients: BTreeMap::new(),
+            names: vec![None; PROCESSES_MAX],
             queue: BinaryHeap::new(),
             planned: 0,
+            happenings: Vec::new(),
+            free: Vec::new(),
         }
     }
 
     /// Makes a process known under a name.
     pub fn register(&mut self, process: ProcessId, principal: Principal) {
-        let twins = self.addresses.entry(principal).or_default();
+        let twins = match principal {
+            Principal::Replica(id) => {
+                let known = self.replicas.len().max(usize::from(id.0) + 1);
+                self.replicas.resize(known, Vec::new());
+                &mut self.replicas[usize::from(id.0)]
+            }
+            client => self.clients.entry(client).or_default(),
+        };
         twins.push(process);
         let prime = "'".repeat(twins.len() - 1);
         let name = match principal {
@@ -159,18 +162,32 @@ impl Stage {
             Principal::Client(id) => format!("{id}"),
             Principal::Key(key) => format!("{key:?}{prime}"),
         };
-        self.names.insert(process, (principal, name));
+        self.names[process] = Some((principal, name));
+    }
+
+    /// The processes that answer to a name.
+    fn addresses(&self, principal: Principal) -> &[ProcessId] {
+        let known = match principal {
+            Principal::Replica(id) => self.replicas.get(usize::from(id.0)),
+            client => self.clients.get(&client),
+        };
+        known.map_or(&[], Vec::as_slice)
     }
 
     /// The name of a process in traces.
     pub fn name(&self, process: ProcessId) -> &str {
-        self.names.get(&process).map_or("?", |(_, name)| name)
+        name_in(&self.names, process)
     }
 
     /// Plans something, at a true time not before now.
     pub fn plan(&mut self, at: u64, happening: Happening) {
         self.planned += 1;
-        self.queue.push(Reverse(Planned { at: at.max(self.now), number: self.planned, happening }));
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.happenings.push(None);
+            self.happenings.len() - 1
+        });
+        self.happenings[place] = Some(happening);
+        self.queue.push(Reverse(Planned { at: at.max(self.now), number: self.planned, place }));
     }
 
     /// Takes the next thing to happen and moves the time there. `None` after `limit`.
@@ -178,51 +195,55 @@ impl Stage {
         if self.queue.peek()?.0.at > limit {
             return None;
         }
-        let Reverse(planned) = self.queue.pop()?;
-        self.now = planned.at;
-        Some(planned.happening)
+        let Reverse(Planned { at, place, .. }) = self.queue.pop()?;
+        self.now = at;
+        self.free.push(place);
+        self.happenings[place].take()
     }
 
     /// Sends a frame from a process to everybody who answers to a name.
     pub fn post(&mut self, from: ProcessId, to: Principal, frame: Bytes) {
-        let Some((sender, _)) = self.names.get(&from) else { return };
-        let sender = *sender;
-        let receivers = self.addresses.get(&to).cloned().unwrap_or_default();
-        for process in receivers {
+        let Some((sender, _)) = self.names[from] else { return };
+        for number in 0..self.addresses(to).len() {
+            let process = self.addresses(to)[number];
             if process == from || !self.sides.hears(from, process) {
                 continue;
             }
             self.frames += 1;
             self.echo(from, process, &frame);
-            let copy = self.tamper.as_mut().and_then(|tamper| tamper.copy(&frame));
-            for frame in copy.into_iter().chain([frame.clone()]) {
-                for at in self.network.route(self.now, from, process, frame.len()).into_iter().flatten() {
-                    self.plan(at, Happening::Frame { to: process, from: sender, frame: frame.clone() });
-                }
+            if let Some(copy) = self.tamper.as_mut().and_then(|tamper| tamper.copy(&frame)) {
+                self.route(from, sender, process, &copy);
             }
+            self.route(from, sender, process, &frame);
+        }
+    }
+
+    fn route(&mut self, from: ProcessId, sender: Principal, to: ProcessId, frame: &Bytes) {
+        for at in self.network.route(self.now, from, to, frame.len()).into_iter().flatten() {
+            self.plan(at, Happening::Frame { to, from: sender, frame: frame.clone() });
         }
     }
 
     /// Lets the network deliver an old frame again, if it does such things.
     fn echo(&mut self, from: ProcessId, to: ProcessId, frame: &Bytes) {
         let Some((from, to, frame)) = self.echo.as_mut().and_then(|echo| echo.hear(from, to, frame)) else { return };
-        let Some((sender, _)) = self.names.get(&from) else { return };
-        let sender = *sender;
-        for at in self.network.route(self.now, from, to, frame.len()).into_iter().flatten() {
-            self.plan(at, Happening::Frame { to, from: sender, frame: frame.clone() });
-        }
+        let Some((sender, _)) = self.names[from] else { return };
+        self.route(from, sender, to, &frame);
     }
 
     /// Writes a note about a process into the trace.
     pub fn note(&mut self, process: ProcessId, kind: u64, text: impl FnOnce() -> String) {
-        let name = self.names.get(&process).map_or("?", |(_, name)| name);
-        self.trace.note(self.now, (process, name), kind, text);
+        self.trace.note(self.now, (process, name_in(&self.names, process)), kind, text);
     }
 
     /// Writes an arrival into the trace.
     pub fn arrived(&mut self, from: Principal, to: ProcessId, frame: &Bytes) {
-        let from = self.addresses.get(&from).and_then(|list| self.names.get(list.first()?)).map_or("?", |(_, n)| n);
-        let name = self.names.get(&to).map_or("?", |(_, name)| name);
-        self.trace.arrived(self.now, from, (to, name), frame);
+        let from = self.addresses(from).first().copied();
+        let from = from.map_or("?", |first| name_in(&self.names, first));
+        self.trace.arrived(self.now, from, (to, name_in(&self.names, to)), frame);
     }
+}
+
+fn name_in(names: &[Option<(Principal, String)>], process: ProcessId) -> &str {
+    names.get(process).and_then(Option::as_ref).map_or("?", |(_, name)| name)
 }

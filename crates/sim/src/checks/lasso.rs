@@ -15,6 +15,17 @@ const TIMEOUTS_MAX: u64 = 60;
 /// What a replica is doing: view (relative), executed (relative), whether it changes view, whether requests wait.
 type Abstract = Vec<(ReplicaId, u64, u64, bool, bool)>;
 
+/// What matters of a report.
+#[derive(Clone, Copy, Debug)]
+struct Latest {
+    view: u64,
+    executed: u64,
+    /// Positions count requests over all instances, and batches where there is only one.
+    progress: u64,
+    changing_view: bool,
+    waiting: bool,
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Lasso {
@@ -23,7 +34,7 @@ pub struct Lasso {
     healed: bool,
     /// Calls that clients wait for.
     open: u64,
-    latest: BTreeMap<ReplicaId, Report>,
+    latest: BTreeMap<ReplicaId, Latest>,
     progress: (u64, u64),
     visits: BTreeMap<Abstract, u64>,
 }
@@ -37,11 +48,10 @@ impl Lasso {
     }
 
     fn state(&self) -> Abstract {
-        let view = self.latest.values().map(|report| report.view.0).min().unwrap_or(0);
-        let executed = self.latest.values().map(|report| report.executed.0).min().unwrap_or(0);
-        let relative = |(id, report): (&ReplicaId, &Report)| {
-            let waiting = report.pending_requests > 0;
-            (*id, report.view.0 - view, report.executed.0 - executed, report.changing_view, waiting)
+        let view = self.latest.values().map(|latest| latest.view).min().unwrap_or(0);
+        let executed = self.latest.values().map(|latest| latest.executed).min().unwrap_or(0);
+        let relative = |(id, latest): (&ReplicaId, &Latest)| {
+            (*id, latest.view - view, latest.executed - executed, latest.changing_view, latest.waiting)
         };
         self.latest.iter().map(relative).collect()
     }
@@ -61,10 +71,12 @@ impl Check for Lasso {
                 self.progress = (at, 0);
             }
             Event::Reported(replica, report) if self.healed => {
-                self.latest.insert(*replica, (*report).clone());
-                // Positions count requests over all instances, and batches where there is only one.
-                let executed =
-                    self.latest.values().map(|r| if r.part.is_empty() { r.executed.0 } else { r.position }).sum();
+                let Report { view, executed, position, changing_view, .. } = **report;
+                let progress = if report.part.is_empty() { executed.0 } else { position };
+                let waiting = report.pending_requests > 0;
+                let latest = Latest { view: view.0, executed: executed.0, progress, changing_view, waiting };
+                self.latest.insert(*replica, latest);
+                let executed = self.latest.values().map(|latest| latest.progress).sum();
                 if executed != self.progress.1 || self.open == 0 || self.latest.len() < self.correct {
                     self.progress = (at, executed);
                     self.visits.clear();

@@ -1,8 +1,8 @@
 //! An ordered map from bytes to bytes.
 //!
 //! Entries lie in [`BUCKETS`] buckets by a hash of the key. A bucket is one page, its entries in the order of their
-//! keys, and only the buckets that were written since the last checkpoint are encoded again. Beside them all keys are
-//! kept in order, for ranges. A bucket that would not fit in a page, or a service that would exceed
+//! keys, and only the buckets that were written since the last checkpoint are looked at and encoded again. Beside them
+//! all keys are kept in order, for ranges. A bucket that would not fit in a page, or a service that would exceed
 //! [`TOTAL_BYTES_MAX`], refuses the write with [`KvResult::Full`], which is the same at every replica.
 
 mod operation;
@@ -32,30 +32,25 @@ struct Bucket {
     entries: BTreeMap<Bytes, Bytes>,
     /// Size of the entries as encoded.
     bytes: usize,
-    /// Written since it was saved.
-    dirty: bool,
 }
 
 /// See the [module](self).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kv {
-    buckets: Vec<Bucket>,
+    /// By number; empty ones are not kept.
+    buckets: BTreeMap<PageNumber, Bucket>,
+    /// Those that were written since they were saved.
+    written: BTreeSet<PageNumber>,
     /// The keys of all buckets.
     keys: BTreeSet<Bytes>,
     /// The sum over all buckets.
     bytes: u64,
 }
 
-impl Default for Kv {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 /// FNV-1a, with its high bits spread by the golden ratio.
-fn bucket_of(key: &[u8]) -> usize {
+fn bucket_of(key: &[u8]) -> PageNumber {
     let hash = key.iter().fold(0xcbf2_9ce4_8422_2325_u64, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
-    (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - BUCKETS.trailing_zeros())) as usize
+    (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - BUCKETS.trailing_zeros())) as PageNumber
 }
 
 const fn entry_bytes(key: &[u8], value: &[u8]) -> usize {
@@ -72,11 +67,11 @@ fn parse_integer(value: &[u8]) -> Option<i64> {
 impl Kv {
     /// A service without entries.
     pub fn new() -> Self {
-        Self { buckets: alloc::vec![Bucket::default(); BUCKETS as usize], keys: BTreeSet::new(), bytes: 0 }
+        Self::default()
     }
 
     fn get(&self, key: &[u8]) -> Option<&Bytes> {
-        self.buckets[bucket_of(key)].entries.get(key)
+        self.buckets.get(&bucket_of(key))?.entries.get(key)
     }
 
     /// Answers a read-only operation; `None` if it is not one.
@@ -170,14 +165,15 @@ impl Kv {
     }
 
     fn has_room(&self, entries: &BTreeMap<Bytes, Bytes>) -> bool {
-        let mut buckets: BTreeMap<usize, usize> = BTreeMap::new();
+        let before = |number| self.buckets.get(&number).map_or(0, |bucket| bucket.bytes);
+        let mut buckets: BTreeMap<PageNumber, usize> = BTreeMap::new();
         for (key, value) in entries {
             let number = bucket_of(key);
-            let bytes = buckets.entry(number).or_insert(self.buckets[number].bytes);
+            let bytes = buckets.entry(number).or_insert_with(|| before(number));
             *bytes += entry_bytes(key, value);
             *bytes -= self.get(key).map_or(0, |old| entry_bytes(key, old));
         }
-        let before: usize = buckets.keys().map(|&number| self.buckets[number].bytes).sum();
+        let before: usize = buckets.keys().copied().map(before).sum();
         let after: usize = buckets.values().sum();
         buckets.values().all(|&bytes| BUCKET_OVERHEAD + bytes <= PAGE_BYTES_MAX)
             && self.bytes - before as u64 + after as u64 <= TOTAL_BYTES_MAX
@@ -186,7 +182,8 @@ impl Kv {
     /// Writes an entry for which there is room. Key and value are copied: as slices of the operation or page that
     /// they came in they would keep all of it in memory.
     fn write(&mut self, key: &[u8], value: &[u8]) {
-        let bucket = &mut self.buckets[bucket_of(key)];
+        let number = bucket_of(key);
+        let bucket = self.buckets.entry(number).or_default();
         let (added, mut removed) = (entry_bytes(key, value), 0);
         let value = Bytes::copy_from_slice(value);
         if let Some(place) = bucket.entries.get_mut(key) {
@@ -198,24 +195,28 @@ impl Kv {
             bucket.entries.insert(key, value);
         }
         bucket.bytes = bucket.bytes + added - removed;
-        bucket.dirty = true;
+        self.written.insert(number);
         self.bytes = self.bytes + added as u64 - removed as u64;
     }
 
     /// Whether there was such an entry.
     fn remove(&mut self, key: &[u8]) -> bool {
-        let bucket = &mut self.buckets[bucket_of(key)];
+        let number = bucket_of(key);
+        let Some(bucket) = self.buckets.get_mut(&number) else { return false };
         let Some(value) = bucket.entries.remove(key) else { return false };
         bucket.bytes -= entry_bytes(key, &value);
-        bucket.dirty = true;
+        if bucket.entries.is_empty() {
+            self.buckets.remove(&number);
+        }
+        self.written.insert(number);
         self.bytes -= entry_bytes(key, &value) as u64;
         self.keys.remove(key);
         true
     }
 
     /// Replaces a bucket by what a page says.
-    fn load_bucket(&mut self, number: usize, page: Option<Bytes>) -> Result<(), BadState> {
-        let old = core::mem::take(&mut self.buckets[number]);
+    fn load_bucket(&mut self, number: PageNumber, page: Option<Bytes>) -> Result<(), BadState> {
+        let old = self.buckets.remove(&number).unwrap_or_default();
         self.bytes -= old.bytes as u64;
         for key in old.entries.keys() {
             self.keys.remove(key);
@@ -230,24 +231,21 @@ impl Kv {
                 self.write(&key, &value);
             }
         }
-        self.buckets[number].dirty = false;
+        self.written.remove(&number);
         Ok(())
     }
 }
 
 impl Bucket {
-    /// The bucket as a page; `None` if it is empty.
-    fn page(&self) -> Option<Vec<u8>> {
-        if self.entries.is_empty() {
-            return None;
-        }
+    /// The bucket as a page.
+    fn page(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(BUCKET_OVERHEAD + self.bytes);
         (self.entries.len() as u32).encode(&mut out);
         for (key, value) in &self.entries {
             encode_payload(key, &mut out);
             encode_payload(value, &mut out);
         }
-        Some(out)
+        out
     }
 }
 
@@ -277,10 +275,8 @@ impl Service for Kv {
     }
 
     fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
-        for (number, bucket) in (0..).zip(&mut self.buckets) {
-            if core::mem::take(&mut bucket.dirty) {
-                write(number, bucket.page().map(Bytes::from));
-            }
+        for number in core::mem::take(&mut self.written) {
+            write(number, self.buckets.get(&number).map(|bucket| bucket.page().into()));
         }
     }
 
@@ -289,7 +285,7 @@ impl Service for Kv {
             if number >= BUCKETS {
                 return Err(BadState);
             }
-            self.load_bucket(number as usize, page)?;
+            self.load_bucket(number, page)?;
         }
         Ok(())
     }
