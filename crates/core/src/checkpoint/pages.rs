@@ -7,7 +7,7 @@
 //! | of | digest |
 //! |---|---|
 //! | a page | `H(Page, number as u32 LE ‖ content)` |
-//! | a node | `H(Node, 64 digests of its children)`, [`Digest::ZERO`] where there is none |
+//! | a node | `H(Node, which children there are as u64 LE ‖ their digests)`: most nodes have few |
 //! | no page at all | [`Digest::ZERO`] |
 //!
 //! A page's digest covers its number. So a digest belongs to one place in the tree, and equal digests at any level
@@ -32,8 +32,6 @@ const LEVEL_BITS: u32 = NODE_CHILDREN.trailing_zeros();
 
 /// Page numbers that have a place.
 const NUMBERS: u32 = 1 << (LEVEL_BITS * LEVELS);
-
-const DIGEST_BYTES: usize = size_of::<Digest>();
 
 /// How far a page number is shifted right to find its child in a node of this level.
 const fn shift(level: u32) -> u32 {
@@ -139,12 +137,7 @@ impl NodeContent {
 
     /// The digest that a node with these children has.
     pub fn digest(&self) -> Digest {
-        let mut bytes = [0; NODE_CHILDREN * DIGEST_BYTES];
-        for (slot, child) in slots(self.present).zip(&self.children) {
-            let at = slot as usize * DIGEST_BYTES;
-            bytes[at..at + DIGEST_BYTES].copy_from_slice(&child.0);
-        }
-        Digest::of(Domain::Node, &bytes)
+        Digest::of(Domain::Node, &self.to_bytes())
     }
 }
 
@@ -498,13 +491,16 @@ mod tests {
         let mut level: BTreeMap<u32, Digest> =
             pages.iter().map(|(&number, content)| (number, page_digest(number, content))).collect();
         for _ in 0..LEVELS {
-            let mut above: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+            let mut above: BTreeMap<u32, (u64, Vec<u8>)> = BTreeMap::new();
             for (number, digest) in level {
-                let bytes = above.entry(number / 64).or_insert_with(|| vec![0; 2048]);
-                let at = (number % 64) as usize * 32;
-                bytes[at..at + 32].copy_from_slice(&digest.0);
+                let (present, digests) = above.entry(number / 64).or_default();
+                *present |= 1 << (number % 64);
+                digests.extend(digest.0);
             }
-            level = above.into_iter().map(|(index, bytes)| (index, Digest::of(Domain::Node, &bytes))).collect();
+            let digest = |(present, digests): (u64, Vec<u8>)| {
+                Digest::of_parts(Domain::Node, &[&present.to_le_bytes(), &digests])
+            };
+            level = above.into_iter().map(|(index, node)| (index, digest(node))).collect();
         }
         level.get(&0).copied().unwrap_or(Digest::ZERO)
     }
@@ -594,7 +590,7 @@ mod tests {
             (NUMBERS - 1, Bytes::from_static(b"z")),
         ]);
         tree.seal();
-        assert_eq!(tree.root().to_string(), "2a5c8bc8b73229cfe276f5a914c68cabd3022da4cd5bdc9b6660541102b0010b");
+        assert_eq!(tree.root().to_string(), "f162b9723d4f7dbd153d7e4e50f2276b4183bc43d7879f4b0599c4d21e96f7e3");
     }
 
     #[test]

@@ -285,6 +285,6 @@ fn the_root_of_known_entries_never_changes() {
     }
     assert_eq!(
         checkpoint(&mut kv, &mut tree).root().to_string(),
-        "9136d339b9ae8ecf5e79cda20632f073ef95c6c8a8fb6bcf956437e724677b4c"
+        "d5db26c0d5821f8da49ff9abaf947b41a1dcfcf21eb16dc4b8b7095547710c28"
     );
 }
