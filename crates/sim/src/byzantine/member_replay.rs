@@ -39,7 +39,7 @@ impl MemberReplay {
             if !heard.is_empty() && room && liar.rng.per_mille(600) {
                 let old = heard[liar.rng.below(heard.len() as u64) as usize].clone();
                 let fits = old.operation.len() <= liar.cluster.limits.inline_bytes_max;
-                if fits && entries.iter().all(|entry| entry.client() != old.client) {
+                if fits && entries.iter().filter_map(Entry::inline).all(|request| request.client != old.client) {
                     let place = liar.rng.below(entries.len() as u64 + 1) as usize;
                     entries.insert(place, Entry::Inline(old));
                 }

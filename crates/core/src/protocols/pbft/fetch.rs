@@ -1,7 +1,7 @@
 //! Batches and bodies that are not at hand: what steps 4 and 6 need, and how it is fetched by digest (F22).
 
+use super::check::may_be_ordered;
 use super::message::{PbftMessage, Position};
-use super::normal::may_be_ordered;
 use super::replica::{Ctx, Pbft};
 use crate::cluster::{ReplicaId, Sequence};
 use crate::digest::Digest;
@@ -49,7 +49,7 @@ impl Pbft {
         batch.entries.iter().map(|entry| entry.inline().unwrap_or_else(|| &self.bodies[&entry.digest()].1))
     }
 
-    /// Goes on asking for bodies whose proofs do not convince this replica: whoever sent them may have spoilt those, and
+    /// Goes on asking for bodies whose proofs do not convince this replica: whoever sent them may have spoilt those, as
     /// no digest covers them. Until a better copy comes, f+1 PREPAREs of others will do.
     pub(super) fn want_better_bodies(&mut self, context: &mut Ctx<'_>, sequence: Sequence, batch: &Batch) {
         for reference in batch.references() {

@@ -59,7 +59,7 @@
 //! * One STATUS message instead of several kinds of retransmission and of negative acknowledgements.
 //! * The digest of a batch covers which requests stand in it and which it only refers to, and how long those are: one
 //!   digest means one encoding, but for the clients' proofs. Were it otherwise, replicas could commit one digest and be
-//!   left without a body that the others hold, which then nobody serves. A copy with spoilt proofs gives way to a better
+//!   left without a body that the others hold, and that nobody serves. A copy with spoilt proofs gives way to a better
 //!   one, and whose a request is stands in the request alone: no label is believed.
 //! * Bodies count against the bound of a batch as if they stood in it, so that what a window of batches makes a replica
 //!   fetch and keep is bounded before any of it comes.
@@ -77,6 +77,7 @@
 //! a reply with tentative execution, five without. `docs/protocols.md` has the tables, `tests/costs.rs` counts.
 
 mod amnesia;
+mod check;
 mod decision;
 mod fetch;
 mod message;

@@ -1,5 +1,6 @@
 //! The normal case: steps 1 to 6 of the [module](super).
 
+use super::check::{is_near, is_valid};
 use super::message::{PbftMessage, Position, PrePrepare, Vote};
 use super::replica::{Ctx, Pbft, Phase, ViewTimer};
 use super::slot::Proposed;
@@ -211,22 +212,6 @@ impl Pbft {
         self.advance(context);
     }
 
-    /// The bounds that every batch keeps, and no client twice: what a correct primary never breaks, as far as it can be
-    /// seen without the requests that the batch only refers to. The same for every copy with one digest, but for the
-    /// instance.
-    pub(super) fn check_batch(&self, context: &Ctx<'_>, batch: &Batch) -> Result<(), Rejection> {
-        let limits = &context.cluster.limits;
-        let well_formed = batch.entries.iter().all(|entry| {
-            let is_big = entry.length() > limits.inline_bytes_max;
-            is_big == entry.reference().is_some()
-                && entry.inline().is_none_or(|request| may_be_ordered(context, request))
-        });
-        let distinct = are_distinct(batch.entries.iter().filter_map(Entry::inline));
-        let sized = batch.entries.len() <= limits.batch_requests_max
-            && (batch.entries.len() <= 1 || batch.bytes() <= limits.batch_bytes_max);
-        if well_formed && distinct && sized && !batch.is_null() { Ok(()) } else { Err(Rejection::BadBatch) }
-    }
-
     /// Step 4. A backup accepts the proposal and says PREPARE once it has every body (F22), every request is its
     /// client's (F20) and the agreed values are acceptable (F27). For the last two, f+1 PREPAREs of others will do
     /// instead: one of them is correct and has checked.
@@ -256,27 +241,6 @@ impl Pbft {
             context.push(OrderEffect::Broadcast(PbftMessage::Prepare(vote)));
         }
         self.try_prepare(context, sequence);
-    }
-
-    /// Whether a fresh batch that is here with its bodies is what a correct primary proposes. Of a request that it
-    /// refers to, everything is read from the request itself: whose it is, and whether it is an INIT.
-    fn is_acceptable(&mut self, context: &mut Ctx<'_>, sequence: Sequence, batch: &Batch) -> bool {
-        let requests: Vec<&Request> = self.requests(batch).collect();
-        // While INIT is awaited, a batch without one would only fill the window. It is looked at again later.
-        let may_be_next = !self.awaits_init || requests.iter().any(|request| request.is_system());
-        let vouched = requests.iter().all(|request| request.vouched != Vouched::No);
-        if batch.references().next().is_none() {
-            return may_be_next && vouched;
-        }
-        let is_valid = is_valid(context, &batch.proposal, requests.iter().copied());
-        if !are_distinct(requests.into_iter()) {
-            context.reject(context.cluster.primary(self.view), Rejection::BadBatch);
-            return false;
-        }
-        if !vouched {
-            self.want_better_bodies(context, sequence, batch);
-        }
-        may_be_next && vouched && is_valid
     }
 
     /// Makes the proposal durable, bodies included, before anything is said about it.
@@ -491,29 +455,4 @@ impl Pbft {
     pub(super) fn view_deadline(&self, context: &Ctx<'_>) -> Instant {
         context.now + self.view_timeout(context)
     }
-}
-
-/// F27: a fresh proposal's time must be near this replica's own clock, and the service must agree to it. Never asked
-/// when a batch is replayed.
-fn is_near(context: &Ctx<'_>, proposal: &Proposal) -> bool {
-    let skew = context.cluster.limits.clock_skew_max;
-    proposal.time <= context.now + skew && proposal.time + skew >= context.now
-}
-
-/// The same: the service must agree to it for every request.
-fn is_valid<'a>(context: &Ctx<'_>, proposal: &Proposal, mut requests: impl Iterator<Item = &'a Request>) -> bool {
-    requests.all(|request| (context.validate)(proposal, request))
-}
-
-/// Whether a request of this kind may stand in a batch, whoever's it is.
-pub(super) fn may_be_ordered(context: &Ctx<'_>, request: &Request) -> bool {
-    let is_sized = request.operation.len() <= context.cluster.limits.operation_bytes_max || request.is_system();
-    request.instance == context.instance && !request.read_only && is_sized
-}
-
-/// Whether no client has two of them.
-fn are_distinct<'a>(requests: impl Iterator<Item = &'a Request>) -> bool {
-    let mut clients: Vec<ClientId> = requests.map(|request| request.client).collect();
-    clients.sort_unstable();
-    clients.windows(2).all(|pair| pair[0] != pair[1])
 }

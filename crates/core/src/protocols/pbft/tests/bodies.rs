@@ -136,9 +136,13 @@ fn a_batch_mends_every_position_that_waits_for_it() {
     assert_eq!(net.add(1), None);
     // The batch comes when every vote for it is there.
     net.lose(|frame| {
-        let is_of_before = matches!(&frame.message, Message::Ordering(Ordering { message: PbftMessage::Commit(vote), .. })
-            if vote.view.0 == 0);
-        is_of_before || kind(&frame.message) == "BATCH" || [frame.from, frame.to].contains(&r(0))
+        let vote = match &frame.message {
+            Message::Ordering(Ordering { message: PbftMessage::Commit(vote), .. }) => Some(vote),
+            _ => None,
+        };
+        vote.is_some_and(|vote| vote.view.0 == 0)
+            || kind(&frame.message) == "BATCH"
+            || [frame.from, frame.to].contains(&r(0))
     });
     net.pass(3_000_000);
     assert_eq!(net.views()[1..], [1; 3]);

@@ -1,0 +1,77 @@
+//! What a backup checks of a proposal: the bounds of a batch, and what it is about. Steps 3 and 4.
+
+use super::replica::{Ctx, Pbft};
+use crate::cluster::{ClientId, Sequence};
+use crate::message::{Request, Vouched};
+use crate::protocols::batch::{Batch, Entry};
+use crate::rejection::Rejection;
+use crate::service::Proposal;
+use alloc::vec::Vec;
+
+impl Pbft {
+    /// The bounds that every batch keeps, and no client twice: what a correct primary never breaks, as far as it can be
+    /// seen without the requests that the batch only refers to. The same for every copy with one digest, but for the
+    /// instance.
+    pub(super) fn check_batch(&self, context: &Ctx<'_>, batch: &Batch) -> Result<(), Rejection> {
+        let limits = &context.cluster.limits;
+        let well_formed = batch.entries.iter().all(|entry| {
+            let is_big = entry.length() > limits.inline_bytes_max;
+            is_big == entry.reference().is_some()
+                && entry.inline().is_none_or(|request| may_be_ordered(context, request))
+        });
+        let distinct = are_distinct(batch.entries.iter().filter_map(Entry::inline));
+        let sized = batch.entries.len() <= limits.batch_requests_max
+            && (batch.entries.len() <= 1 || batch.bytes() <= limits.batch_bytes_max);
+        if well_formed && distinct && sized && !batch.is_null() { Ok(()) } else { Err(Rejection::BadBatch) }
+    }
+
+    /// Whether a fresh batch that is here with its bodies is what a correct primary proposes. Of a request that it
+    /// refers to, everything is read from the request itself: whose it is, and whether it is an INIT.
+    pub(super) fn is_acceptable(&mut self, context: &mut Ctx<'_>, sequence: Sequence, batch: &Batch) -> bool {
+        let requests: Vec<&Request> = self.requests(batch).collect();
+        // While INIT is awaited, a batch without one would only fill the window. It is looked at again later.
+        let may_be_next = !self.awaits_init || requests.iter().any(|request| request.is_system());
+        let vouched = requests.iter().all(|request| request.vouched != Vouched::No);
+        if batch.references().next().is_none() {
+            return may_be_next && vouched;
+        }
+        let is_valid = is_valid(context, &batch.proposal, requests.iter().copied());
+        if !are_distinct(requests.into_iter()) {
+            context.reject(context.cluster.primary(self.view), Rejection::BadBatch);
+            return false;
+        }
+        if !vouched {
+            self.want_better_bodies(context, sequence, batch);
+        }
+        may_be_next && vouched && is_valid
+    }
+}
+
+/// F27: a fresh proposal's time must be near this replica's own clock, and the service must agree to it. Never asked
+/// when a batch is replayed.
+pub(super) fn is_near(context: &Ctx<'_>, proposal: &Proposal) -> bool {
+    let skew = context.cluster.limits.clock_skew_max;
+    proposal.time <= context.now + skew && proposal.time + skew >= context.now
+}
+
+/// The same: the service must agree to it for every request.
+pub(super) fn is_valid<'a>(
+    context: &Ctx<'_>,
+    proposal: &Proposal,
+    mut requests: impl Iterator<Item = &'a Request>,
+) -> bool {
+    requests.all(|request| (context.validate)(proposal, request))
+}
+
+/// Whether a request of this kind may stand in a batch, whoever's it is.
+pub(super) fn may_be_ordered(context: &Ctx<'_>, request: &Request) -> bool {
+    let is_sized = request.operation.len() <= context.cluster.limits.operation_bytes_max || request.is_system();
+    request.instance == context.instance && !request.read_only && is_sized
+}
+
+/// Whether no client has two of them.
+fn are_distinct<'a>(requests: impl Iterator<Item = &'a Request>) -> bool {
+    let mut clients: Vec<ClientId> = requests.map(|request| request.client).collect();
+    clients.sort_unstable();
+    clients.windows(2).all(|pair| pair[0] != pair[1])
+}
