@@ -24,6 +24,11 @@ fn the_version_is_told_in_both_forms() {
     assert!(stdout_of(&["version"]).starts_with(concat!("bezant ", env!("CARGO_PKG_VERSION"))));
     let json: serde_json::Value = serde_json::from_str(&stdout_of(&["version", "--json"])).unwrap();
     assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));
+    // A clone knows what it is; an archive says that it does not.
+    match json["commit"].as_str() {
+        Some(commit) => assert!(stdout_of(&["version"]).contains(&commit[..12]) && json["changed"].is_boolean()),
+        None => assert!(stdout_of(&["version"]).contains("of an unknown commit")),
+    }
 }
 
 #[test]

@@ -296,7 +296,7 @@ impl Disk for RenamingDisk {
         // Files that were created under their own names; their content was synced before.
         for entry in std::fs::read_dir(path)? {
             let path = entry?.path();
-            if path.is_file() && renames.after(|_| true).get(&path).is_none() {
+            if path.is_file() && !renames.after(|_| true).contains_key(&path) {
                 let content = std::fs::read(&path)?;
                 renames.change(Change::Give(path, content));
             }
