@@ -67,11 +67,6 @@ impl<O> Default for Shares<O> {
 }
 
 impl<O: Copy + Ord> Shares<O> {
-    /// Items of all owners.
-    pub(crate) const fn number(&self) -> usize {
-        self.all.number
-    }
-
     /// Bytes of all owners.
     pub(crate) const fn bytes(&self) -> usize {
         self.all.bytes

@@ -8,6 +8,7 @@ use crate::rejection::{Rejection, Rejections};
 use crate::replica::{InstanceRecord, LogRecord, Record, Replica, SnapshotRecord};
 use crate::service::Service;
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 /// See the [module](self).
 #[derive(Debug)]

@@ -11,7 +11,6 @@ use crate::protocols::speculative::{Response, Standing};
 use crate::rejection::{Account, Rejection};
 use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
-use crate::shares::{Bounds, Room, Shares, owner_of};
 use crate::switching::Surroundings;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -109,9 +108,7 @@ impl Panics {
             let until = (!is_handed_on).then_some(until);
             shelf.asked.insert(client, Asked { request, until, left: None });
         }
-        self.shares.add(owner_of(client), bytes);
-        self.asked.insert(client, Asked { request, until });
-        true
+        room
     }
 
     fn requests(&self) -> Vec<(Account, Request)> {
