@@ -34,7 +34,7 @@
 
 use super::PbftRecord;
 use super::message::{Here, PbftMessage};
-use super::replica::{Ctx, Pbft, Phase};
+use super::replica::{Abstention, Ctx, Pbft, Phase};
 use crate::cluster::{ReplicaId, Sequence, View};
 use crate::machine::Instant;
 use crate::protocols::total_order::{OrderEffect, TotalOrder};
@@ -59,7 +59,9 @@ impl Pbft {
 
     /// A1.
     pub(super) fn ask_what_is_forgotten(&self, context: &mut Ctx<'_>) {
-        if let Some(abstention) = self.abstention.as_ref().filter(|abstention| abstention.marks.is_none()) {
+        let others = context.cluster.n - 1;
+        let asks = |abstention: &&Abstention| abstention.marks.is_none() && abstention.reports.len() < others;
+        if let Some(abstention) = self.abstention.as_ref().filter(asks) {
             context.push(OrderEffect::Broadcast(PbftMessage::Lost(abstention.question)));
         }
     }
