@@ -51,8 +51,8 @@ struct Statements {
 }
 
 impl Statements {
-    /// The disk is lost. Votes must still never be contradicted, nor cast in a view that was left, that is what abstaining
-    /// is for; but another VIEW-CHANGE for the same view is as true as the first.
+    /// The disk is lost. Votes must still never be contradicted, nor cast in a view that was left, that is what
+    /// abstaining is for; but another VIEW-CHANGE for the same view is as true as the first.
     fn forget(&mut self) {
         self.said.retain(|place, _| !matches!(place, Place::ViewChange(_)));
         self.committed.clear();

@@ -318,7 +318,9 @@ mod tests {
             prop_assert!(decision.is_some(), "{all:?}");
             let chosen = decision.unwrap().chosen.first().copied();
             prop_assert!(world.committed.is_none() || chosen == world.committed);
-            let has = |digest| world.correct.iter().any(|one| one.slot.prepared.is_some_and(|(_, known)| known == digest));
+            let has = |digest| {
+                world.correct.iter().any(|one| one.slot.prepared.is_some_and(|(_, known)| known == digest))
+            };
             let at_hand = chosen.is_none_or(has);
             prop_assert!(at_hand);
             // A liar's word may spoil this choice, and nobody have what it names; but it does not spoil what is safe.
