@@ -51,6 +51,10 @@
 //! anchor takes the place of the replica's ([`super::opening`]). What counts for entries counts for boundaries: with
 //! [`CHECKPOINTS_MAX`] above its anchor a replica takes no further checkpoint.
 
+mod history;
+
+pub use history::AbortHistory;
+
 use super::certificate::{Certificates, Prepared, Stable};
 use crate::auth::{Certificate, Keyring, Signable, Signed};
 use crate::cluster::{Cluster, InstanceId, REPLICAS_MAX, ReplicaId};
@@ -60,6 +64,7 @@ use crate::history::Boundary;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use history::begin_at;
 
 /// Entries in any list of a report or of the log; see [`AbortReport::entries_max`].
 pub const ENTRIES_MAX: usize = 1 << 14;
@@ -342,15 +347,6 @@ impl Proof {
     }
 }
 
-/// The anchor of a history and the boundaries known from there on, oldest first. The anchor's position is certain; what
-/// its signer says about the state there is so only if that is known as well.
-fn begin_at(anchor: Boundary, known: impl Iterator<Item = Boundary>) -> (Boundary, Vec<Boundary>) {
-    let boundaries: BTreeSet<Boundary> = known.collect();
-    let there = boundaries.first().copied().filter(|first| first.position == anchor.position);
-    let anchor = there.unwrap_or(Boundary { root: Digest::ZERO, ..anchor });
-    (anchor, boundaries.into_iter().collect())
-}
-
 /// The histories that the reports of a proof list, by the place of the report in it.
 struct Paths<'a> {
     reports: &'a [Signed<AbortReport>],
@@ -485,68 +481,6 @@ impl<'a> Paths<'a> {
         };
         let all = self.reports.iter().flat_map(|report| report.value.attested());
         all.copied().filter(move |known| attest(known) >= cluster.weak())
-    }
-}
-
-/// The history with which an instance begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AbortHistory {
-    /// L0: its last position.
-    pub position: u64,
-    /// Where the digests begin. Certain to be in every correct history: a correct replica has its anchor here or above.
-    /// The root may be unknown (zero).
-    pub anchor: Boundary,
-    /// Checkpoints from the anchor on that f+1 reports attest, or a certificate, oldest first: their states are true and
-    /// can be fetched.
-    pub boundaries: Vec<Boundary>,
-    /// The digests of the entries above the anchor.
-    pub digests: Vec<Digest>,
-    /// The history's digest at each position from the anchor on.
-    histories: Vec<Digest>,
-    /// Who says that it has all of it; or parts of it, where some of those have dropped its beginning.
-    pub holders: Vec<ReplicaId>,
-    /// f+1 replicas stopped because there was hardly any load.
-    pub low_load: bool,
-    /// That 2f+1 replicas signed the anchor: whoever begins with this history begins its log there.
-    pub certificate: Option<Certificate<Stable>>,
-}
-
-impl AbortHistory {
-    /// What 2f+1 replicas have executed, without anything before it: for one that is behind.
-    pub(crate) fn of_stable(certificate: &Certificate<Stable>) -> Self {
-        let anchor = certificate.value.boundary;
-        Self {
-            position: anchor.position,
-            anchor,
-            boundaries: alloc::vec![anchor],
-            digests: Vec::new(),
-            histories: alloc::vec![anchor.history],
-            holders: certificate.signatures.iter().map(|(signer, _)| *signer).collect(),
-            low_load: false,
-            certificate: Some(certificate.clone()),
-        }
-    }
-
-    /// Where the state is fetched by who cannot come to it otherwise.
-    pub fn base(&self) -> Option<Boundary> {
-        self.boundaries.first().copied()
-    }
-
-    /// The history's digest at a position from the anchor on.
-    pub fn history_at(&self, position: u64) -> Option<Digest> {
-        let offset = position.checked_sub(self.anchor.position)?;
-        self.histories.get(usize::try_from(offset).ok()?).copied()
-    }
-
-    /// The history's digest at its end.
-    pub fn history(&self) -> Digest {
-        self.histories.last().copied().unwrap_or(self.anchor.history)
-    }
-
-    /// The digests after a position.
-    pub fn digests_after(&self, position: u64) -> &[Digest] {
-        let offset = position.saturating_sub(self.anchor.position) as usize;
-        self.digests.get(offset..).unwrap_or(&[])
     }
 }
 

@@ -392,3 +392,27 @@ impl<S: Service> Speculation<S> {
         self.ledger
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Limits;
+    use crate::history::Boundary;
+    use crate::switching::report::BOUNDARIES_MAX;
+    use crate::testing::net::Net;
+
+    /// A liar may keep a replica from ever learning that one of its checkpoints is certain, through any number of
+    /// instances that end soon: each begins with one more history.
+    #[test]
+    fn a_report_has_room_for_all_checkpoints_that_are_taken() {
+        let net: Net = Net::new(4, Limits::default());
+        let ledger = Ledger::new(net.hosts[0].replica.estate().clone());
+        let mut base = Speculation::open(InstanceId(1), ledger);
+        let taken = (1..=BOUNDARIES_MAX as u64).take_while(|position| {
+            let may = base.may_take_checkpoint();
+            base.ledger.log.mark(Boundary { position: *position, ..Boundary::default() });
+            may
+        });
+        assert_eq!(taken.count(), CHECKPOINTS_MAX);
+    }
+}

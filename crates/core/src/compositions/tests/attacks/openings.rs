@@ -1,7 +1,7 @@
 //! Two correct replicas begin an instance from different valid proofs, and what one of them needs is gone: see
 //! [`crate::switching::opening`], and `compositions/jump.rs` for what 2f+1 have signed meanwhile.
 
-use crate::cluster::{Cluster, InstanceId, ReplicaId, Timestamp};
+use crate::cluster::{Cluster, InstanceId, Limits, ReplicaId, Timestamp};
 use crate::compositions::tests::run::Run;
 use crate::compositions::tests::script::{Report, client, init, proof, report_in};
 use crate::compositions::{Part, Protocol, Quota, Schedule};
@@ -12,7 +12,7 @@ use crate::protocols::ring_fast::Path;
 use crate::protocols::ring_resilient::{Resilient, ResilientMessage, Status};
 use crate::replica::{InstanceRecord, LogRecord, Notice};
 use crate::switching::{AbortReport, Bodies, Switch, SwitchMessage};
-use crate::testing::net::{Frame, c, kind, r};
+use crate::testing::net::{Event, Frame, c, kind, r};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -67,7 +67,9 @@ fn quorum_and_ring() -> Run {
 fn who_opens_what_nobody_has_goes_on_from_what_is_certified() {
     let mut run = quorum_and_ring();
     let _ = parted(&mut run, 2, true);
-    run.net.isolate(&[1]);
+    // Nor is it shown what they began with.
+    run.net
+        .lose(|frame| frame.from == r(1) || frame.to == r(1) || (frame.to == r(3) && kind(&frame.message) == "INIT"));
     run.pass(1_000);
     run.invoke(1);
     run.finish();
@@ -329,7 +331,9 @@ fn anchored_at(run: &Run, report: &Report, position: u64) -> Report {
 /// is all above its anchor; it goes no further than others accept its report.
 #[test]
 fn a_report_grows_no_longer_than_others_accept() {
-    let mut run = Run::new(Protocol::Ring, 4, 8, 1);
+    let cluster = Run::cluster(Protocol::Ring, 4);
+    let limits = Limits { view_timeout_max: cluster.limits.view_timeout, ..cluster.limits };
+    let mut run = Run::of(Cluster { limits, ..cluster }, 8, 1);
     run.liar = Some(3);
     run.settle();
     run.net.lose(|frame| {
@@ -337,20 +341,25 @@ fn a_report_grows_no_longer_than_others_accept() {
         let is_checkpoint = ["LCS", "ANCHOR"].contains(&kind(&frame.message).as_str());
         hides && is_checkpoint || matches!(frame.message, Message::Resilient(_))
     });
-    let most = AbortReport::entries_max(&run.net.cluster);
-    let mut longest = 0;
-    for _ in 0..1_500 {
+    let (most, ahead) = [AbortReport::entries_max, AbortReport::confirmed_max].map(|of| of(&run.net.cluster)).into();
+    let (mut longest, mut confirmed) = (0, 0);
+    for _ in 0..150 {
         (0..8).for_each(|session| run.invoke(session));
-        run.pass(100);
-        let said = run.net.sent.drain(..).filter(|frame| frame.from == r(2));
-        let lengths = said.filter_map(|frame| match frame.message {
-            Message::Switch(Switch { message: SwitchMessage::Abort(report), .. }) => Some(report.value.digests.len()),
-            _ => None,
-        });
-        longest = longest.max(lengths.max().unwrap_or(0) as u64);
-        assert!(longest <= most, "{longest} of {most} in {:?}", run.instances());
+        run.pass(200);
+        for frame in run.net.sent.drain(..).filter(|frame| frame.from == r(2)) {
+            let Message::Switch(Switch { message, .. }) = frame.message else { continue };
+            match message {
+                SwitchMessage::Checkpoint(boundary) => confirmed = boundary.position.max(confirmed),
+                SwitchMessage::Abort(report) => {
+                    longest = longest.max(report.value.digests.len() as u64);
+                    assert!(longest <= most, "{longest} of {most}");
+                    assert!(confirmed <= report.value.anchor.position + ahead, "{confirmed} above its anchor");
+                }
+                _ => {}
+            }
+        }
     }
-    assert!(longest > most / 2, "it was far behind: {longest} of {most}");
+    assert_eq!((longest, confirmed), (most, ahead), "it goes as far as it may");
     run.net.isolate(&[3]);
     let before = run.commits.len();
     for _ in 0..100 {
@@ -416,6 +425,7 @@ fn bodies_without_their_record_are_nothing() {
         let mut copy = run.clone();
         copy.net.hosts[3].log.truncate(kept);
         copy.net.restart(3, false);
+        copy.net.events.push(Event::Forgot(ReplicaId(3)));
         copy.finish();
         let begun = |notice: &Notice| matches!(notice, Notice::Begun { position: 3, .. });
         assert!(kept > opened || copy.net.noticed(3, begun), "it opens the instance again");
