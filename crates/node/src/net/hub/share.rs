@@ -1,9 +1,9 @@
 //! Who gives way when the clients' places or buffers are full: whoever has the most, never whoever comes.
 //!
 //! A party is whoever holds one key, over however many connections. So nobody is cut off who has less than an equal
-//! share of all parties that are here, and a hoarder loses to itself. Those whom the cluster file does not name may have
-//! as many keys as they like: together they have half of everything, and whoever has the most *of them* gives way for
-//! it.
+//! share of all parties that are here, and a hoarder loses to itself. Those whom the cluster file does not name may
+//! have as many keys as they like: together they have half of everything, and whoever has the most *of them* gives way
+//! for it.
 //!
 //! What a connection holds up to [`CLIENT_FAIR_BYTES`] is not counted: the number of connections bounds that.
 
