@@ -70,6 +70,11 @@ enum Who {
     Stranger(u32),
 }
 
+/// Whether a replica votes, and waits for no other view.
+fn takes_part(report: Report) -> bool {
+    !report.abstaining && !report.changing_view
+}
+
 fn secret(kind: u8, number: u32) -> SecretKey {
     let mut bytes = [kind; 32];
     bytes[..4].copy_from_slice(&number.to_le_bytes());
@@ -412,7 +417,12 @@ impl World {
             Some(_) => (report.instance, Sequence(0), Digest::ZERO),
         };
         let ends: BTreeSet<_> = self.core().filter_map(Node::report).map(end).collect();
-        ends.len() == 1
+        ends.len() == 1 && (!self.is_healthy() || self.core().filter_map(Node::report).all(takes_part))
+    }
+
+    /// Whether nobody lies and nobody is missing: then everybody takes part again in the end.
+    fn is_healthy(&self) -> bool {
+        self.scenario.liars.is_empty() && self.scenario.outsiders.is_empty() && self.stage.echo.is_none()
     }
 
     /// All replicas of the core reach one state. Their last stable checkpoints may differ: the next batches bring one.

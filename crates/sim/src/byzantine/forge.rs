@@ -134,8 +134,15 @@ impl Forge {
 
     /// The message with something put in another way that leaves its digests as they are, if that can be.
     pub fn reword(&self, rng: &mut Rng, keyring: &Keyring, message: &Message) -> Option<Message> {
-        let reworded = |shape| matches!(shape, Shape::Value("Entry" | "Request" | "Reference" | "Authentication"));
-        Some(signed(&self.changed(rng, keyring, message, reworded)?, keyring))
+        let is_entry = |shape| shape == Shape::Value("Entry");
+        let is_proof = |shape| matches!(shape, Shape::Value("Request" | "Reference" | "Authentication"));
+        let entry = if rng.per_mille(800) { self.changed(rng, keyring, message, is_entry) } else { None };
+        let mut lie = entry.or_else(|| self.changed(rng, keyring, message, is_proof))?;
+        // One request of a batch, or many of them.
+        for _ in 0..*rng.pick(&[0, 0, 3]) {
+            lie = self.changed(rng, keyring, &lie, is_entry).unwrap_or(lie);
+        }
+        Some(signed(&lie, keyring))
     }
 
     /// The message with one part of these shapes changed; not signed yet.

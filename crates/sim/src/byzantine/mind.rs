@@ -1,5 +1,5 @@
 //! Who lies and how, in one run: at f > 1 each liar has behaviours of its own, some change theirs while the run lasts,
-//! and a client may lie beside them. What each does is counted: a lie that is never told finds nothing.
+//! some fall silent for good after a while, and a client may lie beside them. What each does is counted: a lie that is never told finds nothing.
 
 use super::{Adversary, Behaviour, Choice, ClientBehaviour, Liar, behaviour, client_behaviour};
 use crate::rng::Rng;
@@ -81,6 +81,8 @@ impl Cast {
 pub struct Mind {
     parts: Vec<(Adversary, Box<dyn Behaviour>)>,
     now: usize,
+    /// After how many lies it falls silent for ever: what it did is then not mended by what it says later.
+    quits: Option<u64>,
     /// What they did.
     pub acts: Acts,
 }
@@ -92,7 +94,12 @@ impl Mind {
     /// A mind with these behaviours; `None` if none of them needs one.
     pub fn new(adversaries: &[Adversary], rng: &mut Rng) -> Option<Self> {
         let parts: Vec<_> = adversaries.iter().filter_map(|a| Some((*a, behaviour(*a, rng)?))).collect();
-        (!parts.is_empty()).then(|| Self { parts, now: 0, acts: Acts::new() })
+        let quits = rng.per_mille(250).then(|| *rng.pick(&[1, 2, 3, 6, 20, 100]));
+        (!parts.is_empty()).then(|| Self { parts, now: 0, quits, acts: Acts::new() })
+    }
+
+    fn is_silent(&self) -> bool {
+        self.quits.is_some_and(|quits| self.acts.values().sum::<u64>() >= quits)
     }
 
     fn act(&mut self, count: u64) {
@@ -103,6 +110,9 @@ impl Mind {
 
     /// See [`Behaviour::send`].
     pub fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
+        if self.is_silent() {
+            return;
+        }
         liar.expect(to, message);
         self.parts[self.now].1.send(liar, to, message);
         let acts = liar.acts();
@@ -111,6 +121,9 @@ impl Mind {
 
     /// See [`Behaviour::receive`].
     pub fn receive(&mut self, liar: &mut Liar<'_>, incoming: &Incoming) -> bool {
+        if self.is_silent() {
+            return true;
+        }
         let takes = self.parts[self.now].1.receive(liar, incoming);
         let acts = liar.acts() + u64::from(!takes);
         self.act(acts);
@@ -119,6 +132,9 @@ impl Mind {
 
     /// See [`Behaviour::tick`].
     pub fn tick(&mut self, liar: &mut Liar<'_>) {
+        if self.is_silent() {
+            return;
+        }
         self.parts[self.now].1.tick(liar);
         let acts = liar.acts();
         self.act(acts);

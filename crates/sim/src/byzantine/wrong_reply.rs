@@ -1,25 +1,41 @@
 //! Wrong answers: to clients, in every part of a REPLY. Liars who answer alike are the dangerous ones, so the wrong
-//! result depends on the request alone.
+//! result depends on the request alone. Or what was true once: a query is answered with what the same query was answered
+//! before, so that a correct replica that lags behind makes the second of those that agree.
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
-use bezant_core::cluster::{Sequence, View};
+use bezant_core::cluster::{ClientId, Sequence, Timestamp, View};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::Principal;
 use bezant_core::message::{Firmness, Message, Outcome, Refusal, Reply};
 use bezant_core::services::kv::KvResult;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
+use std::collections::BTreeMap;
+
+/// Queries that it remembers.
+const QUERIES_MAX: usize = 200;
 
 #[derive(Debug)]
 pub(super) struct WrongReply {
     /// Answers also what it never executed, as soon as it hears of it.
     eager: bool,
+    /// Tells nothing but what was true before, and that to queries only.
+    stale: bool,
+    /// The first answer to each query, and which query a client's number stands for.
+    first: BTreeMap<Bytes, Outcome>,
+    asked: BTreeMap<(ClientId, Timestamp), Bytes>,
 }
 
 impl WrongReply {
     pub(super) const fn new(rng: &mut Rng) -> Self {
-        Self { eager: rng.coin() }
+        Self { eager: rng.coin(), stale: rng.coin(), first: BTreeMap::new(), asked: BTreeMap::new() }
+    }
+
+    /// The answer of the past.
+    fn past(&mut self, reply: &Reply) -> Option<Outcome> {
+        let query = self.asked.get(&(reply.client, reply.timestamp)).filter(|_| reply.firmness == Firmness::Read)?;
+        Some(self.first.entry(query.clone()).or_insert_with(|| reply.outcome.clone()).clone())
     }
 }
 
@@ -49,6 +65,10 @@ impl Behaviour for WrongReply {
     fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
         let Message::Reply(reply) = message else { return liar.say(to, message) };
         let mut lie = reply.clone();
+        if self.stale {
+            lie.outcome = self.past(reply).unwrap_or(lie.outcome);
+            return liar.say(to, &Message::Reply(lie));
+        }
         lie.outcome = wrong_outcome(reply);
         match liar.rng.below(4) {
             0 => lie.firmness = Firmness::Final,
@@ -60,7 +80,14 @@ impl Behaviour for WrongReply {
     }
 
     fn receive(&mut self, liar: &mut Liar<'_>, incoming: &bezant_core::message::Incoming) -> bool {
+        if let Message::Request(request) = &*incoming.message
+            && request.read_only
+            && self.asked.len() < QUERIES_MAX
+        {
+            self.asked.insert((request.client, request.timestamp), request.operation.clone());
+        }
         if self.eager
+            && !self.stale
             && let Message::Request(request) = &*incoming.message
         {
             let firmness = if request.read_only { Firmness::Read } else { Firmness::Final };

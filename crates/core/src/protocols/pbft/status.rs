@@ -12,6 +12,7 @@ use crate::machine::Instant;
 use crate::protocols::total_order::{OrderEffect, TotalOrder};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use core::ops::Bound;
 
 /// How many status intervals without any need to speak pass before a replica says what it has all the same: somebody
 /// who missed the last batch before an idle time learns of it.
@@ -170,7 +171,8 @@ impl Pbft {
 
     /// Decided values: what F21 asks to be pushed.
     fn help_with_decided(&self, context: &mut Ctx<'_>, from: ReplicaId, theirs: &Status) {
-        for (&sequence, slot) in self.slots.range(theirs.committed.next()..) {
+        // Whoever claims the largest number gets nothing.
+        for (&sequence, slot) in self.slots.range((Bound::Excluded(theirs.committed), Bound::Unbounded)) {
             if sequence > self.committed {
                 break;
             }
@@ -186,7 +188,8 @@ impl Pbft {
     fn help_with_votes(&self, context: &mut Ctx<'_>, from: ReplicaId, theirs: &Status) {
         let same_view = self.phase == Phase::Normal && theirs.view == self.view;
         let mut batches = 0;
-        for (&sequence, slot) in self.slots.range(theirs.committed.max(self.low_water_mark()).next()..) {
+        let known = theirs.committed.max(self.low_water_mark());
+        for (&sequence, slot) in self.slots.range((Bound::Excluded(known), Bound::Unbounded)) {
             if let Some(proposed) = slot.accepted(self.view).filter(|_| same_view) {
                 if self.leads(context) && !proposed.reproposed && batches < BATCHES_PER_STATUS {
                     batches += 1;
