@@ -35,11 +35,11 @@ struct Ordered {
 pub struct Validity {
     /// Whether an instance that orders batches may end in the middle of one.
     may_end: bool,
+    /// Sessions of an identity that the client table holds; who has more may find a request stale that is new.
+    sessions_max: usize,
     issued: BTreeMap<Digest, (ClientId, Timestamp)>,
     /// The digests of the requests in each batch that was ever seen.
     batches: BTreeMap<Digest, Vec<Digest>>,
-    /// INITs that were ever seen: the system's own requests.
-    inits: BTreeSet<Digest>,
     /// Histories: the one before, and the request.
     tree: BTreeMap<Digest, (Digest, ClientId, Timestamp)>,
     instances: BTreeMap<InstanceId, Ordered>,
@@ -51,7 +51,8 @@ pub struct Validity {
 impl Validity {
     /// Of a cluster.
     pub fn new(cluster: &Cluster) -> Self {
-        Self { may_end: cluster.protocol.schedule().is_some(), ..Self::default() }
+        let sessions_max = cluster.limits.sessions_per_identity_max;
+        Self { may_end: cluster.protocol.schedule().is_some(), sessions_max, ..Self::default() }
     }
 
     fn issued(&self, request: Digest) -> Result<(ClientId, Timestamp), String> {
@@ -84,28 +85,40 @@ impl Validity {
         Ok(())
     }
 
-    /// Of the requests of a batch, those that lead to this history. Whether a stranger's was executed is guessed.
+    /// Whether a request of this client that is new may be refused all the same: nobody has named the client, or its
+    /// identity has, with those in the same batch, more sessions than the table holds, so that it may be older than one
+    /// that was forgotten.
+    fn may_be_refused(&self, client: ClientId, last: &BTreeMap<ClientId, Timestamp>, batch: usize) -> bool {
+        let of_identity = ClientId { session: 0, ..client }..=ClientId { session: u32::MAX, ..client };
+        client.identity.is_dynamic() || last.range(of_identity).count() + batch > self.sessions_max
+    }
+
+    /// Of the requests of a batch, those that lead to this history. Where it may be either way, it is guessed whether a
+    /// request was executed.
     fn executed_of(
         &self,
         requests: &[Digest],
         last: &BTreeMap<ClientId, Timestamp>,
-        before: Digest,
-        after: Digest,
+        executed: &[Digest],
+        (before, after): (Digest, Digest),
     ) -> Option<Vec<Digest>> {
         let Some((request, rest)) = requests.split_first() else {
-            return (before == after).then(Vec::new);
+            return (before == after).then(|| executed.to_vec());
         };
-        let without = || self.executed_of(rest, last, before, after);
+        if self.may_end && before == after {
+            return Some(executed.to_vec());
+        }
+        let without = || self.executed_of(rest, last, executed, (before, after));
         let Some((client, timestamp)) = self.issued.get(request) else { return without() };
-        let is_new = last.get(client).is_none_or(|last| timestamp > last);
-        if !is_new && !client.identity.is_joining() {
+        let in_batch = executed.iter().filter_map(|request| self.issued.get(request));
+        let mut seen = last.get(client).into_iter().chain(in_batch.filter(|(of, _)| of == client).map(|(_, at)| at));
+        if seen.any(|last| timestamp <= last) && !client.identity.is_joining() {
             return without();
         }
-        let with = self.executed_of(rest, last, before.chain(*request), after).map(|mut executed| {
-            executed.insert(0, *request);
-            executed
-        });
-        if client.identity.is_dynamic() { with.or_else(without) } else { with }
+        let executed_too = [executed, &[*request]].concat();
+        let with = self.executed_of(rest, last, &executed_too, (before.chain(*request), after));
+        let batch = executed.len() + requests.len();
+        if self.may_be_refused(*client, last, batch) { with.or_else(without) } else { with }
     }
 
     /// Executes the next batch of an instance on the model. The last batch may be cut short: `until` is where.
@@ -116,20 +129,23 @@ impl Validity {
             let Some(requests) = self.batches.get(&digest).cloned() else {
                 return Err(format!("the batch {digest:?} was never proposed by anybody"));
             };
-            let whose = |request: &Digest| self.issued.get(request).map(|(client, _)| *client);
-            let strange = requests.iter().filter_map(whose).any(|client| client.identity.is_dynamic());
-            let executed = if strange { self.executed_of(&requests, &ordered.last, history, until) } else { None };
+            let executed = self.executed_of(&requests, &ordered.last, &[], (history, until));
             for request in requests {
-                let is_strange = whose(&request).is_some_and(|client| client.identity.is_dynamic());
-                if is_strange {
+                // The system's own requests are no part of a history. If anything else is that nobody made, the history
+                // will be another one.
+                let Some(&(client, timestamp)) = self.issued.get(&request) else { continue };
+                let was_executed = executed.as_ref().is_none_or(|executed| executed.contains(&request));
+                if !client.identity.is_dynamic() && !was_executed {
+                    continue;
+                }
+                if client.identity.is_dynamic() {
                     let executed = executed.as_ref().is_some_and(|executed| executed.contains(&request));
                     let Some(stranger) = self.strangers.get(&request).filter(|_| executed) else { continue };
                     ordered.sessions.executed(stranger, &self.given)?;
                 }
-                if self.inits.contains(&request) || (self.may_end && history == until) {
+                if self.may_end && history == until {
                     continue;
                 }
-                let (client, timestamp) = self.issued(request)?;
                 let last = ordered.last.entry(client).or_default();
                 // A JOIN that was refused may be executed again.
                 if timestamp > *last || client.identity.is_joining() {
@@ -189,13 +205,6 @@ impl Check for Validity {
                 }
             }
             Event::Batch(batch) => {
-                for entry in &batch.entries {
-                    if let Entry::Inline(request) = entry
-                        && request.is_system()
-                    {
-                        self.inits.insert(request.digest());
-                    }
-                }
                 let digests = || batch.entries.iter().map(Entry::digest).collect();
                 self.batches.entry(batch.digest()).or_insert_with(digests);
             }
