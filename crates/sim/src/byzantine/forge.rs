@@ -7,7 +7,7 @@
 use super::anatomy::{Anatomy, Shape, Span};
 use crate::rng::Rng;
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::{ClientId, IdentityId, InstanceId, Timestamp};
+use bezant_core::cluster::InstanceId;
 use bezant_core::digest::Digest;
 use bezant_core::machine::Principal;
 use bezant_core::message::{Authentication, Message, Request};
@@ -253,34 +253,26 @@ impl Forge {
     fn entry(&self, rng: &mut Rng, bytes: &[u8]) -> Option<Vec<u8>> {
         let other = match Entry::from_bytes(Bytes::copy_from_slice(bytes)).ok()? {
             Entry::Inline(request) if rng.coin() => Entry::Inline(reproved(rng, request)),
-            Entry::Inline(Request { client, timestamp, .. }) if rng.coin() => {
-                let digest = Entry::from_bytes(Bytes::copy_from_slice(bytes)).ok()?.digest();
-                Entry::Reference(Reference { client, timestamp, digest })
-            }
-            Entry::Inline(request) => {
-                let (client, timestamp) = self.label(rng, request.client, request.timestamp);
-                Entry::Reference(Reference { client, timestamp, digest: request.digest() })
-            }
+            Entry::Inline(request) if rng.coin() => Entry::Reference(Reference::to(&request)),
+            Entry::Inline(request) => Entry::Reference(self.mislabelled(rng, Reference::to(&request))),
             Entry::Reference(Reference { digest, .. }) if rng.coin() && self.bodies.contains_key(&digest) => {
                 Entry::Inline(self.bodies[&digest].clone())
             }
-            Entry::Reference(Reference { client, timestamp, digest }) => {
-                let (client, timestamp) = self.label(rng, client, timestamp);
-                Entry::Reference(Reference { client, timestamp, digest })
-            }
+            Entry::Reference(reference) => Entry::Reference(self.mislabelled(rng, reference)),
         };
         Some(other.to_bytes())
     }
 
-    /// In whose name, and under which number, a request is said to be.
-    fn label(&self, rng: &mut Rng, client: ClientId, timestamp: Timestamp) -> (ClientId, Timestamp) {
-        let known = self.another(rng, (Shape::Value("ClientId"), None), &[]);
-        let known = known.and_then(|bytes| ClientId::from_bytes(bytes).ok());
+    /// What is said of a request that does not stand here.
+    fn mislabelled(&self, rng: &mut Rng, reference: Reference) -> Reference {
+        let Reference { digest, length } = reference;
+        let known = self.another(rng, (Shape::Value("Digest"), None), &[]);
+        let known = known.and_then(|bytes| Digest::from_bytes(bytes).ok());
         match rng.below(4) {
-            0 => (ClientId { identity: IdentityId::SYSTEM, session: 0 }, Timestamp(1)),
-            1 => (known.unwrap_or(client), timestamp),
-            2 => (client, Timestamp(timestamp.0.wrapping_add(1))),
-            _ => (ClientId { session: client.session ^ 1, ..client }, timestamp),
+            0 => Reference { digest: known.unwrap_or(digest), length },
+            1 => Reference { digest, length: length.wrapping_add(1) },
+            2 => Reference { digest, length: 0 },
+            _ => Reference { digest, length: u32::MAX },
         }
     }
 }

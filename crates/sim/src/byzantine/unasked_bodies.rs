@@ -73,8 +73,7 @@ impl Behaviour for UnaskedBodies {
             let PrePrepare { view, sequence, batch } = proposal;
             let mut entries = batch.entries.clone();
             let request = Self::request(liar, *instance);
-            let Request { client, timestamp, .. } = request;
-            entries.push(Entry::Reference(Reference { client, timestamp, digest: request.digest() }));
+            entries.push(Entry::Reference(Reference::to(&request)));
             let batch = Arc::new(Batch::new(batch.proposal.clone(), entries));
             let lie = PrePrepare { view: *view, sequence: *sequence, batch };
             return liar.order(to, *instance, PbftMessage::PrePrepare(lie));

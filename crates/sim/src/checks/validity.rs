@@ -208,7 +208,6 @@ impl Check for Validity {
                 let digests = || batch.entries.iter().map(Entry::digest).collect();
                 self.batches.entry(batch.digest()).or_insert_with(digests);
             }
-            Event::Body(request) if request.is_system() => drop(self.inits.insert(request.digest())),
             Event::Said(_, Message::Cookie(CookieMessage::Given(given))) => drop(self.given.insert(given.signature)),
             Event::Noticed(replica, notice) => match notice {
                 Notice::Executed { instance, sequence, digest, history, .. } => {
