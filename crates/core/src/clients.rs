@@ -10,6 +10,10 @@
 //! session's requests never run again. Eviction never looks beyond the identity: whoever opens too many sessions, or
 //! uses timestamps of the far future, hurts nobody else.
 //!
+//! **Stale is not refused.** What is not above a floor must not run any more; whether it did is forgotten. And a floor
+//! may rise between the moment when somebody orders or logs a request and the moment when it is executed. So only
+//! execution decides, everywhere alike, and what the client is told says nothing about the past.
+//!
 //! **Pages.** Sessions lie in [`BUCKETS`] buckets, by a hash of the client id. A bucket's encoding is cut into pages
 //! of [`PAGE_BYTES_MAX`]: page `i · BUCKETS + b` is the i-th piece of bucket b. Nearly always that is one page; only
 //! many large replies need more. Executing a request merely marks its bucket; encoding waits for the checkpoint.

@@ -198,7 +198,8 @@ pub struct Limits {
     pub operation_bytes_max: usize,
     /// Operations larger than this travel from the client to every replica; only their digest is ordered (F22).
     pub inline_bytes_max: usize,
-    /// Requests waiting to be ordered, over all clients.
+    /// Requests waiting to be ordered, over all clients. When there are so many, the identity with the most gives way.
+    /// And one more for each other replica, which it has passed on.
     pub pending_requests_max: usize,
     /// Bytes of operations waiting to be ordered, over all clients; as many again of reads that wait.
     pub pending_bytes_max: usize,

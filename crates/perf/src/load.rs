@@ -249,7 +249,8 @@ impl Driver for ClosedLoop {
                     }
                 }
             },
-            Completion::Refused(reason) | Completion::TooLate(reason) | Completion::Ended(reason) => self.fail(format!("refused: {reason:?}")),
+            Completion::Refused(reason) => self.fail(format!("refused: {reason:?}")),
+            Completion::TooLate(reason) | Completion::Ended(reason) => self.fail(format!("unknown: {reason:?}")),
             Completion::Unknown => self.fail(format!("not answered in time: {:?}", finished.explanation)),
         }
         self.keep_time();

@@ -81,11 +81,9 @@ pub struct Submit {
 pub enum Completion {
     /// It was executed: the result.
     Done(Bytes),
-    /// It was not executed, and a copy of it never will be. (A JOIN of a key without a session is the exception: while
-    /// its cookies are good, a late copy of it may find the room that it did not.)
+    /// It was not executed and never will be (but for a JOIN of a key without a place: a late copy may find room).
     Refused(Refusal),
-    /// It will not be executed from now on, and here is why; whether it was before is unknown. Asking again would not
-    /// tell.
+    /// It will not be executed from now on, and here is why. Whether it was before is unknown, and stays so.
     TooLate(Refusal),
     /// The session is over, and here is why. Nothing more of it will be executed; this operation may have been before
     /// it ended.
@@ -258,20 +256,14 @@ impl Client {
     }
 
     /// Asks for the outcome of an earlier request that ended as [`Completion::Unknown`]: the same operation under the
-    /// same timestamp, so that it is executed at most once. A session that has sent a later request since learns only
-    /// that this one is too late. A request of another session, which this client had before it joined again, is another
-    /// request under this one: it is not sent, and ends as [`Completion::Ended`].
+    /// same timestamp, so that it is executed at most once. Under another session, after joining again, it would be
+    /// another request: it is not sent, and ends as [`Completion::Ended`].
     ///
     /// # Panics
     /// If a request is outstanding.
-    pub fn ask_again(
-        &mut self,
-        now: Instant,
-        (client, timestamp): (ClientId, Timestamp),
-        submit: Submit,
-        out: &mut Outbox<Self>,
-    ) {
+    pub fn ask_again(&mut self, now: Instant, id: (ClientId, Timestamp), submit: Submit, out: &mut Outbox<Self>) {
         assert!(self.call.is_none(), "one request at a time; the host keeps a queue");
+        let (client, timestamp) = id;
         if client != self.id {
             let ended = self.over(timestamp, Completion::Ended(Refusal::NoSession), Duration(0));
             return out.notify(Completed { client, ..ended });

@@ -39,8 +39,8 @@
 //! good. *No JOIN is executed that was refused*, where the key has a place: the table remembers the last such one, and
 //! none with a lower number is taken. So a late copy ends no live session. Of keys without a place nothing is kept: a
 //! late copy of their JOIN may find room, for a session that its client does not know of, and another JOIN may replace
-//! it after `takeover_interval`. *The table is the same at every replica*: it is changed by execution alone, saved in pages, rolled back and
-//! transferred like everything else.
+//! it after `takeover_interval`. *The table is the same at every replica*: it is changed by execution alone, saved in
+//! pages, rolled back and transferred like everything else.
 //!
 //! # Why it is live
 //! *A JOIN is ordered, or watched.* A JOIN that comes from its client and finds the places for JOINs taken takes the

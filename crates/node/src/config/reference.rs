@@ -177,7 +177,9 @@ pub(super) const LIMITS: &[Limit] = &[
     limit!(operation_bytes_max, count "bytes", 64, BATCH_BYTES_MAX, "Most bytes of one operation and of one result."),
     limit!(inline_bytes_max, count "bytes", 0, BATCH_BYTES_MAX,
         "Operations larger than this travel from the client to every replica; only their digest is ordered."),
-    limit!(pending_requests_max, count "requests", 1, 1_048_576, "Requests waiting to be ordered, over all clients."),
+    limit!(pending_requests_max, count "requests", 1, 1_048_576,
+        "Requests waiting to be ordered, over all clients. When there are so many, the identity with the most gives \
+         way."),
     limit!(pending_bytes_max, count "bytes", 65_536, 16_384 * MIB,
         "Bytes of operations waiting to be ordered, over all clients; as many again of reads that wait."),
     limit!(pending_reads_max, count "requests", 1, 1_048_576,

@@ -49,7 +49,8 @@ impl Memory {
         let of_anything = [ENTRIES_MIN, pending, reads, requests, 2 * cluster.history_bound(), 4 * members];
         let entries_max = of_anything.into_iter().max().unwrap_or_default();
         let named = vec![
-            ("pool.waiting", pending, "pending_requests_max"),
+            // One place more for what each other replica passes on.
+            ("pool.waiting", pending + cluster.n as u64 - 1, "pending_requests_max"),
             ("pool.watched", pending, "pending_requests_max"),
             ("queue.requests", pending, "pending_requests_max"),
             ("running.reads", reads, "pending_reads_max"),

@@ -378,7 +378,8 @@ mod tests {
         assert!((0..2).all(|session| add(3, session, 1) == Ok(true)));
         assert_eq!(add(1, 7, 1), Err(Rejection::Overload));
         assert_eq!(held(&pool), [2, 2, 2]);
-        let sessions: Vec<u32> = pool.next_batch(&limits, |_| ()).iter().map(|request| request.client.session).collect();
+        let sessions: Vec<u32> =
+            pool.next_batch(&limits, |_| ()).iter().map(|request| request.client.session).collect();
         assert_eq!(sessions, [0, 1, 0, 1, 0, 1], "what came last gave way");
         let mut pool = Pool::default();
         let mut add = |identity, session, size| pool.add(request_of(identity, session, 1, size), None, &limits);

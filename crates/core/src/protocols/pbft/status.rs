@@ -84,9 +84,9 @@ impl Pbft {
         self.remind_primary(context);
     }
 
-    /// Passes the watched request that has waited longest on again. The primary may have had no room for it, or given its
-    /// place to others; or the message got lost. For one request of each other replica a correct primary has room, so
-    /// that by its silence it shows that it is none.
+    /// Passes the watched request that has waited longest on again. The primary may have had no room for it, or given
+    /// its place to others; or the message got lost. For one request of each other replica a correct primary has room,
+    /// so that by its silence it shows that it is none.
     fn remind_primary(&mut self, context: &mut Ctx<'_>) {
         let oldest = self.pool.oldest_watched();
         let waits = oldest.is_some() && oldest == self.status.oldest_watched;

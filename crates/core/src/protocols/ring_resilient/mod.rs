@@ -19,7 +19,9 @@
 //!   sequencer's.
 //! * R3. *Log and sign.* A replica that has every request in hand, checked, and finds none of them in the history that
 //!   it has *logged* (not: executed), logs the batch, makes it durable, and sends PREP to all: its signature over
-//!   instance, position and the digest of the history up to there. It logs in order of the positions, takes nothing
+//!   instance, position and the digest of the history up to there. What only further execution makes stale is no reason
+//!   not to sign: the sequencer may have executed less. It is executed as nothing, and is no progress (L1 of
+//!   [`crate::protocols::speculative`]). It logs in order of the positions, takes nothing
 //!   back, and so signs at most one history.
 //! * R4. *Prepared.* 2f+1 PREPs for one position and history are a certificate. The replica makes it durable and sends
 //!   COMM to all.

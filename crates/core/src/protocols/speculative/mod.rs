@@ -4,7 +4,10 @@
 //! # Steps
 //! L1. *Log.* A request that is newer than its client's last one gets the next position, as long as the log above the
 //!     anchor is within its bound, and neither stopped nor suspended. What is logged is durable before anything is
-//!     said about it.
+//!     said about it. Whether it may be executed is decided when it is executed, where all replicas have the same
+//!     state: what comes before it may have evicted its session since. Then it keeps its position and does nothing.
+//!     Nobody is blamed for logging it; only for logging what the log has already, which whoever has the same log
+//!     knows.
 //! L2. *Answer again.* A request that is in the history already is answered from the client table, with the history's
 //!     digest at its position, or at the end of the init history if it lies in there (D5).
 //! L3. *Lightweight checkpoint (LCS).* After every CHK-th position, and right after an init history, the replica tells
@@ -265,7 +268,7 @@ impl<S: Service> Speculation<S> {
     /// L1. The record is to be made durable with [`Speculation::persist`], once for all that is logged in a step.
     ///
     /// # Panics
-    /// Unless the request is new and may be logged.
+    /// If this replica has stopped.
     pub(crate) fn log(&mut self, proposal: Proposal, request: Request) {
         assert!(!self.is_stopped(), "nothing is logged after the report");
         self.unexecuted.insert(request.client);

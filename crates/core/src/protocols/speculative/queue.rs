@@ -9,8 +9,8 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// See the [module](self). At most one request of each client, its newest, and as many in all as [`Limits`] says, shared
-/// among identities ([`crate::shares`]).
+/// See the [module](self). At most one request of each client, its newest, and as many in all as [`Limits`] says,
+/// shared among identities ([`crate::shares`]).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
     /// By ticket, in order of arrival, each with when it came. Boxed: the map moves its entries about.
@@ -144,7 +144,8 @@ mod tests {
         assert_eq!(push(1, 4, 1), Err(Rejection::Overload));
         assert_eq!(push(3, 0, 10), Ok(()));
         assert_eq!((queue.len(), queue.bytes()), (4, 13));
-        let taken: Vec<_> = queue.take_all().map(|request| (request.client.identity.0, request.client.session)).collect();
+        let taken: Vec<_> =
+            queue.take_all().map(|request| (request.client.identity.0, request.client.session)).collect();
         assert_eq!(taken, [(1, 0), (1, 1), (2, 0), (3, 0)], "what came last gave way");
         assert_eq!((queue.len(), queue.bytes()), (0, 0));
     }

@@ -3,8 +3,8 @@
 use crate::auth::Tag;
 use crate::client::Completion;
 use crate::cluster::{ClientAuth, ClientId, Cluster, InstanceId, Limits, Timestamp, View};
-use crate::compositions::{Part, Protocol, Quota, Schedule};
 use crate::compositions::tests::run::Run;
+use crate::compositions::{Part, Protocol, Quota, Schedule};
 use crate::digest::Digest;
 use crate::message::{Message, Refusal, Request};
 use crate::protocols::batch::{Batch, Entry};
@@ -173,7 +173,8 @@ fn resilient_ring() -> Protocol {
 fn k28_what_is_stale_when_its_turn_comes_does_nothing() {
     // In a fast ring both have the same entry.
     let of_all = (resilient_ring(), [10, 11], &[0, 1, 2, 3][..]);
-    let of_one = [(Protocol::ZLight, [10, 11], &[0][..]), (Protocol::Chain, [10, 11], &[0]), (Protocol::Ring, [10, 14], &[3])];
+    let of_one =
+        [(Protocol::ZLight, [10, 11], &[0][..]), (Protocol::Chain, [10, 11], &[0]), (Protocol::Ring, [10, 14], &[3])];
     for (protocol, sessions, receivers) in of_one.into_iter().chain([of_all]) {
         let mut net = with_a_full_table(protocol);
         for session in sessions {
@@ -284,7 +285,10 @@ fn flooded(lose_what_is_passed_on: bool) -> Net<Journal> {
         net.fire_before(net.now);
     }
     net.settle();
-    assert!(net.rejected(0, c(0), Rejection::Overload) + net.rejected(0, r(0), Rejection::Overload) > 100, "it is full");
+    assert!(
+        net.rejected(0, c(0), Rejection::Overload) + net.rejected(0, r(0), Rejection::Overload) > 100,
+        "it is full"
+    );
     net
 }
 

@@ -1,5 +1,6 @@
 //! The resilient ring under a sequencer that lies, and without some of its votes (S4, S6, S12, A3, A9, A15).
 
+use super::clients::{ask_as, serve, with_a_full_table};
 use crate::auth::{Certificate, Signature};
 use crate::checkpoint::TransferMessage;
 use crate::cluster::{Cluster, InstanceId, Limits, ReplicaId};
@@ -15,7 +16,6 @@ use crate::rejection::Rejection;
 use crate::service::Proposal;
 use crate::switching::certificate::{Prepared, Stable};
 use crate::switching::{AbortReport, Certificates, Switch, SwitchMessage};
-use super::clients::{ask_as, serve, with_a_full_table};
 use crate::testing::journal::Journal;
 use crate::testing::net::{Host, Net, c, kind, r};
 use alloc::boxed::Box;
