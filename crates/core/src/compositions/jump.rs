@@ -9,9 +9,9 @@
 //! in turns, and opening the instance at its init history goes on meanwhile.
 //!
 //! # Why it is safe
-//! It has left the history with which it began, and begins with the one that they began with: where that ends is in what
-//! they signed. From there it counts the quota, and to there it answers for what is inherited; or it would help a liar
-//! to f+1 equal words about a history that nobody goes on from.
+//! It has left the history with which it began, and begins with the one that they began with: where that ends is in
+//! what they signed. From there it counts the quota, and to there it answers for what is inherited; or it would help a
+//! liar to f+1 equal words about a history that nobody goes on from.
 //!
 //! It may have signed another history before, but not beyond the checkpoint. It signs nothing more below that. Say that
 //! somebody holds a certificate for a position k below the checkpoint, and somebody one for the checkpoint or a

@@ -25,8 +25,8 @@ pub struct AbortHistory {
     /// Where the digests begin. Certain to be in every correct history: a correct replica has its anchor here or above.
     /// The root may be unknown (zero).
     pub anchor: Boundary,
-    /// Checkpoints from the anchor on that f+1 reports attest, or a certificate, oldest first: their states are true and
-    /// can be fetched.
+    /// Checkpoints from the anchor on that f+1 reports attest, or a certificate, oldest first: their states are true
+    /// and can be fetched.
     pub boundaries: Vec<Boundary>,
     /// The digests of the entries above the anchor.
     pub digests: Vec<Digest>,

@@ -77,8 +77,8 @@ fn who_opens_what_nobody_has_goes_on_from_what_is_certified() {
     run.check();
 }
 
-/// The same where nobody lies. r0 and r1 have logged [a, b] in a ring, r2 [a], r3 nothing. The others begin with [a], r3
-/// with [a, b], and does not get b. Then r1 crashes.
+/// The same where nobody lies. r0 and r1 have logged [a, b] in a ring, r2 [a], r3 nothing. The others begin with [a],
+/// r3 with [a, b], and does not get b. Then r1 crashes.
 #[test]
 fn who_opens_more_than_the_others_of_a_ring_does_without_it() {
     let mut run = long(Protocol::Ring);
@@ -202,8 +202,8 @@ fn one_certified_end(run: &mut Run) {
     panic!("the second instance ends with its quota: {:?}", run.instances());
 }
 
-/// r3 lacks what its own history needs. The others show it the checkpoint at the end of theirs, which is exactly what r3
-/// had logged and executed: it has no version of its state there yet.
+/// r3 lacks what its own history needs. The others show it the checkpoint at the end of theirs, which is exactly what
+/// r3 had logged and executed: it has no version of its state there yet.
 #[test]
 fn who_is_shown_the_checkpoint_where_it_is_goes_on_from_there() {
     let mut run = quorum_and_ring();
