@@ -30,8 +30,10 @@
 //! *Why it is safe.* Whoever is opening an instance has said nothing in it, and written nothing down: to go over is no
 //! different from a crash, and hearing of the other proof first. (Or it has begun a resilient ring and signed nothing
 //! yet, when it opens that again with its sequencer's proof: then the last one that it finishes counts, after a crash
-//! as well.) That proof is checked like the first one, and all that committed is in its history. (Who finds after a restart that its log does not tell all of what it had once begun
-//! with may have spoken: it stays with that.) *Why it is live.* A correct replica that runs the instance has all bodies
+//! as well.) That proof is checked like the first one, and all that committed is in its history. (Who finds after a
+//! restart that its log does not tell all of what it had once begun with may have spoken: it stays with that.)
+//!
+//! *Why it is live.* A correct replica that runs the instance has all bodies
 //! above its anchor, and the state there. Its anchor moves with a certificate, which it shows, or with everybody's
 //! consent, also of the one that opens. Whom to ask next goes round, so that a liar who has another proof each time
 //! costs one turn in n−1.
