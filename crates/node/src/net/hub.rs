@@ -1,9 +1,9 @@
 //! The readiness loop: which socket next, and for how long.
 //!
 //! A pass is one [`Hub::poll`], then [`Hub::next_event`] until it returns `None`, then one [`Hub::flush`]. In a
-//! pass every readable link is visited once, replicas first, each up to its share ([`super::PASS_BYTES_MAX`]); what
-//! is left over stays scheduled for the next pass. All clients together have the share of one replica, and take
-//! turns.
+//! pass every readable link is visited once, replicas first, each up to its share ([`super::PASS_BYTES_MAX`],
+//! [`super::PASS_FRAMES_MAX`], [`super::PASS_MS_MAX`]); what is left over stays scheduled for the next pass. All clients
+//! together have the share of one replica, and take turns.
 
 mod accept;
 mod read;
@@ -135,6 +135,7 @@ pub struct Hub {
     /// What is left for all clients in this pass.
     client_bytes_left: usize,
     client_frames_left: usize,
+    clients_until: Option<Instant>,
     visit: Option<Visit>,
     dirty: Vec<u32>,
     dialling: VecDeque<LinkId>,
@@ -187,6 +188,7 @@ impl Hub {
             visits_left: [0; 2],
             client_bytes_left: 0,
             client_frames_left: 0,
+            clients_until: None,
             visit: None,
             dirty: Vec::new(),
             dialling: VecDeque::new(),
@@ -288,6 +290,7 @@ impl Hub {
         self.visits_left = [self.queues[REPLICAS].len(), self.queues[CLIENTS].len()];
         self.client_bytes_left = PASS_BYTES_MAX;
         self.client_frames_left = PASS_FRAMES_MAX;
+        self.clients_until = None;
         Ok(())
     }
 

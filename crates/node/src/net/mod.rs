@@ -57,6 +57,10 @@ pub const PASS_BYTES_MAX: usize = 1 << 20;
 /// Frames taken in one pass from one replica, and from all clients together: small frames cost a MAC each.
 pub const PASS_FRAMES_MAX: usize = 4096;
 
+/// Time spent in one pass on the frames of one replica, and on those of all clients together, in milliseconds: frames
+/// that cost a signature each must not keep everybody else waiting.
+pub const PASS_MS_MAX: u64 = 100;
+
 /// Bytes taken in one pass from one client connection.
 pub const CLIENT_PASS_BYTES_MAX: usize = 128 << 10;
 

@@ -2,9 +2,10 @@
 
 use super::super::handshake::{Handshake, LinkRefusal, Peer, Progress};
 use super::super::link::{CloseReason, LinkId, ReadOutcome, State};
-use super::super::{CLIENT_PASS_BYTES_MAX, PASS_BYTES_MAX, PASS_FRAMES_MAX};
+use super::super::{CLIENT_PASS_BYTES_MAX, PASS_BYTES_MAX, PASS_FRAMES_MAX, PASS_MS_MAX};
 use super::{CLIENTS, Event, Hub, REPLICAS, class, watch};
 use bytes::Bytes;
+use std::time::{Duration, Instant};
 
 /// The link that is being read.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +13,7 @@ pub(super) struct Visit {
     pub(super) index: u32,
     bytes_left: usize,
     frames_left: usize,
+    until: Instant,
 }
 
 impl Hub {
@@ -46,7 +48,9 @@ impl Hub {
                 } else {
                     (PASS_BYTES_MAX, PASS_FRAMES_MAX)
                 };
-                let visit = Visit { index, bytes_left, frames_left };
+                let end = || Instant::now() + Duration::from_millis(PASS_MS_MAX);
+                let until = if queue == CLIENTS { *self.clients_until.get_or_insert_with(end) } else { end() };
+                let visit = Visit { index, bytes_left, frames_left, until };
                 self.visit = Some(visit);
                 return Some(visit);
             }
@@ -65,8 +69,12 @@ impl Hub {
         match frame {
             Ok(Some(frame)) => {
                 visit.frames_left -= 1;
+                let is_late = Instant::now() >= visit.until;
+                if is_late {
+                    visit.frames_left = 0;
+                }
                 if client {
-                    self.client_frames_left = self.client_frames_left.saturating_sub(1);
+                    self.client_frames_left = if is_late { 0 } else { self.client_frames_left.saturating_sub(1) };
                 }
                 self.visit = (visit.frames_left > 0).then_some(visit);
                 let id = LinkId { index: visit.index, generation: link.generation };

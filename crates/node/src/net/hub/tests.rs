@@ -2,7 +2,7 @@
 
 use super::super::handshake::LinkRefusal;
 use super::super::tls::testing::Raw;
-use super::super::{ANSWER_MS_MAX, FRAME_WINDOW_BYTES, FRAME_WINDOW_SECONDS, SILENT_MS_MAX};
+use super::super::{ANSWER_MS_MAX, FRAME_WINDOW_BYTES, FRAME_WINDOW_SECONDS, PASS_MS_MAX, SILENT_MS_MAX};
 use super::*;
 use bezant_core::auth::{Ed25519, PublicKeys, SecretKey, Suite};
 use bezant_core::cluster::{ClientId, Cluster, IdentityId};
@@ -292,6 +292,45 @@ fn a_frame_that_does_not_go_on_is_given_up() {
     });
     assert_eq!(down(&events[0]), Some(CloseReason::Stalled));
     assert_eq!(server.metrics().clients.connections, 1, "the slow one is still there");
+}
+
+/// An owner that takes long for each frame, as for a signature on a slow machine, comes back to the others soon.
+#[test]
+fn frames_that_cost_much_end_a_pass() {
+    let (mut server, address) = listening(Channel::Plain, Bounds::default());
+    let mut flood = client(ONE, Channel::Plain);
+    let mut modest = client(TWO, Channel::Plain);
+    let [first, second] = [(&mut flood, ONE), (&mut modest, TWO)].map(|(hub, identity)| {
+        let link = hub.dial(address, ReplicaId(0), who(identity, 0)).unwrap();
+        run(10, &mut [&mut server, hub], |events| up(&events[1]).is_some());
+        link
+    });
+    for (hub, link, frames) in [(&mut flood, first, 500), (&mut modest, second, 1)] {
+        (0..frames).for_each(|_| hub.send(link, Lane::Usual, &b"request".to_vec().into(), &[]));
+        hub.flush();
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    let (mut passes, mut heard, cost) = (Vec::new(), None, Duration::from_millis(10));
+    let begin = Instant::now();
+    while passes.iter().sum::<usize>() < 501 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "{passes:?}");
+        server.poll(Some(Duration::from_millis(1))).unwrap();
+        let mut frames = 0;
+        while let Some(event) = server.next_event() {
+            if let Event::Frame(_, peer, _) = event {
+                frames += 1;
+                std::thread::sleep(cost);
+                if peer == who(TWO, 0) {
+                    heard = Some(passes.len());
+                }
+            }
+        }
+        server.flush();
+        passes.push(frames);
+    }
+    let most = (PASS_MS_MAX / cost.as_millis() as u64) as usize + 1;
+    assert!(passes.iter().all(|frames| *frames <= most), "{passes:?}");
+    assert!(heard.is_some_and(|pass| pass <= 3), "its turn comes: {heard:?}");
 }
 
 /// Whoever may say what it runs before it has proved anything says something else each time.
