@@ -111,8 +111,21 @@ pub struct Node {
     outbox: Outbox<Replica<Store>>,
     /// What all receivers of a message get, kept for its memory.
     body: Rope,
+    steps: u64,
+    measured: Measured,
     /// How often things happened.
     pub counts: Counts,
+}
+
+/// Steps after which a replica that grows is measured again.
+const MEASURED_AFTER: u64 = 400;
+
+/// When a replica is measured next, in steps, and the most bytes that it was seen to hold.
+#[derive(Debug)]
+struct Measured {
+    next: u64,
+    interval: u64,
+    most: u64,
 }
 
 /// What leaves when everything written before it is durable.
@@ -154,6 +167,8 @@ impl Node {
             pass_planned: false,
             outbox: Outbox::new(),
             body: Rope::new(),
+            steps: 0,
+            measured: Measured { next: 0, interval: MEASURED_AFTER, most: 0 },
             counts: Counts::default(),
         }
     }
@@ -188,9 +203,17 @@ impl Node {
         self.machine.as_ref().map(Replica::report)
     }
 
-    /// All that it holds, if it is up.
-    pub fn holdings(&self) -> Option<Holdings> {
-        self.machine.as_ref().map(Holdings::of)
+    /// All that it holds, if it is up and it is time to look. To look takes as long as some hundred steps: while it
+    /// grows it is looked at soon again, else ever more seldom.
+    pub fn holdings(&mut self) -> Option<Holdings> {
+        let Measured { next, interval, most } = &mut self.measured;
+        let machine = self.machine.as_ref().filter(|_| self.steps >= *next)?;
+        let holdings = Holdings::of(machine);
+        let grew = holdings.bytes() > *most + *most / 8;
+        *interval = if grew { MEASURED_AFTER } else { (2 * *interval).min(16 * MEASURED_AFTER) };
+        *most = holdings.bytes().max(*most);
+        *next = self.steps + *interval;
+        Some(holdings)
     }
 
     fn now(&self, stage: &Stage) -> Instant {
@@ -302,6 +325,7 @@ impl Node {
         let Some(machine) = &mut self.machine else { return };
         let mut outbox = std::mem::take(&mut self.outbox);
         machine.step(now, input, &mut outbox);
+        self.steps += 1;
         for effect in outbox.drain() {
             match &mut self.crash {
                 Some((0, outage)) => {

@@ -356,10 +356,10 @@ impl World {
                 self.stage.checks.see(self.stage.now, &Event::Reported(node.id(), &report));
             }
         }
-        // To measure takes as long as some hundred steps: one replica at a time.
-        let node = &self.nodes[self.rng.below(self.nodes.len() as u64) as usize];
-        if let Some(holdings) = node.holdings().filter(|_| node.is_correct()) {
-            self.stage.checks.see(self.stage.now, &Event::Holds(node.id(), &holdings));
+        for node in self.nodes.iter_mut().filter(|node| node.is_correct()) {
+            if let Some(holdings) = node.holdings() {
+                self.stage.checks.see(self.stage.now, &Event::Holds(node.id(), &holdings));
+            }
         }
         let at = self.stage.now + self.scenario.limits.view_timeout.0 / 2;
         self.stage.plan(at, Happening::Sample);
