@@ -22,7 +22,7 @@ const SUBJECTS: [(&str, &str); 8] = [
 ];
 /// Scenarios of each subject in the gate, about a minute in all on two cores; and as many at a time in a soak.
 const SEEDS: u64 = 1_200;
-/// What runs with more than one liar in the gate, and how many scenarios of each: one takes as long as 4 or 10 at f = 1.
+/// What runs with more than one liar in the gate, and how many scenarios: one takes as long as 4 or 10 at f = 1.
 const COALITIONS: [&str; 3] = ["pbft", "aliph", "ring"];
 const SEEDS_OF_COALITIONS: [(u32, u64); 2] = [(2, 150), (3, 40)];
 /// Scenarios after which a way of lying that never came into play is a mistake of the simulator.

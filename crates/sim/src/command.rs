@@ -230,7 +230,7 @@ impl Arguments {
                 "calls": summary.answered, "batches": counts.executed, "view_changes": counts.view_changes,
                 "transfers": counts.transfers, "rollbacks": counts.rollbacks, "recoveries": counts.recoveries,
                 "lost_logs": counts.lost_logs, "failed_syncs": counts.failed_syncs, "old_disks": counts.old_disks,
-                "slow_rings": counts.slow_rings, "acts": self.acts(choice, &summary),
+                "slow_rings": counts.slow_rings, "acts": self.acts(choice, summary),
                 "next_seed": summary.next, "interrupted": summary.interrupted,
             });
             return println!("{object}");

@@ -181,8 +181,7 @@ impl Scenario {
         let mut places: Vec<ReplicaId> = (0..n as u8).map(ReplicaId).collect();
         rng.shuffle(&mut places);
         let (liars, amnesiac) = draw_faulty(&places, f, adversary, &has);
-        let strangers = has(Feature::DynamicClients);
-        let cast = Cast::draw(seed, options.adversary, adversary, &liars, (options.protocol, strangers));
+        let cast = Cast::draw(options, adversary, &liars, has(Feature::DynamicClients));
 
         let network = draw_network(seed, &has);
         let disk = draw_disk(seed, &has);
@@ -213,7 +212,7 @@ impl Scenario {
             service: options.service,
             n,
             f,
-            client_auth: draw_auth(seed, adversary, cast.client, strangers),
+            client_auth: draw_auth(seed, adversary, cast.client, has(Feature::DynamicClients)),
             quota: draw_quota(seed),
             adversary,
             cast,

@@ -1,8 +1,8 @@
 //! Lies that are well formed: a message taken apart by [its codec](super::anatomy), with a part changed or put in place
 //! of another of the same type that was seen in this run, and then signed and authenticated again with the liar's keys.
 //!
-//! Nothing here lists messages or fields. What is added to the wire is lied about from then on. Only where one thing has
-//! several encodings, a request in full or by its digest and with any proof or none, are they known by name.
+//! Nothing here lists messages or fields. What is added to the wire is lied about from then on. Only where one thing
+//! has several encodings, a request in full or by its digest and with any proof or none, are they known by name.
 
 use super::anatomy::{Anatomy, Shape, Span};
 use crate::rng::Rng;

@@ -3,14 +3,14 @@
 
 use super::ClientBehaviour;
 use crate::rng::Rng;
-use bezant_core::auth::Keyring;
+use bezant_core::auth::{Keyring, Tag};
 use bezant_core::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Timestamp};
 use bezant_core::message::{Message, Request};
 use bezant_core::protocols::ring_fast::{PaceMessage, RingPace};
 use bezant_core::switching::{Panic, Switch, SwitchMessage};
 
 /// Messages in a run: a flood may last, a run must end.
-const MESSAGES_MAX: u64 = 6_000;
+const MESSAGES_MAX: u64 = 10_000;
 
 #[derive(Debug)]
 pub(super) struct ManySessions {
@@ -18,6 +18,8 @@ pub(super) struct ManySessions {
     burst: u64,
     /// Which kinds of messages, as bits.
     kinds: u64,
+    /// Requests with a MAC that is bad, per mille.
+    spoilt: u64,
     left: u64,
     next: u64,
 }
@@ -25,7 +27,15 @@ pub(super) struct ManySessions {
 impl ManySessions {
     pub(super) fn new(rng: &mut Rng) -> Self {
         let sessions = *rng.pick(&[3, 12, 40, 400, 1 << 32]);
-        Self { sessions, burst: *rng.pick(&[2, 10, 60]), kinds: rng.between(1, 15), left: MESSAGES_MAX, next: 0 }
+        let spoilt = *rng.pick(&[0, 100, 900]);
+        Self {
+            spoilt,
+            sessions,
+            burst: *rng.pick(&[2, 10, 60, 250]),
+            kinds: rng.between(1, 15),
+            left: MESSAGES_MAX,
+            next: 0,
+        }
     }
 
     fn message(&self, rng: &mut Rng, cluster: &Cluster, keyring: &Keyring, of: &Request, kind: u64) -> Message {
@@ -40,7 +50,14 @@ impl ManySessions {
             0 | 1 => {
                 // The liars' keys are its own: what it writes there is nobody's business.
                 let request = Request::new(instance, client, timestamp, false, of.operation.clone());
-                let request = request.authenticate(cluster, keyring);
+                let mut request = request.authenticate(cluster, keyring);
+                if rng.per_mille(self.spoilt) {
+                    // One replica on the way finds that it cannot be its client's.
+                    let mut tags: Vec<Tag> = request.authentication.tags.iter().collect();
+                    let which = rng.below(tags.len().max(1) as u64) as usize;
+                    tags.get_mut(which).into_iter().for_each(|tag| *tag = Tag::from_bytes([0xee; 16]));
+                    request.authentication.tags = tags.into_iter().collect();
+                }
                 Message::Request(if kind == 0 { request } else { request.sign(keyring) })
             }
             2 => Message::Switch(Switch { instance, message: SwitchMessage::Panic(Panic { client, timestamp }) }),

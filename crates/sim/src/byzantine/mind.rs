@@ -1,11 +1,12 @@
 //! Who lies and how, in one run: at f > 1 each liar has behaviours of its own, some change theirs while the run lasts,
-//! some fall silent for good after a while, and a client may lie beside them. What each does is counted: a lie that is never told finds nothing.
+//! some fall silent for good after a while, and a client may lie beside them. What each does is counted: a lie that is
+//! never told finds nothing.
 
 use super::{Adversary, Behaviour, Choice, ClientBehaviour, Liar, behaviour, client_behaviour};
+use crate::ScenarioOptions;
 use crate::rng::Rng;
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::{Cluster, ReplicaId};
-use bezant_core::compositions::Protocol;
 use bezant_core::machine::Principal;
 use bezant_core::message::{Incoming, Message, Request};
 use bezant_core::wire::Wire;
@@ -41,22 +42,21 @@ impl Cast {
     /// Gives the liars of a seed their parts. The first plays the run's adversary; who was asked for by name plays
     /// alone, everywhere and always.
     pub fn draw(
-        seed: u64,
-        choice: Choice,
+        options: &ScenarioOptions,
         adversary: Option<Adversary>,
         liars: &BTreeSet<ReplicaId>,
-        (protocol, strangers): (Protocol, bool),
+        strangers: bool,
     ) -> Self {
         let Some(first) = adversary else { return Self::default() };
         let client = Some(first).filter(|first| first.corrupts_clients());
         let parts = if first.corrupts_replicas() { vec![first] } else { Vec::new() };
         let mut cast = Self { replicas: liars.iter().map(|liar| (*liar, parts.clone())).collect(), client };
-        if choice != Choice::All || first == Adversary::Twins {
+        if options.adversary != Choice::All || first == Adversary::Twins {
             return cast;
         }
-        let mut rng = Rng::stream(seed, "cast");
+        let mut rng = Rng::stream(options.seed, "cast");
         let fits = |adversary: &Adversary| strangers || !adversary.needs_strangers();
-        let fitting: Vec<Adversary> = Adversary::against(protocol).iter().copied().filter(fits).collect();
+        let fitting: Vec<Adversary> = Adversary::against(options.protocol).iter().copied().filter(fits).collect();
         let minds: Vec<Adversary> =
             fitting.iter().copied().filter(|a| a.corrupts_replicas() && *a != Adversary::Twins).collect();
         for (number, parts) in cast.replicas.values_mut().filter(|parts| !parts.is_empty()).enumerate() {

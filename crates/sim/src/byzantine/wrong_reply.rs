@@ -1,6 +1,6 @@
 //! Wrong answers: to clients, in every part of a REPLY. Liars who answer alike are the dangerous ones, so the wrong
-//! result depends on the request alone. Or what was true once: a query is answered with what the same query was answered
-//! before, so that a correct replica that lags behind makes the second of those that agree.
+//! result depends on the request alone. Or what was true once: a query is answered with what the same query was
+//! answered before, so that a correct replica that lags behind makes the second of those that agree.
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;

@@ -1,6 +1,6 @@
 //! Everything that a replica holds, in entries and bytes, by the names of the fields that hold it.
 //!
-//! Nobody lists what there is: what a replica is derived from says itself, field by field, as `derive(Debug)` writes it,
+//! Nobody lists what there is: a replica says itself what it consists of, field by field, as `derive(Debug)` writes it,
 //! and this reads along. A collection that is added is measured from then on. Bytes are those of payloads as they are,
 //! and of everything else about as many as it takes to write it down; shared buffers count wherever they are held.
 

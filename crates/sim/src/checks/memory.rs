@@ -10,8 +10,8 @@
 //! begins with. After a restart a replica holds what its own log holds, which `log_bytes_per_snapshot` bounds and the
 //! window does not: it is excused until its next stable checkpoint.
 //!
-//! A replica is measured after some hundred steps, while it grows; else more seldom: what grows and shrinks in between is
-//! not seen.
+//! A replica is measured after some hundred steps, while it grows; else more seldom: what grows and shrinks in between
+//! is not seen.
 
 use super::{Check, Event, Holdings};
 use bezant_core::cluster::{Cluster, ReplicaId};

@@ -113,8 +113,8 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// Every check there is, for so many identities of clients and correct replicas, and a run in which nothing but clients may be wrong if it
-    /// is calm.
+    /// Every check there is, for so many identities of clients and correct replicas, and a run in which nothing but
+    /// clients may be wrong if it is calm.
     pub fn new(cluster: &Cluster, identities: usize, correct: usize, is_calm: bool) -> Self {
         let checks: Vec<Box<dyn Check>> = vec![
             Box::new(Agreement::default()),

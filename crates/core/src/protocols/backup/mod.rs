@@ -215,7 +215,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let mut effects = Vec::new();
         let estate = &self.ledger.estate;
         let validate = |proposal: &Proposal, request: &Request| estate.service().validate(proposal, &request.operation);
-        let is_over = |request: &Request| estate.is_over(request);
+        // Before the init history is decided the state may hold what will be taken back; and INIT is in no table.
+        let works = matches!(self.init, Init::Done);
+        let is_over = |request: &Request| works && !request.is_system() && estate.is_over(request);
         let mut context = Context {
             now: s.now,
             cluster: s.cluster,

@@ -1,15 +1,16 @@
 //! The normal case: steps 1 to 6.
 
 use super::forging::{batch, commit, pre_prepare, prepare, request};
-use crate::cluster::{ClientAuth, Limits};
+use crate::cluster::{ClientAuth, Limits, Sequence, View};
 use crate::digest::Digest;
 use crate::machine::Instant;
 use crate::message::{Firmness, Message};
+use crate::protocols::pbft::{PbftMessage, Status};
 use crate::rejection::Rejection;
 use crate::replica::Notice;
 use crate::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
 use crate::services::Counter;
-use crate::testing::net::{Net, c, done, kind, r};
+use crate::testing::net::{Net, c, done, kind, ordering, r};
 use alloc::vec::Vec;
 use bytes::Bytes;
 
@@ -52,6 +53,17 @@ fn a_final_reply_takes_five_message_delays() {
     };
     assert_eq!(firmness(&net, 2), Some(Firmness::Tentative));
     assert_eq!(firmness(&net, 3), Some(Firmness::Final), "sent in the fourth delay, it arrives in the fifth");
+}
+
+/// STATUS is answered with what comes after what it names: nothing comes after the largest number.
+#[test]
+fn who_says_that_it_has_everything_is_sent_nothing() {
+    let mut net = Net::new(4, Limits::default());
+    assert_eq!(net.add(2), done(2));
+    let all = Sequence(u64::MAX);
+    let status = Status { view: View(0), changing: false, stable: Sequence(0), committed: all };
+    net.forge(r(3), r(0), ordering(PbftMessage::Status(status)));
+    assert_eq!(net.add(3), done(5));
 }
 
 /// "A read-only request takes one round trip."
