@@ -241,6 +241,8 @@ mod tests {
                     2 => {
                         let mut changes = Vec::new();
                         pages.take_dirty(|number, page| changes.push((number, page)));
+                        // What came and went is no difference between two versions.
+                        changes.retain(|(number, page)| page.is_some() || (*number as usize) < copy.pages.len());
                         assert!(copy.install(&mut changes.into_iter()), "seed {seed}, step {step}");
                         assert_eq!(copy.pages, pages.pages);
                     }
