@@ -2,8 +2,8 @@
 //!
 //! A pass is one [`Hub::poll`], then [`Hub::next_event`] until it returns `None`, then one [`Hub::flush`]. In a
 //! pass every readable link is visited once, replicas first, each up to its share ([`super::PASS_BYTES_MAX`],
-//! [`super::PASS_FRAMES_MAX`], [`super::PASS_MS_MAX`]); what is left over stays scheduled for the next pass. All clients
-//! together have the share of one replica, and take turns.
+//! [`super::PASS_FRAMES_MAX`], [`super::PASS_MS_MAX`]); what is left over stays scheduled for the next pass. All
+//! clients together have the share of one replica, and take turns.
 
 mod accept;
 mod read;
