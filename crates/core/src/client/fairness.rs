@@ -64,8 +64,8 @@ impl Fairness {
         Some(Duration(delay.saturating_mul(ALLOWANCE)))
     }
 
-    /// D3: a request is done, and whether in time. Of one that others were asked for before its time was over nothing is
-    /// known.
+    /// D3: a request is done, and whether in time. One that others were asked for before its time was over says
+    /// nothing about its entry.
     pub(super) fn end(&mut self, cluster: &Cluster, entry: ReplicaId, in_time: bool) {
         if in_time {
             self.slow.remove(&entry);

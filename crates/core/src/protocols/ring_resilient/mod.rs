@@ -51,7 +51,8 @@
 //! ordered within five message delays from then; T is longer and doubles from one failed instance to the next. A
 //! sequencer that serves some and not others would stay for its quota, which doubles too; it does not: a correct one
 //! orders what it gets in the order in which it came, so that 8 T are enough for the few that a replica passes on at a
-//! time, or are after some doublings. A replica that fell behind an anchor fetches the state there, and goes on from it (`compositions/jump.rs`).
+//! time, or are after some doublings. A replica that fell behind an anchor fetches the state there, and goes on from it
+//! (`compositions/jump.rs`).
 //!
 //! # Deviations from the note
 //! * Not flooded. Each replica has a link to each other one, so that a signature needs no relay: a correct signer sends
