@@ -2,7 +2,9 @@
 //! crashes it in the middle of a step and brings it back from its disk.
 
 mod faults;
+mod measured;
 
+use self::measured::Measured;
 use crate::byzantine::{self, Mind};
 use crate::checks::{Event, Holdings};
 use crate::clock::Clock;
@@ -117,17 +119,6 @@ pub struct Node {
     pub counts: Counts,
 }
 
-/// Steps after which a replica that grows is measured again.
-const MEASURED_AFTER: u64 = 400;
-
-/// When a replica is measured next, in steps, and the most bytes that it was seen to hold.
-#[derive(Debug)]
-struct Measured {
-    next: u64,
-    interval: u64,
-    most: u64,
-}
-
 /// What leaves when everything written before it is durable.
 #[derive(Debug)]
 enum Held {
@@ -168,7 +159,7 @@ impl Node {
             outbox: Outbox::new(),
             body: Rope::new(),
             steps: 0,
-            measured: Measured { next: 0, interval: MEASURED_AFTER, most: 0 },
+            measured: Measured::default(),
             counts: Counts::default(),
         }
     }
@@ -203,17 +194,9 @@ impl Node {
         self.machine.as_ref().map(Replica::report)
     }
 
-    /// All that it holds, if it is up and it is time to look. To look takes as long as some hundred steps: while it
-    /// grows it is looked at soon again, else ever more seldom.
+    /// All that it holds, if it is up and it is time to look.
     pub fn holdings(&mut self) -> Option<Holdings> {
-        let Measured { next, interval, most } = &mut self.measured;
-        let machine = self.machine.as_ref().filter(|_| self.steps >= *next)?;
-        let holdings = Holdings::of(machine);
-        let grew = holdings.bytes() > *most + *most / 8;
-        *interval = if grew { MEASURED_AFTER } else { (2 * *interval).min(16 * MEASURED_AFTER) };
-        *most = holdings.bytes().max(*most);
-        *next = self.steps + *interval;
-        Some(holdings)
+        self.measured.look(self.steps, self.machine.as_ref()?)
     }
 
     fn now(&self, stage: &Stage) -> Instant {

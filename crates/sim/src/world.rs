@@ -420,9 +420,11 @@ impl World {
         ends.len() == 1 && (!self.is_healthy() || self.core().filter_map(Node::report).all(takes_part))
     }
 
-    /// Whether nobody lies and nobody is missing: then everybody takes part again in the end.
+    /// Whether nobody lies and nobody is missing: then everybody takes part again in the end. In a composition whoever
+    /// lost its log is silent until a Backup, however long the speculative instance lasts.
     fn is_healthy(&self) -> bool {
-        self.scenario.liars.is_empty() && self.scenario.outsiders.is_empty() && self.stage.echo.is_none()
+        let is_whole = self.scenario.liars.is_empty() && self.scenario.outsiders.is_empty();
+        is_whole && self.stage.echo.is_none() && self.stage.cluster.protocol.schedule().is_none()
     }
 
     /// All replicas of the core reach one state. Their last stable checkpoints may differ: the next batches bring one.

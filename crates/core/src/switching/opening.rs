@@ -270,10 +270,7 @@ impl Opening {
 
     /// Entries that somebody sent.
     pub(crate) fn on_bodies<S: Service>(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, bodies: Bodies) {
-        for LogEntry { proposal, mut request } in bodies.0 {
-            // The digest covers neither a proof nor for which instance it was asked.
-            request.instance = self.instance;
-            let entry = LogEntry::new(proposal, request);
+        for entry in bodies.0 {
             match self.wanted.get_mut(&entry.digest()) {
                 Some(slot @ None) => {
                     *slot = Some(entry);

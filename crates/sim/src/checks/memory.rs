@@ -146,9 +146,10 @@ mod tests {
 
     #[test]
     fn whatever_is_added_has_a_bound() {
-        assert_eq!(objection(3, 256, 2), None);
+        // Three, and one place for each other replica.
+        assert_eq!(objection(6, 256, 2), None);
         assert!(
-            objection(4, 0, 0).is_some_and(|what| what.contains("pool.waiting") && what.contains("pending_requests"))
+            objection(7, 0, 0).is_some_and(|what| what.contains("pool.waiting") && what.contains("pending_requests"))
         );
         assert!(objection(0, 257, 0).is_some_and(|what| what.contains("257 entries in added_later")));
         let many = (256 * (10 + OVERHEAD)) as usize;
