@@ -18,6 +18,8 @@ use bezant_core::cluster::{Cluster, ReplicaId};
 use bezant_core::replica::Notice;
 use std::collections::BTreeSet;
 
+/// Clients in one set: the constant of the core.
+const CLIENT_SET_MAX: u64 = 4_096;
 /// Messages that are kept for later instances, over all senders: `compositions/early.rs`.
 const EARLY_MAX: u64 = 4_096;
 /// Pages of a client table.
@@ -56,6 +58,8 @@ impl Memory {
             ("queue.requests", pending, "pending_requests_max"),
             ("running.reads", reads, "pending_reads_max"),
             ("order.slots", 2 * cluster.window(), "two windows"),
+            ("waiting.clients", CLIENT_SET_MAX, "CLIENT_SET_MAX of shares.rs"),
+            ("unserved.clients", CLIENT_SET_MAX, "CLIENT_SET_MAX of shares.rs"),
             ("early.messages", EARLY_MAX, "MESSAGES_MAX of early.rs"),
             ("clients.buckets", BUCKETS, "pages of the client table"),
             ("buckets.sessions", sessions, "sessions_per_identity_max"),

@@ -61,7 +61,8 @@ fn who_says_that_it_has_everything_is_sent_nothing() {
     let mut net = Net::new(4, Limits::default());
     assert_eq!(net.add(2), done(2));
     let all = Sequence(u64::MAX);
-    let status = Status { view: View(0), changing: false, stable: Sequence(0), committed: all };
+    let (view, stable) = (View(0), Sequence(0));
+    let status = Status { view, changing: false, stable, committed: all, begun: view, abstaining: false };
     net.forge(r(3), r(0), ordering(PbftMessage::Status(status)));
     assert_eq!(net.add(3), done(5));
 }
