@@ -53,7 +53,7 @@ impl NoticeLog {
             }
             Notice::ViewEntered { view } => tracing::info!(event = "view-entered", view = view.0, "new view"),
             Notice::ViewMissed { view } => {
-                tracing::debug!(event = "view-missed", view = view.0, "left it before it began")
+                tracing::debug!(event = "view-missed", view = view.0, "left it before it began");
             }
             Notice::ViewChangeStarted { view, reason } => {
                 tracing::info!(event = "view-change-started", view = view.0, reason, "asking for a new view");
