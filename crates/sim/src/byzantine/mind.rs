@@ -94,7 +94,9 @@ impl Mind {
     /// A mind with these behaviours; `None` if none of them needs one.
     pub fn new(adversaries: &[Adversary], rng: &mut Rng) -> Option<Self> {
         let parts: Vec<_> = adversaries.iter().filter_map(|a| Some((*a, behaviour(*a, rng)?))).collect();
-        let quits = rng.per_mille(250).then(|| *rng.pick(&[1, 2, 3, 6, 20, 100]));
+        // A slow hop that falls silent is not slow any more.
+        let may_quit = !adversaries.contains(&Adversary::SlowHop);
+        let quits = rng.per_mille(250).then(|| *rng.pick(&[1, 2, 3, 6, 20, 100])).filter(|_| may_quit);
         (!parts.is_empty()).then(|| Self { parts, now: 0, quits, acts: Acts::new() })
     }
 
