@@ -145,8 +145,8 @@ impl Pool {
         }
     }
 
-    /// Clients that the cluster file does not name have a part of the places. A JOIN that comes from its client takes
-    /// the place of the oldest that nobody watches: what others pass on may never be ordered.
+    /// Clients that the cluster file does not name have a part of the places, at least one. A JOIN that comes from its
+    /// client takes the place of the oldest that nobody watches: what others pass on may never be ordered.
     fn make_room_for_stranger(&mut self, client: ClientId, direct: bool, limits: &Limits) -> Result<(), Rejection> {
         if !client.identity.is_dynamic() {
             return Ok(());
@@ -158,7 +158,8 @@ impl Pool {
             let oldest = unwatched.min_by_key(|(_, waiting)| waiting.ticket).map(|(client, _)| *client);
             self.remove(oldest.filter(|_| direct).ok_or(Rejection::Overload)?);
         }
-        if self.strangers >= limits.pending_requests_max / 2 { Err(Rejection::Overload) } else { Ok(()) }
+        let strangers_max = (limits.pending_requests_max / 2).max(1);
+        if self.strangers >= strangers_max { Err(Rejection::Overload) } else { Ok(()) }
     }
 
     /// Whether all the places for JOINs are taken, and this would be one more.
@@ -410,5 +411,13 @@ mod tests {
         assert_eq!(held(&pool), [2, 1, 0], "what was not passed on gave way");
         pool.next_batch(&limits, |_| ());
         assert_eq!(pool.add(request(3, 1, 1), one, &limits), Ok(true), "what is proposed needs no place any more");
+    }
+
+    #[test]
+    fn who_joins_has_a_place_however_few_there_are() {
+        let limits = Limits { pending_requests_max: 1, ..Limits::default() };
+        let mut joining = request(1, 5, 30);
+        joining.client.identity = IdentityId::JOINING;
+        assert_eq!(Pool::default().add(joining, None, &limits), Ok(true));
     }
 }
