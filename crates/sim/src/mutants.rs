@@ -7,7 +7,7 @@
 
 use crate::run;
 use crate::seeds::scenario;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -45,11 +45,24 @@ pub struct Mutant {
     pub arguments: Vec<String>,
 }
 
+/// How a mutant was caught, and what that took.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Catch {
+    /// A seed violated something, a test failed: the lines that replay them.
+    pub how: String,
+    /// Seeds until the first that violated something, if seeds were to catch it.
+    pub seeds: Option<u64>,
+    /// What these seeds took on their core, in seconds.
+    pub seeds_cpu_s: Option<f64>,
+    /// What the test took, in seconds.
+    pub test_cpu_s: Option<f64>,
+}
+
 /// What became of a mutant.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Fate {
-    /// A seed violated something, a test failed: the line that replays it.
-    Caught(String),
+    /// Whoever was to notice did.
+    Caught(Catch),
     /// Somebody who should have noticed did not, in time.
     Survived,
     /// It does not build, or its text is not there (any more): why.
@@ -108,20 +121,23 @@ impl Mutant {
             Err(why) => return Ok(Fate::Stillborn(why)),
         }
         let target = scratch.join("target");
-        let mut ways = Vec::new();
+        let mut all = Catch::default();
         if let Some(test) = &self.test {
             match self.fail(&tree, &target, &scratch.join("test.log"), test)? {
-                Fate::Caught(how) => ways.push(how),
+                Fate::Caught(catch) => all = catch,
                 fate => return Ok(fate),
             }
         }
         if !self.arguments.is_empty() {
             match self.violate(&tree, &target, &scratch.join("hunt.log"))? {
-                Fate::Caught(how) => ways.push(how),
+                Fate::Caught(Catch { how, seeds, seeds_cpu_s, .. }) => {
+                    let before = if all.how.is_empty() { String::new() } else { format!("{}; ", all.how) };
+                    all = Catch { how: before + &how, seeds, seeds_cpu_s, ..all };
+                }
                 fate => return Ok(fate),
             }
         }
-        Ok(Fate::Caught(ways.join("; ")))
+        Ok(Fate::Caught(all))
     }
 
     /// The package whose file is changed.
@@ -148,7 +164,9 @@ impl Mutant {
         let Some(program) = program else { return Ok(Fate::Stillborn("no test program was built".to_owned())) };
         let mut tests = Command::new(program);
         tests.arg(test).env("RUST_BACKTRACE", "0").stdout(fs::File::create(log)?).stderr(Stdio::null());
+        let before = cpu_of_children();
         let Some(succeeded) = within_patience(Instant::now(), tests.spawn()?)? else { return Ok(Fate::Survived) };
+        let test_cpu_s = Some(cpu_of_children() - before);
         let said = fs::read_to_string(log)?;
         if succeeded {
             let ran = !said.contains("running 0 tests");
@@ -156,7 +174,8 @@ impl Mutant {
         }
         let mut lines = said.lines().skip_while(|line| !line.contains("panicked at"));
         let what = lines.nth(1).unwrap_or_default().trim();
-        Ok(Fate::Caught(format!("cargo test -p {} {test}: {what}", self.package())))
+        let how = format!("cargo test -p {} {test}: {what}", self.package());
+        Ok(Fate::Caught(Catch { how, test_cpu_s, ..Catch::default() }))
     }
 
     /// Runs the simulator, which should find a violation.
@@ -180,17 +199,23 @@ impl Mutant {
     /// Runs seeds until one violates something that the real code does not.
     fn run(&self, simulator: &Path, log: &Path) -> io::Result<Fate> {
         let begin = Instant::now();
-        let mut first = 0;
+        let summary = log.with_extension("json");
+        let (mut first, mut seeds, mut cpu) = (0, 0, 0.0);
         loop {
             let hunt = Command::new(simulator)
                 .args(&self.arguments)
                 .args(["--seeds", &format!("{first}..{SEEDS_MAX}")])
-                .args(["--threads", "1", "--failures-max", "1", "--no-shrink"])
-                .stdout(Stdio::null())
+                .args(["--threads", "1", "--failures-max", "1", "--no-shrink", "--json"])
+                .stdout(fs::File::create(&summary)?)
                 .stderr(fs::File::create(log)?)
                 .spawn()?;
             if within_patience(begin, hunt)?.is_none() {
                 return Ok(Fate::Survived);
+            }
+            for line in fs::read_to_string(&summary)?.lines() {
+                let object: serde_json::Value = serde_json::from_str(line)?;
+                seeds += object["scenarios"].as_u64().unwrap_or(0);
+                cpu += object["cpu_s"].as_f64().unwrap_or(0.0);
             }
             let said = fs::read_to_string(log)?;
             // What comes before it says how far the hunt has come.
@@ -202,13 +227,23 @@ impl Mutant {
             let options = scenario(arguments).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             if run(&options).violations.is_empty() {
                 let what = lines.next().unwrap_or_default().trim();
-                return Ok(Fate::Caught(format!("{arguments}: {what}")));
+                let how = format!("{arguments}: {what}");
+                return Ok(Fate::Caught(Catch { how, seeds: Some(seeds), seeds_cpu_s: Some(cpu), ..Catch::default() }));
             }
             // The real code fails here too: that is news, but it says nothing about the mutant.
             eprintln!("the code without the mutation violates something as well: {options}");
             first = options.seed + 1;
         }
     }
+}
+
+/// What the processes that were started and waited for have computed so far, in seconds; zero where the system does not
+/// say. It counts in hundredths.
+fn cpu_of_children() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name, in brackets, may hold anything. Behind it, the 14th and 15th are the times of children.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    fields.skip(13).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
 /// Waits for a process until [`PATIENCE`] is over, and ends it then. Whether it succeeded, if it ended by itself.
