@@ -23,7 +23,8 @@ fn targets() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Runs each target, or one, for this long, from the inputs under `fuzz/seeds` and what earlier runs found.
+/// Runs each target, two at a time, or one of them, for this long: from the inputs under `fuzz/seeds` and what earlier
+/// runs found.
 pub(crate) fn run(time: Duration, only: Option<&str>) -> Result<String> {
     let mut targets = targets()?;
     if let Some(only) = only {
@@ -31,16 +32,16 @@ pub(crate) fn run(time: Duration, only: Option<&str>) -> Result<String> {
         targets.retain(|name| name == only);
     }
     logged("fuzz", BUILD_LIMIT, &mut tools::cargo_fuzz(&["build"])?)?;
-    let mut notes = Vec::new();
-    for target in &targets {
-        let output = run_target(target, time)?;
+    process::clear_log(&process::log_of(1, "fuzz"))?;
+    let notes = process::two_at_a_time(&targets, |lane, target| {
+        let output = run_target(lane, target, time)?;
         let runs = executions(&output).ok_or_else(|| Failure::new(format!("`{target}` does not say what it did")))?;
-        notes.push(format!("{target} {runs}"));
-    }
+        Ok(format!("{target} {runs}"))
+    })?;
     Ok(format!("inputs: {}", notes.join(", ")))
 }
 
-fn run_target(target: &str, time: Duration) -> Result<String> {
+fn run_target(lane: usize, target: &str, time: Duration) -> Result<String> {
     let corpus = format!("fuzz/corpus/{target}");
     let seeds = format!("fuzz/seeds/{target}");
     std::fs::create_dir_all(process::root().join(&corpus))?;
@@ -57,7 +58,7 @@ fn run_target(target: &str, time: Duration) -> Result<String> {
     arguments.push("--");
     arguments.extend(limits.iter().map(String::as_str));
     // An input of its own that fails stays under fuzz/artifacts, and the log says how to run it again.
-    logged("fuzz", time + Duration::from_secs(120), &mut tools::cargo_fuzz(&arguments)?)
+    logged(&process::log_of(lane, "fuzz"), time + Duration::from_secs(120), &mut tools::cargo_fuzz(&arguments)?)
 }
 
 fn executions(output: &str) -> Option<u64> {

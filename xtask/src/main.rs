@@ -32,7 +32,7 @@ pub(crate) struct Chore {
 pub(crate) const CHORES: [Chore; 9] = [
     Chore {
         name: "verify",
-        arguments: "[--list] [--only STEP]...",
+        arguments: "[--list] [--lanes N] [--only STEP]...",
         purpose: "the one gate: every check, in order, until one fails",
         run: verify::run,
     },

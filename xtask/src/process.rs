@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often a waiting loop looks.
@@ -117,6 +118,40 @@ pub(crate) fn clear_log(log: &str) -> Result {
     Ok(())
 }
 
+/// Does `work` for each job, two at a time. It is told in which of two lanes it is, 0 or 1, so that what it writes has
+/// a place of its own. The results come in the order of the jobs; after a failure no other job begins.
+pub(crate) fn two_at_a_time<J: Sync, R: Send>(
+    jobs: &[J],
+    work: impl Fn(usize, &J) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let lane = |lane: usize| {
+        let mut done = Vec::new();
+        while !failed.load(Ordering::Relaxed)
+            && let number = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(job) = jobs.get(number)
+        {
+            let result = work(lane, job);
+            failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            done.push((number, result));
+        }
+        done
+    };
+    let mut all = std::thread::scope(|scope| {
+        let second = scope.spawn(|| lane(1));
+        let mut all = lane(0);
+        all.extend(second.join().expect("work does not panic"));
+        all
+    });
+    all.sort_by_key(|(number, _)| *number);
+    all.into_iter().map(|(_, result)| result).collect()
+}
+
+/// The name of a lane's log.
+pub(crate) fn log_of(lane: usize, log: &str) -> String {
+    if lane == 0 { log.to_owned() } else { format!("{log}-{}", lane + 1) }
+}
+
 /// Waits for a child's end; after `limit` kills it with all its descendants and returns `None`.
 pub(crate) fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
     let end = Instant::now() + limit;
@@ -188,6 +223,14 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
+    }
+
+    #[test]
+    fn two_lanes_do_all_jobs_and_stop_at_a_failure() {
+        let jobs: Vec<u32> = (0..50).collect();
+        assert_eq!(two_at_a_time(&jobs, |_, job| Ok(job * 2)).expect("no failure")[49], 98);
+        let fails = |_, job: &u32| if *job == 7 { Err(Failure::new("seven")) } else { Ok(*job) };
+        assert!(two_at_a_time(&jobs, fails).expect_err("one fails").to_string().contains("seven"));
     }
 
     #[test]

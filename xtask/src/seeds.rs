@@ -30,6 +30,10 @@ const SILENT_MAX: u64 = 1_000;
 /// What the SQL service is compared on in the gate.
 const SQL_SEEDS: u64 = 160;
 
+/// One build of all that is run in release mode: by itself each program would have the libraries built again.
+pub(crate) const BUILD: [&str; 11] =
+    ["build", "--release", "--locked", "-p", "bezant", "-p", "bezant-sim", "--bin", "bezant", "--bin", "sql-fuzz"];
+
 fn simulate(log: &str, arguments: &[&str]) -> Result<String> {
     let binary = verify::binary();
     let mut command = process::program(&binary.to_string_lossy(), &["sim"]);
@@ -148,12 +152,13 @@ pub(crate) fn sql_fuzz_of_this_commit() -> Result<String> {
 
 /// The same by the clock, for this long.
 pub(crate) fn sql_fuzz_for(time: Duration) -> Result<String> {
+    logged("sql-fuzz", CALL_LIMIT, &mut process::cargo(&BUILD))?;
     sql_fuzz(&[&time.as_secs().to_string()], CALL_LIMIT + time)
 }
 
 fn sql_fuzz(numbers: &[&str], limit: Duration) -> Result<String> {
-    let fixed = ["run", "--quiet", "--release", "--locked", "-p", "bezant-sim", "--bin", "sql-fuzz", "--"];
-    let output = logged("sql-fuzz", limit, &mut process::cargo(&[&fixed, numbers].concat()))?;
+    let program = process::target().join("release/sql-fuzz");
+    let output = logged("sql-fuzz", limit, &mut process::program(&program.to_string_lossy(), numbers))?;
     let last = output.lines().last().unwrap_or_default();
     ensure(last.ends_with("; no difference"), || format!("the fuzzer says `{last}`"))?;
     Ok(last.into())

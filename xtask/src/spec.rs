@@ -44,7 +44,7 @@ impl fmt::Display for Outcome {
 }
 
 /// A configuration with some constants changed.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Case {
     /// Name and value of each changed constant.
     changes: Vec<(String, String)>,
@@ -79,25 +79,33 @@ pub(crate) fn check() -> Result<String> {
 }
 
 fn explore_all(mut report: impl FnMut(&str)) -> Result<String> {
-    let (mut held, mut refuted, mut probed, mut states) = (0, 0, 0, 0);
+    let mut jobs = Vec::new();
     for name in configurations()? {
         let text = std::fs::read_to_string(process::root().join(FOLDER).join(&name))?;
         let cases = cases(&text).map_err(|failure| failure.during(&name))?;
         for case in &cases {
-            let found = explore(&name, &text, case).map_err(|failure| failure.during(&format!("{name}, {case}")))?;
-            ensure(found.outcome == case.expected, || {
-                format!("{name} with {case}: {}, but should be: {}", found.outcome, case.expected)
-            })?;
-            report(&format!("{name} with {case}: {}, {} states", found.outcome, found.distinct_states));
-            states += found.distinct_states;
-            let is_probe =
-                cases.iter().any(|other| other.expected == Outcome::AllHold && other.changes == case.changes);
-            *match found.outcome {
-                Outcome::AllHold => &mut held,
-                Outcome::Violated(_) if is_probe => &mut probed,
-                Outcome::Violated(_) => &mut refuted,
-            } += 1;
+            let is_probe = case.expected != Outcome::AllHold
+                && cases.iter().any(|other| other.expected == Outcome::AllHold && other.changes == case.changes);
+            jobs.push((name.clone(), text.clone(), case.clone(), is_probe));
         }
+    }
+    process::clear_log(&process::log_of(1, "spec"))?;
+    let explorations = process::two_at_a_time(&jobs, |lane, (name, text, case, _)| {
+        let found = explore(lane, name, text, case).map_err(|failure| failure.during(&format!("{name}, {case}")))?;
+        ensure(found.outcome == case.expected, || {
+            format!("{name} with {case}: {}, but should be: {}", found.outcome, case.expected)
+        })?;
+        Ok(found)
+    })?;
+    let (mut held, mut refuted, mut probed, mut states) = (0, 0, 0, 0);
+    for ((name, _, case, is_probe), found) in jobs.iter().zip(explorations) {
+        report(&format!("{name} with {case}: {}, {} states", found.outcome, found.distinct_states));
+        states += found.distinct_states;
+        *match found.outcome {
+            Outcome::AllHold => &mut held,
+            Outcome::Violated(_) if *is_probe => &mut probed,
+            Outcome::Violated(_) => &mut refuted,
+        } += 1;
     }
     Ok(format!("{held} models hold, {refuted} without a repair are refuted, {probed} probes hit, {states} states"))
 }
@@ -171,9 +179,9 @@ fn configured(text: &str, case: &Case) -> Result<String> {
     Ok(lines.join("\n"))
 }
 
-fn explore(name: &str, text: &str, case: &Case) -> Result<Exploration> {
+fn explore(lane: usize, name: &str, text: &str, case: &Case) -> Result<Exploration> {
     // TLC leaves its queues behind when it finds something.
-    let folder = process::target().join("verify/tlc");
+    let folder = process::target().join(process::log_of(lane, "verify/tlc"));
     if folder.is_dir() {
         std::fs::remove_dir_all(&folder)?;
     }
@@ -182,7 +190,7 @@ fn explore(name: &str, text: &str, case: &Case) -> Result<Exploration> {
     std::fs::write(&configuration, configured(text, case)?)?;
     let mut command = tools::tlc(&folder, MEMORY_MIB_MAX)?;
     command.arg("-config").arg(&configuration).arg(format!("{FOLDER}/{}.tla", module(name)));
-    let (output, status) = process::recorded("spec", CASE_LIMIT, &mut command)?;
+    let (output, status) = process::recorded(&process::log_of(lane, "spec"), CASE_LIMIT, &mut command)?;
     ensure(status.is_some(), || format!("not done after {} s, killed", CASE_LIMIT.as_secs()))?;
     Exploration::read(&output)
 }

@@ -1,4 +1,8 @@
-//! `cargo xtask verify`: the one gate. Every check in order, each with its time, until one fails.
+//! `cargo xtask verify`: the one gate. Every check in order, each with its time, until one fails. The first time is the
+//! clock's, the second what it and all that it started computed.
+//!
+//! Steps that mostly wait (clusters that lose a replica and find a new view) go beside those that compute, each in a
+//! process of its own: `--lanes 1` runs all one after the other. What measures a network runs alone.
 //!
 //! Cheap checks come first, so that most mistakes cost seconds. Behind a step that runs tests stand the reports of all
 //! test programs that had a test to run, as cargo wrote them. The last line of a run that went well is
@@ -10,6 +14,8 @@ use crate::process::{self, cargo, logged};
 use crate::{Options, e2e, fuzz, purity, seeds, spec, tidy, tools};
 use std::io::Write;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// More than any cargo step takes on two slow cores.
@@ -17,11 +23,15 @@ const CARGO_LIMIT: Duration = Duration::from_secs(20 * 60);
 /// How long each fuzz target runs here. `cargo xtask fuzz` runs them for longer.
 const FUZZ_SMOKE: Duration = Duration::from_secs(8);
 
-/// One check: its name for `--only`, and what it does. What it returns is printed behind its time.
+/// One check: its name for `--only`, and what it does. What it returns is printed behind its times.
 struct Step {
     name: &'static str,
     run: fn(&mut Tally) -> Result<String>,
 }
+
+/// The steps that mostly wait, and those that compute beside them. They need nothing of each other.
+const WAITING: [&str; 6] = ["e2e-demo", "e2e-sql", "e2e-cluster", "e2e-aliph", "e2e-ring", "e2e-postgres"];
+const COMPUTING: [&str; 5] = ["saved-seeds", "fresh-seeds", "sql-fuzz", "spec", "fuzz"];
 
 const STEPS: [Step; 24] = [
     Step { name: "tools", run: |_| tools::all() },
@@ -33,7 +43,7 @@ const STEPS: [Step; 24] = [
     Step { name: "doctest", run: |tally| test(tally, "doctest", &["--workspace", "--doc"]) },
     Step { name: "doc", run: |_| doc() },
     Step { name: "deny", run: |_| tools::deny() },
-    Step { name: "build", run: |_| quiet("build", &["build", "--release", "-p", "bezant", "--locked"]) },
+    Step { name: "build", run: |_| quiet("build", &seeds::BUILD) },
     Step { name: "commands", run: |_| commands() },
     Step { name: "saved-seeds", run: |_| seeds::saved() },
     Step { name: "fresh-seeds", run: |_| seeds::of_this_commit() },
@@ -56,30 +66,28 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         STEPS.iter().for_each(|step| println!("{}", step.name));
         return Ok(());
     }
-    let options = Options::parse(arguments, &["--only"])?;
+    let options = Options::parse(arguments, &["--only", "--lanes"])?;
     let only = options.all("--only");
     if let Some(unknown) = only.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
         let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         return Err(Failure::new(format!("no step `{unknown}`; there are {}", names.join(", "))));
     }
+    let in_lanes = options.number("--lanes", 2)? > 1;
     let chosen: Vec<&Step> = STEPS.iter().filter(|step| only.is_empty() || only.contains(&step.name)).collect();
-    let start = Instant::now();
+    let start = Times::now();
     let mut tally = Tally::default();
-    for (index, step) in chosen.iter().enumerate() {
-        print!("{:>2}/{} {:<12}", index + 1, chosen.len(), step.name);
-        std::io::stdout().flush()?;
-        let began = Instant::now();
-        process::clear_log(step.name)?;
-        match (step.run)(&mut tally) {
-            Ok(note) => println!("{:>8.1} s  {note}", began.elapsed().as_secs_f64()),
-            Err(failure) => {
-                println!("{:>8.1} s  FAILED", began.elapsed().as_secs_f64());
-                return Err(failure.during(&format!("step `{}` failed", step.name)));
-            }
+    let mut done = 0;
+    for step in chosen.iter().filter(|step| !(in_lanes && is_in_a_lane(step, &chosen))) {
+        // Nothing that comes behind them in the list is needed by them; what measures a network comes after them.
+        if done > 0 && step.name == LAST {
+            done += run_lanes(&chosen, in_lanes, done)?;
         }
+        run_step(step, &mut tally, (done + 1, chosen.len()))?;
+        done += 1;
     }
-    let ran = chosen.len() - tally.not_run.len();
-    println!("{ran} steps in {:.0} s", start.elapsed().as_secs_f64());
+    done += if chosen.iter().any(|step| step.name == LAST) { 0 } else { run_lanes(&chosen, in_lanes, done)? };
+    let ran = done - tally.not_run.len();
+    println!("{ran} steps in {}", start.until_now());
     for (step, why) in &tally.not_run {
         println!("1 step NOT run: {step}: {why}");
     }
@@ -87,6 +95,97 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         println!("{} passed, 0 failed", tally.passed);
     }
     Ok(())
+}
+
+/// The step that runs alone, after all others.
+const LAST: &str = "e2e-netns";
+
+/// Whether there is something to run a step beside.
+fn is_in_a_lane(step: &Step, chosen: &[&Step]) -> bool {
+    let any = |lane: &[&str]| chosen.iter().any(|step| lane.contains(&step.name));
+    any(&WAITING) && any(&COMPUTING) && (WAITING.contains(&step.name) || COMPUTING.contains(&step.name))
+}
+
+fn run_step(step: &Step, tally: &mut Tally, (number, of): (usize, usize)) -> Result {
+    print!("{number:>2}/{of} {:<12}", step.name);
+    std::io::stdout().flush()?;
+    let began = Times::now();
+    process::clear_log(step.name)?;
+    match (step.run)(tally) {
+        Ok(note) => println!("{}  {note}", began.until_now()),
+        Err(failure) => {
+            println!("{}  FAILED", began.until_now());
+            return Err(failure.during(&format!("step `{}` failed", step.name)));
+        }
+    }
+    Ok(())
+}
+
+/// Runs what computes and what waits side by side, each step in a process of its own, which says what it took. How many
+/// those were. If one fails, the others of its lane are left out.
+fn run_lanes(chosen: &[&Step], in_lanes: bool, before: usize) -> Result<usize> {
+    let steps: Vec<&str> =
+        chosen.iter().filter(|step| in_lanes && is_in_a_lane(step, chosen)).map(|step| step.name).collect();
+    let done = AtomicUsize::new(before);
+    let lane = |names: &[&str]| -> Result {
+        for name in steps.iter().filter(|name| names.contains(name)) {
+            run_beside(name, &done, chosen.len())?;
+        }
+        Ok(())
+    };
+    let (computed, waited) = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| lane(&WAITING));
+        let computed = lane(&COMPUTING);
+        (computed, waiting.join().expect("a lane does not panic"))
+    });
+    computed.and(waited)?;
+    Ok(done.into_inner() - before)
+}
+
+/// One step in a process of its own. Its line and, if it fails, all that it said are shown when it ends.
+fn run_beside(name: &str, done: &AtomicUsize, of: usize) -> Result {
+    let output = Command::new(std::env::current_exe()?)
+        .args(["verify", "--only", name])
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let number = done.fetch_add(1, Ordering::Relaxed) + 1;
+    // What it counted is itself alone, and the line behind that sums it up.
+    let mut lines = said.lines().filter(|line| !line.starts_with("1 steps in"));
+    let first = lines.next().unwrap_or_default().trim_start().trim_start_matches("1/1 ");
+    let rest: Vec<&str> = lines.collect();
+    println!("{number:>2}/{of} {first}{}{}", if rest.is_empty() { "" } else { "\n" }, rest.join("\n"));
+    ensure(output.status.success(), || format!("step `{name}` failed"))
+}
+
+/// The clock, and what this process and those that it started and waited for have computed.
+struct Times {
+    clock: Instant,
+    computed: Duration,
+}
+
+impl Times {
+    fn now() -> Self {
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        Self { clock: Instant::now(), computed: computed(&stat) }
+    }
+
+    /// Both since then, in words.
+    fn until_now(&self) -> String {
+        let now = Self::now();
+        let seconds = |time: Duration| time.as_secs_f64();
+        let computed = now.computed.saturating_sub(self.computed);
+        format!("{:>8.1} s {:>8.1} s CPU", seconds(now.clock - self.clock), seconds(computed))
+    }
+}
+
+/// The times in a line of `/proc/PID/stat`, in hundredths of a second: a process's own and its children's, in user and
+/// in kernel mode, are the 12th to the 15th field behind the name, which is in brackets and may hold anything.
+fn computed(stat: &str) -> Duration {
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    let ticks: u64 = fields.skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(10 * ticks)
 }
 
 /// What cargo's test runs reported.
@@ -207,6 +306,20 @@ mod tests {
         let mut tally = Tally::default();
         assert!(tally.add("     Running unittests src/lib.rs (target/a)\n").is_err());
         assert!(tally.add("test result: ok. many passed; 0 failed\n").is_err());
+    }
+
+    #[test]
+    fn what_was_computed_is_read_whatever_the_program_is_called() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 9 9 9 9 150 25 300 25 20 0 1 0 99 0 0";
+        assert_eq!(computed(stat), Duration::from_millis(5_000));
+        assert_eq!(computed(""), Duration::ZERO);
+    }
+
+    #[test]
+    fn lanes_hold_steps_that_there_are() {
+        for name in WAITING.iter().chain(&COMPUTING).chain([&LAST]) {
+            assert!(STEPS.iter().any(|step| step.name == *name), "{name}");
+        }
     }
 
     #[test]
