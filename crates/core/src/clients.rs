@@ -209,6 +209,12 @@ impl ClientTable {
         }
     }
 
+    /// Whether some identity has all the sessions that it may have, and whether sessions of one were evicted.
+    pub fn crowding(&self) -> (bool, bool) {
+        let is_full = self.usage.iter().any(|(identity, usage)| usage.order.len() >= self.quota(*identity).0);
+        (is_full, self.buckets.iter().any(|bucket| !bucket.floors.is_empty()))
+    }
+
     /// Forgets all about an identity whose number means nothing any more.
     pub fn forget(&mut self, identity: IdentityId) {
         let usage = self.usage.remove(&identity).unwrap_or_default();

@@ -14,7 +14,7 @@ use bezant_core::cluster::ClientId;
 use bezant_core::digest::Digest;
 use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
 use bezant_core::members::Admission;
-use bezant_core::message::Message;
+use bezant_core::message::{Message, Refusal};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -233,6 +233,7 @@ impl Caller {
         };
         let what = || format!("{:?} ends with {:?}", stranger.place, completed.result);
         stage.note(self.process, 8, what);
+        stage.checks.watch.evidence.full_members |= u64::from(completed.result == Completion::Refused(Refusal::Full));
         match completed.result {
             Completion::Refused(_) if self.left > 0 => {
                 stage.plan(stage.now + REFUSED_PAUSE, Happening::Call(self.process));

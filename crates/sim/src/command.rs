@@ -4,6 +4,7 @@ use crate::byzantine::{Acts, Adversary, Choice};
 use crate::scenario::{Feature, Scenario};
 use crate::seeds::{Saved, saved};
 use crate::shrink::shrink;
+use crate::size::Size;
 use crate::store::ServiceKind;
 use crate::world::Verdict;
 use crate::{RangeOptions, ScenarioOptions, Summary, run, run_range, run_traced};
@@ -39,6 +40,9 @@ pub struct Arguments {
     /// The one seed to run
     #[arg(long)]
     seed: Option<u64>,
+    /// How big runs are; if not said, the seed decides
+    #[arg(long, value_enum)]
+    size: Option<Size>,
     /// Run the saved seeds
     #[arg(long, conflicts_with_all = ["seed", "seeds"])]
     saved: bool,
@@ -147,6 +151,7 @@ impl Arguments {
             f: usize::from(self.f),
             adversary,
             seed,
+            size: self.size,
             without: self.without.iter().copied().collect(),
             requests: self.requests,
         }
@@ -190,9 +195,7 @@ impl Arguments {
             }
         };
         let summary = run_range(&self.options(choice, 0), self.seeds.clone(), &range, &progress);
-        let seconds = begin.elapsed().as_secs_f64();
-        let per_second = summary.scenarios as f64 / seconds;
-        self.print_summary(choice, &summary, per_second, per_second / threads as f64);
+        self.print_summary(choice, &summary, summary.scenarios as f64 / begin.elapsed().as_secs_f64());
         for (options, verdict) in &summary.failures {
             self.print_failure(options, verdict);
         }
@@ -218,15 +221,21 @@ impl Arguments {
         acts
     }
 
-    fn print_summary(&self, choice: Choice, summary: &Summary, per_second: f64, per_core: f64) {
+    fn print_summary(&self, choice: Choice, summary: &Summary, per_second: f64) {
         let Range { start, end } = self.seeds;
         let counts = summary.counts;
+        let cpu = summary.cpu.as_secs_f64();
+        let per_core = summary.scenarios as f64 / cpu;
         if self.json {
             let object = json!({
                 "protocol": self.protocol.to_string(), "adversary": choice.to_string(), "f": self.f,
                 "seeds": format!("{start}..{end}"), "scenarios": summary.scenarios,
                 "violations": summary.failures.len() + summary.diverged.len(),
                 "scenarios_per_s": per_second.round(), "scenarios_per_s_per_core": per_core.round(),
+                "cpu_s": (cpu * 1e3).round() / 1e3, "events": summary.events,
+                "events_per_cpu_s": (summary.events as f64 / cpu).round(),
+                "longest_tenth": (summary.longest_tenth() * 1e3).round() / 1e3,
+                "met": summary.evidence,
                 "calls": summary.answered, "batches": counts.executed, "view_changes": counts.view_changes,
                 "transfers": counts.transfers, "rollbacks": counts.rollbacks, "recoveries": counts.recoveries,
                 "lost_logs": counts.lost_logs, "failed_syncs": counts.failed_syncs, "old_disks": counts.old_disks,
@@ -236,7 +245,7 @@ impl Arguments {
             return println!("{object}");
         }
         println!(
-            "{choice}: {} scenarios, {} violations, {per_second:.0}/s ({per_core:.0}/s per thread); {} calls, \
+            "{choice}: {} scenarios, {} violations, {per_second:.0}/s ({per_core:.0} in a second of a core); {} calls, \
              {} batches, {} view changes, {} transfers, {} rollbacks, {} recoveries, {} lost logs, {} failed syncs, \
              {} old disks, {} slow rings",
             summary.scenarios,

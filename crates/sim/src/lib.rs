@@ -6,12 +6,12 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | what does a seed decide? | [`scenario`], [`schedule`], [`workload`] |
+//! | what does a seed decide? | [`scenario`], [`size`](mod@size), [`schedule`], [`workload`] |
 //! | who carries out what machines ask for? | [`node`], [`caller`], [`disk`], [`network`], [`clock`] |
 //! | in which order do things happen? | [`stage`], [`world`] |
 //! | who lies, and how? | [`byzantine`] |
 //! | what must be true? | [`checks`] |
-//! | what happened? | [`trace`], [`shrink`](mod@shrink) |
+//! | what happened? | [`trace`], [`evidence`], [`shrink`](mod@shrink) |
 //! | would we notice? | [`mutants`], [`seeds`] |
 
 pub mod byzantine;
@@ -20,6 +20,7 @@ pub mod checks;
 pub mod clock;
 pub mod command;
 pub mod disk;
+pub mod evidence;
 pub mod mutants;
 pub mod network;
 pub mod node;
@@ -29,6 +30,7 @@ pub mod scenario;
 pub mod schedule;
 pub mod seeds;
 pub mod shrink;
+pub mod size;
 pub mod sql_fuzz;
 pub mod stage;
 pub mod store;
@@ -38,12 +40,15 @@ pub mod workload;
 pub mod world;
 
 use bezant_core::compositions::Protocol;
+use evidence::Evidence;
 use scenario::{Feature, Scenario};
+use size::Size;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use store::ServiceKind;
 use trace::Trace;
 use world::{Verdict, World};
@@ -61,6 +66,8 @@ pub struct ScenarioOptions {
     pub adversary: byzantine::Choice,
     /// What decides the rest.
     pub seed: u64,
+    /// How big the run is; `None`: the seed decides.
+    pub size: Option<Size>,
     /// Features that the run must do without.
     pub without: BTreeSet<Feature>,
     /// The most requests of each client in each phase.
@@ -75,6 +82,7 @@ impl Default for ScenarioOptions {
             f: 1,
             adversary: byzantine::Choice::All,
             seed: 0,
+            size: None,
             without: BTreeSet::new(),
             requests: None,
         }
@@ -84,7 +92,7 @@ impl Default for ScenarioOptions {
 impl fmt::Display for ScenarioOptions {
     /// The one command that replays the run.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { protocol, service, f, adversary, seed, without, requests } = self;
+        let Self { protocol, service, f, adversary, seed, size, without, requests } = self;
         // A list has brackets, which a shell must not see.
         let protocol = match protocol {
             Protocol::Schedule(_) => format!("'{}'", protocol.to_string().replace(' ', "")),
@@ -95,6 +103,9 @@ impl fmt::Display for ScenarioOptions {
             out.write_str(" --service sql")?;
         }
         write!(out, " --f {f} --adversary {adversary} --seed {seed}")?;
+        if let Some(size) = size {
+            write!(out, " --size {size}")?;
+        }
         if !without.is_empty() {
             let without: Vec<_> = without.iter().map(|feature| feature.label()).collect();
             write!(out, " --without {}", without.join(","))?;
@@ -129,6 +140,12 @@ pub struct Summary {
     pub counts: node::Counts,
     /// What the liars did, over all runs.
     pub acts: byzantine::Acts,
+    /// What the runs met.
+    pub evidence: Evidence,
+    /// What the runs took on their cores together.
+    pub cpu: Duration,
+    /// Things that happened in each run, in no order.
+    pub lengths: Vec<u64>,
     /// Runs whose second run had another trace.
     pub diverged: Vec<u64>,
     /// The first seed that was not begun; the end of the range unless the hunt stopped before.
@@ -160,30 +177,33 @@ pub fn run_range(
     let next = AtomicU64::new(seeds.start);
     let enough = AtomicBool::new(false);
     let summary = Mutex::new(Summary::default());
+    // A poisoned lock means that another thread has panicked: its panic is what will be seen.
+    let lock = || summary.lock().unwrap_or_else(PoisonError::into_inner);
+    let run_all = || loop {
+        if enough.load(Ordering::Relaxed) || range.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        if seed >= seeds.end {
+            return;
+        }
+        let options = ScenarioOptions { seed, ..options.clone() };
+        let verdict = run(&options);
+        let same = !range.check_determinism || run(&options).trace_hash == verdict.trace_hash;
+        let mut summary = lock();
+        summary.add(options, verdict, same);
+        if summary.failures.len() >= range.failures_max {
+            enough.store(true, Ordering::Relaxed);
+        }
+        if summary.scenarios.is_multiple_of(1_000) {
+            progress(summary.scenarios);
+        }
+    };
     std::thread::scope(|scope| {
         for _ in 0..range.threads.max(1) {
             scope.spawn(|| {
-                loop {
-                    if enough.load(Ordering::Relaxed) || range.stop.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds.end {
-                        return;
-                    }
-                    let options = ScenarioOptions { seed, ..options.clone() };
-                    let verdict = run(&options);
-                    let same = !range.check_determinism || run(&options).trace_hash == verdict.trace_hash;
-                    // A poisoned lock means that another thread has panicked: its panic is what will be seen.
-                    let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
-                    summary.add(options, verdict, same);
-                    if summary.failures.len() >= range.failures_max {
-                        enough.store(true, Ordering::Relaxed);
-                    }
-                    if summary.scenarios.is_multiple_of(1_000) {
-                        progress(summary.scenarios);
-                    }
-                }
+                run_all();
+                lock().cpu += cpu_time();
             });
         }
     });
@@ -194,13 +214,30 @@ pub fn run_range(
     summary
 }
 
+/// What this thread has computed so far: by the clock on the wall, a busy machine would seem a slow simulator. Zero
+/// where the system does not say.
+fn cpu_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(text.split(' ').next().and_then(|nanoseconds| nanoseconds.parse().ok()).unwrap_or(0))
+}
+
 impl Summary {
+    /// Which part of all that happened was in the longest tenth of the runs.
+    pub fn longest_tenth(&self) -> f64 {
+        let mut lengths = self.lengths.clone();
+        lengths.sort_unstable();
+        let tenth = lengths.len() - lengths.len().div_ceil(10);
+        lengths[tenth..].iter().sum::<u64>() as f64 / self.events.max(1) as f64
+    }
+
     fn add(&mut self, options: ScenarioOptions, verdict: Verdict, same: bool) {
         self.scenarios += 1;
         self.events += verdict.events;
+        self.lengths.push(verdict.events);
         self.answered += verdict.answered;
         self.counts.add(&verdict.counts);
         byzantine::add_acts(&mut self.acts, &verdict.acts);
+        self.evidence.add(&verdict.evidence);
         if !same {
             self.diverged.push(options.seed);
         }

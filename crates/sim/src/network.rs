@@ -46,6 +46,8 @@ pub enum Cut {
     Deaf(BTreeSet<ProcessId>),
     /// One link in one direction.
     Link(ProcessId, ProcessId),
+    /// Every link.
+    All,
 }
 
 impl Cut {
@@ -55,6 +57,7 @@ impl Cut {
             Self::Mute(side) => side.contains(&from) && !side.contains(&to),
             Self::Deaf(side) => side.contains(&to) && !side.contains(&from),
             Self::Link(a, b) => (*a, *b) == (from, to),
+            Self::All => true,
         }
     }
 }

@@ -189,6 +189,11 @@ impl Node {
         self.machine.is_some()
     }
 
+    /// Its machine, if it is up.
+    pub const fn replica(&self) -> Option<&Replica<Store>> {
+        self.machine.as_ref()
+    }
+
     /// Its view of itself, if it is up.
     pub fn report(&self) -> Option<Report> {
         self.machine.as_ref().map(Replica::report)

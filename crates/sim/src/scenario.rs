@@ -8,9 +8,10 @@
 use crate::ScenarioOptions;
 use crate::byzantine::{Adversary, Cast, Choice};
 use crate::clock::Clock;
-use crate::network::Profile;
+use crate::network::{Cut, Profile};
 use crate::rng::Rng;
 use crate::schedule::{self, Fault};
+use crate::size::{self, Size};
 use crate::stage::PROCESSES_MAX;
 use crate::store::ServiceKind;
 use crate::workload::Plan;
@@ -78,6 +79,12 @@ features! {
     OldDisk => "old-disk",
     /// Clients that nobody has named join and leave.
     DynamicClients => "dynamic-clients",
+    /// Bounds of a few: see [`crate::size`].
+    SmallLimits => "small-limits",
+    /// A long spell without a network.
+    Blackouts => "blackouts",
+    /// Short cuts around one replica, one after the other.
+    Unrest => "unrest",
 }
 
 impl fmt::Display for Feature {
@@ -161,22 +168,16 @@ impl Scenario {
     /// Draws the run that the options name.
     pub fn draw(options: &ScenarioOptions) -> Self {
         let seed = options.seed;
+        let size = options.size.unwrap_or_else(|| Size::of(seed));
+        let may_be_calm = matches!(options.adversary, Choice::All | Choice::Nobody);
+        let calm = may_be_calm && size.is_calm(seed, options.protocol);
         let f = options.f;
         let n = if options.protocol == Protocol::Unreplicated { 1 } else { 3 * f + 1 };
-        let mut rng = Rng::stream(seed, "features");
-        // Each feature is on in about half of the runs.
-        let drawn: BTreeSet<Feature> = Feature::ALL.iter().copied().filter(|_| rng.coin()).collect();
-        // One server alone tolerates nothing and keeps nothing: it must not stop.
-        let stops = [Feature::PowerCut, Feature::Crashes, Feature::FailedSyncs];
-        let asked = matches!(options.adversary, Choice::Only(adversary) if adversary.needs_strangers());
-        let spared = |feature| match feature {
-            Feature::DynamicClients => options.protocol != Protocol::Pbft,
-            feature => options.protocol == Protocol::Unreplicated && stops.contains(&feature),
-        };
-        let drawn = |feature| drawn.contains(&feature) || asked && feature == Feature::DynamicClients;
-        let has = |feature| drawn(feature) && !options.without.contains(&feature) && !spared(feature);
+        let features = draw_features(options, size, calm);
+        let has = |feature| features.contains(&feature);
 
         let adversary = options.adversary.resolve(seed, options.protocol, has(Feature::DynamicClients));
+        let adversary = adversary.filter(|adversary| !calm || adversary.is_a_client());
         let mut rng = Rng::stream(seed, "places");
         let mut places: Vec<ReplicaId> = (0..n as u8).map(ReplicaId).collect();
         rng.shuffle(&mut places);
@@ -185,46 +186,52 @@ impl Scenario {
 
         let network = draw_network(seed, &has);
         let disk = draw_disk(seed, &has);
-        let limits = draw_members(seed, draw_limits(seed, &network, &disk));
-        let mut rng = Rng::stream(seed, "clocks");
-        let honest_clocks = has(Feature::Clocks);
-        let clocks = (0..PROCESSES_MAX)
-            .map(|_| Clock::draw(&mut rng, 40_000, 200))
-            .map(|clock| if honest_clocks { clock } else { Clock::default() })
-            .collect();
-
+        let limits = size.members(seed, draw_members(seed, size.clocks(draw_limits(seed, &network, &disk))));
+        let clocks = draw_clocks(seed, has(Feature::Clocks));
         let mut rng = Rng::stream(seed, "phases");
-        let safety = limits.view_timeout.0 * rng.between(6, 24);
+        let safety = limits.view_timeout.0 * size.spans(rng.between(6, 24));
         let pass = rng.between(1, 2 * network.delay_min + 1);
+        let pass = if has(Feature::Passes) { pass } else { 0 };
+        let small = has(Feature::SmallLimits);
+        let limits = if small { size::small_limits(seed, options.service, limits) } else { limits };
+        let patient = size::patient_clients(n, f, &network, &disk, pass, limits.client_retry.0);
+        let limits = Limits { client_retry: if calm { patient } else { limits.client_retry }, ..limits };
         let spare = f - liars.len() - usize::from(amnesiac.is_some());
         let outsiders = if has(Feature::Outsiders) { &places[n - 1 - spare..n - 1] } else { &[] };
-        let plan = Plan::draw(seed, safety, &limits, &has).with_requests_max(options.requests);
+        let plan = draw_plan(seed, size, safety, &limits, &has).with_requests_max(options.requests);
+        let patience = limits.view_timeout.0;
+        let blackout = schedule::draw_blackout(seed, safety, patience, &has);
+        let safety = safety + blackout.map_or(0, |(_, span)| span);
         let liveness = TRANSFER
             + 120 * limits.view_timeout_max.0
             + 4 * plan.requests_total() * limits.view_timeout.0
             + plan.strangers * longest_turn(&limits);
         let put_back = liars.first().copied().filter(|_| has(Feature::OldDisk) && has(Feature::Crashes));
         let places = schedule::Places { n, liars: &liars, amnesiac, put_back };
+        let mut faults = size.faults(seed, schedule::draw(seed, safety, patience, &places, &has));
+        faults.extend(schedule::draw_unrest(seed, safety, limits.client_retry.0, n, &has));
+        faults.extend(blackout.map(|(at, span)| (at, Fault::Cut(Cut::All, span))));
+        faults.sort_by_key(|(at, _)| *at);
         Self {
             seed,
-            features: Feature::ALL.iter().copied().filter(|feature| has(*feature)).collect(),
             protocol: options.protocol,
             service: options.service,
             n,
             f,
             client_auth: draw_auth(seed, adversary, cast.client, has(Feature::DynamicClients)),
-            quota: draw_quota(seed),
+            quota: draw_quota(seed, has(Feature::Unrest)),
             adversary,
             cast,
             network,
             disk,
             clocks,
-            pass: if has(Feature::Passes) { pass } else { 0 },
+            pass,
             plan,
-            faults: schedule::draw(seed, safety, limits.view_timeout.0, &places, &has),
+            faults,
             safety,
             liveness,
             outsiders: outsiders.iter().copied().collect(),
+            features,
             limits,
             liars,
         }
@@ -247,16 +254,53 @@ impl Scenario {
     }
 }
 
+/// The features that a run has: each in about half of them, unless something speaks against it.
+fn draw_features(options: &ScenarioOptions, size: Size, calm: bool) -> BTreeSet<Feature> {
+    let mut rng = Rng::stream(options.seed, "features");
+    let mut drawn: BTreeSet<Feature> = Feature::ALL.iter().copied().filter(|_| rng.coin()).collect();
+    if matches!(options.adversary, Choice::Only(adversary) if adversary.needs_strangers()) {
+        drawn.insert(Feature::DynamicClients);
+    }
+    // One server alone tolerates nothing and keeps nothing: it must not stop.
+    let stops = [Feature::PowerCut, Feature::Crashes, Feature::FailedSyncs];
+    let spared = |feature| match feature {
+        Feature::DynamicClients => options.protocol != Protocol::Pbft,
+        feature => options.protocol == Protocol::Unreplicated && stops.contains(&feature),
+    };
+    drawn.retain(|feature| {
+        let unfit = calm && feature.is_noise() || size == Size::First && feature.is_later();
+        !unfit && !spared(*feature) && !options.without.contains(feature)
+    });
+    drawn
+}
+
+fn draw_clocks(seed: u64, differ: bool) -> Vec<Clock> {
+    let mut rng = Rng::stream(seed, "clocks");
+    let drawn = (0..PROCESSES_MAX).map(|_| Clock::draw(&mut rng, 40_000, 200));
+    drawn.map(|clock| if differ { clock } else { Clock::default() }).collect()
+}
+
+fn draw_plan(seed: u64, size: Size, safety: u64, limits: &Limits, has: &impl Fn(Feature) -> bool) -> Plan {
+    let plan = size.plan(Plan::draw(seed, safety, limits, has));
+    // An identity with more sessions than it may have.
+    let crowded = has(Feature::SmallLimits) && Rng::stream(seed, "crowd").coin();
+    if crowded { Plan { identities: 1, ..plan } } else { plan }
+}
+
 /// The longest that those who may not join yet wait for somebody's place after its last use, in microseconds. Places
 /// are few: they may have to take turns. A faulty primary may let the agreed time lag behind.
 fn longest_turn(limits: &Limits) -> u64 {
     limits.session_stale_after.0.max(2 * limits.cookie_lifetime.0) + 2 * limits.clock_skew_max.0
 }
 
-/// Short Backups, so that a run sees many instances.
-fn draw_quota(seed: u64) -> Quota {
+/// Short Backups, so that a run sees many instances. Where instances are to fail one after the other, they often end at
+/// once.
+fn draw_quota(seed: u64, unrest: bool) -> Quota {
     let mut rng = Rng::stream(seed, "quota");
     let k = rng.between(1, 6);
+    if unrest && Rng::stream(seed, "end at once").coin() {
+        return Quota::Fixed(1);
+    }
     *rng.pick(&[Quota::Fixed(k), Quota::Exponential { minimum: k }, Quota::Flattened { minimum: k, patience: 2 }])
 }
 

@@ -33,6 +33,22 @@ pub enum Fault {
     },
 }
 
+impl Fault {
+    /// Whether it is no part of something longer: rot waits for a crash, a copy for its return.
+    pub const fn is_one_of_many(&self) -> bool {
+        match self {
+            Self::Crash { outage, .. } => matches!(outage.ruin, Ruin::Nothing),
+            Self::Cut(..) | Self::FailedSync(..) => true,
+            Self::Rot(_) | Self::Copy(_) | Self::PowerCut { .. } => false,
+        }
+    }
+
+    /// Whether nobody hears anybody for a while.
+    pub const fn is_blackout(&self) -> bool {
+        matches!(self, Self::Cut(Cut::All, _))
+    }
+}
+
 /// A replica stops for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
@@ -153,6 +169,27 @@ fn draw_disk_faults(
         let outage = Outage { down: Some(down), ruin: Ruin::PutBack };
         faults.push((at + later, Fault::Crash { replica, effects, outage }));
     }
+    faults
+}
+
+/// A long spell without a network, which lengthens the first phase: when it begins and how long it lasts.
+pub fn draw_blackout(seed: u64, safety: u64, patience: u64, has: &impl Fn(Feature) -> bool) -> Option<(u64, u64)> {
+    let mut rng = Rng::stream(seed, "blackout");
+    let (at, span, happens) = (rng.below(safety), patience * rng.between(4, 24), rng.below(4) == 0);
+    (has(Feature::Blackouts) && happens).then_some((at, span))
+}
+
+/// Cuts around one replica, one after the other, each long enough for a client to repeat itself: whatever needs all
+/// replicas fails, and then what follows it, before anything was done.
+pub fn draw_unrest(seed: u64, safety: u64, retry: u64, n: usize, has: &impl Fn(Feature) -> bool) -> Vec<(u64, Fault)> {
+    let mut rng = Rng::stream(seed, "unrest");
+    let (mut at, one, happens) = (rng.below(safety / 2 + 1), rng.below(n as u64) as usize, rng.below(4) == 0);
+    let mut faults = Vec::new();
+    for _ in 0..rng.between(4, 10) {
+        faults.push((at, Fault::Cut(Cut::Split(BTreeSet::from([one])), retry * rng.between(1, 3))));
+        at += retry * rng.between(2, 5);
+    }
+    faults.retain(|_| has(Feature::Unrest) && happens);
     faults
 }
 

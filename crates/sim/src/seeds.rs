@@ -1,8 +1,9 @@
 //! Saved seeds: runs that once found something, or that show a rule at work, kept for ever in `seeds/*.txt`. A line is
 //! the arguments of the run, `#`, and one sentence.
 //!
-//! A seed means the same run only as long as the scenario is drawn in the same way. When the drawing changes, the
-//! mutants say which seeds show a rule now.
+//! A seed means the same run only as long as the scenario is drawn in the same way. Those that were saved before runs
+//! had sizes say `--size first`, and mean what they meant. When the drawing changes again, the mutants say which seeds
+//! show a rule now.
 
 use crate::ScenarioOptions;
 use crate::command::Arguments;

@@ -3,6 +3,7 @@
 use crate::byzantine::{self, Acts, Adversary, ClientMind, Echo, Sides, Tamper};
 use crate::caller::Caller;
 use crate::checks::{Checks, Event, Violation};
+use crate::evidence::Evidence;
 use crate::network::{Network, ProcessId};
 use crate::node::{Counts, Identity, Node};
 use crate::rng::Rng;
@@ -49,6 +50,8 @@ pub struct Verdict {
     pub counts: Counts,
     /// What the liars did.
     pub acts: Acts,
+    /// What the run met.
+    pub evidence: Evidence,
 }
 
 /// See the [module](self).
@@ -352,7 +355,8 @@ impl World {
     /// Shows the reports of correct replicas to the checks.
     fn sample(&mut self) {
         for node in self.nodes.iter().filter(|node| node.is_correct()) {
-            if let Some(report) = node.report() {
+            if let Some((replica, report)) = node.replica().zip(node.report()) {
+                self.stage.checks.watch.look(replica);
                 self.stage.checks.see(self.stage.now, &Event::Reported(node.id(), &report));
             }
         }
@@ -492,6 +496,12 @@ impl World {
             answered: self.callers.iter().map(|caller| caller.answered).sum(),
             counts,
             acts,
+            evidence: Evidence {
+                calm: u64::from(self.scenario.is_calm()),
+                small_limits: u64::from(self.scenario.features.contains(&Feature::SmallLimits)),
+                blackouts: u64::from(self.scenario.faults.iter().any(|(_, fault)| fault.is_blackout())),
+                ..self.stage.checks.watch.evidence
+            },
         };
         (verdict, self.stage.trace)
     }

@@ -48,6 +48,11 @@ impl<S: Service> Estate<S> {
         }
     }
 
+    /// Whether some identity has all the sessions that it may have, and whether sessions of one were evicted.
+    pub fn crowding(&self) -> (bool, bool) {
+        self.clients.crowding()
+    }
+
     /// Whether it was the batch that may still be undone that ended the session of this request.
     pub fn may_have_session(&self, request: &Request) -> bool {
         self.is_tentative() && request.credential().is_some_and(|credential| self.ended.contains(&credential.session))

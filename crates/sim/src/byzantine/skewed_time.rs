@@ -17,16 +17,19 @@ pub(super) struct SkewedTime {
     proposed: BTreeMap<(View, Sequence), Arc<Batch>>,
 }
 
+/// Microseconds, and besides so many thousandths of what is accepted.
+type Span = (u64, u64);
+
 #[derive(Clone, Copy, Debug)]
 enum Skew {
-    Ahead(u64),
-    Behind(u64),
+    Ahead(Span),
+    Behind(Span),
     Always(u64),
 }
 
 impl SkewedTime {
     pub(super) fn new(rng: &mut Rng) -> Self {
-        let span = *rng.pick(&[1_000, 1_000_000, 9_900_000, 11_000_000, 1 << 50]);
+        let span = *rng.pick(&[(1_000, 0), (0, 100), (0, 990), (0, 1_100), (1 << 50, 0)]);
         let skew = match rng.below(3) {
             0 => Skew::Ahead(span),
             1 => Skew::Behind(span),
@@ -39,6 +42,8 @@ impl SkewedTime {
 impl Behaviour for SkewedTime {
     fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
         let Message::Ordering(Ordering { instance, message: said }) = message else { return liar.say(to, message) };
+        let accepted = liar.cluster.limits.clock_skew_max.0;
+        let length = |(micros, parts): Span| micros + accepted * parts / 1_000;
         let lie = match said {
             PbftMessage::PrePrepare(proposal) if !proposal.batch.is_null() => {
                 let PrePrepare { view, sequence, batch } = proposal;
@@ -46,8 +51,8 @@ impl Behaviour for SkewedTime {
                     let mut skewed = batch.proposal.clone();
                     let time = skewed.time.0;
                     skewed.time = Instant(match self.skew {
-                        Skew::Ahead(span) => time.saturating_add(span),
-                        Skew::Behind(span) => time.saturating_sub(span),
+                        Skew::Ahead(span) => time.saturating_add(length(span)),
+                        Skew::Behind(span) => time.saturating_sub(length(span)),
                         Skew::Always(time) => time,
                     });
                     Arc::new(Batch::new(skewed, batch.entries.clone()))

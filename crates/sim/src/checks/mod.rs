@@ -11,6 +11,7 @@ mod memory;
 mod needless;
 mod roots;
 mod sessions;
+mod table;
 mod validity;
 
 pub use agreement::Agreement;
@@ -24,6 +25,7 @@ pub use needless::Needless;
 pub use roots::Roots;
 pub use validity::Validity;
 
+use crate::evidence::Watch;
 use crate::workload::{Action, Answer, Key};
 use bezant_core::cluster::{Cluster, InstanceId, ReplicaId};
 use bezant_core::digest::Digest;
@@ -110,6 +112,8 @@ pub struct Checks {
     checks: Vec<Box<dyn Check>>,
     /// What they found. Each check speaks once: what follows a first violation is noise.
     pub violations: Vec<Violation>,
+    /// Counts what the run meets.
+    pub watch: Watch,
 }
 
 impl Checks {
@@ -127,11 +131,12 @@ impl Checks {
             Box::new(Needless::new(cluster, is_calm)),
             Box::new(Linearizability::default()),
         ];
-        Self { checks, violations: Vec::new() }
+        Self { checks, violations: Vec::new(), watch: Watch::new(cluster) }
     }
 
     /// Shows an event to every check.
     pub fn see(&mut self, at: u64, event: &Event<'_>) {
+        self.watch.see(event);
         for check in &mut self.checks {
             if let Err(what) = check.see(at, event) {
                 report(&mut self.violations, check.name(), at, what);

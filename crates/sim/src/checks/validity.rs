@@ -11,6 +11,7 @@
 //! proposes may write there what it likes.
 
 use super::sessions::{Sessions, Stranger};
+use super::table::Table;
 use super::{Check, Event};
 use bezant_core::auth::Signature;
 use bezant_core::cluster::{ClientId, Cluster, InstanceId, Sequence, Timestamp};
@@ -24,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// An instance that orders batches.
 #[derive(Debug, Default)]
 struct Ordered {
-    last: BTreeMap<ClientId, Timestamp>,
+    table: Table,
     /// The history after each batch, from 0: the init history.
     histories: Vec<Digest>,
     sessions: Sessions,
@@ -35,7 +36,7 @@ struct Ordered {
 pub struct Validity {
     /// Whether an instance that orders batches may end in the middle of one.
     may_end: bool,
-    /// Sessions of an identity that the client table holds; who has more may find a request stale that is new.
+    /// Sessions of an identity that the client table holds.
     sessions_max: usize,
     issued: BTreeMap<Digest, (ClientId, Timestamp)>,
     /// The digests of the requests in each batch that was ever seen.
@@ -51,8 +52,8 @@ pub struct Validity {
 impl Validity {
     /// Of a cluster.
     pub fn new(cluster: &Cluster) -> Self {
-        let sessions_max = cluster.limits.sessions_per_identity_max;
-        Self { may_end: cluster.protocol.schedule().is_some(), sessions_max, ..Self::default() }
+        let (may_end, sessions_max) = (cluster.protocol.schedule().is_some(), cluster.limits.sessions_per_identity_max);
+        Self { may_end, sessions_max, ..Self::default() }
     }
 
     fn issued(&self, request: Digest) -> Result<(ClientId, Timestamp), String> {
@@ -62,13 +63,26 @@ impl Validity {
             .ok_or_else(|| format!("request {request:?} was executed that no client made"))
     }
 
-    /// The last request of each client in a history.
-    fn table(&self, mut history: Digest) -> BTreeMap<ClientId, Timestamp> {
-        let mut table: BTreeMap<ClientId, Timestamp> = BTreeMap::new();
-        while let Some((before, client, timestamp)) = self.tree.get(&history) {
-            table.entry(*client).or_insert(*timestamp);
+    /// The last request of a client in a history.
+    fn last(&self, mut history: Digest, client: ClientId) -> Option<Timestamp> {
+        while let Some((before, other, timestamp)) = self.tree.get(&history) {
+            if *other == client {
+                return Some(*timestamp);
+            }
             history = *before;
         }
+        None
+    }
+
+    /// The client table after a history.
+    fn table(&self, mut history: Digest) -> Table {
+        let mut executed = Vec::new();
+        while let Some((before, client, timestamp)) = self.tree.get(&history) {
+            executed.push((*client, *timestamp));
+            history = *before;
+        }
+        let mut table = Table::new(self.sessions_max);
+        executed.into_iter().rev().for_each(|(client, timestamp)| table.record(client, timestamp));
         table
     }
 
@@ -78,27 +92,18 @@ impl Validity {
         if self.tree.contains_key(&history) {
             return Ok(());
         }
-        if self.table(before).get(&client).is_some_and(|last| *last >= timestamp) {
+        if self.last(before, client).is_some_and(|last| last >= timestamp) {
             return Err(format!("{client} {timestamp} was executed, and is executed again at {history:?} (A4)"));
         }
         self.tree.insert(history, (before, client, timestamp));
         Ok(())
     }
 
-    /// Whether a request of this client that is new may be refused all the same: nobody has named the client, or its
-    /// identity has, with those in the same batch, more sessions than the table holds, so that it may be older than one
-    /// that was forgotten.
-    fn may_be_refused(&self, client: ClientId, last: &BTreeMap<ClientId, Timestamp>, batch: usize) -> bool {
-        let of_identity = ClientId { session: 0, ..client }..=ClientId { session: u32::MAX, ..client };
-        client.identity.is_dynamic() || last.range(of_identity).count() + batch > self.sessions_max
-    }
-
-    /// Of the requests of a batch, those that lead to this history. Where it may be either way, it is guessed whether a
-    /// request was executed.
+    /// Of the requests of a batch, those that lead to this history. Whether a stranger's was executed is guessed.
     fn executed_of(
         &self,
         requests: &[Digest],
-        last: &BTreeMap<ClientId, Timestamp>,
+        table: &Table,
         executed: &[Digest],
         (before, after): (Digest, Digest),
     ) -> Option<Vec<Digest>> {
@@ -108,17 +113,16 @@ impl Validity {
         if self.may_end && before == after {
             return Some(executed.to_vec());
         }
-        let without = || self.executed_of(rest, last, executed, (before, after));
-        let Some((client, timestamp)) = self.issued.get(request) else { return without() };
-        let in_batch = executed.iter().filter_map(|request| self.issued.get(request));
-        let mut seen = last.get(client).into_iter().chain(in_batch.filter(|(of, _)| of == client).map(|(_, at)| at));
-        if seen.any(|last| timestamp <= last) && !client.identity.is_joining() {
+        let without = || self.executed_of(rest, table, executed, (before, after));
+        let Some(&(client, timestamp)) = self.issued.get(request) else { return without() };
+        if !table.is_new(client, timestamp) && !client.identity.is_joining() {
             return without();
         }
+        let mut then = table.clone();
+        then.record(client, timestamp);
         let executed_too = [executed, &[*request]].concat();
-        let with = self.executed_of(rest, last, &executed_too, (before.chain(*request), after));
-        let batch = executed.len() + requests.len();
-        if self.may_be_refused(*client, last, batch) { with.or_else(without) } else { with }
+        let with = self.executed_of(rest, &then, &executed_too, (before.chain(*request), after));
+        if client.identity.is_dynamic() { with.or_else(without) } else { with }
     }
 
     /// Executes the next batch of an instance on the model. The last batch may be cut short: `until` is where.
@@ -129,15 +133,13 @@ impl Validity {
             let Some(requests) = self.batches.get(&digest).cloned() else {
                 return Err(format!("the batch {digest:?} was never proposed by anybody"));
             };
-            let executed = self.executed_of(&requests, &ordered.last, &[], (history, until));
+            let of_strangers = |request| self.issued.get(request).is_some_and(|(client, _)| client.identity.is_dynamic());
+            let strange = requests.iter().any(of_strangers);
+            let executed = strange.then(|| self.executed_of(&requests, &ordered.table, &[], (history, until))).flatten();
             for request in requests {
                 // The system's own requests are no part of a history. If anything else is that nobody made, the history
                 // will be another one.
                 let Some(&(client, timestamp)) = self.issued.get(&request) else { continue };
-                let was_executed = executed.as_ref().is_none_or(|executed| executed.contains(&request));
-                if !client.identity.is_dynamic() && !was_executed {
-                    continue;
-                }
                 if client.identity.is_dynamic() {
                     let executed = executed.as_ref().is_some_and(|executed| executed.contains(&request));
                     let Some(stranger) = self.strangers.get(&request).filter(|_| executed) else { continue };
@@ -146,10 +148,9 @@ impl Validity {
                 if self.may_end && history == until {
                     continue;
                 }
-                let last = ordered.last.entry(client).or_default();
                 // A JOIN that was refused may be executed again.
-                if timestamp > *last || client.identity.is_joining() {
-                    *last = timestamp;
+                if ordered.table.is_new(client, timestamp) || client.identity.is_joining() {
+                    ordered.table.record(client, timestamp);
                     let before = history;
                     history = history.chain(request);
                     self.tree.insert(history, (before, client, timestamp));
@@ -185,9 +186,10 @@ impl Validity {
     }
 
     fn begin(&mut self, instance: InstanceId, history: Digest) {
-        let last = self.table(history);
-        let sessions = Sessions::default();
-        self.instances.entry(instance).or_insert_with(|| Ordered { last, histories: vec![history], sessions });
+        if !self.instances.contains_key(&instance) {
+            let (table, sessions) = (self.table(history), Sessions::default());
+            self.instances.insert(instance, Ordered { table, histories: vec![history], sessions });
+        }
     }
 }
 
