@@ -120,6 +120,9 @@ impl Size {
         match self {
             Self::Long | Self::First => plan,
             Self::Short => Plan {
+                clients: plan.clients.min(3),
+                identities: plan.identities.min(3),
+                keys: plan.keys.min(3),
                 requests: plan.requests.div_ceil(SHORTER),
                 more: plan.more.div_ceil(SHORTER),
                 strangers: plan.strangers.min(2),
@@ -133,9 +136,7 @@ impl Size {
     pub const fn clocks(self, limits: Limits) -> Limits {
         match self {
             Self::First => limits,
-            Self::Short | Self::Long => {
-                Limits { clock_skew_max: Duration(100_000 + 2 * limits.view_timeout.0), ..limits }
-            }
+            Self::Short | Self::Long => Limits { clock_skew_max: Duration(100_000 + limits.view_timeout.0), ..limits },
         }
     }
 
@@ -148,7 +149,7 @@ impl Size {
         let mut rng = Rng::stream(seed, "short waits");
         let patience = limits.view_timeout.0;
         Limits {
-            session_stale_after: Duration(patience * rng.between(2, 8)),
+            session_stale_after: Duration(patience * rng.between(1, 4)),
             takeover_interval: Duration(limits.clock_skew_max.0 + limits.client_retry.0 * rng.between(0, 4)),
             ..limits
         }
