@@ -198,7 +198,8 @@ pub struct Reply {
     pub instance: InstanceId,
     /// The view in which it was executed; tentative replies of different views do not add up.
     pub view: View,
-    /// The batch in which it was executed; for reads, the last batch that the state contains.
+    /// The batch in which it was executed; for reads, the last batch that the state contains; 0 if it is refused by a
+    /// state, and not in a batch.
     pub sequence: Sequence,
     /// Whose request.
     pub client: ClientId,
@@ -210,6 +211,16 @@ pub struct Reply {
     pub outcome: Outcome,
 }
 wire_struct!(Reply { instance, view, sequence, client, timestamp, firmness, outcome });
+
+impl Reply {
+    /// TOO LATE: the sender's state, and no position in it, shows that a request must not be executed any more. See
+    /// [`crate::client`], step 10.
+    pub const fn too_late(view: View, request: &Request) -> Self {
+        let Request { instance, client, timestamp, .. } = *request;
+        let outcome = Outcome::Refused(Refusal::StaleTimestamp);
+        Self { instance, view, sequence: Sequence(0), client, timestamp, firmness: Firmness::Final, outcome }
+    }
+}
 
 /// A message of the total order PBFT within an instance.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use super::{Answer, Completion};
 use crate::cluster::{Cluster, ReplicaId, Sequence, View};
 use crate::digest::Digest;
 use crate::machine::{Duration, Instant};
-use crate::message::{Firmness, Outcome, RESULT_BYTES_FULL_MAX, Reply, Request};
+use crate::message::{Firmness, Outcome, RESULT_BYTES_FULL_MAX, Refusal, Reply, Request};
 use crate::protocols::speculative::Response;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -44,7 +44,7 @@ impl Gist {
 pub(super) enum Verdict {
     /// More are needed.
     Open,
-    /// 2f+1 agree, and the full result is there.
+    /// Enough agree, and the full result is there.
     Accepted(Key),
     /// A read that 2f+1 cannot agree on any more.
     Hopeless,
@@ -57,6 +57,13 @@ struct Said {
     firmness: Firmness,
     view: View,
     outcome: Outcome,
+}
+
+impl Said {
+    /// Step 10.
+    fn is_too_late(&self) -> bool {
+        self.key.sequence == Sequence(0) && self.outcome == Outcome::Refused(Refusal::StaleTimestamp)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -141,7 +148,8 @@ impl Call {
         for said in &self.said {
             let support = self.support(said);
             best = best.max(support);
-            if support >= cluster.strong() && self.full(&said.key).is_some() {
+            let needed = if said.is_too_late() { cluster.weak() } else { cluster.strong() };
+            if support >= needed && self.full(&said.key).is_some() {
                 return Verdict::Accepted(said.key);
             }
         }

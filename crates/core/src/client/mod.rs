@@ -30,6 +30,8 @@
 //!    same timestamp, so that the operation is executed at most once. When the only replica that it asked says so, it
 //!    asks the others at once.
 //!
+//! 10. f+1 replicas that say TOO LATE end a call without a result: `unanswered.rs`.
+//!
 //! A client that the cluster file does not name joins first: `door.rs`.
 //!
 //! # Why it is safe
@@ -41,6 +43,7 @@ mod call;
 mod door;
 mod fairness;
 mod speculation;
+mod unanswered;
 
 use crate::auth::Keyring;
 use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence, Timestamp, View};
@@ -88,7 +91,8 @@ pub enum Completion {
     /// The session is over, and here is why. Nothing more of it will be executed; this operation may have been before
     /// it ended.
     Ended(Refusal),
-    /// The deadline passed: it may have been executed, may still be, or never.
+    /// The deadline passed, or it is too late in an instance that may abort: it may have been executed, may still be,
+    /// or never.
     Unknown,
 }
 
@@ -339,11 +343,12 @@ impl Client {
         call.add(from, reply);
         let verdict = match part {
             None => call.verdict(&self.cluster),
-            // f+1 equal final answers of a Backup, which orders reads (S12).
+            // f+1 equal final answers of a Backup, which orders reads (S12); of any other part, that it is too late.
             Some(_) => call.final_verdict(self.cluster.weak()),
         };
         match verdict {
             Verdict::Open => {}
+            Verdict::Accepted(_) if part.is_some_and(|part| !part.is_resilient()) => self.give_up(now, out),
             Verdict::Accepted(key) => {
                 let vouchers = call.vouchers(&key);
                 self.complete(now, key, vouchers, Digest::ZERO, None, out);
@@ -428,29 +433,6 @@ impl Client {
         }
         let at = self.call.as_ref().map_or(now + base, |call| call.retry_at);
         self.set_retry(at, out);
-    }
-
-    fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Self>) {
-        self.deadline_at = None;
-        if self.joining.is_some() {
-            return self.give_up_joining(now, out);
-        }
-        let Some(at) = self.call.as_ref().and_then(|call| call.deadline) else { return };
-        if now < at {
-            return self.set_deadline(at, out);
-        }
-        let Some(call) = self.call.take() else { return };
-        out.notify(Completed {
-            client: self.id,
-            timestamp: call.request.timestamp,
-            result: Completion::Unknown,
-            instance: self.instance,
-            sequence: Sequence(0),
-            history: Digest::ZERO,
-            vouchers: 0,
-            answers: call.answers(&self.cluster, None),
-            latency: now - call.submitted,
-        });
     }
 }
 

@@ -14,6 +14,7 @@ impl<S: Service> Estate<S> {
                 Standing::Live if !is_leave(request.client) => {}
                 Standing::Live | Standing::Join => return Freshness::New,
                 Standing::Last(entry) => return Freshness::Last(entry),
+                Standing::Gone(Refusal::StaleTimestamp) => return Freshness::Stale,
                 Standing::Gone(refusal) => return Freshness::Gone(refusal),
             }
         }

@@ -1,9 +1,10 @@
 //! What surrounds an instance during one step.
 
 use crate::auth::Keyring;
-use crate::cluster::{Cluster, InstanceId, ReplicaId};
+use crate::cluster::{Cluster, InstanceId, ReplicaId, View};
 use crate::compositions::Amnesia;
 use crate::machine::{Instant, Outbox, Principal};
+use crate::message::{Message, Reply, Request};
 use crate::rejection::{Rejection, Rejections};
 use crate::replica::{InstanceRecord, LogRecord, Record, Replica, SnapshotRecord};
 use crate::service::Service;
@@ -35,6 +36,15 @@ impl<S: Service> Surroundings<'_, S> {
     /// Counts something that was not accepted.
     pub fn reject(&mut self, from: Principal, reason: Rejection) {
         self.rejections.add(from, self.keyring.keys(), reason);
+    }
+
+    /// A request came that must not be executed any more. Its client is told over its own link, so that it does not wait
+    /// for ever: see step 10 of [`crate::client`]. That costs no more than a reply.
+    pub(crate) fn too_late(&mut self, from: Principal, view: View, request: &Request) {
+        self.reject(from, Rejection::StaleTimestamp);
+        if from.is_client() {
+            self.out.send(request.asker(), Message::Reply(Reply::too_late(view, request)));
+        }
     }
 
     /// Makes a record of an instance durable before anything that follows leaves.

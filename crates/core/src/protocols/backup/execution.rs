@@ -39,6 +39,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 self.drive(s, |order, context| order.submit(context, request, from.replica()));
             }
             Freshness::Gone(refusal) if direct => self.refuse(s, &request, refusal),
+            Freshness::Stale if direct => self.on_read(s, request),
             Freshness::Gone(_) | Freshness::Stale => s.reject(from, Rejection::StaleTimestamp),
         }
     }
@@ -53,7 +54,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// Step 2.
+    /// Steps 1 and 2: what is answered from a state with nothing in it that may be undone.
     fn on_read(&mut self, s: &mut Surroundings<'_, S>, request: Request) {
         if !self.order.may_vote() {
             // An amnesiac replica may have forgotten a write that it acknowledged.
@@ -77,6 +78,13 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     fn answer_read(&self, s: &mut Surroundings<'_, S>, request: &Request) {
         let estate = &self.ledger.estate;
+        if !request.read_only {
+            // If what made it stale was undone meanwhile, its client asks again.
+            if matches!(estate.freshness(request), Freshness::Stale) {
+                s.too_late(request.signer(), self.order.view(), request);
+            }
+            return;
+        }
         if request.credential().is_some()
             && let Freshness::Gone(refusal) = estate.freshness(request)
         {

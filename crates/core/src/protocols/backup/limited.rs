@@ -72,7 +72,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                     self.reply(s, &request, self.order.view(), sequence, Firmness::Final, outcome);
                 }
             }
-            Freshness::Stale if works && !request.is_system() => s.reject(from, Rejection::StaleTimestamp),
+            Freshness::Stale if works && !request.is_system() => s.too_late(from, self.order.view(), &request),
             _ if works && request.is_system() => {}
             _ if self.report.is_some() => {
                 self.unserved.insert(request.client);

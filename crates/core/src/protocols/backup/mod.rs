@@ -7,7 +7,9 @@
 //! composition of that one instance is plain PBFT.
 //!
 //! # Steps
-//! 1. A request that is already in the client table is answered from there; a new one goes to the order.
+//! 1. A request that is already in the client table is answered from there; a new one goes to the order. One that must
+//!    not be executed any more is answered like a read, so that nobody is told so by a batch that is undone
+//!    ([`crate::client`], step 10).
 //! 2. A read-only request is answered from the state at once, or, while the last batch is tentative, as soon as it is
 //!    final (F21); and not before everything that this replica helped to acknowledge is executed, be it again: after
 //!    a restart, and also after a batch was undone. The client needs 2f+1 equal answers *from the same position*.
@@ -95,7 +97,7 @@ pub struct Backup<O: TotalOrder, S> {
     transfer: Option<Transfer>,
     /// A state of this replica that was not the certified one, until it is repaired.
     wrong: Option<(Sequence, Tree)>,
-    /// Read-only requests waiting for a state that may answer them.
+    /// Read-only requests, and those that are too late, waiting for a state that may answer them.
     reads: Waiting,
     /// The view in which the tentative batch was executed.
     tentative_view: View,

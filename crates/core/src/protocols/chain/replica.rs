@@ -3,7 +3,7 @@
 use super::message::{ChainMessage, ChainReply, ReplyStatement, results_digest};
 use super::topology::Topology;
 use crate::auth::Authenticator;
-use crate::cluster::{ClientId, InstanceId, ReplicaId, Timestamp};
+use crate::cluster::{ClientId, InstanceId, ReplicaId, Timestamp, View};
 use crate::digest::Digest;
 use crate::machine::{Destination, Principal};
 use crate::message::{Message, Outcome, Request};
@@ -103,7 +103,7 @@ impl<S: Service> Chain<S> {
             }
             Standing::Done { .. } => self.pass_on_init(s),
             Standing::New => {}
-            Standing::Stale => s.reject(from, Rejection::StaleTimestamp),
+            Standing::Stale => s.too_late(from, View(0), &request),
         }
     }
 

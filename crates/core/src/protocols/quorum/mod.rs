@@ -40,7 +40,7 @@
 
 pub(crate) mod crowd;
 
-use crate::cluster::InstanceId;
+use crate::cluster::{InstanceId, View};
 use crate::machine::{Instant, Principal};
 use crate::message::{Message, Request};
 use crate::protocols::speculative::{Speculation, Standing, stops_as_its_speculation};
@@ -74,7 +74,7 @@ impl<S: Service> Quorum<S> {
             Standing::Done { position, history, outcome } => {
                 self.base.respond(s, &request, position, history, &outcome);
             }
-            Standing::Stale => s.reject(from, Rejection::StaleTimestamp),
+            Standing::Stale => s.too_late(from, View(0), &request),
         }
     }
 

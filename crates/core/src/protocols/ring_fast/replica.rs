@@ -7,7 +7,7 @@ use super::pace::{Alarm, Watch};
 use super::panics::Panics;
 use super::path::Path;
 use super::tags::{add_strikes, add_tags, check, client_tags, strike_and_trim};
-use crate::cluster::{Cluster, InstanceId, ReplicaId};
+use crate::cluster::{Cluster, InstanceId, ReplicaId, View};
 use crate::digest::Digest;
 use crate::machine::{Destination, Principal};
 use crate::message::{Message, Request, Vouched};
@@ -120,7 +120,7 @@ impl<S: Service> RingFast<S> {
                 }
                 self.base.respond(s, &request, position, history, &outcome);
             }
-            Standing::Stale => s.reject(from, Rejection::StaleTimestamp),
+            Standing::Stale => s.too_late(from, View(0), &request),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{EARLY_MAX, Order, ResilientMessage, RingResilient, Slot};
 use crate::auth::Signed;
 use crate::clients::Freshness;
-use crate::cluster::{ClientAuth, InstanceId, Limits, ReplicaId};
+use crate::cluster::{ClientAuth, InstanceId, Limits, ReplicaId, View};
 use crate::history::{LogEntry, Logged};
 use crate::machine::{Destination, Duration, Instant, Principal};
 use crate::message::{Message, Outcome, Request, Vouched};
@@ -63,13 +63,14 @@ impl<S: Service> RingResilient<S> {
                 let (outcome, (position, history)) = (entry.outcome.clone(), self.base.init());
                 self.base.respond(s, &request, position, history, &outcome);
             }
+            Freshness::Stale if self.committed.is_some() || !direct => s.too_late(from, View(0), &request),
             // Others may have begun with another history, and go on with that.
-            Freshness::Last(_) => {
+            Freshness::Last(_) | Freshness::Stale => {
                 if self.inherited.len() < s.cluster.limits.pending_requests_max {
                     self.inherited.insert(client, request.timestamp);
                 }
             }
-            Freshness::Stale | Freshness::Gone(_) => s.reject(from, Rejection::StaleTimestamp),
+            Freshness::Gone(_) => s.reject(from, Rejection::StaleTimestamp),
         }
     }
 
@@ -91,7 +92,7 @@ impl<S: Service> RingResilient<S> {
         for (client, timestamp) in core::mem::take(&mut self.inherited) {
             let asked = Request::new(self.base.instance, client, timestamp, false, Bytes::new());
             // After this replica has gone over to another history it may not be there: its client asks again.
-            if let Freshness::Last(_) = self.base.ledger.estate.freshness(&asked) {
+            if let Freshness::Last(_) | Freshness::Stale = self.base.ledger.estate.freshness(&asked) {
                 self.on_request(s, Principal::Client(client), asked);
             }
         }

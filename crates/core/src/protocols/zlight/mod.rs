@@ -31,7 +31,7 @@
 //! With batches of b: at the primary 2 + 3f/b MACs per request, at a backup 2 + 1/b, at the client 2n; 6f + 2 messages
 //! for b = 1; three delays.
 
-use crate::cluster::{InstanceId, ReplicaId};
+use crate::cluster::{InstanceId, ReplicaId, View};
 use crate::machine::{Destination, Principal};
 use crate::message::{Message, Request, Vouched};
 use crate::protocols::speculative::{AHEAD_MAX, Ahead, Queue, Speculation, Standing, stops_as_its_speculation, weight};
@@ -111,7 +111,7 @@ impl<S: Service> ZLight<S> {
             Standing::Done { position, history, outcome } => {
                 self.base.respond(s, &request, position, history, &outcome);
             }
-            Standing::Stale => s.reject(from, Rejection::StaleTimestamp),
+            Standing::Stale => s.too_late(from, View(0), &request),
         }
     }
 

@@ -6,7 +6,8 @@ use crate::cluster::{ClientAuth, ClientId, Cluster, InstanceId, Limits, Timestam
 use crate::compositions::tests::run::Run;
 use crate::compositions::{Part, Protocol, Quota, Schedule};
 use crate::digest::Digest;
-use crate::message::{Message, Refusal, Request};
+use crate::machine::Principal;
+use crate::message::{Message, Refusal, Reply, Request};
 use crate::protocols::batch::{Batch, Entry};
 use crate::protocols::pbft::{PbftMessage, PrePrepare};
 use crate::rejection::Rejection;
@@ -14,9 +15,10 @@ use crate::service::Proposal;
 use crate::shares::CLIENT_SET_MAX;
 use crate::switching::{Panic, Switch, SwitchMessage};
 use crate::testing::journal::Journal;
-use crate::testing::net::{IDENTITY, Net, c, cluster, kind, ordering, r};
+use crate::testing::net::{Frame, IDENTITY, Net, c, cluster, kind, ordering, r};
 use alloc::sync::Arc;
 use alloc::vec;
+use alloc::vec::Vec;
 use core::cell::Cell;
 
 /// The request without good MACs but for some replicas.
@@ -136,7 +138,7 @@ pub(super) fn with_a_full_table(protocol: Protocol) -> Net<Journal> {
 fn with_a_full_table_and(protocol: Protocol, limits: Limits) -> Net<Journal> {
     let cluster = Run::cluster(protocol, 4);
     let limits = Limits { sessions_per_identity_max: 2, ..limits };
-    let mut net = Net::of(Cluster { limits, quota: Quota::Fixed(100), ..cluster }, 2, |_| Journal::default());
+    let mut net = Net::of(Cluster { limits, quota: Quota::Fixed(100), ..cluster }, 5, |_| Journal::default());
     net.settle();
     for session in 0..2 {
         serve(&mut net, session);
@@ -253,6 +255,142 @@ fn k29_what_was_executed_and_forgotten_is_not_called_refused() {
     net.pass(3_000_000);
     let told = net.completed.iter().filter(|done| done.client.session == 0).map(|done| &done.result);
     assert_eq!(told.last(), Some(&Completion::TooLate(Refusal::StaleTimestamp)));
+}
+
+/// Every protocol, and how a call ends there whose session was evicted.
+fn endings() -> [(Protocol, Completion); 7] {
+    let too_late = || Completion::TooLate(Refusal::StaleTimestamp);
+    let limited = Protocol::Schedule(Schedule::new(&[Part::Backup, Part::Quorum]).unwrap());
+    [
+        (Protocol::Quorum, Completion::Unknown),
+        (Protocol::ZLight, Completion::Unknown),
+        (Protocol::Chain, Completion::Unknown),
+        (Protocol::Ring, Completion::Unknown),
+        (Protocol::Pbft, too_late()),
+        (limited, too_late()),
+        (resilient_ring(), too_late()),
+    ]
+}
+
+/// A request of session 0 is on its way while other sessions of the full table ask: those up to this one.
+fn overtaken(protocol: Protocol, last: usize) -> Net<Journal> {
+    let mut net = with_a_full_table(protocol);
+    net.lose(|frame| frame.from == c(0));
+    net.submit(0, &7_u32.to_le_bytes(), false);
+    for session in 2..=last {
+        net.submit(session, &(10 + session as u32).to_le_bytes(), false);
+        net.settle();
+        assert!(net.completed.last().is_some_and(|done| done.client.session as usize == session), "{protocol}");
+    }
+    net.heal();
+    net
+}
+
+/// How session 0's calls ended, but for its first.
+fn ended(net: &Net<Journal>) -> Vec<&Completion> {
+    let of_session = net.completed.iter().filter(|done| done.client.session == 0).skip(1);
+    of_session.map(|done| &done.result).collect()
+}
+
+/// K31: an identity's other sessions evict one whose request is under way. Its client is told, and stops no instance.
+#[test]
+fn k31_who_is_evicted_with_a_request_under_way_is_told() {
+    for (protocol, ending) in endings() {
+        let mut net = overtaken(protocol, 4);
+        net.pass(3_000_000);
+        assert_eq!(ended(&net), [&ending], "{protocol}");
+        assert_eq!(net.hosts[0].replica.service().entries, [100, 101, 12, 13, 14], "{protocol}");
+        assert!(net.hosts.iter().all(|host| host.replica.instance() == InstanceId(1)), "{protocol}: nobody stops");
+        serve(&mut net, 0);
+    }
+}
+
+#[test]
+fn k31_f_replicas_tell_nobody_that_it_is_too_late() {
+    for (protocol, _) in endings() {
+        let mut net = overtaken(protocol, 4);
+        net.lose(|frame| frame.to == c(0) && frame.from != r(3));
+        net.pass(600_000);
+        assert!(net.said(r(3), "REPLY").iter().any(|frame| frame.to == c(0)), "{protocol}");
+        assert!(ended(&net).is_empty(), "{protocol}");
+        net.heal();
+        net.pass(10_000_000);
+        assert_eq!(ended(&net).len(), 1, "{protocol}");
+    }
+}
+
+/// K31: the same, of a request that is not too late at all, said again and again.
+#[test]
+fn k31_f_liars_end_no_call() {
+    for (protocol, _) in endings() {
+        let mut net = overtaken(protocol, 1);
+        let asked = net.said(c(0), "REQUEST").last().map(|frame| frame.message.clone());
+        let Some(Message::Request(request)) = asked else { panic!("it has asked") };
+        for _ in 0..3 {
+            net.forge(r(3), c(0), Message::Reply(Reply::too_late(View(0), &request)));
+        }
+        net.settle();
+        assert!(ended(&net).is_empty(), "{protocol}");
+        net.pass(3_000_000);
+        assert!(matches!(ended(&net)[..], [Completion::Done(_)]), "{protocol}");
+    }
+}
+
+/// K31: the batch that evicts the last session may be undone. Until it is final nobody says that it is too late.
+#[test]
+fn k31_what_a_tentative_batch_made_too_late_is_not_told() {
+    let mut net = overtaken(Protocol::Pbft, 3);
+    net.lose(|frame| kind(&frame.message) == "COMMIT");
+    net.submit(4, &14_u32.to_le_bytes(), false);
+    net.settle();
+    assert!(net.hosts.iter().all(|host| host.replica.estate().is_tentative()), "it is executed");
+    net.pass(600_000);
+    assert!(net.said(c(0), "REQUEST").len() > 4, "everybody is asked");
+    assert!(ended(&net).is_empty());
+    net.heal();
+    net.pass(3_000_000);
+    assert_eq!(ended(&net), [&Completion::TooLate(Refusal::StaleTimestamp)]);
+}
+
+/// K31: a resilient ring whose sequencer is silent has no init history, by which to say that a request is too late. Nor
+/// does it stay for ever, although nobody else asks for anything.
+#[test]
+fn k31_a_silent_sequencer_keeps_nobody_waiting() {
+    let schedule = Schedule::new(&[Part::Quorum, Part::RingResilient, Part::Backup]).unwrap();
+    let mut net = overtaken(Protocol::Schedule(schedule.clone()), 4);
+    let sequencer = Principal::Replica(schedule.head(&net.cluster, InstanceId(2)));
+    let is_late = |frame: &Frame| frame.from == c(1) && frame.message.instance() == Some(InstanceId(2));
+    net.lose(move |frame| [frame.from, frame.to].contains(&sequencer) || frame.from == c(0) || is_late(frame));
+    net.submit(1, &15_u32.to_le_bytes(), false);
+    let begun = |net: &Net<Journal>| net.hosts.iter().filter(|host| host.replica.instance().0 == 2).count();
+    for _ in 0..100 {
+        net.pass(50_000);
+        if begun(&net) == 3 {
+            break;
+        }
+    }
+    assert_eq!(begun(&net), 3);
+    net.lose(move |frame| [frame.from, frame.to].contains(&sequencer) || frame.from == c(1));
+    net.pass(20_000_000);
+    assert_eq!(ended(&net), [&Completion::TooLate(Refusal::StaleTimestamp)]);
+}
+
+/// K31: what a copy of a request by somebody else leads to is nobody's answer.
+#[test]
+fn k31_only_who_asks_is_told() {
+    for (protocol, _) in endings() {
+        let mut net = overtaken(protocol, 4);
+        let asked = net.said(c(0), "REQUEST").last().map(|frame| frame.message.clone());
+        let Some(Message::Request(request)) = asked else { panic!("it has asked") };
+        let request = request.authenticate_for_all(&net.cluster, &net.client_keys);
+        let before = net.sent.len();
+        for id in 0..3 {
+            net.forge(r(3), r(id), Message::Request(request.clone()));
+        }
+        net.settle();
+        assert!(net.sent[before..].iter().all(|frame| frame.to != c(0)), "{protocol}");
+        assert_eq!(net.rejected(0, r(3), Rejection::StaleTimestamp), 1, "{protocol}");
+    }
 }
 
 /// K30: an identity keeps the primary's pool full, and has the others watch one request more.
