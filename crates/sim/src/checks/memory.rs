@@ -46,8 +46,8 @@ impl Memory {
         let limits = &cluster.limits;
         let (pending, reads) = (limits.pending_requests_max as u64, limits.pending_reads_max as u64);
         let requests = 2 * cluster.window() * limits.batch_requests_max as u64;
-        // For what each other replica passes on there is one place more; it is free again when that is proposed.
-        let passed_on = (cluster.n as u64 - 1) * (cluster.window() + 1);
+        // For what each other replica passes on there is one place more.
+        let passed_on = cluster.n as u64 - 1;
         let members = limits.members_max as u64;
         let parties = (cluster.n + identities) as u64 + members;
         let sessions = identities as u64 * limits.sessions_per_identity_max as u64 + 64 * members;
@@ -151,10 +151,10 @@ mod tests {
 
     #[test]
     fn whatever_is_added_has_a_bound() {
-        // Three, and one for each other replica, at first and in each batch of the window.
-        assert_eq!(objection(3 + 3 * 5, 256, 2), None);
+        // Three, and one for each other replica.
+        assert_eq!(objection(3 + 3, 256, 2), None);
         assert!(
-            objection(4 + 3 * 5, 0, 0)
+            objection(4 + 3, 0, 0)
                 .is_some_and(|what| what.contains("pool.waiting") && what.contains("pending_requests"))
         );
         assert!(objection(0, 257, 0).is_some_and(|what| what.contains("257 entries in added_later")));

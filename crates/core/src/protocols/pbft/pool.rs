@@ -4,8 +4,12 @@
 //! **What a replica passes on has a place.** A backup that watches a request leaves its view if the request is not
 //! ordered in time. So a correct primary must have room for what is watched, whoever else fills its pool, and whoever's
 //! request it is. For every other replica it keeps one place beyond its bounds: the first request that this replica has
-//! passed on and that is not proposed yet neither needs room nor gives way. A backup passes on again, time and again,
-//! what it has watched longest. A liar's place is its own.
+//! passed on and that still waits neither needs room nor gives way. A liar's place is its own.
+//!
+//! The place is free again when the request is executed, and not when it is proposed: what is proposed waits on, and
+//! comes back when the view ends. So no more than n − 1 requests ever wait beyond the bounds. It is soon enough. What a
+//! correct primary has proposed it executes, or it leaves its view in any case; what its state says is over it forgets;
+//! and a backup passes on again, time and again, what it has watched longest.
 
 use crate::cluster::{ClientId, IdentityId, Limits, ReplicaId, Timestamp};
 use crate::digest::Digest;
@@ -14,7 +18,7 @@ use crate::message::{Request, Vouched};
 use crate::rejection::Rejection;
 use crate::shares::{Bounds, Room, Shares, owner_of};
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 #[derive(Clone, Debug)]
@@ -36,7 +40,7 @@ pub(in crate::protocols) struct Pool {
     unproposed: BTreeMap<u64, ClientId>,
     next_ticket: u64,
     shares: Shares<IdentityId>,
-    /// Whose request has the place of what this replica passes on.
+    /// Whose waiting request has the place of what this replica passes on.
     passed_on: BTreeMap<ReplicaId, ClientId>,
     /// How many are of clients that the cluster file does not name: half of the places are for the others. And how
     /// many of those ask to join.
@@ -55,38 +59,20 @@ impl Pool {
         limits: &Limits,
     ) -> Result<bool, Rejection> {
         let client = request.client;
-        let added = self.add_or_replace(request, from.is_none(), limits, from.is_some_and(|from| self.has_place(from)));
-        if let (Ok(_), Some(from)) = (&added, from)
-            && self.has_place(from)
-        {
-            self.passed_on.insert(from, client);
+        let added = self.add_or_replace(request, from, limits)?;
+        if let Some(from) = from {
+            self.passed_on.entry(from).or_insert(client);
         }
-        added
-    }
-
-    /// Whether what a replica passes on next has the place that is kept for it.
-    fn has_place(&self, from: ReplicaId) -> bool {
-        self.passed_on.get(&from).and_then(|client| self.kept_of(*client)).is_none()
-    }
-
-    /// What has the places that are kept for replicas. One request may have several.
-    fn kept(&self) -> impl Iterator<Item = &Waiting> {
-        self.passed_on.values().filter_map(|client| self.kept_of(*client))
-    }
-
-    fn kept_of(&self, client: ClientId) -> Option<&Waiting> {
-        let waiting = self.waiting.get(&client).map(|waiting| &**waiting);
-        waiting.filter(|waiting| self.unproposed.contains_key(&waiting.ticket))
+        Ok(added)
     }
 
     fn add_or_replace(
         &mut self,
         request: Request,
-        direct: bool,
+        from: Option<ReplicaId>,
         limits: &Limits,
-        has_place: bool,
     ) -> Result<bool, Rejection> {
-        let client = request.client;
+        let (client, direct) = (request.client, from.is_none());
         if let Some(old) = self.waiting.get_mut(&client) {
             if old.request.timestamp > request.timestamp {
                 return Err(Rejection::StaleTimestamp);
@@ -102,6 +88,7 @@ impl Pool {
             }
             self.remove(client);
         }
+        let has_place = from.is_some_and(|from| !self.passed_on.contains_key(&from));
         let bytes = request.operation.len();
         if let Err(reason) = self.make_room(client, bytes, direct, limits)
             && !has_place
@@ -126,19 +113,17 @@ impl Pool {
         if self.shares.room(owner_of(client), bytes, bounds) == Room::Free {
             return Ok(());
         }
-        for kept in self.kept() {
-            bounds.number += 1;
-            bounds.bytes += kept.request.operation.len();
-        }
+        // One request may have several places, and takes one.
+        let kept: BTreeSet<ClientId> = self.passed_on.values().copied().collect();
+        bounds.number += kept.len();
+        bounds.bytes += kept.iter().map(|client| self.waiting[client].request.operation.len()).sum::<usize>();
         loop {
             match self.shares.room(owner_of(client), bytes, bounds) {
                 Room::Free => return Ok(()),
                 Room::InPlaceOf(owner) => {
-                    let kept: Vec<u64> = self.kept().map(|kept| kept.ticket).collect();
-                    let mut newest = self.unproposed.iter().rev();
-                    let given = newest.find(|(ticket, of)| owner_of(**of) == owner && !kept.contains(ticket));
-                    let (_, given) = given.ok_or(Rejection::Overload)?;
-                    self.remove(*given);
+                    let mut newest = self.unproposed.values().rev();
+                    let given = newest.find(|of| owner_of(**of) == owner && !kept.contains(of)).copied();
+                    self.remove(given.ok_or(Rejection::Overload)?);
                 }
                 Room::None => return Err(Rejection::Overload),
             }
@@ -176,6 +161,7 @@ impl Pool {
     /// Forgets the client's waiting request.
     pub(in crate::protocols) fn remove(&mut self, client: ClientId) {
         if let Some(old) = self.waiting.remove(&client) {
+            self.passed_on.retain(|_, of| *of != client);
             self.watched.remove(&old.ticket);
             self.unproposed.remove(&old.ticket);
             self.by_digest.remove(&old.request.digest());
@@ -296,6 +282,7 @@ mod tests {
     use crate::cluster::{IdentityId, InstanceId};
     use alloc::vec;
     use bytes::Bytes;
+    use proptest::prelude::*;
 
     fn request(session: u32, timestamp: u64, size: usize) -> Request {
         request_of(1, session, timestamp, size)
@@ -410,7 +397,57 @@ mod tests {
         assert_eq!(pool.add(request_of(2, 0, 1, 1), None, &limits), Ok(true));
         assert_eq!(held(&pool), [2, 1, 0], "what was not passed on gave way");
         pool.next_batch(&limits, |_| ());
-        assert_eq!(pool.add(request(3, 1, 1), one, &limits), Ok(true), "what is proposed needs no place any more");
+        assert_eq!(pool.add(request(3, 1, 1), one, &limits), Err(Rejection::Overload), "what is proposed waits on");
+        pool.executed(request(1, 1, 1).client, Timestamp(1));
+        assert_eq!(pool.add(request(3, 1, 1), one, &limits), Ok(true), "what is executed does not");
+        assert_eq!(pool.add(request(3, 2, 1), one, &limits), Ok(true), "the next takes the place of the last");
+    }
+
+    #[test]
+    fn what_several_replicas_pass_on_takes_one_place() {
+        let limits = Limits { pending_requests_max: 1, ..Limits::default() };
+        let mut pool = Pool::default();
+        let mut add = |session, from: Option<u8>| pool.add(request(session, 1, 1), from.map(ReplicaId), &limits);
+        assert_eq!([add(0, None), add(1, Some(1)), add(1, Some(2))], [Ok(true), Ok(true), Ok(false)]);
+        assert_eq!(add(2, Some(3)), Ok(true));
+        assert_eq!(add(3, None), Err(Rejection::Overload));
+        pool.executed(request(1, 1, 1).client, Timestamp(1));
+        assert!(
+            [1, 2].into_iter().all(|id| pool.add(request(3 + id, 1, 1), Some(ReplicaId(id as u8)), &limits).is_ok())
+        );
+        assert_eq!(pool.len(), 1 + 3);
+    }
+
+    proptest! {
+        /// Whatever is passed on, proposed, executed, and comes back: n − 1 wait beyond the bounds, of any size.
+        #[test]
+        fn no_more_wait_beyond_the_bounds_than_other_replicas_pass_on(
+            steps in proptest::collection::vec((0_u8..7, 0_u8..4, 1_u32..4, 0_u32..8, 1_usize..20), 1..200)
+        ) {
+            let limits = Limits {
+                pending_requests_max: 4,
+                pending_bytes_max: 40,
+                batch_requests_max: 2,
+                ..Limits::default()
+            };
+            let (mut pool, mut last) = (Pool::default(), None);
+            for (timestamp, (step, from, identity, session, size)) in (1..).zip(steps) {
+                let request = request_of(identity, session, timestamp, size);
+                let from = Some(ReplicaId(from)).filter(|from| from.0 > 0);
+                match step {
+                    0..3 => {
+                        last = Some(request.clone());
+                        _ = pool.add(request, from, &limits);
+                    }
+                    6 => _ = last.clone().map(|last| pool.add(last, from, &limits)),
+                    3 => _ = pool.next_batch(&limits, |_| ()),
+                    4 => pool.executed(request.client, request.timestamp),
+                    _ => pool.forget_proposals(),
+                }
+                assert!(pool.len() <= 4 + 3, "{} wait", pool.len());
+                assert!(pool.shares.bytes() <= 40 + 3 * 19, "{} bytes wait", pool.shares.bytes());
+            }
+        }
     }
 
     #[test]
