@@ -165,7 +165,7 @@ pub fn small_limits(seed: u64, service: ServiceKind, limits: Limits) -> Limits {
         if rng.coin() { drawn } else { or }
     };
     let operation_bytes_max = match service {
-        ServiceKind::Kv => pick(1, 64, 4_096) as usize + limits.inline_bytes_max + OPERATION_BYTES,
+        ServiceKind::Kv => pick(1, 64, 4_096) as usize + 2 * (limits.inline_bytes_max + VALUE_BYTES),
         ServiceKind::Sql => limits.operation_bytes_max,
     };
     Limits {
@@ -182,8 +182,9 @@ pub fn small_limits(seed: u64, service: ServiceKind, limits: Limits) -> Limits {
     }
 }
 
-/// What an operation of the workload takes beyond `inline_bytes_max`, at most: padding, and the numbers before it.
-const OPERATION_BYTES: usize = 320;
+/// What a value of the workload takes beyond `inline_bytes_max`, at most: padding, and the number before it. An operation
+/// has no more than two, the expected and the new one.
+const VALUE_BYTES: usize = 240;
 
 /// The time after which clients repeat themselves in a calm run: 4n + f hops take no longer than twice that.
 pub fn patient_clients(n: usize, f: usize, network: &Profile, disk: &DiskProfile, pass: u64, drawn: u64) -> Duration {

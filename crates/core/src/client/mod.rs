@@ -2,7 +2,8 @@
 //!
 //! # Steps
 //! 1. An operation becomes a request with the next timestamp and the client's proof. A small one goes to the primary,
-//!    a big one to every replica (F22), a read-only one to every replica.
+//!    a big one to every replica (F22), a read-only one to every replica. One that is longer than the cluster takes is
+//!    refused here: no replica would keep it, or answer.
 //! 2. An ordered request is done when 2f+1 replicas gave the same result for the same position, each of them final or
 //!    tentative in one and the same view. 2f+1 rather than f+1 because read-only requests must see it (F21).
 //! 3. A read-only request is done when 2f+1 replicas gave the same result *at the same position*. If they cannot,
@@ -244,6 +245,11 @@ impl Client {
 
     fn submit(&mut self, now: Instant, submit: Submit, out: &mut Outbox<Self>) {
         assert!(self.call.is_none(), "one request at a time; the host keeps a queue");
+        if submit.operation.len() > self.cluster.limits.operation_bytes_max {
+            // No replica would answer it: what it will not even keep, it need not count under anybody's name.
+            let refused = Completion::Refused(Refusal::TooLarge);
+            return out.notify(self.over(self.last_timestamp, refused, Duration(0)));
+        }
         // Where instances may abort, reads are ordered (S12).
         let read_only = submit.read_only && self.cluster.protocol.schedule().is_none();
         let request = self.request(now, submit.operation, read_only);

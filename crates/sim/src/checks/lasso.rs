@@ -87,7 +87,9 @@ impl Check for Lasso {
                 *visits += 1;
                 if *visits > VISITS_MAX && at - self.progress.0 > self.patience {
                     return Err(format!(
-                        "clients wait, nothing is executed, and this state came {visits} times: {state:?}"
+                        "clients wait, nothing is executed, and this state came {visits} times: {state:?}; {replica} has \
+                         rejected {:?}",
+                        report.rejections
                     ));
                 }
             }

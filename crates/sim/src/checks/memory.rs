@@ -46,16 +46,16 @@ impl Memory {
         let limits = &cluster.limits;
         let (pending, reads) = (limits.pending_requests_max as u64, limits.pending_reads_max as u64);
         let requests = 2 * cluster.window() * limits.batch_requests_max as u64;
-        // For what each other replica passes on there is one place more.
-        let passed_on = cluster.n as u64 - 1;
+        // For what each other replica passes on there is one place more, and one for each replica's INIT.
+        let of_replicas = 2 * cluster.n as u64 - 1;
         let members = limits.members_max as u64;
         let parties = (cluster.n + identities) as u64 + members;
         let sessions = identities as u64 * limits.sessions_per_identity_max as u64 + 64 * members;
         let of_anything = [ENTRIES_MIN, pending, reads, requests, 2 * cluster.history_bound(), 4 * members];
         let entries_max = of_anything.into_iter().max().unwrap_or_default();
         let named = vec![
-            ("pool.waiting", pending + passed_on, "pending_requests_max, and what is passed on"),
-            ("pool.watched", pending + passed_on, "pending_requests_max, and what is passed on"),
+            ("pool.waiting", pending + of_replicas, "pending_requests_max, what is passed on, INITs"),
+            ("pool.watched", pending + of_replicas, "pending_requests_max, what is passed on, INITs"),
             ("queue.requests", pending, "pending_requests_max"),
             ("running.reads", reads, "pending_reads_max"),
             ("order.slots", 2 * cluster.window(), "two windows"),

@@ -133,9 +133,11 @@ impl Validity {
             let Some(requests) = self.batches.get(&digest).cloned() else {
                 return Err(format!("the batch {digest:?} was never proposed by anybody"));
             };
-            let of_strangers = |request| self.issued.get(request).is_some_and(|(client, _)| client.identity.is_dynamic());
+            let of_strangers =
+                |request| self.issued.get(request).is_some_and(|(client, _)| client.identity.is_dynamic());
             let strange = requests.iter().any(of_strangers);
-            let executed = strange.then(|| self.executed_of(&requests, &ordered.table, &[], (history, until))).flatten();
+            let executed =
+                strange.then(|| self.executed_of(&requests, &ordered.table, &[], (history, until))).flatten();
             for request in requests {
                 // The system's own requests are no part of a history. If anything else is that nobody made, the history
                 // will be another one.

@@ -10,6 +10,9 @@
 //! comes back when the view ends. So no more than n − 1 requests ever wait beyond the bounds. It is soon enough. What a
 //! correct primary has proposed it executes, or it leaves its view in any case; what its state says is over it forgets;
 //! and a backup passes on again, time and again, what it has watched longest.
+//!
+//! **What the system asks needs no room.** An INIT may be longer than all that clients may have waiting, and before it
+//! nothing else is ordered. Each replica has one, in its own name, so that these are n.
 
 use crate::cluster::{ClientId, IdentityId, Limits, ReplicaId, Timestamp};
 use crate::digest::Digest;
@@ -60,7 +63,7 @@ impl Pool {
     ) -> Result<bool, Rejection> {
         let client = request.client;
         let added = self.add_or_replace(request, from, limits)?;
-        if let Some(from) = from {
+        if let Some(from) = from.filter(|_| takes_room(client)) {
             self.passed_on.entry(from).or_insert(client);
         }
         Ok(added)
@@ -97,7 +100,9 @@ impl Pool {
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.shares.add(owner_of(client), bytes);
+        if takes_room(client) {
+            self.shares.add(owner_of(client), bytes);
+        }
         self.strangers += usize::from(client.identity.is_dynamic());
         self.joins += usize::from(client.identity.is_joining());
         self.unproposed.insert(ticket, client);
@@ -108,6 +113,9 @@ impl Pool {
 
     /// Room for one more, in the place of the newest requests of whoever has most, if it need be.
     fn make_room(&mut self, client: ClientId, bytes: usize, direct: bool, limits: &Limits) -> Result<(), Rejection> {
+        if !takes_room(client) {
+            return Ok(());
+        }
         self.make_room_for_stranger(client, direct, limits)?;
         let mut bounds = Bounds { number: limits.pending_requests_max, bytes: limits.pending_bytes_max };
         if self.shares.room(owner_of(client), bytes, bounds) == Room::Free {
@@ -165,7 +173,9 @@ impl Pool {
             self.watched.remove(&old.ticket);
             self.unproposed.remove(&old.ticket);
             self.by_digest.remove(&old.request.digest());
-            self.shares.remove(owner_of(client), old.request.operation.len());
+            if takes_room(client) {
+                self.shares.remove(owner_of(client), old.request.operation.len());
+            }
             self.strangers -= usize::from(client.identity.is_dynamic());
             self.joins -= usize::from(client.identity.is_joining());
         }
@@ -274,6 +284,11 @@ impl Pool {
     pub(in crate::protocols) fn iter_watched(&self) -> impl Iterator<Item = &Request> {
         self.watched.values().map(|client| &self.waiting[client].request)
     }
+}
+
+/// Whether its requests count. The system's own are one for each replica, and as long as a message may be.
+fn takes_room(client: ClientId) -> bool {
+    client.identity != IdentityId::SYSTEM
 }
 
 #[cfg(test)]
@@ -448,6 +463,20 @@ mod tests {
                 assert!(pool.shares.bytes() <= 40 + 3 * 19, "{} bytes wait", pool.shares.bytes());
             }
         }
+    }
+
+    #[test]
+    fn what_the_system_asks_needs_no_room_and_takes_none() {
+        let limits = Limits { pending_requests_max: 2, pending_bytes_max: 8, ..Limits::default() };
+        let mut pool = Pool::default();
+        assert_eq!(pool.add(request(0, 1, 7), None, &limits), Ok(true));
+        for replica in 0..4 {
+            let init = request_of(IdentityId::SYSTEM.0, replica, 1, 100);
+            assert_eq!(pool.add(init, Some(ReplicaId(1)), &limits), Ok(true));
+        }
+        assert_eq!(pool.add(request(1, 1, 1), None, &limits), Ok(true));
+        assert_eq!(pool.add(request(2, 1, 1), None, &limits), Err(Rejection::Overload));
+        assert_eq!(pool.add(request(2, 1, 1), Some(ReplicaId(1)), &limits), Ok(true), "its place is free");
     }
 
     #[test]

@@ -52,6 +52,22 @@ fn k01_a_flood_takes_one_place_in_the_queue() {
     }
 }
 
+/// No replica keeps what is too long, and none would answer it. Its own client says so, and can ask again.
+#[test]
+fn an_operation_that_is_too_long_ends_where_it_begins() {
+    for (protocol, _) in endings() {
+        let mut net = with_a_full_table(protocol);
+        let (sent, calls) = (net.said(c(0), "REQUEST").len(), net.completed.len());
+        let much = vec![0; net.cluster.limits.operation_bytes_max + 1];
+        net.submit(0, &much, false);
+        net.settle();
+        assert_eq!(net.said(c(0), "REQUEST").len(), sent, "{protocol}");
+        assert_eq!(net.completed[calls..].len(), 1, "{protocol}");
+        assert_eq!(net.completed[calls].result, Completion::Refused(Refusal::TooLarge), "{protocol}");
+        serve(&mut net, 0);
+    }
+}
+
 /// K2: requests whose MACs convince some replicas only: the first, all but one, only the last. Each costs one instance
 /// at most. A Backup has a primary that wants a signature, and does not notice.
 #[test]
@@ -357,7 +373,7 @@ fn k31_what_a_tentative_batch_made_too_late_is_not_told() {
 #[test]
 fn k31_a_silent_sequencer_keeps_nobody_waiting() {
     let schedule = Schedule::new(&[Part::Quorum, Part::RingResilient, Part::Backup]).unwrap();
-    let mut net = overtaken(Protocol::Schedule(schedule.clone()), 4);
+    let mut net = overtaken(Protocol::Schedule(schedule), 4);
     let sequencer = Principal::Replica(schedule.head(&net.cluster, InstanceId(2)));
     let is_late = |frame: &Frame| frame.from == c(1) && frame.message.instance() == Some(InstanceId(2));
     net.lose(move |frame| [frame.from, frame.to].contains(&sequencer) || frame.from == c(0) || is_late(frame));
