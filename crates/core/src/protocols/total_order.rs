@@ -144,6 +144,9 @@ pub trait TotalOrder: Debug + Clone + Sized {
     fn stable(&mut self, context: &mut Context<'_, Self>, certificate: &Certificate<Checkpoint>);
     /// The state was replaced by the one at this checkpoint, which is ahead of all that was delivered.
     fn installed(&mut self, context: &mut Context<'_, Self>, certificate: &Certificate<Checkpoint>);
+    /// The state was replaced by the right one after this batch, which was delivered for good before, and no proof of
+    /// it for others came with it: what follows is to be delivered again.
+    fn went_back(&mut self, context: &mut Context<'_, Self>, sequence: Sequence);
     /// What recreates this order above the last stable checkpoint.
     fn live_records(&self, me: ReplicaId) -> Vec<Self::Record>;
     /// Its message as one that travels.

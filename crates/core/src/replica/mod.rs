@@ -279,6 +279,7 @@ impl<S: Service> Replica<S> {
                 report.slots = order.slots();
                 report.view_changes = order.view_changes_started();
                 report.transfer = backup.transfer();
+                report.differs = backup.differs();
             }
             Running::Unreplicated(server) => report.requests_executed = server.requests_executed(),
             Running::Quorum(quorum) => report.requests_executed = quorum.base.requests_logged(),

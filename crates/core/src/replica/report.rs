@@ -98,16 +98,17 @@ pub enum Notice {
         /// The Merkle root of the state.
         root: Digest,
     },
-    /// This replica's own state at a stable checkpoint has another root than 2f+1 replicas signed: it repairs itself.
+    /// This replica's own state at a checkpoint has another root than f+1 others signed, who agree: it is wrong. In a
+    /// Backup once for each difference.
     Diverged {
         /// The checkpoint.
         sequence: Sequence,
         /// What this replica had.
         mine: Digest,
-        /// What was certified.
+        /// What they have.
         agreed: Digest,
     },
-    /// The state at a stable checkpoint replaced one that was wrong.
+    /// A state that f+1 others signed, at least, replaced one that was wrong.
     Repaired(Box<Divergence>),
     /// A view began.
     ViewEntered {
@@ -144,15 +145,15 @@ pub enum Notice {
     },
 }
 
-/// A state that this replica had and 2f+1 replicas had not: what an investigation needs.
+/// A state that this replica had and f+1 others had not: what an investigation needs.
 #[derive(Clone, Debug)]
 pub struct Divergence {
     /// Where this replica found out.
     pub sequence: Sequence,
     /// What it had there.
     pub mine: Tree,
-    /// What it has instead: the proof that it is right. Usually of the same batch, but of a later one if nobody else
-    /// had that state any more.
+    /// What it has instead: the proof that it is right, f+1 signatures or more. Usually of the same batch, but of a
+    /// later one if nobody else had that state any more.
     pub certificate: Certificate<Checkpoint>,
     /// The pages that go with the certificate.
     pub agreed: Tree,
@@ -216,6 +217,9 @@ pub struct Report {
     pub view_changes: u64,
     /// State transfer: target and items received, if one is running.
     pub transfer: Option<(Sequence, u64)>,
+    /// Where this replica's state differs from the one that f+1 others signed, until it is repaired. Known in a Backup
+    /// only: elsewhere right states of one position may count batches otherwise, and have other roots.
+    pub differs: Option<Sequence>,
     /// Whether the ring is slow, and where, if a ring runs.
     pub ring_alarm: Option<Alarm>,
     /// What others said that was not accepted, by sender.

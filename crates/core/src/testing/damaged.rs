@@ -12,12 +12,19 @@ pub(crate) struct Damaged {
     /// How many operations it is until the damage; 0: it never comes.
     until: u32,
     always: bool,
+    /// How many operations it is until the damage is undone; 0: it never is.
+    undone: u32,
 }
 
 impl Damaged {
     /// Damaged once, at the n-th operation from 1 on.
     pub(crate) fn at(operation: u32) -> Self {
         Self { until: operation, ..Self::default() }
+    }
+
+    /// Damaged once, and as by a miracle right again at a later operation.
+    pub(crate) fn for_a_while(operation: u32, undone: u32) -> Self {
+        Self { undone, ..Self::at(operation) }
     }
 
     /// Wrong at every operation.
@@ -31,7 +38,11 @@ impl Service for Damaged {
         if self.always || self.until == 1 {
             self.counter.execute(&Counter::add(1_000), agreed);
         }
+        if self.undone == 1 {
+            self.counter.execute(&Counter::add(0_u64.wrapping_sub(1_000)), agreed);
+        }
         self.until = self.until.saturating_sub(1);
+        self.undone = self.undone.saturating_sub(1);
         self.counter.execute(operation, agreed)
     }
     fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {

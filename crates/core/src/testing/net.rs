@@ -80,6 +80,13 @@ pub(crate) struct Host<S: Service> {
     pub(crate) notices: Vec<(Instant, Notice)>,
 }
 
+impl<S: Service> Host<S> {
+    /// Whether it has only its log.
+    pub(crate) const fn is_without_snapshot(&self) -> bool {
+        self.snapshot.is_none()
+    }
+}
+
 /// See the [module](self).
 #[derive(Clone)]
 pub(crate) struct Net<S: Service = Counter> {

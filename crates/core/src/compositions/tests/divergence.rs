@@ -1,13 +1,15 @@
 //! A replica of a composition whose state goes wrong repairs itself, whichever instance notices.
 
-use crate::cluster::{ClientAuth, Cluster, Limits};
+use crate::cluster::{ClientAuth, Cluster, Limits, Sequence};
 use crate::compositions::{Protocol, Quota};
 use crate::replica::Notice;
 use crate::service::Service;
 use crate::services::Counter;
 use crate::testing::Random;
 use crate::testing::damaged::Damaged;
-use crate::testing::net::{Net, cluster, done};
+use crate::testing::net::{Frame, Net, cluster, done, kind, r};
+use alloc::string::ToString;
+use bytes::Bytes;
 
 /// Two checkpoints fit into a Backup, or none.
 #[test]
@@ -43,6 +45,64 @@ fn a_damaged_state_is_repaired_in_a_backup_or_behind_it() {
             }
         }
     }
+}
+
+/// With f+1 right ones, so that nobody ever certifies a checkpoint against the wrong one.
+#[test]
+fn a_damaged_state_is_repaired_in_a_backup_with_one_replica_down() {
+    for protocol in [Protocol::Quorum, Protocol::Chain, Protocol::Aliph] {
+        let limits = Limits { history_interval: 4, checkpoint_interval: 4, ..Limits::default() };
+        let cluster = cluster(4, ClientAuth::Hybrid, limits);
+        let cluster = Cluster { quota: Quota::Fixed(20), protocol, ..cluster };
+        let make = |id| if id == 2 { Damaged::at(15) } else { Damaged::default() };
+        let mut net = Net::of(cluster, 1, make);
+        for value in 1..=60 {
+            if value == 10 {
+                net.isolate(&[1]);
+            }
+            net.submit(0, &Counter::add(1), false);
+            let rounds = (0..1_000).take_while(|_| {
+                net.pass(100_000);
+                net.completed.is_empty()
+            });
+            assert!(rounds.count() < 1_000, "{protocol}: {value}");
+            let result = net.completed.pop().map(|completed| completed.result);
+            assert_eq!(result, done(value), "{protocol}");
+        }
+        assert!(net.noticed(2, |notice| matches!(notice, Notice::Repaired(_))), "{protocol}");
+        assert_eq!([0, 2, 3].map(|id| net.hosts[id].replica.report().differs), [None; 3], "{protocol}");
+    }
+}
+
+/// The right state at a checkpoint comes when the Backup has ended: it must not stand in the place of the end.
+#[test]
+fn whoever_has_come_to_the_end_of_a_backup_does_not_go_back() {
+    let limits = Limits { history_interval: 4, checkpoint_interval: 3, ..Limits::default() };
+    let cluster = cluster(4, ClientAuth::Hybrid, limits);
+    let cluster = Cluster { quota: Quota::Fixed(2), protocol: Protocol::Chain, ..cluster };
+    let mut net = Net::of(cluster, 2, |id| if id == 2 { Damaged::at(1) } else { Damaged::default() });
+    let is_down = |frame: &Frame| frame.from == r(1) || frame.to == r(1);
+    let is_abort = |frame: &Frame| kind(&frame.message) == "ABORT" && frame.message.to_string().contains(" i2 ");
+    let is_state = |frame: &Frame| ["NODE", "PAGE"].contains(&&*kind(&frame.message));
+    net.lose(move |frame| is_down(frame) || is_abort(frame) || is_state(frame));
+    for client in 0..2 {
+        net.submit(client, &Counter::add(1), false);
+        net.pass(3_000_000);
+    }
+    let is_at_the_end = |net: &Net<Damaged>, id: usize| {
+        let report = net.hosts[id].replica.report();
+        (report.instance.0, report.position) == (2, 2)
+    };
+    assert!([0, 2, 3].iter().all(|id| is_at_the_end(&net, *id)));
+    assert_eq!(net.hosts[2].replica.report().differs, Some(Sequence(3)));
+    net.lose(move |frame| is_down(frame) || is_abort(frame));
+    net.pass(3_000_000);
+    assert!(is_at_the_end(&net, 2));
+    net.isolate(&[1]);
+    net.pass(3_000_000);
+    assert!(net.noticed(2, |notice| matches!(notice, Notice::Repaired(_))), "behind it");
+    let states = [0, 2, 3].map(|id| net.hosts[id].replica.service().query(Counter::READ));
+    assert_eq!(states, [const { Ok(Bytes::from_static(&[2, 0, 0, 0, 0, 0, 0, 0])) }; 3]);
 }
 
 /// Whoever repairs itself crashes before any of the records that it writes meanwhile, and its service goes wrong again

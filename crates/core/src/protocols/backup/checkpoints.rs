@@ -1,10 +1,11 @@
 //! Checkpoints, stability and state transfer: steps 5 to 7 of the [module](super).
 
-use super::{Backup, Init, Queue, VOTES_PER_REPLICA_MAX};
-use crate::auth::{Certificate, Signed};
+use super::{Backup, Init, Queue, VOTES_PER_CHECKPOINT_MAX, VOTES_PER_REPLICA_MAX};
+use crate::auth::{Certificate, Signature, Signed};
 use crate::checkpoint::transfer::{Transfer, serve};
 use crate::checkpoint::{Checkpoint, Snapshot, TransferMessage, Tree};
 use crate::cluster::{ReplicaId, Sequence};
+use crate::digest::Digest;
 use crate::machine::{Destination, Principal};
 use crate::message::Message;
 use crate::protocols::total_order::TotalOrder;
@@ -13,6 +14,7 @@ use crate::replica::{Divergence, LogRecord, Notice, ReplicaTimer, SnapshotRecord
 use crate::service::Service;
 use crate::switching::Surroundings;
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
@@ -23,11 +25,18 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if let Some(certificate) = self.ahead.take_if(|ahead| ahead.value.sequence <= sequence) {
             self.on_certificate(s, queue, certificate);
         }
+        self.vote(s, queue, sequence, root);
+        self.compare(s, sequence);
+    }
+
+    /// Says what the root of this replica's state is at a checkpoint, in place of what it may have said before.
+    fn vote(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, sequence: Sequence, root: Digest) {
         if !self.order.may_vote() {
             return;
         }
         let vote = s.keyring.sign(Checkpoint { instance: self.instance, sequence, root });
         s.out.send(Destination::Replicas, Message::Checkpoint(Box::new(vote.clone())));
+        self.votes.entry(s.me).or_default().retain(|known| known.value.sequence != sequence);
         self.count_vote(s, queue, vote);
     }
 
@@ -57,15 +66,21 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         let mut queue = Queue::new();
         self.count_vote(s, &mut queue, vote);
+        self.compare(s, sequence);
         self.drain(s, queue);
     }
 
-    /// Counts votes for *equal* checkpoints only (museum, flaw 15).
+    /// Counts votes for *equal* checkpoints only (museum, flaw 15). A replica has two at a checkpoint, its first
+    /// and its last: whoever repairs itself signs again, and each counts for itself.
     fn count_vote(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, vote: Signed<Checkpoint>) {
         let value = vote.value;
         let of_replica = self.votes.entry(vote.signer).or_default();
-        if of_replica.iter().any(|known| known.value.sequence == value.sequence) {
+        if of_replica.iter().any(|known| known.value == value) {
             return;
+        }
+        let is_here = |known: &Signed<Checkpoint>| known.value.sequence == value.sequence;
+        if of_replica.iter().filter(|known| is_here(known)).count() >= VOTES_PER_CHECKPOINT_MAX {
+            of_replica.iter().rposition(is_here).map(|last| of_replica.remove(last));
         }
         of_replica.push(vote);
         of_replica.sort_by_key(|known| known.value.sequence);
@@ -82,6 +97,37 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if signatures.len() >= s.cluster.strong() {
             self.on_certificate(s, queue, Certificate { value, signatures });
         }
+    }
+
+    /// Step 7. Whether f+1 others signed the same other state than this replica has at a checkpoint: then it is wrong,
+    /// and f liars alone never make it think so. What f+1 signed is repaired at once, unless a checkpoint that 2f+1
+    /// signed is to be had instead.
+    fn compare(&mut self, s: &mut Surroundings<'_, S>, sequence: Sequence) {
+        if sequence <= self.stable.value.sequence {
+            return;
+        }
+        let Some(mine) = self.version(sequence).map(Tree::root) else { return };
+        let mut others: BTreeMap<Checkpoint, Vec<(ReplicaId, Signature)>> = BTreeMap::new();
+        for vote in self.votes.iter().filter(|(id, _)| **id != s.me).flat_map(|(_, votes)| votes) {
+            if vote.value.sequence == sequence && vote.value.root != mine {
+                others.entry(vote.value).or_default().push((vote.signer, vote.signature));
+            }
+        }
+        let agreed = others.into_iter().find(|(_, signatures)| signatures.len() >= s.cluster.weak());
+        let Some((value, signatures)) = agreed else { return };
+        self.note_difference(s, sequence, value.root);
+        if self.ahead.is_some() {
+            self.begin_transfer(s);
+        } else if self.transfer.is_none() && self.report.is_none() {
+            self.fetch(s, Certificate { value, signatures });
+        }
+    }
+
+    /// This replica's own state is not the right one.
+    fn note_difference(&mut self, s: &mut Surroundings<'_, S>, sequence: Sequence, agreed: Digest) {
+        let Some(tree) = self.version(sequence).filter(|_| self.wrong.is_none()).cloned() else { return };
+        s.out.notify(Notice::Diverged { sequence, mine: tree.root(), agreed });
+        self.wrong = Some((sequence, tree));
     }
 
     /// A checkpoint is stable. If this replica has it, it moves on; if it has another root, it is wrong and repairs
@@ -110,11 +156,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             }
             return;
         }
-        let Some(tree) = self.version(sequence) else { return };
-        let mine = tree.root();
+        let Some(mine) = self.version(sequence).map(Tree::root) else { return };
         if mine != root {
-            self.wrong.get_or_insert((sequence, tree.clone()));
-            s.out.notify(Notice::Diverged { sequence, mine, agreed: root });
+            self.note_difference(s, sequence, root);
             self.ahead = Some(certificate);
             return self.begin_transfer(s);
         }
@@ -139,6 +183,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             self.ledger.estate.trust_newest_version();
         }
         self.stable = certificate.clone();
+        // What was wrong before is right again, whatever made it so: to go back there would be a step backwards.
+        self.wrong.take_if(|(at, _)| *at <= sequence);
+        self.transfer.take_if(|transfer| transfer.target().value.sequence <= sequence);
         for of_replica in self.votes.values_mut() {
             of_replica.retain(|vote| vote.value.sequence > sequence);
         }
@@ -178,10 +225,15 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// Step 6. Fetch the state at the checkpoint that is ahead; a transfer that runs takes it as its new target and
-    /// keeps what it has.
+    /// Step 6. Fetch the state at the checkpoint that is ahead.
     fn begin_transfer(&mut self, s: &mut Surroundings<'_, S>) {
-        let Some(target) = self.ahead.clone() else { return };
+        if let Some(target) = self.ahead.clone() {
+            self.fetch(s, target);
+        }
+    }
+
+    /// Fetches the state at a checkpoint; a transfer that runs takes it as its new target and keeps what it has.
+    fn fetch(&mut self, s: &mut Surroundings<'_, S>, target: Certificate<Checkpoint>) {
         let sequence = target.value.sequence;
         match &mut self.transfer {
             Some(transfer) if transfer.target().value.sequence >= sequence => return,
@@ -242,7 +294,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.continue_transfer(s);
     }
 
-    /// The whole state is here and has the certified root: it replaces ours, once it is durable.
+    /// The whole state is here and has the certified root: it replaces ours. One that 2f+1 signed becomes the stable
+    /// checkpoint, once it is durable. One that f+1 signed is in place of a wrong state at the same position, and no
+    /// more: the log leads there as before, and what follows is executed again.
     fn take_over(
         &mut self,
         s: &mut Surroundings<'_, S>,
@@ -250,29 +304,39 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         tree: Tree,
         received: u64,
     ) {
-        let sequence = certificate.value.sequence;
-        self.ahead.take_if(|ahead| ahead.value.sequence <= sequence);
-        let diverged = self.version(sequence).is_some_and(|mine| mine.root() != certificate.value.root);
-        if sequence <= self.executed_for_good() && !diverged {
+        let Checkpoint { sequence, root, .. } = certificate.value;
+        let proved = self.ahead.take_if(|ahead| ahead.value.sequence <= sequence);
+        let certificate = proved.filter(|proved| proved.value == certificate.value).unwrap_or(certificate);
+        let diverged = self.version(sequence).is_some_and(|mine| mine.root() != root);
+        let is_proved = certificate.signatures.len() >= s.cluster.strong();
+        // Who has come to the end goes back no more: what is wrong there is found behind it.
+        let is_over = !is_proved && self.report.is_some();
+        if is_over || sequence <= self.executed_for_good() && !diverged {
             return;
         }
         let repaired = self.examine(s, &certificate, &tree);
         if self.ledger.estate.install(tree).is_err() {
             // 2f+1 replicas agree on pages that our service cannot read: it is not the same service.
             let mine = self.ledger.estate.newest_version().root();
-            return s.out.notify(Notice::Diverged { sequence, mine, agreed: certificate.value.root });
+            return s.out.notify(Notice::Diverged { sequence, mine, agreed: root });
         }
         if let Some(divergence) = repaired {
             s.out.notify(Notice::Repaired(Box::new(divergence)));
         }
-        self.stable = certificate.clone();
-        self.installed_limited(s, &certificate);
         let mut queue = Queue::new();
-        self.call(s, &mut queue, |order, context| order.installed(context, &certificate));
-        self.save_snapshot(s, certificate, true);
+        if is_proved {
+            self.stable = certificate.clone();
+            self.installed_limited(s, &certificate);
+            self.call(s, &mut queue, |order, context| order.installed(context, &certificate));
+            self.save_snapshot(s, certificate, true);
+        } else {
+            self.call(s, &mut queue, |order, context| order.went_back(context, sequence));
+            self.vote(s, &mut queue, sequence, root);
+        }
         self.drain(s, queue);
         s.out.notify(Notice::Transfer { sequence, received, done: true });
     }
+
     /// What there is to say about a state that was wrong, before the right one replaces it. Executes again what led to
     /// it: if that gives the right state, the wrong one came about behind the service's back.
     fn examine(

@@ -22,13 +22,30 @@
 //!    sent again when the order sees that somebody lacks them.
 //! 6. A replica that learns of a stable checkpoint which it cannot reach by executing fetches the state, page by page,
 //!    from all the others, and checks every page against the certified root.
-//! 7. A replica whose own root differs from the certified one says so and repairs itself the same way.
+//! 7. A replica whose own root differs from the one that f+1 others signed, each for the same position, says so and
+//!    repairs itself the same way, from the state that they signed: it need not wait for 2f+1 signatures, which there
+//!    may never be while f others are down. Then it executes again what follows, and signs again; the others count
+//!    that beside what it signed before.
 //!
 //! # Why it is safe
 //! Clients accept a result on 2f+1 equal replies, so that at least f+1 correct replicas executed it at that position:
-//! every later read quorum contains one of them. State is accepted only under a certificate of 2f+1 signatures, at
-//! least f+1 of them from correct replicas. The client table is part of the state, so that no request takes effect
-//! twice, across view changes, restarts and transfers alike.
+//! every later read quorum contains one of them. State ahead of one's own is accepted only under a certificate of 2f+1
+//! signatures, at least f+1 of them from correct replicas. The client table is part of the state, so that no request
+//! takes effect twice, across view changes, restarts and transfers alike.
+//!
+//! *Step 7 with f+1 signatures.* A correct replica signs a checkpoint only for batches that were delivered as final and
+//! that it executed; these are the same at all correct replicas of the instance, and so is the state after them. One
+//! of f+1 signers is correct. So the state that they signed is the right one, and a replica that has another one there
+//! is wrong: f liars never make a correct replica doubt itself, nor a wrong one take another wrong state. (None of this
+//! holds in a speculative instance: what it has executed may be taken back, and right states after one history may
+//! have two roots, because they count batches by where they come from.) It is no certificate for anybody else: the
+//! stable checkpoint, the window, what is shown and what is written to disk stay as they were until 2f+1 signed. The
+//! log still leads from the snapshot to where the replica was, so that a crash undoes the repair at worst. That a
+//! replica signs two roots makes it one of the f that are faulty, and no two roots get 2f+1 signatures.
+//!
+//! *It is live.* Say that f are down and others are wrong, which is more than f, but do not lie, and that f+1 correct
+//! ones are left. These sign each checkpoint in the window, and say so again until it is stable; so the wrong ones
+//! learn of it, can have the state of a correct one, and theirs are the signatures that were missing.
 //!
 //! # Deviations from the paper
 //! * Backup there wraps a whole protocol with its clients as a black box. Here it wraps the order only and does what
@@ -95,7 +112,7 @@ pub struct Backup<O: TotalOrder, S> {
     /// A stable checkpoint that this replica has not reached by executing.
     ahead: Option<Certificate<Checkpoint>>,
     transfer: Option<Transfer>,
-    /// A state of this replica that was not the certified one, until it is repaired.
+    /// A state of this replica that is not the one that f+1 others signed, until it is repaired.
     wrong: Option<(Sequence, Tree)>,
     /// Read-only requests, and those that are too late, waiting for a state that may answer them.
     reads: Waiting,
@@ -104,8 +121,12 @@ pub struct Backup<O: TotalOrder, S> {
     requests_executed: u64,
 }
 
-/// CHECKPOINT votes kept of each replica: one for each checkpoint that fits into the window, and one more.
-const VOTES_PER_REPLICA_MAX: usize = 3;
+/// CHECKPOINT votes kept of each replica at one checkpoint: what it signed first, and what it signed last, once it had
+/// repaired itself.
+const VOTES_PER_CHECKPOINT_MAX: usize = 2;
+
+/// CHECKPOINT votes kept of each replica: those for each checkpoint that fits into the window, and for one more.
+const VOTES_PER_REPLICA_MAX: usize = 3 * VOTES_PER_CHECKPOINT_MAX;
 
 /// The effects of the order that are still to be carried out.
 type Queue<O> = VecDeque<OrderEffect<O>>;
@@ -157,6 +178,11 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// A running state transfer: target and items received.
     pub fn transfer(&self) -> Option<(Sequence, u64)> {
         self.transfer.as_ref().map(|transfer| (transfer.target().value.sequence, transfer.received()))
+    }
+
+    /// Where this replica's state differs from that of f+1 others, until it is repaired.
+    pub fn differs(&self) -> Option<Sequence> {
+        self.wrong.as_ref().map(|(sequence, _)| *sequence)
     }
 
     /// The first input.

@@ -322,19 +322,21 @@ impl TotalOrder for Pbft {
     }
 
     fn installed(&mut self, context: &mut Ctx<'_>, certificate: &Certificate<Checkpoint>) {
-        let sequence = certificate.value.sequence;
         self.pool.forget(context.is_over);
-        self.tentative = None;
-        // A state that was wrong may be replaced by an older one.
-        self.promised = self.promised.max(self.committed);
+        self.go_on_after(certificate.value.sequence);
         // That state includes the init history.
         self.awaits_init = false;
-        self.committed = sequence;
         self.raise_low_water_mark(certificate);
         self.collect_garbage(context.cluster);
         self.advance(context);
         self.look_back(context);
         self.send_status(context);
+    }
+
+    fn went_back(&mut self, context: &mut Ctx<'_>, sequence: Sequence) {
+        assert!(sequence <= self.committed, "goes back to what was delivered for good");
+        self.go_on_after(sequence);
+        self.advance(context);
     }
 
     fn live_records(&self, me: ReplicaId) -> Vec<PbftRecord> {
@@ -393,6 +395,14 @@ impl TotalOrder for Pbft {
 }
 
 impl Pbft {
+    /// The state is now the one after this batch, and no batch is tentative.
+    fn go_on_after(&mut self, sequence: Sequence) {
+        self.tentative = None;
+        // A state that was wrong may be replaced by an older one.
+        self.promised = self.promised.max(self.committed);
+        self.committed = sequence;
+    }
+
     /// Somebody has a stable checkpoint that may be ahead of ours.
     fn on_stable(&mut self, context: &mut Ctx<'_>, from: ReplicaId, certificate: Certificate<Checkpoint>) {
         if certificate.value.sequence <= self.low_water_mark() {

@@ -8,8 +8,10 @@ use crate::message::Message;
 use crate::protocols::pbft::{PbftMessage, Position};
 use crate::rejection::Rejection;
 use crate::replica::Notice;
+use crate::service::Service;
+use crate::services::Counter;
 use crate::testing::damaged::Damaged;
-use crate::testing::net::{Net, done, kind, r};
+use crate::testing::net::{Frame, INSTANCE, Net, done, kind, r};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -115,7 +117,7 @@ fn a_checkpoint_with_a_wrong_root_is_outvoted_and_the_liar_blamed() {
         assert_eq!(net.add(1), done(value));
     }
     let root = Digest([6; 32]);
-    let lie = Checkpoint { instance: crate::testing::net::INSTANCE, sequence: Sequence(4), root };
+    let lie = Checkpoint { instance: INSTANCE, sequence: Sequence(4), root };
     let lie = Message::Checkpoint(Box::new(net.keyring(r(3)).sign(lie)));
     for to in 0..3 {
         net.forge(r(3), r(to), lie.clone());
@@ -136,7 +138,7 @@ fn a_checkpoint_with_a_wrong_root_is_outvoted_and_the_liar_blamed() {
 #[test]
 fn a_stable_checkpoint_without_its_proof_is_refused() {
     let mut net = Net::new(4, every_4());
-    let value = Checkpoint { instance: crate::testing::net::INSTANCE, sequence: Sequence(4), root: Digest([6; 32]) };
+    let value = Checkpoint { instance: INSTANCE, sequence: Sequence(4), root: Digest([6; 32]) };
     let proof = |net: &Net, signers: [u8; 2]| {
         let mine = |id: u8| (ReplicaId(id), net.keyring(r(id)).sign(value).signature);
         let mut signatures = signers.map(mine).to_vec();
@@ -159,7 +161,7 @@ fn a_stable_checkpoint_without_its_proof_is_refused() {
 fn unequal_roots_do_not_add_up() {
     let mut net = Net::new(4, every_4());
     net.lose(|frame| kind(&frame.message) == "CHECKPOINT" && [r(2), r(3)].contains(&frame.from));
-    let lie = Checkpoint { instance: crate::testing::net::INSTANCE, sequence: Sequence(4), root: Digest([6; 32]) };
+    let lie = Checkpoint { instance: INSTANCE, sequence: Sequence(4), root: Digest([6; 32]) };
     let lie = Message::Checkpoint(Box::new(net.keyring(r(3)).sign(lie)));
     net.forge(r(3), r(0), lie);
     for value in 1..=4 {
@@ -194,6 +196,146 @@ fn a_replica_whose_state_diverged_repairs_itself() {
     }));
     net.isolate(&[3]);
     assert_eq!(net.add(1), done(5), "its answer is needed, and right");
+}
+
+/// Whether a replica has noticed that its state is not that of the others.
+fn doubts(net: &Net<Damaged>, at: usize) -> usize {
+    net.hosts[at].notices.iter().filter(|(_, notice)| matches!(notice, Notice::Diverged { .. })).count()
+}
+
+/// With one replica down nobody ever certifies a checkpoint against the wrong one: it learns from f+1 others, goes back
+/// to what they signed, and signs again.
+#[test]
+fn a_replica_that_differs_from_f_plus_1_repairs_itself_without_a_certificate() {
+    let damaged = |id| if id == 3 { Damaged::at(1) } else { Damaged::default() };
+    let mut net = Net::serving(4, 1, ClientAuth::Hybrid, every_4(), damaged);
+    for value in 1..=3 {
+        assert_eq!(net.add(1), done(value));
+    }
+    net.isolate(&[1]);
+    for value in 4..=21 {
+        net.submit(0, &Counter::add(1), false);
+        net.pass(2_000_000);
+        assert_eq!(net.completed.pop().map(|completed| completed.result), done(value), "two right ones and this one");
+    }
+    let report = |id: usize| net.hosts[id].replica.report();
+    assert_eq!([0, 2, 3].map(|id| (report(id).stable.0, report(id).history)), [(20, report(0).history); 3]);
+    assert_eq!(report(3).differs, None);
+    assert_eq!([0, 2, 3].map(|id| doubts(&net, id)), [0, 0, 1], "said once");
+    assert!(net.noticed(3, |notice| matches!(notice, Notice::Repaired(found) if found.sequence == Sequence(4))));
+}
+
+/// The window is full, and two of five have signed other roots at its end, each more than one: they sign again when
+/// they have repaired themselves, and that counts, or nothing would ever be ordered again.
+#[test]
+fn what_is_signed_again_after_a_repair_counts() {
+    let damaged = |id| if id >= 5 { Damaged::at(1) } else { Damaged::default() };
+    let mut net = Net::serving(7, 1, ClientAuth::Hybrid, every_4(), damaged);
+    net.lose(|frame| kind(&frame.message) == "CHECKPOINT");
+    for value in 1..=8 {
+        assert_eq!(net.add(1), done(value));
+    }
+    assert!([5, 6].iter().all(|id| net.hosts[*id].replica.report().differs.is_none()), "nobody has told them");
+    for (liar, byte) in [(5, 6), (6, 7), (5, 8), (6, 9)] {
+        let lie = Checkpoint { instance: INSTANCE, sequence: Sequence(8), root: Digest([byte; 32]) };
+        let lie = Message::Checkpoint(Box::new(net.keyring(r(liar)).sign(lie)));
+        [0, 3, 4, 5, 6].into_iter().filter(|to| *to != liar).for_each(|to| net.forge(r(liar), r(to), lie.clone()));
+    }
+    net.settle();
+    net.lose(|frame| {
+        let is_first = matches!(&frame.message, Message::Checkpoint(vote) if vote.value.sequence == Sequence(4));
+        is_first || [r(1), r(2)].iter().any(|down| frame.from == *down || frame.to == *down)
+    });
+    net.submit(0, &Counter::add(1), false);
+    net.pass(10_000_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(9));
+    assert_eq!([0, 3, 4, 5, 6].map(|id| net.hosts[id].replica.report().stable.0), [8; 5]);
+}
+
+#[test]
+fn a_state_that_differs_is_reported_until_it_is_repaired() {
+    let damaged = |id| if id == 3 { Damaged::at(1) } else { Damaged::default() };
+    let mut net = Net::serving(4, 1, ClientAuth::Hybrid, every_4(), damaged);
+    for value in 1..=3 {
+        assert_eq!(net.add(1), done(value));
+    }
+    let is_state = |frame: &Frame| ["NODE", "PAGE"].contains(&&*kind(&frame.message));
+    net.lose(move |frame| frame.from == r(1) || frame.to == r(1) || is_state(frame));
+    net.submit(0, &Counter::add(1), false);
+    net.pass(5_000_000);
+    let differs = |net: &Net<Damaged>| [0, 2, 3].map(|id| net.hosts[id].replica.report().differs);
+    assert_eq!(differs(&net), [None, None, Some(Sequence(4))]);
+    net.isolate(&[1]);
+    net.pass(5_000_000);
+    assert_eq!(differs(&net), [None; 3]);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(4));
+}
+
+/// What f+1 signed is no proof for others: nothing is stable, shown or written to disk for it.
+#[test]
+fn what_f_plus_1_signed_repairs_and_proves_nothing() {
+    let damaged = |id| if id == 6 { Damaged::at(1) } else { Damaged::default() };
+    let mut net = Net::serving(7, 1, ClientAuth::Hybrid, every_4(), damaged);
+    net.lose(|frame| {
+        kind(&frame.message) == "CHECKPOINT" && (frame.to != r(6) || [r(3), r(4), r(5)].contains(&frame.from))
+    });
+    for value in 1..=5 {
+        assert_eq!(net.add(1), done(value));
+    }
+    net.pass(1_000_000);
+    let repaired = |net: &Net<Damaged>| {
+        net.hosts[6].replica.service().query(Counter::READ) == Ok(5u64.to_le_bytes().to_vec().into())
+    };
+    assert!(repaired(&net) && doubts(&net, 6) == 1);
+    let replica = &net.hosts[6].replica;
+    assert_eq!((replica.report().stable.0, replica.report().differs), (0, None));
+    assert!(replica.certain_checkpoint(None).is_none() && net.hosts[6].is_without_snapshot());
+    assert!(net.sent.iter().all(|frame| kind(&frame.message) != "STABLE"));
+    net.restart(6, false);
+    assert_eq!(net.add(1), done(6));
+    net.heal();
+    net.pass(5_000_000);
+    assert_eq!(net.hosts[6].replica.report().stable.0, 4);
+}
+
+/// The state is right again at the next checkpoint, before the right one of the last is here: that must not be gone
+/// back to.
+#[test]
+fn what_is_right_again_is_not_replaced_by_something_older() {
+    let damaged = |id| if id == 3 { Damaged::for_a_while(1, 6) } else { Damaged::default() };
+    let mut net = Net::serving(4, 1, ClientAuth::Hybrid, every_4(), damaged);
+    net.lose(|frame| ["NODE", "PAGE"].contains(&&*kind(&frame.message)));
+    for value in 1..=7 {
+        assert_eq!(net.add(1), done(value));
+    }
+    assert_eq!(net.hosts[3].replica.report().differs, Some(Sequence(4)));
+    assert_eq!(net.add(1), done(8));
+    net.heal();
+    net.pass(5_000_000);
+    let report = net.hosts[3].replica.report();
+    assert_eq!((report.differs, report.transfer, report.stable.0), (None, None, 8));
+    assert!(!net.noticed(3, |notice| matches!(notice, Notice::Repaired(_))));
+}
+
+/// f liars who sign another root each, or twice, or the same: nobody doubts itself.
+#[test]
+fn f_liars_make_nobody_doubt_its_state() {
+    let mut net = Net::serving(7, 1, ClientAuth::Hybrid, every_4(), |_| Damaged::default());
+    let value = |byte| Checkpoint { instance: INSTANCE, sequence: Sequence(4), root: Digest([byte; 32]) };
+    net.lose(|frame| kind(&frame.message) == "CHECKPOINT" && [r(5), r(6)].contains(&frame.from));
+    for round in [3, 4] {
+        for _ in 0..3 - round % 3 {
+            net.add(1);
+        }
+        for (liar, byte) in [(5, 6), (5, 7), (6, 6), (6, 7), (6, 8)] {
+            let lie = Message::Checkpoint(Box::new(net.keyring(r(liar)).sign(value(byte))));
+            (0..5).for_each(|to| net.forge(r(liar), r(to), lie.clone()));
+        }
+        net.settle();
+    }
+    net.pass(2_000_000);
+    assert_eq!([0, 1, 2, 3, 4].map(|id| doubts(&net, id)), [0; 5]);
+    assert_eq!([0, 1, 2, 3, 4].map(|id| net.hosts[id].replica.report().stable.0), [4; 5]);
 }
 
 #[test]
