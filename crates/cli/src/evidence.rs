@@ -1,4 +1,4 @@
-//! What a replica writes down when it finds that its state was not the one that 2f+1 others signed.
+//! What a replica writes down when it finds that its state was not the one that others signed.
 //!
 //! The comparison may take a while, so that a thread of its own does it: the replica's loop hands over two versions of
 //! the state, which share their pages with the present one.

@@ -44,7 +44,8 @@ impl NoticeLog {
             }
             Notice::Diverged { sequence, mine, agreed } => {
                 let sequence = sequence.0;
-                tracing::error!(event = "state-diverged", sequence, %mine, %agreed, "own state was wrong, is repaired");
+                let told = "f+1 others have another state: own one is wrong, not repaired yet";
+                tracing::warn!(event = "state-diverged", sequence, %mine, %agreed, "{told}");
             }
             Notice::Repaired(divergence) => {
                 let sequence = divergence.certificate.value.sequence.0;

@@ -81,7 +81,8 @@ fn the_demo_names_the_altered_row() {
     assert_eq!(lines[5], "  table t, row 1, column b: it had 1000005, the others 5");
     assert!(lines[7].contains("it was changed beside them"), "{outcome:?}");
     assert!(lines[8].starts_with("Now replicas 0, 1, 2, 3 have the same state"), "{outcome:?}");
-    assert_eq!(lines[9..], ["replica 2 honest", "5", "6"]);
+    assert!(lines[9].starts_with("replica 2 honest"), "{outcome:?}");
+    assert_eq!(lines[10..], ["5", "6"]);
 }
 
 #[test]

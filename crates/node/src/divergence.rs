@@ -1,4 +1,4 @@
-//! What is kept when a replica finds that its state was not the one that 2f+1 others signed: one file for each time,
+//! What is kept when a replica finds that its state was not the one that others signed: one file for each time,
 //! in the folder `divergence` of the replica's directory, so that the evidence survives the repair and restarts.
 //!
 //! | bound | |

@@ -148,6 +148,10 @@ impl Overview {
                 false => format!("{fault}: others caught it contradicting them, now or earlier.\n"),
             };
         }
+        for (row, at) in self.rows.iter().filter_map(|row| Some((row, row.differs_at()?))) {
+            let differs = output::alarming(&format!("replica {}'s state differs", row.member.replica));
+            text += &format!("{differs} from that of f + 1 others at {at}, and is not repaired yet.\n");
+        }
         for row in &self.rows {
             let divergences = row.account.as_ref().ok().and_then(|account| account["divergences"].as_u64());
             if let Some(count) = divergences.filter(|count| *count > 0) {
@@ -178,7 +182,7 @@ fn suspects(account: &std::result::Result<Value, String>) -> impl Iterator<Item 
 }
 
 /// What is shown of a replica's own report: its name there, and here.
-const REPORTED: [(&str, &str); 20] = [
+const REPORTED: [(&str, &str); 21] = [
     ("protocol", "protocol"),
     ("instance", "instance"),
     ("part", "part"),
@@ -198,6 +202,7 @@ const REPORTED: [(&str, &str); 20] = [
     ("requests_executed", "requests_executed"),
     ("pending_requests", "pending_requests"),
     ("transfer", "transfer"),
+    ("state_differs_at", "state_differs_at"),
     ("ring_alarm", "ring_alarm"),
 ];
 
@@ -242,6 +247,11 @@ fn members(report: &Value) -> String {
 }
 
 impl Row {
+    /// Where its state is not that of the others, as it says itself.
+    fn differs_at(&self) -> Option<u64> {
+        self.account.as_ref().ok()?["report"]["state_differs_at"].as_u64()
+    }
+
     fn json(&self) -> Value {
         let mut fields = json!({ "id": self.member.replica, "up": self.account.is_ok(), "differed": self.differed,
             "suspected_by": self.suspected_by });
@@ -281,7 +291,9 @@ impl Row {
 /// A replica's state in a word or two.
 fn state(report: &Value) -> &'static str {
     let is = |name: &str| report[name] == json!(true);
-    if is("abstaining") {
+    if report["state_differs_at"].is_u64() {
+        "state differs"
+    } else if is("abstaining") {
         "abstaining"
     } else if !report["transfer"].is_null() {
         "catching up"
@@ -344,6 +356,18 @@ mod tests {
         let nobody = json!({ "beyond_doubt": true, "from": null, "to": null, "hop_us": null });
         assert!(slow(&[0, 1, 2], &nobody).contains("no hop is longer than the others"));
         assert_eq!(slow(&[0, 1, 2], &Value::Null), "");
+    }
+
+    #[test]
+    fn a_state_that_is_not_repaired_yet_is_shown() {
+        let mut differs = overview(false, &[]);
+        assert!(!differs.show(false).contains("differs"));
+        differs.rows[3].account.as_mut().unwrap()["report"]["state_differs_at"] = json!(128);
+        let text = differs.show(false);
+        assert!(text.contains("replica 3's state differs from that of f + 1 others at 128, and is not repaired yet."));
+        assert!(text.contains("state differs  "), "{text}");
+        assert_eq!(differs.json()["replicas"][3]["state_differs_at"], 128);
+        assert_eq!(differs.json()["replicas"][2]["state_differs_at"], json!(null));
     }
 
     #[test]

@@ -58,6 +58,7 @@ pub fn ready_checks(sample: &Sample) -> Vec<Check> {
     let transfer = report
         .transfer
         .map(|(target, received)| format!("running towards batch {}: {received} pages and nodes received", target.0));
+    let state = report.differs.map(|at| format!("differs from that of f+1 others at {}, not repaired yet", at.0));
     let votes = report.abstaining.then(|| "abstaining after a lost log".to_owned());
     vec![
         event_loop(sample),
@@ -66,6 +67,7 @@ pub fn ready_checks(sample: &Sample) -> Vec<Check> {
         check("view", view),
         check("transfer", transfer),
         check("votes", votes),
+        check("state", state),
     ]
 }
 

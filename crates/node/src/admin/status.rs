@@ -66,6 +66,7 @@ fn report(report: &Report) -> Value {
         "slots": report.slots,
         "view_changes": report.view_changes,
         "transfer": report.transfer.map(|(target, received)| json!({"target": target.0, "received": received})),
+        "state_differs_at": report.differs.map(|sequence| sequence.0),
         "ring_alarm": report.ring_alarm.as_ref().map(ring_alarm),
         "rejections": rejections.collect::<Vec<_>>(),
         "suspicions": suspicions.collect::<Vec<_>>(),

@@ -14,7 +14,7 @@ use crate::prompt::{self, Input, Line, Prompt};
 use crate::quit;
 use crate::service::Service;
 use crate::shell::{self, CONTINUATION, Form, Next, Shell};
-use bezant_node::config::{Protocol, Testnet};
+use bezant_node::config::{ClusterConfig, Protocol, Testnet};
 use clap::{CommandFactory, Parser, Subcommand};
 use cluster::DemoCluster;
 use serde_json::json;
@@ -76,7 +76,7 @@ enum DemoCommand {
         /// Its number
         replica: u8,
     },
-    /// Let a replica tell the truth again
+    /// Let a replica tell the truth again. What was altered in its state is repaired at the next checkpoint
     Honest {
         /// Its number
         replica: u8,
@@ -219,6 +219,17 @@ fn greeting(replicas: usize, servers: &gateway::Servers) -> String {
     text
 }
 
+/// What becomes of a value that was altered: nobody compares states but at checkpoints.
+fn until_repaired(config: &ClusterConfig) -> String {
+    const ALTERED: &str = "its state may still be altered until the next checkpoint";
+    let interval = config.to_cluster().limits.checkpoint_interval;
+    match config.protocol {
+        Protocol::Unreplicated => "its state stays altered, there is no other to compare it with".to_owned(),
+        Protocol::Pbft => format!("{ALTERED}, at most {interval} batches away; `diff` has one taken"),
+        _ => format!("{ALTERED} or end of a backup(pbft); `diff` brings one nearer"),
+    }
+}
+
 /// What help says besides the demo's own commands.
 const SQL_HELP: &str = "\nEverything else is SQL, which ends with a semicolon, or a dot command: .help lists those.";
 
@@ -247,7 +258,11 @@ fn carry_out(command: &DemoCommand, cluster: &Shared, service: &Arc<Service>, js
         }
         DemoCommand::Honest { replica } => {
             cluster.lock().tell(replica, "honest")?;
-            done(replica, "honest")
+            let until = until_repaired(&cluster.lock().credentials().0);
+            match json {
+                true => json!({ "replica": replica, "state": "honest", "until": until }).to_string(),
+                false => format!("replica {replica} honest: {until}"),
+            }
         }
         DemoCommand::Diff { json: as_json } => {
             let (config, key) = cluster.lock().credentials();
