@@ -126,19 +126,21 @@ fn health_says_why() {
 
     show.publish(published());
     assert_eq!(fetch(&server, "/readyz"), (200, "ok\n".to_owned()));
-    let all = "[+]loop ok\n[+]log ok\n[+]peers ok\n[+]view ok\n[+]transfer ok\n[+]votes ok\n";
+    let all = "[+]loop ok\n[+]log ok\n[+]peers ok\n[+]view ok\n[+]transfer ok\n[+]votes ok\n[+]state ok\n";
     assert_eq!(fetch(&server, "/readyz?verbose"), (200, all.to_owned()));
 
     let mut bad = published();
     bad.report.changing_view = true;
     bad.report.abstaining = true;
+    bad.report.differs = Some(Sequence(384));
     bad.report.transfer = Some((Sequence(512), 40));
     bad.log = Some(Stall::Full("no space left".to_owned()));
     bad.connected.pop();
     show.publish(bad.clone());
     let expected = "[+]loop ok\n[-]log full, waiting for space: no space left\n\
         [-]peers connected with 1 of 3, 2 are needed\n[-]view changing to view 7\n\
-        [-]transfer running towards batch 512: 40 pages and nodes received\n[-]votes abstaining after a lost log\n";
+        [-]transfer running towards batch 512: 40 pages and nodes received\n[-]votes abstaining after a lost log\n\
+        [-]state differs from that of f+1 others at 384, not repaired yet\n";
     assert_eq!(fetch(&server, "/readyz"), (503, expected.to_owned()));
     assert_eq!(fetch(&server, "/livez").0, 200, "a full disk is no reason to restart");
 
