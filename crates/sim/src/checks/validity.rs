@@ -74,7 +74,8 @@ impl Validity {
         None
     }
 
-    /// The client table after a history.
+    /// The client table after a history. What is logged and is stale when it is executed has a place in the history, and
+    /// no effect.
     fn table(&self, mut history: Digest) -> Table {
         let mut executed = Vec::new();
         while let Some((before, client, timestamp)) = self.tree.get(&history) {
@@ -82,7 +83,11 @@ impl Validity {
             history = *before;
         }
         let mut table = Table::new(self.sessions_max);
-        executed.into_iter().rev().for_each(|(client, timestamp)| table.record(client, timestamp));
+        for (client, timestamp) in executed.into_iter().rev() {
+            if table.is_new(client, timestamp) {
+                table.record(client, timestamp);
+            }
+        }
         table
     }
 
@@ -182,7 +187,11 @@ impl Validity {
             self.advance(instance, digest, history).map_err(|what| format!("at {sequence}, {what}"))?;
         }
         if self.instances[&instance].histories[sequence.0 as usize] != history {
-            return Err(format!("at {sequence} not each request was executed once, in order"));
+            let batch = self.batches.get(&digest).into_iter().flatten().map(|request| self.issued.get(request));
+            return Err(format!(
+                "at {sequence} not each request of {:?} was executed once, in order",
+                batch.collect::<Vec<_>>()
+            ));
         }
         Ok(())
     }
