@@ -43,8 +43,13 @@ impl Held {
 }
 
 /// Whether an entry has no room for more of them.
-const fn is_full(batches: usize, bytes: usize, limits: &Limits) -> bool {
-    batches >= PER_ENTRY_MAX || bytes >= PER_ENTRY_BYTES_MAX * limits.batch_bytes_max
+fn is_full(batches: usize, bytes: usize, limits: &Limits) -> bool {
+    batches >= PER_ENTRY_MAX || bytes >= PER_ENTRY_BYTES_MAX * most_bytes(limits)
+}
+
+/// The most bytes of operations that a batch has: an operation that is longer than a batch should be goes alone.
+fn most_bytes(limits: &Limits) -> usize {
+    limits.batch_bytes_max.max(limits.operation_bytes_max)
 }
 
 /// A request that was executed.
@@ -113,5 +118,29 @@ impl Batches {
     pub(super) fn under_way(&self, entry: ReplicaId, now: Instant, at_most: Duration) -> (usize, usize) {
         let young = self.0.get(&entry).into_iter().flatten().filter(|held| now - held.since < at_most);
         young.fold((0, 0), |(batches, bytes), held| (batches + 1, bytes + held.bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{ClientId, IdentityId, InstanceId, Timestamp};
+    use alloc::vec;
+    use bytes::Bytes;
+
+    /// Each is longer than a batch should be, and none is in another one's place.
+    #[test]
+    fn what_a_correct_entry_has_under_way_is_kept() {
+        let limits = Limits { batch_bytes_max: 10, operation_bytes_max: 1_000, ..Limits::default() };
+        let mut batches = Batches::default();
+        let (entry, now) = (ReplicaId(1), Instant(0));
+        for number in 0..2 * WINDOW as u8 {
+            let client = ClientId { identity: IdentityId(1), session: number.into() };
+            let operation = Bytes::from(vec![0; limits.operation_bytes_max]);
+            let requests = vec![Request::new(InstanceId(1), client, Timestamp(1), false, operation)];
+            assert!(!batches.is_too_much(now, &limits, entry, &requests));
+            batches.keep(now, &limits, entry, Digest([number; 32]), requests);
+        }
+        assert!((0..2 * WINDOW as u8).all(|number| batches.find(entry, Digest([number; 32])).is_some()));
     }
 }
