@@ -147,8 +147,9 @@ impl Pbft {
         let Some(&(last, reference, asked)) = self.wanted_bodies.get(&digest) else {
             return context.reject(from, Rejection::Unsolicited);
         };
+        // Whoever serves it does not know what the reference says: that is not its fault.
         if request.operation.len() > reference.length as usize {
-            return context.reject(from, Rejection::BadBatch);
+            return context.reject(from, Rejection::Unsolicited);
         }
         let convinces = request.vouched != Vouched::No;
         if !convinces && (request.is_system() || self.bodies.contains_key(&digest)) {

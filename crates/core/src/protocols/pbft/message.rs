@@ -232,17 +232,11 @@ wire_enum!(PbftMessage {
 });
 
 impl PbftMessage {
-    /// Checks the requests inside a proposal against their clients' proofs, at the boundary: the outcome is kept
-    /// with each request.
+    /// Checks a body against its client's proof, at the boundary: the outcome is kept with the request. Those in a
+    /// proposal are checked when that is due (step 3).
     pub(crate) fn vouch(&mut self, cluster: &Cluster, keyring: &Keyring) {
-        match self {
-            Self::PrePrepare(PrePrepare { batch, .. }) => {
-                if let Some(batch) = alloc::sync::Arc::get_mut(batch) {
-                    batch.vouch(cluster, keyring);
-                }
-            }
-            Self::Body(request) => request.vouch(cluster, keyring),
-            _ => {}
+        if let Self::Body(request) = self {
+            request.vouch(cluster, keyring);
         }
     }
 }

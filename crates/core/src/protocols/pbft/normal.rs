@@ -177,6 +177,7 @@ impl Pbft {
         if let Err(reason) = self.check_batch(context, &batch) {
             return context.reject(from, reason);
         }
+        let batch = vouched(context, batch);
         let inline = batch.entries.iter().filter_map(Entry::inline);
         let acceptable = is_near(context, &batch.proposal) && is_valid(context, &batch.proposal, inline);
         if !acceptable {
@@ -200,7 +201,12 @@ impl Pbft {
     }
 
     /// The digest of a batch does not cover the clients' proofs: a copy with spoilt ones must not keep out a good one.
+    /// Nor does it cover the instance that they name: where that is another one, proofs that hold make no better copy.
     fn take_better_copy(&mut self, context: &mut Ctx<'_>, sequence: Sequence, batch: Arc<Batch>) {
+        if let Err(reason) = self.check_batch(context, &batch) {
+            return context.reject(context.cluster.primary(self.view), reason);
+        }
+        let batch = vouched(context, batch);
         if !batch.is_vouched() {
             return;
         }
@@ -455,4 +461,11 @@ impl Pbft {
     pub(super) fn view_deadline(&self, context: &Ctx<'_>) -> Instant {
         context.now + self.view_timeout(context)
     }
+}
+
+/// A proposal with its clients' proofs checked, which is the most of the work. So it is done for what may be accepted,
+/// once all else is known to be right: what anybody else sends, or the primary at any other time, costs a MAC.
+fn vouched(context: &Ctx<'_>, mut batch: Arc<Batch>) -> Arc<Batch> {
+    Arc::make_mut(&mut batch).vouch(context.cluster, context.keyring);
+    batch
 }

@@ -252,3 +252,46 @@ fn a_service_is_asked_about_what_a_batch_refers_to() {
         assert_eq!(!net.said(r(1), "PREPARE").is_empty(), accepted);
     }
 }
+
+/// The same of a copy that takes the place of one with spoilt proofs: its client has asked in another instance as well,
+/// and the proofs hold there. Were it kept, r1 and r2 would hold what r3 refuses, and r3 could not go on with them.
+#[test]
+fn a_better_copy_of_a_batch_is_checked_for_what_its_digest_does_not_cover() {
+    let mut net = Net::with(4, 2, ClientAuth::Hybrid, Limits::default());
+    net.isolate(&[0]);
+    let elsewhere = net.request(InstanceId(2), 1, 1, &Counter::add(1));
+    let here = spoilt(&request(&net, 1, 1, &Counter::add(1)));
+    for request in [here, elsewhere] {
+        let proposal = proposed(&net, vec![Entry::Inline(request)]);
+        (1..3).for_each(|id| net.forge(r(0), r(id), pre_prepare(0, 1, &proposal)));
+        net.settle();
+    }
+    let now = net.add(1);
+    net.pass(60_000_000);
+    let answer = now.or_else(|| net.completed.pop().map(|completed| completed.result));
+    assert!(answer == done(1) || answer == done(2), "{answer:?}, executed {:?}", net.executed());
+    for (at, of) in [(1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)] {
+        assert_eq!(net.rejected(at, r(of), Rejection::BadBatch), 0, "r{at} blames r{of}");
+    }
+}
+
+/// Whoever serves a body knows nothing of the reference because of which it is asked for: that this says less than the
+/// body has is the fault of whoever proposed it.
+#[test]
+fn who_serves_a_body_is_not_to_blame_for_the_reference() {
+    let mut net = Net::with(4, 2, ClientAuth::Hybrid, small_inline());
+    net.isolate(&[0]);
+    let asked = request(&net, 1, 1, &Counter::add(1));
+    (1..4).for_each(|id| net.forge(c(1), r(id), Message::Request(asked.clone())));
+    net.settle();
+    let short = Entry::Reference(Reference { length: 7, ..Reference::to(&asked) });
+    let proposal = proposed(&net, vec![short]);
+    (1..4).for_each(|id| net.forge(r(0), r(id), pre_prepare(0, 1, &proposal)));
+    net.settle();
+    net.add(1);
+    net.pass(30_000_000);
+    for at in 1..4 {
+        let others = (1..4).filter(|of| *of != at);
+        assert!(others.into_iter().all(|of| net.rejected(at as usize, r(of), Rejection::BadBatch) == 0), "r{at}");
+    }
+}

@@ -234,3 +234,25 @@ fn a_proposal_of_another_instance_means_nothing() {
     assert_eq!(net.rejected(1, Principal::Replica(crate::cluster::ReplicaId(0)), Rejection::WrongInstance), 1);
     assert!(net.sent.is_empty());
 }
+
+/// What a proposal costs to check is spent on what may be accepted: the primary's of this view, within its bounds.
+#[test]
+fn proofs_are_checked_in_what_may_be_accepted_only() {
+    let mut net = Net::new(4, Limits { batch_requests_max: 4, ..Limits::default() });
+    net.isolate(&[0, 2]);
+    let checked = |net: &Net| net.hosts[1].replica.keyring().counters().signatures_checked.get();
+    let before = checked(&net);
+    let unsigned = |session| {
+        let Principal::Client(client) = c(session) else { unreachable!() };
+        Request::new(INSTANCE, client, Timestamp(1), false, Bytes::new())
+    };
+    let [few, many] = [4, 5].map(|number| batch(net.now, (0..number).map(unsigned).collect()));
+    for (from, view, proposal) in [(2, 0, &few), (2, 2, &few), (0, 0, &many), (0, 4, &few)] {
+        net.forge(r(from), r(1), pre_prepare(view, 1, proposal));
+        net.settle();
+    }
+    assert_eq!(checked(&net), before);
+    net.forge(r(0), r(1), pre_prepare(0, 1, &few));
+    net.settle();
+    assert_eq!(checked(&net), before + 4);
+}
