@@ -29,6 +29,8 @@ pub enum Domain {
     Frame,
     /// Coefficients of batch verification.
     Batching,
+    /// How a view of PBFT began, as far as a replica knows.
+    View,
     /// The random seed that a primary proposes.
     Seed,
     /// The identity of an operator's or a client's key, for display and for the handshake.
@@ -55,6 +57,7 @@ impl Domain {
             Self::Signature => b"bezant/signature/v1.............",
             Self::Frame => b"bezant/frame/v1.................",
             Self::Batching => b"bezant/batching/v1..............",
+            Self::View => b"bezant/view/v1..................",
             Self::Seed => b"bezant/seed/v1..................",
             Self::Key => b"bezant/key/v1...................",
             Self::Session => b"bezant/session/v1...............",

@@ -35,6 +35,7 @@ fn invent(liar: &mut Liar<'_>) -> PbftMessage {
                 stable: sequence,
                 committed: sequence,
                 begun: view,
+                way: digest,
                 abstaining,
             })
         }

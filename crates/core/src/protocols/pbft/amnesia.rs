@@ -83,7 +83,7 @@ impl Pbft {
 
     /// A2 and A3.
     pub(super) fn look_back(&mut self, context: &mut Ctx<'_>) {
-        let (begun, low) = (self.begun, self.low_water_mark());
+        let (begun, low) = (self.begun.view(), self.low_water_mark());
         let Some(abstention) = &mut self.abstention else { return };
         if abstention.marks.is_none() {
             let reached = abstention.reports.values().filter(|(view, last)| *view <= begun && *last <= low);

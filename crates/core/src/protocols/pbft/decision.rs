@@ -16,11 +16,12 @@
 //! For a later view w A2 needs a correct replica that says that it accepted something in w or later. Which is d.
 //!
 //! *The choice is total* on the VIEW-CHANGEs of the correct replicas, if all know the same view u as the last one that
-//! has begun. At a position for which u chose d, they claim nothing else to be prepared, so that A1 holds, and all say
+//! has begun, and how it did: in one way, or in which ones if its primary lied (`begun.rs`), of which what all of them
+//! chose counts. At a position for which u chose d, they claim nothing else to be prepared, so that A1 holds, and all say
 //! that they accepted d in u or later, so that A2 holds; or nobody claims that anything prepared, and B holds. At any
 //! other, all claims are about u; what prepared there, f+1 correct replicas accepted, and they still say so. They come
 //! to know u because whoever knows of a later view than another says in its STATUS shows how it began, also to those
-//! who left that view before. A liar that shows a view to one of them, and late, spoils one choice with each view that
+//! who left that view before, or know it to have begun otherwise. A liar that shows a view to one of them, and late, spoils one choice with each view that
 //! it has led.
 //!
 //! *What is chosen can be had*, if the VIEW-CHANGEs are those of correct replicas: one claims that it prepared there,
@@ -62,7 +63,8 @@ pub(super) fn decide<'a>(cluster: &Cluster, view_changes: impl Iterator<Item = &
     let high = view_changes.iter().filter_map(|vc| vc.prepared.last()).map(|claim| claim.sequence).max();
     let mut chosen = Vec::new();
     let mut sequence = low.next();
-    while high.is_some_and(|high| sequence <= high) {
+    // Nobody who is correct claims more than a window, and no claims make this go on for longer.
+    while high.is_some_and(|high| sequence <= high) && (chosen.len() as u64) < cluster.window() {
         chosen.push(decide_at(cluster, view_changes, sequence)?);
         sequence = sequence.next();
     }
@@ -111,6 +113,7 @@ mod tests {
     use super::*;
     use crate::checkpoint::genesis;
     use crate::cluster::{InstanceId, View};
+    use alloc::collections::BTreeSet;
     use alloc::vec;
     use proptest::prelude::*;
 
@@ -149,6 +152,14 @@ mod tests {
         let other = view_change(vec![], vec![claim(2, 7, 0)]);
         let nothing = view_change(vec![], vec![]);
         assert_eq!(decided(&[with, other, nothing]), Some(vec![Batch::null().digest(), Digest([7; 32])]));
+    }
+
+    /// Whatever is claimed, no more is chosen than a window holds.
+    #[test]
+    fn claims_beyond_every_window_choose_nothing() {
+        let far = claim(1 << 20, 7, 0);
+        let claims = view_change(vec![far], vec![far]);
+        assert_eq!(decided(&[claims.clone(), claims.clone(), claims]), Some(vec![]));
     }
 
     #[test]
@@ -217,22 +228,29 @@ mod tests {
     #[derive(Default)]
     struct Correct {
         slot: Slot,
-        /// The last view of which it knows how it began, and what that chose.
-        begun: (View, Option<Digest>),
+        /// The last view of which it knows how it began, and what that chose, in each way that it knows.
+        begun: (View, BTreeSet<Option<Digest>>),
     }
 
     impl Correct {
         fn learn(&mut self, view: View, chosen: Option<Digest>) {
             if self.begun.0 < view {
-                self.begun = (view, chosen);
-                self.slot.refute(chosen);
+                self.begun = (view, BTreeSet::new());
             }
+            if self.begun.0 == view {
+                self.begun.1.insert(chosen);
+                self.slot.refute(view, self.chosen());
+            }
+        }
+
+        /// What all ways chose.
+        fn chosen(&self) -> Option<Digest> {
+            self.begun.1.first().copied().flatten().filter(|_| self.begun.1.len() == 1)
         }
 
         fn view_change(&self) -> ViewChange {
             let claim = |(view, digest)| Claim { sequence: Sequence(1), digest, view };
-            let (view, chosen) = self.begun;
-            let accepted = chosen.map(|digest| (view, digest)).or(self.slot.pre_prepared);
+            let accepted = self.chosen().map(|digest| (self.begun.0, digest)).or(self.slot.pre_prepared);
             view_change(self.slot.prepared.map(claim).into_iter().collect(), accepted.map(claim).into_iter().collect())
         }
     }
@@ -252,29 +270,39 @@ mod tests {
             view_change(claims(self.choose(2) == 0), claims(self.choose(2) == 0))
         }
 
-        /// The adversary begins a view if it can, with the VIEW-CHANGEs that it likes, at whom it likes.
+        /// The adversary begins a view if it can, in as many ways and at whom it likes. Who has begun it in one way may
+        /// learn of others.
         fn run(&mut self, view: View) {
+            let left: Vec<ViewChange> = self.correct.iter().map(Correct::view_change).collect();
+            let ways = 1 + self.choose(3);
+            let mut entered = BTreeSet::new();
+            for _ in 0..ways {
+                self.begin(view, &left, &mut entered);
+            }
+            self.order(view, &entered);
+        }
+
+        /// The adversary begins a view in one way, with the VIEW-CHANGEs that it likes.
+        fn begin(&mut self, view: View, left: &[ViewChange], entered: &mut BTreeSet<usize>) {
             let n = self.cluster.n - self.cluster.f;
             let heard: Vec<bool> = (0..n).map(|_| self.choose(4) > 0).collect();
-            let mut all: Vec<ViewChange> = self
-                .correct
-                .iter()
-                .zip(&heard)
-                .filter(|(_, heard)| **heard)
-                .map(|(one, _)| one.view_change())
-                .collect();
+            let mut all: Vec<ViewChange> =
+                left.iter().zip(&heard).filter(|(_, heard)| **heard).map(|(one, _)| one.clone()).collect();
             all.extend((0..self.cluster.f).map(|_| self.lie(view)).collect::<Vec<_>>());
             let Some(Decision { chosen, .. }) = decide(&self.cluster, all.iter()) else { return };
             let chosen = chosen.first().copied();
             assert!(self.committed.is_none() || chosen == self.committed, "{view} loses what was committed");
-            let entered: Vec<usize> = (0..n).filter(|_| self.choose(3) > 0).collect();
-            for &id in &entered {
+            let learn: Vec<usize> = (0..n).filter(|_| self.choose(3) > 0).collect();
+            for id in learn {
                 self.correct[id].learn(view, chosen);
                 let digest = self.digest();
-                if self.choose(4) > 0 {
+                if entered.insert(id) && self.choose(4) > 0 {
                     self.correct[id].slot.pre_prepare(chosen.unwrap_or(digest), view);
                 }
             }
+        }
+
+        fn order(&mut self, view: View, entered: &BTreeSet<usize>) {
             // The liars accept and prepare whatever there is.
             let enough = self.cluster.strong() - self.cluster.f;
             for digest in (0..=3).map(|byte| if byte == 0 { Batch::null().digest() } else { Digest([byte; 32]) }) {
@@ -299,11 +327,11 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(3_000))]
 
         /// Whatever was accepted, prepared and committed in however many views: as soon as all correct replicas know
-        /// which view was the last to begin, they decide without any liar, what was committed stays, and what they
+        /// which view was the last to begin, and in which ways, they decide without any liar, what was committed stays, and what they
         /// choose one of them has prepared and therefore has.
         #[test]
         fn the_choice_is_total_after_any_history_and_keeps_what_committed(
-            f in 1usize..3, views in 1u64..12, choices in prop::collection::vec(any::<u8>(), 700),
+            f in 1usize..3, views in 1u64..12, choices in prop::collection::vec(any::<u8>(), 1_500),
         ) {
             let cluster = Cluster::of([0; 16], 3 * f + 1).unwrap();
             let correct = (0..=2 * f).map(|_| Correct::default()).collect();
@@ -311,8 +339,11 @@ mod tests {
             for view in 1..=views {
                 world.run(View(view));
             }
-            let (last, chosen) = world.correct.iter().map(|one| one.begun).max().unwrap();
-            world.correct.iter_mut().for_each(|one| one.learn(last, chosen));
+            let last = world.correct.iter().map(|one| one.begun.0).max().unwrap();
+            let known = world.correct.iter().filter(|one| one.begun.0 == last).flat_map(|one| one.begun.1.clone());
+            for chosen in known.collect::<BTreeSet<_>>() {
+                world.correct.iter_mut().for_each(|one| one.learn(last, chosen));
+            }
             let all: Vec<ViewChange> = world.correct.iter().map(Correct::view_change).collect();
             let decision = decide(&world.cluster, all.iter());
             prop_assert!(decision.is_some(), "{all:?}");

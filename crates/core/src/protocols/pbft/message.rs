@@ -109,14 +109,6 @@ pub struct NewView {
     pub chosen: Vec<Digest>,
 }
 
-impl NewView {
-    /// X by position.
-    pub fn positions(&self) -> impl Iterator<Item = (Sequence, Digest)> {
-        let low = self.view_changes.iter().map(|signed| signed.value.stable.value.sequence).max().unwrap_or_default();
-        positions(low, &self.chosen)
-    }
-}
-
 /// The positions of what was chosen above h.
 pub(super) fn positions(low: Sequence, chosen: &[Digest]) -> impl Iterator<Item = (Sequence, Digest)> {
     (low.0 + 1..).map(Sequence).zip(chosen.iter().copied())
@@ -155,10 +147,12 @@ pub struct Status {
     pub committed: Sequence,
     /// The last view whose beginning it knows, entered or not.
     pub begun: View,
+    /// What it knows of that: the same as others do, unless its primary lies.
+    pub way: Digest,
     /// Whether it lost its log and does not vote yet.
     pub abstaining: bool,
 }
-wire_struct!(Status { view, changing, stable, committed, begun, abstaining });
+wire_struct!(Status { view, changing, stable, committed, begun, way, abstaining });
 
 /// HERE: the answer to LOST. What the one that asks may have heard from its author, or its author from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

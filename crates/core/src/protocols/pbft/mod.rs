@@ -52,7 +52,8 @@
 //! * VIEW-CHANGE and NEW-VIEW are signed, so that acknowledgements are not needed; everything else has MACs. P and Q
 //!   carry no certificates, as in the paper's MAC version; checkpoints are certified by 2f+1 signatures.
 //! * Q is not the list of all that was ever accepted. How a view began refutes what it did not choose, so that P and Q
-//!   hold one batch for each position, and the new primary may choose from which 2f+1 VIEW-CHANGEs it decides.
+//!   hold one batch for each position, and the new primary may choose from which 2f+1 VIEW-CHANGEs it decides. A
+//!   primary that begins its view in several ways is found out (`begun.rs`).
 //! * NEW-VIEW may go on with null batches to the end of the window, except where an INIT is awaited: nothing prepared
 //!   there.
 //! * Stable storage: the paper assumes memory that survives; here see the table and `docs/durability.md`.
@@ -77,6 +78,7 @@
 //! a reply with tentative execution, five without. `docs/protocols.md` has the tables, `tests/costs.rs` counts.
 
 mod amnesia;
+mod begun;
 mod check;
 mod decision;
 mod fetch;

@@ -39,11 +39,11 @@ impl Pbft {
                 self.phase = Phase::Changing;
                 self.view_changes.insert(me, *signed);
             }
-            PbftRecord::NewView(signed) if signed.value.view > self.begun => {
+            PbftRecord::NewView(signed) if !self.begun.knows(&signed) => {
                 let values = signed.value.view_changes.iter().map(|vc| &vc.value);
                 let mut decision = decide(cluster, values).expect("a new view was checked before it was logged");
                 decision.chosen.clone_from(&signed.value.chosen);
-                if signed.value.view < self.view {
+                if signed.value.view < self.view || signed.value.view == self.begun.view() {
                     self.learn_view(signed, &decision);
                 } else {
                     self.install_view(signed, &decision);
@@ -100,7 +100,7 @@ impl Pbft {
             view,
             digest,
             batch: Some(batch),
-            reproposed: self.new_view.as_ref().is_some_and(|known| known.value.chosen.contains(&digest)),
+            reproposed: self.begun.ways().iter().any(|known| known.value.chosen.contains(&digest)),
             acceptable: true,
             accepted: true,
         });
@@ -171,7 +171,7 @@ impl Pbft {
             }
         }
         accepted.sort_by_key(|(view, sequence, _)| (*view, *sequence));
-        let current = self.begun;
+        let current = self.begun.view();
         let (before, since): (Vec<_>, Vec<_>) = accepted.into_iter().partition(|(view, ..)| *view < current);
         let prepared = |earlier: bool| {
             self.slots.iter().filter_map(move |(&sequence, slot)| {
@@ -181,7 +181,7 @@ impl Pbft {
         };
         records.extend(before.into_iter().map(|(.., pre_prepare)| PbftRecord::Accepted(pre_prepare)));
         records.extend(prepared(true));
-        records.extend(self.new_view.clone().map(PbftRecord::NewView));
+        records.extend(self.begun.ways().iter().cloned().map(PbftRecord::NewView));
         records.extend(since.into_iter().map(|(.., pre_prepare)| PbftRecord::Accepted(pre_prepare)));
         records.extend(prepared(false));
         for (&sequence, slot) in &self.slots {

@@ -1,6 +1,7 @@
 //! The state of one replica, and where each input goes.
 
-use super::message::{NewView, PbftMessage, Position, ViewChange};
+use super::begun::Begun;
+use super::message::{PbftMessage, Position, ViewChange};
 use super::pool::Pool;
 use super::slot::Slot;
 use super::{PbftRecord, PbftTimer};
@@ -63,10 +64,9 @@ pub struct Pbft {
     pub(super) last_proposed: usize,
     /// The newest VIEW-CHANGE of each replica, for views that have not begun here.
     pub(super) view_changes: BTreeMap<ReplicaId, Signed<ViewChange>>,
-    /// How the last view began of which this replica knows that: for those who missed it. The first begins by itself.
-    pub(super) new_view: Option<Arc<Signed<NewView>>>,
-    /// That view. In the normal phase it is the current one.
-    pub(super) begun: View,
+    /// How the last view began of which this replica knows that: for those who missed it. In the normal phase it is the
+    /// current one.
+    pub(super) begun: Begun,
     /// When this replica entered it, or started.
     pub(super) since: Instant,
     /// Whether the view that this replica is about to begin shall fill the window.
@@ -121,8 +121,7 @@ impl Pbft {
             next: Sequence(1),
             last_proposed: 0,
             view_changes: BTreeMap::new(),
-            new_view: None,
-            begun: View(0),
+            begun: Begun::by_itself(View(0)),
             since: Instant(0),
             fills: false,
             view_timer: None,
@@ -143,7 +142,7 @@ impl Pbft {
     #[must_use]
     pub fn beginning_with(mut self, view: View) -> Self {
         self.view = view;
-        self.begun = view;
+        self.begun = Begun::by_itself(view);
         self
     }
 

@@ -93,11 +93,12 @@ impl Slot {
         }
     }
 
-    /// A view has begun that chose this digest here, or none: then nothing else was committed in an earlier one, and
-    /// what P and Q say of anything else is of no use.
-    pub(super) fn refute(&mut self, chosen: Option<Digest>) {
-        self.prepared.take_if(|(_, digest)| chosen != Some(*digest));
-        self.pre_prepared.take_if(|(_, digest)| chosen != Some(*digest));
+    /// This view has begun, and chose this digest here, or none: then nothing else was committed in an earlier one, and
+    /// what P and Q say of anything else in those is of no use.
+    pub(super) fn refute(&mut self, begun: View, chosen: Option<Digest>) {
+        let is_void = |(view, digest): &mut (View, Digest)| *view < begun && chosen != Some(*digest);
+        self.prepared.take_if(is_void);
+        self.pre_prepared.take_if(is_void);
     }
 
     /// The proposal, if it is of this view and accepted.

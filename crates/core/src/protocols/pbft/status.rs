@@ -35,8 +35,8 @@ pub(super) struct StatusState {
     stuck_intervals: u32,
     /// The watched request that had waited longest at the last time-out.
     oldest_watched: Option<(ClientId, Timestamp)>,
-    /// When each replica was last answered: at most twice per interval.
-    answered: BTreeMap<ReplicaId, Instant>,
+    /// When each replica was last answered, and how often: at most twice per interval.
+    answered: BTreeMap<ReplicaId, (Instant, usize)>,
 }
 
 impl Pbft {
@@ -46,7 +46,8 @@ impl Pbft {
             changing: self.phase == Phase::Changing,
             stable: self.low_water_mark(),
             committed: self.committed,
-            begun: self.begun,
+            begun: self.begun.view(),
+            way: self.begun.digest(),
             abstaining: !self.may_vote(),
         }
     }
@@ -141,15 +142,17 @@ impl Pbft {
     /// Somebody says what it has.
     pub(super) fn on_status(&mut self, context: &mut Ctx<'_>, from: ReplicaId, theirs: Status) {
         let pause = context.cluster.limits.status_interval.0 / 2;
-        if self.status.answered.get(&from).is_some_and(|at| (context.now - *at).0 < pause) {
+        let before = self.status.answered.get(&from).copied();
+        if before.is_some_and(|(at, _)| (context.now - at).0 < pause) {
             return;
         }
-        self.status.answered.insert(from, context.now);
+        let times = before.map_or(0, |(_, times)| times.wrapping_add(1));
+        self.status.answered.insert(from, (context.now, times));
         if theirs.stable < self.low_water_mark() {
             context.push(OrderEffect::Send(from, PbftMessage::Stable(Box::new(self.stable.clone()))));
         }
         context.push(OrderEffect::VoteAgain(from, theirs.stable.max(self.low_water_mark())));
-        self.help_with_view(context, from, &theirs);
+        self.help_with_view(context, from, &theirs, times);
         self.help_with_decided(context, from, &theirs);
         if !theirs.changing && self.may_vote() {
             self.help_with_votes(context, from, &theirs);
@@ -158,10 +161,13 @@ impl Pbft {
     }
 
     /// The view that they missed, also if everybody has left it since: the choice of a later one is certain only among
-    /// replicas that know the same view to have begun (`decision.rs`).
-    fn help_with_view(&self, context: &mut Ctx<'_>, from: ReplicaId, theirs: &Status) {
-        if let Some(new_view) = self.new_view.as_ref().filter(|_| theirs.begun < self.begun) {
-            context.push(OrderEffect::Send(from, PbftMessage::NewView(new_view.clone())));
+    /// replicas that know the same view to have begun, and how (`decision.rs`). If it began in several ways, one of them
+    /// each time.
+    fn help_with_view(&self, context: &mut Ctx<'_>, from: ReplicaId, theirs: &Status, times: usize) {
+        let (begun, ways) = (self.begun.view(), self.begun.ways());
+        let lacks = theirs.begun < begun || (theirs.begun == begun && theirs.way != self.begun.digest());
+        if let Some(turn) = times.checked_rem(ways.len()).filter(|_| lacks) {
+            context.push(OrderEffect::Send(from, PbftMessage::NewView(ways[turn].clone())));
         }
         let behind = theirs.view < self.view || (theirs.view == self.view && theirs.changing);
         if let Some(mine) = self.view_changes.get(&context.me).filter(|_| behind && self.phase == Phase::Changing) {

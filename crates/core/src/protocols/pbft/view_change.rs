@@ -66,10 +66,8 @@ impl Pbft {
             }
             accepted.extend(slot.pre_prepared.map(|known| (sequence, known)));
         }
-        if let Some(new_view) = &self.new_view {
-            let chosen = new_view.value.positions().filter(|(sequence, _)| *sequence > low);
-            accepted.extend(chosen.map(|(sequence, digest)| (sequence, (self.begun, digest))));
-        }
+        let begun = self.begun.view();
+        accepted.extend(self.begun.chosen_above(low).map(|(sequence, digest)| (sequence, (begun, digest))));
         let claim = |(sequence, (view, digest))| Claim { sequence, digest, view };
         let pre_prepared = accepted.into_iter().map(claim).collect();
         ViewChange { view: self.view, stable: self.stable.clone(), prepared, pre_prepared }
@@ -237,23 +235,32 @@ impl Pbft {
     }
 
     /// Step 10. A backup checks the new view and enters it. If it has left that view already, it still learns what was
-    /// decided there.
+    /// decided there; and if it knows already that the view began, in which way it did so besides.
     pub(super) fn on_new_view(&mut self, context: &mut Ctx<'_>, from: ReplicaId, signed: Arc<Signed<NewView>>) {
         let view = signed.value.view;
-        if view <= self.begun {
+        if self.begun.knows(&signed) {
             return;
         }
         let decision = match self.check_new_view(context, &signed) {
             Ok(decision) => decision,
             Err(reason) => return context.reject(from, reason),
         };
+        let is_last = view == self.begun.view();
+        if is_last {
+            context.reject(signed.signer, Rejection::Equivocation);
+        }
+        if !self.begun.is_news(&signed, &decision) {
+            return;
+        }
         context.push(OrderEffect::Persist(PbftRecord::NewView(signed.clone())));
-        if view >= self.view {
+        if view >= self.view && !is_last {
             return self.enter_view(context, signed, &decision);
         }
         let proved = decision.stable.value.sequence > self.low_water_mark();
         self.learn_view(signed, &decision);
-        context.push(OrderEffect::Notify(Notice::ViewMissed { view }));
+        if !is_last {
+            context.push(OrderEffect::Notify(Notice::ViewMissed { view }));
+        }
         self.undo_what_is_void(context);
         if proved {
             context.push(OrderEffect::Deliver(Delivery::Proved(decision.stable)));
@@ -268,11 +275,14 @@ impl Pbft {
         if !context.keyring.check_signed(signed) {
             return Err(Rejection::BadSignature);
         }
-        let sound = new_view.view_changes.iter().all(|vc| {
+        let is_sound = |vc: &Signed<ViewChange>| {
             vc.value.view == new_view.view
                 && (self.view_changes.get(&vc.signer) == Some(vc)
                     || self.is_well_formed(context, &vc.value) && context.keyring.check_signed(vc))
-        });
+        };
+        if !new_view.view_changes.iter().all(is_sound) {
+            return Err(Rejection::BadViewChange);
+        }
         let values = new_view.view_changes.iter().map(|vc| &vc.value);
         let Decision { stable, chosen } = decide(context.cluster, values).ok_or(Rejection::BadViewChange)?;
         // Where nothing prepared the null batch is as good as none.
@@ -282,11 +292,7 @@ impl Pbft {
             .chosen
             .strip_prefix(&*chosen)
             .is_some_and(|more| more.is_empty() || is_filled && more.iter().all(|digest| *digest == null));
-        if sound && follows {
-            Ok(Decision { stable, chosen: new_view.chosen.clone() })
-        } else {
-            Err(Rejection::BadViewChange)
-        }
+        if follows { Ok(Decision { stable, chosen: new_view.chosen.clone() }) } else { Err(Rejection::BadViewChange) }
     }
 
     /// Both: the chosen batches are proposed again, everything else of earlier views that was only proposed is void.
@@ -313,27 +319,26 @@ impl Pbft {
         self.look_back(context);
     }
 
-    /// The tentative batch must be the one that the last view chose. What this replica said of it stays said: no read
+    /// The tentative batch must be the one that the last view chose, or that prepared there. What this replica said of it stays said: no read
     /// is answered before its position is executed again ([`Pbft::promised`]).
     fn undo_what_is_void(&mut self, context: &mut Ctx<'_>) {
         let next = self.committed.next();
-        let chosen = self.new_view.as_ref().and_then(|known| known.value.positions().find(|(at, _)| *at == next));
-        if self.tentative.is_some() && self.tentative != chosen.map(|(_, digest)| digest) {
+        let in_view =
+            self.slots.get(&next).and_then(|slot| slot.prepared).filter(|(view, _)| *view == self.begun.view());
+        let chosen = self.begun.chosen(next).or(in_view.map(|(_, digest)| digest));
+        if self.tentative.is_some() && self.tentative != chosen {
             self.tentative = None;
             context.push(OrderEffect::Deliver(Delivery::Undo));
         }
     }
 
-    /// What the beginning of a view tells, whether this replica enters it or not: nothing but what it chose was
-    /// committed before. Recovery replays it.
+    /// What the beginning of a view tells, whether this replica enters it or not, or knows already how else it began:
+    /// nothing but what it chose was committed before. Recovery replays it.
     pub(super) fn learn_view(&mut self, signed: Arc<Signed<NewView>>, decision: &Decision) {
-        self.begun = signed.value.view;
-        self.new_view = Some(signed);
+        self.begun.learn(signed, decision);
         self.raise_low_water_mark(&decision.stable);
-        let low = decision.stable.value.sequence;
-        let chosen: BTreeMap<Sequence, Digest> = positions(low, &decision.chosen).collect();
-        for (sequence, slot) in self.slots.range_mut(low.next()..) {
-            slot.refute(chosen.get(sequence).copied());
+        for (sequence, slot) in self.slots.range_mut(self.begun.low().next()..) {
+            slot.refute(self.begun.view(), self.begun.chosen(*sequence));
         }
     }
 

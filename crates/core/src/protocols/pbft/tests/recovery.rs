@@ -279,7 +279,8 @@ fn old_answers_do_not_end_an_abstention() {
         let here = Here { question, view: View(0), committed: Sequence(0) };
         net.forge(r(id), r(3), ordering(PbftMessage::Here(here)));
         let (stable, committed, begun) = (Sequence(0), Sequence(0), View(0));
-        let status = Status { view: View(0), changing: false, stable, committed, begun, abstaining: false };
+        let way = Digest::ZERO;
+        let status = Status { view: View(0), changing: false, stable, committed, begun, way, abstaining: false };
         net.forge(r(id), r(3), ordering(PbftMessage::Status(status)));
     }
     net.settle();

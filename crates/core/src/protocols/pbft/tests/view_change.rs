@@ -7,9 +7,9 @@ use crate::cluster::{InstanceId, Limits, ReplicaId, Sequence, View};
 use crate::digest::Digest;
 use crate::machine::Principal;
 use crate::message::{Message, Ordering};
-use crate::protocols::pbft::{PbftMessage, Position, Status, ViewChange};
+use crate::protocols::pbft::{PbftMessage, PbftRecord, Position, Status, ViewChange};
 use crate::rejection::Rejection;
-use crate::replica::Notice;
+use crate::replica::{InstanceRecord, Notice};
 use crate::services::Counter;
 use crate::testing::net::{Event, Frame, Net, done, kind, r};
 use alloc::boxed::Box;
@@ -533,7 +533,8 @@ fn a_view_is_not_begun_anew_again_and_again() {
         for id in 0..3 {
             let (view, sequence) = (View(net.views()[0] + 1), Sequence(0));
             let (stable, committed) = (sequence, sequence);
-            let status = Status { view, changing: true, stable, committed, begun: View(0), abstaining: true };
+            let (begun, way) = (View(0), Digest::ZERO);
+            let status = Status { view, changing: true, stable, committed, begun, way, abstaining: true };
             net.forge(r(3), r(id), crate::testing::net::ordering(PbftMessage::Status(status)));
         }
         net.pass(1_000_000);
@@ -653,4 +654,77 @@ fn a_new_primary_does_without_a_claim_that_nobody_can_show() {
     }
     assert_eq!(net.views()[1], 1);
     assert!(!net.hosts[1].replica.report().changing_view);
+}
+
+/// The primary of view 1 lies: it begins its view in two ways, each of which follows from VIEW-CHANGEs. To r2 it says
+/// that the batch which that has prepared is chosen, to r0 and r3 that nothing is. Then it is silent.
+fn begin_in_two_ways() -> Net {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| kind(&frame.message) == "PREPARE" && frame.to != r(2));
+    assert_eq!(net.add(1), None);
+    net.lose(|frame| match &frame.message {
+        Message::Ordering(Ordering { message: PbftMessage::Prepare(vote), .. }) if vote.view.0 == 0 => true,
+        _ => [frame.from, frame.to].contains(&r(1)),
+    });
+    net.pass(3_000_000);
+    assert!([0, 2, 3].iter().all(|id| net.hosts[*id].replica.report().changing_view), "view 1 does not begin");
+    let [from_0, from_2, from_3]: [Signed<ViewChange>; 3] = [0, 2, 3].map(|id| {
+        let said = net.said(r(id), "VIEW-CHANGE");
+        match &said.last().unwrap().message {
+            Message::Ordering(Ordering { message: PbftMessage::ViewChange(signed), .. }) => (**signed).clone(),
+            _ => unreachable!(),
+        }
+    });
+    assert_eq!((from_0.value.prepared.len(), from_2.value.prepared.len(), from_3.value.prepared.len()), (0, 1, 0));
+    let digest = from_2.value.prepared[0].digest;
+    let lie = signed_view_change(&net, 1, 1, Vec::new(), Vec::new());
+    let one = new_view(&net, 1, 1, alloc::vec![lie.clone(), from_2, from_3.clone()], alloc::vec![digest]);
+    let other = new_view(&net, 1, 1, alloc::vec![from_0, lie, from_3], Vec::new());
+    net.forge(r(1), r(2), one);
+    net.forge(r(1), r(0), other.clone());
+    net.forge(r(1), r(3), other);
+    net.settle();
+    assert!([0, 2, 3].iter().all(|id| !net.hosts[*id].replica.report().changing_view));
+    net
+}
+
+/// If r2 went on claiming its batch, and the others had forgotten that they accepted it, no choice would be total.
+#[test]
+fn a_view_that_began_in_two_ways_does_not_stop_those_after_it() {
+    let mut net = begin_in_two_ways();
+    net.pass(60_000_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(1), "{:?}", net.views());
+    assert!(net.rejected(2, r(1), Rejection::Equivocation) > 0);
+    assert!([0, 3].iter().all(|id| net.rejected(2, r(*id), Rejection::Equivocation) == 0));
+}
+
+/// All ways in which a view began are remembered.
+#[test]
+fn a_crash_makes_nobody_forget_a_way_in_which_a_view_began() {
+    let mut net = begin_in_two_ways();
+    let claims = |net: &mut Net, view: u64| {
+        for from in [0, 3] {
+            let message = view_change(net, from, view);
+            net.forge(r(from), r(2), message);
+        }
+        net.round();
+        match &net.said(r(2), "VIEW-CHANGE").last().unwrap().message {
+            Message::Ordering(Ordering { message: PbftMessage::ViewChange(signed), .. }) => signed.value.clone(),
+            _ => unreachable!(),
+        }
+    };
+    net.lose(|frame| frame.to != r(2) || kind(&frame.message) != "NEW-VIEW");
+    let way = net.hosts[0].log.iter().rev().find_map(|record| match &record.record {
+        InstanceRecord::Pbft(PbftRecord::NewView(signed)) => Some(signed.clone()),
+        _ => None,
+    });
+    let said = claims(&mut net, 2);
+    assert_eq!((said.prepared.len(), said.pre_prepared.len()), (1, 1));
+    net.forge(r(0), r(2), crate::testing::net::ordering(PbftMessage::NewView(way.unwrap())));
+    net.round();
+    let said = claims(&mut net, 3);
+    assert_eq!((said.prepared.len(), said.pre_prepared[0].view.0), (0, 1), "it was accepted there, and may be claimed");
+    net.restart(2, false);
+    let said = claims(&mut net, 5);
+    assert_eq!((said.prepared.len(), said.pre_prepared[0].view.0), (0, 1));
 }
