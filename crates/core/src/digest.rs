@@ -72,6 +72,9 @@ impl Domain {
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
+    /// Its size.
+    pub const BYTES: usize = 32;
+
     /// The digest of nothing yet: the history before its first request, a state without pages.
     pub const ZERO: Self = Self([0; 32]);
 

@@ -31,10 +31,14 @@ pub use unreplicated::Unreplicated;
 
 use crate::cluster::{ClientAuth, Cluster};
 use crate::message::FRAME_BYTES_MAX;
+use crate::protocols::pbft::{NewView, PrePrepare};
 use crate::switching::AbortReport;
 use crate::switching::report::ENTRIES_MAX;
 use core::fmt;
 use core::str::FromStr;
+
+/// The most that a message which must be sent may need, by an estimate.
+const LONG: usize = FRAME_BYTES_MAX - FRAME_BYTES_MAX / 16;
 
 /// A composition by its name in the cluster file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -101,6 +105,12 @@ impl Protocol {
         }
     }
 
+    /// Whether PBFT orders in it.
+    fn orders_by_pbft(self) -> bool {
+        let of_schedule = |schedule: Schedule| schedule.parts().contains(&Part::Backup);
+        self == Self::Pbft || self.schedule().is_some_and(of_schedule)
+    }
+
     /// Why this protocol cannot run on this cluster, in words.
     pub fn objection(self, cluster: &Cluster) -> Option<&'static str> {
         match self {
@@ -123,10 +133,14 @@ impl Protocol {
             _ if AbortReport::entries_max(cluster) + cluster.history_bound() > ENTRIES_MAX as u64 => {
                 Some("histories grow too long: set a lower history_interval, or fewer parts between two Backups")
             }
-            _ if self.schedule().is_some()
-                && AbortReport::proof_bytes_max(cluster) > (FRAME_BYTES_MAX - FRAME_BYTES_MAX / 16) as u64 =>
-            {
+            _ if self.schedule().is_some() && AbortReport::proof_bytes_max(cluster) > LONG as u64 => {
                 Some("a proof that an instance has ended is longer than a message may be: set a lower history_interval")
+            }
+            _ if self.orders_by_pbft() && !NewView::fits(cluster, LONG) => {
+                Some("a view change is longer than a message may be: set a lower checkpoint_interval")
+            }
+            _ if self.orders_by_pbft() && PrePrepare::bytes_max(cluster) > LONG as u64 => {
+                Some("a batch is longer than a message may be: set a lower batch_requests_max or batch_bytes_max")
             }
             _ => None,
         }

@@ -399,6 +399,10 @@ pub(super) fn verify_request(
     if request.operation.len() > cluster.limits.operation_bytes_max {
         return Err(Rejection::TooLarge);
     }
+    // A batch of such requests would be longer than it may be.
+    if request.authentication.tags.iter().len() > cluster.n {
+        return Err(Rejection::UnauthenticRequest);
+    }
     if request.credential.is_some() {
         return verify_strangers(request, from, cluster, keyring);
     }

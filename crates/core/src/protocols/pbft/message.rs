@@ -1,6 +1,6 @@
 //! What PBFT's replicas say to one another.
 
-use crate::auth::{Certificate, Keyring, Signable, Signed};
+use crate::auth::{Certificate, Keyring, Signable, Signed, Tag};
 use crate::checkpoint::Checkpoint;
 use crate::cluster::{Cluster, Sequence, View};
 use crate::digest::Digest;
@@ -28,6 +28,14 @@ pub struct PrePrepare {
 wire_struct!(PrePrepare { view, sequence, batch });
 
 impl PrePrepare {
+    /// The most bytes of one that a correct primary sends: every request stands in it, with a credential and all proofs.
+    pub fn bytes_max(cluster: &Cluster) -> u64 {
+        let limits = &cluster.limits;
+        let request = 148 + Tag::BYTES * cluster.n;
+        let operations = limits.batch_bytes_max.max(limits.operation_bytes_max.min(limits.inline_bytes_max));
+        (256 + limits.batch_requests_max * request + operations) as u64
+    }
+
     /// d.
     pub fn digest(&self) -> Digest {
         self.batch.digest()
@@ -134,6 +142,24 @@ impl Signable for NewView {
     const KIND: u8 = 4;
 }
 
+impl NewView {
+    /// The most bytes of one that a correct primary sends: all have left, and each claims all that a window holds.
+    pub fn bytes_max(cluster: &Cluster) -> u64 {
+        /// Sequence number, digest, view.
+        const CLAIM: u64 = 48;
+        /// Signer, signature.
+        const SIGNATURE: u64 = 65;
+        let (n, window) = (cluster.n as u64, cluster.window());
+        let view_change = 160 + SIGNATURE * n + 2 * CLAIM * window;
+        256 + n * view_change + Digest::BYTES as u64 * window
+    }
+
+    /// Whether all that a correct replica has to say for a view change, and its primary, can be said.
+    pub fn fits(cluster: &Cluster, bytes: usize) -> bool {
+        cluster.window() <= CLAIMS_MAX as u64 && Self::bytes_max(cluster) <= bytes as u64
+    }
+}
+
 /// STATUS: what a replica has; the others send what it lacks. Our retransmission, in place of the paper's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
@@ -232,5 +258,81 @@ impl PbftMessage {
         if let Self::Body(request) = self {
             request.vouch(cluster, keyring);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::{Authenticator, Signature};
+    use crate::cluster::{ClientAuth, ClientId, IdentityId, InstanceId, Limits, ReplicaId, Timestamp};
+    use crate::compositions::Protocol;
+    use crate::members::Credential;
+    use crate::message::{FRAME_BYTES_MAX, Message, Ordering};
+    use crate::protocols::batch::Entry;
+    use crate::service::Proposal;
+    use alloc::sync::Arc;
+    use alloc::vec;
+    use bytes::Bytes;
+
+    fn cluster(n: usize, limits: Limits) -> Cluster {
+        Cluster::new([0; 16], n, (n - 1) / 3, ClientAuth::Hybrid, limits).unwrap()
+    }
+
+    fn bytes_of(message: PbftMessage) -> u64 {
+        let message = Message::Ordering(Ordering { instance: InstanceId(1), message });
+        (message.to_bytes().len() + Tag::BYTES) as u64
+    }
+
+    #[test]
+    fn no_new_view_is_longer_than_is_said() {
+        for (n, checkpoint_interval) in [(1, 1), (4, 128), (64, 7)] {
+            let cluster = cluster(n, Limits { checkpoint_interval, ..Limits::default() });
+            let claim = |sequence| Claim { sequence: Sequence(sequence), digest: Digest::ZERO, view: View(0) };
+            let claims: Vec<Claim> = (1..=cluster.window()).map(claim).collect();
+            let signature = Signature([0; 64]);
+            let mut stable = crate::checkpoint::genesis(InstanceId(1), Digest::ZERO);
+            stable.signatures = cluster.replicas().map(|id| (id, signature)).collect();
+            let value = ViewChange { view: View(1), stable, prepared: claims.clone(), pre_prepared: claims };
+            let signed = |signer| Signed { value: value.clone(), signer, signature };
+            let view_changes = cluster.replicas().map(signed).collect();
+            let chosen = vec![Digest::ZERO; cluster.window() as usize];
+            let value = NewView { view: View(1), view_changes, chosen };
+            let new_view = PbftMessage::NewView(Arc::new(Signed { value, signer: ReplicaId(0), signature }));
+            assert!(bytes_of(new_view) <= NewView::bytes_max(&cluster));
+        }
+    }
+
+    #[test]
+    fn no_proposal_is_longer_than_is_said() {
+        for (n, number, size) in [(1, 1, 0), (4, 1024, 4), (64, 100, 900)] {
+            let limits = Limits { batch_requests_max: number, batch_bytes_max: number * size, ..Limits::default() };
+            let cluster = cluster(n, limits);
+            let client = ClientId { identity: IdentityId::MEMBERS, session: 0 };
+            let credential = Credential { key: crate::auth::PublicKey([0; 32]), session: Default::default() };
+            let operation = Bytes::from(vec![0; size]);
+            let mut request = Request::of_stranger(InstanceId(1), client, credential, Timestamp(1), false, operation);
+            request.authentication.tags = (0..n).map(|_| Tag::from_bytes([0; 16])).collect::<Authenticator>();
+            request.authentication.signature = Some(Signature([0; 64]));
+            let batch = Arc::new(Batch::new(Proposal::default(), vec![Entry::Inline(request); number]));
+            let proposal = PbftMessage::PrePrepare(PrePrepare { view: View(0), sequence: Sequence(1), batch });
+            assert!(bytes_of(proposal) <= PrePrepare::bytes_max(&cluster));
+        }
+    }
+
+    /// What would be too long to be said stops the service at the first view change, or at the first burst of requests.
+    #[test]
+    fn a_cluster_whose_messages_would_be_too_long_is_refused() {
+        let objection = |n, limits| Protocol::Pbft.objection(&cluster(n, limits));
+        let intervals = |checkpoint_interval| Limits { checkpoint_interval, ..Limits::default() };
+        assert_eq!([1, 4, 64].map(|n| objection(n, Limits::default())), [None; 3]);
+        assert_eq!([objection(4, intervals(8_192)), objection(64, intervals(600))], [None; 2]);
+        assert!(objection(1, intervals(8_193)).is_some(), "more claims than are read");
+        assert!(objection(64, intervals(800)).is_some(), "longer than a frame");
+        let requests =
+            |batch_requests_max| Limits { batch_requests_max, batch_bytes_max: 4 << 20, ..Limits::default() };
+        assert_eq!(objection(4, requests(16_384)), None);
+        assert!(objection(13, requests(16_384)).is_some());
+        assert!(NewView::fits(&cluster(4, Limits::default()), FRAME_BYTES_MAX));
     }
 }

@@ -235,6 +235,22 @@ fn a_proposal_of_another_instance_means_nothing() {
     assert!(net.sent.is_empty());
 }
 
+/// MACs for more replicas than there are would make a batch longer than it may be.
+#[test]
+fn a_request_with_macs_for_nobody_is_refused() {
+    let mut net = Net::new(4, Limits::default());
+    let mut asked = request(&net, 0, 1, &Counter::add(1));
+    let tags: alloc::vec::Vec<Tag> = asked.authentication.tags.iter().collect();
+    for (more, refused) in [(60, 1), (0, 1)] {
+        let padded = tags.iter().copied().chain((0..more).map(|_| Tag::from_bytes([0; 16])));
+        asked.authentication.tags = padded.collect::<Authenticator>();
+        net.forge(c(0), r(0), Message::Request(asked.clone()));
+        net.settle();
+        assert_eq!(net.rejected(0, c(0), Rejection::UnauthenticRequest), refused);
+    }
+    assert_eq!(net.executed(), [1; 4]);
+}
+
 /// What a proposal costs to check is spent on what may be accepted: the primary's of this view, within its bounds.
 #[test]
 fn proofs_are_checked_in_what_may_be_accepted_only() {
