@@ -2,8 +2,9 @@
 //!
 //! A NEW-VIEW for view u that follows from its VIEW-CHANGEs proves that nothing but what it chose was committed before
 //! u. A primary that lies can sign several for its view, from other VIEW-CHANGEs each, and show another one to each
-//! replica. All of them are true. So whoever knows several claims of the views before u only what all of them chose, and
-//! vouches for nothing else. What was accepted or prepared in u itself is not touched: at most one batch prepares there.
+//! replica. All of them are true. So whoever knows several claims of the views before u only what all of them chose,
+//! and vouches for nothing else. What was accepted or prepared in u itself is not touched: at most one batch prepares
+//! there.
 //!
 //! Were that not so, one lie would stop the service for good. One replica goes on claiming what it had prepared, since
 //! the NEW-VIEW that it knows chose it; and whoever had accepted it as well has forgotten that, since the one that it

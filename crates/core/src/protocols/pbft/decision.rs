@@ -17,12 +17,12 @@
 //!
 //! *The choice is total* on the VIEW-CHANGEs of the correct replicas, if all know the same view u as the last one that
 //! has begun, and how it did: in one way, or in which ones if its primary lied (`begun.rs`), of which what all of them
-//! chose counts. At a position for which u chose d, they claim nothing else to be prepared, so that A1 holds, and all say
-//! that they accepted d in u or later, so that A2 holds; or nobody claims that anything prepared, and B holds. At any
-//! other, all claims are about u; what prepared there, f+1 correct replicas accepted, and they still say so. They come
-//! to know u because whoever knows of a later view than another says in its STATUS shows how it began, also to those
-//! who left that view before, or know it to have begun otherwise. A liar that shows a view to one of them, and late, spoils one choice with each view that
-//! it has led.
+//! chose counts. At a position for which u chose d, they claim nothing else to be prepared, so that A1 holds, and all
+//! say that they accepted d in u or later, so that A2 holds; or nobody claims that anything prepared, and B holds. At
+//! any other, all claims are about u; what prepared there, f+1 correct replicas accepted, and they still say so. They
+//! come to know u because whoever knows of a later view than another says in its STATUS shows how it began, also to
+//! those who left that view before, or know it to have begun otherwise. A liar that shows a view to one of them, and
+//! late, spoils one choice with each view that it has led, and with each position that it chose in one way only.
 //!
 //! *What is chosen can be had*, if the VIEW-CHANGEs are those of correct replicas: one claims that it prepared there,
 //! and has it. With a liar's claim among them it may be that nobody has it any more: then the new primary does without
@@ -327,8 +327,8 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(3_000))]
 
         /// Whatever was accepted, prepared and committed in however many views: as soon as all correct replicas know
-        /// which view was the last to begin, and in which ways, they decide without any liar, what was committed stays, and what they
-        /// choose one of them has prepared and therefore has.
+        /// which view was the last to begin, and in which ways, they decide without any liar, what was committed stays,
+        /// and what they choose one of them has prepared and therefore has.
         #[test]
         fn the_choice_is_total_after_any_history_and_keeps_what_committed(
             f in 1usize..3, views in 1u64..12, choices in prop::collection::vec(any::<u8>(), 1_500),

@@ -28,7 +28,8 @@ pub struct PrePrepare {
 wire_struct!(PrePrepare { view, sequence, batch });
 
 impl PrePrepare {
-    /// The most bytes of one that a correct primary sends: every request stands in it, with a credential and all proofs.
+    /// The most bytes of one that a correct primary sends: every request stands in it, with a credential and all its
+    /// proofs.
     pub fn bytes_max(cluster: &Cluster) -> u64 {
         let limits = &cluster.limits;
         let request = 148 + Tag::BYTES * cluster.n;

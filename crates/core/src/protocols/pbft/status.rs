@@ -161,8 +161,8 @@ impl Pbft {
     }
 
     /// The view that they missed, also if everybody has left it since: the choice of a later one is certain only among
-    /// replicas that know the same view to have begun, and how (`decision.rs`). If it began in several ways, one of them
-    /// each time.
+    /// replicas that know the same view to have begun, and how (`decision.rs`). If it began in several ways, one each
+    /// time.
     fn help_with_view(&self, context: &mut Ctx<'_>, from: ReplicaId, theirs: &Status, times: usize) {
         let (begun, ways) = (self.begun.view(), self.begun.ways());
         let lacks = theirs.begun < begun || (theirs.begun == begun && theirs.way != self.begun.digest());

@@ -319,8 +319,8 @@ impl Pbft {
         self.look_back(context);
     }
 
-    /// The tentative batch must be the one that the last view chose, or that prepared there. What this replica said of it stays said: no read
-    /// is answered before its position is executed again ([`Pbft::promised`]).
+    /// The tentative batch must be the one that the last view chose, or that prepared there. What this replica said of
+    /// it stays said: no read is answered before its position is executed again ([`Pbft::promised`]).
     fn undo_what_is_void(&mut self, context: &mut Ctx<'_>) {
         let next = self.committed.next();
         let in_view =
