@@ -19,6 +19,8 @@ pub enum Domain {
     History,
     /// The result of an operation.
     Result,
+    /// Why an operation was not executed: no result, whatever it reads, passes for that.
+    Refusal,
     /// A page of state.
     Page,
     /// An inner node of the Merkle tree over the pages.
@@ -52,6 +54,7 @@ impl Domain {
             Self::Entry => b"bezant/entry/v1.................",
             Self::History => b"bezant/history/v1...............",
             Self::Result => b"bezant/result/v1................",
+            Self::Refusal => b"bezant/refusal/v1...............",
             Self::Page => b"bezant/page/v1..................",
             Self::Node => b"bezant/node/v1..................",
             Self::Signature => b"bezant/signature/v1.............",

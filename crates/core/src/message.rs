@@ -121,13 +121,20 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// What must be equal between replies: the same for a result and for its digest.
+    /// What must be equal between replies: the same for a result and for its digest, and for nothing else. Whoever
+    /// passes an outcome on under the MACs of others can say nothing else that they have vouched for.
     pub fn digest(&self) -> Digest {
         match self {
             Self::Done(result) => Digest::of(Domain::Result, result),
             Self::DoneDigest(digest) => *digest,
-            Self::Refused(refusal) => Digest::of_parts(Domain::Result, &[b"refused", &refusal.to_bytes()]),
+            Self::Refused(refusal) => Digest::of(Domain::Refusal, &refusal.to_bytes()),
         }
+    }
+
+    /// Whether it says what came of the request, and not only the digest of that: whoever takes a digest for an answer
+    /// has none, and asks nobody else.
+    pub const fn is_whole(&self) -> bool {
+        !matches!(self, Self::DoneDigest(_))
     }
 }
 

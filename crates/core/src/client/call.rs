@@ -172,7 +172,7 @@ impl Call {
             .iter()
             .filter(|said| said.key == *key)
             .map(|said| &said.outcome)
-            .find(|outcome| !matches!(outcome, Outcome::DoneDigest(_)))
+            .find(|outcome| outcome.is_whole())
     }
 
     pub(super) fn result(&self, key: &Key) -> Completion {

@@ -119,7 +119,7 @@ impl Client {
         }
         let (position, history, _) = first;
         let full = call.responses.values().map(|response| &response.outcome);
-        let full = full.into_iter().find(|outcome| !matches!(outcome, Outcome::DoneDigest(_))).cloned();
+        let full = full.into_iter().find(|outcome| outcome.is_whole()).cloned();
         if let (Some(outcome), true) = (full, call.responses.len() == needed) {
             let vouchers = call.responses.keys().fold(0, |bits, id| bits | 1 << id.0);
             self.settle(now, Settled { position, history, outcome, vouchers }, out);
@@ -137,7 +137,7 @@ impl Client {
                 .filter(|(_, other)| statement(other) == statement(to))
                 .fold(0u64, |bits, (id, _)| bits | 1 << id.0)
         };
-        let whole = call.responses.values().filter(|response| !matches!(response.outcome, Outcome::DoneDigest(_)));
+        let whole = call.responses.values().filter(|response| response.outcome.is_whole());
         let agreed = whole.map(|response| (response, equal(response)));
         let agreed = agreed.into_iter().find(|(_, bits)| bits.count_ones() as usize >= self.cluster.weak());
         let Some((Response { position, history, outcome, .. }, vouchers)) = agreed else { return };
@@ -155,7 +155,8 @@ impl Client {
         let statement = reply.statement();
         let bytes = statement.bytes();
         let last = (0..=topology.tail()).filter(|place| topology.is_last(*place));
-        let vouched = reply.tags.len() == topology.reply_tags(topology.tail())
+        let vouched = reply.outcome.is_whole()
+            && reply.tags.len() == topology.reply_tags(topology.tail())
             && last
                 .zip(&reply.tags)
                 .all(|(place, tag)| self.keyring.check(Principal::Replica(topology.at(place)), &bytes, tag));
@@ -177,7 +178,8 @@ impl Client {
         }
         let path = Path::new(&self.cluster, schedule.head(&self.cluster, self.instance), reply.entry);
         let bytes = reply.statement().bytes();
-        let vouched = reply.tags.len() == self.cluster.weak()
+        let vouched = reply.outcome.is_whole()
+            && reply.tags.len() == self.cluster.weak()
             && path
                 .vouchers()
                 .zip(&reply.tags)
@@ -200,8 +202,7 @@ impl Client {
         call.certain.insert(from, response.clone());
         let alike = call.certain.iter().filter(|(_, other)| **other == response).map(|(id, _)| *id);
         let vouchers = alike.fold(0_u64, |bits, id| bits | 1 << id.0);
-        let whole = !matches!(response.outcome, Outcome::DoneDigest(_));
-        if whole && vouchers.count_ones() as usize >= self.cluster.weak() {
+        if response.outcome.is_whole() && vouchers.count_ones() as usize >= self.cluster.weak() {
             let Response { position, history, outcome, .. } = response;
             self.settle(now, Settled { position, history, outcome, vouchers }, out);
         }

@@ -1,6 +1,7 @@
 //! What the one who orders, or a place of a chain, may do to what passes through it.
 
 use crate::auth::Tag;
+use crate::client::Completion;
 use crate::cluster::{InstanceId, ReplicaId};
 use crate::compositions::Protocol;
 use crate::compositions::tests::explore::forged;
@@ -8,14 +9,15 @@ use crate::compositions::tests::run::Run;
 use crate::compositions::tests::script::Report;
 use crate::digest::{Digest, Domain};
 use crate::history::LogEntry;
-use crate::message::{Message, Outcome, Request};
+use crate::message::{Message, Outcome, Refusal, Request};
 use crate::protocols::chain::{ChainMessage, ChainReply, Topology};
 use crate::protocols::speculative::Response;
 use crate::protocols::zlight::Order;
 use crate::rejection::Rejection;
 use crate::replica::Notice;
-use crate::service::Proposal;
-use crate::testing::net::{c, kind, r};
+use crate::service::{Proposal, Service};
+use crate::services::Counter;
+use crate::testing::net::{Net, c, kind, r};
 use alloc::vec;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -251,6 +253,51 @@ fn k19_a_tail_does_not_decide_alone() {
     run.finish();
     assert_eq!(run.commits[0].history, [1]);
     run.check();
+}
+
+/// K19: the tail sends what the others' MACs cover, the digest of the result, and not the result. That is no answer: who
+/// took it for one would never panic, and never be served.
+#[test]
+fn k19_a_digest_is_no_answer() {
+    let mut run = Run::new(Protocol::Chain, 4, 1, 1);
+    run.liar = Some(3);
+    run.net.lose(|frame| frame.from == r(3) && frame.to == c(0));
+    run.invoke(0);
+    run.settle();
+    let reply = said_by_the_tail(&run.net);
+    let outcome = Outcome::DoneDigest(reply.outcome.digest());
+    run.net.forge(r(3), c(0), Message::ChainReply(ChainReply { outcome, ..reply }));
+    run.finish();
+    assert_eq!(run.commits[0].history, [1]);
+    run.check();
+}
+
+/// K19: what the places vouch for reads `refused`, and the number of a refusal. The tail makes a refusal of it.
+#[test]
+fn k19_a_result_is_not_passed_off_as_a_refusal() {
+    let result = Outcome::Done(Bytes::from_static(b"refused\x01"));
+    let mut net = Net::of(Run::cluster(Protocol::Chain, 4), 1, |_| Counter::default());
+    net.lose(|frame| frame.from == r(3) && frame.to == c(0));
+    net.submit(0, &Counter::add(u64::from_le_bytes(*b"refused\x01")), false);
+    net.settle();
+    let reply = said_by_the_tail(&net);
+    assert_eq!(reply.outcome, result);
+    let outcome = Outcome::Refused(Refusal::TooLarge);
+    net.forge(r(3), c(0), Message::ChainReply(ChainReply { outcome, ..reply }));
+    net.settle();
+    assert!(net.completed.is_empty(), "{:?}", net.completed);
+    net.heal();
+    net.pass(5_000_000);
+    let Outcome::Done(result) = result else { unreachable!() };
+    assert_eq!(net.completed[0].result, Completion::Done(result));
+}
+
+/// What the tail, as its machine has it, has answered.
+fn said_by_the_tail<S: Service>(net: &Net<S>) -> ChainReply {
+    let Some(Message::ChainReply(reply)) = net.said(r(3), "CHAIN-REPLY").first().map(|frame| &frame.message) else {
+        panic!("the tail has answered")
+    };
+    reply.clone()
 }
 
 /// K19: a place that executes vouches for other results than it should. The tail has its own, and stops.

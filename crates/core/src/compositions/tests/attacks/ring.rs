@@ -468,6 +468,24 @@ fn ring_a8_an_exit_cannot_keep_an_answer_to_itself() {
     }
 }
 
+/// A8: the exit sends the digest of the result, under the MACs of the others. That is no answer.
+#[test]
+fn ring_a8_a_digest_is_no_answer() {
+    let mut run = Run::new(ring_fast(), 4, 1, 1);
+    run.net.lose(|frame| kind(&frame.message) == "RING-REPLY");
+    invoke_at(&mut run, 0, 2);
+    run.settle();
+    let Some(Message::RingReply(reply)) = run.net.said(r(1), "RING-REPLY").first().map(|frame| &frame.message) else {
+        panic!("the exit has answered")
+    };
+    let outcome = Outcome::DoneDigest(reply.outcome.digest());
+    let reply = RingReply { outcome, ..reply.clone() };
+    run.net.forge(r(1), c(0), Message::RingReply(reply));
+    run.finish();
+    assert_eq!(run.commits[0].history, [1]);
+    run.check();
+}
+
 /// A8: an entry swallows what it is asked. The client asks all, and the next entry takes it up.
 #[test]
 fn ring_a8_an_entry_cannot_keep_a_request_to_itself() {
