@@ -3,6 +3,7 @@
 use crate::cluster::{ClientId, IdentityId, Limits};
 use crate::machine::Instant;
 use crate::message::Request;
+use crate::protocols::zlight::BATCH_MAX;
 use crate::rejection::Rejection;
 use crate::shares::{Bounds, Room, Shares, owner_of};
 use alloc::boxed::Box;
@@ -98,7 +99,7 @@ impl Queue {
 
     /// The same, with at most so many bytes of operations; a single request may have more.
     pub(crate) fn take_bytes(&mut self, limits: &Limits, most: u64, bytes_max: usize) -> Vec<Request> {
-        let most = usize::try_from(most).unwrap_or(usize::MAX).min(limits.batch_requests_max);
+        let most = usize::try_from(most).unwrap_or(usize::MAX).min(limits.batch_requests_max).min(BATCH_MAX);
         let bytes_max = bytes_max.min(limits.batch_bytes_max);
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while let Some((&ticket, next)) = self.requests.first_key_value() {
@@ -148,6 +149,17 @@ mod tests {
             queue.take_all().map(|request| (request.client.identity.0, request.client.session)).collect();
         assert_eq!(taken, [(1, 0), (1, 1), (2, 0), (3, 0)], "what came last gave way");
         assert_eq!((queue.len(), queue.bytes()), (0, 0));
+    }
+
+    /// Whatever the cluster's file says: nobody could read a longer one.
+    #[test]
+    fn a_batch_is_no_longer_than_a_message_may_be() {
+        let limits = Limits { batch_requests_max: 2 * BATCH_MAX, ..Limits::default() };
+        let mut queue = Queue::default();
+        for session in 0..BATCH_MAX as u32 + 1 {
+            assert_eq!(queue.push(Instant(1), &limits, request(1, session, 1, 1)), Ok(()));
+        }
+        assert_eq!(queue.take(&limits, u64::MAX).len(), BATCH_MAX);
     }
 
     #[test]
