@@ -19,7 +19,7 @@ use crate::members::CookieMessage;
 use crate::protocols::chain::{ChainMessage, ChainReply};
 use crate::protocols::pbft::PbftMessage;
 use crate::protocols::ring_fast::{Body, Delay, PaceMessage, RingMessage, RingPace, RingReply};
-use crate::protocols::ring_resilient::{Resilient, ResilientMessage};
+use crate::protocols::ring_resilient::Resilient;
 use crate::protocols::speculative::Response;
 use crate::protocols::zlight::Order;
 use crate::rejection::Rejection;
@@ -447,9 +447,6 @@ impl Message {
             (Self::Cookie(CookieMessage::Ask(_)), Principal::Key(_)) | (Self::Cookie(_), Principal::Replica(_)) => {}
             (_, Principal::Client(_) | Principal::Key(_)) => return Err(Rejection::WrongSender),
             (Self::Ordering(ordering), Principal::Replica(_)) => ordering.message.vouch(cluster, keyring),
-            (Self::Resilient(Resilient { message: ResilientMessage::Order(order), .. }), Principal::Replica(_)) => {
-                order.batch.vouch(cluster, keyring);
-            }
             (Self::Order(order), Principal::Replica(_)) => {
                 for request in &mut order.requests {
                     request.vouch_by_mac(cluster, keyring);

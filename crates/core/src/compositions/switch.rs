@@ -365,6 +365,7 @@ impl<S: Service> Composite<S> {
         match self.running_mut() {
             Running::Opening(opening) => opening.0.on_bodies(s, from, bodies),
             Running::Backup(backup) => backup.on_bodies(s, from, bodies),
+            Running::RingResilient(ring) => ring.on_bodies(s, from, bodies),
             _ => {}
         }
     }

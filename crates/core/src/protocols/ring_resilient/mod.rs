@@ -22,7 +22,9 @@
 //!   instance, position and the digest of the history up to there. What only further execution makes stale is no reason
 //!   not to sign: the sequencer may have executed less. It is executed as nothing, and is no progress (L1 of
 //!   [`crate::protocols::speculative`]). It logs in order of the positions, takes nothing
-//!   back, and so signs at most one history.
+//!   back, and so signs at most one history. What f+1 have signed, the sequencer among them, one correct replica has
+//!   judged: who comes later logs it although the agreed time is long past, and although those who have the requests
+//!   have restarted, and their clients' proofs are gone.
 //! * R4. *Prepared.* 2f+1 PREPs for one position and history are a certificate. The replica makes it durable and sends
 //!   COMM to all.
 //! * R5. *Committed.* 2f+1 COMMs for this history or a longer one: the replica executes up to there, and answers each
@@ -67,6 +69,7 @@
 //! requests; n(n−1) PREPs (one of them within ORDER for n−1), n(n−1) COMMs, b·n answers. Five delays, two writes to
 //! disk one after the other. A certificate is 2f+1 signatures, once in each report.
 
+mod bodies;
 mod checkpoints;
 mod message;
 mod recovery;
@@ -143,7 +146,7 @@ pub(crate) struct RingResilient<S> {
     slots: BTreeMap<u64, Slot>,
     /// ORDERs ahead, by their last position.
     early: BTreeMap<u64, Order>,
-    /// Big requests of the next ORDER that were not here.
+    /// Requests of the next ORDER, and of no other, that were not here, or not with a proof.
     bodies: BTreeMap<Digest, Option<Request>>,
     /// What the others have said.
     peers: BTreeMap<ReplicaId, Peer>,

@@ -1,5 +1,6 @@
 //! Ordering, logging and executing: steps R1, R2, R3 and R5 of the [module](super).
 
+use super::bodies::has_proof;
 use super::{EARLY_MAX, Order, ResilientMessage, RingResilient, Slot};
 use crate::auth::Signed;
 use crate::clients::Freshness;
@@ -13,7 +14,7 @@ use crate::rejection::Rejection;
 use crate::replica::InstanceRecord;
 use crate::service::{Proposal, Service};
 use crate::switching::certificate::Prepared;
-use crate::switching::{Fetch, Surroundings, Switch, SwitchMessage};
+use crate::switching::{Surroundings, Switch, SwitchMessage};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -21,9 +22,6 @@ use bytes::Bytes;
 
 /// For how many times T a replica bears that others are served, and not those whose requests it has passed on.
 const FAIR_PATIENCES: u64 = 8;
-
-/// Bytes of operations in the answer to one FETCH, unless a single one is longer.
-const FETCHED_BYTES_MAX: usize = 1 << 20;
 
 impl<S: Service> RingResilient<S> {
     /// The first input, and after a restart: the sequencer's first ORDER is about the init history.
@@ -72,19 +70,6 @@ impl<S: Service> RingResilient<S> {
             }
             Freshness::Gone(_) => s.reject(from, Rejection::StaleTimestamp),
         }
-    }
-
-    /// A big request of the next ORDER has come. No correct sequencer has ordered more of them than may wait.
-    fn take_body(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: &Request) {
-        if !matches!(self.bodies.get(&request.digest()), Some(None)) {
-            return;
-        }
-        let kept: usize = self.bodies.values().flatten().map(|body| body.operation.len()).sum();
-        if kept + request.operation.len() > s.cluster.limits.pending_bytes_max {
-            return s.reject(from, Rejection::Overload);
-        }
-        self.bodies.insert(request.digest(), Some(request.clone()));
-        self.take_early(s);
     }
 
     /// The init history is certain: who waits for that is answered.
@@ -154,8 +139,7 @@ impl<S: Service> RingResilient<S> {
         let prepare = self.own_prepare(s, end)?;
         let slot = self.slots.get(&end)?;
         let by_value = |request: &&Request| {
-            let has_proof = request.authentication.signature.is_some() || request.authentication.tags.iter().len() > 0;
-            has_proof && request.operation.len() <= s.cluster.limits.inline_bytes_max
+            has_proof(request) && request.operation.len() <= s.cluster.limits.inline_bytes_max
         };
         let entry = |request: &Request| match Some(request).filter(by_value) {
             Some(request) => Entry::Inline(request.clone()),
@@ -167,7 +151,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// R3: the sequencer's next batch.
-    pub(super) fn on_order(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, order: Order) {
+    pub(super) fn on_order(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, mut order: Order) {
         let Prepared { instance, position, history } = order.prepare.value;
         let count = order.batch.entries.len() as u64;
         if from != self.sequencer || order.prepare.signer != from {
@@ -199,6 +183,8 @@ impl<S: Service> RingResilient<S> {
         if !s.keyring.check_signed(&order.prepare) {
             return s.reject(Principal::Replica(from), Rejection::BadSignature);
         }
+        // Last of all: it may cost a signature for each request.
+        order.batch.vouch(s.cluster, s.keyring);
         self.early.insert(position, order);
         if self.early.len() > EARLY_MAX {
             self.early.pop_last();
@@ -228,7 +214,8 @@ impl<S: Service> RingResilient<S> {
                 self.early.remove(&end);
                 continue;
             }
-            if first != log.length() + 1 || end > log.anchor().position + s.cluster.history_bound() {
+            // Who has gone on from a checkpoint may have a part of it: the rest is about the same history, or refused.
+            if first > log.length() + 1 || end > log.anchor().position + s.cluster.history_bound() {
                 return;
             }
             let Some(requests) = self.requests_of(s, end) else { return };
@@ -241,56 +228,6 @@ impl<S: Service> RingResilient<S> {
         }
     }
 
-    /// The requests of an ORDER, once all of them are here and known to be their clients'.
-    fn requests_of(&mut self, s: &mut Surroundings<'_, S>, end: u64) -> Option<Vec<Request>> {
-        let order = self.early.get(&end)?;
-        let (mut found, mut missing) = (Vec::with_capacity(order.batch.entries.len()), Vec::new());
-        for entry in &order.batch.entries {
-            let digest = entry.digest();
-            let inline = match entry {
-                Entry::Inline(request) if request.vouched != Vouched::No => Some(request),
-                Entry::Inline(_) | Entry::Reference(_) => None,
-            };
-            let kept = || self.bodies.get(&digest).and_then(Option::as_ref);
-            match inline.or_else(|| self.pool.find(digest)).or_else(kept) {
-                Some(request) => found.push(request.clone()),
-                None => missing.push(digest),
-            }
-        }
-        if missing.is_empty() {
-            return Some(found);
-        }
-        let is_news = missing.iter().any(|digest| !self.bodies.contains_key(digest));
-        missing.iter().for_each(|digest| _ = self.bodies.entry(*digest).or_insert(None));
-        if is_news {
-            self.fetch(s, Destination::Replica(self.sequencer));
-        }
-        None
-    }
-
-    /// Asks for requests that are missing.
-    pub(super) fn fetch(&self, s: &mut Surroundings<'_, S>, from: Destination) {
-        let missing = self.bodies.iter().filter(|(_, body)| body.is_none()).map(|(digest, _)| *digest);
-        let missing: Vec<_> = missing.take(crate::switching::FETCH_MAX).collect();
-        if !missing.is_empty() {
-            self.send(s, from, ResilientMessage::Fetch(Fetch(missing)));
-        }
-    }
-
-    /// Somebody lacks requests that are logged here.
-    pub(super) fn on_fetch(&self, s: &mut Surroundings<'_, S>, from: ReplicaId, fetch: &Fetch) {
-        let wanted: BTreeSet<_> = fetch.0.iter().collect();
-        let mut bytes = 0;
-        let logged = self.slots.values().flat_map(|slot| &slot.requests);
-        for request in logged.filter(|request| wanted.contains(&request.digest())) {
-            if bytes > 0 && bytes + request.operation.len() > FETCHED_BYTES_MAX {
-                return;
-            }
-            bytes += request.operation.len();
-            s.out.send(Destination::Replica(from), Message::Request(request.clone()));
-        }
-    }
-
     /// Why a batch may not be logged.
     fn objection(
         &self,
@@ -300,7 +237,8 @@ impl<S: Service> RingResilient<S> {
         claim: &Prepared,
     ) -> Option<Rejection> {
         let skew = s.cluster.limits.clock_skew_max;
-        if proposal.time > s.now + skew || proposal.time + skew < s.now {
+        let is_fresh = proposal.time <= s.now + skew && proposal.time + skew >= s.now;
+        if !is_fresh && !self.is_vouched_for(s, claim) {
             return Some(Rejection::BadAgreedValue);
         }
         let mut clients = BTreeSet::new();

@@ -19,7 +19,7 @@ const AHEAD_MAX: usize = 64;
 /// What another replica has said.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Peer {
-    /// Its PREPs for what is not logged here, unchecked: the first for each position.
+    /// Its PREPs for what is not logged here, unchecked: the first for each position, and of the nearest.
     prepares: BTreeMap<u64, (Digest, Signature)>,
     /// Its COMMs for what is not logged here.
     commits: BTreeMap<u64, Digest>,
@@ -61,8 +61,15 @@ impl<S: Service> RingResilient<S> {
         }
         let Some(slot) = self.slots.get_mut(&position) else {
             let ahead = &mut self.peers.entry(from).or_default().prepares;
-            if ahead.len() < AHEAD_MAX {
-                ahead.entry(position).or_insert((history, signed.signature));
+            let is_news = !ahead.contains_key(&position);
+            ahead.entry(position).or_insert((history, signed.signature));
+            if ahead.len() > AHEAD_MAX {
+                ahead.pop_last();
+            }
+            let is_of_next = self.early.first_key_value().is_some_and(|(end, _)| *end == position);
+            if is_news && is_of_next {
+                // Perhaps this word is what the ORDER waits for.
+                self.take_early(s);
             }
             return;
         };
@@ -78,6 +85,18 @@ impl<S: Service> RingResilient<S> {
         }
         slot.prepares.insert(from, signed.signature);
         self.try_prepare(s, position);
+    }
+
+    /// Whether f+1 have signed a history, the sequencer, whose PREP it comes with, among them. One of these is correct,
+    /// and the first correct one has judged the agreed time when it was fresh, and the proofs of the clients. Who comes
+    /// later, when both may be too old to be judged, may take its word for it.
+    pub(super) fn is_vouched_for(&self, s: &Surroundings<'_, S>, claim: &Prepared) -> bool {
+        let has_signed = |(&signer, peer): (&ReplicaId, &Peer)| {
+            let said = peer.prepares.get(&claim.position).filter(|(history, _)| *history == claim.history);
+            let signed = said.map(|(_, signature)| Signed { value: *claim, signer, signature: *signature });
+            signer != self.sequencer && signed.is_some_and(|signed| s.keyring.check_signed(&signed))
+        };
+        1 + self.peers.iter().filter(|peer| has_signed(*peer)).count() >= s.cluster.weak()
     }
 
     /// Counts what was said of a batch before it was logged here.

@@ -1,7 +1,7 @@
 //! The resilient ring under a sequencer that lies, and without some of its votes (S4, S6, S12, A3, A9, A15).
 
 use super::clients::{ask_as, serve, with_a_full_table};
-use crate::auth::{Certificate, Signature};
+use crate::auth::{Authenticator, Certificate, Signature};
 use crate::checkpoint::TransferMessage;
 use crate::cluster::{Cluster, InstanceId, Limits, ReplicaId};
 use crate::compositions::tests::run::{K, Run};
@@ -10,15 +10,16 @@ use crate::digest::Digest;
 use crate::history::{Boundary, LogEntry};
 use crate::machine::{Duration, Principal};
 use crate::message::{Message, Request};
-use crate::protocols::batch::{Batch, Entry};
+use crate::protocols::batch::{Batch, Entry, Reference};
 use crate::protocols::ring_resilient::{Commit, Order, Resilient, ResilientMessage, Status};
 use crate::rejection::Rejection;
 use crate::service::Proposal;
 use crate::switching::certificate::{Prepared, Stable};
-use crate::switching::{AbortReport, Certificates, Switch, SwitchMessage};
+use crate::switching::{AbortReport, Bodies, Certificates, Switch, SwitchMessage};
 use crate::testing::journal::Journal;
 use crate::testing::net::{Host, Net, c, kind, r};
 use alloc::boxed::Box;
+use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -593,4 +594,152 @@ fn who_passes_on_what_a_client_says_is_not_blamed() {
     let passed_on = run.net.rejected(0, r(1), Rejection::ReusedTimestamp);
     assert!(passed_on > 0, "{:?}", run.net.hosts[0].replica.report().rejections);
     assert!(run.net.hosts.iter().all(|host| host.replica.report().suspicions.is_empty()));
+}
+
+/// A ring whose quota nothing here comes to, in which r3 neither hears nor says anything.
+fn without_r3(clients: u32) -> Run {
+    without_r3_and(clients, |_| ())
+}
+
+fn without_r3_and(clients: u32, change: impl FnOnce(&mut Limits)) -> Run {
+    let mut cluster = Cluster { quota: Quota::Fixed(100), ..Run::cluster(alone(), 4) };
+    change(&mut cluster.limits);
+    let mut run = Run::of(cluster, clients, 1);
+    run.settle();
+    run.net.isolate(&[3]);
+    run
+}
+
+/// r3 is back and has caught up. Then r1 is gone, and r3 is one of the 2f+1 who serve.
+fn r3_takes_part(mut run: Run) {
+    run.net.heal();
+    run.invoke(0);
+    run.pass(1_500);
+    assert_eq!(run.journals()[3], run.journals()[0]);
+    run.net.isolate(&[1]);
+    run.invoke(0);
+    run.pass(1_000);
+    assert!(run.is_idle());
+    assert_eq!(run.instances(), [1; 4]);
+    run.check();
+}
+
+/// A checkpoint may lie within a batch. Who goes on from there logs the rest of it.
+#[test]
+fn who_goes_on_from_within_a_batch_takes_part() {
+    let mut run = without_r3(6);
+    for _ in 0..3 {
+        (0..6).for_each(|session| run.invoke(session));
+        run.finish();
+    }
+    assert_eq!(run.net.said(r(0), "RING-ORDER").len(), 3 * 3, "batches of six");
+    let certain = run.net.hosts[0].replica.certain_checkpoint(None).expect("a checkpoint");
+    assert_eq!(certain.certificate.value.sequence.0, 16, "within the third");
+    r3_takes_part(run);
+}
+
+/// Who was away for longer than clocks may differ logs what others have signed when it was fresh.
+#[test]
+fn who_was_away_for_long_takes_part() {
+    let mut run = without_r3(1);
+    run.invoke(0);
+    run.settle();
+    run.pass(2 * run.net.cluster.limits.clock_skew_max.0 / 1_000);
+    r3_takes_part(run);
+}
+
+/// The same when it hears of more than it keeps before it asks for what it has missed.
+#[test]
+fn who_was_away_for_long_takes_part_under_load() {
+    let mut run = without_r3_and(1, |limits| limits.history_interval = 512);
+    run.invoke(0);
+    run.settle();
+    run.pass(2 * run.net.cluster.limits.clock_skew_max.0 / 1_000);
+    run.net.heal();
+    for _ in 0..90 {
+        run.invoke(0);
+        run.settle();
+    }
+    r3_takes_part(run);
+}
+
+/// The sequencer's word is not enough: neither for a batch whose agreed time is long past, nor for what it says that
+/// clients have asked.
+#[test]
+fn the_sequencer_alone_vouches_for_nothing() {
+    let mut run = ring(1);
+    run.liar = Some(0);
+    run.net.lose(|frame| frame.from == r(0));
+    let request = run.net.request(INSTANCE, 90, 1, &[7; 4]);
+    let [old, _] = order(&run, (0, Digest::ZERO), &[&request]);
+    run.pass(2 * run.net.cluster.limits.clock_skew_max.0 / 1_000);
+    run.net.forge(r(0), r(1), old);
+    run.settle();
+    assert_eq!(run.net.rejected(1, r(0), Rejection::BadAgreedValue), 1);
+    let unproved = LogEntry::new(Proposal::default(), request);
+    let [made_up, _] = order(&run, (0, Digest::ZERO), &[&unproved.request]);
+    run.net.forge(r(0), r(1), made_up);
+    let bodies = SwitchMessage::Bodies(Bodies(vec![unproved]));
+    run.net.forge(r(0), r(1), Message::Switch(Switch { instance: INSTANCE, message: bodies }));
+    run.settle();
+    assert!(run.net.said(r(1), "PREP").iter().all(|frame| frame.message.to_string().contains("p0 ")));
+}
+
+/// Only what the sequencer has signed itself costs more than that.
+#[test]
+fn an_order_of_another_costs_no_signatures() {
+    let mut run = ring(3);
+    let mut requests = ask_all_but_the_sequencer(&mut run, 3);
+    // By their signatures alone.
+    requests.iter_mut().for_each(|request| request.authentication.tags = Authenticator::default());
+    let [order, _] = order(&run, (0, Digest::ZERO), &requests.iter().collect::<Vec<_>>());
+    let checked = |run: &Run| run.net.keyring(r(1)).counters().signatures_checked.get();
+    let before = checked(&run);
+    run.net.forge(r(3), r(1), order);
+    run.settle();
+    assert_eq!(run.net.rejected(1, r(3), Rejection::WrongSender), 1);
+    assert_eq!(checked(&run), before);
+}
+
+/// Those who serve have restarted meanwhile, and their logs do not tell the proofs of clients.
+#[test]
+fn who_missed_what_nobody_can_prove_any_more_takes_part() {
+    for inline_bytes_max in [0, 4] {
+        let mut run = without_r3_and(1, |limits| limits.inline_bytes_max = inline_bytes_max);
+        run.invoke(0);
+        run.settle();
+        for id in 0..3 {
+            run.net.restart(id, false);
+        }
+        run.settle();
+        r3_takes_part(run);
+    }
+}
+
+/// What waits for the bodies of an ORDER waits for no others: not for those of ORDERs that came to nothing.
+#[test]
+fn only_bodies_of_the_next_order_are_waited_for() {
+    let mut run = ring(1);
+    run.liar = Some(0);
+    run.net.lose(|frame| frame.from == r(0));
+    let unknown: Vec<Request> =
+        (1..=4).map(|session| run.net.request(INSTANCE, 90 + session, 1, &session.to_le_bytes())).collect();
+    for count in (1..=4).rev() {
+        let [message, _] = order(&run, (0, Digest::ZERO), &unknown[..count].iter().collect::<Vec<_>>());
+        let Message::Resilient(Resilient { instance, message: ResilientMessage::Order(mut order) }) = message else {
+            unreachable!()
+        };
+        let entries = unknown[..count].iter().map(|request| Entry::Reference(Reference::to(request))).collect();
+        order.batch = Batch::new(order.batch.proposal.clone(), entries);
+        let message = ResilientMessage::Order(order);
+        run.net.forge(r(0), r(1), Message::Resilient(Resilient { instance, message }));
+        run.settle();
+    }
+    run.net.sent.clear();
+    run.pass(300);
+    let asked = run.net.said(r(1), "RING-FETCH").first().map(|frame| frame.message.clone());
+    let Some(Message::Resilient(Resilient { message: ResilientMessage::Fetch(fetch), .. })) = asked else {
+        panic!("it asks")
+    };
+    assert_eq!(fetch.0, [unknown[0].digest()]);
 }
