@@ -91,8 +91,9 @@ pub(crate) struct Composite<S: Service> {
     pub(super) ahead: Option<Box<Jump>>,
     /// Resilient rings in a row that did not come to their end here.
     pub(super) failures: u32,
-    /// Whom this replica, which gets nowhere opening the instance, asked last what that one began with.
-    pub(super) asked_for_proof: Option<ReplicaId>,
+    /// Whom this replica, which gets nowhere opening the instance, asked last what that one began with, and who has
+    /// not answered that yet: bit i stands for replica i.
+    pub(super) asked_for_proof: (Option<ReplicaId>, u64),
     /// While the log is replayed: bodies that a record of a later instance will name.
     pub(super) bodies: Vec<LogEntry>,
 }
@@ -171,7 +172,7 @@ impl<S: Service> Composite<S> {
             begun_again: false,
             ahead: None,
             failures: 0,
-            asked_for_proof: None,
+            asked_for_proof: (None, 0),
             bodies: Vec::new(),
         }
     }

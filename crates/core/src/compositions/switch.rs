@@ -148,6 +148,8 @@ impl<S: Service> Composite<S> {
         let is_again = instance == self.instance && from == Principal::Replica(schedule.head(s.cluster, instance));
         self.advance(s, instance, proof, history);
         self.begun_again = was_again || is_again;
+        // It goes over once for each time that it asks.
+        self.asked_for_proof.1 &= from.replica().map_or(u64::MAX, |id| !(1 << id.0));
     }
 
     /// S3 to S5: leaves the instance that runs, for good, and goes to a later one.
@@ -159,7 +161,7 @@ impl<S: Service> Composite<S> {
             self.failures = if ring.is_full() { 0 } else { self.failures + 1 };
         }
         if instance > self.instance {
-            (self.begun_again, self.asked_for_proof) = (false, None);
+            (self.begun_again, self.asked_for_proof) = (false, (None, 0));
             self.reports.clear();
         }
         self.ahead = None;
@@ -215,23 +217,24 @@ impl<S: Service> Composite<S> {
             return;
         }
         let n = s.cluster.n as u8;
-        let after = self.asked_for_proof.unwrap_or(s.me).0;
+        let (last, waits_for) = self.asked_for_proof;
+        let after = last.unwrap_or(s.me).0;
         let next = (1..n).map(|step| ReplicaId((after + step) % n)).find(|id| *id != s.me);
-        self.asked_for_proof = next;
         if let Some(to) = next {
+            self.asked_for_proof = (next, waits_for | 1 << to.0);
             let behind = Switch { instance: InstanceId(self.instance.0 - 1), message: SwitchMessage::Behind(()) };
             s.out.send(Destination::Replica(to), Message::Switch(behind));
         }
     }
 
-    /// Whether this answers that: another proof of the instance that this replica, which has said nothing in it, gets
-    /// nowhere opening.
+    /// Whether this answers that, however long it took: another proof of the instance that this replica, which has said
+    /// nothing in it, gets nowhere opening.
     pub(super) fn may_go_over(&self, cluster: &Cluster, instance: InstanceId, from: Principal, proof: &Proof) -> bool {
         let Running::Opening(opening) = self.running() else { return false };
         instance == self.instance
             && opening.0.is_free()
             && opening.0.is_stalled(cluster)
-            && self.asked_for_proof.map(Principal::Replica) == Some(from)
+            && from.replica().is_some_and(|id| self.asked_for_proof.1 & 1 << id.0 != 0)
             && self.proof.as_deref() != Some(proof)
     }
 

@@ -161,6 +161,27 @@ fn who_opens_what_nobody_has_goes_over_to_what_others_began_with() {
     run.check();
 }
 
+/// The same over links on which an answer takes longer than two status intervals: others have been asked by then.
+#[test]
+fn who_goes_over_does_so_however_long_an_answer_takes() {
+    let mut run = long(Protocol::Ring);
+    one_certifies(&mut run);
+    let is_late = |frame: &Frame| frame.to == r(3) && kind(&frame.message) == "INIT" && frame.from != r(1);
+    run.net.lose(move |frame| frame.from == r(1) || frame.to == r(1) || is_late(frame));
+    let mut late = Vec::new();
+    for step in 0..100 {
+        let before = run.net.sent.len();
+        run.pass(100);
+        let said = run.net.sent[before..].iter().filter(|frame| is_late(frame));
+        late.extend(said.map(|frame| (step + 4, frame.clone())));
+        let due = late.extract_if(.., |(at, _)| *at <= step).collect::<Vec<_>>();
+        due.into_iter().for_each(|(_, frame)| run.net.forge(frame.from, frame.to, frame.message));
+        run.settle();
+    }
+    assert!(run.is_idle(), "{:?}", run.instances());
+    run.check();
+}
+
 /// What certifies an anchor is in later reports as well: of those who have it from the ring, and of those who took it
 /// over with a proof, also when they come back from a log that began again.
 #[test]
