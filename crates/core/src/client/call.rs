@@ -168,11 +168,7 @@ impl Call {
     }
 
     fn full(&self, key: &Key) -> Option<&Outcome> {
-        self.said
-            .iter()
-            .filter(|said| said.key == *key)
-            .map(|said| &said.outcome)
-            .find(|outcome| outcome.is_whole())
+        self.said.iter().filter(|said| said.key == *key).map(|said| &said.outcome).find(|outcome| outcome.is_whole())
     }
 
     pub(super) fn result(&self, key: &Key) -> Completion {

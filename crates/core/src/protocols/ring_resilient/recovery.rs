@@ -64,7 +64,8 @@ impl<S: Service> RingResilient<S> {
         let log = &self.base.ledger.log;
         let (begin, history) = self.base.init();
         let mut slots: BTreeMap<u64, Slot> = BTreeMap::new();
-        if log.anchor().position <= begin {
+        // Who goes on from a checkpoint there may have signed something else; and that one needs no more signatures.
+        if log.anchor().position < begin || log.anchor().position == begin && self.stable.is_none() {
             let slot = Slot { history, ..Slot::default() };
             slots.insert(begin, slot);
         }

@@ -138,9 +138,8 @@ impl<S: Service> RingResilient<S> {
     pub(super) fn order_at(&mut self, s: &Surroundings<'_, S>, end: u64) -> Option<Order> {
         let prepare = self.own_prepare(s, end)?;
         let slot = self.slots.get(&end)?;
-        let by_value = |request: &&Request| {
-            has_proof(request) && request.operation.len() <= s.cluster.limits.inline_bytes_max
-        };
+        let by_value =
+            |request: &&Request| has_proof(request) && request.operation.len() <= s.cluster.limits.inline_bytes_max;
         let entry = |request: &Request| match Some(request).filter(by_value) {
             Some(request) => Entry::Inline(request.clone()),
             None => Entry::Reference(Reference::to(request)),

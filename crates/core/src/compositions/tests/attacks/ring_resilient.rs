@@ -292,6 +292,48 @@ fn nobody_goes_on_from_below_what_it_has_signed() {
     }
 }
 
+/// Who has signed something else exactly where the others began, and goes on from their checkpoint there, does not sign
+/// that place again.
+#[test]
+fn nobody_signs_twice_where_it_goes_on() {
+    let cluster = Run::cluster(alone(), 4);
+    let limits = Limits { history_interval: 1, ..cluster.limits };
+    let mut run = Run::of(Cluster { quota: Quota::Fixed(100), limits, ..cluster }, 2, 1);
+    run.settle();
+    let requests = ask_all_but_the_sequencer(&mut run, 2);
+    run.net.isolate(&[0]);
+    for (to, request) in [(1, &requests[0]), (2, &requests[0]), (3, &requests[1])] {
+        for message in order(&run, (0, Digest::ZERO), &[request]) {
+            run.net.forge(r(0), r(to), message);
+        }
+    }
+    run.settle();
+    let said = run.net.said(r(1), "RING-CHECKPOINT").last().map(|frame| frame.message.clone());
+    let Some(Message::Resilient(Resilient { message: ResilientMessage::Checkpoint(vote), .. })) = said else {
+        panic!("r1 has executed")
+    };
+    let boundary = vote.value.boundary;
+    let value = Stable { init: (boundary.position, boundary.history), ..vote.value };
+    let signatures = (0..3).map(|id| (ReplicaId(id), run.net.keyring(r(id)).sign(value).signature)).collect();
+    for _ in 0..2 {
+        let message = ResilientMessage::Stable(Certificate { value, signatures: Vec::clone(&signatures) });
+        run.net.forge(r(0), r(3), Message::Resilient(Resilient { instance: INSTANCE, message }));
+    }
+    run.pass(1_500);
+    assert_eq!(run.journals()[2], run.journals()[0], "r3 has gone on from there");
+    let status = Status { opened: false, logged: 0, prepared: None, committed: None, anchor: 0 };
+    let message = ResilientMessage::Status(status);
+    run.net.forge(r(0), r(3), Message::Resilient(Resilient { instance: INSTANCE, message }));
+    run.settle();
+    let signed = run.net.said(r(3), "PREP").into_iter().filter_map(|frame| match &frame.message {
+        Message::Resilient(Resilient { message: ResilientMessage::Prepare(signed), .. }) => Some(signed.value),
+        _ => None,
+    });
+    let mut at_one: Vec<Digest> = signed.filter(|value| value.position == 1).map(|value| value.history).collect();
+    at_one.dedup();
+    assert_eq!(at_one.len(), 1);
+}
+
 /// R6: the checkpoint at the quota's end is certain when 2f+1 replicas have signed it, each once.
 #[test]
 fn nothing_is_certain_before_2f_1_have_signed_it() {
