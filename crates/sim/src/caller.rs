@@ -336,8 +336,13 @@ impl Caller {
             return stage.checks.fail("client", stage.now, what);
         };
         self.answered += 1;
+        let is_over = call.deadline.is_some_and(|span| completed.latency >= Duration(span));
         let answer = match &completed.result {
             Completion::Done(result) => Some(store::decode(self.service, call.action, result)),
+            Completion::Unknown if !is_over => {
+                let what = format!("{} gave {:?} up before its deadline", self.id(), call.action);
+                return stage.checks.fail("client", stage.now, what);
+            }
             // It may have been executed under a later request's feet: nobody knows.
             Completion::Ended(_) | Completion::TooLate(_) | Completion::Unknown => None,
             Completion::Refused(refusal) => {
