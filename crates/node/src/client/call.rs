@@ -14,8 +14,8 @@ use std::task::{Context, Poll, Waker};
 pub enum CallError {
     /// The replicas agree that it was not executed and never will be.
     Rejected(Refusal),
-    /// The deadline passed without enough equal answers, or newer requests of this client overtook it in a protocol that
-    /// may take back what it executes: it may have been executed, or may be yet. See
+    /// The deadline passed without enough equal answers, or newer requests of this client overtook it in a protocol
+    /// that may take back what it executes: it may have been executed, or may be yet. See
     /// [`Client::ask_again`](super::Client::ask_again).
     Unknown {
         /// Names the request: its session and number.
