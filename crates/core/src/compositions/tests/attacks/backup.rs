@@ -58,6 +58,50 @@ fn l3_what_is_ordered_before_the_init_is_held() {
     run.check();
 }
 
+/// L3: one replica has executed what is not in the init history. Until that is decided, nothing that waits for the
+/// order is over because that state says so.
+#[test]
+fn l3_nothing_is_over_by_a_state_that_is_taken_back() {
+    let mut run = Run::new(Protocol::Quorum, 4, 2, 1);
+    run.invoke(0);
+    run.round_of(|frame| frame.to == r(1));
+    assert_eq!(run.journals(), [vec![], vec![1], vec![], vec![]]);
+    let reports = run.stop(InstanceId(1));
+    run.net.lose(|frame| frame.from != c(0));
+    run.begin([[&reports[&0], &reports[&2], &reports[&3]]; 4]);
+    run.redirect(0, BACKUP);
+    run.settle();
+    run.net.lose(|_| true);
+    let pending = |run: &Run| run.net.hosts.iter().map(|host| host.replica.report().pending_requests).collect();
+    let waiting: Vec<usize> = pending(&run);
+    assert!(waiting.iter().all(|number| *number == 2), "INIT, and what the client asks: {waiting:?}");
+    run.net.pass(1_000_000);
+    assert_eq!(waiting, pending(&run));
+    run.net.heal();
+    run.finish();
+    run.check();
+}
+
+/// L3: the first primary of a Backup is silent, and nobody watches a big INIT. The client's request, which is in the
+/// init history, is what the others leave that view for, although their states say that it is executed.
+#[test]
+fn l3_nothing_is_over_before_the_backup_has_begun() {
+    let of_run = Run::cluster(Protocol::Quorum, 4);
+    let limits = Limits { inline_bytes_max: 100, ..of_run.limits };
+    let mut run = Run::of(Cluster { limits, ..of_run }, 2, 1);
+    run.net.lose(|frame| frame.to == c(0));
+    run.invoke(0);
+    run.settle();
+    let primary = r(run.net.cluster.primary(run.net.cluster.first_view(BACKUP)).0);
+    let reports = run.stop(InstanceId(1));
+    run.net.lose(move |frame| frame.from == primary);
+    run.begin([[&reports[&0], &reports[&1], &reports[&2]]; 4]);
+    run.redirect(0, BACKUP);
+    run.pass(10_000);
+    assert!(run.is_idle(), "it is answered");
+    run.check();
+}
+
 /// L3: two replicas have to fetch a body of the init history. What is ordered meanwhile they hold, and execute then.
 #[test]
 fn l3_what_is_ordered_while_bodies_are_fetched_is_held() {
