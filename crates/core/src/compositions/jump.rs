@@ -13,7 +13,8 @@
 //! what they signed. From there it counts the quota, and to there it answers for what is inherited; or it would help a
 //! liar to f+1 equal words about a history that nobody goes on from.
 //!
-//! It may have signed another history before, but not beyond the checkpoint. It signs nothing more up to there. Say that
+//! It may have signed another history before, but not beyond the checkpoint. It signs nothing more up to there; and
+//! exactly there no other history is ever certified, since f+1 correct replicas have executed this one. Say that
 //! somebody holds a certificate for a position k below the checkpoint, and somebody one for the checkpoint or a
 //! position above it. They have a correct signer in common. If that one has not jumped from below k in between, the
 //! first history is a prefix of the second. If it has, then before that somebody held a certificate for a position at

@@ -255,8 +255,8 @@ fn k19_a_tail_does_not_decide_alone() {
     run.check();
 }
 
-/// K19: the tail sends what the others' MACs cover, the digest of the result, and not the result. That is no answer: who
-/// took it for one would never panic, and never be served.
+/// K19: the tail sends what the others' MACs cover, the digest of the result, and not the result. That is no answer:
+/// who took it for one would never panic, and never be served.
 #[test]
 fn k19_a_digest_is_no_answer() {
     let mut run = Run::new(Protocol::Chain, 4, 1, 1);
