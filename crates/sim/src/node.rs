@@ -367,16 +367,10 @@ impl Node {
 
     /// Hands a record to the disk; `awaited` if what follows waits until it is durable.
     fn write(&mut self, stage: &mut Stage, record: Record, awaited: bool) {
-        if let Record::Log(log) = &record {
-            match &log.record {
-                InstanceRecord::Pbft(PbftRecord::Accepted(proposal)) => {
-                    stage.checks.see(stage.now, &Event::Batch(&proposal.batch));
-                }
-                InstanceRecord::Pbft(PbftRecord::Body(request)) => {
-                    stage.checks.see(stage.now, &Event::Body(request));
-                }
-                _ => {}
-            }
+        if let Record::Log(log) = &record
+            && let InstanceRecord::Pbft(PbftRecord::Accepted(proposal)) = &log.record
+        {
+            stage.checks.see(stage.now, &Event::Batch(&proposal.batch));
         }
         let was_writing = self.disk.writes_snapshot();
         stage.note(self.process, 3, || match &record {

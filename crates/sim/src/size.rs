@@ -182,8 +182,8 @@ pub fn small_limits(seed: u64, service: ServiceKind, limits: Limits) -> Limits {
     }
 }
 
-/// What a value of the workload takes beyond `inline_bytes_max`, at most: padding, and the number before it. An operation
-/// has no more than two, the expected and the new one.
+/// What a value of the workload takes beyond `inline_bytes_max`, at most: padding, and the number before it. An
+/// operation has no more than two, the expected and the new one.
 const VALUE_BYTES: usize = 240;
 
 /// The time after which clients repeat themselves in a calm run: 4n + f hops take no longer than twice that.

@@ -518,6 +518,26 @@ fn a_join_that_was_refused_is_not_executed_later() {
     tables_agree(&net);
 }
 
+/// A JOIN that found no place may come again. A view that begins with the batch in which it was refused does not take
+/// it for proposed: that batch is executed, and not once more.
+#[test]
+fn a_join_that_found_no_place_is_ordered_again_in_a_later_view() {
+    let mut net = net_with(Limits { checkpoint_interval: 128, ..limits() });
+    let clients: Vec<usize> = (0..4).map(|number| net.stranger(100 + number)).collect();
+    for client in &clients[..3] {
+        enter(&mut net, *client, 1);
+    }
+    assert_eq!(join(&mut net, clients[3], 1), Err(Completion::Refused(Refusal::Full)));
+    let refused = last_request(&net, clients[3]);
+    net.isolate(&[0]);
+    for id in 1..4 {
+        net.forge(net.clients[clients[3]].party(), r(id), Message::Request(refused.clone()));
+    }
+    net.pass(5_000_000);
+    assert_eq!(net.views()[1..], [1; 3]);
+    assert_eq!(net.hosts[1].replica.estate().executed().0, 5);
+}
+
 /// A request that ended as unknown, and its session with it: under the next session it would be another request.
 #[test]
 fn nothing_is_asked_again_under_another_session() {

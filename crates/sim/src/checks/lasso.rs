@@ -87,8 +87,8 @@ impl Check for Lasso {
                 *visits += 1;
                 if *visits > VISITS_MAX && at - self.progress.0 > self.patience {
                     return Err(format!(
-                        "clients wait, nothing is executed, and this state came {visits} times: {state:?}; {replica} has \
-                         rejected {:?}",
+                        "clients wait, nothing is executed, and this state came {visits} times: {state:?}; \
+                         {replica} has rejected {:?}",
                         report.rejections
                     ));
                 }

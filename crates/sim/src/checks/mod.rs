@@ -40,8 +40,6 @@ pub enum Event<'a> {
     Issued(&'a Request),
     /// The content of a batch was seen, on a link or in a log, of anybody.
     Batch(&'a Batch),
-    /// A request that a batch only refers to was seen, in a log.
-    Body(&'a Request),
     /// A correct replica let this message leave.
     Said(ReplicaId, &'a Message),
     /// A correct replica said this of itself.

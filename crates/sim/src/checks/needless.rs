@@ -1,9 +1,9 @@
 //! No ring stops without need (O12 of the note on Ring): while no replica fails and the network keeps its time, nothing
 //! that clients do ends an instance of Ring. What a resilient ring stops for is its quota.
 //!
-//! Only [calm](crate::scenario::Scenario::is_calm) runs have such a time; all others this check lets pass. Nor does it look
-//! at an instance that correct replicas began with different histories, each by a valid proof: nothing can be agreed
-//! there, and stopping is how the next one comes.
+//! Only [calm](crate::scenario::Scenario::is_calm) runs have such a time; all others this check lets pass. Nor does it
+//! look at an instance that correct replicas began with different histories, each by a valid proof: nothing can be
+//! agreed there, and stopping is how the next one comes.
 
 use super::{Check, Event};
 use bezant_core::cluster::{Cluster, InstanceId};

@@ -74,8 +74,8 @@ impl Validity {
         None
     }
 
-    /// The client table after a history. What is logged and is stale when it is executed has a place in the history, and
-    /// no effect.
+    /// The client table after a history. What is logged and is stale when it is executed has a place in the history,
+    /// and no effect.
     fn table(&self, mut history: Digest) -> Table {
         let mut executed = Vec::new();
         while let Some((before, client, timestamp)) = self.tree.get(&history) {

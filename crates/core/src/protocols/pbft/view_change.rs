@@ -363,10 +363,9 @@ impl Pbft {
                 continue;
             }
             let batch = self.batch(digest);
-            if let Some(batch) = &batch {
-                for entry in &batch.entries {
-                    self.pool.proposed(entry.digest());
-                }
+            // What is executed is not executed once more: a JOIN that was refused there may wait again.
+            for entry in batch.iter().filter(|_| sequence > self.committed).flat_map(|batch| &batch.entries) {
+                self.pool.proposed(entry.digest());
             }
             self.slots.entry(sequence).or_default().proposed =
                 Some(Proposed { view, digest, batch, reproposed: true, acceptable: true, accepted: false });

@@ -1,0 +1,141 @@
+//! What a run comes to: whether calls end, and replicas agree, once nothing is in their way.
+
+use super::{Verdict, World};
+use crate::byzantine::{self, Acts, Adversary};
+use crate::caller::Caller;
+use crate::evidence::Evidence;
+use crate::node::{Counts, Node};
+use crate::scenario::Feature;
+use crate::stage::Stage;
+use crate::trace::Trace;
+use bezant_core::cluster::Sequence;
+use bezant_core::compositions::Part;
+use bezant_core::digest::Digest;
+use bezant_core::replica::Report;
+use std::collections::BTreeSet;
+
+/// Whether a replica votes, and waits for no other view.
+fn takes_part(report: Report) -> bool {
+    !report.abstaining && !report.changing_view
+}
+
+impl World {
+    pub(super) fn all_answered(&self) -> bool {
+        self.callers.iter().filter(|caller| caller.is_honest()).all(Caller::is_done)
+    }
+
+    pub(super) fn judge_answers(&mut self) {
+        if self.is_fine() && !self.all_answered() {
+            let open = self.callers.iter().filter(|caller| caller.is_honest() && !caller.is_done());
+            let open: Vec<String> = open.map(Caller::waits_for).collect();
+            let what = format!("calls do not end in the second phase: {}; {}", open.join(", "), self.positions());
+            self.stage.checks.fail("liveness", self.stage.now, what);
+        }
+    }
+
+    /// Reads every key once more, so that what was acknowledged is seen to have survived.
+    pub(super) fn inspect(&mut self, limit: u64) {
+        if let (true, Some(first)) = (self.is_fine(), self.callers.first_mut()) {
+            first.inspect(&mut self.stage);
+            self.play(limit, Self::all_answered);
+            self.judge_answers();
+        }
+    }
+
+    fn core(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().filter(|node| node.is_correct() && !self.scenario.outsiders.contains(&node.id()))
+    }
+
+    fn has_converged(&self) -> bool {
+        // What replicas speculate about need not agree while no client asks.
+        let end = |report: Report| match self.stage.cluster.part(report.instance) {
+            None | Some(Part::Backup) => (report.instance, report.executed, report.history),
+            Some(_) => (report.instance, Sequence(0), Digest::ZERO),
+        };
+        let ends: BTreeSet<_> = self.core().filter_map(Node::report).map(end).collect();
+        ends.len() == 1 && (!self.is_healthy() || self.core().filter_map(Node::report).all(takes_part))
+    }
+
+    /// Whether nobody lies and nobody is missing: then everybody takes part again in the end. In a composition whoever
+    /// lost its log is silent until a Backup, however long the speculative instance lasts.
+    fn is_healthy(&self) -> bool {
+        let is_whole = self.scenario.liars.is_empty() && self.scenario.outsiders.is_empty();
+        is_whole && self.stage.echo.is_none() && self.stage.cluster.protocol.schedule().is_none()
+    }
+
+    /// All replicas of the core reach one state. Their last stable checkpoints may differ: the next batches bring one.
+    pub(super) fn converge(&mut self, limit: u64) {
+        // A look at every report costs more than a step: look now and then.
+        while self.is_fine() && !self.has_converged() && self.stage.now < limit {
+            let next = (self.stage.now + self.scenario.limits.view_timeout.0).min(limit);
+            self.play(next, |_| false);
+            self.stage.now = next;
+        }
+        if self.is_fine() && !self.has_converged() {
+            let what = format!("replicas do not converge in the second phase: {}", self.positions());
+            self.stage.checks.fail("convergence", self.stage.now, what);
+        }
+    }
+
+    /// Where each correct replica stands, for a person.
+    fn positions(&self) -> String {
+        let positions: Vec<String> = self
+            .core()
+            .map(|node| match node.report() {
+                None => format!("{} is down", node.id()),
+                Some(report) => {
+                    let changing = if report.changing_view { " changing" } else { "" };
+                    let abstaining = if report.abstaining { " abstaining" } else { "" };
+                    let (id, view, executed, stable) = (node.id(), report.view, report.executed, report.stable);
+                    let (pending, transfer) = (report.pending_requests, report.transfer);
+                    let transfer = transfer.map_or_else(String::new, |(to, _)| format!(" fetches {to}"));
+                    let progress = format!("executed {executed} stable {stable} pending {pending}");
+                    let instance = report.instance;
+                    let rejected = report.rejections;
+                    format!("{id}: {instance} {view}{changing}{abstaining} {progress}{transfer} rejected {rejected:?}")
+                }
+            })
+            .collect();
+        positions.join(", ")
+    }
+
+    /// What everybody did who lies.
+    fn acts(&self) -> Acts {
+        let mut acts = Acts::new();
+        for of_one in self.nodes.iter().map(Node::acts).chain(self.callers.iter().map(Caller::acts)) {
+            byzantine::add_acts(&mut acts, &of_one);
+        }
+        let Stage { tamper, echo, sides, .. } = &self.stage;
+        let of_links = [
+            (Adversary::Tamper, tamper.as_ref().map_or(0, |tamper| tamper.acts)),
+            (Adversary::Echo, echo.as_ref().map_or(0, |echo| echo.acts)),
+            (Adversary::Twins, sides.acts),
+        ];
+        acts.extend(of_links.into_iter().filter(|(_, acts)| *acts > 0).map(|(who, acts)| (who.label(), acts)));
+        acts
+    }
+
+    pub(super) fn verdict(mut self) -> (Verdict, Trace) {
+        let mut counts = Counts::default();
+        for node in &self.nodes {
+            counts.add(&node.counts);
+        }
+        let acts = self.acts();
+        let verdict = Verdict {
+            violations: std::mem::take(&mut self.stage.checks.violations),
+            trace_hash: self.stage.trace.hash(),
+            events: self.events,
+            frames: self.stage.frames,
+            answered: self.callers.iter().map(|caller| caller.answered).sum(),
+            counts,
+            acts,
+            evidence: Evidence {
+                calm: u64::from(self.scenario.is_calm()),
+                small_limits: u64::from(self.scenario.features.contains(&Feature::SmallLimits)),
+                blackouts: u64::from(self.scenario.faults.iter().any(|(_, fault)| fault.is_blackout())),
+                ..self.stage.checks.watch.evidence
+            },
+        };
+        (verdict, self.stage.trace)
+    }
+}
