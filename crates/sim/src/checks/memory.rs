@@ -151,10 +151,10 @@ mod tests {
 
     #[test]
     fn whatever_is_added_has_a_bound() {
-        // Three, and one for each other replica.
-        assert_eq!(objection(3 + 3, 256, 2), None);
+        // Three, one for what each other replica passes on, and an INIT of each.
+        assert_eq!(objection(3 + 3 + 4, 256, 2), None);
         assert!(
-            objection(4 + 3, 0, 0)
+            objection(4 + 3 + 4, 0, 0)
                 .is_some_and(|what| what.contains("pool.waiting") && what.contains("pending_requests"))
         );
         assert!(objection(0, 257, 0).is_some_and(|what| what.contains("257 entries in added_later")));
