@@ -20,7 +20,7 @@ use bezant_core::cluster::{Cluster, ReplicaId};
 use bezant_core::machine::{Destination, Effect, Input, Instant, Machine, Outbox, Principal};
 use bezant_core::message::{Message, Ordering};
 use bezant_core::protocols::pbft::{PbftMessage, PbftRecord};
-use bezant_core::replica::{InstanceRecord, Notice, Record, Replica, ReplicaConfig, ReplicaTimer, Report};
+use bezant_core::replica::{InstanceRecord, LogRecord, Notice, Record, Replica, ReplicaConfig, ReplicaTimer, Report};
 use bezant_core::wire::{Rope, Wire};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -367,10 +367,14 @@ impl Node {
 
     /// Hands a record to the disk; `awaited` if what follows waits until it is durable.
     fn write(&mut self, stage: &mut Stage, record: Record, awaited: bool) {
-        if let Record::Log(log) = &record
-            && let InstanceRecord::Pbft(PbftRecord::Accepted(proposal)) = &log.record
-        {
-            stage.checks.see(stage.now, &Event::Batch(&proposal.batch));
+        match &record {
+            Record::Log(LogRecord { record: InstanceRecord::Pbft(PbftRecord::Accepted(proposal)), .. }) => {
+                stage.checks.see(stage.now, &Event::Batch(&proposal.batch));
+            }
+            Record::Log(LogRecord { record: InstanceRecord::Pbft(PbftRecord::NewView(signed)), .. }) => {
+                stage.checks.see(stage.now, &Event::Learned(self.id(), signed));
+            }
+            _ => {}
         }
         let was_writing = self.disk.writes_snapshot();
         stage.note(self.process, 3, || match &record {

@@ -73,7 +73,7 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     demo.tell("lie 3", "lying")?;
     demo.note(2, "a lie")?;
     demo.check(&expected, "with replica 3 lying")?;
-    demo.tell("honest 3", "honest")?;
+    demo.tell("honest 3", "`diff` has one taken")?;
     for number in 0..LAST_WRITES {
         demo.note(10 + number, "a write")?;
     }

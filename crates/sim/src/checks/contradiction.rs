@@ -14,7 +14,7 @@ use bezant_core::protocols::ring_resilient::{Resilient, ResilientMessage};
 use bezant_core::replica::Notice;
 use bezant_core::switching::{AbortReport, Switch, SwitchMessage};
 use bezant_core::wire::Wire;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a replica may say one thing only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +48,9 @@ struct Statements {
     left_for: View,
     /// The last view of which it said that it knows how it began.
     begun: View,
+    /// The ways in which views began that it knows: of a view that began in several, what only one of them chose is
+    /// refuted by the others, although the replica may have accepted it there.
+    ways: BTreeMap<View, BTreeSet<Digest>>,
 }
 
 impl Statements {
@@ -57,6 +60,7 @@ impl Statements {
         self.said.retain(|place, _| !matches!(place, Place::ViewChange(_)));
         self.committed.clear();
         self.begun = View(0);
+        self.ways.clear();
     }
 
     fn say(&mut self, place: Place, digest: Digest) -> Result<(), String> {
@@ -92,7 +96,9 @@ impl Statements {
             });
             // A view that has begun refutes what it did not choose, and is said to have accepted what it did.
             let chosen = |claim: &Claim| claim.sequence == *sequence && claim.digest == *digest;
-            let refuted = *view < self.begun && !change.pre_prepared.iter().any(chosen);
+            let in_several_ways =
+                self.ways.range(*view..=self.begun).filter(|(of, _)| *of > view).any(|(_, ways)| ways.len() > 1);
+            let refuted = *view < self.begun && (in_several_ways || !change.pre_prepared.iter().any(chosen));
             if !kept && !refuted {
                 let wanted = change.view;
                 return Err(format!(
@@ -216,6 +222,14 @@ impl Check for Contradiction {
                 let of_replica = (*replica, InstanceId(0))..=(*replica, InstanceId(u64::MAX));
                 if let Some((_, statements)) = self.replicas.range_mut(of_replica).next_back() {
                     statements.begun = *view;
+                }
+                return Ok(());
+            }
+            Event::Learned(replica, signed) => {
+                let of_replica = (*replica, InstanceId(0))..=(*replica, InstanceId(u64::MAX));
+                if let Some((_, statements)) = self.replicas.range_mut(of_replica).next_back() {
+                    let way = Digest::of(Domain::Trace, &signed.value.to_bytes());
+                    statements.ways.entry(signed.value.view).or_default().insert(way);
                 }
                 return Ok(());
             }

@@ -27,10 +27,12 @@ pub use validity::Validity;
 
 use crate::evidence::Watch;
 use crate::workload::{Action, Answer, Key};
+use bezant_core::auth::Signed;
 use bezant_core::cluster::{Cluster, InstanceId, ReplicaId};
 use bezant_core::digest::Digest;
 use bezant_core::message::{Message, Request};
 use bezant_core::protocols::batch::Batch;
+use bezant_core::protocols::pbft::NewView;
 use bezant_core::replica::{Notice, Report};
 
 /// Something that a check may care about.
@@ -40,6 +42,8 @@ pub enum Event<'a> {
     Issued(&'a Request),
     /// The content of a batch was seen, on a link or in a log, of anybody.
     Batch(&'a Batch),
+    /// A correct replica writes down how a view began.
+    Learned(ReplicaId, &'a Signed<NewView>),
     /// A correct replica let this message leave.
     Said(ReplicaId, &'a Message),
     /// A correct replica said this of itself.
