@@ -367,14 +367,12 @@ impl Node {
 
     /// Hands a record to the disk; `awaited` if what follows waits until it is durable.
     fn write(&mut self, stage: &mut Stage, record: Record, awaited: bool) {
-        match &record {
-            Record::Log(LogRecord { record: InstanceRecord::Pbft(PbftRecord::Accepted(proposal)), .. }) => {
-                stage.checks.see(stage.now, &Event::Batch(&proposal.batch));
+        if let Record::Log(LogRecord { record: InstanceRecord::Pbft(record), .. }) = &record {
+            match record {
+                PbftRecord::Accepted(proposal) => stage.checks.see(stage.now, &Event::Batch(&proposal.batch)),
+                PbftRecord::NewView(signed) => stage.checks.see(stage.now, &Event::Learned(self.id(), signed)),
+                _ => {}
             }
-            Record::Log(LogRecord { record: InstanceRecord::Pbft(PbftRecord::NewView(signed)), .. }) => {
-                stage.checks.see(stage.now, &Event::Learned(self.id(), signed));
-            }
-            _ => {}
         }
         let was_writing = self.disk.writes_snapshot();
         stage.note(self.process, 3, || match &record {
