@@ -96,8 +96,7 @@ impl Statements {
             });
             // A view that has begun refutes what it did not choose, and is said to have accepted what it did.
             let chosen = |claim: &Claim| claim.sequence == *sequence && claim.digest == *digest;
-            let in_several_ways =
-                self.ways.range(*view..=self.begun).filter(|(of, _)| *of > view).any(|(_, ways)| ways.len() > 1);
+            let in_several_ways = self.ways.iter().any(|(of, ways)| *of > *view && *of <= self.begun && ways.len() > 1);
             let refuted = *view < self.begun && (in_several_ways || !change.pre_prepared.iter().any(chosen));
             if !kept && !refuted {
                 let wanted = change.view;
