@@ -172,8 +172,8 @@ pub fn small_limits(seed: u64, service: ServiceKind, limits: Limits) -> Limits {
         checkpoint_interval: pick(1, 3, limits.checkpoint_interval),
         history_interval: pick(1, 3, limits.history_interval),
         sessions_per_identity_max: pick(1, 3, limits.sessions_per_identity_max as u64) as usize,
-        pending_requests_max: pick(1, 4, limits.pending_requests_max as u64) as usize,
-        pending_bytes_max: operation_bytes_max + pick(0, 512, 1 << 20) as usize,
+        pending_requests_max: pick(IDENTITIES, IDENTITIES + 4, limits.pending_requests_max as u64) as usize,
+        pending_bytes_max: IDENTITIES as usize * operation_bytes_max + pick(0, 512, 1 << 20) as usize,
         pending_reads_max: pick(1, 3, limits.pending_reads_max as u64) as usize,
         batch_bytes_max: pick(1, 256, limits.batch_bytes_max as u64) as usize,
         log_bytes_per_snapshot: pick(1, 600, limits.log_bytes_per_snapshot),
@@ -181,6 +181,11 @@ pub fn small_limits(seed: u64, service: ServiceKind, limits: Limits) -> Limits {
         ..limits
     }
 }
+
+/// A place in the pools for each identity that asks, those of liars and strangers among them, and for the longest
+/// operation. Where there are fewer places than identities, whoever came first keeps theirs under a silent primary, and
+/// nobody watches what was sent once.
+const IDENTITIES: u64 = 8;
 
 /// What a value of the workload takes beyond `inline_bytes_max`, at most: padding, and the number before it. An
 /// operation has no more than two, the expected and the new one.
