@@ -68,6 +68,8 @@ const NOISE: &[Feature] = &[
     Feature::OldDisk,
     Feature::Blackouts,
     Feature::Unrest,
+    // A client with many sessions can keep pools of a few places full: nobody promises that this stops no ring.
+    Feature::SmallLimits,
 ];
 
 impl Feature {
