@@ -77,15 +77,18 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     let start = Times::now();
     let mut tally = Tally::default();
     let mut done = 0;
-    for step in chosen.iter().filter(|step| !(in_lanes && is_in_a_lane(step, &chosen))) {
-        // Nothing that comes behind them in the list is needed by them; what measures a network comes after them.
-        if done > 0 && step.name == LAST {
-            done += run_lanes(&chosen, in_lanes, done)?;
-        }
+    let alone = chosen.iter().filter(|step| !(in_lanes && is_in_a_lane(step, &chosen)));
+    let (last, first): (Vec<&Step>, Vec<&Step>) = alone.partition(|step| step.name == LAST);
+    for step in first {
         run_step(step, &mut tally, (done + 1, chosen.len()))?;
         done += 1;
     }
-    done += if chosen.iter().any(|step| step.name == LAST) { 0 } else { run_lanes(&chosen, in_lanes, done)? };
+    // They need what comes before them in the list, and nothing needs them.
+    done += run_lanes(&chosen, in_lanes, done)?;
+    for step in last {
+        run_step(step, &mut tally, (done + 1, chosen.len()))?;
+        done += 1;
+    }
     let ran = done - tally.not_run.len();
     println!("{ran} steps in {}", start.until_now());
     for (step, why) in &tally.not_run {
