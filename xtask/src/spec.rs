@@ -78,7 +78,7 @@ pub(crate) fn check() -> Result<String> {
     explore_all(|_| ())
 }
 
-fn explore_all(mut report: impl FnMut(&str)) -> Result<String> {
+fn explore_all(report: impl Fn(&str) + Sync) -> Result<String> {
     let mut jobs = Vec::new();
     for name in configurations()? {
         let text = std::fs::read_to_string(process::root().join(FOLDER).join(&name))?;
@@ -95,11 +95,11 @@ fn explore_all(mut report: impl FnMut(&str)) -> Result<String> {
         ensure(found.outcome == case.expected, || {
             format!("{name} with {case}: {}, but should be: {}", found.outcome, case.expected)
         })?;
+        report(&format!("{name} with {case}: {}, {} states", found.outcome, found.distinct_states));
         Ok(found)
     })?;
     let (mut held, mut refuted, mut probed, mut states) = (0, 0, 0, 0);
-    for ((name, _, case, is_probe), found) in jobs.iter().zip(explorations) {
-        report(&format!("{name} with {case}: {}, {} states", found.outcome, found.distinct_states));
+    for ((.., is_probe), found) in jobs.iter().zip(explorations) {
         states += found.distinct_states;
         *match found.outcome {
             Outcome::AllHold => &mut held,
