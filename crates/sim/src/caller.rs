@@ -246,7 +246,7 @@ impl Caller {
     /// Whether its identity has more sessions than the client table holds: a request may come too late then, and where
     /// an instance may abort its client learns no more than that.
     fn may_be_evicted(&self, stage: &Stage) -> bool {
-        let sessions = self.plan.clients.div_ceil(self.plan.identities.max(1)) as usize;
+        let sessions = self.plan.clients.div_ceil(self.plan.identities) as usize;
         self.mind.is_some() || sessions > stage.cluster.limits.sessions_per_identity_max
     }
 

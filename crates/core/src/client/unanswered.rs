@@ -25,8 +25,6 @@
 //! (`protocols/pbft/status.rs`), so that f+1 others remain.
 
 use super::{Client, Completed, Completion};
-use crate::cluster::Sequence;
-use crate::digest::Digest;
 use crate::machine::{Instant, Outbox};
 
 impl Client {
@@ -45,16 +43,7 @@ impl Client {
     /// Whether it was executed, or will be, stays unknown.
     pub(super) fn give_up(&mut self, now: Instant, out: &mut Outbox<Self>) {
         let Some(call) = self.call.take() else { return };
-        out.notify(Completed {
-            client: self.id,
-            timestamp: call.request.timestamp,
-            result: Completion::Unknown,
-            instance: self.instance,
-            sequence: Sequence(0),
-            history: Digest::ZERO,
-            vouchers: 0,
-            answers: call.answers(&self.cluster, None),
-            latency: now - call.submitted,
-        });
+        let over = self.over(call.request.timestamp, Completion::Unknown, now - call.submitted);
+        out.notify(Completed { answers: call.answers(&self.cluster, None), ..over });
     }
 }

@@ -171,6 +171,12 @@ fn digest_of(requests: &[Request]) -> Digest {
 }
 
 impl Contradiction {
+    /// What a replica has said in the latest instance in which it said anything.
+    fn latest(&mut self, replica: ReplicaId) -> Option<&mut Statements> {
+        let of_replica = (replica, InstanceId(0))..=(replica, InstanceId(u64::MAX));
+        self.replicas.range_mut(of_replica).next_back().map(|(_, statements)| statements)
+    }
+
     /// Who has said that it stopped says nothing more for that instance (A5).
     fn stop(&mut self, replica: ReplicaId, instance: InstanceId, message: &Message) -> Result<(), String> {
         let speaks = matches!(
@@ -218,15 +224,13 @@ impl Check for Contradiction {
                 return Ok(());
             }
             Event::Noticed(replica, Notice::ViewEntered { view } | Notice::ViewMissed { view }) => {
-                let of_replica = (*replica, InstanceId(0))..=(*replica, InstanceId(u64::MAX));
-                if let Some((_, statements)) = self.replicas.range_mut(of_replica).next_back() {
+                if let Some(statements) = self.latest(*replica) {
                     statements.begun = *view;
                 }
                 return Ok(());
             }
             Event::Learned(replica, signed) => {
-                let of_replica = (*replica, InstanceId(0))..=(*replica, InstanceId(u64::MAX));
-                if let Some((_, statements)) = self.replicas.range_mut(of_replica).next_back() {
+                if let Some(statements) = self.latest(*replica) {
                     let way = Digest::of(Domain::Trace, &signed.value.to_bytes());
                     statements.ways.entry(signed.value.view).or_default().insert(way);
                 }
