@@ -28,6 +28,7 @@ use crate::wire_struct;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
+use core::fmt;
 
 /// Buckets that the sessions are spread over.
 pub const BUCKETS: u32 = 256;
@@ -120,13 +121,27 @@ impl Usage {
 }
 
 /// See the [module](self).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ClientTable {
     sessions_per_identity_max: usize,
     buckets: Vec<Bucket>,
     usage: BTreeMap<IdentityId, Usage>,
     /// Executions recorded so far. The last one's session is in the table, so that this need not be saved.
     executions: u64,
+}
+
+impl fmt::Debug for ClientTable {
+    /// Without the buckets that are empty: nearly all.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_empty = |bucket: &&Bucket| bucket.floors.is_empty() && bucket.sessions.is_empty();
+        let buckets: Vec<&Bucket> = self.buckets.iter().filter(|bucket| !is_empty(bucket)).collect();
+        f.debug_struct("ClientTable")
+            .field("sessions_per_identity_max", &self.sessions_per_identity_max)
+            .field("buckets", &buckets)
+            .field("usage", &self.usage)
+            .field("executions", &self.executions)
+            .finish()
+    }
 }
 
 /// The bucket of a session. Multiplication by the golden ratio spreads the small numbers that session ids are.

@@ -4,7 +4,6 @@
 //! and this reads along. A collection that is added is measured from then on. Bytes are those of payloads as they are,
 //! and of everything else about as many as it takes to write it down; shared buffers count wherever they are held.
 
-use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Write};
 
 /// What a collection holds.
@@ -21,8 +20,16 @@ pub struct Held {
 struct Place {
     name: String,
     above: usize,
+    /// The places in it.
+    below: Vec<usize>,
     held: Held,
     is_collection: bool,
+}
+
+impl Place {
+    fn new(name: &str, above: usize) -> Self {
+        Self { name: name.into(), above, below: Vec::new(), held: Held::default(), is_collection: false }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +57,6 @@ struct Open {
 #[derive(Debug)]
 pub struct Holdings {
     places: Vec<Place>,
-    children: BTreeMap<(usize, String), usize>,
     open: Vec<Open>,
     /// The place whose value is read.
     place: usize,
@@ -59,7 +65,8 @@ pub struct Holdings {
     /// Whether that word, or another value, ended right before: then a brace opens fields.
     after_word: bool,
     after_colon: bool,
-    quote: Option<char>,
+    /// Whether it is between quotes.
+    quoted: bool,
     escape: u8,
     bytes: u64,
 }
@@ -67,16 +74,14 @@ pub struct Holdings {
 impl Holdings {
     /// Of anything that can be written down.
     pub fn of(value: &impl Debug) -> Self {
-        let root = Place { name: String::new(), above: 0, held: Held::default(), is_collection: false };
         let mut holdings = Self {
-            places: vec![root],
-            children: BTreeMap::new(),
+            places: vec![Place::new("", 0)],
             open: Vec::new(),
             place: 0,
             word: String::new(),
             after_word: false,
             after_colon: false,
-            quote: None,
+            quoted: false,
             escape: 0,
             bytes: 0,
         };
@@ -118,14 +123,15 @@ impl Holdings {
         names.join(".")
     }
 
+    /// The place with the name that was just read.
     fn child(&mut self, above: usize) -> usize {
-        let key = (above, std::mem::take(&mut self.word));
-        if let Some(place) = self.children.get(&key) {
+        let known = self.places[above].below.iter().find(|place| self.places[**place].name == self.word);
+        if let Some(place) = known {
             return *place;
         }
         let place = self.places.len();
-        self.places.push(Place { name: key.1.clone(), above, held: Held::default(), is_collection: false });
-        self.children.insert(key, place);
+        self.places.push(Place::new(&self.word, above));
+        self.places[above].below.push(place);
         place
     }
 
@@ -139,8 +145,8 @@ impl Holdings {
     fn end(&mut self) {
         let Some(open) = self.open.pop() else { return };
         // One in an entry of another, without a name in between, is a part of that.
-        let is_nameless = self.open.iter().any(|above| above.form == Form::Collection && above.place == open.place);
-        if open.form == Form::Collection && !is_nameless {
+        let is_part = |above: &Open| above.form == Form::Collection && above.place == open.place;
+        if open.form == Form::Collection && !self.open.iter().any(is_part) {
             let place = &mut self.places[open.place];
             place.is_collection = true;
             place.held.entries += open.entries;
@@ -161,20 +167,18 @@ impl Holdings {
         }
     }
 
-    fn read(&mut self, char: char) {
-        if let Some(quote) = self.quote {
-            return self.quoted(quote, char);
-        }
-        match char {
-            '"' => {
+    /// Reads a mark: what opens, closes or parts.
+    fn mark(&mut self, mark: u8) {
+        match mark {
+            b'"' => {
                 self.entry();
-                self.quote = Some('"');
+                self.quoted = true;
             }
-            '{' if self.after_word => self.begin(Form::Struct),
-            '{' | '[' => self.begin(Form::Collection),
-            '(' => self.begin(Form::Tuple),
-            '}' | ']' | ')' => self.end(),
-            ',' => {
+            b'{' if self.after_word => self.begin(Form::Struct),
+            b'{' | b'[' => self.begin(Form::Collection),
+            b'(' => self.begin(Form::Tuple),
+            b'}' | b']' | b')' => self.end(),
+            b',' => {
                 if let Some(open) = self.open.last_mut() {
                     open.within = false;
                     self.place = open.place;
@@ -182,11 +186,11 @@ impl Holdings {
                 self.word.clear();
                 (self.after_word, self.after_colon) = (false, false);
             }
-            ':' => {
+            b':' => {
                 self.after_colon = true;
                 self.after_word = false;
             }
-            ' ' if self.after_colon => {
+            _ if self.after_colon => {
                 // A name and its value; in a map, a key.
                 if let Some(Open { form: Form::Struct, place, .. }) = self.open.last().copied() {
                     self.place = self.child(place);
@@ -194,42 +198,60 @@ impl Holdings {
                 self.word.clear();
                 (self.after_word, self.after_colon) = (false, false);
             }
-            ' ' => self.after_word = !self.word.is_empty(),
-            _ => {
-                self.entry();
-                if self.after_word || self.after_colon {
-                    self.word.clear();
-                }
-                self.word.push(char);
-                (self.after_word, self.after_colon) = (false, false);
-                self.bytes += 1;
-            }
+            _ => self.after_word = !self.word.is_empty(),
         }
     }
 
-    fn quoted(&mut self, quote: char, char: char) {
-        match (self.escape, char) {
+    /// Reads what is no mark: names, numbers.
+    fn plain(&mut self, text: &str) {
+        self.entry();
+        if self.after_word || self.after_colon {
+            self.word.clear();
+        }
+        self.word.push_str(text);
+        (self.after_word, self.after_colon) = (false, false);
+        self.bytes += text.len() as u64;
+    }
+
+    /// Reads a byte between quotes.
+    fn quoted(&mut self, byte: u8) {
+        match (self.escape, byte) {
             // `\x` and two digits are one byte.
-            (1, 'x') => self.escape = 3,
-            (1, _) => {
-                self.escape = 0;
-                self.bytes += 1;
-            }
-            (2, _) => {
+            (1, b'x') => self.escape = 3,
+            (1 | 2, _) => {
                 self.escape = 0;
                 self.bytes += 1;
             }
             (3, _) => self.escape = 2,
-            (_, '\\') => self.escape = 1,
-            (_, char) if char == quote => self.quote = None,
+            (_, b'\\') => self.escape = 1,
+            (_, b'"') => self.quoted = false,
             _ => self.bytes += 1,
         }
     }
 }
 
+const fn is_mark(byte: u8) -> bool {
+    matches!(byte, b'"' | b'{' | b'}' | b'[' | b']' | b'(' | b')' | b',' | b':' | b' ')
+}
+
 impl Write for Holdings {
+    /// Nearly all of the time goes here: what is no mark is taken as a whole.
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        text.chars().for_each(|char| self.read(char));
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            if self.quoted {
+                self.quoted(bytes[at]);
+                at += 1;
+            } else if is_mark(bytes[at]) {
+                self.mark(bytes[at]);
+                at += 1;
+            } else {
+                let end = bytes[at..].iter().position(|byte| is_mark(*byte)).map_or(bytes.len(), |length| at + length);
+                self.plain(&text[at..end]);
+                at = end;
+            }
+        }
         Ok(())
     }
 }
@@ -238,7 +260,7 @@ impl Write for Holdings {
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     #[derive(Debug)]
     #[allow(dead_code)]

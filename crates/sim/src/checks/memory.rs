@@ -65,7 +65,7 @@ impl Memory {
             ("clients.buckets", BUCKETS, "pages of the client table"),
             ("buckets.sessions", sessions, "sessions_per_identity_max"),
             ("usage.order", sessions, "sessions_per_identity_max"),
-            ("self.rejections", parties, "one for each party"),
+            ("rejections", parties, "one for each party"),
         ];
         let bytes_max = entries_max * (limits.operation_bytes_max as u64 + OVERHEAD);
         Self { named, entries_max, bytes_max, restarted: BTreeSet::new() }
@@ -74,8 +74,7 @@ impl Memory {
     /// What holds more than it may.
     fn judge(&self, replica: ReplicaId, holdings: &Holdings) -> Result<(), String> {
         for (path, held, is_part) in holdings.collections() {
-            let full = format!("self.{path}");
-            let named = self.named.iter().find(|(name, ..)| full.ends_with(&format!(".{name}")) || full == *name);
+            let named = self.named.iter().find(|(name, ..)| ends_with_names(&path, name));
             let (max, bound) = match named {
                 Some((_, max, bound)) => (*max, *bound),
                 // Its entries are counted in the bytes of what it is a part of.
@@ -95,6 +94,11 @@ impl Memory {
         }
         Ok(())
     }
+}
+
+/// Whether a path ends with these names of fields.
+fn ends_with_names(path: &str, names: &str) -> bool {
+    path.strip_suffix(names).is_some_and(|above| above.is_empty() || above.ends_with('.'))
 }
 
 impl Check for Memory {
