@@ -134,11 +134,16 @@ pub trait Wire: Sized {
     /// The same, with room for `more` bytes behind it. It is measured before it is written: a vector that grows is
     /// moved half a dozen times, and one that is larger than its bytes costs more where it is shared.
     fn to_bytes_with(&self, more: usize) -> Vec<u8> {
-        let mut length = Length(more);
-        self.encode(&mut length);
-        let mut out = Vec::with_capacity(length.0);
+        let mut out = Vec::with_capacity(self.length() + more);
         self.encode(&mut out);
         out
+    }
+
+    /// The bytes that it takes.
+    fn length(&self) -> usize {
+        let mut length = Length(0);
+        self.encode(&mut length);
+        length.0
     }
 
     /// Reads a value that must fill `bytes` exactly.

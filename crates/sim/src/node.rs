@@ -199,8 +199,13 @@ impl Node {
         self.machine.as_ref().map(Replica::report)
     }
 
-    /// All that it holds, if it is up and it is time to look.
-    pub fn holdings(&mut self) -> Option<Holdings> {
+    /// All that it holds, if it is up.
+    pub fn holdings(&self) -> Option<Holdings> {
+        self.machine.as_ref().map(Holdings::of)
+    }
+
+    /// The same, if it is time to look.
+    pub fn holdings_in_time(&mut self) -> Option<Holdings> {
         self.measured.look(self.steps, self.machine.as_ref()?)
     }
 

@@ -211,6 +211,7 @@ impl World {
             self.judge_answers();
             self.inspect(limit);
             self.converge(limit);
+            self.measure();
         }
         if self.is_fine() {
             self.stage.checks.finish(self.stage.now);
@@ -354,7 +355,7 @@ impl World {
             }
         }
         for node in self.nodes.iter_mut().filter(|node| node.is_correct()) {
-            if let Some(holdings) = node.holdings() {
+            if let Some(holdings) = node.holdings_in_time() {
                 self.stage.checks.see(self.stage.now, &Event::Holds(node.id(), &holdings));
             }
         }

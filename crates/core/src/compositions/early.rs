@@ -55,7 +55,7 @@ impl Sender {
 impl Early {
     /// Keeps a message. Whether there was room for it.
     pub(super) fn keep(&mut self, from: Principal, message: Message) -> bool {
-        let (sender, bytes) = (Sender::of(from), message.to_bytes().len());
+        let (sender, bytes) = (Sender::of(from), message.length());
         let instance = message.instance().unwrap_or_default();
         while !self.shares.keeps_to(sender, bytes, PER_SENDER_MAX) {
             match self.farthest(sender) {

@@ -96,11 +96,11 @@ impl Protocol {
     pub const fn schedule(self) -> Option<Schedule> {
         match self {
             Self::Pbft | Self::Unreplicated => None,
-            Self::Quorum => Some(Schedule::of(&[Part::Quorum, Part::Backup])),
-            Self::ZLight | Self::Azyzzyva => Some(Schedule::of(&[Part::ZLight, Part::Backup])),
-            Self::Chain => Some(Schedule::of(&[Part::Chain, Part::Backup])),
-            Self::Aliph => Some(Schedule::of(&[Part::Quorum, Part::Chain, Part::Backup])),
-            Self::Ring => Some(Schedule::of(&[Part::RingFast, Part::RingResilient])),
+            Self::Quorum => Some(const { Schedule::of(&[Part::Quorum, Part::Backup]) }),
+            Self::ZLight | Self::Azyzzyva => Some(const { Schedule::of(&[Part::ZLight, Part::Backup]) }),
+            Self::Chain => Some(const { Schedule::of(&[Part::Chain, Part::Backup]) }),
+            Self::Aliph => Some(const { Schedule::of(&[Part::Quorum, Part::Chain, Part::Backup]) }),
+            Self::Ring => Some(const { Schedule::of(&[Part::RingFast, Part::RingResilient]) }),
             Self::Schedule(schedule) => Some(schedule),
         }
     }

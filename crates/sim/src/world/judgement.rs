@@ -3,6 +3,7 @@
 use super::{Verdict, World};
 use crate::byzantine::{self, Acts, Adversary};
 use crate::caller::Caller;
+use crate::checks::Event;
 use crate::evidence::Evidence;
 use crate::node::{Counts, Node};
 use crate::scenario::Feature;
@@ -74,6 +75,15 @@ impl World {
         if self.is_fine() && !self.has_converged() {
             let what = format!("replicas do not converge in the second phase: {}", self.positions());
             self.stage.checks.fail("convergence", self.stage.now, what);
+        }
+    }
+
+    /// What everybody holds in the end.
+    pub(super) fn measure(&mut self) {
+        for node in self.nodes.iter().filter(|node| node.is_correct()) {
+            if let Some(holdings) = node.holdings() {
+                self.stage.checks.see(self.stage.now, &Event::Holds(node.id(), &holdings));
+            }
         }
     }
 

@@ -282,7 +282,7 @@ mod tests {
 
     fn bytes_of(message: PbftMessage) -> u64 {
         let message = Message::Ordering(Ordering { instance: InstanceId(1), message });
-        (message.to_bytes().len() + Tag::BYTES) as u64
+        (message.length() + Tag::BYTES) as u64
     }
 
     #[test]
