@@ -10,6 +10,9 @@ const BACKLOG_MAX: u64 = 20_000;
 /// A machine in the simulated world. Twins are two processes with one identity.
 pub type ProcessId = usize;
 
+/// Processes from here on are clients; below are replicas, then twins.
+pub const CLIENTS: ProcessId = 32;
+
 /// How links behave. Times in microseconds of true time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
@@ -48,6 +51,8 @@ pub enum Cut {
     Link(ProcessId, ProcessId),
     /// Every link.
     All,
+    /// Every link between replicas; what is under way there is lost.
+    Replicas,
 }
 
 impl Cut {
@@ -58,6 +63,7 @@ impl Cut {
             Self::Deaf(side) => side.contains(&to) && !side.contains(&from),
             Self::Link(a, b) => (*a, *b) == (from, to),
             Self::All => true,
+            Self::Replicas => from < CLIENTS && to < CLIENTS,
         }
     }
 }
@@ -95,6 +101,11 @@ impl Network {
     /// Ends one cut.
     pub fn mend(&mut self, name: u32) {
         self.cuts.remove(&name);
+    }
+
+    /// Whether what is under way is lost.
+    pub fn loses(&self, from: ProcessId, to: ProcessId) -> bool {
+        self.cuts.values().any(|cut| *cut == Cut::Replicas && cut.blocks(from, to))
     }
 
     /// Ends every cut and makes links reliable from now on.

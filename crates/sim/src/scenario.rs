@@ -85,6 +85,10 @@ features! {
     Blackouts => "blackouts",
     /// Short cuts around one replica, one after the other.
     Unrest => "unrest",
+    /// A fault at the moment when replicas answer.
+    Ambushes => "ambushes",
+    /// A client that does nothing but read the same again and again.
+    Watchers => "watchers",
 }
 
 impl fmt::Display for Feature {
@@ -153,6 +157,8 @@ pub struct Scenario {
     pub plan: Plan,
     /// The faults of the first phase, by time.
     pub faults: Vec<(u64, Fault)>,
+    /// The fault that comes when replicas have answered so many writes, in the first phase.
+    pub ambush: Option<(u64, Fault)>,
     /// Microseconds of the first phase.
     pub safety: u64,
     /// Most microseconds that the second phase may take.
@@ -208,7 +214,7 @@ impl Scenario {
             + plan.strangers * longest_turn(&limits);
         let put_back = liars.first().copied().filter(|_| has(Feature::OldDisk) && has(Feature::Crashes));
         let places = schedule::Places { n, liars: &liars, amnesiac, put_back };
-        let mut faults = size.faults(seed, schedule::draw(seed, safety, patience, &places, &has));
+        let mut faults = size.faults(seed, patience, schedule::draw(seed, safety, patience, &places, &has));
         faults.extend(schedule::draw_unrest(seed, safety, limits.client_retry.0, n, &has));
         faults.extend(blackout.map(|(at, span)| (at, Fault::Cut(Cut::All, span))));
         faults.sort_by_key(|(at, _)| *at);
@@ -228,6 +234,7 @@ impl Scenario {
             pass,
             plan,
             faults,
+            ambush: schedule::draw_ambush(seed, patience, &has),
             safety,
             liveness,
             outsiders: outsiders.iter().copied().collect(),
@@ -245,6 +252,7 @@ impl Scenario {
         let Profile { delay_min, jitter, loss, reordering, rate, .. } = self.network;
         let hop = delay_min + jitter + self.disk.sync_max + self.pass;
         self.faults.is_empty()
+            && self.ambush.is_none()
             && self.liars.is_empty()
             && self.outsiders.is_empty()
             && !self.features.contains(&Feature::Clocks)

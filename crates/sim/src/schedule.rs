@@ -43,6 +43,11 @@ impl Fault {
         }
     }
 
+    /// Whether a replica comes back without its disk.
+    pub const fn loses_a_disk(&self) -> bool {
+        matches!(self, Self::Crash { outage: Outage { ruin: Ruin::Lost, .. }, .. })
+    }
+
     /// Whether nobody hears anybody for a while.
     pub const fn is_blackout(&self) -> bool {
         matches!(self, Self::Cut(Cut::All, _))
@@ -177,6 +182,19 @@ pub fn draw_blackout(seed: u64, safety: u64, patience: u64, has: &impl Fn(Featur
     let mut rng = Rng::stream(seed, "blackout");
     let (at, span, happens) = (rng.below(safety), patience * rng.between(4, 24), rng.below(4) == 0);
     (has(Feature::Blackouts) && happens).then_some((at, span))
+}
+
+/// A fault that comes at the moment when replicas have answered so often: what they have just told a client, and nobody
+/// else, is then all that there is. They lose one another and all that is under way between them, or their power.
+pub fn draw_ambush(seed: u64, patience: u64, has: &impl Fn(Feature) -> bool) -> Option<(u64, Fault)> {
+    let mut rng = Rng::stream(seed, "ambush");
+    let (answers, span, loses_power) = (rng.between(2, 20), patience * rng.between(1, 12) / 2, rng.below(4) == 0);
+    let fault = if loses_power && has(Feature::PowerCut) {
+        Fault::PowerCut { down: span / 4 }
+    } else {
+        Fault::Cut(Cut::Replicas, span)
+    };
+    has(Feature::Ambushes).then_some((answers, fault))
 }
 
 /// Cuts around one replica, one after the other, each long enough for a client to repeat itself: whatever needs all

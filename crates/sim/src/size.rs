@@ -68,6 +68,7 @@ const NOISE: &[Feature] = &[
     Feature::OldDisk,
     Feature::Blackouts,
     Feature::Unrest,
+    Feature::Ambushes,
     // A client with many sessions can keep pools of a few places full: nobody promises that this stops no ring.
     Feature::SmallLimits,
 ];
@@ -80,7 +81,7 @@ impl Feature {
 
     /// Whether it came after the first runs were saved.
     pub const fn is_later(self) -> bool {
-        matches!(self, Self::SmallLimits | Self::Blackouts | Self::Unrest)
+        matches!(self, Self::SmallLimits | Self::Blackouts | Self::Unrest | Self::Ambushes | Self::Watchers)
     }
 }
 
@@ -106,12 +107,19 @@ impl Size {
         }
     }
 
-    /// The faults of one that was drawn: half of those that come in numbers.
+    /// The faults of one that was drawn: half of those that come in numbers. Who loses a disk may soon lose it again.
     #[must_use]
-    pub fn faults(self, seed: u64, mut faults: Vec<(u64, Fault)>) -> Vec<(u64, Fault)> {
+    pub fn faults(self, seed: u64, patience: u64, mut faults: Vec<(u64, Fault)>) -> Vec<(u64, Fault)> {
         let mut rng = Rng::stream(seed, "fewer faults");
         if self == Self::Short {
             faults.retain(|(_, fault)| !fault.is_one_of_many() || rng.coin());
+        }
+        let mut rng = Rng::stream(seed, "lost again");
+        if self != Self::First && rng.coin() {
+            let lost = faults.iter().filter(|(_, fault)| fault.loses_a_disk());
+            let again: Vec<_> =
+                lost.map(|(at, fault)| (at + patience * rng.between(1, 8) / 2, fault.clone())).collect();
+            faults.extend(again);
         }
         faults
     }

@@ -109,6 +109,8 @@ pub struct Stage {
     pub echo: Option<Echo>,
     /// Frames sent.
     pub frames: u64,
+    /// Answers to writes that left correct replicas.
+    pub answers: u64,
     /// The processes that answer to a replica's name, by number: two for twins.
     replicas: Vec<Vec<ProcessId>>,
     /// The same for clients.
@@ -135,6 +137,7 @@ impl Stage {
             tamper: None,
             echo: None,
             frames: 0,
+            answers: 0,
             replicas: Vec::new(),
             clients: BTreeMap::new(),
             names: vec![None; PROCESSES_MAX],

@@ -29,6 +29,11 @@ pub enum Action {
 /// Values say how many bytes of padding they are stored with, so that a value has one form.
 const PADDINGS: u64 = 1 << 12;
 
+/// Reads of a client that watches, for each request of another.
+const WATCHES: u64 = 5;
+/// The most of them in the first phase: what the check of one register can take.
+const WATCHED_MAX: u64 = 60;
+
 /// The bytes of padding after a value.
 pub const fn padding_of(value: u64) -> usize {
     (value % PADDINGS) as usize
@@ -96,6 +101,8 @@ pub struct Plan {
     pub big_bytes: usize,
     /// Requests with a deadline, per mille, and the deadline's span in microseconds.
     pub deadlines: (u64, u64),
+    /// Reads for each request of another, if the last client does nothing but read what is first; 0: it does not.
+    pub watches: u64,
     /// Clients besides that nobody has named.
     pub strangers: u64,
     /// How often one of those leaves and comes back before it asks, per mille.
@@ -114,6 +121,7 @@ impl Plan {
         let queries = rng.between(0, 1000);
         let big = rng.between(50, 500);
         let deadlines = (rng.between(20, 300), limits.client_retry.0 * rng.between(1, 10));
+        let watched = has(Feature::Watchers) && Rng::stream(seed, "watchers").coin();
         Self {
             clients,
             identities,
@@ -126,9 +134,21 @@ impl Plan {
             big: if has(Feature::BigRequests) { big } else { 0 },
             big_bytes: limits.inline_bytes_max + rng.between(1, 200) as usize,
             deadlines: if has(Feature::Deadlines) { deadlines } else { (0, 0) },
+            watches: if watched && clients > 1 { WATCHES } else { 0 },
             strangers: if has(Feature::DynamicClients) { Rng::stream(seed, "strangers").between(1, 4) } else { 0 },
             leaves: Rng::stream(seed, "leaves").below(500),
         }
+    }
+
+    /// What the last client does.
+    #[must_use]
+    pub fn of_last(&self) -> Self {
+        if self.watches == 0 {
+            return self.clone();
+        }
+        let requests = (self.requests * self.watches).min(WATCHED_MAX);
+        let think = self.think / self.watches;
+        Self { requests, think, keys: 1, reads: 1_000, queries: 1_000, deadlines: (0, 0), ..self.clone() }
     }
 
     /// What a client does that has to join: less, because there are more of them.
@@ -149,7 +169,7 @@ impl Plan {
 
     /// Requests of all clients in both phases.
     pub const fn requests_total(&self) -> u64 {
-        (self.clients + 3 * self.strangers) * (self.requests + self.more)
+        (self.clients + 3 * self.strangers) * (self.requests + self.more) + self.watches * self.requests
     }
 }
 

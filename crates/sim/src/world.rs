@@ -6,7 +6,7 @@ use crate::byzantine::{Acts, Adversary, ClientMind, Echo, Sides, Tamper};
 use crate::caller::Caller;
 use crate::checks::{Checks, Event, Violation};
 use crate::evidence::Evidence;
-use crate::network::{Network, ProcessId};
+use crate::network::{CLIENTS, Network, ProcessId};
 use crate::node::{Counts, Identity, Node};
 use crate::rng::Rng;
 use crate::scenario::{Feature, Scenario};
@@ -20,14 +20,15 @@ use bezant_core::cluster::{ClientId, Cluster, IdentityId, ReplicaId};
 use bezant_core::machine::Principal;
 use std::rc::Rc;
 
-/// Processes from here on are clients; below are replicas, then twins.
-const CLIENTS: ProcessId = 32;
 /// The identity of clients that lie.
 const LIARS_IDENTITY: IdentityId = IdentityId(99);
 /// Happenings in a run before it counts as one that never ends, and how many more for each millisecond: while a client
 /// waits for another's place to come free, liars may well say 60 things in a millisecond, and all answer.
 const HAPPENINGS_MAX: u64 = 2_000_000;
 const HAPPENINGS_PER_MS: u64 = 100;
+
+/// The name of the cut that waits for an answer, beside those of the schedule.
+const AMBUSH: u32 = u32::MAX;
 
 static SUITE: Paper = Paper;
 
@@ -192,6 +193,9 @@ impl World {
         let rng = Rng::stream(self.scenario.seed ^ (process as u64) << 40, "caller");
         let clock = self.scenario.clocks[process];
         let plan = match who {
+            Who::Named(_) if mind.is_none() && self.callers.len() as u64 + 1 == self.scenario.plan.clients => {
+                self.scenario.plan.of_last()
+            }
             Who::Named(_) => self.scenario.plan.clone(),
             Who::Stranger(_) => self.scenario.plan.of_strangers(),
         };
@@ -252,6 +256,7 @@ impl World {
                 return self.stage.checks.fail("storm", self.stage.now, what);
             }
             self.happen(happening);
+            self.ambush();
         }
     }
 
@@ -264,6 +269,8 @@ impl World {
             Happening::Frame { to, from, frame } if to >= CLIENTS => {
                 self.callers[to - CLIENTS].frame(&mut self.stage, from, frame);
             }
+            Happening::Frame { to, from: Principal::Replica(from), .. }
+                if self.stage.network.loses(usize::from(from.0), to) => {}
             Happening::Frame { to, from, frame } => {
                 let (node, stage) = self.node(to);
                 node.frame(stage, from, frame);
@@ -306,15 +313,28 @@ impl World {
         }
     }
 
+    /// Lets the fault happen that waits for an answer, if this was the one.
+    fn ambush(&mut self) {
+        if self.scenario.ambush.as_ref().is_some_and(|(answers, _)| self.stage.answers >= *answers)
+            && let Some((_, fault)) = self.scenario.ambush.take()
+        {
+            self.let_fail(AMBUSH, fault);
+        }
+    }
+
     fn fault(&mut self, number: usize) {
+        self.let_fail(number as u32, self.scenario.faults[number].1.clone());
+    }
+
+    fn let_fail(&mut self, name: u32, fault: Fault) {
         if self.stage.now > self.scenario.safety {
             return;
         }
-        match self.scenario.faults[number].1.clone() {
+        match fault {
             Fault::Cut(cut, span) => {
                 self.stage.note(0, 8, || format!("{cut:?} for {span} µs"));
-                self.stage.network.cut(number as u32, cut);
-                self.stage.plan(self.stage.now + span, Happening::Mend(number as u32));
+                self.stage.network.cut(name, cut);
+                self.stage.plan(self.stage.now + span, Happening::Mend(name));
             }
             Fault::Crash { replica, effects, outage } => {
                 let (node, stage) = self.node(replica.0 as usize);

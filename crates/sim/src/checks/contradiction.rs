@@ -46,6 +46,10 @@ struct Statements {
     committed: BTreeMap<Sequence, (View, Digest)>,
     /// The highest view that a VIEW-CHANGE asked for.
     left_for: View,
+    /// The highest view and position that it has voted in and for.
+    voted: (View, Sequence),
+    /// The same, when it last lost its disk: it may vote beyond both only.
+    forgotten: Option<(View, Sequence)>,
     /// The last view of which it said that it knows how it began.
     begun: View,
     /// The ways in which views began that it knows: of a view that began in several, what only one of them chose is
@@ -54,11 +58,12 @@ struct Statements {
 }
 
 impl Statements {
-    /// The disk is lost. Votes must still never be contradicted, nor cast in a view that was left, that is what
-    /// abstaining is for; but another VIEW-CHANGE for the same view is as true as the first.
+    /// The disk is lost. Votes must still never be contradicted, nor cast in a view that was left, nor COMMITs be hidden:
+    /// that is what abstaining is for, until a checkpoint covers them. But another VIEW-CHANGE for the same view is as
+    /// true as the first.
     fn forget(&mut self) {
+        self.forgotten = Some(self.voted);
         self.said.retain(|place, _| !matches!(place, Place::ViewChange(_)));
-        self.committed.clear();
         self.begun = View(0);
         self.ways.clear();
     }
@@ -75,6 +80,10 @@ impl Statements {
         if vote.view < self.left_for && !self.said.contains_key(&place) {
             return Err(format!("voted {place:?} after its VIEW-CHANGE for {}", self.left_for));
         }
+        if self.forgotten.is_some_and(|(view, sequence)| vote.view <= view || vote.sequence <= sequence) {
+            return Err(format!("voted {place:?} where it may have voted before it lost its log"));
+        }
+        self.voted = (self.voted.0.max(vote.view), self.voted.1.max(vote.sequence));
         self.say(place, vote.digest)
     }
 
