@@ -10,6 +10,7 @@ use crate::cluster::ClientId;
 use crate::digest::Digest;
 use crate::machine::Instant;
 use crate::wire_struct;
+use alloc::boxed::Box;
 use bytes::Bytes;
 
 /// The number of a page of a service's state, below [`PAGES_MAX`].
@@ -97,6 +98,33 @@ pub trait Service: core::fmt::Debug {
     /// [`BadState`] if the pages are not what this service would have saved. They have been checked against an
     /// agreed digest before, so that this means a different version of the service.
     fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState>;
+}
+
+/// A program that can run one of several services has the replica compiled once, and not for each of them.
+impl<S: Service + ?Sized> Service for Box<S> {
+    fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
+        (**self).execute(operation, agreed)
+    }
+
+    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
+        (**self).query(operation)
+    }
+
+    fn validate(&self, proposal: &Proposal, operation: &[u8]) -> bool {
+        (**self).validate(proposal, operation)
+    }
+
+    fn authorize(&mut self, identification: &[u8], agreed: &Agreed) -> bool {
+        (**self).authorize(identification, agreed)
+    }
+
+    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
+        (**self).save(write);
+    }
+
+    fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
+        (**self).load(pages)
+    }
 }
 
 /// Pages that this service cannot have saved.

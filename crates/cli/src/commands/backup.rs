@@ -7,6 +7,7 @@ use crate::output;
 use bezant_core::checkpoint::{Snapshot, Tree};
 use bezant_core::cluster::{Cluster, ReplicaId};
 use bezant_core::estate::{Summary, genesis_of};
+use bezant_core::service::Service;
 use bezant_core::services::kv::Kv;
 use bezant_node::backup::{self, BackupError};
 use bezant_node::config::{ClusterConfig, ServiceKind, Testnet};
@@ -112,10 +113,11 @@ fn genesis(old: &Tree, options: &Testnet) -> Result<(ServiceKind, Tree)> {
     let f = options.f.unwrap_or(options.replicas.saturating_sub(1) / 3);
     let limits = options.limits.clone();
     let cluster = Cluster::new([0; 16], options.replicas, f, options.client_auth, limits).map_err(Failure::usage)?;
-    match bezant_sql::Snapshot::open(old) {
-        Ok(_) => Ok((ServiceKind::Sql, genesis_of(&cluster, Database::new(), old).map_err(foreign)?)),
-        Err(_) => Ok((ServiceKind::Kv, genesis_of(&cluster, Kv::new(), old).map_err(foreign)?)),
-    }
+    let (kind, service): (_, Box<dyn Service>) = match bezant_sql::Snapshot::open(old) {
+        Ok(_) => (ServiceKind::Sql, Box::new(Database::new())),
+        Err(_) => (ServiceKind::Kv, Box::new(Kv::new())),
+    };
+    Ok((kind, genesis_of(&cluster, service, old).map_err(foreign)?))
 }
 
 fn create(reading: &Reading, to: &Path, json: bool) -> Result {

@@ -208,10 +208,10 @@ impl Start<'_> {
         let config = ReplicaConfig { cluster: self.config.to_cluster(), keyring, lost_log, genesis };
         let started = match orders {
             Some(Orders { lying, alter }) => replica::run(options, move || {
-                let honest = recover(config, Intruded::new(service, alter), snapshot, records)?;
+                let honest = recover(config, Box::new(Intruded::new(service, alter)), snapshot, records)?;
                 Ok(Liar::new(honest, lying))
             }),
-            None => replica::run(options, move || recover(config, service, snapshot, records)),
+            None => replica::run(options, move || recover(config, Box::new(service), snapshot, records)),
         };
         let handle = started.map_err(|error| Failure::failed(format!("cannot start: {error}.")))?;
         let board = Board::of_status(self.info(), handle.shared_status())
@@ -281,12 +281,13 @@ impl Start<'_> {
     }
 }
 
-fn recover<S: Service>(
+/// One type for all services: the replica is compiled once.
+fn recover(
     config: ReplicaConfig,
-    service: S,
+    service: Box<dyn Service>,
     snapshot: Option<Snapshot>,
     records: Vec<LogRecord>,
-) -> std::result::Result<Replica<S>, String> {
+) -> std::result::Result<Replica<Box<dyn Service>>, String> {
     Replica::recover(config, service, snapshot, records).map_err(|error| error.to_string())
 }
 

@@ -19,13 +19,13 @@ pub(crate) fn state(dir: &Path) -> Result<Tree> {
     let node = NodeConfig::load(&dir.join("node.toml")).map_err(Failure::usage)?;
     let config = ClusterConfig::load(&node.cluster).map_err(Failure::usage)?;
     match node.service {
-        ServiceKind::Sql => recover(&node, &config, Database::new()),
-        ServiceKind::Kv => recover(&node, &config, Kv::new()),
+        ServiceKind::Sql => recover(&node, &config, Box::new(Database::new())),
+        ServiceKind::Kv => recover(&node, &config, Box::new(Kv::new())),
         ServiceKind::Null | ServiceKind::Counter => Err(Failure::usage("this replica's service has no tables.")),
     }
 }
 
-fn recover<S: Service>(node: &NodeConfig, config: &ClusterConfig, service: S) -> Result<Tree> {
+fn recover(node: &NodeConfig, config: &ClusterConfig, service: Box<dyn Service>) -> Result<Tree> {
     let cluster = config.to_cluster();
     let secret = keys::load(&node.key).map_err(|error| Failure::usage(format!("{error}.")))?;
     let keyring = Keyring::new(&Ed25519, &cluster, Principal::Replica(node.replica), secret, config.public_keys());
