@@ -3,7 +3,7 @@
 //!
 //! `crates/sim/mutants/*.toml` names the file, the text to find (which must stand there exactly once), what replaces
 //! it, the rule in a sentence, and who should catch it: runs of the simulator, a test of the core, or both, and then
-//! each of them must. The workspace is copied to a scratch folder; the sources themselves are never touched.
+//! each of them must. Where one fault is prevented twice, the simulator runs without several rules. The workspace is copied to a scratch folder; the sources themselves are never touched.
 
 use crate::run;
 use crate::seeds::scenario;
@@ -43,6 +43,12 @@ pub struct Mutant {
     /// Arguments of the simulator that should catch it, without seeds; none if a test is enough.
     #[serde(default)]
     pub arguments: Vec<String>,
+    /// Other mutants whose rules are removed as well when the simulator runs.
+    #[serde(default)]
+    pub with: Vec<String>,
+    /// These mutants.
+    #[serde(skip)]
+    others: Vec<Self>,
 }
 
 /// How a mutant was caught, and what that took.
@@ -90,6 +96,14 @@ pub fn load(workspace: &Path) -> io::Result<Vec<Mutant>> {
         mutants.push(mutant);
     }
     mutants.sort_by(|a, b| a.name.cmp(&b.name));
+    let all = mutants.clone();
+    for mutant in &mut mutants {
+        for name in &mutant.with {
+            let other = all.iter().find(|other| other.name == *name);
+            let unknown = || io::Error::new(io::ErrorKind::InvalidData, format!("{}: no mutant {name}", mutant.name));
+            mutant.others.push(other.ok_or_else(unknown)?.clone());
+        }
+    }
     Ok(mutants)
 }
 
@@ -105,6 +119,15 @@ impl Mutant {
         }
     }
 
+    /// Removes the rule from the copy of the sources in `tree`, or says why it cannot.
+    fn change(&self, tree: &Path) -> io::Result<Result<(), String>> {
+        let file = tree.join(&self.file);
+        match self.apply(&fs::read_to_string(&file)?) {
+            Ok(mutated) => fs::write(&file, mutated).map(Ok),
+            Err(why) => Ok(Err(why)),
+        }
+    }
+
     /// Builds the mutant in `scratch` and hunts it, for at most [`PATIENCE`] in each way, on one core.
     ///
     /// # Errors
@@ -115,10 +138,8 @@ impl Mutant {
         for part in COPIED {
             copy(&workspace.join(part), &tree.join(part))?;
         }
-        let file = tree.join(&self.file);
-        match self.apply(&fs::read_to_string(&file)?) {
-            Ok(mutated) => fs::write(&file, mutated)?,
-            Err(why) => return Ok(Fate::Stillborn(why)),
+        if let Err(why) = self.change(&tree)? {
+            return Ok(Fate::Stillborn(why));
         }
         let target = scratch.join("target");
         let mut all = Catch::default();
@@ -129,6 +150,11 @@ impl Mutant {
             }
         }
         if !self.arguments.is_empty() {
+            for other in &self.others {
+                if let Err(why) = other.change(&tree)? {
+                    return Ok(Fate::Stillborn(why));
+                }
+            }
             match self.violate(&tree, &target, &scratch.join("hunt.log"))? {
                 Fate::Caught(Catch { how, seeds, seeds_cpu_s, .. }) => {
                     let before = if all.how.is_empty() { String::new() } else { format!("{}; ", all.how) };
