@@ -3,10 +3,13 @@
 use crate::failure::{Failure, Result, ensure};
 use crate::process::{self, logged};
 use crate::tools;
+use std::process::Command;
 use std::time::Duration;
 
 /// Compiling the targets, with their sanitiser, before the first one runs.
 const BUILD_LIMIT: Duration = Duration::from_secs(15 * 60);
+/// Who fuzzes for so long gains more from targets that are optimised than it takes to build them.
+const LONG: Duration = Duration::from_secs(60);
 /// What a target may use; more is a finding: memory must not grow with what a peer says.
 const MEMORY_MIB_MAX: u32 = 1024;
 /// How long one input may take; more is a finding.
@@ -31,7 +34,7 @@ pub(crate) fn run(time: Duration, only: Option<&str>) -> Result<String> {
         ensure(targets.iter().any(|name| name == only), || format!("no fuzz target `{only}`"))?;
         targets.retain(|name| name == only);
     }
-    logged("fuzz", BUILD_LIMIT, &mut tools::cargo_fuzz(&["build"])?)?;
+    logged("fuzz", BUILD_LIMIT, &mut cargo_fuzz(&["build"], time)?)?;
     process::clear_log(&process::log_of(1, "fuzz"))?;
     let notes = process::two_at_a_time(&targets, |lane, target| {
         let output = run_target(lane, target, time)?;
@@ -58,7 +61,15 @@ fn run_target(lane: usize, target: &str, time: Duration) -> Result<String> {
     arguments.push("--");
     arguments.extend(limits.iter().map(String::as_str));
     // An input of its own that fails stays under fuzz/artifacts, and the log says how to run it again.
-    logged(&process::log_of(lane, "fuzz"), time + Duration::from_secs(120), &mut tools::cargo_fuzz(&arguments)?)
+    logged(&process::log_of(lane, "fuzz"), time + Duration::from_secs(120), &mut cargo_fuzz(&arguments, time)?)
+}
+
+fn cargo_fuzz(arguments: &[&str], time: Duration) -> Result<Command> {
+    let mut command = tools::cargo_fuzz(arguments)?;
+    if time >= LONG {
+        command.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "3");
+    }
+    Ok(command)
 }
 
 fn executions(output: &str) -> Option<u64> {
