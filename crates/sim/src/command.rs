@@ -120,7 +120,7 @@ impl Arguments {
         }
         let choices = match self.adversary.as_str() {
             "each" => {
-                let named = Adversary::against(self.protocol).iter().copied().map(Choice::Only);
+                let named = Adversary::all_against(self.protocol).into_iter().map(Choice::Only);
                 [Choice::Nobody].into_iter().chain(named).collect()
             }
             name => match name.parse() {
@@ -209,9 +209,9 @@ impl Arguments {
     fn acts(&self, choice: Choice, summary: &Summary) -> Acts {
         let mut acts = summary.acts.clone();
         let expected = match choice {
-            Choice::Nobody => &[],
-            Choice::Only(ref adversary) => std::slice::from_ref(adversary),
-            Choice::All => Adversary::against(self.protocol),
+            Choice::Nobody => Vec::new(),
+            Choice::Only(adversary) => vec![adversary],
+            Choice::All => Adversary::all_against(self.protocol),
         };
         // Where nobody may join, nobody is lied to about joining.
         let may = |adversary: &&Adversary| self.protocol == Protocol::Pbft || !adversary.needs_strangers();

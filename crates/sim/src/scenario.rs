@@ -182,7 +182,7 @@ impl Scenario {
         let features = draw_features(options, size, calm);
         let has = |feature| features.contains(&feature);
 
-        let adversary = options.adversary.resolve(seed, options.protocol, has(Feature::DynamicClients));
+        let adversary = options.adversary.resolve(seed, size, options.protocol, has(Feature::DynamicClients));
         let adversary = adversary.filter(|adversary| !calm || adversary.is_a_client());
         let mut rng = Rng::stream(seed, "places");
         let mut places: Vec<ReplicaId> = (0..n as u8).map(ReplicaId).collect();

@@ -21,28 +21,28 @@ pub(super) struct Equivocate {
     often: u64,
 }
 
+/// Another batch that would be just as good.
+pub(super) fn other(rng: &mut Rng, batch: &Batch) -> Batch {
+    let mut entries = batch.entries.clone();
+    let mut proposal = batch.proposal.clone();
+    match rng.below(4) {
+        0 if entries.len() > 1 => entries.reverse(),
+        1 if entries.len() > 1 => drop(entries.pop()),
+        2 => return Batch::null(),
+        _ => proposal.seed = Digest(std::array::from_fn(|i| proposal.seed.0[i] ^ 0x55)),
+    }
+    Batch::new(proposal, entries)
+}
+
 impl Equivocate {
     pub(super) const fn new(rng: &mut Rng) -> Self {
         Self { second: rng.next(), stories: BTreeMap::new(), often: rng.between(200, 1000) }
     }
 
-    /// Another batch that would be just as good.
-    fn other(rng: &mut Rng, batch: &Batch) -> Batch {
-        let mut entries = batch.entries.clone();
-        let mut proposal = batch.proposal.clone();
-        match rng.below(4) {
-            0 if entries.len() > 1 => entries.reverse(),
-            1 if entries.len() > 1 => drop(entries.pop()),
-            2 => return Batch::null(),
-            _ => proposal.seed = Digest(std::array::from_fn(|i| proposal.seed.0[i] ^ 0x55)),
-        }
-        Batch::new(proposal, entries)
-    }
-
     fn story(&mut self, rng: &mut Rng, proposal: &PrePrepare) -> Option<Arc<Batch>> {
         let place = (proposal.view, proposal.sequence);
         if !self.stories.contains_key(&place) && rng.per_mille(self.often) {
-            self.stories.insert(place, Arc::new(Self::other(rng, &proposal.batch)));
+            self.stories.insert(place, Arc::new(other(rng, &proposal.batch)));
         }
         self.stories.get(&place).cloned()
     }

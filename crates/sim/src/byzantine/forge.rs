@@ -278,7 +278,7 @@ impl Forge {
 }
 
 /// The same request for whoever looks at its digest: with another proof, or for another instance.
-fn reproved(rng: &mut Rng, mut request: Request) -> Request {
+pub(super) fn reproved(rng: &mut Rng, mut request: Request) -> Request {
     let Authentication { tags, signature } = &mut request.authentication;
     match rng.below(6) {
         0 => request.authentication = Authentication::default(),

@@ -12,6 +12,7 @@ mod equivocate;
 mod exclude;
 mod false_stop;
 mod false_tail;
+mod fickle_primary;
 mod flood;
 mod forge;
 mod join_flood;
@@ -22,12 +23,15 @@ mod many_sessions;
 mod member_replay;
 mod mind;
 mod mutate;
+mod nobodys_requests;
 mod odd_client;
 mod panic_storm;
 mod partial_macs;
+mod references;
 mod replay;
 mod ring_forger;
 mod selective_checkpoint;
+mod session_flood;
 mod silent;
 mod skewed_time;
 mod slow;
@@ -52,6 +56,7 @@ pub use tamper::Tamper;
 pub use twins::Sides;
 
 use crate::rng::Rng;
+use crate::size::Size;
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::{Cluster, ReplicaId};
 use bezant_core::compositions::{Part, Protocol};
@@ -156,7 +161,24 @@ adversaries! {
     MemberReplay => "member-replay",
     /// A client with another's key, that joins again and again (F28).
     Takeover => "takeover",
+    /// A primary that proposes references, and a client that gives requests to it only.
+    References => "references",
+    /// A primary that leaves its view as it proposes one thing to some and another to others.
+    FicklePrimary => "fickle-primary",
+    /// An entry of a ring that passes on requests of identities that nobody has named.
+    NobodysRequests => "nobodys-requests",
+    /// A client that panics in the name of more sessions than anybody remembers.
+    SessionFlood => "session-flood",
 }
+
+/// Those that came after the first runs were saved, and in how many of ten thousand runs each takes the place of
+/// another. A flood is long: few runs have one.
+const LATER: &[(Adversary, u64)] = &[
+    (Adversary::References, 600),
+    (Adversary::FicklePrimary, 600),
+    (Adversary::NobodysRequests, 100),
+    (Adversary::SessionFlood, 80),
+];
 
 impl Adversary {
     /// Whether replicas lie.
@@ -172,6 +194,7 @@ impl Adversary {
                 | Self::LopsidedClient
                 | Self::JoinFlood
                 | Self::Takeover
+                | Self::SessionFlood
         )
     }
 
@@ -192,6 +215,24 @@ impl Adversary {
         }
     }
 
+    /// Those that came later and make sense against a protocol, each with the runs of ten thousand that it has.
+    fn later(protocol: Protocol) -> impl Iterator<Item = (Self, u64)> {
+        let schedule = protocol.schedule();
+        let has_backup = schedule.as_ref().is_none_or(|schedule| schedule.parts().contains(&Part::Backup));
+        let has_ring = schedule.as_ref().is_some_and(|schedule| schedule.parts().contains(&Part::RingFast));
+        let may_end = schedule.is_some();
+        LATER.iter().copied().filter(move |(adversary, _)| match adversary {
+            Self::References | Self::FicklePrimary => has_backup,
+            Self::NobodysRequests => has_ring,
+            _ => may_end,
+        })
+    }
+
+    /// All that a run against a protocol may have.
+    pub fn all_against(protocol: Protocol) -> Vec<Self> {
+        Self::against(protocol).iter().copied().chain(Self::later(protocol).map(|(adversary, _)| adversary)).collect()
+    }
+
     /// Whether it makes sense only where clients may join.
     pub const fn needs_strangers(self) -> bool {
         matches!(self, Self::JoinFlood | Self::MemberReplay | Self::Takeover)
@@ -209,6 +250,8 @@ impl Adversary {
                 | Self::LopsidedClient
                 | Self::JoinFlood
                 | Self::Takeover
+                | Self::References
+                | Self::SessionFlood
         )
     }
 }
@@ -233,7 +276,16 @@ pub enum Choice {
 
 impl Choice {
     /// The adversary of a seed.
-    pub fn resolve(self, seed: u64, protocol: Protocol, strangers: bool) -> Option<Adversary> {
+    pub fn resolve(self, seed: u64, size: Size, protocol: Protocol, strangers: bool) -> Option<Adversary> {
+        if self == Self::All && size != Size::First {
+            let mut drawn = Rng::stream(seed, "later adversary").below(10_000);
+            for (adversary, runs) in Adversary::later(protocol) {
+                if drawn < runs {
+                    return Some(adversary);
+                }
+                drawn -= runs;
+            }
+        }
         // In half of the runs with strangers it is about them.
         let mut rng = Rng::stream(seed, "adversary of strangers");
         if self == Self::All && strangers && rng.coin() {
@@ -348,6 +400,9 @@ pub fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn Behaviou
         Adversary::RingForger => Box::new(ring_forger::RingForger::new(rng)),
         Adversary::SlowHop => Box::new(slow_hop::SlowHop::new(rng)),
         Adversary::MemberReplay => Box::new(member_replay::MemberReplay::default()),
+        Adversary::References => Box::new(references::References::new(rng)),
+        Adversary::FicklePrimary => Box::new(fickle_primary::FicklePrimary::new(rng)),
+        Adversary::NobodysRequests => Box::new(nobodys_requests::NobodysRequests::new(rng)),
         Adversary::Twins
         | Adversary::PartialMacs
         | Adversary::Tamper
@@ -357,7 +412,8 @@ pub fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn Behaviou
         | Adversary::PanicStorm
         | Adversary::LopsidedClient
         | Adversary::JoinFlood
-        | Adversary::Takeover => return None,
+        | Adversary::Takeover
+        | Adversary::SessionFlood => return None,
     })
 }
 
@@ -376,6 +432,8 @@ pub fn client_behaviour(
         Adversary::LopsidedClient => Some(Box::new(lopsided_client::LopsidedClient::new(rng))),
         Adversary::JoinFlood => Some(Box::new(join_flood::JoinFlood::default())),
         Adversary::Takeover => Some(Box::new(takeover::Takeover)),
+        Adversary::References => Some(Box::new(references::ForReferences::new(rng, liars))),
+        Adversary::SessionFlood => Some(Box::new(session_flood::SessionFlood::new(rng))),
         _ => None,
     }
 }

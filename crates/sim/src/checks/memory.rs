@@ -8,7 +8,8 @@
 //!
 //! Batches: those of its own window and, until it has fetched that checkpoint, those above the one that a new view
 //! begins with. After a restart a replica holds what its own log holds, which `log_bytes_per_snapshot` bounds and the
-//! window does not: it is excused until its next stable checkpoint.
+//! window does not: it is excused until its next stable checkpoint. The bodies that they refer to have a bound in bytes
+//! as well: what batches may have together.
 //!
 //! A replica is measured after some hundred steps, while it grows; else more seldom: what grows and shrinks in between
 //! is not seen.
@@ -28,6 +29,8 @@ const BUCKETS: u64 = 256;
 const ENTRIES_MIN: u64 = 256;
 /// Bytes beside the operation, of one entry.
 const OVERHEAD: u64 = 1_024;
+/// The same of a request, nearly: its proofs, most of all.
+const BODY_OVERHEAD: u64 = 768;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -37,6 +40,9 @@ pub struct Memory {
     /// What everything else may hold.
     entries_max: u64,
     bytes_max: u64,
+    /// Bytes of the big requests that batches refer to. Where instances may abort, INITs are among them, which are as
+    /// long as histories are: none there.
+    bodies_bytes_max: Option<u64>,
     restarted: BTreeSet<ReplicaId>,
 }
 
@@ -68,7 +74,10 @@ impl Memory {
             ("rejections", parties, "one for each party"),
         ];
         let bytes_max = entries_max * (limits.operation_bytes_max as u64 + OVERHEAD);
-        Self { named, entries_max, bytes_max, restarted: BTreeSet::new() }
+        let batch = limits.batch_bytes_max.max(limits.operation_bytes_max) as u64;
+        let bodies = batch + limits.batch_requests_max as u64 * BODY_OVERHEAD;
+        let bodies_bytes_max = cluster.protocol.schedule().is_none().then(|| 2 * cluster.window() * bodies);
+        Self { named, entries_max, bytes_max, bodies_bytes_max, restarted: BTreeSet::new() }
     }
 
     /// What holds more than it may.
@@ -81,13 +90,14 @@ impl Memory {
                 None if is_part => continue,
                 None => (self.entries_max, "all that any limit allows"),
             };
-            if path.ends_with("order.slots") && self.restarted.contains(&replica) {
+            if (path.ends_with("order.slots") || path.ends_with("order.bodies")) && self.restarted.contains(&replica) {
                 continue;
             }
             if held.entries > max {
                 return Err(format!("{replica} holds {} entries in {path}; {max} is the most: {bound}", held.entries));
             }
-            let bytes_max = self.bytes_max * max.div_ceil(self.entries_max);
+            let of_bodies = self.bodies_bytes_max.filter(|_| ends_with_names(&path, "order.bodies"));
+            let bytes_max = of_bodies.unwrap_or(self.bytes_max * max.div_ceil(self.entries_max));
             if held.bytes > bytes_max {
                 return Err(format!("{replica} holds {} bytes in {path}; {bytes_max} is the most", held.bytes));
             }
