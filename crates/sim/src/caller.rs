@@ -10,7 +10,7 @@ use crate::store::{self, ServiceKind};
 use crate::workload::{Action, Answer, Call, LIARS_KEYS, Plan};
 use bezant_core::auth::Keyring;
 use bezant_core::client::{Client, ClientTimer, Completed, Completion, Submit};
-use bezant_core::cluster::ClientId;
+use bezant_core::cluster::{ClientId, ReplicaId, Timestamp};
 use bezant_core::digest::Digest;
 use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
 use bezant_core::members::Admission;
@@ -65,8 +65,20 @@ pub struct Caller {
     outbox: Outbox<Client>,
     /// Where it stands, if nobody has named it.
     stranger: Option<Stranger>,
+    /// Draws whether it asks again what ended without its knowing, if it ever does; and the last call that did.
+    asks_again: Option<Rng>,
+    unknown: Option<Unknown>,
     /// Calls answered.
     pub answered: u64,
+}
+
+/// A write that ended, and nobody knows how.
+#[derive(Clone, Copy, Debug)]
+struct Unknown {
+    number: u64,
+    call: Call,
+    /// What it was sent as.
+    id: (ClientId, Timestamp),
 }
 
 impl Caller {
@@ -100,8 +112,16 @@ impl Caller {
             inspects: false,
             outbox: Outbox::new(),
             stranger,
+            asks_again: None,
+            unknown: None,
             answered: 0,
         }
+    }
+
+    /// The same, now and then asking again.
+    #[must_use]
+    pub fn asking_again(self, rng: Rng) -> Self {
+        Self { asks_again: Some(rng), ..self }
     }
 
     /// Its name.
@@ -134,6 +154,7 @@ impl Caller {
     pub fn start(&mut self, stage: &mut Stage) {
         self.step(stage, Input::Start);
         self.pause(stage);
+        self.plan_tick(stage);
     }
 
     /// The second phase: a few more calls, without long pauses and without deadlines.
@@ -166,6 +187,9 @@ impl Caller {
         if self.left == 0 || self.open.is_some() || !self.may_ask(stage) {
             return;
         }
+        if let Some(unknown) = self.unknown.take() {
+            return self.ask_again(stage, unknown);
+        }
         self.left -= 1;
         self.calls += 1;
         let number = (self.process as u64) << 32 | self.calls;
@@ -185,6 +209,28 @@ impl Caller {
         let operation = store::encode(self.service, call.key, call.action);
         let deadline = call.deadline.map(|span| self.now(stage) + Duration(span));
         self.step(stage, Input::Command(Submit { operation, read_only: call.query, local: false, deadline }));
+    }
+
+    /// Asks for the outcome of a call that it does not know: it is one operation still. It may have left and come back
+    /// since.
+    fn ask_again(&mut self, stage: &mut Stage, unknown: Unknown) {
+        let Unknown { number, call, id } = unknown;
+        stage.note(self.process, 10, || format!("asks {:?} on key {} again", call.action, call.key));
+        self.open = Some((number, call));
+        let operation = store::encode(self.service, call.key, call.action);
+        let now = self.now(stage);
+        let deadline = call.deadline.map(|span| now + Duration(span));
+        let submit = Submit { operation, read_only: false, local: false, deadline };
+        self.drive(stage, |machine, out| machine.ask_again(now, id, submit, out));
+    }
+
+    /// Keeps in mind what ended, to ask it again before anything else.
+    fn remember(&mut self, number: u64, call: Call, completed: &Completed) {
+        let is_unknown = matches!(completed.result, Completion::Unknown | Completion::Ended(_));
+        let asks = self.asks_again.as_mut().is_some_and(Rng::coin);
+        if asks && is_unknown && self.left > 0 && !call.action.is_read() {
+            self.unknown = Some(Unknown { number, call, id: (completed.client, completed.timestamp) });
+        }
     }
 
     /// Whether it may ask now. Somebody who has to join first does so, and somebody who has may leave.
@@ -270,6 +316,23 @@ impl Caller {
         }
     }
 
+    /// A liar may speak unasked.
+    pub fn tick(&mut self, stage: &mut Stage) {
+        let now = self.now(stage);
+        let Some(mind) = &mut self.mind else { return };
+        let said = mind.tick(now, &stage.cluster, &self.keyring);
+        for (to, message) in said {
+            say(stage, self.process, &self.keyring, to, &message);
+        }
+        self.plan_tick(stage);
+    }
+
+    fn plan_tick(&self, stage: &mut Stage) {
+        if let Some(pause) = self.mind.as_ref().and_then(|mind| mind.pause(&stage.cluster)) {
+            stage.plan(stage.now + pause, Happening::Tick(self.process));
+        }
+    }
+
     fn step(&mut self, stage: &mut Stage, input: Input<Client>) {
         let now = self.now(stage);
         self.drive(stage, |machine, out| machine.step(now, input, out));
@@ -318,18 +381,11 @@ impl Caller {
             return;
         };
         for (to, message) in mind.also(&mut self.rng, &cluster, &self.keyring, request) {
-            if let Message::Request(request) = &message {
-                stage.checks.see(stage.now, &Event::Issued(request));
-            }
-            let to = Principal::Replica(to);
-            stage.post(self.process, to, message.sealed(&self.keyring, to).into());
+            say(stage, self.process, &self.keyring, to, &message);
         }
         for to in receivers {
             if let Some(request) = mind.request(&mut self.rng, &cluster, &self.keyring, to, request) {
-                stage.checks.see(stage.now, &Event::Issued(&request));
-                let to = Principal::Replica(to);
-                let frame = Message::Request(request).sealed(&self.keyring, to);
-                stage.post(self.process, to, frame.into());
+                say(stage, self.process, &self.keyring, to, &Message::Request(request));
             }
         }
     }
@@ -362,6 +418,7 @@ impl Caller {
             (Action::Set(value), Some(Answer::Done)) => self.last_seen = Some(value),
             _ => {}
         }
+        self.remember(number, call, completed);
         stage.note(self.process, 7, || format!("{:?} on key {} answers {answer:?}", call.action, call.key));
         if self.is_honest() {
             if completed.history != Digest::ZERO {
@@ -372,4 +429,13 @@ impl Caller {
         }
         self.pause(stage);
     }
+}
+
+/// A liar says something.
+fn say(stage: &mut Stage, process: ProcessId, keyring: &Keyring, to: ReplicaId, message: &Message) {
+    if let Message::Request(request) = message {
+        stage.checks.see(stage.now, &Event::Issued(request));
+    }
+    let to = Principal::Replica(to);
+    stage.post(process, to, message.sealed(keyring, to).into());
 }

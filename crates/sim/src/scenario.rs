@@ -125,6 +125,8 @@ pub struct Scenario {
     pub seed: u64,
     /// The features that it has.
     pub features: BTreeSet<Feature>,
+    /// How big it is.
+    pub size: Size,
     /// What runs.
     pub protocol: Protocol,
     /// What is replicated.
@@ -182,13 +184,17 @@ impl Scenario {
         let features = draw_features(options, size, calm);
         let has = |feature| features.contains(&feature);
 
-        let adversary = options.adversary.resolve(seed, size, options.protocol, has(Feature::DynamicClients));
-        let adversary = adversary.filter(|adversary| !calm || adversary.is_a_client());
+        let strangers = has(Feature::DynamicClients);
+        let adversary = match calm {
+            true => options.adversary.resolve_calm(seed, size, options.protocol, strangers),
+            false => options.adversary.resolve(seed, size, options.protocol, strangers),
+        };
         let mut rng = Rng::stream(seed, "places");
         let mut places: Vec<ReplicaId> = (0..n as u8).map(ReplicaId).collect();
         rng.shuffle(&mut places);
         let (liars, amnesiac) = draw_faulty(&places, f, adversary, &has);
-        let cast = Cast::draw(options, adversary, &liars, has(Feature::DynamicClients));
+        let mut cast = Cast::draw(options, size, adversary, &liars, strangers);
+        cast.crowds = calm && cast.client.is_some() && Rng::stream(seed, "crowds").coin();
 
         let network = draw_network(seed, &has);
         let disk = draw_disk(seed, &has);
@@ -200,6 +206,7 @@ impl Scenario {
         let pass = if has(Feature::Passes) { pass } else { 0 };
         let small = has(Feature::SmallLimits);
         let limits = if small { size::small_limits(seed, options.service, limits) } else { limits };
+        let limits = if calm { size::calm_limits(seed, options.protocol, limits) } else { limits };
         let patient = size::patient_clients(n, f, &network, &disk, pass, limits.client_retry.0);
         let limits = Limits { client_retry: if calm { patient } else { limits.client_retry }, ..limits };
         let spare = f - liars.len() - usize::from(amnesiac.is_some());
@@ -220,6 +227,7 @@ impl Scenario {
         faults.sort_by_key(|(at, _)| *at);
         Self {
             seed,
+            size,
             protocol: options.protocol,
             service: options.service,
             n,

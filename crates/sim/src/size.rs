@@ -96,7 +96,8 @@ impl Size {
         let rings = [Part::RingFast, Part::RingResilient];
         let has_ring =
             protocol.schedule().is_some_and(|schedule| schedule.parts().iter().any(|part| rings.contains(part)));
-        self != Self::First && has_ring && Rng::stream(seed, "calm").below(CALM) == 0
+        let has_views = protocol == Protocol::Pbft;
+        self != Self::First && (has_ring || has_views) && Rng::stream(seed, "calm").below(CALM) == 0
     }
 
     /// The length of the first phase, in time-outs of a view, of one that was drawn.
@@ -200,6 +201,26 @@ const IDENTITIES: u64 = 8;
 /// What a value of the workload takes beyond `inline_bytes_max`, at most: padding, and the number before it. An
 /// operation has no more than two, the expected and the new one.
 const VALUE_BYTES: usize = 240;
+
+/// Bounds of a calm run of PBFT: what may wait at once can be ordered in a fraction of a time-out of a view, so that
+/// whoever fills a pool is no reason to suspect a primary. A batch is only a part of what may wait, so that there is
+/// always something that can give way. Only a client with very many sessions has one evicted.
+#[must_use]
+pub fn calm_limits(seed: u64, protocol: Protocol, limits: Limits) -> Limits {
+    let mut rng = Rng::stream(seed, "calm limits");
+    if protocol != Protocol::Pbft {
+        return limits;
+    }
+    Limits {
+        sessions_per_identity_max: rng.between(5, 10) as usize,
+        pending_requests_max: rng.between(12, 14) as usize,
+        batch_requests_max: 4,
+        batches_in_flight_max: 1,
+        view_timeout: Duration(2 * limits.view_timeout.0),
+        view_timeout_max: Duration(2 * limits.view_timeout_max.0),
+        ..limits
+    }
+}
 
 /// The time after which clients repeat themselves in a calm run: 4n + f hops take no longer than twice that.
 pub fn patient_clients(n: usize, f: usize, network: &Profile, disk: &DiskProfile, pass: u64, drawn: u64) -> Duration {

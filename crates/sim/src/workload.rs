@@ -3,10 +3,13 @@
 
 use crate::rng::Rng;
 use crate::scenario::Feature;
-use bezant_core::cluster::Limits;
+use bezant_core::cluster::{IdentityId, Limits};
 
 /// A key of the store. Clients that lie have keys of their own, so that what they did need not be guessed.
 pub type Key = u8;
+
+/// The identity of clients that lie.
+pub const LIARS_IDENTITY: IdentityId = IdentityId(99);
 
 /// Keys at and above this belong to clients that lie.
 pub const LIARS_KEYS: Key = 128;

@@ -2,7 +2,7 @@
 
 mod judgement;
 
-use crate::byzantine::{Acts, Adversary, ClientMind, Echo, Sides, Tamper};
+use crate::byzantine::{Acts, Adversary, ClientMind, Crowd, Echo, Sides, Tamper};
 use crate::caller::Caller;
 use crate::checks::{Checks, Event, Violation};
 use crate::evidence::Evidence;
@@ -11,17 +11,17 @@ use crate::node::{Counts, Identity, Node};
 use crate::rng::Rng;
 use crate::scenario::{Feature, Scenario};
 use crate::schedule::{Fault, Outage};
+use crate::size::Size;
 use crate::stage::{Happening, Stage};
 use crate::suite::Paper;
 use crate::trace::Trace;
+use crate::workload::LIARS_IDENTITY;
 use bezant_core::auth::{Keyring, PublicKeys, SecretKey, Suite};
 use bezant_core::client::Client;
 use bezant_core::cluster::{ClientId, Cluster, IdentityId, ReplicaId};
 use bezant_core::machine::Principal;
 use std::rc::Rc;
 
-/// The identity of clients that lie.
-const LIARS_IDENTITY: IdentityId = IdentityId(99);
 /// Happenings in a run before it counts as one that never ends, and how many more for each millisecond: while a client
 /// waits for another's place to come free, liars may well say 60 things in a millisecond, and all answer.
 const HAPPENINGS_MAX: u64 = 2_000_000;
@@ -163,6 +163,9 @@ impl World {
         if let Some(adversary) = self.scenario.cast.client {
             let mut rng = Rng::stream(self.scenario.seed, "lying client");
             let mind = ClientMind::new(adversary, &mut rng, &self.scenario.liars);
+            let crowds = self.scenario.cast.crowds;
+            let crowd = crowds.then(|| Crowd::new(Rng::stream(self.scenario.seed, "crowd"), self.scenario.protocol));
+            let mind = mind.map(|mind| mind.with_crowd(crowd));
             if mind.is_some() {
                 let who = match adversary {
                     Adversary::JoinFlood => Who::Stranger(LIARS_IDENTITY.0),
@@ -199,7 +202,10 @@ impl World {
             Who::Named(_) => self.scenario.plan.clone(),
             Who::Stranger(_) => self.scenario.plan.of_strangers(),
         };
-        self.callers.push(Caller::new(process, machine, keyring, mind, clock, (plan, self.scenario.service), rng));
+        let again = Rng::stream(self.scenario.seed ^ (process as u64) << 40, "asks again");
+        let caller = Caller::new(process, machine, keyring, mind, clock, (plan, self.scenario.service), rng);
+        let caller = if self.scenario.size == Size::First { caller } else { caller.asking_again(again) };
+        self.callers.push(caller);
         self.stage.register(process, principal);
     }
 
@@ -299,6 +305,7 @@ impl World {
                 node.start(stage);
             }
             Happening::Call(process) => self.callers[process - CLIENTS].call(&mut self.stage),
+            Happening::Tick(process) if process >= CLIENTS => self.callers[process - CLIENTS].tick(&mut self.stage),
             Happening::Tick(process) => {
                 let again = self.stage.now + self.scenario.limits.status_interval.0;
                 let (node, stage) = self.node(process);

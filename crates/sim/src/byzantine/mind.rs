@@ -2,12 +2,13 @@
 //! some fall silent for good after a while, and a client may lie beside them. What each does is counted: a lie that is
 //! never told finds nothing.
 
-use super::{Adversary, Behaviour, Choice, ClientBehaviour, Liar, behaviour, client_behaviour};
+use super::{Adversary, Behaviour, Choice, ClientBehaviour, Crowd, Liar, behaviour, client_behaviour};
 use crate::ScenarioOptions;
 use crate::rng::Rng;
+use crate::size::Size;
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::{Cluster, ReplicaId};
-use bezant_core::machine::Principal;
+use bezant_core::machine::{Instant, Principal};
 use bezant_core::message::{Incoming, Message, Request};
 use bezant_core::wire::Wire;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +30,8 @@ pub struct Cast {
     pub replicas: BTreeMap<ReplicaId, Vec<Adversary>>,
     /// What the lying client does.
     pub client: Option<Adversary>,
+    /// Whether it speaks unasked as well, in the names of many sessions.
+    pub crowds: bool,
 }
 
 impl Cast {
@@ -43,6 +46,7 @@ impl Cast {
     /// alone, everywhere and always.
     pub fn draw(
         options: &ScenarioOptions,
+        size: Size,
         adversary: Option<Adversary>,
         liars: &BTreeSet<ReplicaId>,
         strangers: bool,
@@ -50,7 +54,8 @@ impl Cast {
         let Some(first) = adversary else { return Self::default() };
         let client = Some(first).filter(|first| first.corrupts_clients());
         let parts = if first.corrupts_replicas() { vec![first] } else { Vec::new() };
-        let mut cast = Self { replicas: liars.iter().map(|liar| (*liar, parts.clone())).collect(), client };
+        let replicas = liars.iter().map(|liar| (*liar, parts.clone())).collect();
+        let mut cast = Self { replicas, client, crowds: false };
         if options.adversary != Choice::All || first == Adversary::Twins {
             return cast;
         }
@@ -71,6 +76,11 @@ impl Cast {
         let clients: Vec<Adversary> = fitting.iter().copied().filter(|a| a.corrupts_clients()).collect();
         if first.corrupts_replicas() && client.is_none() && rng.per_mille(300) {
             cast.client = Some(*rng.pick(&clients));
+        }
+        // What is replayed says most where somebody joins with another's key: some of those JOINs are refused.
+        let beside = size != Size::First && Rng::stream(options.seed, "takeover beside").coin();
+        if beside && first == Adversary::MemberReplay {
+            cast.client = Some(Adversary::Takeover);
         }
         cast
     }
@@ -151,6 +161,9 @@ impl Mind {
 pub struct ClientMind {
     adversary: Adversary,
     behaviour: Box<dyn ClientBehaviour>,
+    /// What it says unasked, if it does, and the request of its own that was last.
+    crowd: Option<Crowd>,
+    last: Option<Request>,
     /// What it did.
     pub acts: u64,
 }
@@ -158,7 +171,27 @@ pub struct ClientMind {
 impl ClientMind {
     /// A mind with this behaviour; `None` if it is no client's.
     pub fn new(adversary: Adversary, rng: &mut Rng, liars: &BTreeSet<ReplicaId>) -> Option<Self> {
-        Some(Self { adversary, behaviour: client_behaviour(adversary, rng, liars)?, acts: 0 })
+        let behaviour = client_behaviour(adversary, rng, liars)?;
+        Some(Self { adversary, behaviour, crowd: None, last: None, acts: 0 })
+    }
+
+    /// The same, and it speaks unasked if there is a crowd.
+    #[must_use]
+    pub fn with_crowd(self, crowd: Option<Crowd>) -> Self {
+        Self { crowd, ..self }
+    }
+
+    /// Microseconds until it speaks unasked, if it does.
+    pub fn pause(&self, cluster: &Cluster) -> Option<u64> {
+        self.crowd.as_ref()?.pause(cluster)
+    }
+
+    /// What it says unasked, at this time of its client.
+    pub fn tick(&mut self, now: Instant, cluster: &Cluster, keyring: &Keyring) -> Vec<(ReplicaId, Message)> {
+        let (Some(crowd), Some(last)) = (&mut self.crowd, &self.last) else { return Vec::new() };
+        let said = crowd.speak(now.0, cluster, keyring, last);
+        self.acts += said.len() as u64;
+        said
     }
 
     /// The behaviour's name.
@@ -191,6 +224,9 @@ impl ClientMind {
         keyring: &Keyring,
         request: &Request,
     ) -> Vec<(ReplicaId, Message)> {
+        if self.crowd.is_some() {
+            self.last = Some(request.clone());
+        }
         let said = self.behaviour.also(rng, cluster, keyring, request);
         self.acts += said.len() as u64;
         said

@@ -6,6 +6,7 @@ mod anatomy;
 mod bogus_proof;
 mod chain_substitute;
 mod cross_instance;
+mod crowd;
 mod different_proofs;
 mod echo;
 mod equivocate;
@@ -48,6 +49,7 @@ mod wrong_checkpoint;
 mod wrong_reply;
 
 pub use anatomy::{Anatomy, Shape, Span};
+pub use crowd::Crowd;
 pub use echo::Echo;
 pub use forge::{Forge, signed};
 pub use liar::{Liar, liar};
@@ -300,6 +302,19 @@ impl Choice {
                 fitting.get(drawn as usize).copied()
             }
         }
+    }
+}
+
+impl Choice {
+    /// The adversary of a seed whose run is calm: a client, or nobody.
+    pub fn resolve_calm(self, seed: u64, size: Size, protocol: Protocol, strangers: bool) -> Option<Adversary> {
+        if self != Self::All {
+            return self.resolve(seed, size, protocol, strangers).filter(|adversary| adversary.is_a_client());
+        }
+        let fitting = Adversary::against(protocol).iter().copied().filter(|adversary| adversary.is_a_client());
+        let fitting: Vec<Adversary> = fitting.collect();
+        let drawn = Rng::stream(seed, "adversary of a calm run").below(fitting.len() as u64 + 1);
+        fitting.get(drawn as usize).copied()
     }
 }
 

@@ -6,14 +6,19 @@
 //! agreed there, and stopping is how the next one comes.
 
 use super::{Check, Event};
-use bezant_core::cluster::{Cluster, InstanceId};
-use bezant_core::compositions::Part;
+use crate::workload::LIARS_IDENTITY;
+use bezant_core::cluster::{Cluster, InstanceId, ReplicaId};
+use bezant_core::compositions::{Part, Protocol};
 use bezant_core::digest::Digest;
-use bezant_core::replica::Notice;
+use bezant_core::rejection::{Account, Rejection};
+use bezant_core::replica::{Notice, Report};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Reasons that are none of these have to do with a fault. The last one follows from another replica's.
 const NEEDED: [&str; 3] = ["its quota is done", "at most one client for two seconds", "f+1 replicas have stopped"];
+
+/// Time-outs of a view within which PBFT answers.
+const PATIENCE: u64 = 4;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -22,12 +27,14 @@ pub struct Needless {
     cluster: Option<Cluster>,
     /// The histories with which each instance was begun.
     begun: BTreeMap<InstanceId, BTreeSet<Digest>>,
+    /// When the calls began that have not ended yet, where there is nothing but PBFT.
+    calls: BTreeMap<u64, u64>,
 }
 
 impl Needless {
     /// Looks at the rings of this cluster, if the run is calm.
     pub fn new(cluster: &Cluster, is_calm: bool) -> Self {
-        Self { cluster: is_calm.then(|| cluster.clone()), begun: BTreeMap::new() }
+        Self { cluster: is_calm.then(|| cluster.clone()), begun: BTreeMap::new(), calls: BTreeMap::new() }
     }
 }
 
@@ -36,9 +43,29 @@ impl Check for Needless {
         "needless"
     }
 
-    fn see(&mut self, _at: u64, event: &Event<'_>) -> Result<(), String> {
-        let (Event::Noticed(replica, notice), Some(cluster)) = (event, &self.cluster) else { return Ok(()) };
+    fn see(&mut self, at: u64, event: &Event<'_>) -> Result<(), String> {
+        let Some(cluster) = &self.cluster else { return Ok(()) };
+        let is_pbft = cluster.protocol == Protocol::Pbft;
+        let (replica, notice) = match event {
+            Event::Noticed(replica, notice) => (replica, notice),
+            Event::Invoked { call, .. } if is_pbft => {
+                self.calls.insert(*call, at);
+                return Ok(());
+            }
+            Event::Reported(replica, report) if is_pbft => return has_room(*replica, report),
+            Event::Answered(call, _) => {
+                let took = self.calls.remove(call).map_or(0, |begun| at - begun);
+                return match took > PATIENCE * cluster.limits.view_timeout.0 {
+                    true => Err(format!("a call took {took} µs although nothing was wrong")),
+                    false => Ok(()),
+                };
+            }
+            _ => return Ok(()),
+        };
         match notice {
+            Notice::ViewChangeStarted { view, reason } if is_pbft => {
+                Err(format!("{replica} asks for {view} although nothing was wrong: {reason}"))
+            }
             Notice::Begun { instance, history, .. } => {
                 self.begun.entry(*instance).or_default().insert(*history);
                 Ok(())
@@ -54,4 +81,17 @@ impl Check for Needless {
             _ => Ok(()),
         }
     }
+}
+
+/// An honest client finds room, whatever the one that lies asks for: it has fewer sessions than there are places.
+fn has_room(replica: ReplicaId, report: &Report) -> Result<(), String> {
+    let refused = report.rejections.iter().filter(|(_, counts)| counts.of(Rejection::Overload) > 0);
+    for (account, _) in refused {
+        if let Account::Clients(identity) = account
+            && *identity != LIARS_IDENTITY
+        {
+            return Err(format!("{replica} had no room for {identity:?} although nothing was wrong"));
+        }
+    }
+    Ok(())
 }

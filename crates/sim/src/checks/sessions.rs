@@ -2,11 +2,12 @@
 //! replica (F23); after a LEAVE, and after a request of a later session of the same key, no request of a session is
 //! executed (F25); no two keys share a session; and no JOIN is executed once a later one took effect.
 //!
-//! The check does not know which JOINs were refused: what it knows is which requests are in the history, in which
-//! order.
+//! A JOIN that was refused as too soon is not executed again: its key has a place, where that is remembered. Of other
+//! refusals the check knows nothing: what it knows is which requests are in the history, in which order, and what
+//! correct replicas answered for good.
 
 use bezant_core::auth::{PublicKey, Signature};
-use bezant_core::cluster::Timestamp;
+use bezant_core::cluster::{ClientId, Sequence, Timestamp};
 use bezant_core::members::{CONTROL_SESSION, Credential, SessionId};
 use bezant_core::message::Request;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,9 @@ pub(super) struct Stranger {
     timestamp: Timestamp,
     act: Act,
 }
+
+/// The JOINs that were refused as too soon, each with the batch after which that was so.
+pub(super) type TooSoon = BTreeMap<(ClientId, Timestamp), Sequence>;
 
 #[derive(Clone, Debug)]
 enum Act {
@@ -55,15 +59,25 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    /// One more stranger's request is in the history. `given` are the cookies of correct replicas.
-    pub(super) fn executed(&mut self, stranger: &Stranger, given: &BTreeSet<Signature>) -> Result<(), String> {
+    /// One more stranger's request is in the history, in this batch. `given` are the cookies of correct replicas.
+    pub(super) fn executed(
+        &mut self,
+        stranger: &Stranger,
+        at: Sequence,
+        given: &BTreeSet<Signature>,
+        too_soon: &TooSoon,
+    ) -> Result<(), String> {
         let Stranger { credential: Credential { key, session }, timestamp, act } = stranger;
         match act {
             Act::Join(cookies) => {
                 if !cookies.iter().any(|cookie| given.contains(cookie)) {
                     return Err(format!("{key:?} joined without having met a correct replica (F23)"));
                 }
-                // One that was refused may be tried again, but not once a later one took effect.
+                let refused = too_soon.get(&(stranger.credential.joining(), *timestamp));
+                if refused.is_some_and(|refused| *refused < at) {
+                    return Err(format!("a JOIN of {key:?} that was refused as too soon is executed later (F25)"));
+                }
+                // One that was refused for want of room may be tried again, but not once a later one took effect.
                 if self.joined.get(key).is_some_and(|joined| timestamp < joined) {
                     return Err(format!("an old JOIN of {key:?} is executed (F25)"));
                 }

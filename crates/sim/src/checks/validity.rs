@@ -10,14 +10,14 @@
 //! Whose a request is, and which, is what its client made. What a batch says beside a digest is not looked at: whoever
 //! proposes may write there what it likes.
 
-use super::sessions::{Sessions, Stranger};
+use super::sessions::{Sessions, Stranger, TooSoon};
 use super::table::Table;
 use super::{Check, Event};
 use bezant_core::auth::Signature;
 use bezant_core::cluster::{ClientId, Cluster, InstanceId, Sequence, Timestamp};
 use bezant_core::digest::Digest;
 use bezant_core::members::CookieMessage;
-use bezant_core::message::Message;
+use bezant_core::message::{Firmness, Message, Outcome, Refusal};
 use bezant_core::protocols::batch::{Batch, Entry};
 use bezant_core::replica::Notice;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +47,7 @@ pub struct Validity {
     strangers: BTreeMap<Digest, Stranger>,
     /// Cookies that correct replicas gave.
     given: BTreeSet<Signature>,
+    too_soon: TooSoon,
 }
 
 impl Validity {
@@ -150,7 +151,8 @@ impl Validity {
                 if client.identity.is_dynamic() {
                     let executed = executed.as_ref().is_some_and(|executed| executed.contains(&request));
                     let Some(stranger) = self.strangers.get(&request).filter(|_| executed) else { continue };
-                    ordered.sessions.executed(stranger, &self.given)?;
+                    let at = Sequence(ordered.histories.len() as u64);
+                    ordered.sessions.executed(stranger, at, &self.given, &self.too_soon)?;
                 }
                 if self.may_end && history == until {
                     continue;
@@ -222,6 +224,12 @@ impl Check for Validity {
                 self.batches.entry(batch.digest()).or_insert_with(digests);
             }
             Event::Said(_, Message::Cookie(CookieMessage::Given(given))) => drop(self.given.insert(given.signature)),
+            Event::Said(_, Message::Reply(reply))
+                if reply.outcome == Outcome::Refused(Refusal::TooSoon) && reply.firmness == Firmness::Final =>
+            {
+                let at = self.too_soon.entry((reply.client, reply.timestamp)).or_insert(reply.sequence);
+                *at = reply.sequence.min(*at);
+            }
             Event::Noticed(replica, notice) => match notice {
                 Notice::Executed { instance, sequence, digest, history, .. } => {
                     self.executed(*instance, *sequence, *digest, *history)

@@ -1,0 +1,92 @@
+//! What a lying client says besides in a calm run, unasked and again and again: two requests of one session that cross,
+//! the one signed and handed on by replicas that need not be asked, the other where that one arrives. To PBFT it also
+//! says, with these, requests in the names of many sessions, more than are served at once, old and new, with proofs
+//! that do not hold for everybody.
+
+use crate::rng::Rng;
+use bezant_core::auth::{Keyring, Tag};
+use bezant_core::cluster::{ClientId, Cluster, ReplicaId, Timestamp};
+use bezant_core::compositions::Protocol;
+use bezant_core::message::{Message, Request};
+
+/// Requests in a run: a flood may last, a run must end.
+const REQUESTS_MAX: u64 = 160;
+
+/// A signed request is a client's third attempt on a ring: as many numbers later, one that is not signed has its entry.
+const SIGNED_ATTEMPT: u64 = 2;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Crowd {
+    rng: Rng,
+    left: u64,
+    /// Most requests at a time.
+    burst: u64,
+    /// How many of these groups there are in a time-out of a view.
+    groups: u64,
+    sessions: u64,
+    /// Requests with a MAC that is bad, per mille.
+    spoilt: u64,
+    /// Requests that go to everybody, per mille.
+    to_all: u64,
+}
+
+impl Crowd {
+    /// Draws how busy it is.
+    pub fn new(mut rng: Rng, protocol: Protocol) -> Self {
+        let (burst, spoilt) = (*rng.pick(&[4, 8, 16]), *rng.pick(&[0, 500, 1_000]));
+        let floods = protocol == Protocol::Pbft;
+        Self {
+            left: REQUESTS_MAX,
+            burst: if floods { burst } else { 1 },
+            groups: *rng.pick(&[2, 6, 20]),
+            sessions: *rng.pick(&[2, 8, 40, 1 << 20]),
+            spoilt: if floods { spoilt } else { 0 },
+            to_all: *rng.pick(&[0, 500, 1_000]),
+            rng,
+        }
+    }
+
+    /// Microseconds until it speaks again; `None` if it has said everything.
+    pub fn pause(&self, cluster: &Cluster) -> Option<u64> {
+        (self.left > 0).then(|| cluster.limits.view_timeout.0 / self.groups)
+    }
+
+    /// A group of requests, at this time of the client, for the operation of an honest request of its own.
+    pub fn speak(&mut self, now: u64, cluster: &Cluster, keyring: &Keyring, of: &Request) -> Vec<(ReplicaId, Message)> {
+        let n = cluster.n as u64;
+        let session = self.rng.below(self.sessions);
+        let age = if self.rng.coin() { 0 } else { self.rng.below(cluster.limits.view_timeout.0) };
+        let number = now.saturating_sub(age);
+        let request = |session: u64, number: u64| {
+            let client = ClientId { session: session as u32, ..of.client };
+            let request = Request::new(of.instance, client, Timestamp(number), false, of.operation.clone());
+            request.authenticate(cluster, keyring)
+        };
+        let mut said = Vec::new();
+        let others = self.rng.below(self.burst).min(self.left.saturating_sub(2));
+        self.left -= (others + 2).min(self.left);
+        let entry = ReplicaId(((session + number + SIGNED_ATTEMPT) % n) as u8);
+        // Those of other sessions have the same entry; the last one is of this session.
+        for other in (0..=others).rev() {
+            let newer = request(session + n * other, number + SIGNED_ATTEMPT);
+            let newer = if self.rng.per_mille(self.spoilt) { spoil(newer) } else { newer };
+            let to_all = self.rng.per_mille(self.to_all);
+            let heard = cluster.replicas().filter(|to| to_all || *to == entry);
+            said.extend(heard.map(|to| (to, Message::Request(newer.clone()))));
+        }
+        let signed = request(session, number).sign(keyring);
+        let some = self.rng.next();
+        let heard = cluster.replicas().filter(|to| *to != entry && some >> to.0 & 1 == 1);
+        said.extend(heard.map(|to| (to, Message::Request(signed.clone()))));
+        said
+    }
+}
+
+/// The last of those that look at a MAC finds that it cannot be its client's.
+fn spoil(mut request: Request) -> Request {
+    let mut tags: Vec<Tag> = request.authentication.tags.iter().collect();
+    tags.last_mut().into_iter().for_each(|tag| *tag = Tag::from_bytes([0xee; 16]));
+    request.authentication.tags = tags.into_iter().collect();
+    request
+}
