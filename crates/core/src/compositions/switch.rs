@@ -163,8 +163,9 @@ impl<S: Service> Composite<S> {
         if instance > self.instance {
             (self.begun_again, self.asked_for_proof) = (false, (None, 0));
             self.reports.clear();
+            // Who goes over goes on fetching what is certified in this instance, however that began.
+            self.ahead = None;
         }
-        self.ahead = None;
         self.waiting.extend(waiting_clients(&old));
         for timer in ReplicaTimer::OF_INSTANCES {
             s.out.cancel_timer(timer);
