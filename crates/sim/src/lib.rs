@@ -8,7 +8,7 @@
 //! |---|---|
 //! | what does a seed decide? | [`scenario`], [`size`](mod@size), [`schedule`], [`workload`] |
 //! | who carries out what machines ask for? | [`node`], [`caller`], [`disk`], [`network`], [`clock`] |
-//! | in which order do things happen? | [`stage`], [`world`] |
+//! | in which order do things happen? | [`stage`], [`world`], [`moments`] |
 //! | who lies, and how? | [`byzantine`] |
 //! | what must be true? | [`checks`] |
 //! | what happened? | [`trace`], [`evidence`], [`shrink`](mod@shrink) |
@@ -21,6 +21,7 @@ pub mod clock;
 pub mod command;
 pub mod disk;
 pub mod evidence;
+pub mod moments;
 pub mod mutants;
 pub mod network;
 pub mod node;

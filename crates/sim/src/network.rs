@@ -49,6 +49,8 @@ pub enum Cut {
     Deaf(BTreeSet<ProcessId>),
     /// One link in one direction.
     Link(ProcessId, ProcessId),
+    /// The same of many links, each by itself, with what is under way there: no two processes hear the same.
+    Links(BTreeSet<(ProcessId, ProcessId)>),
     /// Every link.
     All,
     /// Every link between replicas; what is under way there is lost.
@@ -62,6 +64,7 @@ impl Cut {
             Self::Mute(side) => side.contains(&from) && !side.contains(&to),
             Self::Deaf(side) => side.contains(&to) && !side.contains(&from),
             Self::Link(a, b) => (*a, *b) == (from, to),
+            Self::Links(links) => links.contains(&(from, to)),
             Self::All => true,
             Self::Replicas => from < CLIENTS && to < CLIENTS,
         }
@@ -105,7 +108,7 @@ impl Network {
 
     /// Whether what is under way is lost.
     pub fn loses(&self, from: ProcessId, to: ProcessId) -> bool {
-        self.cuts.values().any(|cut| *cut == Cut::Replicas && cut.blocks(from, to))
+        self.cuts.values().any(|cut| matches!(cut, Cut::Replicas | Cut::Links(_)) && cut.blocks(from, to))
     }
 
     /// Ends every cut and makes links reliable from now on.

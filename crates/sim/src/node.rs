@@ -18,7 +18,7 @@ use crate::store::{ServiceKind, Store};
 use bezant_core::auth::{Keyring, Tag};
 use bezant_core::cluster::{Cluster, ReplicaId};
 use bezant_core::machine::{Destination, Effect, Input, Instant, Machine, Outbox, Principal};
-use bezant_core::message::{Firmness, Message, Ordering};
+use bezant_core::message::{Message, Ordering};
 use bezant_core::protocols::pbft::{PbftMessage, PbftRecord};
 use bezant_core::replica::{InstanceRecord, LogRecord, Notice, Record, Replica, ReplicaConfig, ReplicaTimer, Report};
 use bezant_core::wire::{Rope, Wire};
@@ -438,9 +438,7 @@ impl Node {
         if self.is_correct() {
             stage.checks.see(stage.now, &Event::Said(self.id(), message));
         }
-        if let Message::Reply(reply) = message {
-            stage.answers += u64::from(reply.firmness != Firmness::Read);
-        }
+        stage.moments.hear(&self.identity.cluster, self.is_correct(), message);
         if let Message::Ordering(Ordering { message: PbftMessage::PrePrepare(proposal), .. }) = message {
             stage.checks.see(stage.now, &Event::Batch(&proposal.batch));
         }
@@ -485,6 +483,7 @@ impl Node {
         }
         stage.note(self.process, 4, || shorten(notice));
         if self.is_correct() {
+            stage.moments.notice(notice);
             stage.checks.see(stage.now, &Event::Noticed(self.id(), notice));
         }
     }

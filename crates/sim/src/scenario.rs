@@ -10,7 +10,7 @@ use crate::byzantine::{Adversary, Cast, Choice};
 use crate::clock::Clock;
 use crate::network::{Cut, Profile};
 use crate::rng::Rng;
-use crate::schedule::{self, Fault};
+use crate::schedule::{self, Ambush, Fault};
 use crate::size::{self, Size};
 use crate::stage::PROCESSES_MAX;
 use crate::store::ServiceKind;
@@ -89,6 +89,8 @@ features! {
     Ambushes => "ambushes",
     /// A client that does nothing but read the same again and again.
     Watchers => "watchers",
+    /// Everybody hears others, as something is logged and as instances end: see [`schedule::draw_partings`].
+    Partings => "partings",
 }
 
 impl fmt::Display for Feature {
@@ -159,13 +161,13 @@ pub struct Scenario {
     pub plan: Plan,
     /// The faults of the first phase, by time.
     pub faults: Vec<(u64, Fault)>,
-    /// The fault that comes when replicas have answered so many writes, in the first phase.
-    pub ambush: Option<(u64, Fault)>,
+    /// The faults of the first phase that wait for a moment.
+    pub ambushes: Vec<Ambush>,
     /// Microseconds of the first phase.
     pub safety: u64,
     /// Most microseconds that the second phase may take.
     pub liveness: u64,
-    /// Replicas that stay dead in the second phase.
+    /// Replicas that stay dead in the second phase, liars among them.
     pub outsiders: BTreeSet<ReplicaId>,
 }
 
@@ -187,7 +189,7 @@ impl Scenario {
         let strangers = has(Feature::DynamicClients);
         let adversary = match calm {
             true => options.adversary.resolve_calm(seed, size, options.protocol, strangers),
-            false => options.adversary.resolve(seed, size, options.protocol, strangers),
+            false => options.adversary.resolve(seed, size, options.protocol, strangers, has(Feature::Partings)),
         };
         let mut rng = Rng::stream(seed, "places");
         let mut places: Vec<ReplicaId> = (0..n as u8).map(ReplicaId).collect();
@@ -211,6 +213,10 @@ impl Scenario {
         let limits = Limits { client_retry: if calm { patient } else { limits.client_retry }, ..limits };
         let spare = f - liars.len() - usize::from(amnesiac.is_some());
         let outsiders = if has(Feature::Outsiders) { &places[n - 1 - spare..n - 1] } else { &[] };
+        let mut outsiders: BTreeSet<ReplicaId> = outsiders.iter().copied().collect();
+        if has(Feature::Partings) && Rng::stream(seed, "liars leave").below(4) > 0 {
+            outsiders.extend(&liars);
+        }
         let plan = draw_plan(seed, size, safety, &limits, &has).with_requests_max(options.requests);
         let patience = limits.view_timeout.0;
         let blackout = schedule::draw_blackout(seed, safety, patience, &has);
@@ -225,6 +231,8 @@ impl Scenario {
         faults.extend(schedule::draw_unrest(seed, safety, limits.client_retry.0, n, &has));
         faults.extend(blackout.map(|(at, span)| (at, Fault::Cut(Cut::All, span))));
         faults.sort_by_key(|(at, _)| *at);
+        let mut ambushes = schedule::draw_partings(seed, patience, n, &has);
+        ambushes.extend(schedule::draw_ambush(seed, patience, &has));
         Self {
             seed,
             size,
@@ -242,10 +250,10 @@ impl Scenario {
             pass,
             plan,
             faults,
-            ambush: schedule::draw_ambush(seed, patience, &has),
+            ambushes,
             safety,
             liveness,
-            outsiders: outsiders.iter().copied().collect(),
+            outsiders,
             features,
             limits,
             liars,
@@ -260,7 +268,7 @@ impl Scenario {
         let Profile { delay_min, jitter, loss, reordering, rate, .. } = self.network;
         let hop = delay_min + jitter + self.disk.sync_max + self.pass;
         self.faults.is_empty()
-            && self.ambush.is_none()
+            && self.ambushes.is_empty()
             && self.liars.is_empty()
             && self.outsiders.is_empty()
             && !self.features.contains(&Feature::Clocks)
@@ -283,8 +291,12 @@ fn draw_features(options: &ScenarioOptions, size: Size, calm: bool) -> BTreeSet<
         Feature::DynamicClients => options.protocol != Protocol::Pbft,
         feature => options.protocol == Protocol::Unreplicated && stops.contains(&feature),
     };
+    // They cost more than others, and a run without them may get further.
+    let spared_partings = Rng::stream(options.seed, "partings at all").coin();
     drawn.retain(|feature| {
-        let unfit = calm && feature.is_noise() || size == Size::First && feature.is_later();
+        let unfit = *feature == Feature::Partings && spared_partings
+            || calm && feature.is_noise()
+            || size == Size::First && feature.is_later();
         !unfit && !spared(*feature) && !options.without.contains(feature)
     });
     drawn
@@ -298,6 +310,9 @@ fn draw_clocks(seed: u64, differ: bool) -> Vec<Clock> {
 
 fn draw_plan(seed: u64, size: Size, safety: u64, limits: &Limits, has: &impl Fn(Feature) -> bool) -> Plan {
     let plan = size.plan(Plan::draw(seed, safety, limits, has));
+    // Who has logged what differs most while much is under way.
+    let hurry = if has(Feature::Partings) { 8 } else { 1 };
+    let plan = Plan { think: plan.think / hurry, ..plan };
     // An identity with more sessions than it may have.
     let crowded = has(Feature::SmallLimits) && Rng::stream(seed, "crowd").coin();
     if crowded { Plan { identities: 1, ..plan } } else { plan }

@@ -1,10 +1,14 @@
 //! The faults of the first phase: what happens when. Drawn before the run, so that a run is data.
 
-use crate::network::Cut;
+use crate::moments::Moment;
+use crate::network::{CLIENTS, Cut};
 use crate::rng::Rng;
 use crate::scenario::Feature;
 use bezant_core::cluster::ReplicaId;
 use std::collections::BTreeSet;
+
+/// Clients whose links are cut one by one as well.
+const CUT_CLIENTS: usize = 3;
 
 /// Something that the world does to the cluster. Spans in microseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +35,17 @@ pub enum Fault {
         /// How long the first is down.
         down: u64,
     },
+    /// The first phase ends after this time.
+    Turn(u64),
+}
+
+/// A fault that waits for a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ambush {
+    /// When.
+    pub moment: Moment,
+    /// What.
+    pub fault: Fault,
 }
 
 impl Fault {
@@ -39,7 +54,7 @@ impl Fault {
         match self {
             Self::Crash { outage, .. } => matches!(outage.ruin, Ruin::Nothing),
             Self::Cut(..) | Self::FailedSync(..) => true,
-            Self::Rot(_) | Self::Copy(_) | Self::PowerCut { .. } => false,
+            Self::Rot(_) | Self::Copy(_) | Self::PowerCut { .. } | Self::Turn(_) => false,
         }
     }
 
@@ -186,7 +201,7 @@ pub fn draw_blackout(seed: u64, safety: u64, patience: u64, has: &impl Fn(Featur
 
 /// A fault that comes at the moment when replicas have answered so often: what they have just told a client, and nobody
 /// else, is then all that there is. They lose one another and all that is under way between them, or their power.
-pub fn draw_ambush(seed: u64, patience: u64, has: &impl Fn(Feature) -> bool) -> Option<(u64, Fault)> {
+pub fn draw_ambush(seed: u64, patience: u64, has: &impl Fn(Feature) -> bool) -> Option<Ambush> {
     let mut rng = Rng::stream(seed, "ambush");
     let (answers, span, loses_power) = (rng.between(2, 20), patience * rng.between(1, 12) / 2, rng.below(4) == 0);
     let fault = if loses_power && has(Feature::PowerCut) {
@@ -194,7 +209,44 @@ pub fn draw_ambush(seed: u64, patience: u64, has: &impl Fn(Feature) -> bool) -> 
     } else {
         Fault::Cut(Cut::Replicas, span)
     };
-    has(Feature::Ambushes).then_some((answers, fault))
+    has(Feature::Ambushes).then_some(Ambush { moment: Moment::Answers(answers), fault })
+}
+
+/// Faults that let replicas part: as something is logged, and as an instance stops and the next begins, everybody
+/// hears others. Each has logged something else, collects other reports, and lacks something else. In half of these
+/// runs the first phase ends as soon as two begin an instance with different histories, or a little later: whoever is
+/// missing from then on leaves the others with what they have.
+pub fn draw_partings(seed: u64, patience: u64, n: usize, has: &impl Fn(Feature) -> bool) -> Vec<Ambush> {
+    let mut rng = Rng::stream(seed, "partings");
+    let turns = rng.coin();
+    let mut ambushes = Vec::new();
+    let mut cut = |rng: &mut Rng, moment| {
+        let fault = Fault::Cut(draw_links(rng, n), patience * rng.between(1, 8) / 2);
+        ambushes.push(Ambush { moment, fault });
+    };
+    let mut logged = 0;
+    for _ in 0..rng.between(1, 6) {
+        logged += rng.between(1, 3 * n as u64);
+        cut(&mut rng, Moment::Logs(logged));
+    }
+    let first = rng.between(1, 4);
+    for end in first..=first + rng.below(4) {
+        cut(&mut rng, Moment::Ends(end));
+    }
+    let turn = Fault::Turn(*rng.pick(&[0, patience / 8, patience, 3 * patience]));
+    if turns {
+        ambushes.push(Ambush { moment: Moment::Partings(rng.between(1, 2)), fault: turn });
+    }
+    ambushes.retain(|_| has(Feature::Partings));
+    ambushes
+}
+
+/// Some of the links to replicas, each in one direction.
+fn draw_links(rng: &mut Rng, n: usize) -> Cut {
+    let share = *rng.pick(&[150, 300, 500]);
+    let froms = (0..n).chain(CLIENTS..CLIENTS + CUT_CLIENTS);
+    let links = froms.flat_map(|from| (0..n).map(move |to| (from, to)));
+    Cut::Links(links.filter(|(from, to)| from != to && rng.per_mille(share)).collect())
 }
 
 /// Cuts around one replica, one after the other, each long enough for a client to repeat itself: whatever needs all

@@ -69,6 +69,7 @@ const NOISE: &[Feature] = &[
     Feature::Blackouts,
     Feature::Unrest,
     Feature::Ambushes,
+    Feature::Partings,
     // A client with many sessions can keep pools of a few places full: nobody promises that this stops no ring.
     Feature::SmallLimits,
 ];
@@ -81,7 +82,10 @@ impl Feature {
 
     /// Whether it came after the first runs were saved.
     pub const fn is_later(self) -> bool {
-        matches!(self, Self::SmallLimits | Self::Blackouts | Self::Unrest | Self::Ambushes | Self::Watchers)
+        matches!(
+            self,
+            Self::SmallLimits | Self::Blackouts | Self::Unrest | Self::Ambushes | Self::Watchers | Self::Partings
+        )
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::byzantine::{Echo, Sides, Tamper};
 use crate::checks::Checks;
+use crate::moments::Moments;
 use crate::network::{Network, ProcessId};
 use crate::trace::Trace;
 use bezant_core::client::ClientTimer;
@@ -109,8 +110,8 @@ pub struct Stage {
     pub echo: Option<Echo>,
     /// Frames sent.
     pub frames: u64,
-    /// Answers to writes that left correct replicas.
-    pub answers: u64,
+    /// What has been said that faults wait for.
+    pub moments: Moments,
     /// The processes that answer to a replica's name, by number: two for twins.
     replicas: Vec<Vec<ProcessId>>,
     /// The same for clients.
@@ -137,7 +138,7 @@ impl Stage {
             tamper: None,
             echo: None,
             frames: 0,
-            answers: 0,
+            moments: Moments::default(),
             replicas: Vec::new(),
             clients: BTreeMap::new(),
             names: vec![None; PROCESSES_MAX],

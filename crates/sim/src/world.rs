@@ -10,7 +10,7 @@ use crate::network::{CLIENTS, Network, ProcessId};
 use crate::node::{Counts, Identity, Node};
 use crate::rng::Rng;
 use crate::scenario::{Feature, Scenario};
-use crate::schedule::{Fault, Outage};
+use crate::schedule::{Ambush, Fault, Outage};
 use crate::size::Size;
 use crate::stage::{Happening, Stage};
 use crate::suite::Paper;
@@ -27,8 +27,8 @@ use std::rc::Rc;
 const HAPPENINGS_MAX: u64 = 2_000_000;
 const HAPPENINGS_PER_MS: u64 = 100;
 
-/// The name of the cut that waits for an answer, beside those of the schedule.
-const AMBUSH: u32 = u32::MAX;
+/// The names of cuts that wait for a moment begin here, beside those of the schedule.
+const AMBUSHES: u32 = 1 << 31;
 
 static SUITE: Paper = Paper;
 
@@ -104,7 +104,7 @@ impl World {
             _ => Vec::new(),
         };
         let network = Network::new(scenario.network.clone(), Rng::stream(seed, "network"));
-        let correct = n - scenario.liars.len() - scenario.outsiders.len();
+        let correct = n - scenario.liars.union(&scenario.outsiders).count();
         let checks = Checks::new(&cluster, scenario.plan.identities as usize + 1, correct, scenario.is_calm());
         let mut stage = Stage::new(cluster.clone(), network, Trace::new(readable), checks, Sides::new(twins.clone()));
         if scenario.adversary == Some(Adversary::Tamper) {
@@ -212,11 +212,10 @@ impl World {
     /// Runs both phases.
     pub fn run(mut self) -> (Verdict, Trace) {
         self.begin();
-        let safety = self.scenario.safety;
-        self.play(safety, |_| false);
+        self.play(self.scenario.safety, |world| world.stage.now > world.scenario.safety);
         if self.is_fine() {
             self.heal();
-            let limit = safety + self.scenario.liveness;
+            let limit = self.scenario.safety + self.scenario.liveness;
             self.play(limit, Self::all_answered);
             self.judge_answers();
             self.inspect(limit);
@@ -320,12 +319,14 @@ impl World {
         }
     }
 
-    /// Lets the fault happen that waits for an answer, if this was the one.
+    /// Lets the next fault happen that waited for this moment.
     fn ambush(&mut self) {
-        if self.scenario.ambush.as_ref().is_some_and(|(answers, _)| self.stage.answers >= *answers)
-            && let Some((_, fault)) = self.scenario.ambush.take()
-        {
-            self.let_fail(AMBUSH, fault);
+        let Self { scenario, stage, .. } = self;
+        let next = scenario.ambushes.iter().position(|ambush| stage.moments.has_come(ambush.moment));
+        if let Some(next) = next {
+            let Ambush { fault, .. } = scenario.ambushes.remove(next);
+            let name = AMBUSHES + scenario.ambushes.len() as u32;
+            self.let_fail(name, fault);
         }
     }
 
@@ -356,6 +357,7 @@ impl World {
                 let (node, stage) = self.node(replica.0 as usize);
                 node.copy_disk(stage);
             }
+            Fault::Turn(after) => self.scenario.safety = self.scenario.safety.min(self.stage.now + after),
             Fault::PowerCut { down } => {
                 for node in &mut self.nodes {
                     let down = down + self.rng.below(down + 1);

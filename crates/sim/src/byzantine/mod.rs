@@ -278,7 +278,7 @@ pub enum Choice {
 
 impl Choice {
     /// The adversary of a seed.
-    pub fn resolve(self, seed: u64, size: Size, protocol: Protocol, strangers: bool) -> Option<Adversary> {
+    pub fn resolve(self, seed: u64, size: Size, protocol: Protocol, strangers: bool, parts: bool) -> Option<Adversary> {
         if self == Self::All && size != Size::First {
             let mut drawn = Rng::stream(seed, "later adversary").below(10_000);
             for (adversary, runs) in Adversary::later(protocol) {
@@ -292,6 +292,11 @@ impl Choice {
         let mut rng = Rng::stream(seed, "adversary of strangers");
         if self == Self::All && strangers && rng.coin() {
             return Some(*rng.pick(&[Adversary::JoinFlood, Adversary::MemberReplay, Adversary::Takeover]));
+        }
+        // In half of the runs in which replicas are to part, somebody sees to it.
+        let mut rng = Rng::stream(seed, "adversary of partings");
+        if self == Self::All && parts && protocol.schedule().is_some() && rng.coin() {
+            return Some(*rng.pick(&[Adversary::DifferentProofs, Adversary::AbortEquivocation]));
         }
         match self {
             Self::Nobody => None,
@@ -309,7 +314,7 @@ impl Choice {
     /// The adversary of a seed whose run is calm: a client, or nobody.
     pub fn resolve_calm(self, seed: u64, size: Size, protocol: Protocol, strangers: bool) -> Option<Adversary> {
         if self != Self::All {
-            return self.resolve(seed, size, protocol, strangers).filter(|adversary| adversary.is_a_client());
+            return self.resolve(seed, size, protocol, strangers, false).filter(|adversary| adversary.is_a_client());
         }
         let fitting = Adversary::against(protocol).iter().copied().filter(|adversary| adversary.is_a_client());
         let fitting: Vec<Adversary> = fitting.collect();
