@@ -292,7 +292,7 @@ fn draw_features(options: &ScenarioOptions, size: Size, calm: bool) -> BTreeSet<
         feature => options.protocol == Protocol::Unreplicated && stops.contains(&feature),
     };
     // They cost more than others, and a run without them may get further.
-    let spared_partings = Rng::stream(options.seed, "partings at all").coin();
+    let spared_partings = Rng::stream(options.seed, "partings at all").below(4) > 0;
     drawn.retain(|feature| {
         let unfit = *feature == Feature::Partings && spared_partings
             || calm && feature.is_noise()
