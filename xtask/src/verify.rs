@@ -249,8 +249,8 @@ fn test(tally: &mut Tally, log: &str, kinds: &[&str]) -> Result<String> {
     Ok(format!("{ran} passed\n{}", reports.join("\n")))
 }
 
-/// The fuzz targets are a workspace of their own, held to the same rules; what they share has tests too. Their libraries
-/// are those that `clippy` and `test` have built.
+/// The fuzz targets are a workspace of their own, held to the same rules; what they share has tests too. Their
+/// libraries are those that `clippy` and `test` have built.
 fn fuzz_test(tally: &mut Tally) -> Result<String> {
     let manifest = ["--manifest-path", "fuzz/Cargo.toml"];
     quiet("fuzz-test", &[&["fmt", "--check"], &manifest[..]].concat())?;

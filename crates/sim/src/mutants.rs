@@ -3,7 +3,8 @@
 //!
 //! `crates/sim/mutants/*.toml` names the file, the text to find (which must stand there exactly once), what replaces
 //! it, the rule in a sentence, and who should catch it: runs of the simulator, a test of the core, or both, and then
-//! each of them must. Where one fault is prevented twice, the simulator runs without several rules. The workspace is copied to a scratch folder; the sources themselves are never touched.
+//! each of them must. Where one fault is prevented twice, the simulator runs without several rules. The workspace is
+//! copied to a scratch folder; the sources themselves are never touched.
 
 use crate::run;
 use crate::seeds::scenario;

@@ -191,12 +191,10 @@ impl Scenario {
             true => options.adversary.resolve_calm(seed, size, options.protocol, strangers),
             false => options.adversary.resolve(seed, size, options.protocol, strangers, has(Feature::Partings)),
         };
-        let mut rng = Rng::stream(seed, "places");
         let mut places: Vec<ReplicaId> = (0..n as u8).map(ReplicaId).collect();
-        rng.shuffle(&mut places);
+        Rng::stream(seed, "places").shuffle(&mut places);
         let (liars, amnesiac) = draw_faulty(&places, f, adversary, &has);
-        let mut cast = Cast::draw(options, size, adversary, &liars, strangers);
-        cast.crowds = calm && cast.client.is_some() && Rng::stream(seed, "crowds").coin();
+        let cast = Cast::draw(options, size, adversary, &liars, strangers).crowding(seed, calm);
 
         let network = draw_network(seed, &has);
         let disk = draw_disk(seed, &has);
@@ -208,31 +206,19 @@ impl Scenario {
         let pass = if has(Feature::Passes) { pass } else { 0 };
         let small = has(Feature::SmallLimits);
         let limits = if small { size::small_limits(seed, options.service, limits) } else { limits };
-        let limits = if calm { size::calm_limits(seed, options.protocol, limits) } else { limits };
-        let patient = size::patient_clients(n, f, &network, &disk, pass, limits.client_retry.0);
-        let limits = Limits { client_retry: if calm { patient } else { limits.client_retry }, ..limits };
+        let limits = if calm { size::calm_limits(options, (n, f), &network, &disk, pass, limits) } else { limits };
         let spare = f - liars.len() - usize::from(amnesiac.is_some());
-        let outsiders = if has(Feature::Outsiders) { &places[n - 1 - spare..n - 1] } else { &[] };
-        let mut outsiders: BTreeSet<ReplicaId> = outsiders.iter().copied().collect();
-        if has(Feature::Partings) && Rng::stream(seed, "liars leave").below(4) > 0 {
-            outsiders.extend(&liars);
-        }
+        let outsiders = draw_outsiders(seed, &places[n - 1 - spare..n - 1], &liars, &has);
         let plan = draw_plan(seed, size, safety, &limits, &has).with_requests_max(options.requests);
         let patience = limits.view_timeout.0;
         let blackout = schedule::draw_blackout(seed, safety, patience, &has);
         let safety = safety + blackout.map_or(0, |(_, span)| span);
-        let liveness = TRANSFER
-            + 120 * limits.view_timeout_max.0
-            + 4 * plan.requests_total() * limits.view_timeout.0
-            + plan.strangers * longest_turn(&limits);
         let put_back = liars.first().copied().filter(|_| has(Feature::OldDisk) && has(Feature::Crashes));
         let places = schedule::Places { n, liars: &liars, amnesiac, put_back };
         let mut faults = size.faults(seed, patience, schedule::draw(seed, safety, patience, &places, &has));
         faults.extend(schedule::draw_unrest(seed, safety, limits.client_retry.0, n, &has));
         faults.extend(blackout.map(|(at, span)| (at, Fault::Cut(Cut::All, span))));
         faults.sort_by_key(|(at, _)| *at);
-        let mut ambushes = schedule::draw_partings(seed, patience, n, &has);
-        ambushes.extend(schedule::draw_ambush(seed, patience, &has));
         Self {
             seed,
             size,
@@ -248,11 +234,11 @@ impl Scenario {
             disk,
             clocks,
             pass,
-            plan,
             faults,
-            ambushes,
+            ambushes: schedule::draw_ambushes(seed, patience, n, &has),
             safety,
-            liveness,
+            liveness: longest_second_phase(&plan, &limits),
+            plan,
             outsiders,
             features,
             limits,
@@ -302,6 +288,18 @@ fn draw_features(options: &ScenarioOptions, size: Size, calm: bool) -> BTreeSet<
     drawn
 }
 
+/// Who stays dead in the second phase, of those that may.
+fn draw_outsiders(
+    seed: u64,
+    spare: &[ReplicaId],
+    liars: &BTreeSet<ReplicaId>,
+    has: &impl Fn(Feature) -> bool,
+) -> BTreeSet<ReplicaId> {
+    let liars_leave = has(Feature::Partings) && Rng::stream(seed, "liars leave").below(4) > 0;
+    let correct = spare.iter().filter(|_| has(Feature::Outsiders));
+    correct.chain(liars.iter().filter(|_| liars_leave)).copied().collect()
+}
+
 fn draw_clocks(seed: u64, differ: bool) -> Vec<Clock> {
     let mut rng = Rng::stream(seed, "clocks");
     let drawn = (0..PROCESSES_MAX).map(|_| Clock::draw(&mut rng, 40_000, 200));
@@ -316,6 +314,14 @@ fn draw_plan(seed: u64, size: Size, safety: u64, limits: &Limits, has: &impl Fn(
     // An identity with more sessions than it may have.
     let crowded = has(Feature::SmallLimits) && Rng::stream(seed, "crowd").coin();
     if crowded { Plan { identities: 1, ..plan } } else { plan }
+}
+
+/// The longest that the second phase may take, in microseconds.
+fn longest_second_phase(plan: &Plan, limits: &Limits) -> u64 {
+    TRANSFER
+        + 120 * limits.view_timeout_max.0
+        + 4 * plan.requests_total() * limits.view_timeout.0
+        + plan.strangers * longest_turn(limits)
 }
 
 /// The longest that those who may not join yet wait for somebody's place after its last use, in microseconds. Places

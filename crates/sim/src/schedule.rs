@@ -199,9 +199,15 @@ pub fn draw_blackout(seed: u64, safety: u64, patience: u64, has: &impl Fn(Featur
     (has(Feature::Blackouts) && happens).then_some((at, span))
 }
 
+/// The faults that wait for a moment.
+pub fn draw_ambushes(seed: u64, patience: u64, n: usize, has: &impl Fn(Feature) -> bool) -> Vec<Ambush> {
+    let partings = draw_partings(seed, patience, n, has);
+    partings.into_iter().chain(draw_ambush(seed, patience, has)).collect()
+}
+
 /// A fault that comes at the moment when replicas have answered so often: what they have just told a client, and nobody
 /// else, is then all that there is. They lose one another and all that is under way between them, or their power.
-pub fn draw_ambush(seed: u64, patience: u64, has: &impl Fn(Feature) -> bool) -> Option<Ambush> {
+fn draw_ambush(seed: u64, patience: u64, has: &impl Fn(Feature) -> bool) -> Option<Ambush> {
     let mut rng = Rng::stream(seed, "ambush");
     let (answers, span, loses_power) = (rng.between(2, 20), patience * rng.between(1, 12) / 2, rng.below(4) == 0);
     let fault = if loses_power && has(Feature::PowerCut) {
@@ -216,7 +222,7 @@ pub fn draw_ambush(seed: u64, patience: u64, has: &impl Fn(Feature) -> bool) -> 
 /// hears others. Each has logged something else, collects other reports, and lacks something else. In half of these
 /// runs the first phase ends as soon as two begin an instance with different histories, or a little later: whoever is
 /// missing from then on leaves the others with what they have.
-pub fn draw_partings(seed: u64, patience: u64, n: usize, has: &impl Fn(Feature) -> bool) -> Vec<Ambush> {
+fn draw_partings(seed: u64, patience: u64, n: usize, has: &impl Fn(Feature) -> bool) -> Vec<Ambush> {
     let mut rng = Rng::stream(seed, "partings");
     let turns = rng.coin();
     let mut ambushes = Vec::new();

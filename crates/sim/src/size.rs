@@ -12,6 +12,7 @@
 //! Then tables are full, sessions evicted, floors raised, logs cut and reports as long as they may be within a few
 //! dozen calls. `--json` says in how many runs that was so.
 
+use crate::ScenarioOptions;
 use crate::network::Profile;
 use crate::rng::Rng;
 use crate::scenario::{DiskProfile, Feature};
@@ -206,15 +207,26 @@ const IDENTITIES: u64 = 8;
 /// operation has no more than two, the expected and the new one.
 const VALUE_BYTES: usize = 240;
 
-/// Bounds of a calm run of PBFT: what may wait at once can be ordered in a fraction of a time-out of a view, so that
-/// whoever fills a pool is no reason to suspect a primary. A batch is only a part of what may wait, so that there is
-/// always something that can give way. Only a client with very many sessions has one evicted.
+/// Bounds of a calm run. Clients are patient.
+///
+/// Of PBFT: what may wait at once can be ordered in a fraction of a time-out of a view, so that whoever fills a pool is
+/// no reason to suspect a primary. A batch is only a part of what may wait, so that there is always something that can
+/// give way. Only a client with very many sessions has one evicted.
 #[must_use]
-pub fn calm_limits(seed: u64, protocol: Protocol, limits: Limits) -> Limits {
-    let mut rng = Rng::stream(seed, "calm limits");
-    if protocol != Protocol::Pbft {
+pub fn calm_limits(
+    options: &ScenarioOptions,
+    (n, f): (usize, usize),
+    network: &Profile,
+    disk: &DiskProfile,
+    pass: u64,
+    limits: Limits,
+) -> Limits {
+    let client_retry = patient_clients(n, f, network, disk, pass, limits.client_retry.0);
+    let limits = Limits { client_retry, ..limits };
+    if options.protocol != Protocol::Pbft {
         return limits;
     }
+    let mut rng = Rng::stream(options.seed, "calm limits");
     Limits {
         sessions_per_identity_max: rng.between(5, 10) as usize,
         pending_requests_max: rng.between(12, 14) as usize,
@@ -227,7 +239,7 @@ pub fn calm_limits(seed: u64, protocol: Protocol, limits: Limits) -> Limits {
 }
 
 /// The time after which clients repeat themselves in a calm run: 4n + f hops take no longer than twice that.
-pub fn patient_clients(n: usize, f: usize, network: &Profile, disk: &DiskProfile, pass: u64, drawn: u64) -> Duration {
+fn patient_clients(n: usize, f: usize, network: &Profile, disk: &DiskProfile, pass: u64, drawn: u64) -> Duration {
     let hop = network.delay_min + network.jitter + disk.sync_max + pass;
     Duration(drawn.max(((4 * n + f) as u64 * hop).div_ceil(2)))
 }

@@ -1,8 +1,8 @@
-//! A primary that proposes something to some and something else, or nothing, to others, and leaves its view at once, for
-//! the next one or to begin anew. Then what one replica has prepared others have accepted or never heard of; and the
-//! next view begins without the word of one of them, where the liar leads it, with other batches at the same positions.
-//! So views change, and what they have to agree on differs as much as it can. Some of these liars say nothing in the
-//! view changes of others, which then have to go on without them.
+//! A primary that proposes something to some and something else, or nothing, to others, and leaves its view at once,
+//! for the next one or to begin anew. Then what one replica has prepared others have accepted or never heard of; and
+//! the next view begins without the word of one of them, where the liar leads it, with other batches at the same
+//! positions. So views change, and what they have to agree on differs as much as it can. Some of these liars say
+//! nothing in the view changes of others, which then have to go on without them.
 
 use super::equivocate::other;
 use super::{Behaviour, Liar};

@@ -42,6 +42,12 @@ impl Cast {
         if parts.is_empty() { liar.to_string() } else { format!("{liar}:{}", parts.join(",")) }
     }
 
+    /// The same; in half of the calm runs its client speaks unasked as well.
+    #[must_use]
+    pub fn crowding(self, seed: u64, calm: bool) -> Self {
+        Self { crowds: calm && self.client.is_some() && Rng::stream(seed, "crowds").coin(), ..self }
+    }
+
     /// Gives the liars of a seed their parts. The first plays the run's adversary; who was asked for by name plays
     /// alone, everywhere and always.
     pub fn draw(

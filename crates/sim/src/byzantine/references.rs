@@ -1,7 +1,7 @@
 //! A primary that proposes references: to what nobody has, to one request at several positions of the window, to more
-//! bytes than a batch may have, and in a Backup before the INIT; and a client that gives requests to it only, so that it
-//! has something to refer to. It serves what it refers to, and what others propose, late or never, with proofs that it
-//! has spoilt, or as if it were of another instance.
+//! bytes than a batch may have, and in a Backup before the INIT; and a client that gives requests to it only, so that
+//! it has something to refer to. It serves what it refers to, and what others propose, late or never, with proofs that
+//! it has spoilt, or as if it were of another instance.
 
 use super::forge::reproved;
 use super::{Behaviour, ClientBehaviour, Liar};

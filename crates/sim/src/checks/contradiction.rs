@@ -58,9 +58,9 @@ struct Statements {
 }
 
 impl Statements {
-    /// The disk is lost. Votes must still never be contradicted, nor cast in a view that was left, nor COMMITs be hidden:
-    /// that is what abstaining is for, until a checkpoint covers them. But another VIEW-CHANGE for the same view is as
-    /// true as the first.
+    /// The disk is lost. Votes must still never be contradicted, nor cast in a view that was left, nor COMMITs be
+    /// hidden: that is what abstaining is for, until a checkpoint covers them. But another VIEW-CHANGE for the same
+    /// view is as true as the first.
     fn forget(&mut self) {
         self.forgotten = Some(self.voted);
         self.said.retain(|place, _| !matches!(place, Place::ViewChange(_)));
