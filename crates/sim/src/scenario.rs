@@ -89,7 +89,7 @@ features! {
     Ambushes => "ambushes",
     /// A client that does nothing but read the same again and again.
     Watchers => "watchers",
-    /// Everybody hears others, as something is logged and as instances end: see [`schedule::draw_partings`].
+    /// Everybody hears others, as something is logged and as instances end: see [`schedule::draw_ambushes`].
     Partings => "partings",
 }
 
