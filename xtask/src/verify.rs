@@ -249,16 +249,13 @@ fn test(tally: &mut Tally, log: &str, kinds: &[&str]) -> Result<String> {
     Ok(format!("{ran} passed\n{}", reports.join("\n")))
 }
 
-/// The fuzz targets are a workspace of their own, held to the same rules; what they share has tests too. Their
-/// libraries are those that `clippy` and `test` have built.
+/// The fuzz targets are a workspace of their own, held to the same rules; what they share has tests too.
 fn fuzz_test(tally: &mut Tally) -> Result<String> {
     let manifest = ["--manifest-path", "fuzz/Cargo.toml"];
     quiet("fuzz-test", &[&["fmt", "--check"], &manifest[..]].concat())?;
-    let target = process::target().to_string_lossy().into_owned();
-    let shared = [&manifest[..], &["--target-dir", &target]].concat();
     let strict = ["--all-targets", "--locked", "--", "-D", "warnings"];
-    quiet("fuzz-test", &[&["clippy"], &shared[..], &strict].concat())?;
-    test(tally, "fuzz-test", &[&shared[..], &["--lib"]].concat())
+    quiet("fuzz-test", &[&["clippy"], &manifest[..], &strict].concat())?;
+    test(tally, "fuzz-test", &[&manifest[..], &["--lib"]].concat())
 }
 
 fn doc() -> Result<String> {
