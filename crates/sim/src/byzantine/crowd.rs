@@ -3,8 +3,9 @@
 //! says, with these, requests in the names of many sessions, more than are served at once, old and new, with proofs
 //! that do not hold for everybody.
 
+use super::forge::with_spoilt_mac;
 use crate::rng::Rng;
-use bezant_core::auth::{Keyring, Tag};
+use bezant_core::auth::Keyring;
 use bezant_core::cluster::{ClientId, Cluster, ReplicaId, Timestamp};
 use bezant_core::compositions::Protocol;
 use bezant_core::message::{Message, Request};
@@ -70,7 +71,9 @@ impl Crowd {
         // Those of other sessions have the same entry; the last one is of this session.
         for other in (0..=others).rev() {
             let newer = request(session + n * other, number + SIGNED_ATTEMPT);
-            let newer = if self.rng.per_mille(self.spoilt) { spoil(newer) } else { newer };
+            // The last of those that look at a MAC finds that it cannot be its client's.
+            let last = newer.authentication.tags.iter().count().saturating_sub(1);
+            let newer = if self.rng.per_mille(self.spoilt) { with_spoilt_mac(newer, last) } else { newer };
             let to_all = self.rng.per_mille(self.to_all);
             let heard = cluster.replicas().filter(|to| to_all || *to == entry);
             said.extend(heard.map(|to| (to, Message::Request(newer.clone()))));
@@ -81,12 +84,4 @@ impl Crowd {
         said.extend(heard.map(|to| (to, Message::Request(signed.clone()))));
         said
     }
-}
-
-/// The last of those that look at a MAC finds that it cannot be its client's.
-fn spoil(mut request: Request) -> Request {
-    let mut tags: Vec<Tag> = request.authentication.tags.iter().collect();
-    tags.last_mut().into_iter().for_each(|tag| *tag = Tag::from_bytes([0xee; 16]));
-    request.authentication.tags = tags.into_iter().collect();
-    request
 }

@@ -6,7 +6,7 @@
 
 use super::anatomy::{Anatomy, Shape, Span};
 use crate::rng::Rng;
-use bezant_core::auth::Keyring;
+use bezant_core::auth::{Keyring, Tag};
 use bezant_core::cluster::InstanceId;
 use bezant_core::digest::Digest;
 use bezant_core::machine::Principal;
@@ -275,6 +275,14 @@ impl Forge {
             _ => Reference { digest, length: u32::MAX },
         }
     }
+}
+
+/// The same request with a MAC that one replica, if there is one for it, finds to be nobody's.
+pub(super) fn with_spoilt_mac(mut request: Request, which: usize) -> Request {
+    let mut tags: Vec<Tag> = request.authentication.tags.iter().collect();
+    tags.get_mut(which).into_iter().for_each(|tag| *tag = Tag::from_bytes([0xee; 16]));
+    request.authentication.tags = tags.into_iter().collect();
+    request
 }
 
 /// The same request for whoever looks at its digest: with another proof, or for another instance.

@@ -2,8 +2,9 @@
 //! is, with small numbers and with the largest, of this instance, of the next and of some that will never be.
 
 use super::ClientBehaviour;
+use super::forge::with_spoilt_mac;
 use crate::rng::Rng;
-use bezant_core::auth::{Keyring, Tag};
+use bezant_core::auth::Keyring;
 use bezant_core::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Timestamp};
 use bezant_core::message::{Message, Request};
 use bezant_core::protocols::ring_fast::{PaceMessage, RingPace};
@@ -53,10 +54,8 @@ impl ManySessions {
                 let mut request = request.authenticate(cluster, keyring);
                 if rng.per_mille(self.spoilt) {
                     // One replica on the way finds that it cannot be its client's.
-                    let mut tags: Vec<Tag> = request.authentication.tags.iter().collect();
-                    let which = rng.below(tags.len().max(1) as u64) as usize;
-                    tags.get_mut(which).into_iter().for_each(|tag| *tag = Tag::from_bytes([0xee; 16]));
-                    request.authentication.tags = tags.into_iter().collect();
+                    let macs = request.authentication.tags.iter().count().max(1) as u64;
+                    request = with_spoilt_mac(request, rng.below(macs) as usize);
                 }
                 Message::Request(if kind == 0 { request } else { request.sign(keyring) })
             }

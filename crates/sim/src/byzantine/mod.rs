@@ -308,9 +308,7 @@ impl Choice {
             }
         }
     }
-}
 
-impl Choice {
     /// The adversary of a seed whose run is calm: a client, or nobody. Very many sessions that ask and panic at once
     /// can stop a ring, whose entry works off what they asked first: nobody promises that they do not.
     pub fn resolve_calm(self, seed: u64, size: Size, protocol: Protocol, strangers: bool) -> Option<Adversary> {

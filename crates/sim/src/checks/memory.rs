@@ -90,13 +90,14 @@ impl Memory {
                 None if is_part => continue,
                 None => (self.entries_max, "all that any limit allows"),
             };
-            if (path.ends_with("order.slots") || path.ends_with("order.bodies")) && self.restarted.contains(&replica) {
+            let are_bodies = ends_with_names(&path, "order.bodies");
+            if (are_bodies || ends_with_names(&path, "order.slots")) && self.restarted.contains(&replica) {
                 continue;
             }
             if held.entries > max {
                 return Err(format!("{replica} holds {} entries in {path}; {max} is the most: {bound}", held.entries));
             }
-            let of_bodies = self.bodies_bytes_max.filter(|_| ends_with_names(&path, "order.bodies"));
+            let of_bodies = self.bodies_bytes_max.filter(|_| are_bodies);
             let bytes_max = of_bodies.unwrap_or(self.bytes_max * max.div_ceil(self.entries_max));
             if held.bytes > bytes_max {
                 return Err(format!("{replica} holds {} bytes in {path}; {bytes_max} is the most", held.bytes));

@@ -1,5 +1,6 @@
 //! No ring stops without need (O12 of the note on Ring): while no replica fails and the network keeps its time, nothing
-//! that clients do ends an instance of Ring. What a resilient ring stops for is its quota.
+//! that clients do ends an instance of Ring. What a resilient ring stops for is its quota. Where PBFT is all that there
+//! is, nothing that clients do makes a replica leave a view, an honest call last, or an honest client find no room.
 //!
 //! Only [calm](crate::scenario::Scenario::is_calm) runs have such a time; all others this check lets pass. Nor does it
 //! look at an instance that correct replicas began with different histories, each by a valid proof: nothing can be
@@ -32,7 +33,7 @@ pub struct Needless {
 }
 
 impl Needless {
-    /// Looks at the rings of this cluster, if the run is calm.
+    /// Looks at the rings or at the PBFT of this cluster, if the run is calm.
     pub fn new(cluster: &Cluster, is_calm: bool) -> Self {
         Self { cluster: is_calm.then(|| cluster.clone()), begun: BTreeMap::new(), calls: BTreeMap::new() }
     }
