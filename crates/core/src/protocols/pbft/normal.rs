@@ -52,11 +52,12 @@ impl Pbft {
             return;
         }
         let primary = context.cluster.primary(self.view);
+        let is_new = self.pool.watch(client);
         let Some(request) = self.pool.get_mut(client) else { return };
-        if self.phase == Phase::Normal && primary != context.me {
+        // The second time would be a reminder, which is for the one that has waited longest.
+        if is_new && self.phase == Phase::Normal && primary != context.me {
             context.push(OrderEffect::Forward(primary, request.clone()));
         }
-        self.pool.watch(client);
     }
 
     /// Checks the signature of the client's waiting request, in the modes that have one, and drops the request if it

@@ -3,8 +3,14 @@
 //!
 //! **What a replica passes on has a place.** A backup that watches a request leaves its view if the request is not
 //! ordered in time. So a correct primary must have room for what is watched, whoever else fills its pool, and whoever's
-//! request it is. For every other replica it keeps one place beyond its bounds: the first request that this replica has
-//! passed on and that still waits neither needs room nor gives way. A liar's place is its own.
+//! request it is. For every other replica it keeps one place beyond its bounds: a request that this replica has passed
+//! on and for which there was no room neither needs any nor gives way. A liar's place is its own.
+//!
+//! **Who reminds has the next turn.** A client with many sessions may ask the primary for all of them, and a backup for
+//! the last one first: the backup would wait for the whole queue. So a request that a replica passes on for the second
+//! time comes before all others, and so does one that has a replica's place. A backup reminds of what it has watched
+//! longest, and of nothing else: that waits for the batches in flight and for at most 2(n − 1) others, however long the
+//! queue is. Each replica has one such turn at a time, until the request is executed: a liar brings forward one.
 //!
 //! The place is free again when the request is executed, and not when it is proposed: what is proposed waits on, and
 //! comes back when the view ends. So no more than n − 1 requests ever wait beyond the bounds. It is soon enough. What a
@@ -28,6 +34,8 @@ use alloc::vec::Vec;
 struct Waiting {
     request: Request,
     ticket: u64,
+    /// Who has passed it on: the next time it is a reminder. At most n − 1.
+    passed_on_by: Vec<ReplicaId>,
 }
 
 /// See the [module](self).
@@ -45,6 +53,8 @@ pub(in crate::protocols) struct Pool {
     shares: Shares<IdentityId>,
     /// Whose waiting request has the place of what this replica passes on.
     passed_on: BTreeMap<ReplicaId, ClientId>,
+    /// Whose waiting request this replica has reminded of.
+    reminded: BTreeMap<ReplicaId, ClientId>,
     /// How many are of clients that the cluster file does not name: half of the places are for the others. And how
     /// many of those ask to join.
     strangers: usize,
@@ -63,8 +73,14 @@ impl Pool {
     ) -> Result<bool, Rejection> {
         let client = request.client;
         let added = self.add_or_replace(request, from, limits)?;
-        if let Some(from) = from.filter(|_| takes_room(client)) {
-            self.passed_on.entry(from).or_insert(client);
+        if let Some(from) = from.filter(|_| takes_room(client))
+            && let Some(waiting) = self.waiting.get_mut(&client)
+        {
+            if waiting.passed_on_by.contains(&from) {
+                self.reminded.entry(from).or_insert(client);
+            } else {
+                waiting.passed_on_by.push(from);
+            }
         }
         Ok(added)
     }
@@ -91,12 +107,10 @@ impl Pool {
             }
             self.remove(client);
         }
-        let has_place = from.is_some_and(|from| !self.passed_on.contains_key(&from));
         let bytes = request.operation.len();
-        if let Err(reason) = self.make_room(client, bytes, direct, limits)
-            && !has_place
-        {
-            return Err(reason);
+        if let Err(reason) = self.make_room(client, bytes, direct, limits) {
+            let place = from.filter(|from| !self.passed_on.contains_key(from));
+            self.passed_on.insert(place.ok_or(reason)?, client);
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
@@ -107,7 +121,7 @@ impl Pool {
         self.joins += usize::from(client.identity.is_joining());
         self.unproposed.insert(ticket, client);
         self.by_digest.insert(request.digest(), client);
-        self.waiting.insert(client, Box::new(Waiting { request, ticket }));
+        self.waiting.insert(client, Box::new(Waiting { request, ticket, passed_on_by: Vec::new() }));
         Ok(true)
     }
 
@@ -121,7 +135,6 @@ impl Pool {
         if self.shares.room(owner_of(client), bytes, bounds) == Room::Free {
             return Ok(());
         }
-        // One request may have several places, and takes one.
         let kept: BTreeSet<ClientId> = self.passed_on.values().copied().collect();
         bounds.number += kept.len();
         bounds.bytes += kept.iter().map(|client| self.waiting[client].request.operation.len()).sum::<usize>();
@@ -170,6 +183,7 @@ impl Pool {
     pub(in crate::protocols) fn remove(&mut self, client: ClientId) {
         if let Some(old) = self.waiting.remove(&client) {
             self.passed_on.retain(|_, of| *of != client);
+            self.reminded.retain(|_, of| *of != client);
             self.watched.remove(&old.ticket);
             self.unproposed.remove(&old.ticket);
             self.by_digest.remove(&old.request.digest());
@@ -202,11 +216,10 @@ impl Pool {
         self.by_digest.get(&digest).map(|client| &self.waiting[client].request)
     }
 
-    /// From now on the primary is expected to order this client's request in time.
-    pub(in crate::protocols) fn watch(&mut self, client: ClientId) {
-        if let Some(waiting) = self.waiting.get(&client) {
-            self.watched.insert(waiting.ticket, client);
-        }
+    /// From now on the primary is expected to order this client's request in time. Whether it was not so far.
+    pub(in crate::protocols) fn watch(&mut self, client: ClientId) -> bool {
+        let ticket = self.waiting.get(&client).map(|waiting| waiting.ticket);
+        ticket.is_some_and(|ticket| self.watched.insert(ticket, client).is_none())
     }
 
     /// The client's waiting request.
@@ -238,8 +251,9 @@ impl Pool {
         self.unproposed.len()
     }
 
-    /// A new view begins: nothing is proposed in it yet.
+    /// A new view begins: nothing is proposed in it yet, and whatever is watched is passed on once more.
     pub(in crate::protocols) fn forget_proposals(&mut self) {
+        self.waiting.values_mut().for_each(|waiting| waiting.passed_on_by.clear());
         self.unproposed = self.waiting.iter().map(|(client, waiting)| (waiting.ticket, *client)).collect();
     }
 
@@ -248,6 +262,13 @@ impl Pool {
         if let Some(client) = self.by_digest.get(&digest) {
             self.unproposed.remove(&self.waiting[client].ticket);
         }
+    }
+
+    /// The ticket of the one to be proposed next.
+    fn next_turn(&self) -> Option<u64> {
+        let ahead = self.reminded.values().chain(self.passed_on.values()).map(|client| self.waiting[client].ticket);
+        let first = ahead.filter(|ticket| self.unproposed.contains_key(ticket)).min();
+        first.or_else(|| self.unproposed.keys().next().copied())
     }
 
     /// Takes the next requests for a batch: up to the limits, at least one if any waits. What a batch refers to counts
@@ -260,14 +281,14 @@ impl Pool {
     ) -> Vec<Request> {
         let mut batch = Vec::with_capacity(self.unproposed.len().min(limits.batch_requests_max));
         let mut bytes = 0;
-        while let Some((ticket, client)) = self.unproposed.pop_first() {
-            let request = &self.waiting[&client].request;
+        while let Some(ticket) = self.next_turn() {
+            let request = &self.waiting[&self.unproposed[&ticket]].request;
             bytes += request.operation.len();
             if !batch.is_empty() && (bytes > limits.batch_bytes_max || batch.len() >= limits.batch_requests_max) {
-                self.unproposed.insert(ticket, client);
                 break;
             }
             batch.push(request.clone());
+            self.unproposed.remove(&ticket);
         }
         vouch(&mut batch);
         batch.retain(|request| {
@@ -416,6 +437,29 @@ mod tests {
         pool.executed(request(1, 1, 1).client, Timestamp(1));
         assert_eq!(pool.add(request(3, 1, 1), one, &limits), Ok(true), "what is executed does not");
         assert_eq!(pool.add(request(3, 2, 1), one, &limits), Ok(true), "the next takes the place of the last");
+    }
+
+    #[test]
+    fn what_a_replica_reminds_of_has_the_next_turn() {
+        let limits = Limits { batch_requests_max: 1, ..Limits::default() };
+        let mut pool = Pool::default();
+        let (one, other) = (Some(ReplicaId(1)), Some(ReplicaId(2)));
+        assert!((0..9).all(|session| pool.add(request(session, 1, 1), None, &limits) == Ok(true)));
+        // What is passed on once waits like everything else, by however many; what is passed on twice does not. A
+        // second turn of the same replica comes when its first is executed.
+        for (session, from) in [(8, one), (8, other), (7, one), (7, one), (6, one), (6, one), (5, other), (5, other)] {
+            assert_eq!(pool.add(request(session, 1, 1), from, &limits), Ok(false));
+        }
+        let next = |pool: &mut Pool| pool.next_batch(&limits, |_| ())[0].client.session;
+        assert_eq!([(); 3].map(|()| next(&mut pool)), [5, 7, 0]);
+        pool.executed(request(7, 1, 1).client, Timestamp(1));
+        assert_eq!(pool.add(request(6, 1, 1), one, &limits), Ok(false));
+        assert_eq!([(); 2].map(|()| next(&mut pool)), [6, 1]);
+        // In a new view everything is passed on anew, once.
+        pool.forget_proposals();
+        pool.executed(request(6, 1, 1).client, Timestamp(1));
+        assert_eq!(pool.add(request(8, 1, 1), one, &limits), Ok(false));
+        assert_eq!([(); 2].map(|()| next(&mut pool)), [5, 0]);
     }
 
     #[test]

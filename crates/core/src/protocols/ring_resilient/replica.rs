@@ -48,7 +48,7 @@ impl<S: Service> RingResilient<S> {
         match self.base.ledger.estate.freshness(&request) {
             Freshness::New if self.is_ordered(&request) => {}
             Freshness::New => match self.pool.add(request, from.replica(), &s.cluster.limits) {
-                Ok(_) if direct => self.pool.watch(client),
+                Ok(_) if direct => drop(self.pool.watch(client)),
                 Ok(_) => {}
                 Err(reason) => s.reject(from, reason),
             },

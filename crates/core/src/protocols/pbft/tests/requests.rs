@@ -176,6 +176,19 @@ fn a_backup_passes_on_what_a_client_had_to_ask_it() {
     assert!((1..4).all(|id| net.said(r(id), "REQUEST").len() == 1));
 }
 
+/// What a backup passes on twice comes before all others: that is for what it has watched longest (K30).
+#[test]
+fn k30_a_client_that_asks_again_gets_no_turn() {
+    let mut net = Net::new(4, Limits::default());
+    net.lose(|frame| frame.to == r(0));
+    let asked = Message::Request(request(&net, 1, 5, &Counter::add(1)));
+    for _ in 0..3 {
+        net.forge(c(1), r(1), asked.clone());
+        net.settle();
+    }
+    assert_eq!(net.said(r(1), "REQUEST").len(), 1);
+}
+
 /// "If the request has already been processed, the replicas simply re-send the reply."
 #[test]
 fn a_request_takes_effect_once_however_often_it_is_sent() {
