@@ -5,7 +5,7 @@ mod support;
 use rusqlite::Connection;
 use rustix::process::Signal;
 use std::fs;
-use support::{Outcome, Running, Scratch, bezant, run, spawn, testnet};
+use support::{Outcome, Running, Scratch, bezant, run, settle, spawn, testnet};
 
 /// Replicas that run, and how to ask them.
 struct Server {
@@ -172,6 +172,7 @@ fn a_local_read_needs_one_replica_and_says_what_it_is_worth() {
     assert!(outcome.stderr.starts_with("bezant: UNVERIFIED:"), "{outcome:?}");
     let ordered = server.ask(&["--read", "local", "select random() is not null"], "");
     assert_eq!((ordered.stdout.as_str(), ordered.stderr.as_str()), ("1\n", ""), "time and randomness are agreed");
+    settle(&server.scratch.join("net/cluster.toml"));
     for replica in &mut server.replicas[..3] {
         replica.signal(Signal::KILL);
         replica.wait();

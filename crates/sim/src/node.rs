@@ -190,7 +190,7 @@ impl Node {
         if self.life > 0 {
             self.counts.recoveries += 1;
             if self.is_correct() {
-                stage.checks.see(stage.now, &Event::Restarted(self.id()));
+                stage.checks.see(stage.now, &Event::Restarted(self.id(), &log));
             }
             stage.note(self.process, 1, || format!("restarts with {} records", log.len()));
         }

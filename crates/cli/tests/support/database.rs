@@ -1,6 +1,6 @@
 //! A cluster of four whose SQL a test uses.
 
-use super::{Running, Scratch, bezant, run, testnet_with, wait_until};
+use super::{Running, Scratch, bezant, settle, testnet_with};
 use bezant_core::auth::Ed25519;
 use bezant_core::auth::Suite;
 use bezant_core::wire::Wire;
@@ -9,7 +9,6 @@ use bezant_node::config::ClusterConfig;
 use bezant_node::{keys, net};
 use bezant_sql::{Request, Response, Statement, Value};
 use bytes::Bytes;
-use serde_json::Value as Json;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -82,15 +81,9 @@ impl Cluster {
         assert_eq!(line.trim(), order);
     }
 
-    /// Waits until the slowest replica is as far as the others: an answer needs only most of them.
+    /// Waits until the slowest replica is as far as the others.
     pub fn settle(&self) {
-        wait_until("the slowest replica", || {
-            let status = run(&mut bezant(&["status", "--cluster", &self.file, "--json"]), "").stdout;
-            let status: Json = serde_json::from_str(&status).unwrap();
-            let place = |replica: &Json| (replica["position"].as_u64(), replica["stable"].as_u64());
-            let places: Vec<_> = status["replicas"].as_array().unwrap().iter().map(place).collect();
-            places[0].0.is_some() && places.windows(2).all(|pair| pair[0] == pair[1])
-        });
+        settle(&self.file);
     }
 
     pub fn kill(&mut self, replica: usize) {

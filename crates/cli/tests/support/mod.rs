@@ -4,6 +4,7 @@
 
 pub mod database;
 
+use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -160,4 +161,15 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "{what} takes too long");
         thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Waits until the slowest replica is as far as the others: an answer needs only most of them.
+pub fn settle(cluster: &str) {
+    wait_until("the slowest replica", || {
+        let status = run(&mut bezant(&["status", "--cluster", cluster, "--json"]), "").stdout;
+        let status: Value = serde_json::from_str(&status).unwrap();
+        let place = |replica: &Value| (replica["position"].as_u64(), replica["stable"].as_u64());
+        let places: Vec<_> = status["replicas"].as_array().unwrap().iter().map(place).collect();
+        places[0].0.is_some() && places.windows(2).all(|pair| pair[0] == pair[1])
+    });
 }

@@ -8,10 +8,10 @@ use bezant_core::auth::Signed;
 use bezant_core::cluster::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::message::{Firmness, Message, Outcome, Request};
-use bezant_core::protocols::pbft::{Claim, PbftMessage, ViewChange, Vote};
+use bezant_core::protocols::pbft::{Claim, PbftMessage, PbftRecord, ViewChange, Vote};
 use bezant_core::protocols::ring_fast::{Body, RingMessage};
 use bezant_core::protocols::ring_resilient::{Resilient, ResilientMessage};
-use bezant_core::replica::Notice;
+use bezant_core::replica::{InstanceRecord, LogRecord, Notice};
 use bezant_core::switching::{AbortReport, Switch, SwitchMessage};
 use bezant_core::wire::Wire;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +50,7 @@ struct Statements {
     voted: (View, Sequence),
     /// The same, when it last lost its disk: it may vote beyond both only.
     forgotten: Option<(View, Sequence)>,
-    /// The last view of which it said that it knows how it began.
+    /// The last view of which it said, or its log says, that it knows how it began.
     begun: View,
     /// The ways in which views began that it knows: of a view that began in several, what only one of them chose is
     /// refuted by the others, although the replica may have accepted it there.
@@ -235,6 +235,16 @@ impl Check for Contradiction {
             Event::Noticed(replica, Notice::ViewEntered { view } | Notice::ViewMissed { view }) => {
                 if let Some(statements) = self.latest(*replica) {
                     statements.begun = *view;
+                }
+                return Ok(());
+            }
+            // A crash may fall between writing that down and saying it.
+            Event::Restarted(replica, log) => {
+                for LogRecord { instance, record } in *log {
+                    if let InstanceRecord::Pbft(PbftRecord::NewView(signed)) = record {
+                        let statements = self.replicas.entry((*replica, *instance)).or_default();
+                        statements.begun = statements.begun.max(signed.value.view);
+                    }
                 }
                 return Ok(());
             }

@@ -120,7 +120,7 @@ impl Check for Memory {
     fn see(&mut self, _at: u64, event: &Event<'_>) -> Result<(), String> {
         match event {
             Event::Holds(replica, holdings) => return self.judge(*replica, holdings),
-            Event::Restarted(replica) => drop(self.restarted.insert(*replica)),
+            Event::Restarted(replica, _) => drop(self.restarted.insert(*replica)),
             Event::Noticed(replica, Notice::Stable { .. }) => drop(self.restarted.remove(replica)),
             _ => {}
         }

@@ -33,7 +33,7 @@ use bezant_core::digest::Digest;
 use bezant_core::message::{Message, Request};
 use bezant_core::protocols::batch::Batch;
 use bezant_core::protocols::pbft::NewView;
-use bezant_core::replica::{Notice, Report};
+use bezant_core::replica::{LogRecord, Notice, Report};
 
 /// Something that a check may care about.
 #[derive(Debug)]
@@ -52,8 +52,8 @@ pub enum Event<'a> {
     Reported(ReplicaId, &'a Report),
     /// All that a correct replica holds, now and then.
     Holds(ReplicaId, &'a Holdings),
-    /// A correct replica starts again from its disk.
-    Restarted(ReplicaId),
+    /// A correct replica starts again from its disk, with this log.
+    Restarted(ReplicaId, &'a [LogRecord]),
     /// A correct replica has lost its disk; until it votes again it counts as faulty.
     Forgot(ReplicaId),
     /// An honest client begins a call.
