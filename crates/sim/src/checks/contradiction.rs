@@ -186,6 +186,35 @@ impl Contradiction {
         self.replicas.range_mut(of_replica).next_back().map(|(_, statements)| statements)
     }
 
+    /// What a replica knows and has forgotten decides what it may leave unsaid.
+    fn learn(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Forgot(replica) => {
+                let of_replica = self.replicas.iter_mut().filter(|((id, _), _)| id == replica);
+                of_replica.for_each(|(_, statements)| statements.forget());
+            }
+            Event::Noticed(replica, Notice::ViewEntered { view } | Notice::ViewMissed { view }) => {
+                self.latest(*replica).into_iter().for_each(|statements| statements.begun = *view);
+            }
+            // A crash may fall between writing that down and saying it.
+            Event::Restarted(replica, log) => {
+                for LogRecord { instance, record } in *log {
+                    if let InstanceRecord::Pbft(PbftRecord::NewView(signed)) = record {
+                        let statements = self.replicas.entry((*replica, *instance)).or_default();
+                        statements.begun = statements.begun.max(signed.value.view);
+                    }
+                }
+            }
+            Event::Learned(replica, signed) => {
+                if let Some(statements) = self.latest(*replica) {
+                    let way = Digest::of(Domain::Trace, &signed.value.to_bytes());
+                    statements.ways.entry(signed.value.view).or_default().insert(way);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Who has said that it stopped says nothing more for that instance (A5).
     fn stop(&mut self, replica: ReplicaId, instance: InstanceId, message: &Message) -> Result<(), String> {
         let speaks = matches!(
@@ -225,37 +254,9 @@ impl Check for Contradiction {
     }
 
     fn see(&mut self, _at: u64, event: &Event<'_>) -> Result<(), String> {
-        let (replica, message) = match event {
-            Event::Said(replica, message) => (replica, message),
-            Event::Forgot(replica) => {
-                let of_replica = self.replicas.iter_mut().filter(|((id, _), _)| id == replica);
-                of_replica.for_each(|(_, statements)| statements.forget());
-                return Ok(());
-            }
-            Event::Noticed(replica, Notice::ViewEntered { view } | Notice::ViewMissed { view }) => {
-                if let Some(statements) = self.latest(*replica) {
-                    statements.begun = *view;
-                }
-                return Ok(());
-            }
-            // A crash may fall between writing that down and saying it.
-            Event::Restarted(replica, log) => {
-                for LogRecord { instance, record } in *log {
-                    if let InstanceRecord::Pbft(PbftRecord::NewView(signed)) = record {
-                        let statements = self.replicas.entry((*replica, *instance)).or_default();
-                        statements.begun = statements.begun.max(signed.value.view);
-                    }
-                }
-                return Ok(());
-            }
-            Event::Learned(replica, signed) => {
-                if let Some(statements) = self.latest(*replica) {
-                    let way = Digest::of(Domain::Trace, &signed.value.to_bytes());
-                    statements.ways.entry(signed.value.view).or_default().insert(way);
-                }
-                return Ok(());
-            }
-            _ => return Ok(()),
+        let Event::Said(replica, message) = event else {
+            self.learn(event);
+            return Ok(());
         };
         let instance = match message {
             Message::Checkpoint(signed) => signed.value.instance,

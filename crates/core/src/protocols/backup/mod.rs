@@ -243,10 +243,13 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let mut effects = Vec::new();
         let estate = &self.ledger.estate;
         let validate = |proposal: &Proposal, request: &Request| estate.service().validate(proposal, &request.operation);
-        // Before the init history is decided the state may hold what will be taken back; and whoever asks for something
-        // that stays waits until then, so that a silent primary is left for it: nobody watches a big INIT.
-        let works = matches!(self.init, Init::Done);
-        let is_over = |request: &Request| works && !request.is_system() && estate.is_over(request);
+        // Before the init history is there the state may hold what will be taken back. One INIT that is ordered is
+        // enough, whoever's it is.
+        let (is_decided, works) = (!matches!(self.init, Init::Waiting), matches!(self.init, Init::Done));
+        let is_over = |request: &Request| match request.is_system() {
+            true => is_decided,
+            false => works && estate.is_over(request),
+        };
         let mut context = Context {
             now: s.now,
             cluster: s.cluster,

@@ -2,6 +2,7 @@
 
 use super::check::{is_near, is_valid};
 use super::message::{PbftMessage, Position, PrePrepare, Vote};
+use super::pool::is_for_primaries;
 use super::replica::{Ctx, Pbft, Phase, ViewTimer};
 use super::slot::Proposed;
 use super::{PbftRecord, PbftTimer};
@@ -22,6 +23,7 @@ impl Pbft {
     pub(super) fn on_request(&mut self, context: &mut Ctx<'_>, request: Request, from: Option<ReplicaId>) {
         let direct = from.is_none();
         let (client, digest) = (request.client, request.digest());
+        let is_init = request.is_system();
         let big = request.operation.len() > context.cluster.limits.inline_bytes_max;
         let leads = context.cluster.primary(self.view) == context.me;
         let timestamp = request.timestamp;
@@ -34,8 +36,9 @@ impl Pbft {
         match self.pool.add(request, from, &context.cluster.limits) {
             // Clients send small requests to the primary and big ones to everybody; they send them again, and small
             // ones to the backups, when they wait too long. A JOIN that took another's place may have been here before,
-            // and lost its own in the same way: were none of them watched, they could go on so for ever.
-            Ok(new) if direct && (crowded || !(new && (big || leads))) => self.watch(context, client),
+            // and lost its own in the same way: were none of them watched, they could go on so for ever. An INIT has no
+            // client that would send it again: a Backup begins although nobody asks for anything.
+            Ok(new) if direct && (crowded || is_init || !(new && (big || leads))) => self.watch(context, client),
             Ok(_) => {}
             Err(reason) => return context.reject(context.me, reason),
         }
@@ -51,11 +54,11 @@ impl Pbft {
         if !self.verify_waiting(context, client) {
             return;
         }
-        let primary = context.cluster.primary(self.view);
+        let (primary, limits) = (context.cluster.primary(self.view), &context.cluster.limits);
         let is_new = self.pool.watch(client);
         let Some(request) = self.pool.get_mut(client) else { return };
         // The second time would be a reminder, which is for the one that has waited longest.
-        if is_new && self.phase == Phase::Normal && primary != context.me {
+        if is_new && self.phase == Phase::Normal && primary != context.me && is_for_primaries(request, limits) {
             context.push(OrderEffect::Forward(primary, request.clone()));
         }
     }

@@ -301,10 +301,20 @@ impl Pool {
         batch
     }
 
+    /// All watched requests that are [for primaries](is_for_primaries), in arrival order.
+    pub(in crate::protocols) fn to_pass_on<'a>(&'a self, limits: &'a Limits) -> impl Iterator<Item = &'a Request> {
+        self.iter_watched().filter(|request| is_for_primaries(request, limits))
+    }
+
     /// All watched requests, in arrival order.
     pub(in crate::protocols) fn iter_watched(&self) -> impl Iterator<Item = &Request> {
         self.watched.values().map(|client| &self.waiting[client].request)
     }
+}
+
+/// Whether a backup passes it on. Each replica has an INIT of its own, and of long ones the primary's is enough.
+pub(super) fn is_for_primaries(request: &Request, limits: &Limits) -> bool {
+    !request.is_system() || request.operation.len() <= limits.inline_bytes_max
 }
 
 /// Whether its requests count. The system's own are one for each replica, and as long as a message may be.

@@ -93,7 +93,7 @@ impl Pbft {
         let waits = oldest.is_some() && oldest == self.status.oldest_watched;
         self.status.oldest_watched = oldest;
         let primary = context.cluster.primary(self.view);
-        if let Some(request) = self.pool.iter_watched().next().filter(|_| waits)
+        if let Some(request) = self.pool.to_pass_on(&context.cluster.limits).next().filter(|_| waits)
             && self.phase == Phase::Normal
             && primary != context.me
         {

@@ -395,7 +395,7 @@ impl Pbft {
         if primary == context.me {
             return;
         }
-        for request in self.pool.iter_watched() {
+        for request in self.pool.to_pass_on(&context.cluster.limits) {
             context.out.push(OrderEffect::Forward(primary, request.clone()));
         }
     }

@@ -82,8 +82,34 @@ fn l3_nothing_is_over_by_a_state_that_is_taken_back() {
     run.check();
 }
 
-/// L3: the first primary of a Backup is silent, and nobody watches a big INIT. The client's request, which is in the
-/// init history, is what the others leave that view for, although their states say that it is executed.
+/// L3: the first primary of a Backup is silent, and nobody asks for anything. The others leave its view for an INIT of
+/// their own, however big that is, which they pass on to nobody.
+#[test]
+fn l3_a_backup_begins_although_nobody_asks() {
+    for inline_bytes_max in [100, 10_000] {
+        let of_run = Run::cluster(Protocol::Quorum, 4);
+        let limits = Limits { inline_bytes_max, ..of_run.limits };
+        let mut run = Run::of(Cluster { limits, ..of_run }, 2, 1);
+        let primary = run.net.cluster.primary(run.net.cluster.first_view(BACKUP)).0;
+        let reports = run.stop(InstanceId(1));
+        run.net.lose(move |frame| frame.from == r(primary));
+        run.begin([[&reports[&0], &reports[&1], &reports[&2]]; 4]);
+        run.pass(10_000);
+        for id in (0..4).filter(|id| *id != primary) {
+            assert_eq!(run.net.said(r(id), "REQUEST").is_empty(), inline_bytes_max == 100);
+            assert!(run.net.hosts[usize::from(id)].replica.report().executed > Sequence(0), "{id} has begun");
+        }
+        let views = run.net.views();
+        run.pass(60_000);
+        assert_eq!(run.net.views(), views, "one INIT is enough");
+        run.net.heal();
+        run.finish();
+        run.check();
+    }
+}
+
+/// L3: the first primary of a Backup is silent. The client's request, which is in the init history, is not over before
+/// that has begun, although the states of the others say that it is executed: they leave the view for it.
 #[test]
 fn l3_nothing_is_over_before_the_backup_has_begun() {
     let of_run = Run::cluster(Protocol::Quorum, 4);
