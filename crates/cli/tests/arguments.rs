@@ -69,6 +69,10 @@ fn unknown_flags_and_values_out_of_range_are_errors_of_usage() {
     assert_refused(&["demo", "--protocol", "quorum, chain"], 2, "nothing commits while a replica is down");
     assert_refused(&["demo", "--protocol", "aliph", "--replicas", "5"], 2, "exactly 3f+1");
     assert_refused(&["gateway", "--cluster", "x", "--redis", "here"], 2, "here");
+    for port in ["--redis", "--postgres"] {
+        assert_refused(&["gateway", "--cluster", "x", port, "0.0.0.0:0"], 2, "say --open-to-network");
+        assert_refused(&["gateway", "--cluster", "x", port, "0.0.0.0:0", "--open-to-network"], 2, "x: cannot be read");
+    }
 }
 
 #[test]

@@ -76,6 +76,23 @@ fn errors_are_those_of_redis() {
     assert_talk("ping\n*1\n:1\n", "+PONG\n-ERR Protocol error: expected '$', got ':'\n");
 }
 
+/// A page from anywhere may have its reader's browser send commands here, in the body of a request.
+#[test]
+fn what_a_browser_sends_is_not_carried_out() {
+    let server = start();
+    let refused = "-ERR wrong number of arguments for 'get' command\n";
+    for (head, said) in [("POST / HTTP/1.1\n", ""), ("GET / HTTP/1.1\n", refused), ("post x\n", "")] {
+        let body = format!("{head}Host: 127.0.0.1:6379\nContent-Length: 9\n\nset a 1\n");
+        let heard = talk(&server, &body);
+        assert!(said.starts_with(&heard), "{heard}");
+        let whole = body.replace("set a 1\n", "*3\n$3\nset\n$1\na\n$1\n1\n");
+        assert!(said.starts_with(&talk(&server, &whole)));
+    }
+    assert_eq!(talk(&server, "set b 1\nhOST: x\nset c 1\n"), "", "nor what came just before it");
+    assert_eq!(talk(&server, "dbsize\n"), ":0\n");
+    assert!(talk(&server, "info stats\n").contains("closed_http_connections:7\n"));
+}
+
 #[test]
 fn clients_shake_hands_in_both_versions() {
     assert_talk("hello 4\n", "-NOPROTO unsupported protocol version\n");

@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     /// Where to listen for Redis clients
     #[arg(long, value_name = "ADDRESS:PORT", group = "protocols")]
     redis: Option<SocketAddr>,
-    /// Let other hosts in to PostgreSQL, although nobody is asked for a password and nothing is encrypted
+    /// Let other hosts in, although nobody is asked for a password and nothing is encrypted
     #[arg(long)]
     open_to_network: bool,
     /// The form of log lines on standard error
@@ -36,9 +36,8 @@ pub(crate) struct Arguments {
 
 /// Runs until it is asked to end.
 pub(crate) fn run(arguments: &Arguments) -> Result {
-    if let Some(address) =
-        arguments.postgres.filter(|address| !address.ip().is_loopback() && !arguments.open_to_network)
-    {
+    let mut addresses = arguments.postgres.iter().chain(&arguments.redis);
+    if let Some(address) = addresses.find(|address| !address.ip().is_loopback() && !arguments.open_to_network) {
         return Err(Failure::usage(format!(
             "{address} is open to other hosts, and the gateway asks nobody for a password. Listen on 127.0.0.1, beside \
              the application, or say --open-to-network."

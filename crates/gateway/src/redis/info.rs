@@ -19,6 +19,8 @@ pub(crate) struct Statistics {
     pub(crate) connections: AtomicU64,
     pub(crate) refused: AtomicU64,
     pub(crate) commands: AtomicU64,
+    /// Connections that were closed because HTTP came.
+    pub(crate) http: AtomicU64,
 }
 
 impl Statistics {
@@ -29,6 +31,7 @@ impl Statistics {
             connections: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             commands: AtomicU64::new(0),
+            http: AtomicU64::new(0),
         }
     }
 }
@@ -67,6 +70,7 @@ pub(crate) fn info(shared: &Shared, sections: &[Bytes]) -> Reply {
         ("total_connections_received", statistics.connections.load(Ordering::Relaxed).to_string()),
         ("total_commands_processed", statistics.commands.load(Ordering::Relaxed).to_string()),
         ("rejected_connections", statistics.refused.load(Ordering::Relaxed).to_string()),
+        ("closed_http_connections", statistics.http.load(Ordering::Relaxed).to_string()),
     ];
     section("Stats", &counters);
     section("Replication", &[("role", "master".into()), ("connected_slaves", "0".into())]);

@@ -82,6 +82,10 @@ impl Session {
 
     /// Takes one command. Its reply is written now or at a later [`Self::flush`], in the order of the commands.
     pub(crate) fn handle(&mut self, arguments: &Arguments, out: &mut Output) -> io::Result<Flow> {
+        if is_http(&arguments[0]) {
+            self.shared.statistics.http.fetch_add(1, Ordering::Relaxed);
+            return Ok(Flow::Close);
+        }
         self.shared.statistics.commands.fetch_add(1, Ordering::Relaxed);
         let verb = match command::resolve(arguments) {
             Ok(entry) => entry.verb,
@@ -222,6 +226,13 @@ impl Session {
             _ => command::unknown_subcommand("CLIENT", &arguments[1]),
         }
     }
+}
+
+/// Whether this is how a browser's request begins, or how it goes on, and no command. A page from anywhere may have its
+/// reader's browser send a request to this port, with commands in its body: nothing of it is carried out, nor what came
+/// before it and still waits. Redis closes the connection as well.
+fn is_http(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"POST") || name.eq_ignore_ascii_case(b"Host:")
 }
 
 /// Names are shown in one line with others: no spaces, nothing unprintable.
