@@ -10,6 +10,7 @@
 use crate::connection::{Handle, STEPS_PER_LOOK};
 use crate::error::{ErrorKind, SqlError};
 use crate::moment::act;
+use crate::profile;
 use crate::request::{AGE_MAX, Batch, Dated, Statement};
 use crate::response::{Column, Description, Failure, RESULT_BYTES_MAX, Response, Rows};
 use crate::value::Value;
@@ -174,8 +175,23 @@ impl Engine<'_> {
     fn statement(&mut self, statement: &Statement) -> Result<Rows, Fault> {
         self.disk.moment.acts.store(0, Ordering::Relaxed);
         let result = self.prepare_and_step(statement);
-        self.acts |= self.disk.moment.acts.load(Ordering::Relaxed);
-        result
+        let acts = self.disk.moment.acts.load(Ordering::Relaxed);
+        self.acts |= acts;
+        let rows = result?;
+        if acts & act::WRITES_SCHEMA != 0 {
+            self.check_schema()?;
+        }
+        Ok(rows)
+    }
+
+    /// Whether the schema that a statement left may stay.
+    fn check_schema(&self) -> Result<(), Fault> {
+        let connection = &self.database.connection;
+        let wrong = self.disk.moment.privileged(|| profile::what_is_wrong(connection));
+        match wrong.unwrap_or_else(|error| stop(&error)) {
+            None => Ok(()),
+            Some(wrong) => Err(SqlError::new(ErrorKind::NotAllowed, wrong).into()),
+        }
     }
 
     fn prepare_and_step(&mut self, statement: &Statement) -> Result<Rows, Fault> {

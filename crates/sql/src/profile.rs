@@ -7,6 +7,7 @@
 use crate::moment::{Moment, act};
 use crate::pages::{PAGE_BYTES, PAGES_MAX};
 use crate::request::SQL_BYTES_MAX;
+use crate::roles::MEMBERS;
 use crate::value::VALUE_BYTES_MAX;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -53,14 +54,46 @@ const PRAGMAS: &[&str] = &[
     "index_xinfo", "integrity_check", "quick_check", "table_info", "table_list", "table_xinfo",
 ];
 
+fn is_system(table: &str) -> bool {
+    table.to_ascii_lowercase().starts_with(SYSTEM_PREFIX)
+}
+
+fn made_by_the_system(name: &str) -> String {
+    format!("{name} is not allowed: what begins with {SYSTEM_PREFIX} is made by the system alone")
+}
+
+/// What is wrong with the schema that a statement has left. SQLite's authorizer is not told the new name of a table,
+/// nor what a foreign key refers to: a table could take the system's name, which nobody could drop again, or hold rows
+/// of the system's fast.
+pub(crate) fn what_is_wrong(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let named = |name: String| is_system(&name).then(|| made_by_the_system(&name));
+    let mut names = connection.prepare("select name from sqlite_schema where name <> ?1 and tbl_name <> ?1")?;
+    let mut parents = connection.prepare(
+        "select distinct f.\"table\" from sqlite_schema s, pragma_foreign_key_list(s.name) f where s.type = 'table'",
+    )?;
+    for name in names.query_map([MEMBERS], |row| row.get(0))? {
+        if let Some(wrong) = named(name?) {
+            return Ok(Some(wrong));
+        }
+    }
+    for parent in parents.query_map([], |row| row.get::<_, String>(0))? {
+        let parent = parent?;
+        if is_system(&parent) {
+            return Ok(Some(format!(
+                "a foreign key may not refer to {parent}: its rows could not be deleted any more"
+            )));
+        }
+    }
+    Ok(None)
+}
+
 /// What the authorizer says about one action, with a reason if it says no.
 fn judge(action: &AuthAction<'_>, moment: &Moment) -> Result<(), String> {
     let note = |bits: u32| _ = moment.acts.fetch_or(bits, Ordering::Relaxed);
-    let system = |table: &str| table.to_ascii_lowercase().starts_with(SYSTEM_PREFIX);
-    let rows = |table: &str| note(act::WRITES_ROWS | if system(table) { act::WRITES_SYSTEM } else { 0 });
+    let rows = |table: &str| note(act::WRITES_ROWS | if is_system(table) { act::WRITES_SYSTEM } else { 0 });
     // Even an administrator's: the service itself relies on these tables being as it made them.
-    let schema = |name: &str| match system(name) {
-        true => Err(format!("{name} is not allowed: what begins with {SYSTEM_PREFIX} is made by the system alone")),
+    let schema = |name: &str| match is_system(name) {
+        true => Err(made_by_the_system(name)),
         false => {
             note(act::WRITES_SCHEMA);
             Ok(())
@@ -129,6 +162,21 @@ const fn makes_something(action: &AuthAction<'_>) -> bool {
     )
 }
 
+/// Whoever may write a table can give it a trigger, which acts for whoever writes that table next. So the rows of the
+/// system are written by statements alone, and never by what somebody has put behind one.
+fn by_whom(context: &AuthContext<'_>) -> Result<(), String> {
+    let (AuthAction::Insert { table_name: written }
+    | AuthAction::Update { table_name: written, .. }
+    | AuthAction::Delete { table_name: written }) = context.action
+    else {
+        return Ok(());
+    };
+    match context.accessor {
+        Some(trigger) if is_system(written) => Err(format!("trigger {trigger} may not write {written}")),
+        _ => Ok(()),
+    }
+}
+
 /// SQLite's question whether a statement that is being prepared may do something.
 pub(crate) fn authorize(context: &AuthContext<'_>, moment: &Moment) -> Authorization {
     if moment.is_privileged() {
@@ -138,7 +186,7 @@ pub(crate) fn authorize(context: &AuthContext<'_>, moment: &Moment) -> Authoriza
         Some("temp") if makes_something(&context.action) => {
             Err("temporary tables, views and triggers are not allowed: requests share no connection".into())
         }
-        _ => judge(&context.action, moment),
+        _ => by_whom(context).and_then(|()| judge(&context.action, moment)),
     };
     match verdict {
         Ok(()) => Authorization::Allow,

@@ -7,9 +7,14 @@ use bezant_core::auth::PublicKey;
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeMap;
 
-/// What a new database contains.
+/// The table.
+pub(crate) const MEMBERS: &str = "bezant_members";
+
+/// What a new database contains. A key has one form, so that what is said of it is found: who is named in the cluster
+/// file, and not found here, is an administrator.
 pub(crate) const GENESIS: &str = "create table bezant_members(
-    public_key text primary key check (length(public_key) = 64 or public_key = '*'),
+    public_key text primary key
+        check (public_key = '*' or length(public_key) = 64 and public_key not glob '*[^0-9a-f]*'),
     role text not null check (role in ('reader', 'writer', 'admin')),
     name text
 ) without rowid";
