@@ -46,8 +46,8 @@ struct Statements {
     committed: BTreeMap<Sequence, (View, Digest)>,
     /// The highest view that a VIEW-CHANGE asked for.
     left_for: View,
-    /// The highest view and position that it has voted in and for.
-    voted: (View, Sequence),
+    /// The highest view and position that it has voted in and for, if it has voted.
+    voted: Option<(View, Sequence)>,
     /// The same, when it last lost its disk: it may vote beyond both only.
     forgotten: Option<(View, Sequence)>,
     /// The last view of which it said, or its log says, that it knows how it began.
@@ -62,7 +62,7 @@ impl Statements {
     /// hidden: that is what abstaining is for, until a checkpoint covers them. But another VIEW-CHANGE for the same
     /// view is as true as the first.
     fn forget(&mut self) {
-        self.forgotten = Some(self.voted);
+        self.forgotten = self.voted;
         self.said.retain(|place, _| !matches!(place, Place::ViewChange(_)));
         self.begun = View(0);
         self.ways.clear();
@@ -83,7 +83,8 @@ impl Statements {
         if self.forgotten.is_some_and(|(view, sequence)| vote.view <= view || vote.sequence <= sequence) {
             return Err(format!("voted {place:?} where it may have voted before it lost its log"));
         }
-        self.voted = (self.voted.0.max(vote.view), self.voted.1.max(vote.sequence));
+        let (view, sequence) = self.voted.unwrap_or_default();
+        self.voted = Some((view.max(vote.view), sequence.max(vote.sequence)));
         self.say(place, vote.digest)
     }
 
