@@ -8,9 +8,10 @@
 //!
 //! **Who reminds has the next turn.** A client with many sessions may ask the primary for all of them, and a backup for
 //! the last one first: the backup would wait for the whole queue. So a request that a replica passes on for the second
-//! time comes before all others, and so does one that has a replica's place. A backup reminds of what it has watched
-//! longest, and of nothing else: that waits for the batches in flight and for at most 2(n − 1) others, however long the
-//! queue is. Each replica has one such turn at a time, until the request is executed: a liar brings forward one.
+//! time comes before all others but an INIT, and so does one that has a replica's place. A backup reminds of what it
+//! has watched longest, and of nothing else: that waits for the batches in flight and for at most 2(n − 1) others,
+//! however long the queue is. Each replica has one such turn at a time, until the request is executed: a liar brings
+//! forward one.
 //!
 //! The place is free again when the request is executed, and not when it is proposed: what is proposed waits on, and
 //! comes back when the view ends. So no more than n − 1 requests ever wait beyond the bounds. It is soon enough. What a
@@ -266,8 +267,12 @@ impl Pool {
 
     /// The ticket of the one to be proposed next.
     fn next_turn(&self) -> Option<u64> {
+        let waits = |ticket: &u64| self.unproposed.contains_key(ticket);
+        // Nobody accepts anything before the INIT.
+        let inits = self.waiting.range(ClientId { identity: IdentityId::SYSTEM, session: 0 }..);
+        let init = inits.map(|(_, waiting)| waiting.ticket).filter(waits).min();
         let ahead = self.reminded.values().chain(self.passed_on.values()).map(|client| self.waiting[client].ticket);
-        let first = ahead.filter(|ticket| self.unproposed.contains_key(ticket)).min();
+        let first = init.or_else(|| ahead.filter(waits).min());
         first.or_else(|| self.unproposed.keys().next().copied())
     }
 
@@ -470,6 +475,21 @@ mod tests {
         pool.executed(request(6, 1, 1).client, Timestamp(1));
         assert_eq!(pool.add(request(8, 1, 1), one, &limits), Ok(false));
         assert_eq!([(); 2].map(|()| next(&mut pool)), [5, 0]);
+    }
+
+    /// Nobody accepts anything before an INIT.
+    #[test]
+    fn an_init_comes_before_what_a_replica_reminds_of() {
+        let limits = Limits { batch_requests_max: 1, ..Limits::default() };
+        let mut pool = Pool::default();
+        for request in [request(0, 1, 1), request_of(IdentityId::SYSTEM.0, 0, 1, 100)] {
+            assert_eq!(pool.add(request, None, &limits), Ok(true));
+        }
+        for _ in 0..2 {
+            assert_eq!(pool.add(request(0, 1, 1), Some(ReplicaId(1)), &limits), Ok(false));
+        }
+        let mut next = || pool.next_batch(&limits, |_| ())[0].client.identity;
+        assert_eq!([next(), next()], [IdentityId::SYSTEM, IdentityId(1)]);
     }
 
     #[test]
