@@ -66,14 +66,14 @@ fn made_by_the_system(name: &str) -> String {
 /// nor what a foreign key refers to: a table could take the system's name, which nobody could drop again, or hold rows
 /// of the system's fast.
 pub(crate) fn what_is_wrong(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    let named = |name: String| is_system(&name).then(|| made_by_the_system(&name));
     let mut names = connection.prepare("select name from sqlite_schema where name <> ?1 and tbl_name <> ?1")?;
     let mut parents = connection.prepare(
         "select distinct f.\"table\" from sqlite_schema s, pragma_foreign_key_list(s.name) f where s.type = 'table'",
     )?;
     for name in names.query_map([MEMBERS], |row| row.get(0))? {
-        if let Some(wrong) = named(name?) {
-            return Ok(Some(wrong));
+        let name: String = name?;
+        if is_system(&name) {
+            return Ok(Some(made_by_the_system(&name)));
         }
     }
     for parent in parents.query_map([], |row| row.get::<_, String>(0))? {
@@ -87,10 +87,19 @@ pub(crate) fn what_is_wrong(connection: &Connection) -> rusqlite::Result<Option<
     Ok(None)
 }
 
+/// What it means to write rows of a table. Whoever may write a table can give it a trigger, which acts for whoever
+/// writes that table next. So the rows of the system are written by statements alone, and never by what is behind one.
+fn written(table: &str, trigger: Option<&str>) -> Result<u32, String> {
+    match trigger {
+        Some(trigger) if is_system(table) => Err(format!("trigger {trigger} may not write {table}")),
+        _ if is_system(table) => Ok(act::WRITES_ROWS | act::WRITES_SYSTEM),
+        _ => Ok(act::WRITES_ROWS),
+    }
+}
+
 /// What the authorizer says about one action, with a reason if it says no.
-fn judge(action: &AuthAction<'_>, moment: &Moment) -> Result<(), String> {
+fn judge(context: &AuthContext<'_>, moment: &Moment) -> Result<(), String> {
     let note = |bits: u32| _ = moment.acts.fetch_or(bits, Ordering::Relaxed);
-    let rows = |table: &str| note(act::WRITES_ROWS | if is_system(table) { act::WRITES_SYSTEM } else { 0 });
     // Even an administrator's: the service itself relies on these tables being as it made them.
     let schema = |name: &str| match is_system(name) {
         true => Err(made_by_the_system(name)),
@@ -99,11 +108,11 @@ fn judge(action: &AuthAction<'_>, moment: &Moment) -> Result<(), String> {
             Ok(())
         }
     };
-    match action {
+    match &context.action {
         AuthAction::Select | AuthAction::Recursive | AuthAction::Read { .. } => {}
         AuthAction::Insert { table_name }
         | AuthAction::Update { table_name, .. }
-        | AuthAction::Delete { table_name } => rows(table_name),
+        | AuthAction::Delete { table_name } => note(written(table_name, context.accessor)?),
         AuthAction::CreateTable { table_name: name }
         | AuthAction::CreateView { view_name: name }
         | AuthAction::DropTable { table_name: name }
@@ -162,21 +171,6 @@ const fn makes_something(action: &AuthAction<'_>) -> bool {
     )
 }
 
-/// Whoever may write a table can give it a trigger, which acts for whoever writes that table next. So the rows of the
-/// system are written by statements alone, and never by what somebody has put behind one.
-fn by_whom(context: &AuthContext<'_>) -> Result<(), String> {
-    let (AuthAction::Insert { table_name: written }
-    | AuthAction::Update { table_name: written, .. }
-    | AuthAction::Delete { table_name: written }) = context.action
-    else {
-        return Ok(());
-    };
-    match context.accessor {
-        Some(trigger) if is_system(written) => Err(format!("trigger {trigger} may not write {written}")),
-        _ => Ok(()),
-    }
-}
-
 /// SQLite's question whether a statement that is being prepared may do something.
 pub(crate) fn authorize(context: &AuthContext<'_>, moment: &Moment) -> Authorization {
     if moment.is_privileged() {
@@ -186,7 +180,7 @@ pub(crate) fn authorize(context: &AuthContext<'_>, moment: &Moment) -> Authoriza
         Some("temp") if makes_something(&context.action) => {
             Err("temporary tables, views and triggers are not allowed: requests share no connection".into())
         }
-        _ => by_whom(context).and_then(|()| judge(&context.action, moment)),
+        _ => judge(context, moment),
     };
     match verdict {
         Ok(()) => Authorization::Allow,

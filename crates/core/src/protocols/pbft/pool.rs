@@ -28,7 +28,7 @@ use crate::message::{Request, Vouched};
 use crate::rejection::Rejection;
 use crate::shares::{Bounds, Room, Shares, owner_of};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 #[derive(Clone, Debug)]
@@ -136,20 +136,25 @@ impl Pool {
         if self.shares.room(owner_of(client), bytes, bounds) == Room::Free {
             return Ok(());
         }
-        let kept: BTreeSet<ClientId> = self.passed_on.values().copied().collect();
-        bounds.number += kept.len();
-        bounds.bytes += kept.iter().map(|client| self.waiting[client].request.operation.len()).sum::<usize>();
+        let kept = self.passed_on.values().map(|client| self.waiting[client].request.operation.len());
+        bounds.number += self.passed_on.len();
+        bounds.bytes += kept.sum::<usize>();
         loop {
             match self.shares.room(owner_of(client), bytes, bounds) {
                 Room::Free => return Ok(()),
                 Room::InPlaceOf(owner) => {
                     let mut newest = self.unproposed.values().rev();
-                    let given = newest.find(|of| owner_of(**of) == owner && !kept.contains(of)).copied();
+                    let given = newest.find(|of| owner_of(**of) == owner && !self.has_place(**of)).copied();
                     self.remove(given.ok_or(Rejection::Overload)?);
                 }
                 Room::None => return Err(Rejection::Overload),
             }
         }
+    }
+
+    /// Whether the client's waiting request has a replica's place.
+    fn has_place(&self, client: ClientId) -> bool {
+        self.passed_on.values().any(|of| *of == client)
     }
 
     /// Clients that the cluster file does not name have a part of the places, at least one. A JOIN that comes from its
