@@ -1,5 +1,6 @@
 //! SQLite over pages in memory, set up so that every replica does the same.
 
+use crate::meter;
 use crate::moment::Moment;
 use crate::profile;
 use crate::vfs::{Disk, Vfs};
@@ -15,6 +16,9 @@ pub(crate) const STEPS_PER_LOOK: u32 = 1_000;
 
 /// Prepared statements that are kept.
 const STATEMENTS_KEPT: usize = 256;
+
+/// What a random byte costs, in bytes gone through: each 32 of them are a digest.
+const DRAWN: i64 = 8;
 
 /// An open database. The connection is closed before its file system goes.
 #[derive(Debug)]
@@ -49,12 +53,14 @@ fn set_up(vfs: &Vfs, disk: &Arc<Disk>, cache_kib: u32) -> rusqlite::Result<Conne
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
     profile::apply(&connection, cache_kib)?;
     add_functions(&connection, disk)?;
+    // Reads the schema, so that a large one costs nobody anything.
+    connection.query_row("select count(*) from sqlite_schema", [], |_| Ok(()))?;
     let watch = Arc::clone(disk);
     connection.authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| {
         profile::authorize(&context, &watch.moment)
     }))?;
     let watch = Arc::clone(disk);
-    connection.progress_handler(STEPS_PER_LOOK as i32, Some(move || is_exhausted(&watch.moment)))?;
+    connection.progress_handler(STEPS_PER_LOOK as i32, Some(move || is_spent(&watch.moment)))?;
     let watch = Arc::clone(disk);
     connection.update_hook(Some(move |_: Action, _: &str, _: &str, rowid: i64| {
         if rowid == i64::MAX {
@@ -64,10 +70,10 @@ fn set_up(vfs: &Vfs, disk: &Arc<Disk>, cache_kib: u32) -> rusqlite::Result<Conne
     Ok(connection)
 }
 
-/// Takes one look from the budget; whether there was none. What the service asks for itself costs nobody anything.
-fn is_exhausted(moment: &Moment) -> bool {
-    !moment.is_privileged()
-        && moment.budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
+/// Pays for the steps since the last look; whether they were too many. What the service asks for itself costs nobody
+/// anything.
+fn is_spent(moment: &Moment) -> bool {
+    !moment.is_privileged() && meter::pay(i64::from(STEPS_PER_LOOK) * meter::STEP_BYTES)
 }
 
 /// The functions whose answers SQLite would take from outside the agreed state (F31, F35). Being application-defined
@@ -86,6 +92,12 @@ fn add_functions(connection: &Connection, disk: &Arc<Disk>) -> rusqlite::Result<
         let length = usize::try_from(integer(context.get_raw(0))).unwrap_or(0).max(1);
         if length > crate::value::VALUE_BYTES_MAX {
             return Err(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_TOOBIG), None));
+        }
+        if meter::pay(length as i64 * DRAWN) {
+            return Err(rusqlite::Error::SqliteFailure(
+                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_INTERRUPT),
+                None,
+            ));
         }
         let mut bytes = vec![0; length];
         watch.moment.draw(&mut bytes);

@@ -9,6 +9,8 @@
 
 use crate::connection::{Handle, STEPS_PER_LOOK};
 use crate::error::{ErrorKind, SqlError};
+use crate::explain::stop;
+use crate::meter::{Allowance, Limits, Measured, STEP_BYTES};
 use crate::moment::act;
 use crate::profile;
 use crate::request::{AGE_MAX, Batch, Dated, Statement};
@@ -17,20 +19,35 @@ use crate::value::Value;
 use crate::vfs::{Disk, forget_last_insert_rowid};
 use bezant_core::digest::Digest;
 use bezant_core::service::NotReadOnly;
+use rusqlite::StatementStatus;
 use rusqlite::types::ValueRef;
-use rusqlite::{StatementStatus, ffi};
 use std::collections::HashMap;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-/// Steps of SQLite's virtual machine that a request may take, rounded up to whole thousands: about half a second.
-pub const STEPS_MAX: u64 = 10_000_000;
+/// A request came near a bound, on a database that has been open for a while: nothing was done, and it is to be
+/// executed again on one that has just been opened.
+#[derive(Debug)]
+pub(crate) struct Near;
+
+/// Bytes that a statement may take which is kept prepared.
+const KEPT_BYTES_MAX: i64 = 256 << 10;
 
 /// Statements of which is known what they do.
 const KNOWN_MAX: usize = 1_024;
 
 /// What each statement does that has been prepared lately, by its text.
-pub(crate) type Known = HashMap<String, u32>;
+pub(crate) type Known = HashMap<String, Prepared>;
+
+/// What is known of a statement since it was prepared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prepared {
+    /// Bits of [`act`].
+    acts: u32,
+    /// What it cost to prepare it, in bytes gone through.
+    cost: i64,
+    /// The most memory that it took meanwhile, in bytes.
+    memory: i64,
+}
 
 /// A statement failed: by its own fault, or because it is not what this client may ask now.
 enum Fault {
@@ -59,68 +76,91 @@ pub(crate) struct Engine<'a> {
     pub(crate) room: usize,
     /// What the statements of this request do, together, or would have done.
     pub(crate) acts: u32,
+    pub(crate) limits: Limits,
+    /// What the rest of this request may cost.
+    pub(crate) left: Allowance,
+    /// The least memory that was left, in bytes.
+    pub(crate) least: i64,
+    /// The database has just been opened, so that what a request costs is the same everywhere.
+    pub(crate) fresh: bool,
 }
 
-impl Engine<'_> {
+impl<'a> Engine<'a> {
     /// Forgets the request before this one.
     fn begin(&self, time: u64, seed: Digest) {
-        self.disk.moment.begin(time, seed, STEPS_MAX.div_ceil(STEPS_PER_LOOK.into()));
+        self.disk.moment.begin(time, seed);
         forget_last_insert_rowid(&self.database.connection);
     }
 
+    /// Whether what this request took is too near a bound to be judged here.
+    fn far(&self) -> Result<(), Near> {
+        let half = Allowance::of(&self.limits);
+        let is_near = self.left.bytes < half.bytes / 2 || self.least < half.memory / 2;
+        if is_near && !self.fresh { Err(Near) } else { Ok(()) }
+    }
+
     /// Executes a batch for good, or not at all.
-    pub(crate) fn execute(&mut self, batch: &Batch, time: u64, seed: Digest) -> Response {
+    pub(crate) fn execute(&mut self, batch: &Batch, time: u64, seed: Digest) -> Result<Response, Near> {
         self.begin(time, seed);
         self.control("begin");
-        let response = self.run(batch).and_then(|response| match response {
-            Response::Done(_) => self.commit(batch.statements.len() as u32).map(|()| response),
+        let result = self.run(batch);
+        let far = self.far();
+        let response = result.and_then(|response| match response {
+            Response::Done(_) if far.is_ok() => self.commit(batch.statements.len() as u32).map(|()| response),
             other => Ok(other),
         });
-        let response = response.unwrap_or_else(|(statement, fault)| match fault {
+        self.undo();
+        far?;
+        Ok(response.unwrap_or_else(|(statement, fault)| match fault {
             Fault::Error(error) => Response::Failed(Failure { statement, error }),
             Fault::NotReadOnly => unreachable!("what is ordered may write"),
-        });
-        // SQLite ends a transaction by itself after some errors.
+        }))
+    }
+
+    /// Undoes what was not committed. SQLite ends a transaction by itself after some errors.
+    fn undo(&self) {
         if !self.database.connection.is_autocommit() {
             self.control("rollback");
         }
-        response
     }
 
     /// Executes a batch for good, or not at all, as of its time.
-    pub(crate) fn settle(&mut self, dated: &Dated, time: u64, seed: Digest) -> Response {
+    pub(crate) fn settle(&mut self, dated: &Dated, time: u64, seed: Digest) -> Result<Response, Near> {
         match plausible(dated.time, time) {
             Ok(()) => self.execute(&dated.batch, if dated.time == 0 { time } else { dated.time }, seed),
-            Err(error) => Response::Failed(Failure { statement: 0, error }),
+            Err(error) => Ok(Response::Failed(Failure { statement: 0, error })),
         }
     }
 
     /// Executes a batch and undoes it. Asked as a query, what depends on the moment or changes the schema is refused:
     /// what SQLite remembers of a schema may depend on more than the file.
-    pub(crate) fn rehearse(&mut self, dated: &Dated, time: u64, seed: Digest) -> Result<Response, NotReadOnly> {
+    pub(crate) fn rehearse(
+        &mut self,
+        dated: &Dated,
+        time: u64,
+        seed: Digest,
+    ) -> Result<Result<Response, NotReadOnly>, Near> {
         self.undone = true;
         self.begin(if dated.time == 0 { time } else { dated.time }, seed);
         self.disk.moment.dated.store(dated.time != 0, Ordering::Relaxed);
         self.control("begin");
         let result = self.run(&dated.batch);
-        if !self.database.connection.is_autocommit() {
-            self.control("rollback");
-        }
-        if self.query && self.disk.moment.was_touched() {
-            return Err(NotReadOnly);
-        }
-        match result {
-            Ok(response) => Ok(response),
-            Err((_, Fault::NotReadOnly)) => Err(NotReadOnly),
-            Err((statement, Fault::Error(error))) => Ok(Response::Failed(Failure { statement, error })),
-        }
+        self.undo();
+        self.far()?;
+        Ok(self.answer(result))
     }
 
     /// Executes a batch that only reads the state.
-    pub(crate) fn query(&mut self, batch: &Batch) -> Result<Response, NotReadOnly> {
+    pub(crate) fn query(&mut self, batch: &Batch) -> Result<Result<Response, NotReadOnly>, Near> {
         self.begin(0, Digest::ZERO);
         let result = self.run(batch);
-        if self.disk.moment.was_touched() {
+        self.far()?;
+        Ok(self.answer(result))
+    }
+
+    /// What is answered to those who asked for a query, or for what is undone.
+    fn answer(&self, result: Result<Response, (u32, Fault)>) -> Result<Response, NotReadOnly> {
+        if self.query && self.disk.moment.was_touched() {
             return Err(NotReadOnly);
         }
         match result {
@@ -162,13 +202,17 @@ impl Engine<'_> {
     }
 
     /// What a statement would take and give.
-    pub(crate) fn describe(&mut self, sql: &str) -> Result<Description, SqlError> {
+    pub(crate) fn describe(&mut self, sql: &str) -> Result<Response, Near> {
         self.begin(0, Digest::ZERO);
-        let statement = self.database.connection.prepare(sql).map_err(|error| self.explain(error))?;
-        Ok(Description {
-            parameters: statement.parameter_count() as u32,
-            columns: Column::of(&statement),
-            read_only: statement.readonly(),
+        let prepared = self.prepare(sql);
+        self.far()?;
+        Ok(match prepared {
+            Ok(statement) => Response::Described(Description {
+                parameters: statement.parameter_count() as u32,
+                columns: Column::of(&statement),
+                read_only: statement.readonly(),
+            }),
+            Err(error) => Response::Failed(Failure { statement: 0, error }),
         })
     }
 
@@ -180,6 +224,9 @@ impl Engine<'_> {
         let rows = result?;
         if acts & act::WRITES_SCHEMA != 0 {
             self.check_schema()?;
+            // SQLite would prepare again what it kept, at the cost of whoever comes next.
+            self.known.clear();
+            self.database.connection.flush_prepared_statement_cache();
         }
         Ok(rows)
     }
@@ -197,19 +244,52 @@ impl Engine<'_> {
     fn prepare_and_step(&mut self, statement: &Statement) -> Result<Rows, Fault> {
         let Statement { sql, parameters } = statement;
         let connection = &self.database.connection;
-        let moment = &self.disk.moment;
         // What comes once is not kept: it would push out what comes again and again.
-        if let Some(&acts) = self.known.get(sql) {
+        if let Some(&Prepared { acts, cost, memory }) = self.known.get(sql) {
+            self.pay(cost)?;
+            self.least = self.least.min(self.limits.memory as i64 - memory);
             let mut prepared = connection.prepare_cached(sql).map_err(|error| self.explain(error))?;
-            moment.acts.fetch_or(acts, Ordering::Relaxed);
+            self.disk.moment.acts.fetch_or(acts, Ordering::Relaxed);
             return self.step(&mut prepared, parameters);
         }
-        let mut prepared = connection.prepare(sql).map_err(|error| self.explain(error))?;
+        let mut prepared = self.prepare(sql)?;
+        self.step(&mut prepared, parameters)
+    }
+
+    /// Prepares a statement that is not known, and learns what it does and costs.
+    fn prepare(&mut self, sql: &str) -> Result<rusqlite::Statement<'a>, SqlError> {
+        let connection = &self.database.connection;
+        // What it takes is given back with the statement.
+        let mut left = Allowance { memory: self.limits.memory as i64, ..self.left };
+        let (prepared, measured) = left.measure(|| connection.prepare(sql));
+        self.left.bytes = left.bytes;
+        self.check(measured)?;
+        let prepared = prepared.map_err(|error| self.explain(error))?;
         if self.known.len() >= KNOWN_MAX {
             self.known.clear();
         }
-        self.known.insert(sql.clone(), moment.acts.load(Ordering::Relaxed));
-        self.step(&mut prepared, parameters)
+        if measured.kept <= KEPT_BYTES_MAX {
+            let acts = self.disk.moment.acts.load(Ordering::Relaxed);
+            let memory = self.limits.memory as i64 - measured.least;
+            self.known.insert(sql.to_string(), Prepared { acts, cost: measured.bytes, memory });
+        }
+        Ok(prepared)
+    }
+
+    /// Takes from what this request may cost.
+    fn pay(&mut self, bytes: i64) -> Result<(), SqlError> {
+        self.left.bytes -= bytes;
+        if self.left.is_spent() { Err(self.too_slow()) } else { Ok(()) }
+    }
+
+    /// Whether what SQLite did was within bounds. If not, that is what is said, whatever SQLite says.
+    fn check(&mut self, measured: Measured) -> Result<(), SqlError> {
+        self.least = self.least.min(measured.least);
+        match measured.refused {
+            true => Err(self.too_much()),
+            false if self.left.is_spent() => Err(self.too_slow()),
+            false => Ok(()),
+        }
     }
 
     /// Binds, steps and collects.
@@ -218,22 +298,20 @@ impl Engine<'_> {
         for (number, value) in (1..).zip(parameters) {
             prepared.raw_bind_parameter(number, value).map_err(|error| self.explain(error))?;
         }
-        // The budget is looked at whenever this counter passes a multiple of the interval, so that it must begin
-        // anew, however often the statement was executed before.
+        // The meter is paid whenever this counter passes a multiple of the interval, so that it must begin anew,
+        // however often the statement was executed before.
         prepared.reset_status(StatementStatus::VmStep);
         let columns = Column::of(prepared);
-        let width = columns.len();
-        let mut rows = Vec::new();
-        let mut cursor = prepared.raw_query();
-        while let Some(row) = cursor.next().map_err(|error| self.explain(error))? {
-            let values = (0..width).map(|column| value(row.get_ref(column).expect("within the columns")));
-            let values: Vec<Value> = values.collect::<Result<_, _>>()?;
-            self.take(values.iter().map(encoded_bytes).sum())?;
-            if width > 0 {
-                rows.push(values);
-            }
+        if let Some(name) = profile::drawn_name(columns.iter().map(|column| column.name.as_str())) {
+            return Err(SqlError::with_hint(ErrorKind::NotAllowed, profile::drawn(name), profile::DRAWN_HINT).into());
         }
-        drop(cursor);
+        let mut left = self.left;
+        let (rows, measured) = left.measure(|| self.rows(prepared, columns.len()));
+        self.left = left;
+        self.check(measured)?;
+        let rows = rows?;
+        let rest = prepared.get_status(StatementStatus::VmStep) as u32 % STEPS_PER_LOOK;
+        self.pay(i64::from(rest) * STEP_BYTES)?;
         // A statement that was kept is prepared again when the schema has changed; then it may do something else.
         self.admit(prepared, parameters.len())?;
         let moment = &self.disk.moment;
@@ -249,6 +327,21 @@ impl Engine<'_> {
         let changes = if wrote_rows { self.database.connection.changes() } else { 0 };
         moment.changes.store(changes, Ordering::Relaxed);
         Ok(Rows { columns, rows, changes, last_insert_rowid: self.database.connection.last_insert_rowid() })
+    }
+
+    /// Steps and collects, until the statement is reset.
+    fn rows(&mut self, prepared: &mut rusqlite::Statement<'_>, width: usize) -> Result<Vec<Vec<Value>>, SqlError> {
+        let mut rows = Vec::new();
+        let mut cursor = prepared.raw_query();
+        while let Some(row) = cursor.next().map_err(|error| self.explain(error))? {
+            let values = (0..width).map(|column| value(row.get_ref(column).expect("within the columns")));
+            let values: Vec<Value> = values.collect::<Result<_, _>>()?;
+            self.take(values.iter().map(encoded_bytes).sum())?;
+            if width > 0 {
+                rows.push(values);
+            }
+        }
+        Ok(rows)
     }
 
     /// Whether the client may have this statement executed now.
@@ -283,44 +376,6 @@ impl Engine<'_> {
         })?;
         Ok(())
     }
-
-    /// What SQLite means, as an answer.
-    fn explain(&self, error: rusqlite::Error) -> SqlError {
-        use rusqlite::Error;
-        let (code, message, position) = match error {
-            Error::SqliteFailure(code, message) => (code, message, None),
-            Error::SqlInputError { error, msg, offset, .. } => (error, Some(msg), u32::try_from(offset).ok()),
-            Error::MultipleStatement => {
-                let hint = "send several statements as a batch";
-                return SqlError::with_hint(ErrorKind::Syntax, "more than one statement", hint);
-            }
-            Error::NulError(_) => {
-                return SqlError::new(ErrorKind::Syntax, "a zero byte in the statement");
-            }
-            other => stop(&other),
-        };
-        let message = message.unwrap_or_else(|| code.to_string());
-        let refusal = self.disk.moment.refusal.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(refusal) = refusal {
-            return SqlError::new(ErrorKind::NotAllowed, refusal);
-        }
-        // SQLite's authorizer is not asked about it.
-        if message.starts_with("cannot VACUUM") {
-            let hint = "what is deleted makes room for what comes; bezant export writes a copy";
-            return SqlError::with_hint(ErrorKind::NotAllowed, "VACUUM is not allowed in a replicated database", hint);
-        }
-        if code.code == ffi::ErrorCode::OperationInterrupted {
-            return SqlError::with_hint(
-                ErrorKind::TooSlow,
-                format!("the request takes more than {STEPS_MAX} steps"),
-                "an index may help; or do less at once",
-            );
-        }
-        match kind_of(code, &message) {
-            Some(kind) => SqlError { position, ..SqlError::new(kind, message) },
-            None => stop(&Error::SqliteFailure(code, Some(message))),
-        }
-    }
 }
 
 /// What those are told whose role does not allow what they ask for.
@@ -340,53 +395,6 @@ fn plausible(time: u64, agreed: u64) -> Result<(), SqlError> {
     }
     let text = format!("a transaction may take {} minutes", AGE_MAX / 60_000_000);
     Err(SqlError::with_hint(ErrorKind::TooSlow, text, "run it again, and commit sooner"))
-}
-
-/// An error of this machine and not of the request (F35): an answer would make the replicas differ.
-fn stop(error: &rusqlite::Error) -> ! {
-    panic!("SQLite failed, and not because of a request: {error}; the replica stops and can start again from its log")
-}
-
-/// The kind of an error that every replica has alike; `None`: only this one has it.
-fn kind_of(error: ffi::Error, message: &str) -> Option<ErrorKind> {
-    use ffi::ErrorCode;
-    Some(match (error.code, error.extended_code) {
-        (_, ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID) => {
-            ErrorKind::Unique
-        }
-        (_, ffi::SQLITE_CONSTRAINT_NOTNULL) => ErrorKind::NotNull,
-        (_, ffi::SQLITE_CONSTRAINT_CHECK) => ErrorKind::Check,
-        (_, ffi::SQLITE_CONSTRAINT_FOREIGNKEY) => ErrorKind::ForeignKey,
-        (_, ffi::SQLITE_CONSTRAINT_TRIGGER) => ErrorKind::Raised,
-        (ErrorCode::ConstraintViolation, _) => ErrorKind::Constraint,
-        (ErrorCode::TypeMismatch, _) => ErrorKind::Mismatch,
-        (ErrorCode::TooBig, _) => ErrorKind::TooLarge,
-        (ErrorCode::DiskFull, _) => ErrorKind::Full,
-        (ErrorCode::ParameterOutOfRange, _) => ErrorKind::Parameters,
-        (ErrorCode::ReadOnly | ErrorCode::AuthorizationForStatementDenied, _) => ErrorKind::NotAllowed,
-        (ErrorCode::Unknown, ffi::SQLITE_ERROR) => kind_of_message(message),
-        (ErrorCode::Unknown, _) => ErrorKind::Other,
-        _ => return None,
-    })
-}
-
-/// SQLite has one code for everything that is wrong with a statement's text.
-fn kind_of_message(message: &str) -> ErrorKind {
-    const BEGINNINGS: [(&str, ErrorKind); 4] = [
-        ("no such table", ErrorKind::NoSuchTable),
-        ("no such view", ErrorKind::NoSuchTable),
-        ("no such column", ErrorKind::NoSuchColumn),
-        ("no such function", ErrorKind::NoSuchFunction),
-    ];
-    const ENDINGS: [(&str, ErrorKind); 2] =
-        [("already exists", ErrorKind::AlreadyExists), ("syntax error", ErrorKind::Syntax)];
-    let beginning = BEGINNINGS.iter().find(|(text, _)| message.starts_with(text));
-    let ending = || ENDINGS.iter().find(|(text, _)| message.ends_with(text));
-    match beginning.or_else(ending) {
-        Some((_, kind)) => *kind,
-        None if message.contains("incomplete input") || message.contains("unrecognized token") => ErrorKind::Syntax,
-        None => ErrorKind::Other,
-    }
 }
 
 fn value(value: ValueRef<'_>) -> Result<Value, SqlError> {

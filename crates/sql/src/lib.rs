@@ -8,7 +8,8 @@
 //! | Where are the bytes? | `pages.rs`, and `vfs.rs`, through which SQLite reaches them |
 //! | What may a statement do? | `profile.rs` |
 //! | Where do time and randomness come from? | `moment.rs` |
-//! | How is a request executed? | `engine.rs` |
+//! | What may a statement cost? | `meter.rs`, and `include/bezant_meter.h`, which is compiled into SQLite |
+//! | How is a request executed? | `engine.rs`; `explain.rs` says what SQLite's errors mean |
 //! | Who may do what? | `roles.rs` |
 //! | Where does a statement end? | `split.rs` |
 //! | How is a checkpoint read, and how do two differ? | `snapshot.rs`, `difference.rs` |
@@ -20,6 +21,8 @@ mod database;
 mod difference;
 pub mod engine;
 mod error;
+mod explain;
+mod meter;
 mod moment;
 mod pages;
 mod profile;
@@ -37,8 +40,8 @@ mod vfs;
 pub use build::build;
 pub use database::Database;
 pub use difference::{Comparison, DIFFERENCES_MAX, Difference, Place, compare, key_count};
-pub use engine::STEPS_MAX;
 pub use error::{ErrorKind, MESSAGE_BYTES_MAX, SqlError};
+pub use meter::Limits;
 pub use pages::PAGE_BYTES;
 pub use profile::SYSTEM_PREFIX;
 pub use request::{AGE_MAX, Batch, Check, Dated, PARAMETERS_MAX, Request, SQL_BYTES_MAX, STATEMENTS_MAX, Statement};

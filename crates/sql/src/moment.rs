@@ -31,8 +31,6 @@ pub(crate) struct Moment {
     touched: AtomicBool,
     /// Rows that the statement before this one changed, in this request.
     pub(crate) changes: AtomicU64,
-    /// Calls of the progress handler that are left.
-    pub(crate) budget: AtomicU64,
     /// The service itself prepares a statement: everything is allowed.
     privileged: AtomicBool,
     /// See [`act`].
@@ -45,12 +43,11 @@ pub(crate) struct Moment {
 
 impl Moment {
     /// A request begins.
-    pub(crate) fn begin(&self, time: u64, seed: Digest, budget: u64) {
+    pub(crate) fn begin(&self, time: u64, seed: Digest) {
         self.time.store(time, Ordering::Relaxed);
         *self.seed.lock().unwrap_or_else(PoisonError::into_inner) = seed;
         self.draws.store(0, Ordering::Relaxed);
         self.changes.store(0, Ordering::Relaxed);
-        self.budget.store(budget, Ordering::Relaxed);
         self.touched.store(false, Ordering::Relaxed);
         self.dated.store(false, Ordering::Relaxed);
         self.last_rowid_used.store(false, Ordering::Relaxed);

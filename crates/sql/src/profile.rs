@@ -13,6 +13,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -62,6 +63,30 @@ fn made_by_the_system(name: &str) -> String {
     format!("{name} is not allowed: what begins with {SYSTEM_PREFIX} is made by the system alone")
 }
 
+/// What to do about [`drawn`].
+pub(crate) const DRAWN_HINT: &str = "give the columns names of their own, with AS";
+
+/// The name among those of some columns that SQLite has drawn at random. From the sixth equal name on it does, with a
+/// generator that all databases of a process share: x, x:1, x:2, x:3, x:4, x:1483092451.
+pub(crate) fn drawn_name<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    const COUNTED: [&str; 4] = ["1", "2", "3", "4"];
+    let numbered = names.filter_map(|name| name.rsplit_once(':').map(|(base, number)| (name, base, number)));
+    let numbered: Vec<_> = numbered.filter(|(_, _, number)| number.bytes().all(|b| b.is_ascii_digit())).collect();
+    let mut counted: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for (_, base, number) in numbered.iter().filter(|(_, _, number)| COUNTED.contains(number)) {
+        counted.entry(base.to_ascii_lowercase()).or_default().insert(number);
+    }
+    let is_full = |base: &str| counted.get(&base.to_ascii_lowercase()).is_some_and(|all| all.len() == COUNTED.len());
+    let drawn = numbered.iter().find(|(_, base, number)| !COUNTED.contains(number) && is_full(base))?;
+    Some(drawn.0)
+}
+
+/// Why such a name is refused.
+pub(crate) fn drawn(name: &str) -> String {
+    let base = name.rsplit_once(':').map_or(name, |(base, _)| base);
+    format!("more than five columns have the name {base}: SQLite would draw the next names at random")
+}
+
 /// What is wrong with the schema that a statement has left. SQLite's authorizer is not told the new name of a table,
 /// nor what a foreign key refers to: a table could take the system's name, which nobody could drop again, or hold rows
 /// of the system's fast.
@@ -82,6 +107,17 @@ pub(crate) fn what_is_wrong(connection: &Connection) -> rusqlite::Result<Option<
             return Ok(Some(format!(
                 "a foreign key may not refer to {parent}: its rows could not be deleted any more"
             )));
+        }
+    }
+    let mut objects = connection.prepare("select name from sqlite_schema where type in ('table', 'view')")?;
+    let mut columns = connection.prepare("select name from pragma_table_xinfo(?1)")?;
+    for object in objects.query_map([], |row| row.get::<_, String>(0))? {
+        // A view that refers to what is gone has none.
+        let Ok(names) = columns.query_map([object?], |row| row.get(0))?.collect::<Result<Vec<String>, _>>() else {
+            continue;
+        };
+        if let Some(name) = drawn_name(names.iter().map(String::as_str)) {
+            return Ok(Some(drawn(name)));
         }
     }
     Ok(None)
@@ -218,6 +254,9 @@ pub(crate) fn apply(connection: &Connection, cache_kib: u32) -> rusqlite::Result
         (DbConfig::SQLITE_DBCONFIG_DQS_DDL, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_CREATE, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_WRITE, false),
+        // A plan follows from the statement and the schema, never from the values of parameters: it would be made anew
+        // for those, at other replicas than those that have kept one.
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true),
     ] {
         connection.set_db_config(option, on)?;
     }

@@ -1,7 +1,8 @@
 //! SQLite as a [`Service`].
 
 use crate::connection::Handle;
-use crate::engine::{Engine, Known, denied};
+use crate::engine::{Engine, Known, Near, denied};
+use crate::meter::{Allowance, Limits};
 use crate::moment::act;
 use crate::request::{Batch, Dated, Request};
 use crate::response::{Failure, RESULT_BYTES_MAX, Response};
@@ -34,6 +35,7 @@ pub struct Sql {
     database: Option<Handle>,
     known: RefCell<Known>,
     roles: Roles,
+    limits: Limits,
 }
 
 impl fmt::Debug for Sql {
@@ -67,7 +69,14 @@ impl Sql {
         let database = Handle::open(&disk, cache_kib);
         let made = disk.moment.privileged(|| database.connection.execute_batch(GENESIS));
         made.expect("a new database takes its first tables");
-        Self { disk, cache_kib, database: Some(database), known: RefCell::default(), roles: Roles::default() }
+        Self {
+            disk,
+            cache_kib,
+            database: Some(database),
+            known: RefCell::default(),
+            roles: Roles::default(),
+            limits: Limits::default(),
+        }
     }
 
     /// Over pages that are there already, of whomever.
@@ -82,6 +91,7 @@ impl Sql {
             database: Some(database),
             known: RefCell::default(),
             roles: Roles::default(),
+            limits: Limits::default(),
         })
     }
 
@@ -90,14 +100,26 @@ impl Sql {
         &self,
         look: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
     ) -> Result<T, SnapshotError> {
-        self.disk.moment.begin(0, Digest::ZERO, u64::MAX);
+        self.disk.moment.begin(0, Digest::ZERO);
         Ok(self.disk.moment.privileged(|| look(&self.handle().connection))?)
     }
 
     fn engine<'a>(&'a self, known: &'a mut Known, query: bool) -> Engine<'a> {
         let database = self.handle();
-        let allowed = 0;
-        Engine { database, disk: &self.disk, known, allowed, query, undone: false, room: RESULT_BYTES_MAX, acts: 0 }
+        Engine {
+            database,
+            disk: &self.disk,
+            known,
+            allowed: 0,
+            query,
+            undone: false,
+            room: RESULT_BYTES_MAX,
+            acts: 0,
+            limits: self.limits,
+            left: Allowance::of(&self.limits),
+            least: i64::MAX,
+            fresh: false,
+        }
     }
 
     fn handle(&self) -> &Handle {
@@ -113,26 +135,51 @@ impl Sql {
         role.expect("the table of members can be read")
     }
 
+    /// The same service with other limits, which all replicas must have alike.
+    #[must_use]
+    pub const fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
     fn run(&mut self, batch: &Batch, agreed: &Agreed) -> Response {
         self.ordered(agreed, |engine| engine.execute(batch, agreed.time.0, agreed.seed))
     }
 
     fn rehearse(&mut self, dated: &Dated, agreed: &Agreed) -> Response {
         self.ordered(agreed, |engine| {
-            let response = engine.rehearse(dated, agreed.time.0, agreed.seed);
-            response.expect("what is ordered and undone may write")
+            let response = engine.rehearse(dated, agreed.time.0, agreed.seed)?;
+            Ok(response.expect("what is ordered and undone may write"))
         })
     }
 
-    fn ordered(&mut self, agreed: &Agreed, execute: impl FnOnce(&mut Engine<'_>) -> Response) -> Response {
+    /// Executes what was ordered, if the client may.
+    fn ordered(&mut self, agreed: &Agreed, execute: impl Fn(&mut Engine<'_>) -> Result<Response, Near>) -> Response {
         let allowed = match self.role(agreed) {
             Role::None => return Response::Failed(Failure { statement: 0, error: denied() }),
             Role::Reader => 0,
             Role::Writer => act::WRITES_ROWS | act::WRITES_SCHEMA,
             Role::Admin => ALL,
         };
+        self.judged(allowed, execute)
+    }
+
+    /// Executes something, again on a database that has just been opened, if it comes near a bound.
+    fn judged(&mut self, allowed: u32, execute: impl Fn(&mut Engine<'_>) -> Result<Response, Near>) -> Response {
+        self.attempt(allowed, false, &execute).unwrap_or_else(|Near| {
+            self.reopen();
+            self.attempt(allowed, true, &execute).expect("a database that has just been opened judges")
+        })
+    }
+
+    fn attempt(
+        &mut self,
+        allowed: u32,
+        fresh: bool,
+        execute: impl Fn(&mut Engine<'_>) -> Result<Response, Near>,
+    ) -> Result<Response, Near> {
         let mut known = self.known.take();
-        let mut engine = Engine { allowed, ..self.engine(&mut known, false) };
+        let mut engine = Engine { allowed, fresh, ..self.engine(&mut known, false) };
         let response = execute(&mut engine);
         let acts = engine.acts;
         *self.known.get_mut() = known;
@@ -154,13 +201,6 @@ impl Sql {
         self.roles.forget();
         self.database = Some(Handle::open(&self.disk, self.cache_kib));
     }
-
-    fn describe(&self, sql: &str) -> Response {
-        match self.engine(&mut self.known.borrow_mut(), true).describe(sql) {
-            Ok(description) => Response::Described(description),
-            Err(error) => Response::Failed(Failure { statement: 0, error }),
-        }
-    }
 }
 
 fn parse(operation: &[u8]) -> Option<Request> {
@@ -171,7 +211,7 @@ impl Service for Sql {
     fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
         let response = match parse(operation) {
             None => Response::Malformed,
-            Some(Request::Describe(sql)) => self.describe(&sql),
+            Some(Request::Describe(sql)) => self.judged(0, |engine| engine.describe(&sql)),
             Some(Request::Run(batch)) => self.run(&batch, agreed),
             Some(Request::Rehearse(dated)) => self.rehearse(&dated, agreed),
             Some(Request::Settle(dated)) => {
@@ -184,12 +224,19 @@ impl Service for Sql {
     fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
         let response = match parse(operation) {
             None => Response::Malformed,
-            Some(Request::Describe(sql)) => self.describe(&sql),
-            Some(Request::Run(batch)) => self.engine(&mut self.known.borrow_mut(), true).query(&batch)?,
+            Some(Request::Describe(sql)) => {
+                self.engine(&mut self.known.borrow_mut(), true).describe(&sql).map_err(|Near| NotReadOnly)?
+            }
+            // What comes near a bound is judged where it is ordered.
+            Some(Request::Run(batch)) => {
+                self.engine(&mut self.known.borrow_mut(), true).query(&batch).map_err(|Near| NotReadOnly)??
+            }
             Some(Request::Rehearse(dated)) => {
                 // Nothing of it lasts, so that everybody may.
                 let known = &mut self.known.borrow_mut();
-                Engine { allowed: ALL, ..self.engine(known, true) }.rehearse(&dated, 0, Digest::ZERO)?
+                Engine { allowed: ALL, ..self.engine(known, true) }
+                    .rehearse(&dated, 0, Digest::ZERO)
+                    .map_err(|Near| NotReadOnly)??
             }
             Some(Request::Settle(_)) => return Err(NotReadOnly),
         };

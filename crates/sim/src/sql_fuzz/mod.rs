@@ -13,7 +13,7 @@ use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::Instant;
 use bezant_core::service::{Agreed, PageNumber, Service};
 use bezant_core::wire::Wire;
-use bezant_sql::{Batch, ErrorKind, Request, Response, Rows, Sql, Statement, Value};
+use bezant_sql::{Batch, ErrorKind, Limits, Request, Response, Rows, Sql, Statement, Value};
 use bytes::Bytes;
 use grammar::Grammar;
 use rusqlite::{Connection, params_from_iter};
@@ -44,6 +44,7 @@ enum Life {
 #[derive(Debug)]
 struct Replica {
     life: Life,
+    limits: Limits,
     sql: Sql,
     /// What it last saved, and what it executed since.
     pages: BTreeMap<PageNumber, Bytes>,
@@ -51,14 +52,15 @@ struct Replica {
 }
 
 impl Replica {
-    fn new(life: Life) -> Self {
-        let mut replica = Self { life, sql: Self::open(life), pages: BTreeMap::new(), since: Vec::new() };
+    fn new(life: Life, limits: Limits) -> Self {
+        let sql = Self::open(life, limits);
+        let mut replica = Self { life, limits, sql, pages: BTreeMap::new(), since: Vec::new() };
         replica.save();
         replica
     }
 
-    fn open(life: Life) -> Sql {
-        Sql::with_cache(CACHES[usize::from(life == Life::Reads)])
+    fn open(life: Life, limits: Limits) -> Sql {
+        Sql::with_cache(CACHES[usize::from(life == Life::Reads)]).with_limits(limits)
     }
 
     fn save(&mut self) {
@@ -102,7 +104,7 @@ impl Replica {
                 }
             }
             Life::Crashes if rng.below(12) == 0 => {
-                self.sql = Self::open(self.life);
+                self.sql = Self::open(self.life, self.limits);
                 self.sql.save(&mut |_, _| ());
                 let mut pages = self.pages.iter().map(|(number, page)| (*number, Some(page.clone())));
                 self.sql.load(&mut pages).expect("its own pages");
@@ -115,16 +117,26 @@ impl Replica {
     }
 }
 
+/// Half of the runs have limits that many of their statements reach.
+fn limits(rng: &mut Rng) -> Limits {
+    match rng.below(4) {
+        0 => Limits { steps: rng.between(100, 10_000), ..Limits::default() },
+        1 => Limits { memory: rng.between(5 << 10, 40 << 10), ..Limits::default() },
+        _ => Limits::default(),
+    }
+}
+
 /// Runs one seed.
 ///
 /// # Errors
 /// What differed, with the request.
 pub fn run(seed: u64) -> Result<Counts, String> {
     let mut rng = Rng::stream(seed, "lives");
+    let limits = limits(&mut rng);
     let agreed = seed % 2 == 1;
     let mut grammar = Grammar::new(seed, agreed);
     let mut others = Grammar::new(seed ^ 1 << 63, agreed);
-    let mut replicas = [Life::Quiet, Life::Reads, Life::Undoes, Life::Crashes].map(Replica::new);
+    let mut replicas = [Life::Quiet, Life::Reads, Life::Undoes, Life::Crashes].map(|life| Replica::new(life, limits));
     let mut plain = if agreed { None } else { Some(Plain::new(seed)?) };
     let mut counts = Counts::default();
     for number in 1..=REQUESTS {

@@ -70,6 +70,31 @@ fn f35_the_largest_rowid_is_refused() {
     assert_eq!(node.rows("insert into t values (2)").last_insert_rowid, 2);
 }
 
+/// SQLite draws the sixth equal name at random, and with it what a table is.
+#[test]
+fn names_are_not_drawn() {
+    let mut node = Node::new();
+    node.rows("create table a(id integer primary key, x)");
+    let same = |count: usize| {
+        let columns: Vec<String> = (0..count).map(|n| format!("t{n}.id")).collect();
+        let tables: Vec<String> = (0..count).map(|n| format!("a t{n}")).collect();
+        format!("select {} from {}", columns.join(", "), tables.join(", "))
+    };
+    for made in ["create table j as", "create view v as", "create table j as select * from (select 1 as n),"] {
+        let tail = if made.ends_with(',') { format!("({})", same(6)) } else { same(6) };
+        let (kind, text) = node.error(&format!("{made} {tail}"));
+        assert_eq!(kind, ErrorKind::NotAllowed, "{made}: {text}");
+    }
+    let (kind, text) = node.error(&format!("select * from ({})", same(7)));
+    assert_eq!(kind, ErrorKind::NotAllowed, "{text}");
+    // Which nobody sees.
+    assert_eq!(node.text(&format!("select count(*) from ({})", same(7))), "0");
+    assert_eq!(node.rows(&same(7)).columns.len(), 7, "what a statement itself selects keeps its names");
+    node.rows(&format!("create table j as {}", same(5)));
+    assert_eq!(node.text("select group_concat(name) from pragma_table_info('j')"), "id,id:1,id:2,id:3,id:4");
+    node.rows("create table times(\"at 12:30\", \"at 12:45\", \"at 12:4\")");
+}
+
 /// F35: how a schema came about does not show, neither in ANALYZE nor in the order of a pragma's rows.
 #[test]
 fn f35_a_schema_has_no_history() {

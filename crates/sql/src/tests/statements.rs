@@ -1,6 +1,7 @@
 //! What statements give, and how they fail.
 
 use super::*;
+use crate::Limits;
 use crate::{AGE_MAX, Check, Dated};
 
 #[test]
@@ -113,9 +114,10 @@ fn errors_have_kinds_and_change_nothing() {
 
 #[test]
 fn sorts_that_need_too_much_room_are_refused() {
-    let mut node = Node::new();
-    let sql = "with recursive n(i) as (select 1 union all select i + 1 from n limit 300)
-        select count(*) from (select randomblob(900000) as b from n order by b)";
+    let sql = Sql::new().with_limits(Limits { steps: 100_000_000, ..Limits::default() });
+    let mut node = Node { sql, ..Node::default() };
+    let sql = "with recursive n(i) as (select 1 union all select i + 1 from n limit 400)
+        select count(b) from (select i, zeroblob(900000) as b from n order by -i)";
     let (kind, text) = node.error(sql);
     assert_eq!(kind, ErrorKind::Full, "{text}");
 }

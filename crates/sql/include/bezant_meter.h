@@ -1,0 +1,266 @@
+/*
+ * A meter in SQLite: what a statement copies, compares, goes through and allocates.
+ *
+ * SQLite counts the steps of its virtual machine, but one step may go through a megabyte, or through a megabyte for
+ * each byte of another. And it bounds the heap of the process, but never that of one statement. A replicated database
+ * needs both, and the same at every replica. So this file is compiled into SQLite, by its own option
+ * SQLITE_CUSTOM_INCLUDE, before everything else (.cargo/config.toml), and src/meter.rs reads the meter.
+ *
+ *  - Copies and comparisons: memcpy, memmove, memcmp and memset are macros that count, from BULK bytes on. What is
+ *    shorter is paid for by the step.
+ *  - Functions: a function of SQL that loops over its arguments is replaced by one that counts their bytes and then
+ *    calls it. SQLite's tables name a function without parentheses, its definition has them: a macro with arguments
+ *    renames the definition and leaves the tables to what is defined here. If SQLite renames one, this does not link.
+ *  - Memory: so are the functions that allocate. Pages in the cache do not count, for it depends on the past how many
+ *    there are, and they are bounded by the cache's size and by what a statement writes.
+ *
+ * Nothing is counted unless the meter runs, and it runs for the thread that started it.
+ */
+
+#ifndef BEZANT_METER_H
+#define BEZANT_METER_H
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* From how many bytes on a copy or a comparison is counted; zeroed pages of the file, of 4,096 bytes, are not. */
+#define BEZANT_BULK 512
+#define BEZANT_BULK_SET 4096
+
+/* From how many bytes on an allocation counts as bytes gone through, too: somebody fills it. */
+#define BEZANT_BULK_NEW 8192
+
+/* src/meter.rs has the same layout. */
+typedef struct {
+  long long bytes;    /* bytes that may still be gone through */
+  long long memory;   /* bytes that may still be allocated */
+  long long least;    /* the least that `memory` was */
+  int runs;           /* the meter runs */
+  int pages;          /* inside the cache of pages, where nothing counts */
+  int refused;        /* an allocation was refused */
+} bezant_meter;
+
+static _Thread_local bezant_meter bezant_the_meter;
+
+/* This thread's meter. */
+bezant_meter *bezant_meter_of_thread(void);
+bezant_meter *bezant_meter_of_thread(void) { return &bezant_the_meter; }
+
+static void bezant_go_through(long long bytes) {
+  if (bezant_the_meter.runs) bezant_the_meter.bytes -= bytes;
+}
+
+static inline size_t bezant_bulk(size_t bytes, size_t from) {
+  if (bytes > from) bezant_go_through((long long)bytes);
+  return bytes;
+}
+
+#define memcpy(to, from, n) memcpy(to, from, bezant_bulk(n, BEZANT_BULK))
+#define memmove(to, from, n) memmove(to, from, bezant_bulk(n, BEZANT_BULK))
+#define memcmp(a, b, n) memcmp(a, b, bezant_bulk(n, BEZANT_BULK))
+#define memset(to, byte, n) memset(to, byte, bezant_bulk(n, BEZANT_BULK_SET))
+
+/* ---- Memory ---- */
+
+static void *bezant_plain_malloc(int);
+static void *bezant_plain_realloc(void *, int);
+static void bezant_plain_free(void *);
+static int sqlite3MemSize(void *);
+
+static int bezant_counts(void) { return bezant_the_meter.runs && !bezant_the_meter.pages; }
+
+/* Whether so much more may be allocated. It says no once: what SQLite does about that needs memory. */
+static int bezant_admits(long long bytes) {
+  bezant_meter *meter = &bezant_the_meter;
+  if (!bezant_counts()) return 1;
+  if (bytes > meter->memory && !meter->refused) {
+    meter->refused = 1;
+    return 0;
+  }
+  meter->memory -= bytes;
+  if (meter->memory < meter->least) meter->least = meter->memory;
+  if (bytes > BEZANT_BULK_NEW) bezant_go_through(bytes);
+  return 1;
+}
+
+static void *sqlite3MemMalloc(int bytes) { return bezant_admits(bytes) ? bezant_plain_malloc(bytes) : 0; }
+
+static void *sqlite3MemRealloc(void *prior, int bytes) {
+  return bezant_admits((long long)bytes - sqlite3MemSize(prior)) ? bezant_plain_realloc(prior, bytes) : 0;
+}
+
+static void sqlite3MemFree(void *prior) {
+  if (bezant_counts()) bezant_the_meter.memory += sqlite3MemSize(prior);
+  bezant_plain_free(prior);
+}
+
+#define sqlite3MemMalloc(n) bezant_plain_malloc(n)
+#define sqlite3MemRealloc(p, n) bezant_plain_realloc(p, n)
+#define sqlite3MemFree(p) bezant_plain_free(p)
+
+/* The methods of the cache of pages: result, name, arguments, and the same without types. */
+typedef struct sqlite3_pcache sqlite3_pcache;
+typedef struct sqlite3_pcache_page sqlite3_pcache_page;
+
+#define BEZANT_CACHE(name, arguments, call)           \
+  static void bezant_plain_##name arguments;          \
+  static void name arguments {                        \
+    bezant_the_meter.pages++;                         \
+    bezant_plain_##name call;                         \
+    bezant_the_meter.pages--;                         \
+  }
+#define BEZANT_CACHE_GIVES(result, name, arguments, call) \
+  static result bezant_plain_##name arguments;            \
+  static result name arguments {                          \
+    result given;                                         \
+    bezant_the_meter.pages++;                             \
+    given = bezant_plain_##name call;                     \
+    bezant_the_meter.pages--;                             \
+    return given;                                         \
+  }
+
+BEZANT_CACHE_GIVES(sqlite3_pcache *, pcache1Create, (int page, int extra, int purgeable), (page, extra, purgeable))
+BEZANT_CACHE_GIVES(sqlite3_pcache_page *, pcache1Fetch, (sqlite3_pcache *c, unsigned key, int make), (c, key, make))
+BEZANT_CACHE(pcache1Cachesize, (sqlite3_pcache *c, int most), (c, most))
+BEZANT_CACHE(pcache1Unpin, (sqlite3_pcache *c, sqlite3_pcache_page *page, int discard), (c, page, discard))
+BEZANT_CACHE(pcache1Rekey, (sqlite3_pcache *c, sqlite3_pcache_page *p, unsigned old, unsigned key), (c, p, old, key))
+BEZANT_CACHE(pcache1Truncate, (sqlite3_pcache *c, unsigned limit), (c, limit))
+BEZANT_CACHE(pcache1Destroy, (sqlite3_pcache *c), (c))
+BEZANT_CACHE(pcache1Shrink, (sqlite3_pcache *c), (c))
+
+#define pcache1Create(a, b, c) bezant_plain_pcache1Create(a, b, c)
+#define pcache1Fetch(a, b, c) bezant_plain_pcache1Fetch(a, b, c)
+#define pcache1Cachesize(a, b) bezant_plain_pcache1Cachesize(a, b)
+#define pcache1Unpin(a, b, c) bezant_plain_pcache1Unpin(a, b, c)
+#define pcache1Rekey(a, b, c, d) bezant_plain_pcache1Rekey(a, b, c, d)
+#define pcache1Truncate(a, b) bezant_plain_pcache1Truncate(a, b)
+#define pcache1Destroy(a) bezant_plain_pcache1Destroy(a)
+#define pcache1Shrink(a) bezant_plain_pcache1Shrink(a)
+
+/* ---- Functions of SQL ---- */
+
+typedef struct sqlite3_context sqlite3_context;
+typedef struct sqlite3_value sqlite3_value;
+int sqlite3_value_type(sqlite3_value *);
+int sqlite3_value_bytes(sqlite3_value *);
+void sqlite3_result_error_code(sqlite3_context *, int);
+
+/* Bytes of a text or blob. A number is not asked: it would become a text. */
+static long long bezant_bytes_of(sqlite3_value *value) {
+  const int text = 3, blob = 4;
+  int type = sqlite3_value_type(value);
+  return type == text || type == blob ? sqlite3_value_bytes(value) : 0;
+}
+
+/* Counts the arguments of a function. Some hold each byte of one against each byte of another, so many at a time. */
+static int bezant_may(sqlite3_context *context, int count, sqlite3_value **values, int at_a_time) {
+  const int interrupt = 9;
+  long long all = 0;
+  int i;
+  if (!bezant_the_meter.runs) return 1;
+  for (i = 0; i < count; i++) all += bezant_bytes_of(values[i]);
+  if (at_a_time && count > 1) all += bezant_bytes_of(values[0]) * bezant_bytes_of(values[1]) / at_a_time;
+  if (all > BEZANT_BULK) bezant_go_through(all);
+  if (bezant_the_meter.bytes >= 0) return 1;
+  sqlite3_result_error_code(context, interrupt);
+  return 0;
+}
+
+#define BEZANT_FUNCTION(name, at_a_time)                                                   \
+  static void bezant_plain_##name(sqlite3_context *, int, sqlite3_value **);             \
+  static void name(sqlite3_context *context, int count, sqlite3_value **values) {        \
+    if (bezant_may(context, count, values, at_a_time)) bezant_plain_##name(context, count, values); \
+  }
+
+BEZANT_FUNCTION(instrFunc, 64)
+BEZANT_FUNCTION(likeFunc, 2)
+BEZANT_FUNCTION(replaceFunc, 64)
+BEZANT_FUNCTION(trimFunc, 4)
+BEZANT_FUNCTION(absFunc, 0)
+BEZANT_FUNCTION(concatFunc, 0)
+BEZANT_FUNCTION(concatwsFunc, 0)
+BEZANT_FUNCTION(groupConcatInverse, 0)
+BEZANT_FUNCTION(groupConcatStep, 0)
+BEZANT_FUNCTION(hexFunc, 0)
+BEZANT_FUNCTION(jsonArrayFunc, 0)
+BEZANT_FUNCTION(jsonArrayLengthFunc, 0)
+BEZANT_FUNCTION(jsonArrayStep, 0)
+BEZANT_FUNCTION(jsonErrorFunc, 0)
+BEZANT_FUNCTION(jsonExtractFunc, 0)
+BEZANT_FUNCTION(jsonObjectFunc, 0)
+BEZANT_FUNCTION(jsonObjectStep, 0)
+BEZANT_FUNCTION(jsonPatchFunc, 0)
+BEZANT_FUNCTION(jsonPrettyFunc, 0)
+BEZANT_FUNCTION(jsonQuoteFunc, 0)
+BEZANT_FUNCTION(jsonRemoveFunc, 0)
+BEZANT_FUNCTION(jsonReplaceFunc, 0)
+BEZANT_FUNCTION(jsonSetFunc, 0)
+BEZANT_FUNCTION(jsonTypeFunc, 0)
+BEZANT_FUNCTION(jsonValidFunc, 0)
+BEZANT_FUNCTION(lengthFunc, 0)
+BEZANT_FUNCTION(lowerFunc, 0)
+BEZANT_FUNCTION(minmaxFunc, 0)
+BEZANT_FUNCTION(minmaxStep, 0)
+BEZANT_FUNCTION(nullifFunc, 0)
+BEZANT_FUNCTION(printfFunc, 0)
+BEZANT_FUNCTION(quoteFunc, 0)
+BEZANT_FUNCTION(roundFunc, 0)
+BEZANT_FUNCTION(strftimeFunc, 0)
+BEZANT_FUNCTION(substrFunc, 0)
+BEZANT_FUNCTION(sumInverse, 0)
+BEZANT_FUNCTION(sumStep, 0)
+BEZANT_FUNCTION(unhexFunc, 0)
+BEZANT_FUNCTION(unistrFunc, 0)
+BEZANT_FUNCTION(upperFunc, 0)
+
+#define instrFunc(c, n, v) bezant_plain_instrFunc(c, n, v)
+#define likeFunc(c, n, v) bezant_plain_likeFunc(c, n, v)
+#define replaceFunc(c, n, v) bezant_plain_replaceFunc(c, n, v)
+#define trimFunc(c, n, v) bezant_plain_trimFunc(c, n, v)
+#define absFunc(c, n, v) bezant_plain_absFunc(c, n, v)
+#define concatFunc(c, n, v) bezant_plain_concatFunc(c, n, v)
+#define concatwsFunc(c, n, v) bezant_plain_concatwsFunc(c, n, v)
+#define groupConcatInverse(c, n, v) bezant_plain_groupConcatInverse(c, n, v)
+#define groupConcatStep(c, n, v) bezant_plain_groupConcatStep(c, n, v)
+#define hexFunc(c, n, v) bezant_plain_hexFunc(c, n, v)
+#define jsonArrayFunc(c, n, v) bezant_plain_jsonArrayFunc(c, n, v)
+#define jsonArrayLengthFunc(c, n, v) bezant_plain_jsonArrayLengthFunc(c, n, v)
+#define jsonArrayStep(c, n, v) bezant_plain_jsonArrayStep(c, n, v)
+#define jsonErrorFunc(c, n, v) bezant_plain_jsonErrorFunc(c, n, v)
+#define jsonExtractFunc(c, n, v) bezant_plain_jsonExtractFunc(c, n, v)
+#define jsonObjectFunc(c, n, v) bezant_plain_jsonObjectFunc(c, n, v)
+#define jsonObjectStep(c, n, v) bezant_plain_jsonObjectStep(c, n, v)
+#define jsonPatchFunc(c, n, v) bezant_plain_jsonPatchFunc(c, n, v)
+#define jsonPrettyFunc(c, n, v) bezant_plain_jsonPrettyFunc(c, n, v)
+#define jsonQuoteFunc(c, n, v) bezant_plain_jsonQuoteFunc(c, n, v)
+#define jsonRemoveFunc(c, n, v) bezant_plain_jsonRemoveFunc(c, n, v)
+#define jsonReplaceFunc(c, n, v) bezant_plain_jsonReplaceFunc(c, n, v)
+#define jsonSetFunc(c, n, v) bezant_plain_jsonSetFunc(c, n, v)
+#define jsonTypeFunc(c, n, v) bezant_plain_jsonTypeFunc(c, n, v)
+#define jsonValidFunc(c, n, v) bezant_plain_jsonValidFunc(c, n, v)
+#define lengthFunc(c, n, v) bezant_plain_lengthFunc(c, n, v)
+#define lowerFunc(c, n, v) bezant_plain_lowerFunc(c, n, v)
+#define minmaxFunc(c, n, v) bezant_plain_minmaxFunc(c, n, v)
+#define minmaxStep(c, n, v) bezant_plain_minmaxStep(c, n, v)
+#define nullifFunc(c, n, v) bezant_plain_nullifFunc(c, n, v)
+#define printfFunc(c, n, v) bezant_plain_printfFunc(c, n, v)
+#define quoteFunc(c, n, v) bezant_plain_quoteFunc(c, n, v)
+#define roundFunc(c, n, v) bezant_plain_roundFunc(c, n, v)
+#define strftimeFunc(c, n, v) bezant_plain_strftimeFunc(c, n, v)
+#define substrFunc(c, n, v) bezant_plain_substrFunc(c, n, v)
+#define sumInverse(c, n, v) bezant_plain_sumInverse(c, n, v)
+#define sumStep(c, n, v) bezant_plain_sumStep(c, n, v)
+#define unhexFunc(c, n, v) bezant_plain_unhexFunc(c, n, v)
+#define unistrFunc(c, n, v) bezant_plain_unistrFunc(c, n, v)
+#define upperFunc(c, n, v) bezant_plain_upperFunc(c, n, v)
+
+/* The collation that folds letters goes through its texts byte by byte. */
+static int bezant_plain_nocaseCollatingFunc(void *, int, const void *, int, const void *);
+static int nocaseCollatingFunc(void *unused, int bytes1, const void *text1, int bytes2, const void *text2) {
+  bezant_bulk((size_t)bytes1 + (size_t)bytes2, BEZANT_BULK);
+  return bezant_plain_nocaseCollatingFunc(unused, bytes1, text1, bytes2, text2);
+}
+#define nocaseCollatingFunc(u, n1, t1, n2, t2) bezant_plain_nocaseCollatingFunc(u, n1, t1, n2, t2)
+
+#endif

@@ -1,0 +1,141 @@
+//! What a statement may cost: steps of SQLite's virtual machine, bytes that it goes through, and memory.
+//!
+//! A step takes some fifty nanoseconds, unless it goes through a megabyte, which no limit of SQLite's forbids: `instr`
+//! holds each place of one text against another, `||` copies, a comparison reads. So bytes are counted as well, and
+//! [`STEP_BYTES`] of them count as one step. Memory is bounded for each request, since SQLite can only bound it for
+//! the process, where it depends on everybody else.
+//!
+//! What a request costs depends on the past a little: on what SQLite has kept of the schema, and on what is in its
+//! buffers. What is refused may not. So whoever takes more than half of a bound is executed once more, on a database
+//! that has just been opened, which is the same everywhere; and only then a bound holds, to the byte
+//! ([`Near`](crate::engine::Near)). That is right as long as the past makes a difference of less than half a bound:
+//! * a statement that is kept prepared costs what it cost to prepare it ([`crate::engine`]);
+//! * pages in the cache do not count;
+//! * plans do not depend on the values of parameters ([`crate::profile`]).
+//!
+//! The meter itself is compiled into SQLite: `include/bezant_meter.h` says what it counts, and how. What it does not
+//! see: the digits of a number that is kept as a text, which are read at every use.
+
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_longlong};
+
+/// Bytes that a step pays for.
+pub(crate) const STEP_BYTES: i64 = 64;
+
+/// The C side has the same layout, with the same words.
+#[repr(C)]
+struct Meter {
+    bytes: c_longlong,
+    memory: c_longlong,
+    least: c_longlong,
+    runs: c_int,
+    pages: c_int,
+    refused: c_int,
+}
+
+unsafe extern "C" {
+    fn bezant_meter_of_thread() -> *mut Meter;
+}
+
+/// Looks at this thread's meter, or sets it.
+fn with<T>(act: impl FnOnce(&mut Meter) -> T) -> T {
+    // SAFETY: it is the thread's own and lives as long as the thread; `act` neither calls SQLite nor comes here again.
+    act(unsafe { &mut *bezant_meter_of_thread() })
+}
+
+/// What a request may still cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Allowance {
+    /// Bytes that it may go through, [`STEP_BYTES`] for a step; below zero: it took more.
+    pub(crate) bytes: i64,
+    /// Bytes that it may allocate.
+    pub(crate) memory: i64,
+}
+
+impl Allowance {
+    /// All that one request may cost.
+    pub(crate) const fn of(limits: &Limits) -> Self {
+        Self { bytes: limits.steps as i64 * STEP_BYTES, memory: limits.memory as i64 }
+    }
+
+    /// Lets SQLite do something while the meter runs.
+    pub(crate) fn measure<T>(&mut self, act: impl FnOnce() -> T) -> (T, Measured) {
+        with(|meter| {
+            *meter = Meter { bytes: self.bytes, memory: self.memory, least: self.memory, runs: 1, pages: 0, refused: 0 }
+        });
+        let stop = Stop;
+        let result = act();
+        drop(stop);
+        with(|meter| {
+            let measured = Measured {
+                bytes: self.bytes - meter.bytes,
+                kept: self.memory - meter.memory,
+                least: meter.least,
+                refused: meter.refused != 0,
+            };
+            (self.bytes, self.memory) = (meter.bytes, meter.memory);
+            (result, measured)
+        })
+    }
+
+    /// Whether more was taken than there was.
+    pub(crate) const fn is_spent(&self) -> bool {
+        self.bytes < 0
+    }
+}
+
+/// What requests may cost, for all replicas alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Steps of SQLite's virtual machine for a request. Bytes that a step goes through count as steps of their own,
+    /// 64 each.
+    pub steps: u64,
+    /// Bytes that SQLite may allocate for a request, without the pages in its cache; and for preparing a statement.
+    pub memory: u64,
+}
+
+impl Default for Limits {
+    /// About half a second.
+    fn default() -> Self {
+        Self { steps: 10_000_000, memory: 256 << 20 }
+    }
+}
+
+/// What SQLite did while the meter ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Measured {
+    /// Bytes gone through, steps included.
+    pub(crate) bytes: i64,
+    /// Bytes allocated that were not given back.
+    pub(crate) kept: i64,
+    /// The least memory that was left, in bytes.
+    pub(crate) least: i64,
+    /// It asked for more memory than there was.
+    pub(crate) refused: bool,
+}
+
+/// Stops the meter, after a panic too.
+struct Stop;
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        with(|meter| meter.runs = 0);
+    }
+}
+
+/// Takes from what the running statement may cost; whether it must end. Without a meter nothing ever must.
+pub(crate) fn pay(bytes: i64) -> bool {
+    with(|meter| {
+        if meter.runs == 0 {
+            return false;
+        }
+        meter.bytes -= bytes;
+        meter.bytes < 0 || meter.refused != 0
+    })
+}
+
+/// Whether what ran last asked for more memory than there was. What SQLite says of it then is not what is told.
+pub(crate) fn has_refused() -> bool {
+    with(|meter| meter.refused != 0)
+}

@@ -1,0 +1,117 @@
+//! What a statement may cost: a statement never costs more than itself.
+
+use super::*;
+use crate::Limits;
+
+/// A table of long texts `z`, as many as asked for.
+fn texts(count: u32) -> String {
+    format!(
+        "with n(x) as (select 1 union all select x + 1 from n where x < {count}),
+            s as materialized (select hex(zeroblob(500000)) as z)"
+    )
+}
+
+/// Each of these took minutes with some hundreds of steps, and every replica with it.
+#[test]
+fn bytes_count_as_steps() {
+    let mut node = Node::new();
+    for expression in [
+        "sum(instr(z, substr(z, 1, 400000) || x))",
+        "sum(length(replace(z, substr(z, 1, 400000) || x, '')))",
+        "sum(length(trim(x || z, z || x)))",
+        "sum(z like '%' || substr(z, 1, 900) || x || '%')",
+        "sum(z glob '*' || substr(z, 1, 900) || x || '*')",
+        "sum(length(hex(zeroblob(500000 - x))))",
+        "sum(length(randomblob(1000000 - x)))",
+        "sum(z || x = z || 'a')",
+        "sum(length(z))",
+        "sum(upper(z) = lower(z))",
+        "sum(z = z collate nocase)",
+        "sum(json_valid('[\"' || z || '\"]'))",
+        "sum(length(json_array(z, x)))",
+        "sum(length(printf('%s%d', z, x)))",
+        "sum(length(printf('%900000d', x)))",
+        "count(distinct z || x)",
+        "max(substr(z, x))",
+        "length(group_concat(substr(z, 1, 10), z))",
+    ] {
+        let (kind, text) = node.error(&format!("{} select {expression} from n, s", texts(1_000_000)));
+        assert!(matches!(kind, ErrorKind::TooSlow | ErrorKind::TooLarge), "{expression}: {kind:?} {text}");
+    }
+    let sorted = "select count(*) from (select substr(z, x) as y from n, s order by y)";
+    assert_eq!(node.error(&format!("{} {sorted}", texts(1_000_000))).0, ErrorKind::TooSlow);
+    // And what is no attack is none.
+    assert_eq!(node.text(&format!("{} select sum(instr(z, 'a' || x)) from n, s", texts(20))), "0");
+}
+
+/// A statement of 100 KB took gigabytes.
+#[test]
+fn memory_is_bounded() {
+    let mut node = Node::new();
+    let wide = (0..12)
+        .fold("1".to_string(), |inner, _| format!("max({}, {inner})", vec!["hex(zeroblob(500000))"; 40].join(", ")));
+    let (kind, text) = node.error(&format!("select length({wide})"));
+    assert_eq!(kind, ErrorKind::TooLarge, "{text}");
+    // So did preparing one.
+    let doubled: String = (1..40).map(|n| format!(", a{n} as (select p.x from a{} p, a{} q)", n - 1, n - 1)).collect();
+    let (kind, text) = node.error(&format!("with a0 as (select 1 x){doubled} select count(*) from a39"));
+    assert!(matches!(kind, ErrorKind::TooLarge | ErrorKind::TooSlow | ErrorKind::Other), "{kind:?} {text}");
+    assert_eq!(node.text("select 1"), "1");
+}
+
+/// One replica has kept a statement, because it is old or answered a read; another prepares it anew.
+#[test]
+fn what_a_replica_has_kept_decides_nothing() {
+    let limits = Limits { steps: 40_000, ..Limits::default() };
+    let mut warm = Node::new();
+    warm.rows("create table t(a, b, c)");
+    warm.batch(&["create index i on t(a)", "create index j on t(b, a)", "create index k on t(a, b, c)"]);
+    let terms: String = (0..300).map(|n| format!(" and x.a + y.b > {}", -n)).collect();
+    let heavy = format!("select count(*) from t x, t y, t z where x.a = y.b and y.c = z.a{terms}");
+    let count = |to: u64| {
+        format!("with recursive c(n) as (select 1 union all select n + 1 from c where n < {to}) select 1 from c")
+    };
+    let with = |mut node: Node| Node { sql: std::mem::take(&mut node.sql).with_limits(limits), ..node };
+    warm = with(warm);
+    for _ in 0..3 {
+        warm.rows(&heavy);
+        _ = warm.query(&heavy);
+    }
+    let (mut possible, mut too_slow) = (1, 40_000);
+    while possible + 1 < too_slow {
+        let middle = u64::midpoint(possible, too_slow);
+        match warm.batch(&[&heavy, &count(middle)]) {
+            Response::Done(_) => possible = middle,
+            _ => too_slow = middle,
+        }
+    }
+    for to in [possible - 1, possible, too_slow, too_slow + 1] {
+        let mut cold = with(warm.restarted());
+        let batch = [heavy.as_str(), &count(to)];
+        assert_eq!(cold.batch(&batch), warm.batch(&batch), "{to}, where {too_slow} is too slow");
+    }
+}
+
+/// SQLite keeps what it finds out about a table. Who has it needs less memory, and must refuse what others refuse.
+#[test]
+fn what_a_replica_has_in_memory_decides_nothing() {
+    let mut warm = Node::new();
+    let columns: Vec<String> = (0..1_500).map(|n| format!("c{n} text")).collect();
+    warm.rows(&format!("create table wide({})", columns.join(", ")));
+    let insert = "insert into wide(c7) select c8 from wide limit 1";
+    let limited = |node: &mut Node, memory| {
+        node.sql = std::mem::take(&mut node.sql).with_limits(Limits { memory, ..Limits::default() });
+        matches!(node.batch(&[insert]), Response::Done(_))
+    };
+    let (mut too_little, mut enough) = (1, 1 << 20);
+    while too_little + 1 < enough {
+        let middle = u64::midpoint(too_little, enough);
+        match limited(&mut warm.restarted(), middle) {
+            true => enough = middle,
+            false => too_little = middle,
+        }
+    }
+    warm.rows(insert);
+    assert!(limited(&mut warm, enough));
+    assert!(!limited(&mut warm, too_little), "{too_little} bytes are too little for a replica that has just started");
+}
