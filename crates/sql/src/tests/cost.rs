@@ -59,59 +59,48 @@ fn memory_is_bounded() {
     assert_eq!(node.text("select 1"), "1");
 }
 
+/// Whether a replica with these limits executes a statement.
+fn executes(node: &mut Node, limits: Limits, sql: &str) -> bool {
+    node.sql = std::mem::take(&mut node.sql).with_limits(limits);
+    matches!(node.batch(&[sql]), Response::Done(_))
+}
+
+/// Finds the least limit with which a replica executes a statement that has just started, and asks one for which it is
+/// nothing new.
+fn the_past_decides_nothing(old: &mut Node, sql: &str, limits: impl Fn(u64) -> Limits) {
+    let (mut too_little, mut enough) = (0, 1 << 20);
+    while too_little + 1 < enough {
+        let middle = u64::midpoint(too_little, enough);
+        match executes(&mut old.restarted(), limits(middle), sql) {
+            true => enough = middle,
+            false => too_little = middle,
+        }
+    }
+    for _ in 0..3 {
+        assert!(executes(old, Limits::default(), sql));
+        _ = old.query(sql);
+    }
+    assert!(executes(old, limits(enough), sql), "{enough} is enough for a replica that has just started");
+    assert!(!executes(old, limits(too_little), sql), "{too_little} is too little for a replica that has just started");
+}
+
 /// One replica has kept a statement, because it is old or answered a read; another prepares it anew.
 #[test]
 fn what_a_replica_has_kept_decides_nothing() {
-    let limits = Limits { steps: 40_000, ..Limits::default() };
-    let mut warm = Node::new();
-    warm.rows("create table t(a, b, c)");
-    warm.batch(&["create index i on t(a)", "create index j on t(b, a)", "create index k on t(a, b, c)"]);
+    let mut node = Node::new();
+    node.rows("create table t(a, b, c)");
+    node.batch(&["create index i on t(a)", "create index j on t(b, a)", "create index k on t(a, b, c)"]);
     let terms: String = (0..300).map(|n| format!(" and x.a + y.b > {}", -n)).collect();
-    let heavy = format!("select count(*) from t x, t y, t z where x.a = y.b and y.c = z.a{terms}");
-    let count = |to: u64| {
-        format!("with recursive c(n) as (select 1 union all select n + 1 from c where n < {to}) select 1 from c")
-    };
-    let with = |mut node: Node| Node { sql: std::mem::take(&mut node.sql).with_limits(limits), ..node };
-    warm = with(warm);
-    for _ in 0..3 {
-        warm.rows(&heavy);
-        _ = warm.query(&heavy);
-    }
-    let (mut possible, mut too_slow) = (1, 40_000);
-    while possible + 1 < too_slow {
-        let middle = u64::midpoint(possible, too_slow);
-        match warm.batch(&[&heavy, &count(middle)]) {
-            Response::Done(_) => possible = middle,
-            _ => too_slow = middle,
-        }
-    }
-    for to in [possible - 1, possible, too_slow, too_slow + 1] {
-        let mut cold = with(warm.restarted());
-        let batch = [heavy.as_str(), &count(to)];
-        assert_eq!(cold.batch(&batch), warm.batch(&batch), "{to}, where {too_slow} is too slow");
-    }
+    let sql = format!("select count(*) from t x, t y, t z where x.a = y.b and y.c = z.a{terms}");
+    the_past_decides_nothing(&mut node, &sql, |steps| Limits { steps, ..Limits::default() });
 }
 
 /// SQLite keeps what it finds out about a table. Who has it needs less memory, and must refuse what others refuse.
 #[test]
 fn what_a_replica_has_in_memory_decides_nothing() {
-    let mut warm = Node::new();
+    let mut node = Node::new();
     let columns: Vec<String> = (0..1_500).map(|n| format!("c{n} text")).collect();
-    warm.rows(&format!("create table wide({})", columns.join(", ")));
-    let insert = "insert into wide(c7) select c8 from wide limit 1";
-    let limited = |node: &mut Node, memory| {
-        node.sql = std::mem::take(&mut node.sql).with_limits(Limits { memory, ..Limits::default() });
-        matches!(node.batch(&[insert]), Response::Done(_))
-    };
-    let (mut too_little, mut enough) = (1, 1 << 20);
-    while too_little + 1 < enough {
-        let middle = u64::midpoint(too_little, enough);
-        match limited(&mut warm.restarted(), middle) {
-            true => enough = middle,
-            false => too_little = middle,
-        }
-    }
-    warm.rows(insert);
-    assert!(limited(&mut warm, enough));
-    assert!(!limited(&mut warm, too_little), "{too_little} bytes are too little for a replica that has just started");
+    node.rows(&format!("create table wide({})", columns.join(", ")));
+    let sql = "insert into wide(c7) select c8 from wide limit 1";
+    the_past_decides_nothing(&mut node, sql, |memory| Limits { memory, ..Limits::default() });
 }
