@@ -2,7 +2,7 @@
 
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::Instant;
-use bezant_core::service::{Agreed, Service};
+use bezant_core::service::{Agreed, Asker, Service};
 use bezant_core::wire::Wire;
 use bezant_postgres::{Answer, CallFailure, Database};
 use bezant_sql::{Request, Response, Sql};
@@ -65,7 +65,7 @@ impl Database for Local {
     fn call(&self, request: &Request) -> Result<Answer, CallFailure> {
         let mut sql = self.0.lock().expect("a panic ends the process");
         let bytes = request.to_bytes();
-        let queried = if request.seems_read_only() { sql.query(&bytes).ok() } else { None };
+        let queried = if request.seems_read_only() { sql.query(&bytes, &Asker::default()).ok() } else { None };
         let ordered = queried.is_none();
         let agreed = Agreed {
             time: Instant(1_795_326_186_000_000),

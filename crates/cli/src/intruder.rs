@@ -4,7 +4,7 @@
 //! The change is in the same pages that requests read and write. So this replica answers from it, its next checkpoint
 //! has another root than those of the others, and what the others then have it do about that is no part of this file.
 
-use bezant_core::service::{Agreed, BadState, NotReadOnly, PageNumber, Proposal, Service};
+use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Proposal, Service};
 use bezant_core::services::kv::{Condition, Kv, KvOperation, KvResult};
 use bezant_core::services::{Counter, Null};
 use bezant_core::wire::Wire;
@@ -48,9 +48,9 @@ impl<S: Alterable> Service for Intruded<S> {
         self.service.get_mut().execute(operation, agreed)
     }
 
-    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
+    fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {
         self.intrude();
-        self.service.borrow().query(operation)
+        self.service.borrow().query(operation, asker)
     }
 
     fn validate(&self, proposal: &Proposal, operation: &[u8]) -> bool {
@@ -149,7 +149,8 @@ fn alter_row(database: &mut Database) -> bool {
 /// Changes the value of the first key.
 fn alter_key<S: Service>(service: &mut S) -> bool {
     let range = KvOperation::Range { from: Bytes::new(), inclusive: true, limit: 1, bytes: u32::MAX, keys_only: false };
-    let answer = service.query(&range.to_bytes()).ok().and_then(|answer| KvResult::from_bytes(answer).ok());
+    let answer =
+        service.query(&range.to_bytes(), &Asker::default()).ok().and_then(|answer| KvResult::from_bytes(answer).ok());
     let Some(KvResult::Range { entries, .. }) = answer else { return false };
     let Some((key, value)) = entries.into_iter().next() else { return false };
     let lie = if value == LIE.as_bytes() { "another lie" } else { LIE };
@@ -163,7 +164,7 @@ mod tests {
     use super::*;
 
     fn query(service: &impl Service, sql: &str) -> Vec<Vec<Value>> {
-        let answer = service.query(&Request::one(Statement::new(sql)).to_bytes()).unwrap();
+        let answer = service.query(&Request::one(Statement::new(sql)).to_bytes(), &Asker::default()).unwrap();
         match Response::from_bytes(answer).unwrap() {
             Response::Done(mut results) => results.pop().unwrap().rows,
             other => panic!("{other:?}"),
@@ -203,7 +204,7 @@ mod tests {
         database.execute(&set.to_bytes(), &Agreed::default());
         for lie in [LIE, "another lie"] {
             assert!(database.alter());
-            let get = database.query(&KvOperation::Get { key: "k".into() }.to_bytes()).unwrap();
+            let get = database.query(&KvOperation::Get { key: "k".into() }.to_bytes(), &Asker::default()).unwrap();
             assert_eq!(KvResult::from_bytes(get), Ok(KvResult::Value(Some(lie.into()))));
         }
     }

@@ -21,7 +21,7 @@ use crate::machine::{Duration, Instant};
 use crate::members::{Admission, Members, Room, SessionId, is_leave};
 use crate::message::{Outcome, Refusal, Request};
 use crate::protocols::total_order::Ordered;
-use crate::service::{Agreed, BadState, PAGES_MAX, PageNumber, Proposal, Service};
+use crate::service::{Agreed, Asker, BadState, PAGES_MAX, PageNumber, Proposal, Service};
 use crate::wire::Wire;
 use crate::wire_struct;
 use alloc::collections::BTreeMap;
@@ -237,6 +237,23 @@ impl<S: Service> Estate<S> {
         true
     }
 
+    /// Answers a request that only reads.
+    pub(crate) fn query(&self, request: &Request) -> Outcome {
+        let answer = self.service.query(&request.operation, &self.asker(request));
+        answer.map_or(Outcome::Refused(Refusal::NotReadOnly), Outcome::Done)
+    }
+
+    /// Who asks, with the key that speaks for it.
+    fn asker(&self, request: &Request) -> Asker {
+        let credential = request.credential();
+        let pinned = || self.pinned.get(&request.client.identity).copied().unwrap_or_default();
+        Asker {
+            client: request.client,
+            public_key: credential.map_or_else(pinned, |credential| credential.key),
+            joined: credential.is_some(),
+        }
+    }
+
     fn advance_time(&mut self, cluster: &Cluster, proposal: &Proposal) {
         self.meta.time = agreed_time(self.meta.time, proposal.time, cluster.limits.agreed_time_step_max);
     }
@@ -248,12 +265,7 @@ impl<S: Service> Estate<S> {
             return Outcome::Refused(Refusal::TooLarge);
         }
         let now = self.meta.time;
-        let public_key = match request.credential() {
-            Some(credential) => credential.key,
-            None => self.pinned.get(&request.client.identity).copied().unwrap_or_default(),
-        };
-        let joined = request.credential().is_some();
-        let agreed = Agreed { time: now, seed: proposal.seed, client: request.client, public_key, joined };
+        let agreed = Agreed { time: now, seed: proposal.seed, asker: self.asker(request) };
         if request.client.identity.is_joining() {
             return self.join(cluster, request, agreed).unwrap_or_else(|refusal| self.refuse_join(request, refusal));
         }
@@ -276,7 +288,8 @@ impl<S: Service> Estate<S> {
             return Err(Refusal::Unauthorized);
         };
         let room @ Room { admission, ends, .. } = self.members.room(cluster, &credential, agreed.time)?;
-        let agreed = Agreed { client: ClientId { identity: admission.identity, session: 0 }, ..agreed };
+        let client = ClientId { identity: admission.identity, session: 0 };
+        let agreed = Agreed { asker: Asker { client, ..agreed.asker }, ..agreed };
         if !self.service.authorize(&join.identification, &agreed) {
             return Err(Refusal::Unauthorized);
         }

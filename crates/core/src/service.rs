@@ -29,10 +29,16 @@ pub struct Agreed {
     pub time: Instant,
     /// Proposed by the primary: unpredictable to clients, but a faulty primary may have chosen it (F29).
     pub seed: Digest,
-    /// Who asks. The default client for operations of the system itself.
+    /// Who asks. The default for operations of the system itself.
+    pub asker: Asker,
+}
+
+/// Who asks for an operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asker {
+    /// The client.
     pub client: ClientId,
-    /// Whose key speaks for the client, whether the cluster file names it or it joined. All zero for operations of the
-    /// system itself.
+    /// Whose key speaks for it, whether the cluster file names it or it joined.
     pub public_key: PublicKey,
     /// Whether it joined, rather than being named in the cluster file.
     pub joined: bool,
@@ -71,7 +77,7 @@ pub trait Service: core::fmt::Debug {
     ///
     /// # Errors
     /// [`NotReadOnly`] if the operation could change the state; it is then ordered like any other.
-    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly>;
+    fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly>;
 
     /// Whether a primary's proposal is acceptable, asked on a *fresh* proposal only, never on replay. Time and seed
     /// are checked by the replica itself; most services need nothing here.
@@ -79,7 +85,7 @@ pub trait Service: core::fmt::Debug {
         true
     }
 
-    /// Whether the holder of `agreed.public_key`, which it has proved to hold, may join, given what it says about
+    /// Whether the holder of `agreed.asker.public_key`, which it has proved to hold, may join, given what it says about
     /// itself (an invitation, say; every replica reads it, so that it must not be a secret worth stealing: F24). Asked
     /// on clusters with dynamic clients only, at the agreed position of the Join; may change the state. By default
     /// everybody may.
@@ -106,8 +112,8 @@ impl<S: Service + ?Sized> Service for Box<S> {
         (**self).execute(operation, agreed)
     }
 
-    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
-        (**self).query(operation)
+    fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {
+        (**self).query(operation, asker)
     }
 
     fn validate(&self, proposal: &Proposal, operation: &[u8]) -> bool {

@@ -2,7 +2,7 @@
 
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::Instant;
-use bezant_core::service::{Agreed, Service};
+use bezant_core::service::{Agreed, Asker, Service};
 use bezant_core::wire::Wire;
 use bezant_postgres::{Answer, CallFailure, Database, Server};
 use bezant_sql::{Request, Response, Sql};
@@ -29,7 +29,7 @@ impl Database for Local {
             ordered,
         };
         if request.seems_read_only()
-            && let Ok(bytes) = sql.query(&bytes)
+            && let Ok(bytes) = sql.query(&bytes, &Asker::default())
         {
             return Ok(answer(bytes, false, *sequence));
         }

@@ -5,7 +5,7 @@ mod registers;
 
 use crate::workload::{Action, Answer, Key, padding_of};
 use bezant_core::machine::Instant;
-use bezant_core::service::{Agreed, BadState, NotReadOnly, PAGES_MAX, PageNumber, Service};
+use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PAGES_MAX, PageNumber, Service};
 use bezant_core::services::kv::{Condition, Kv, KvOperation, KvResult};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
@@ -59,8 +59,8 @@ impl Service for Store {
         self.service.execute(operation, agreed)
     }
 
-    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
-        self.service.query(operation)
+    fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {
+        self.service.query(operation, asker)
     }
 
     fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {

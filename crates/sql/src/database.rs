@@ -7,7 +7,7 @@ use crate::pages::PAGES_MAX as SQL_PAGES_MAX;
 use crate::request::Request;
 use crate::roles::Role;
 use crate::service::Sql;
-use bezant_core::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
+use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
 use bezant_core::services::kv::{Kv, KvResult};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
@@ -34,9 +34,11 @@ impl Service for Database {
         if Request::is_request(operation) {
             return self.sql.execute(operation, agreed);
         }
-        match self.sql.role(agreed) {
+        match self.sql.role(&agreed.asker) {
             Role::Writer | Role::Admin => self.kv.execute(operation, agreed),
-            Role::Reader => self.kv.query(operation).unwrap_or_else(|NotReadOnly| KvResult::Denied.to_bytes().into()),
+            Role::Reader => {
+                self.kv.query(operation, &agreed.asker).unwrap_or_else(|NotReadOnly| KvResult::Denied.to_bytes().into())
+            }
             Role::None => KvResult::Denied.to_bytes().into(),
         }
     }
@@ -45,10 +47,11 @@ impl Service for Database {
         self.sql.authorize(identification, agreed)
     }
 
-    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
+    fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {
         match Request::is_request(operation) {
-            true => self.sql.query(operation),
-            false => self.kv.query(operation),
+            true => self.sql.query(operation, asker),
+            false if self.sql.role(asker) == Role::None => Ok(KvResult::Denied.to_bytes().into()),
+            false => self.kv.query(operation, asker),
         }
     }
 
@@ -88,8 +91,11 @@ mod tests {
         other.save(&mut |_, _| ());
         other.load(&mut pages.into_iter()).unwrap();
         let get = KvOperation::Get { key: "k".into() };
-        assert_eq!(other.query(&get.to_bytes()), Ok(KvResult::Value(Some("v".into())).to_bytes().into()));
+        assert_eq!(
+            other.query(&get.to_bytes(), &Asker::default()),
+            Ok(KvResult::Value(Some("v".into())).to_bytes().into())
+        );
         let read = Request::one(Statement::new("select * from t"));
-        assert_eq!(other.query(&read.to_bytes()), database.query(&read.to_bytes()));
+        assert_eq!(other.query(&read.to_bytes(), &agreed.asker), database.query(&read.to_bytes(), &agreed.asker));
     }
 }

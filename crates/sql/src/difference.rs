@@ -12,7 +12,7 @@ use crate::database::KV;
 use crate::snapshot::{Snapshot, SnapshotError, kv_pages, quoted};
 use bezant_core::checkpoint::Tree;
 use bezant_core::estate::page_holder;
-use bezant_core::service::{PageNumber, Service};
+use bezant_core::service::{Asker, PageNumber, Service};
 use bezant_core::services::kv::{Kv, KvOperation, KvResult};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
@@ -375,7 +375,8 @@ pub(crate) fn entries(kv: &Kv) -> BTreeMap<Bytes, Bytes> {
     loop {
         let (limit, bytes) = (u32::MAX, u32::MAX);
         let range = KvOperation::Range { from, inclusive, limit, bytes, keys_only: false };
-        let answer = kv.query(&range.to_bytes()).ok().and_then(|answer| KvResult::from_bytes(answer).ok());
+        let answer =
+            kv.query(&range.to_bytes(), &Asker::default()).ok().and_then(|answer| KvResult::from_bytes(answer).ok());
         let Some(KvResult::Range { entries, more }) = answer else { return all };
         let Some((last, _)) = entries.last().cloned() else { return all };
         all.extend(entries);

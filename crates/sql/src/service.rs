@@ -10,7 +10,7 @@ use crate::roles::{GENESIS, Role, Roles};
 use crate::snapshot::SnapshotError;
 use crate::vfs::Disk;
 use bezant_core::digest::Digest;
-use bezant_core::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
+use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use std::cell::RefCell;
@@ -34,7 +34,7 @@ pub struct Sql {
     /// `None` only while pages are replaced.
     database: Option<Handle>,
     known: RefCell<Known>,
-    roles: Roles,
+    roles: RefCell<Roles>,
     limits: Limits,
 }
 
@@ -74,7 +74,7 @@ impl Sql {
             cache_kib,
             database: Some(database),
             known: RefCell::default(),
-            roles: Roles::default(),
+            roles: RefCell::default(),
             limits: Limits::default(),
         }
     }
@@ -90,7 +90,7 @@ impl Sql {
             cache_kib: CACHE_KIB,
             database: Some(database),
             known: RefCell::default(),
-            roles: Roles::default(),
+            roles: RefCell::default(),
             limits: Limits::default(),
         })
     }
@@ -127,12 +127,9 @@ impl Sql {
     }
 
     /// The role of whoever asks.
-    pub(crate) fn role(&mut self, agreed: &Agreed) -> Role {
-        let mut roles = std::mem::take(&mut self.roles);
-        let ask = || roles.of(&self.handle().connection, agreed.public_key, agreed.joined);
-        let role = self.disk.moment.privileged(ask);
-        self.roles = roles;
-        role.expect("the table of members can be read")
+    pub(crate) fn role(&self, asker: &Asker) -> Role {
+        let ask = || self.roles.borrow_mut().of(&self.handle().connection, asker.public_key, asker.joined);
+        self.disk.moment.privileged(ask).expect("the table of members can be read")
     }
 
     /// The same service with other limits, which all replicas must have alike.
@@ -155,7 +152,7 @@ impl Sql {
 
     /// Executes what was ordered, if the client may.
     fn ordered(&mut self, agreed: &Agreed, execute: impl Fn(&mut Engine<'_>) -> Result<Response, Near>) -> Response {
-        let allowed = match self.role(agreed) {
+        let allowed = match self.role(&agreed.asker) {
             Role::None => return Response::Failed(Failure { statement: 0, error: denied() }),
             Role::Reader => 0,
             Role::Writer => act::WRITES_ROWS | act::WRITES_SCHEMA,
@@ -184,7 +181,7 @@ impl Sql {
         let acts = engine.acts;
         *self.known.get_mut() = known;
         if acts & act::WRITES_SYSTEM != 0 {
-            self.roles.forget();
+            self.roles.get_mut().forget();
         }
         if acts & act::WRITES_SCHEMA != 0 {
             self.reopen();
@@ -198,8 +195,31 @@ impl Sql {
     fn reopen(&mut self) {
         self.database = None;
         self.known.get_mut().clear();
-        self.roles.forget();
+        self.roles.get_mut().forget();
         self.database = Some(Handle::open(&self.disk, self.cache_kib));
+    }
+
+    /// Answers whoever may read.
+    pub(crate) fn read(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
+        let response = match parse(operation) {
+            None => Response::Malformed,
+            Some(Request::Describe(sql)) => {
+                self.engine(&mut self.known.borrow_mut(), true).describe(&sql).map_err(|Near| NotReadOnly)?
+            }
+            // What comes near a bound is judged where it is ordered.
+            Some(Request::Run(batch)) => {
+                self.engine(&mut self.known.borrow_mut(), true).query(&batch).map_err(|Near| NotReadOnly)??
+            }
+            Some(Request::Rehearse(dated)) => {
+                // Nothing of it lasts, so that everybody may.
+                let known = &mut self.known.borrow_mut();
+                Engine { allowed: ALL, ..self.engine(known, true) }
+                    .rehearse(&dated, 0, Digest::ZERO)
+                    .map_err(|Near| NotReadOnly)??
+            }
+            Some(Request::Settle(_)) => return Err(NotReadOnly),
+        };
+        Ok(response.to_bytes().into())
     }
 }
 
@@ -221,31 +241,16 @@ impl Service for Sql {
         response.to_bytes().into()
     }
 
-    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
-        let response = match parse(operation) {
-            None => Response::Malformed,
-            Some(Request::Describe(sql)) => {
-                self.engine(&mut self.known.borrow_mut(), true).describe(&sql).map_err(|Near| NotReadOnly)?
-            }
-            // What comes near a bound is judged where it is ordered.
-            Some(Request::Run(batch)) => {
-                self.engine(&mut self.known.borrow_mut(), true).query(&batch).map_err(|Near| NotReadOnly)??
-            }
-            Some(Request::Rehearse(dated)) => {
-                // Nothing of it lasts, so that everybody may.
-                let known = &mut self.known.borrow_mut();
-                Engine { allowed: ALL, ..self.engine(known, true) }
-                    .rehearse(&dated, 0, Digest::ZERO)
-                    .map_err(|Near| NotReadOnly)??
-            }
-            Some(Request::Settle(_)) => return Err(NotReadOnly),
-        };
-        Ok(response.to_bytes().into())
+    fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {
+        match self.role(asker) {
+            Role::None => Ok(Response::Failed(Failure { statement: 0, error: denied() }).to_bytes().into()),
+            Role::Reader | Role::Writer | Role::Admin => self.read(operation),
+        }
     }
 
     /// A key may join that has a row, or if there is one for everybody.
     fn authorize(&mut self, _identification: &[u8], agreed: &Agreed) -> bool {
-        self.role(&Agreed { joined: true, ..*agreed }) != Role::None
+        self.role(&Asker { joined: true, ..agreed.asker }) != Role::None
     }
 
     fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {

@@ -7,7 +7,7 @@ use crate::vfs::Disk;
 use crate::{Request, Response};
 use bezant_core::checkpoint::Tree;
 use bezant_core::estate::service_pages;
-use bezant_core::service::{NotReadOnly, PageNumber, Service};
+use bezant_core::service::{NotReadOnly, PageNumber};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use std::fmt;
@@ -76,7 +76,7 @@ impl Snapshot {
     /// # Panics
     /// If a page is not what SQLite wrote. The pages must be those of a checkpoint that is proved.
     pub fn query(&self, request: &Request) -> Result<Response, NotReadOnly> {
-        let answer = self.sql.query(&request.to_bytes())?;
+        let answer = self.sql.read(&request.to_bytes())?;
         Ok(Response::from_bytes(answer).expect("the service's own answer"))
     }
 

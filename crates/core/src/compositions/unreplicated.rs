@@ -41,10 +41,7 @@ impl<S: Service> Unreplicated<S> {
         let mut firmness = Firmness::Final;
         let outcome = if request.read_only {
             firmness = Firmness::Read;
-            match self.ledger.estate.service().query(&request.operation) {
-                Ok(result) => Outcome::Done(result),
-                Err(_) => Outcome::Refused(Refusal::NotReadOnly),
-            }
+            self.ledger.estate.query(&request)
         } else if let Freshness::Last(entry) = self.ledger.estate.freshness(&request) {
             entry.outcome.clone()
         } else {

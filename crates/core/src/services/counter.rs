@@ -1,6 +1,6 @@
 //! A counter: the smallest service that is complete. `docs/service.md` walks through it.
 
-use crate::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
+use crate::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
 use bytes::Bytes;
 
 /// A number that clients add to and read. A reply is the number after the operation, `u64` little-endian; an empty
@@ -37,7 +37,7 @@ impl Service for Counter {
         self.reply()
     }
 
-    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
+    fn query(&self, operation: &[u8], _asker: &Asker) -> Result<Bytes, NotReadOnly> {
         if operation == Self::READ { Ok(self.reply()) } else { Err(NotReadOnly) }
     }
 
@@ -73,8 +73,8 @@ mod tests {
         counter.save(&mut |number, page| pages.push((number, page)));
         counter.save(&mut |_, _| panic!("nothing changed"));
         assert_eq!(counter.execute(&Counter::add(3), &agreed).as_ref(), 5u64.to_le_bytes());
-        assert_eq!(counter.query(Counter::READ).as_deref(), Ok(&5u64.to_le_bytes()[..]));
-        assert_eq!(counter.query(&Counter::add(1)), Err(NotReadOnly));
+        assert_eq!(counter.query(Counter::READ, &Asker::default()).as_deref(), Ok(&5u64.to_le_bytes()[..]));
+        assert_eq!(counter.query(&Counter::add(1), &Asker::default()), Err(NotReadOnly));
         assert!(counter.execute(b"nonsense!", &agreed).is_empty());
         counter.load(&mut pages.into_iter()).unwrap();
         assert_eq!(counter.execute(Counter::READ, &agreed).as_ref(), 2u64.to_le_bytes());

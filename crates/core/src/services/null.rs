@@ -1,7 +1,7 @@
 //! A service that does nothing, for benchmarks: the first four bytes of an operation (`u32` little-endian) are the
 //! size of the reply that is wanted; whatever follows is ballast.
 
-use crate::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
+use crate::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
 use bytes::Bytes;
 
 /// The largest reply, in bytes. Whoever asks for more gets this much.
@@ -29,7 +29,7 @@ impl Service for Null {
         reply(operation)
     }
 
-    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
+    fn query(&self, operation: &[u8], _asker: &Asker) -> Result<Bytes, NotReadOnly> {
         Ok(reply(operation))
     }
 

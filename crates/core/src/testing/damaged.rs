@@ -1,6 +1,6 @@
 //! A service that goes wrong at one replica.
 
-use crate::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
+use crate::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
 use crate::services::Counter;
 use bytes::Bytes;
 
@@ -45,8 +45,8 @@ impl Service for Damaged {
         self.undone = self.undone.saturating_sub(1);
         self.counter.execute(operation, agreed)
     }
-    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
-        self.counter.query(operation)
+    fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {
+        self.counter.query(operation, asker)
     }
     fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
         self.counter.save(write);

@@ -2,7 +2,7 @@
 //!
 //! So clients see whole histories, and what a replica takes back or executes twice shows.
 
-use crate::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
+use crate::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
 use alloc::vec::Vec;
 use bytes::Bytes;
 
@@ -32,7 +32,7 @@ impl Service for Journal {
         self.bytes().into()
     }
 
-    fn query(&self, _operation: &[u8]) -> Result<Bytes, NotReadOnly> {
+    fn query(&self, _operation: &[u8], _asker: &Asker) -> Result<Bytes, NotReadOnly> {
         Err(NotReadOnly)
     }
 

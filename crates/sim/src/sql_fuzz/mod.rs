@@ -11,7 +11,7 @@ mod grammar;
 use crate::rng::Rng;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::Instant;
-use bezant_core::service::{Agreed, PageNumber, Service};
+use bezant_core::service::{Agreed, Asker, PageNumber, Service};
 use bezant_core::wire::Wire;
 use bezant_sql::{Batch, ErrorKind, Limits, Request, Response, Rows, Sql, Statement, Value};
 use bytes::Bytes;
@@ -91,7 +91,7 @@ impl Replica {
             Life::Reads => {
                 let request = Request::one(Statement::new(grammar.statement(true)));
                 // Whatever it says: it may not leave a trace.
-                _ = self.sql.query(&request.to_bytes());
+                _ = self.sql.query(&request.to_bytes(), &Asker::default());
             }
             Life::Undoes if rng.below(4) == 0 => {
                 self.save();

@@ -108,6 +108,6 @@ impl Node {
 
     fn query(&self, sql: &str) -> Result<Response, NotReadOnly> {
         let request = Request::one(Statement::new(sql));
-        Ok(Response::from_bytes(self.sql.query(&request.to_bytes())?).expect("a response"))
+        Ok(Response::from_bytes(self.sql.read(&request.to_bytes())?).expect("a response"))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use bezant_core::auth::PublicKey;
+use bezant_core::service::Asker;
 
 fn key(byte: u8) -> PublicKey {
     PublicKey([byte; 32])
@@ -14,7 +15,8 @@ fn hex(byte: u8) -> String {
 /// What somebody's statement gives.
 fn ask(node: &mut Node, who: PublicKey, joined: bool, sql: &str) -> Result<Vec<Rows>, ErrorKind> {
     node.requests += 1;
-    let agreed = Agreed { public_key: who, joined, ..agreed(node.requests) };
+    let asker = Asker { public_key: who, joined, ..Asker::default() };
+    let agreed = Agreed { asker, ..agreed(node.requests) };
     let operation = Request::one(Statement::new(sql)).to_bytes();
     match Response::from_bytes(node.sql.execute(&operation, &agreed)).expect("a response") {
         Response::Done(results) => Ok(results),
@@ -47,12 +49,35 @@ fn roles_are_kept() {
     assert_eq!(may(&mut node, 2, true), [false; 4], "its row is gone");
 }
 
+/// A read is answered by whoever is asked, without an order: the role is asked for there as well.
+#[test]
+fn who_has_no_role_reads_nothing() {
+    let mut node = Node::new();
+    let may_read = |node: &Node, byte: u8, joined: bool| {
+        let asker = Asker { public_key: key(byte), joined, ..Asker::default() };
+        let answer = node.sql.query(&Request::one(Statement::new("select 1")).to_bytes(), &asker).expect("it reads");
+        match Response::from_bytes(answer).expect("a response") {
+            Response::Done(_) => true,
+            Response::Failed(failure) => {
+                assert_eq!(failure.error.kind, ErrorKind::Denied);
+                false
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    node.rows(&format!("insert into bezant_members values ('{}', 'reader', null)", hex(1)));
+    assert!(may_read(&node, 1, true) && !may_read(&node, 2, true) && may_read(&node, 2, false));
+    node.rows("delete from bezant_members");
+    assert!(!may_read(&node, 1, true), "its row is gone");
+}
+
 #[test]
 fn who_has_a_role_may_join() {
     let mut node = Node::new();
     let may_join = |node: &mut Node, byte| {
         node.requests += 1;
-        let agreed = Agreed { public_key: key(byte), ..agreed(node.requests) };
+        let asker = Asker { public_key: key(byte), ..Asker::default() };
+        let agreed = Agreed { asker, ..agreed(node.requests) };
         node.sql.authorize(b"", &agreed)
     };
     assert!(!may_join(&mut node, 1));

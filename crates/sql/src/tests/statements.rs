@@ -126,7 +126,7 @@ fn sorts_that_need_too_much_room_are_refused() {
 fn what_is_no_request_is_answered() {
     let mut node = Node::new();
     assert_eq!(node.sql.execute(b"\x09", &agreed(1)), Response::Malformed.to_bytes());
-    assert_eq!(node.sql.query(b""), Ok(Response::Malformed.to_bytes().into()));
+    assert_eq!(node.sql.read(b""), Ok(Response::Malformed.to_bytes().into()));
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn rehearsals_show_what_a_batch_would_do() {
     ] {
         let batch = Batch { checks: checks.clone(), statements: vec![Statement::new(sql)] };
         let request = Request::Rehearse(Dated { time: 0, batch });
-        let query = node.sql.query(&request.to_bytes()).expect("no time, no randomness");
+        let query = node.sql.read(&request.to_bytes()).expect("no time, no randomness");
         let response = node.run(&request);
         assert_eq!(query, Bytes::from(response.to_bytes()));
         let Response::Done(results) = response else { panic!("{response:?}") };
@@ -203,22 +203,22 @@ fn rehearsals_leave_no_page_behind() {
     let dated =
         |time, sql: &str| Dated { time, batch: Batch { checks: Vec::new(), statements: vec![Statement::new(sql)] } };
     let rehearse = |sql: &str| Request::Rehearse(dated(0, sql));
-    assert!(node.sql.query(&rehearse(large).to_bytes()).is_ok());
+    assert!(node.sql.read(&rehearse(large).to_bytes()).is_ok());
     node.sql.save(&mut |number, _| panic!("a query wrote page {number}"));
     assert!(matches!(node.run(&rehearse(large)), Response::Done(_)));
     node.sql.save(&mut |number, _| panic!("what was undone left page {number}"));
     assert_eq!(node.root(), before);
     // What depends on the moment must be ordered, as everywhere.
-    assert_eq!(node.sql.query(&rehearse("insert into t(a) values (1)").to_bytes()), Err(NotReadOnly));
+    assert_eq!(node.sql.read(&rehearse("insert into t(a) values (1)").to_bytes()), Err(NotReadOnly));
     assert!(matches!(node.run(&rehearse("insert into t(a) values (1)")), Response::Done(_)));
     assert!(matches!(node.run(&rehearse("insert into no values (1)")), Response::Failed(_)));
     // So must what changes the schema.
-    assert_eq!(node.sql.query(&rehearse("create table u(c)").to_bytes()), Err(NotReadOnly));
+    assert_eq!(node.sql.read(&rehearse("create table u(c)").to_bytes()), Err(NotReadOnly));
     assert!(matches!(node.run(&rehearse("create table u(c)")), Response::Done(_)));
     // A time that the request brings along does not depend on the moment, randomness does.
     let insert = "insert into t(a) values (1) returning at";
-    let query = node.sql.query(&Request::Rehearse(dated(TIME, insert)).to_bytes()).expect("it has its time");
-    assert!(matches!(node.sql.query(&Request::Rehearse(dated(TIME, "select random()")).to_bytes()), Err(NotReadOnly)));
+    let query = node.sql.read(&Request::Rehearse(dated(TIME, insert)).to_bytes()).expect("it has its time");
+    assert!(matches!(node.sql.read(&Request::Rehearse(dated(TIME, "select random()")).to_bytes()), Err(NotReadOnly)));
     assert_eq!(node.root(), before);
     assert_eq!(Bytes::from(node.run(&Request::Settle(dated(TIME, insert))).to_bytes()), query);
     assert_eq!(node.text("select at from t"), "2026-11-22 05:43:06");

@@ -3,7 +3,7 @@
 use crate::cluster::{ClientAuth, Cluster, Limits, Sequence};
 use crate::compositions::{Protocol, Quota};
 use crate::replica::Notice;
-use crate::service::Service;
+use crate::service::{Asker, Service};
 use crate::services::Counter;
 use crate::testing::Random;
 use crate::testing::damaged::Damaged;
@@ -37,7 +37,8 @@ fn a_damaged_state_is_repaired_in_a_backup_or_behind_it() {
                 _ => false,
             };
             assert!(net.noticed(2, found), "{protocol} {quota}");
-            let mut states = net.hosts.iter().map(|host| host.replica.service().query(Counter::READ));
+            let mut states =
+                net.hosts.iter().map(|host| host.replica.service().query(Counter::READ, &Asker::default()));
             let first = states.next();
             assert!(states.all(|state| Some(state) == first), "{protocol} {quota}: the state is right again");
             for id in [0, 1, 3] {
@@ -101,7 +102,7 @@ fn whoever_has_come_to_the_end_of_a_backup_does_not_go_back() {
     net.isolate(&[1]);
     net.pass(3_000_000);
     assert!(net.noticed(2, |notice| matches!(notice, Notice::Repaired(_))), "behind it");
-    let states = [0, 2, 3].map(|id| net.hosts[id].replica.service().query(Counter::READ));
+    let states = [0, 2, 3].map(|id| net.hosts[id].replica.service().query(Counter::READ, &Asker::default()));
     assert_eq!(states, [const { Ok(Bytes::from_static(&[2, 0, 0, 0, 0, 0, 0, 0])) }; 3]);
 }
 
@@ -134,7 +135,8 @@ fn a_repair_that_crashes_is_done_again() {
             }
             net.pass(2_000_000);
             assert!(!net.lost.is_empty() && net.noticed(2, |notice| matches!(notice, Notice::Repaired(_))));
-            let mut states = net.hosts.iter().map(|host| host.replica.service().query(Counter::READ));
+            let mut states =
+                net.hosts.iter().map(|host| host.replica.service().query(Counter::READ, &Asker::default()));
             let first = states.next();
             assert!(states.all(|state| Some(state) == first), "{protocol} {seed}: the state is right again");
         }

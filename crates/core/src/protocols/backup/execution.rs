@@ -90,10 +90,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         {
             return self.refuse(s, request, refusal);
         }
-        let outcome = match estate.service().query(&request.operation) {
-            Ok(result) => Outcome::Done(result),
-            Err(_) => Outcome::Refused(Refusal::NotReadOnly),
-        };
+        let outcome = estate.query(request);
         self.reply(s, request, self.order.view(), self.ledger.estate.executed(), Firmness::Read, outcome);
     }
 

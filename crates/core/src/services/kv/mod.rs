@@ -9,7 +9,7 @@ mod operation;
 
 pub use operation::{Condition, KEY_BYTES_MAX, KvOperation, KvResult, LIST_MAX, RESULT_BYTES_MAX, VALUE_BYTES_MAX};
 
-use crate::service::{Agreed, BadState, NotReadOnly, PAGE_BYTES_MAX, PageNumber, Service};
+use crate::service::{Agreed, Asker, BadState, NotReadOnly, PAGE_BYTES_MAX, PageNumber, Service};
 use crate::wire::{Reader, Wire, WireError, encode_payload};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::ToString;
@@ -266,7 +266,7 @@ impl Service for Kv {
         result.to_bytes().into()
     }
 
-    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
+    fn query(&self, operation: &[u8], _asker: &Asker) -> Result<Bytes, NotReadOnly> {
         let result = match KvOperation::from_bytes(Bytes::copy_from_slice(operation)) {
             Ok(operation) => self.answer(&operation).ok_or(NotReadOnly)?,
             Err(_) => KvResult::Malformed,

@@ -13,7 +13,7 @@ fn bytes(text: &str) -> Bytes {
 
 fn execute(kv: &mut Kv, operation: &KvOperation) -> KvResult {
     let encoded = operation.to_bytes();
-    let query = kv.query(&encoded);
+    let query = kv.query(&encoded, &Asker::default());
     let result = kv.execute(&encoded, &Agreed::default());
     match query {
         Ok(answer) => assert_eq!(answer, result, "a query answers what the ordered operation would"),

@@ -7,7 +7,7 @@ use crate::message::{Message, Ordering, Request};
 use crate::protocols::batch::{Batch, Entry, Reference};
 use crate::protocols::pbft::PbftMessage;
 use crate::rejection::Rejection;
-use crate::service::{Agreed, BadState, NotReadOnly, PageNumber, Proposal, Service};
+use crate::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Proposal, Service};
 use crate::services::Counter;
 use crate::testing::net::{Net, c, done, kind, ordering, r};
 use alloc::boxed::Box;
@@ -228,8 +228,8 @@ impl Service for Choosy {
     fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
         self.0.execute(operation, agreed)
     }
-    fn query(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
-        self.0.query(operation)
+    fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {
+        self.0.query(operation, asker)
     }
     fn validate(&self, _proposal: &Proposal, operation: &[u8]) -> bool {
         operation != Counter::add(9)

@@ -8,7 +8,7 @@ use crate::message::Message;
 use crate::protocols::pbft::{PbftMessage, Position};
 use crate::rejection::Rejection;
 use crate::replica::Notice;
-use crate::service::Service;
+use crate::service::{Asker, Service};
 use crate::services::Counter;
 use crate::testing::damaged::Damaged;
 use crate::testing::net::{Frame, INSTANCE, Net, done, kind, r};
@@ -284,7 +284,7 @@ fn what_f_plus_1_signed_repairs_and_proves_nothing() {
     }
     net.pass(1_000_000);
     let repaired = |net: &Net<Damaged>| {
-        net.hosts[6].replica.service().query(Counter::READ) == Ok(5u64.to_le_bytes().to_vec().into())
+        net.hosts[6].replica.service().query(Counter::READ, &Asker::default()) == Ok(5u64.to_le_bytes().to_vec().into())
     };
     assert!(repaired(&net) && doubts(&net, 6) == 1);
     let replica = &net.hosts[6].replica;

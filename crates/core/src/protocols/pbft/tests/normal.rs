@@ -8,7 +8,7 @@ use crate::message::{Firmness, Message};
 use crate::protocols::pbft::{PbftMessage, Status};
 use crate::rejection::Rejection;
 use crate::replica::Notice;
-use crate::service::{Agreed, BadState, NotReadOnly, PageNumber, Service};
+use crate::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
 use crate::services::Counter;
 use crate::testing::net::{Net, c, done, kind, ordering, r};
 use alloc::vec::Vec;
@@ -312,7 +312,7 @@ impl Service for Clock {
     fn execute(&mut self, _operation: &[u8], agreed: &Agreed) -> Bytes {
         Bytes::copy_from_slice(&agreed.time.0.to_le_bytes())
     }
-    fn query(&self, _operation: &[u8]) -> Result<Bytes, NotReadOnly> {
+    fn query(&self, _operation: &[u8], _asker: &Asker) -> Result<Bytes, NotReadOnly> {
         Err(NotReadOnly)
     }
     fn save(&mut self, _write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {}
