@@ -11,7 +11,7 @@ use crate::connection::{Handle, STEPS_PER_LOOK};
 use crate::error::{ErrorKind, SqlError};
 use crate::moment::act;
 use crate::profile;
-use crate::request::{AGE_MAX, Batch, Dated, Statement};
+use crate::request::{AGE_MAX, ATTEMPT, ATTEMPTS_MAX, Batch, Dated, Statement, UNDO};
 use crate::response::{Column, Description, Failure, RESULT_BYTES_MAX, Response, Rows};
 use crate::value::Value;
 use crate::vfs::{Disk, forget_last_insert_rowid};
@@ -131,18 +131,47 @@ impl Engine<'_> {
     }
 
     fn run(&mut self, batch: &Batch) -> Result<Response, (u32, Fault)> {
+        let mut open = 0;
         for (number, check) in (0..).zip(&batch.checks) {
-            let rows = self.statement(&check.statement).map_err(|fault| (number, fault))?;
-            if rows.digest() != check.digest {
+            let digest = match self.statement_or_mark(&check.statement, &mut open) {
+                // Whatever it did before it failed is undone with the attempt.
+                Err(Fault::Error(error)) if open > 0 && !self.database.connection.is_autocommit() => error.digest(),
+                result => result.map_err(|fault| (number, fault))?.digest(),
+            };
+            if digest != check.digest {
                 return Ok(Response::Conflict(number));
             }
         }
         let first = batch.checks.len() as u32;
         let mut results = Vec::with_capacity(batch.statements.len());
         for (number, statement) in (first..).zip(&batch.statements) {
-            results.push(self.statement(statement).map_err(|fault| (number, fault))?);
+            results.push(self.statement_or_mark(statement, &mut open).map_err(|fault| (number, fault))?);
         }
         Ok(Response::Done(results))
+    }
+
+    /// Executes a statement, or opens or undoes an attempt; so many are open. Without a transaction, as in a query, or
+    /// after an error that has ended it, there is nothing to undo.
+    fn statement_or_mark(&mut self, statement: &Statement, open: &mut usize) -> Result<Rows, Fault> {
+        let undoes = match statement.sql.as_str() {
+            ATTEMPT => false,
+            UNDO => true,
+            _ => return self.statement(statement),
+        };
+        if self.database.connection.is_autocommit() || undoes && *open == 0 {
+            return Err(SqlError::new(ErrorKind::NotAllowed, "there is no attempt to undo").into());
+        }
+        if undoes {
+            self.control("rollback to attempt");
+            self.control("release attempt");
+            *open -= 1;
+        } else if *open < ATTEMPTS_MAX {
+            self.control("savepoint attempt");
+            *open += 1;
+        } else {
+            return Err(SqlError::new(ErrorKind::TooLarge, format!("more than {ATTEMPTS_MAX} nested attempts")).into());
+        }
+        Ok(Rows::default())
     }
 
     /// A statement of our own, which only controls the transaction.
