@@ -2,13 +2,20 @@
 
 use crate::database::{Answer, CallFailure, Database};
 use crate::error::{PgError, sqlstate};
-use bezant_sql::{Description, Request, Response, Rows};
+use bezant_core::digest::{Digest, Domain};
+use bezant_sql::{Description, Failure, Request, Response, Rows, SqlError};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Statements of which is remembered whether they read.
+const KNOWN_MAX: usize = 1_024;
 
 /// See the [module](self).
 pub(crate) struct Link {
     database: Arc<dyn Database>,
     last: Option<Provenance>,
+    /// Whether a statement reads and no more, by its text.
+    known: BTreeMap<Digest, bool>,
 }
 
 /// Where an answer comes from.
@@ -31,7 +38,7 @@ impl Provenance {
 impl Link {
     /// A connection that has asked nothing yet.
     pub(crate) const fn new(database: Arc<dyn Database>) -> Self {
-        Self { database, last: None }
+        Self { database, last: None, known: BTreeMap::new() }
     }
 
     /// Where the last answer came from.
@@ -50,30 +57,65 @@ impl Link {
         Ok(response)
     }
 
-    /// One result per statement.
+    /// One result per statement, or which one failed.
     ///
     /// # Errors
-    /// Those of the statements and of the way there; a check that does not hold is 40001.
-    pub(crate) fn results(&mut self, request: &Request) -> Result<Vec<Rows>, PgError> {
+    /// Those of the way there; a check that does not hold is 40001.
+    pub(crate) fn ask(&mut self, request: &Request) -> Result<Result<Vec<Rows>, Failure>, PgError> {
         match self.call(request)? {
-            Response::Done(results) => Ok(results),
-            Response::Failed(failure) => Err(failure.into()),
+            Response::Done(results) => Ok(Ok(results)),
+            Response::Failed(failure) => Ok(Err(failure)),
             Response::Conflict(_) => Err(PgError::conflict()),
             Response::Described(_) | Response::Malformed => Err(confused()),
         }
     }
 
-    /// What a statement takes and gives.
+    /// One result per statement.
     ///
     /// # Errors
-    /// Those of the statement and of the way there.
-    pub(crate) fn describe(&mut self, sql: &str) -> Result<Description, PgError> {
+    /// Those of the statements and of the way there; a check that does not hold is 40001.
+    pub(crate) fn results(&mut self, request: &Request) -> Result<Vec<Rows>, PgError> {
+        Ok(self.ask(request)??)
+    }
+
+    /// What a statement takes and gives, or what is wrong with it.
+    ///
+    /// # Errors
+    /// Those of the way there.
+    pub(crate) fn describe(&mut self, sql: &str) -> Result<Result<Description, SqlError>, PgError> {
         match self.call(&Request::Describe(sql.into()))? {
-            Response::Described(description) => Ok(description),
-            Response::Failed(failure) => Err(failure.into()),
+            Response::Described(description) => {
+                if self.known.len() >= KNOWN_MAX {
+                    self.known.clear();
+                }
+                self.known.insert(name_of(sql), only_reads(&description));
+                Ok(Ok(description))
+            }
+            Response::Failed(failure) => Ok(Err(failure.error)),
             _ => Err(confused()),
         }
     }
+
+    /// Whether a statement reads and no more: what SQLite says at the replicas, and not what it looks like.
+    ///
+    /// # Errors
+    /// Those of the way there.
+    pub(crate) fn reads(&mut self, sql: &str) -> Result<Result<bool, SqlError>, PgError> {
+        match self.known.get(&name_of(sql)) {
+            Some(reads) => Ok(Ok(*reads)),
+            None => Ok(self.describe(sql)?.as_ref().map(only_reads).map_err(Clone::clone)),
+        }
+    }
+}
+
+/// A statement without columns may do nothing today and something tomorrow, as `CREATE … IF NOT EXISTS`; of all others
+/// the text alone decides.
+fn only_reads(description: &Description) -> bool {
+    description.read_only && !description.columns.is_empty()
+}
+
+fn name_of(sql: &str) -> Digest {
+    Digest::of(Domain::Service, sql.as_bytes())
 }
 
 fn confused() -> PgError {
