@@ -3,7 +3,10 @@
 use crate::database::{Answer, CallFailure, Database};
 use crate::error::{PgError, sqlstate};
 use bezant_core::digest::{Digest, Domain};
-use bezant_sql::{Description, Failure, Request, Response, Rows, SqlError};
+use bezant_sql::{
+    Batch, Dated, Description, Failure, PARAMETERS_MAX, Request, Response, Rows, SQL_BYTES_MAX, STATEMENTS_MAX,
+    SqlError, Statement, VALUE_BYTES_MAX, Value,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -52,6 +55,7 @@ impl Link {
     }
 
     fn call(&mut self, request: &Request) -> Result<Response, PgError> {
+        check_bounds(request)?;
         let Answer { response, sequence, replicas, ordered } = self.database.call(request)?;
         self.last = Some(Provenance { sequence, replicas, ordered });
         Ok(response)
@@ -118,6 +122,39 @@ fn name_of(sql: &str) -> Digest {
     Digest::of(Domain::Service, sql.as_bytes())
 }
 
+/// Refuses what the replicas would not even read. What a cluster takes in bytes its client library knows.
+fn check_bounds(request: &Request) -> Result<(), PgError> {
+    let batch = match request {
+        Request::Describe(sql) => return bound("bytes of a statement", sql.len(), SQL_BYTES_MAX),
+        Request::Run(batch) | Request::Rehearse(Dated { batch, .. }) | Request::Settle(Dated { batch, .. }) => batch,
+    };
+    let Batch { checks, statements } = batch;
+    bound("statements at once", checks.len().max(statements.len()), STATEMENTS_MAX)?;
+    for Statement { sql, parameters } in statements {
+        bound("bytes of a statement", sql.len(), SQL_BYTES_MAX)?;
+        bound("parameters", parameters.len(), PARAMETERS_MAX)?;
+        for value in parameters {
+            let bytes = match value {
+                Value::Text(text) => text.len(),
+                Value::Blob(bytes) => bytes.len(),
+                Value::Null | Value::Integer(_) | Value::Real(_) => 0,
+            };
+            bound("bytes of a value", bytes, VALUE_BYTES_MAX)?;
+        }
+    }
+    Ok(())
+}
+
+fn bound(of: &str, is: usize, max: usize) -> Result<(), PgError> {
+    if is <= max {
+        return Ok(());
+    }
+    Err(PgError::new(sqlstate::LIMIT, format!("{is} {of}, of at most {max}")).hint(SEND_LESS))
+}
+
+/// What to do about [`CallFailure::TooLarge`] and its like.
+const SEND_LESS: &str = "send less at once: fewer rows, or a shorter transaction";
+
 fn confused() -> PgError {
     PgError::new(sqlstate::PROTOCOL, "the replicas agree on an answer to another question")
         .hint("does the cluster replicate SQL? `bezant status` names its service")
@@ -127,9 +164,7 @@ impl From<CallFailure> for PgError {
     fn from(failure: CallFailure) -> Self {
         match failure {
             CallFailure::Refused(why) => Self::new(sqlstate::NO_CONNECTION, why),
-            CallFailure::TooLarge(why) => {
-                Self::new(sqlstate::LIMIT, why).hint("send less at once: fewer rows, or a shorter transaction")
-            }
+            CallFailure::TooLarge(why) => Self::new(sqlstate::LIMIT, why).hint(SEND_LESS),
             CallFailure::Unknown(what) => {
                 Self::new(sqlstate::UNKNOWN_OUTCOME, "it is not known whether the statement has taken effect")
                     .detail(what)

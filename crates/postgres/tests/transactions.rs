@@ -333,6 +333,25 @@ fn what_is_not_understood_about_transactions_is_refused() {
     assert_eq!(client.query("select count(*) from t"), "T D:0 C:SELECT 1 Z:I");
 }
 
+/// What cannot be asked is refused before it is sent, and is no unknown outcome.
+#[test]
+fn what_is_too_large_is_said_at_once() {
+    let server = server();
+    let mut client = Client::new(&server);
+    client.query("create table t(a)");
+    let much = "x".repeat(700 << 10);
+    assert_eq!(client.ask("insert into t values ($1 || $2)", &[&much, &much], 0), "1 2 E:54000 Z:I");
+    assert_eq!(client.query(&format!("insert into t values ('{much}')")), "E:54000 Z:I");
+    assert_eq!(client.ask(&format!("insert into t values ('{much}')"), &[], 0), "1 2 E:54000 Z:I");
+    assert_eq!(client.ask("insert into t values ($1)", &[&much.repeat(2)], 0), "1 2 E:54000 Z:I");
+    assert_eq!(client.query(&"insert into t values (1);".repeat(5_000)), "E:54000 Z:I");
+    client.query("begin");
+    assert_eq!(client.ask("insert into t values ($1)", &[&much], 0), "1 2 n C:INSERT 0 1 Z:T");
+    assert_eq!(client.ask("insert into t values ($1)", &[&much], 0), "1 2 E:54000 Z:E");
+    client.query("rollback");
+    assert_eq!(client.query("select count(*) from t"), "T D:0 C:SELECT 1 Z:I");
+}
+
 /// One client of many: what it was told since BEGIN.
 struct Party {
     client: Client,
