@@ -170,6 +170,13 @@ impl Settings {
     }
 }
 
+/// Settings on the command line of a client: `-c name=value`, `-cname=value` or `--name=value`.
+pub(crate) fn options(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let words = text.split_whitespace();
+    let named = words.filter_map(|word| word.trim_start_matches("--").trim_start_matches("-c").split_once('='));
+    named.filter(|(name, _)| !name.is_empty())
+}
+
 /// A boolean as settings say it.
 pub(crate) const fn on_or_off(is: bool) -> &'static str {
     if is { "on" } else { "off" }
@@ -228,6 +235,12 @@ mod tests {
         {
             assert_eq!(settings.set(name, value).unwrap_err().sqlstate, "55P02");
         }
+    }
+
+    #[test]
+    fn options_are_settings() {
+        let found: Vec<_> = options("-c default_transaction_read_only=on --a.b=1 -cdatestyle=ISO -x =").collect();
+        assert_eq!(found, [("default_transaction_read_only", "on"), ("a.b", "1"), ("datestyle", "ISO")]);
     }
 
     #[test]

@@ -80,9 +80,14 @@ pub struct Client(pub TcpStream);
 
 impl Client {
     pub fn new(server: &Server) -> Self {
+        Self::with_options(server, "")
+    }
+
+    /// With what `PGOPTIONS` says.
+    pub fn with_options(server: &Server, options: &str) -> Self {
         let mut stream = connect(server);
-        let body = b"\0\x03\0\0user\0me\0database\0bezant\0\0";
-        stream.write_all(&[&(body.len() as u32 + 4).to_be_bytes()[..], body].concat()).unwrap();
+        let body = format!("\0\x03\0\0user\0me\0database\0bezant\0options\0{options}\0\0");
+        stream.write_all(&[&(body.len() as u32 + 4).to_be_bytes(), body.as_bytes()].concat()).unwrap();
         let mut client = Self(stream);
         assert!(client.hear().ends_with("Z:I"));
         client
