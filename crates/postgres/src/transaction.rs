@@ -112,7 +112,12 @@ impl Transaction {
             match link.reads(&statement.sql)? {
                 Ok(true) => {}
                 Ok(false) => return Err(PgError::read_only()),
-                Err(error) => return Ok(Err(error)),
+                // The same comes again, of one state with all that was shown.
+                Err(_) => {
+                    return self
+                        .ask_one(link, statement)?
+                        .map_or_else(|error| Ok(Err(error)), |_| Err(PgError::conflict()));
+                }
             }
         }
         if self.shown.len() >= STATEMENTS_MAX {
@@ -143,10 +148,7 @@ impl Transaction {
             Ok([_, first, _, second]) if first.columns.is_empty() || first.digest() == second.digest() => {
                 Ok(Ok(std::mem::take(first)))
             }
-            Ok([_, _, _, _]) => Err(PgError::unsupported(
-                "the result is random, and drawn when the transaction is committed",
-            )
-            .hint("leave it out of what the statement returns, or run the statement outside of the transaction")),
+            Ok([_, _, _, _]) => Err(random()),
             Ok(_) => Err(no_result()),
             // Once may be within the bounds. COMMIT finds out what changes.
             Err(error) if matches!(error.kind, ErrorKind::TooLarge | ErrorKind::TooSlow) => {
@@ -184,21 +186,19 @@ impl Transaction {
     }
 
     /// Whether the transaction was shown what depends on random numbers that it drew: in one state, nothing else gives
-    /// two results.
+    /// two results. What cannot be found out is a conflict.
     fn is_random(&self, link: &mut Link) -> bool {
+        if !self.ordered {
+            return false;
+        }
         let all = || self.shown.iter().map(|check| check.statement.clone());
         let between = [Statement::undo(), Statement::new("select random()")];
         let statements = [Statement::attempt()].into_iter().chain(all()).chain(between).chain(all()).collect();
         let request = Request::Rehearse(Dated { time: self.time, batch: Batch { checks: Vec::new(), statements } });
-        let count = self.shown.len();
-        // What cannot be found out is a conflict.
-        let results = if self.ordered { link.results(&request).unwrap_or_default() } else { Vec::new() };
-        results
-            .iter()
-            .skip(1)
-            .take(count)
-            .zip(results.iter().skip(count + 3))
-            .any(|(one, other)| one.digest() != other.digest())
+        let results = link.results(&request).unwrap_or_default();
+        let first = results.iter().skip(1).take(self.shown.len());
+        let mut both = first.zip(results.iter().skip(self.shown.len() + 3));
+        both.any(|(one, other)| one.digest() != other.digest())
     }
 
     /// Ends the transaction for good.

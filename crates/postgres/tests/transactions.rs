@@ -278,6 +278,9 @@ fn a_transaction_that_only_reads_cannot_write() {
     assert_eq!(client.query("set transaction read write"), "C:SET Z:T");
     assert_eq!(client.query(insert), "C:INSERT 0 1 Z:T");
     assert_eq!(client.query("commit"), "C:COMMIT Z:I");
+    client.query("begin read only");
+    assert_eq!(client.query("select * from nosuch"), "E:42P01 Z:E");
+    client.query("rollback");
     let mut other = Client::with_options(&server, "-c default_transaction_read_only=on");
     assert_eq!(other.query(insert), "E:25006 Z:I");
     // Nothing to set it for.
