@@ -250,11 +250,10 @@ impl Engine<'_> {
         // The budget is looked at whenever this counter passes a multiple of the interval, so that it must begin
         // anew, however often the statement was executed before.
         prepared.reset_status(StatementStatus::VmStep);
-        let columns = Column::of(prepared);
-        let width = columns.len();
         let mut rows = Vec::new();
         let mut cursor = prepared.raw_query();
         while let Some(row) = cursor.next().map_err(|error| self.explain(error))? {
+            let width = row.as_ref().column_count();
             let values = (0..width).map(|column| value(row.get_ref(column).expect("within the columns")));
             let values: Vec<Value> = values.collect::<Result<_, _>>()?;
             self.take(values.iter().map(encoded_bytes).sum())?;
@@ -263,6 +262,8 @@ impl Engine<'_> {
             }
         }
         drop(cursor);
+        // Not before: a statement that was kept learns here that the schema has changed.
+        let columns = Column::of(prepared);
         // A statement that was kept is prepared again when the schema has changed; then it may do something else.
         self.admit(prepared, parameters.len())?;
         let moment = &self.disk.moment;
