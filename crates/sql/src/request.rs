@@ -14,9 +14,9 @@ pub const PARAMETERS_MAX: usize = 32_766;
 /// How deep attempts may be nested ([`Statement::attempt`]): every page that is written asks all of them.
 pub const ATTEMPTS_MAX: usize = 32;
 
-/// Marks of an attempt; neither is a statement of SQL.
-pub(crate) const ATTEMPT: &str = "savepoint";
-pub(crate) const UNDO: &str = "rollback to";
+/// Marks of an attempt. No statement of SQL has a zero byte, and nobody types one.
+pub(crate) const ATTEMPT: &str = "\0attempt";
+pub(crate) const UNDO: &str = "\0undo";
 
 /// One SQL statement with the values of its parameters `?1`, `?2` and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
