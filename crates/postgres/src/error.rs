@@ -33,6 +33,10 @@ pub mod sqlstate {
     pub const BAD_TEXT: &str = "22P02";
     /// The same in binary.
     pub const BAD_BINARY: &str = "22P03";
+    /// A value that a setting cannot have.
+    pub const BAD_SETTING: &str = "22023";
+    /// There is a transaction, and it is too late.
+    pub const ACTIVE_TRANSACTION: &str = "25001";
     /// There is no transaction.
     pub const NO_TRANSACTION: &str = "25P01";
     /// The transaction has failed before.
@@ -93,6 +97,11 @@ impl PgError {
     pub(crate) fn conflict() -> Self {
         Self::new(sqlstate::CONFLICT, "could not serialize access: what this transaction was shown has changed since")
             .hint("nothing of it has taken effect; run the whole transaction again")
+    }
+
+    /// Whoever said that nothing is written must not write.
+    pub(crate) fn read_only() -> Self {
+        Self::new(sqlstate::READ_ONLY, "cannot write in a read-only transaction")
     }
 
     /// As the protocol calls it.

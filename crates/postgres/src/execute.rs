@@ -5,7 +5,7 @@ use crate::error::{PgError, sqlstate};
 use crate::link::Link;
 use crate::plan::{Plan, Tag};
 use crate::rewrite::rename;
-use crate::settings::Settings;
+use crate::settings::{Settings, on_or_off};
 use crate::transaction::Transaction;
 use crate::types;
 use crate::wire::Status;
@@ -84,7 +84,7 @@ impl Executor {
 
     /// In a failed transaction there is only the way back.
     fn admit(&self, plan: &Plan) -> Result<(), PgError> {
-        let leads_back = matches!(plan, Plan::Commit | Plan::Rollback | Plan::RollbackTo(_));
+        let leads_back = matches!(plan, Plan::Commit { .. } | Plan::Rollback { .. } | Plan::RollbackTo(_));
         if self.status() == Status::Failed && !leads_back {
             let text = "current transaction is aborted, commands ignored until end of transaction block";
             return Err(PgError::new(sqlstate::FAILED_TRANSACTION, text));
@@ -95,8 +95,9 @@ impl Executor {
     fn carry_out(&mut self, plan: &Plan, values: Vec<Value>) -> Result<Outcome, PgError> {
         match plan {
             Plan::Begin { read_only } => return Ok(self.begin(*read_only)),
-            Plan::Commit => return self.commit(),
-            Plan::Rollback => return Ok(self.roll_back()),
+            Plan::SetTransaction { read_only } => return self.set_transaction(*read_only),
+            Plan::Commit { chain } => return self.commit(*chain),
+            Plan::Rollback { chain } => return self.roll_back(*chain),
             Plan::Savepoint(name) => self.transaction()?.save(name.clone())?,
             Plan::RollbackTo(name) => self.transaction()?.go_back(name)?,
             Plan::Release(name) => self.transaction()?.release(name)?,
@@ -104,7 +105,10 @@ impl Executor {
             Plan::Reset(name) => self.settings.reset(name.as_deref()),
             Plan::Show(name) => return self.show(name),
             Plan::DiscardAll if self.transaction.is_some() => {
-                return Err(PgError::new("25001", "DISCARD ALL cannot run inside a transaction block"));
+                return Err(PgError::new(
+                    sqlstate::ACTIVE_TRANSACTION,
+                    "DISCARD ALL cannot run inside a transaction block",
+                ));
             }
             Plan::DiscardAll => self.settings.reset(None),
             Plan::Deallocate(_) => {}
@@ -124,28 +128,53 @@ impl Executor {
         }))
     }
 
-    fn begin(&mut self, read_only: bool) -> Outcome {
+    fn begin(&mut self, read_only: Option<bool>) -> Outcome {
         if self.transaction.is_some() {
-            return Outcome::warning("BEGIN", "25001", "there is already a transaction in progress");
+            return Outcome::warning(
+                "BEGIN",
+                sqlstate::ACTIVE_TRANSACTION,
+                "there is already a transaction in progress",
+            );
         }
-        let by_default = self.settings.get("default_transaction_read_only") == Some("on");
-        self.transaction = Some(Transaction::new(read_only || by_default));
+        self.transaction = Some(Transaction::new(read_only.unwrap_or(self.settings.is_read_only())));
         Outcome::done("BEGIN")
     }
 
-    fn commit(&mut self) -> Result<Outcome, PgError> {
-        match self.transaction.take() {
-            None => Ok(Outcome::warning("COMMIT", sqlstate::NO_TRANSACTION, "there is no transaction in progress")),
-            Some(transaction) if transaction.has_failed() => Ok(Outcome::done("ROLLBACK")),
-            Some(transaction) => transaction.commit(&mut self.link).map(|()| Outcome::done("COMMIT")),
-        }
+    fn set_transaction(&mut self, read_only: Option<bool>) -> Result<Outcome, PgError> {
+        let Some(transaction) = &mut self.transaction else {
+            let text = "SET TRANSACTION can only be used in transaction blocks";
+            return Ok(Outcome::warning("SET", sqlstate::NO_TRANSACTION, text));
+        };
+        read_only.map_or(Ok(()), |read_only| transaction.set_read_only(read_only))?;
+        Ok(Outcome::done("SET"))
     }
 
-    fn roll_back(&mut self) -> Outcome {
-        match self.transaction.take() {
-            Some(_) => Outcome::done("ROLLBACK"),
-            None => Outcome::warning("ROLLBACK", sqlstate::NO_TRANSACTION, "there is no transaction in progress"),
+    /// Ends the transaction and, if `chain` says so, begins another of its kind. `None`: there is none to end.
+    fn end(&mut self, chain: bool) -> Result<Option<Transaction>, PgError> {
+        let ended = self.transaction.take();
+        if chain {
+            let next = ended.as_ref().map(|transaction| Transaction::new(transaction.is_read_only()));
+            let none = || PgError::new(sqlstate::NO_TRANSACTION, "AND CHAIN can only be used in transaction blocks");
+            self.transaction = Some(next.ok_or_else(none)?);
         }
+        Ok(ended)
+    }
+
+    fn commit(&mut self, chain: bool) -> Result<Outcome, PgError> {
+        let Some(transaction) = self.end(chain)? else { return Ok(no_transaction("COMMIT")) };
+        if transaction.has_failed() {
+            return Ok(Outcome::done("ROLLBACK"));
+        }
+        let committed = transaction.commit(&mut self.link);
+        if committed.is_err() {
+            self.transaction = None;
+        }
+        committed.map(|()| Outcome::done("COMMIT"))
+    }
+
+    fn roll_back(&mut self, chain: bool) -> Result<Outcome, PgError> {
+        let ended = self.end(chain)?;
+        Ok(ended.map_or_else(|| no_transaction("ROLLBACK"), |_| Outcome::done("ROLLBACK")))
     }
 
     fn transaction(&mut self) -> Result<&mut Transaction, PgError> {
@@ -154,39 +183,42 @@ impl Executor {
     }
 
     fn show(&self, name: &str) -> Result<Outcome, PgError> {
-        let value = self.settings.show(name, &self.link)?;
+        let read_only = self.transaction.as_ref().map_or(self.settings.is_read_only(), Transaction::is_read_only);
+        let value = match name {
+            "transaction_read_only" => on_or_off(read_only).into(),
+            _ => self.settings.show(name, &self.link)?,
+        };
         let rows = Rows { columns: vec![text_column(name)], rows: vec![vec![Value::Text(value)]], ..Rows::default() };
         Ok(Outcome { rows, tag: "SHOW".into(), notice: None })
     }
 
     fn ask_cluster(&mut self, sql: &str, tag: &Tag, values: Vec<Value>) -> Result<Outcome, PgError> {
-        let statement = Statement { sql: sql.into(), parameters: values };
-        let rows = match &mut self.transaction {
-            Some(transaction) => transaction.execute(&mut self.link, statement, tag.reads())?,
-            None => {
-                let mut results = self.link.results(&Request::one(statement))?;
-                results.pop().ok_or_else(|| PgError::new(sqlstate::PROTOCOL, "the replicas gave no result"))?
-            }
-        };
+        let rows = self.ask(Statement { sql: sql.into(), parameters: values })?;
         Ok(Outcome::of(rows, tag, sql))
     }
 
-    fn ask_catalog(&mut self, sql: &str, values: &[Value]) -> Result<Outcome, PgError> {
-        let schema = self.schema()?;
-        let rows = self.catalog.query(&schema, &self.user, sql, values)?;
-        Ok(Outcome::of(rows, &Tag::Select, sql))
+    fn ask(&mut self, statement: Statement) -> Result<Rows, PgError> {
+        if let Some(transaction) = &mut self.transaction {
+            return transaction.execute(&mut self.link, statement);
+        }
+        self.admit_alone(&statement)?;
+        let mut results = self.link.results(&Request::one(statement))?;
+        results.pop().ok_or_else(|| PgError::new(sqlstate::PROTOCOL, "the replicas gave no result"))
     }
 
-    /// What the tables are, as the open transaction sees them.
-    fn schema(&mut self) -> Result<Rows, PgError> {
-        let statement = Statement::new(crate::catalog::SCHEMA_SQL);
-        match &self.transaction {
-            Some(transaction) => transaction.look(&mut self.link, &statement, true),
-            None => {
-                let mut results = self.link.results(&Request::one(statement))?;
-                Ok(results.pop().unwrap_or_default())
-            }
+    /// Outside of a transaction, too, nothing is written where transactions only read by default.
+    fn admit_alone(&mut self, statement: &Statement) -> Result<(), PgError> {
+        if self.settings.is_read_only() && !self.link.reads(&statement.sql)?? {
+            return Err(PgError::read_only());
         }
+        Ok(())
+    }
+
+    /// What the catalog says depends on what the tables are, as the open transaction sees them: it is shown both.
+    fn ask_catalog(&mut self, sql: &str, values: &[Value]) -> Result<Outcome, PgError> {
+        let schema = self.ask(Statement::new(crate::catalog::SCHEMA_SQL))?;
+        let rows = self.catalog.query(&schema, &self.user, sql, values)?;
+        Ok(Outcome::of(rows, &Tag::Select, sql))
     }
 
     /// Statements that came together and take effect together; there is no transaction.
@@ -194,7 +226,8 @@ impl Executor {
     /// # Errors
     /// That of the first one that failed; nothing was changed.
     pub(crate) fn execute_batch(&mut self, plans: &[(String, Tag)]) -> Result<Vec<Outcome>, PgError> {
-        let statements = plans.iter().map(|(sql, _)| Statement::new(sql.clone())).collect();
+        let statements: Vec<Statement> = plans.iter().map(|(sql, _)| Statement::new(sql.clone())).collect();
+        statements.iter().try_for_each(|statement| self.admit_alone(statement))?;
         let results = self.link.results(&Request::Run(Batch { checks: Vec::new(), statements }))?;
         Ok(results.into_iter().zip(plans).map(|(rows, (sql, tag))| Outcome::of(rows, tag, sql)).collect())
     }
@@ -204,20 +237,33 @@ impl Executor {
     /// # Errors
     /// Those of the statement.
     pub(crate) fn describe(&mut self, plan: &Plan) -> Result<(Vec<Column>, usize), PgError> {
+        self.admit(plan)?;
         match plan {
             Plan::Show(name) => Ok((vec![text_column(name)], 0)),
             Plan::Catalog(sql) => {
-                let schema = self.schema()?;
+                let schema = self.look(Statement::new(crate::catalog::SCHEMA_SQL))?;
                 self.catalog.describe(&schema, &self.user, sql)
             }
-            // A table that the open transaction has made is not there for anybody else.
             Plan::Cluster { sql, .. } => {
-                let mut description = self.link.describe(sql)?;
-                let parameters = description.parameters as usize;
-                name_and_type(&mut description.columns, sql);
-                Ok((description.columns, parameters))
+                let (mut columns, parameters) = match self.link.describe(sql)? {
+                    Ok(description) => (description.columns, description.parameters as usize),
+                    // A table that the open transaction has made is not there for anybody else; and an error is
+                    // something that the transaction is shown. Nothing of this look lasts.
+                    Err(_) if self.transaction.is_some() => (self.look(Statement::new(sql.clone()))?.columns, 0),
+                    Err(error) => return Err(error.into()),
+                };
+                name_and_type(&mut columns, sql);
+                Ok((columns, parameters))
             }
             _ => Ok((Vec::new(), 0)),
+        }
+    }
+
+    /// What a read gives, without being part of the open transaction.
+    fn look(&mut self, statement: Statement) -> Result<Rows, PgError> {
+        match &mut self.transaction {
+            Some(transaction) => transaction.look(&mut self.link, statement),
+            None => self.ask(statement),
         }
     }
 
@@ -235,6 +281,10 @@ fn name_and_type(columns: &mut [Column], sql: &str) {
         column.declared = column.declared.take().or_else(|| types::of_expression(&column.name));
     }
     rename(columns, sql);
+}
+
+fn no_transaction(tag: &str) -> Outcome {
+    Outcome::warning(tag, sqlstate::NO_TRANSACTION, "there is no transaction in progress")
 }
 
 fn text_column(name: &str) -> Column {

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | What comes over the wire? | `wire.rs`; `server.rs` has the connections |
 //! | What does a message do? | `session.rs` |
-//! | What does a statement ask for? | `plan.rs`, from the pieces that `tokens.rs` finds |
+//! | What does a statement ask for? | `plan.rs`, from the pieces that `tokens.rs` finds; `control.rs` for transactions |
 //! | How does SQLite say it? | `rewrite.rs` |
 //! | How is it carried out? | `execute.rs`; `transaction.rs` has BEGIN and COMMIT |
 //! | What are values called? | `types.rs`, `calendar.rs` |
@@ -15,6 +15,7 @@
 
 mod calendar;
 mod catalog;
+mod control;
 mod database;
 mod error;
 mod execute;

@@ -2,19 +2,23 @@
 //! goes to the replicas.
 
 use crate::catalog;
+use crate::control;
 use crate::error::{PgError, sqlstate};
 use crate::rewrite::{for_cluster, verb};
+use crate::settings::boolean;
 use crate::tokens::{Kind, Token, text_of, tokens};
 
 /// A statement, understood as far as the gateway needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
-    /// Opens a transaction.
-    Begin { read_only: bool },
-    /// Closes it.
-    Commit,
-    /// Gives it up.
-    Rollback,
+    /// Opens a transaction, which only reads, or also writes, or does what it does by default.
+    Begin { read_only: Option<bool> },
+    /// Says what it does after all.
+    SetTransaction { read_only: Option<bool> },
+    /// Closes it. `chain`: and opens the next.
+    Commit { chain: bool },
+    /// Gives it up. `chain`: and opens the next.
+    Rollback { chain: bool },
     /// Marks a place in it.
     Savepoint(String),
     /// Goes back to that place.
@@ -63,11 +67,6 @@ impl Tag {
         }
     }
 
-    /// Whether the statement only reads.
-    pub(crate) const fn reads(&self) -> bool {
-        matches!(self, Self::Select)
-    }
-
     /// As clients are told.
     pub(crate) fn text(&self, rows: usize, changes: u64) -> String {
         match self {
@@ -99,14 +98,12 @@ pub(crate) fn of(sql: &str) -> Result<Plan, PgError> {
     let Some(first) = solid.first() else { return Err(PgError::new(sqlstate::SYNTAX, "an empty statement")) };
     let rest = &solid[1..];
     Ok(match first.text.to_ascii_lowercase().as_str() {
-        "begin" | "start" => Plan::Begin { read_only: says_read_only(rest) },
-        "commit" | "end" => Plan::Commit,
-        "rollback" | "abort" => match rest.iter().position(|token| token.is("to")) {
-            Some(to) => Plan::RollbackTo(savepoint(&rest[to + 1..])?),
-            None => Plan::Rollback,
-        },
-        "savepoint" => Plan::Savepoint(savepoint(rest)?),
-        "release" => Plan::Release(savepoint(rest)?),
+        "begin" => control::begin(rest)?,
+        "start" => control::start(rest)?,
+        "commit" | "end" => control::commit(rest)?,
+        "rollback" | "abort" => control::rollback(rest)?,
+        "savepoint" => Plan::Savepoint(control::name(rest)?),
+        "release" => Plan::Release(control::name(rest)?),
         "set" => set(rest)?,
         "reset" if is_alone(rest, "all") => Plan::Reset(None),
         "reset" => Plan::Reset(Some(setting_name(rest).0)),
@@ -140,15 +137,6 @@ fn is_alone(rest: &[Token<'_>], word: &str) -> bool {
     matches!(rest, [token] if token.is(word))
 }
 
-fn says_read_only(rest: &[Token<'_>]) -> bool {
-    rest.windows(2).any(|pair| pair[0].is("read") && pair[1].is("only"))
-}
-
-fn savepoint(rest: &[Token<'_>]) -> Result<String, PgError> {
-    let name = rest.iter().find(|token| !token.is("savepoint")).and_then(Token::name);
-    name.ok_or_else(|| PgError::new(sqlstate::SYNTAX, "a savepoint needs a name"))
-}
-
 /// A setting's name, with dots in it, and what follows.
 fn setting_name<'a, 'b>(rest: &'a [Token<'b>]) -> (String, &'a [Token<'b>]) {
     if rest.len() >= 2 && rest[0].is("time") && rest[1].is("zone") {
@@ -180,11 +168,14 @@ fn set(rest: &[Token<'_>]) -> Result<Plan, PgError> {
         }
         _ => rest,
     };
-    if rest.first().is_some_and(|token| token.is_any(&["transaction", "characteristics", "constraints"])) {
-        return Ok(Plan::Nothing("SET"));
-    }
-    if rest.first().is_some_and(|token| token.is("names")) {
-        return Ok(Plan::Set { name: "client_encoding".into(), value: setting_value(&rest[1..]) });
+    match rest {
+        [first, rest @ ..] if first.is("transaction") => return control::set_transaction(rest),
+        [first, rest @ ..] if first.is("characteristics") => return control::set_characteristics(rest),
+        [first, ..] if first.is("constraints") => return Ok(Plan::Nothing("SET")),
+        [first, rest @ ..] if first.is("names") => {
+            return Ok(Plan::Set { name: "client_encoding".into(), value: setting_value(rest) });
+        }
+        _ => {}
     }
     let (name, value) = setting_name(rest);
     if name.is_empty() {
@@ -194,7 +185,11 @@ fn set(rest: &[Token<'_>]) -> Result<Plan, PgError> {
         [first, more @ ..] if first.is_symbol("=") || first.is("to") => more,
         more => more,
     };
-    Ok(Plan::Set { name, value: setting_value(value) })
+    let value = setting_value(value);
+    if name == "transaction_read_only" {
+        return Ok(Plan::SetTransaction { read_only: Some(boolean(&name, &value)?) });
+    }
+    Ok(Plan::Set { name, value })
 }
 
 fn setting_value(tokens: &[Token<'_>]) -> String {
@@ -218,17 +213,11 @@ mod tests {
     #[test]
     fn statements_of_the_gateway_are_its_own() {
         for (sql, plan) in [
-            ("BEGIN", Plan::Begin { read_only: false }),
-            ("start transaction isolation level serializable, read only", Plan::Begin { read_only: true }),
-            ("END", Plan::Commit),
-            ("rollback to savepoint \"S 1\"", Plan::RollbackTo("S 1".into())),
-            ("ROLLBACK TO a", Plan::RollbackTo("a".into())),
-            ("release savepoint sa_savepoint_1", Plan::Release("sa_savepoint_1".into())),
             ("set search_path to a, 'b'", set_to("search_path", "a, b")),
             ("set bezant.provenance = on", set_to("bezant.provenance", "on")),
             ("set session application_name = 'x y'", set_to("application_name", "x y")),
             ("SET TIME ZONE 'UTC'", set_to("timezone", "UTC")),
-            ("set session characteristics as transaction isolation level serializable", Plan::Nothing("SET")),
+            ("set transaction_read_only to 'Yes'", Plan::SetTransaction { read_only: Some(true) }),
             ("show transaction isolation level", Plan::Show("transaction_isolation".into())),
             ("SHOW bezant.sequence", Plan::Show("bezant.sequence".into())),
             ("deallocate all", Plan::Deallocate(None)),
@@ -237,7 +226,7 @@ mod tests {
         ] {
             assert_eq!(of(sql), Ok(plan), "{sql}");
         }
-        for sql in ["copy t from stdin", "listen x", "savepoint", "set"] {
+        for sql in ["copy t from stdin", "listen x", "savepoint", "set", "set transaction_read_only = maybe"] {
             assert!(of(sql).is_err(), "{sql}");
         }
     }
@@ -251,6 +240,7 @@ mod tests {
         assert_eq!(tag("select 1", 0), "SELECT 7");
         assert_eq!(tag("insert into t values (1) returning a", 2), "INSERT 0 2");
         assert_eq!(tag("with a as (select 1) update t set b = 1", 3), "UPDATE 3");
+        assert_eq!(tag("with replace as (select 1) replace into t select * from replace", 3), "INSERT 0 3");
         assert_eq!(tag("create table if not exists t(a)", 0), "CREATE TABLE");
         assert_eq!(tag("create unique index i on t(a)", 0), "CREATE INDEX");
         assert_eq!(tag("alter table t add column b", 0), "ALTER TABLE");

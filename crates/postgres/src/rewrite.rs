@@ -31,7 +31,8 @@ pub(crate) fn for_cluster(sql: &str) -> String {
     out.pieces.concat()
 }
 
-/// The keyword that says what a statement does: behind a WITH clause, the first one outside of its parentheses.
+/// The keyword by which a statement is called when it is done: behind a WITH clause, the first one outside of its
+/// parentheses. What the statement does the replicas say.
 pub(crate) fn verb(sql: &str) -> String {
     let tokens = tokens(sql);
     let mut solid = tokens.iter().filter(|token| token.is_solid());
@@ -40,11 +41,15 @@ pub(crate) fn verb(sql: &str) -> String {
         return first.text.to_ascii_lowercase();
     }
     let mut depth = 0_u32;
-    for token in solid {
+    let mut solid = solid.peekable();
+    while let Some(token) = solid.next() {
+        // A table of the clause may be called `replace`.
+        let mut replaces = || token.is("replace") && solid.peek().is_some_and(|next| next.is("into"));
         match token.text {
             "(" => depth += 1,
             ")" => depth = depth.saturating_sub(1),
-            _ if depth == 0 && token.is_any(&["select", "insert", "update", "delete", "values"]) => {
+            _ if depth > 0 => {}
+            _ if token.is_any(&["select", "insert", "update", "delete", "values"]) || replaces() => {
                 return token.text.to_ascii_lowercase();
             }
             _ => {}

@@ -8,7 +8,7 @@ use crate::error::{PgError, sqlstate};
 use crate::execute::Executor;
 use crate::link::Link;
 use crate::session::{Flow, Session};
-use crate::settings::{DATABASE, Settings};
+use crate::settings::{DATABASE, Settings, options};
 use crate::wire::{self, Output, Startup, Status};
 use bezant_gateway::acceptor::{Acceptor, Host};
 use bytes::BytesMut;
@@ -173,11 +173,13 @@ impl<T: Read + Write> Connection<T> {
 
     fn welcome(&mut self, parameters: &[(String, String)], shared: &Shared) -> io::Result<Session> {
         let mut settings = Settings::default();
-        for (name, value) in
-            parameters.iter().filter(|(name, _)| !["user", "database", "options"].contains(&name.as_str()))
-        {
-            // A client may wish for anything; what it gets it is told below.
-            let _ = settings.set(name, value);
+        // A client may wish for anything; what it gets it is told below.
+        for (name, value) in parameters {
+            match name.as_str() {
+                "user" | "database" => {}
+                "options" => options(value).for_each(|(name, value)| _ = settings.set(name, value)),
+                name => _ = settings.set(name, value),
+            }
         }
         let user = parameters.iter().find(|(name, _)| name == "user").map_or(DATABASE, |(_, value)| value);
         let _ = settings.set("session_authorization", user);

@@ -173,7 +173,7 @@ impl Session {
         if let Some(notice) = &outcome.notice {
             out.notice(notice);
         }
-        if matches!(plan, Plan::Cluster { .. } | Plan::Commit)
+        if matches!(plan, Plan::Cluster { .. } | Plan::Commit { .. })
             && let Some(notice) = self.executor.provenance()
         {
             out.notice(&notice);

@@ -14,6 +14,9 @@ const CHANGED_MAX: usize = 128;
 /// The longest value, in bytes.
 const VALUE_BYTES_MAX: usize = 4_096;
 
+/// The setting that every transaction begins with.
+pub(crate) const READ_ONLY_BY_DEFAULT: &str = "default_transaction_read_only";
+
 /// Settings and what they are if nobody changes them.
 const DEFAULTS: &[(&str, &str)] = &[
     ("application_name", ""),
@@ -23,7 +26,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("client_min_messages", "notice"),
     ("DateStyle", "ISO, MDY"),
     ("default_transaction_isolation", "serializable"),
-    ("default_transaction_read_only", "off"),
+    (READ_ONLY_BY_DEFAULT, "off"),
     ("extra_float_digits", "1"),
     ("in_hot_standby", "off"),
     ("integer_datetimes", "on"),
@@ -48,7 +51,7 @@ pub(crate) const REPORTED: &[&str] = &[
     "application_name",
     "client_encoding",
     "DateStyle",
-    "default_transaction_read_only",
+    READ_ONLY_BY_DEFAULT,
     "in_hot_standby",
     "integer_datetimes",
     "IntervalStyle",
@@ -111,10 +114,18 @@ impl Settings {
         }
         if value.eq_ignore_ascii_case("default") {
             self.changed.remove(&name);
+        } else if name == READ_ONLY_BY_DEFAULT {
+            let value = on_or_off(boolean(&name, value)?);
+            self.changed.insert(name, value.into());
         } else {
             self.changed.insert(name, value.into());
         }
         Ok(())
+    }
+
+    /// Whether transactions only read unless they say otherwise.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.get(READ_ONLY_BY_DEFAULT) == Some("on")
     }
 
     /// A setting that does not change may be set to what it is.
@@ -159,6 +170,39 @@ impl Settings {
     }
 }
 
+/// Settings on the command line of a client: `-c name=value`, `-cname=value` or `--name=value`.
+pub(crate) fn options(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let words = text.split_whitespace();
+    let named = words.filter_map(|word| word.trim_start_matches("--").trim_start_matches("-c").split_once('='));
+    named.filter(|(name, _)| !name.is_empty())
+}
+
+/// A boolean as settings say it.
+pub(crate) const fn on_or_off(is: bool) -> &'static str {
+    if is { "on" } else { "off" }
+}
+
+/// What PostgreSQL takes for a boolean: the beginning of a word that is no other's.
+///
+/// # Errors
+/// If it is none.
+pub(crate) fn boolean(name: &str, value: &str) -> Result<bool, PgError> {
+    const WORDS: [(&str, usize, bool); 8] = [
+        ("true", 1, true),
+        ("yes", 1, true),
+        ("on", 2, true),
+        ("1", 1, true),
+        ("false", 1, false),
+        ("no", 1, false),
+        ("off", 2, false),
+        ("0", 1, false),
+    ];
+    let value = value.to_ascii_lowercase();
+    let word = WORDS.iter().find(|(word, least, _)| value.len() >= *least && word.starts_with(&value));
+    let none = || PgError::new(sqlstate::BAD_SETTING, format!("parameter \"{name}\" requires a Boolean value"));
+    word.map(|(.., is)| *is).ok_or_else(none)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,6 +234,22 @@ mod tests {
             [("client_encoding", "latin1"), ("standard_conforming_strings", "off"), ("server_version", "9")]
         {
             assert_eq!(settings.set(name, value).unwrap_err().sqlstate, "55P02");
+        }
+    }
+
+    #[test]
+    fn options_are_settings() {
+        let found: Vec<_> = options("-c default_transaction_read_only=on --a.b=1 -cdatestyle=ISO -x =").collect();
+        assert_eq!(found, [("default_transaction_read_only", "on"), ("a.b", "1"), ("datestyle", "ISO")]);
+    }
+
+    #[test]
+    fn booleans_are_words_or_their_beginnings() {
+        for (value, is) in [("ON", true), ("t", true), ("Yes", true), ("1", true), ("of", false), ("n", false)] {
+            assert_eq!(boolean("x", value), Ok(is), "{value}");
+        }
+        for value in ["", "o", "maybe", "trueish", "2"] {
+            assert_eq!(boolean("x", value).unwrap_err().sqlstate, "22023", "{value}");
         }
     }
 

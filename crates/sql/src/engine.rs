@@ -13,7 +13,7 @@ use crate::explain::stop;
 use crate::meter::{Allowance, Limits, Measured, STEP_BYTES};
 use crate::moment::act;
 use crate::profile;
-use crate::request::{AGE_MAX, Batch, Dated, Statement};
+use crate::request::{AGE_MAX, ATTEMPT, ATTEMPTS_MAX, Batch, Dated, Statement, UNDO};
 use crate::response::{Column, Description, Failure, RESULT_BYTES_MAX, Response, Rows};
 use crate::value::Value;
 use crate::vfs::{Disk, forget_last_insert_rowid};
@@ -171,18 +171,50 @@ impl<'a> Engine<'a> {
     }
 
     fn run(&mut self, batch: &Batch) -> Result<Response, (u32, Fault)> {
+        let mut open = 0;
         for (number, check) in (0..).zip(&batch.checks) {
-            let rows = self.statement(&check.statement).map_err(|fault| (number, fault))?;
-            if rows.digest() != check.digest {
+            let digest = match self.statement_or_mark(&check.statement, &mut open) {
+                // Whatever it did before it failed is undone with the attempt.
+                Err(Fault::Error(error)) if open > 0 && !self.database.connection.is_autocommit() => error.digest(),
+                result => result.map_err(|fault| (number, fault))?.digest(),
+            };
+            if digest != check.digest {
                 return Ok(Response::Conflict(number));
             }
         }
         let first = batch.checks.len() as u32;
         let mut results = Vec::with_capacity(batch.statements.len());
         for (number, statement) in (first..).zip(&batch.statements) {
-            results.push(self.statement(statement).map_err(|fault| (number, fault))?);
+            results.push(self.statement_or_mark(statement, &mut open).map_err(|fault| (number, fault))?);
         }
         Ok(Response::Done(results))
+    }
+
+    /// Executes a statement, or opens or undoes an attempt; so many are open. Without a transaction, as in a query, or
+    /// after an error that has ended it, there is nothing to undo.
+    fn statement_or_mark(&mut self, statement: &Statement, open: &mut usize) -> Result<Rows, Fault> {
+        let undoes = match statement.sql.as_str() {
+            ATTEMPT => false,
+            UNDO => true,
+            _ => return self.statement(statement),
+        };
+        if self.database.connection.is_autocommit() || undoes && *open == 0 {
+            return Err(SqlError::new(ErrorKind::NotAllowed, "there is no attempt to undo").into());
+        }
+        if undoes {
+            self.control("rollback to attempt");
+            self.control("release attempt");
+            *open -= 1;
+            if self.acts & act::WRITES_SCHEMA != 0 {
+                self.forget_kept();
+            }
+        } else if *open < ATTEMPTS_MAX {
+            self.control("savepoint attempt");
+            *open += 1;
+        } else {
+            return Err(SqlError::new(ErrorKind::TooLarge, format!("more than {ATTEMPTS_MAX} nested attempts")).into());
+        }
+        Ok(Rows::default())
     }
 
     /// A statement of our own, which only controls the transaction.
@@ -221,14 +253,21 @@ impl<'a> Engine<'a> {
         let result = self.prepare_and_step(statement);
         let acts = self.disk.moment.acts.load(Ordering::Relaxed);
         self.acts |= acts;
+        if acts & act::WRITES_SCHEMA != 0 {
+            self.forget_kept();
+        }
         let rows = result?;
         if acts & act::WRITES_SCHEMA != 0 {
             self.check_schema()?;
-            // SQLite would prepare again what it kept, at the cost of whoever comes next.
-            self.known.clear();
-            self.database.connection.flush_prepared_statement_cache();
         }
         Ok(rows)
+    }
+
+    /// Forgets kept statements when the schema is another one. SQLite would prepare them again, at the cost of whoever
+    /// comes next.
+    fn forget_kept(&mut self) {
+        self.known.clear();
+        self.database.connection.flush_prepared_statement_cache();
     }
 
     /// Whether the schema that a statement left may stay.

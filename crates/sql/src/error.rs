@@ -2,6 +2,7 @@
 //! never an answer; the replica stops ([`crate::engine`]).
 
 use crate::value::text;
+use bezant_core::digest::{Digest, Domain};
 use bezant_core::wire::{Reader, Sink, Wire, WireError, encode_payload};
 use std::fmt;
 
@@ -100,6 +101,11 @@ impl SqlError {
     /// An error that says what to do.
     pub fn with_hint(kind: ErrorKind, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { kind, message: cut(message.into()), hint: cut(hint.into()), position: None }
+    }
+
+    /// What a [`Check`](crate::Check) of a statement that failed goes by.
+    pub fn digest(&self) -> Digest {
+        Digest::of(Domain::Service, &self.to_bytes())
     }
 }
 

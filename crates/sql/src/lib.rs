@@ -44,7 +44,9 @@ pub use error::{ErrorKind, MESSAGE_BYTES_MAX, SqlError};
 pub use meter::Limits;
 pub use pages::PAGE_BYTES;
 pub use profile::SYSTEM_PREFIX;
-pub use request::{AGE_MAX, Batch, Check, Dated, PARAMETERS_MAX, Request, SQL_BYTES_MAX, STATEMENTS_MAX, Statement};
+pub use request::{
+    AGE_MAX, ATTEMPTS_MAX, Batch, Check, Dated, PARAMETERS_MAX, Request, SQL_BYTES_MAX, STATEMENTS_MAX, Statement,
+};
 pub use response::{COLUMNS_MAX, Column, Description, Failure, RESULT_BYTES_MAX, Response, Rows};
 pub use service::Sql;
 pub use snapshot::{Snapshot, SnapshotError};

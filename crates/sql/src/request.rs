@@ -11,6 +11,12 @@ pub const SQL_BYTES_MAX: usize = 512 << 10;
 pub const STATEMENTS_MAX: usize = 4_096;
 /// The most parameters of a statement.
 pub const PARAMETERS_MAX: usize = 32_766;
+/// How deep attempts may be nested ([`Statement::attempt`]): every page that is written asks all of them.
+pub const ATTEMPTS_MAX: usize = 32;
+
+/// Marks of an attempt. No statement of SQL has a zero byte, and nobody types one.
+pub(crate) const ATTEMPT: &str = "\0attempt";
+pub(crate) const UNDO: &str = "\0undo";
 
 /// One SQL statement with the values of its parameters `?1`, `?2` and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +37,17 @@ impl Statement {
     pub fn with(sql: impl Into<String>, parameters: impl IntoIterator<Item = Value>) -> Self {
         Self { sql: sql.into(), parameters: parameters.into_iter().collect() }
     }
+
+    /// Opens an attempt: what follows up to [`Self::undo`] is undone there. As a check it may also fail: its digest is
+    /// [`SqlError::digest`](crate::SqlError::digest) then.
+    pub fn attempt() -> Self {
+        Self::new(ATTEMPT)
+    }
+
+    /// Undoes what was executed since the last attempt that is open, and closes it.
+    pub fn undo() -> Self {
+        Self::new(UNDO)
+    }
 }
 
 impl Wire for Statement {
@@ -43,10 +60,10 @@ impl Wire for Statement {
     }
 }
 
-/// A read that must still give what it gave before: how a transaction that read first and writes now is validated.
+/// A statement that must still give what it gave before: how a transaction that read first and writes now is validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// The read.
+    /// What was asked.
     pub statement: Statement,
     /// [`Rows::digest`](crate::Rows::digest) of what it gave.
     pub digest: Digest,

@@ -2,9 +2,10 @@
 //!
 //! One seed makes a stream of requests. Several replicas of the service execute it, and each lives otherwise: one has a
 //! small cache, one answers reads between requests, one executes what is undone again, one crashes and starts from its
-//! last checkpoint and the requests since. After each request all answers are equal to the byte, and now and then all
-//! pages are. In half of the runs no statement uses time or randomness; then plain SQLite of the same build executes
-//! the stream as well, and rows, counts and errors are its own (I8 of the notes).
+//! last checkpoint and the requests since. Some requests begin with attempts, which are undone. After each request all
+//! answers are equal to the byte, and now and then all pages are. In half of the runs no statement uses time or
+//! randomness; then plain SQLite of the same build executes the stream as well, without the attempts, and rows, counts
+//! and errors are its own (I8 of the notes).
 
 mod grammar;
 
@@ -13,7 +14,7 @@ use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::Instant;
 use bezant_core::service::{Agreed, Asker, PageNumber, Service};
 use bezant_core::wire::Wire;
-use bezant_sql::{Batch, ErrorKind, Limits, Request, Response, Rows, Sql, Statement, Value};
+use bezant_sql::{Batch, Check, Dated, ErrorKind, Limits, Request, Response, Rows, Sql, Statement, Value};
 use bytes::Bytes;
 use grammar::Grammar;
 use rusqlite::{Connection, params_from_iter};
@@ -126,6 +127,33 @@ fn limits(rng: &mut Rng) -> Limits {
     }
 }
 
+/// What is tried before the statements of a request and undone, errors included, nested or not. One replica says what
+/// comes of it; all others have to agree.
+fn tried(sql: &mut Sql, rng: &mut Rng, grammar: &mut Grammar, agreed: &Agreed) -> Vec<Check> {
+    let mark = |statement| Check { statement, digest: Rows::default().digest() };
+    let mut checks = vec![mark(Statement::attempt())];
+    let mut open = 1;
+    for _ in 0..rng.between(1, 5) {
+        let statement = Statement::new(grammar.statement(false));
+        let batch = Batch { checks: checks.clone(), statements: vec![statement.clone()] };
+        let answer = sql.execute(&Request::Rehearse(Dated { time: 0, batch }).to_bytes(), agreed);
+        match Response::from_bytes(answer) {
+            Ok(Response::Done(results)) => checks.push(Check { statement, digest: results[0].digest() }),
+            Ok(Response::Failed(failure)) if !is_refusal(failure.error.kind) => {
+                checks.push(Check { statement, digest: failure.error.digest() });
+            }
+            _ => {}
+        }
+        if rng.below(3) == 0 {
+            let closes = open > 1 && rng.below(2) == 0;
+            checks.push(mark(if closes { Statement::undo() } else { Statement::attempt() }));
+            open = if closes { open - 1 } else { open + 1 };
+        }
+    }
+    checks.extend((0..open).map(|_| mark(Statement::undo())));
+    checks
+}
+
 /// Runs one seed.
 ///
 /// # Errors
@@ -136,20 +164,26 @@ pub fn run(seed: u64) -> Result<Counts, String> {
     let agreed = seed % 2 == 1;
     let mut grammar = Grammar::new(seed, agreed);
     let mut others = Grammar::new(seed ^ 1 << 63, agreed);
+    let (mut luck, mut tries) = (Rng::stream(seed, "attempts"), Grammar::new(seed ^ 1 << 62, agreed));
     let mut replicas = [Life::Quiet, Life::Reads, Life::Undoes, Life::Crashes].map(|life| Replica::new(life, limits));
     let mut plain = if agreed { None } else { Some(Plain::new(seed)?) };
     let mut counts = Counts::default();
     for number in 1..=REQUESTS {
         let count = if rng.below(3) == 0 { rng.between(2, 4) } else { 1 };
         let statements: Vec<_> = (0..count).map(|_| Statement::new(grammar.statement(false))).collect();
-        let request = Request::Run(Batch { checks: Vec::new(), statements: statements.clone() });
-        let operation = Bytes::from(request.to_bytes());
         let agreed = Agreed {
             time: Instant(1_790_000_000_000_000 + number * 1_234_567),
             seed: Digest::of(Domain::Trace, &[seed.to_le_bytes(), number.to_le_bytes()].concat()),
             ..Agreed::default()
         };
-        let differs = |what: &str| format!("seed {seed}, request {number}: {what}\n  {statements:#?}");
+        let checks = match luck.below(4) {
+            0 => tried(&mut replicas[0].sql, &mut luck, &mut tries, &agreed),
+            _ => Vec::new(),
+        };
+        let attempts = checks.len();
+        let request = Request::Run(Batch { checks, statements: statements.clone() });
+        let operation = Bytes::from(request.to_bytes());
+        let differs = |what: &str| format!("seed {seed}, request {number}: {what}\n  {request:#?}");
         let answers = replicas.each_mut().map(|replica| replica.execute(&operation, &agreed));
         if let Some(odd) = answers.iter().position(|answer| *answer != answers[0]) {
             let shown = [0, odd].map(|which| Response::from_bytes(answers[which].clone()));
@@ -157,8 +191,13 @@ pub fn run(seed: u64) -> Result<Counts, String> {
         }
         let answer = Response::from_bytes(answers[0].clone()).map_err(|error| differs(&error.to_string()))?;
         counts.add(&answer);
-        // What was refused here changed nothing, and must not change anything there.
-        let refused = matches!(&answer, Response::Failed(failure) if is_refusal(failure.error.kind));
+        if matches!(answer, Response::Conflict(_)) {
+            return Err(differs("what was tried gave something else"));
+        }
+        // What was refused here changed nothing, and must not change anything there. So did an attempt that ended the
+        // whole transaction.
+        let refused = matches!(&answer, Response::Failed(failure)
+            if is_refusal(failure.error.kind) || (failure.statement as usize) < attempts);
         if let Some(plain) = plain.as_mut().filter(|_| !refused) {
             compare(&answer, &plain.execute(&statements)?).map_err(|what| differs(&what))?;
         }

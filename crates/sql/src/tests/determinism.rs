@@ -1,6 +1,7 @@
 //! F31 to F36 of the notes, and what else could make two replicas differ.
 
 use super::*;
+use crate::{Check, Dated};
 
 /// F31: the agreed seed decides, whatever was drawn before; the same at a replica that has just started.
 #[test]
@@ -129,6 +130,74 @@ fn f35_free_pages_do_not_tell_what_was_undone() {
     let again = fill.replace("select i, zeroblob(1000)", "select i + 10, randomblob(1000)");
     assert!(matches!(node.batch(&[&again, "insert into t values (1, 1)"]), Response::Failed(_)));
     assert_eq!(node.root(), before);
+}
+
+/// F35: a statement that was kept prepared has the columns that it has now, as at a replica that never saw it (found by
+/// `cargo xtask sql-fuzz`, seed 9186).
+#[test]
+fn f35_kept_statements_see_a_schema_change_of_their_request() {
+    let mut node = Node::new();
+    node.batch(&["create table t(a)", "insert into t values (1)"]);
+    for _ in 0..3 {
+        node.rows("select * from t");
+    }
+    let mut other = node.restarted();
+    let batch = ["alter table t add column b text default 'x'", "select * from t"];
+    let answer = node.batch(&batch);
+    assert_eq!(other.batch(&batch), answer);
+    let Response::Done(results) = answer else { panic!("{answer:?}") };
+    assert_eq!(results[1].columns[1].declared.as_deref(), Some("TEXT"));
+    assert_eq!(results[1].rows, [[Value::Integer(1), Value::Text("x".into())]]);
+}
+
+/// A transaction's next step: what it gives after those before it is what it must give again.
+fn step(node: &mut Node, checks: &mut Vec<Check>, statement: Statement) {
+    let batch = Batch { checks: checks.clone(), statements: vec![statement.clone()] };
+    let digest = match node.run(&Request::Rehearse(Dated { time: 0, batch })) {
+        Response::Done(results) => results[0].digest(),
+        Response::Failed(failure) if failure.statement as usize == checks.len() => failure.error.digest(),
+        other => panic!("{statement:?}: {other:?}"),
+    };
+    checks.push(Check { statement, digest });
+}
+
+/// F35: what an attempt did and undid is not there, and its traces on free pages are the same however small the cache,
+/// and at a replica that has just started.
+#[test]
+fn f35_attempts_leave_the_same_pages_everywhere() {
+    let mut node = Node { sql: Sql::with_cache(40), ..Node::default() };
+    let fill = "with recursive n(i) as (select 1 union all select i + 1 from n limit 400)
+        insert into t select i, i || zeroblob(1000) from n";
+    node.batch(&["create table t(a integer primary key, b unique)", fill, "delete from t where a % 7 > 3"]);
+    for round in 0..4 {
+        let mut other = node.restarted();
+        let mut checks = Vec::new();
+        let large = fill.replace("i, i || ", &format!("i + 1000, '{round}-' || i || "));
+        let failing = "insert or fail into t select 5000 + a, iif(a < 3, a, (select b from t where a = 1)) from t";
+        let kept = ["delete from t where a % 11 = 5", "update t set b = b || zeroblob(a)"][round % 2];
+        for statement in [
+            Statement::attempt(),
+            Statement::new(large),
+            Statement::attempt(),
+            Statement::new(failing),
+            Statement::undo(),
+            Statement::new("create table u as select * from t"),
+            Statement::new("delete from t where a < 300"),
+            Statement::undo(),
+            Statement::new(kept),
+            Statement::new("select count(*), max(a) from t"),
+        ] {
+            step(&mut node, &mut checks, statement);
+        }
+        let settle = Request::Settle(Dated { time: 0, batch: Batch { checks, statements: Vec::new() } });
+        other.requests = node.requests;
+        assert_eq!(node.run(&settle), Response::Done(Vec::new()));
+        assert_eq!(other.run(&settle), Response::Done(Vec::new()));
+        assert_eq!(other.root(), node.root());
+        assert_eq!(node.text("select max(a) < 401 from t"), "1");
+        assert_eq!(node.text("pragma integrity_check"), "ok");
+    }
+    assert_eq!(node.error("select * from u").0, ErrorKind::NoSuchTable);
 }
 
 /// F35, A22: each way out of the database, one statement each.

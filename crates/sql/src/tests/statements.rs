@@ -1,8 +1,7 @@
 //! What statements give, and how they fail.
 
 use super::*;
-use crate::Limits;
-use crate::{AGE_MAX, Check, Dated};
+use crate::{AGE_MAX, ATTEMPTS_MAX, Check, Dated, Limits};
 
 #[test]
 fn rows_go_in_and_come_out() {
@@ -190,6 +189,46 @@ fn rehearsals_show_what_a_batch_would_do() {
     assert_eq!(late.run(&all), Response::Conflict(0));
     assert_eq!(node.run(&all), Response::Done(Vec::new()));
     assert_eq!(node.text("select a, b from t, u"), "1|x");
+}
+
+/// What was tried and undone must give again what it gave, errors included; and whoever has no transaction can undo
+/// nothing.
+#[test]
+fn attempts_are_checked_and_undone() {
+    let mut node = Node::new();
+    node.batch(&["create table t(a integer primary key)", "insert into t values (1)"]);
+    let failed = |response| match response {
+        Response::Failed(failure) => failure.error,
+        other => panic!("{other:?}"),
+    };
+    let twice = "insert into t values (1)";
+    let mark = |statement| Check { statement, digest: Rows::default().digest() };
+    let error = failed(node.batch(&[twice])).digest();
+    let mut checks = vec![
+        mark(Statement::attempt()),
+        Check { statement: Statement::new(twice), digest: error },
+        mark(Statement::undo()),
+    ];
+    let settle = |checks: &[Check]| {
+        let batch = Batch { checks: checks.to_vec(), statements: vec![Statement::new("insert into t values (2)")] };
+        Request::Settle(Dated { time: 0, batch })
+    };
+    assert!(matches!(node.run(&settle(&checks)), Response::Done(_)));
+    node.rows("delete from t");
+    assert_eq!(node.run(&settle(&checks)), Response::Conflict(1));
+    // An error that nothing undoes is one, expected or not.
+    node.rows("insert into t values (1)");
+    assert_eq!(failed(node.run(&settle(&checks[1..2]))).kind, ErrorKind::Unique);
+    assert_eq!(failed(node.run(&settle(&[mark(Statement::undo())]))).kind, ErrorKind::NotAllowed);
+    let deep = vec![mark(Statement::attempt()); ATTEMPTS_MAX + 1];
+    assert_eq!(node.run(&settle(&deep)), Response::Conflict(ATTEMPTS_MAX as u32));
+    // These end the transaction, so that nothing could be undone.
+    checks[1].statement = Statement::new("insert or rollback into t values (1)");
+    assert_eq!(failed(node.run(&settle(&checks))).kind, ErrorKind::Unique);
+    let batch = Batch { checks, statements: Vec::new() };
+    let query = node.sql.query(&Request::Run(batch).to_bytes()).expect("it does nothing");
+    assert_eq!(failed(Response::from_bytes(query).unwrap()).kind, ErrorKind::NotAllowed);
+    assert_eq!(node.text("select group_concat(a) from t"), "1");
 }
 
 #[test]

@@ -1,0 +1,162 @@
+//! A gateway in front of one SQL service without replicas, and a client of it.
+
+#![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it, as a module of its own")]
+
+use bezant_core::cluster::Limits;
+use bezant_core::digest::{Digest, Domain};
+use bezant_core::machine::Instant;
+use bezant_core::service::{Agreed, Asker, Service};
+use bezant_core::wire::Wire;
+use bezant_postgres::{Answer, CallFailure, Database, Server};
+use bezant_sql::{Request, Response, Sql, Statement};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// 2026-11-22 05:43:06 UTC, in microseconds.
+const TIME: u64 = 1_795_326_186_000_000;
+
+/// A database without replicas; every ordered request is a second later than the one before.
+#[derive(Default)]
+struct Local {
+    sql: Mutex<(Sql, u64)>,
+    /// Reads, too, as protocols do whose parts may abort.
+    orders_reads: bool,
+    /// Another client's statement after every request.
+    noise: Option<&'static str>,
+}
+
+impl Database for Local {
+    fn call(&self, request: &Request) -> Result<Answer, CallFailure> {
+        let (sql, sequence) = &mut *self.sql.lock().unwrap();
+        let bytes = request.to_bytes();
+        let answer = |bytes, ordered, sequence| Answer {
+            response: Response::from_bytes(bytes).unwrap(),
+            sequence,
+            replicas: vec![0],
+            ordered,
+        };
+        if bytes.len() > Limits::default().operation_bytes_max {
+            return Err(CallFailure::TooLarge("the operation is too large for this cluster".into()));
+        }
+        if request.seems_read_only()
+            && !self.orders_reads
+            && let Ok(bytes) = sql.query(&bytes, &Asker::default())
+        {
+            return Ok(answer(bytes, false, *sequence));
+        }
+        *sequence += 1;
+        let seed = Digest::of(Domain::Trace, &sequence.to_le_bytes());
+        let agreed = Agreed { time: Instant(TIME + *sequence * 1_000_000), seed, ..Agreed::default() };
+        let answered = answer(sql.execute(&bytes, &agreed), true, *sequence);
+        if let Some(noise) = self.noise {
+            sql.execute(&Request::one(Statement::new(noise)).to_bytes(), &agreed);
+        }
+        Ok(answered)
+    }
+}
+
+fn start(database: Local) -> Server {
+    Server::start(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::new(database)).unwrap()
+}
+
+pub fn server() -> Server {
+    start(Local::default())
+}
+
+/// One that stands for a cluster under `aliph` or `ring`, whose other clients are busy.
+pub fn server_that_orders_reads(noise: Option<&'static str>) -> Server {
+    start(Local { orders_reads: true, noise, ..Local::default() })
+}
+
+pub fn connect(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(server.address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+}
+
+pub struct Client(pub TcpStream);
+
+impl Client {
+    pub fn new(server: &Server) -> Self {
+        Self::with_options(server, "")
+    }
+
+    /// With what `PGOPTIONS` says.
+    pub fn with_options(server: &Server, options: &str) -> Self {
+        let mut stream = connect(server);
+        let body = format!("\0\x03\0\0user\0me\0database\0bezant\0options\0{options}\0\0");
+        stream.write_all(&[&(body.len() as u32 + 4).to_be_bytes(), body.as_bytes()].concat()).unwrap();
+        let mut client = Self(stream);
+        assert!(client.hear().ends_with("Z:I"));
+        client
+    }
+
+    pub fn send(&mut self, kind: u8, body: &[u8]) {
+        let message = [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat();
+        self.0.write_all(&message).unwrap();
+    }
+
+    /// Messages up to ReadyForQuery, in short: kinds, and what matters of rows, tags, errors and the status.
+    pub fn hear(&mut self) -> String {
+        let mut all = Vec::new();
+        loop {
+            let mut head = [0; 5];
+            self.0.read_exact(&mut head).unwrap();
+            let length = u32::from_be_bytes(head[1..].try_into().unwrap()) as usize;
+            let mut body = vec![0; length - 4];
+            self.0.read_exact(&mut body).unwrap();
+            let kind = char::from(head[0]);
+            let text =
+                |from: &[u8]| String::from_utf8_lossy(from.split(|byte| *byte == 0).next().unwrap()).into_owned();
+            match kind {
+                'R' | 'S' | 'K' => {}
+                'C' => all.push(format!("C:{}", text(&body))),
+                'E' => {
+                    let at = body.windows(2).position(|pair| pair == b"\0C").unwrap();
+                    all.push(format!("E:{}", text(&body[at + 2..])));
+                }
+                'D' => all.push(format!("D:{}", row(&body))),
+                'Z' => {
+                    all.push(format!("Z:{}", char::from(body[0])));
+                    return all.join(" ");
+                }
+                kind => all.push(kind.to_string()),
+            }
+        }
+    }
+
+    pub fn query(&mut self, sql: &str) -> String {
+        self.send(b'Q', &[sql.as_bytes(), b"\0"].concat());
+        self.hear()
+    }
+
+    /// Parse, Bind, Describe, Execute and Sync, with values as text.
+    pub fn ask(&mut self, sql: &str, values: &[&str], rows: u32) -> String {
+        self.send(b'P', &[b"\0", sql.as_bytes(), b"\0\0\0"].concat());
+        let mut bind = vec![0, 0, 0, 0];
+        bind.extend((values.len() as u16).to_be_bytes());
+        for value in values {
+            bind.extend((value.len() as u32).to_be_bytes());
+            bind.extend(value.bytes());
+        }
+        bind.extend([0, 0]);
+        self.send(b'B', &bind);
+        self.send(b'D', b"P\0");
+        self.send(b'E', &[&b"\0"[..], &rows.to_be_bytes()].concat());
+        self.send(b'S', b"");
+        self.hear()
+    }
+}
+
+fn row(body: &[u8]) -> String {
+    let (mut values, mut rest) = (Vec::new(), &body[2..]);
+    while let Some((length, after)) = rest.split_first_chunk::<4>() {
+        let length = i32::from_be_bytes(*length);
+        let (value, after) = after.split_at(length.max(0) as usize);
+        values.push(if length < 0 { "-".into() } else { String::from_utf8_lossy(value).into_owned() });
+        rest = after;
+    }
+    values.join(",")
+}
