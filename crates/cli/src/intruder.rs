@@ -4,6 +4,7 @@
 //! The change is in the same pages that requests read and write. So this replica answers from it, its next checkpoint
 //! has another root than those of the others, and what the others then have it do about that is no part of this file.
 
+use bezant_core::digest::Digest;
 use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Proposal, Service};
 use bezant_core::services::kv::{Condition, Kv, KvOperation, KvResult};
 use bezant_core::services::{Counter, Null};
@@ -36,9 +37,15 @@ impl<S: Alterable> Intruded<S> {
 
     fn intrude(&self) {
         // A replica that is behind may have nothing yet: then he waits.
-        if self.order.swap(false, Ordering::Relaxed) && !self.service.borrow_mut().alter() {
+        if !self.order.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let mut service = self.service.borrow_mut();
+        if !service.alter() {
             self.order.store(true, Ordering::Relaxed);
         }
+        // He leaves no trace in what replies say was written.
+        _ = service.take_written();
     }
 }
 
@@ -46,6 +53,10 @@ impl<S: Alterable> Service for Intruded<S> {
     fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
         self.intrude();
         self.service.get_mut().execute(operation, agreed)
+    }
+
+    fn take_written(&mut self) -> Digest {
+        self.service.get_mut().take_written()
     }
 
     fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {

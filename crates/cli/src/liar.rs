@@ -119,7 +119,7 @@ fn falsified(message: Message, keyring: &Keyring) -> Message {
 
 /// A well-formed outcome that is never the right one, and always the same: liars agree with each other.
 fn false_outcome(truth: &Outcome) -> Outcome {
-    let lie = |value: &'static [u8]| Outcome::Done(KvResult::Value(Some(Bytes::from_static(value))).to_bytes().into());
+    let lie = |value: &'static [u8]| Outcome::read(KvResult::Value(Some(Bytes::from_static(value))).to_bytes().into());
     let first = lie(b"a lie");
     if first.digest() == truth.digest() { lie(b"another lie") } else { first }
 }
@@ -132,7 +132,7 @@ mod tests {
     fn a_lie_is_never_the_truth() {
         let truths = [KvResult::Done, KvResult::Value(None), KvResult::Value(Some(Bytes::from_static(b"a lie")))];
         for truth in truths {
-            let truth = Outcome::Done(truth.to_bytes().into());
+            let truth = Outcome::read(truth.to_bytes().into());
             assert_ne!(false_outcome(&truth).digest(), truth.digest());
             assert_ne!(false_outcome(&Outcome::DoneDigest(truth.digest())).digest(), truth.digest());
         }

@@ -60,7 +60,7 @@ impl Entry {
     /// Bytes of the reply.
     const fn reply_bytes(&self) -> u64 {
         match &self.outcome {
-            Outcome::Done(result) => result.len() as u64,
+            Outcome::Done { result, .. } => result.len() as u64,
             Outcome::DoneDigest(_) | Outcome::Refused(_) => 0,
         }
     }
@@ -363,7 +363,7 @@ impl Bucket {
         reader.finish()?;
         for session in sessions.values_mut() {
             // A slice of the page would keep all of the page in memory.
-            if let Outcome::Done(result) = &mut session.entry.outcome {
+            if let Outcome::Done { result, .. } = &mut session.entry.outcome {
                 *result = Bytes::copy_from_slice(result);
             }
         }
@@ -410,7 +410,7 @@ mod tests {
     }
 
     fn done(text: &'static str) -> Outcome {
-        Outcome::Done(Bytes::from_static(text.as_bytes()))
+        Outcome::read(Bytes::from_static(text.as_bytes()))
     }
 
     /// Saves into the tree and gives the version.
@@ -460,7 +460,7 @@ mod tests {
     #[test]
     fn large_replies_are_bounded_per_identity_and_spread_over_pages() {
         const REPLY: usize = 1 << 20;
-        let reply = || Outcome::Done(Bytes::from(vec![7; REPLY]));
+        let reply = || Outcome::read(Bytes::from(vec![7; REPLY]));
         let mut table = ClientTable::new(8_192);
         let (mut tree, max) = (Tree::new(), (REPLY_BYTES_MAX / REPLY as u64) as u32);
         table.record(client(2, 0), entry(1, 1, done("somebody else")));

@@ -17,8 +17,10 @@ pub enum Domain {
     Entry,
     /// One step of the history's hash chain (D3).
     History,
-    /// The result of an operation.
+    /// The result of an operation, and what has been written until then.
     Result,
+    /// What an operation wrote, and one step of the chain of that.
+    Effects,
     /// Why an operation was not executed: no result, whatever it reads, passes for that.
     Refusal,
     /// A page of state.
@@ -54,6 +56,7 @@ impl Domain {
             Self::Entry => b"bezant/entry/v1.................",
             Self::History => b"bezant/history/v1...............",
             Self::Result => b"bezant/result/v1................",
+            Self::Effects => b"bezant/effects/v1...............",
             Self::Refusal => b"bezant/refusal/v1...............",
             Self::Page => b"bezant/page/v1..................",
             Self::Node => b"bezant/node/v1..................",

@@ -6,6 +6,7 @@
 //! again (D6 of `docs/protocols.md`).
 
 mod contents;
+mod execution;
 mod replay;
 mod standing;
 
@@ -13,15 +14,13 @@ pub use contents::{Summary, clients_of, genesis_of, page_holder, service_pages};
 
 use crate::auth::{PublicKey, PublicKeys};
 use crate::checkpoint::Tree;
-use crate::clients::{self, ClientTable, Entry};
-use crate::cluster::{ClientId, Cluster, IdentityId, Sequence};
+use crate::clients::{self, ClientTable};
+use crate::cluster::{Cluster, IdentityId, Sequence};
 use crate::digest::Digest;
-use crate::history::{LogEntry, Logged};
 use crate::machine::{Duration, Instant};
-use crate::members::{Admission, Members, Room, SessionId, is_leave};
-use crate::message::{Outcome, Refusal, Request};
+use crate::members::{Members, SessionId};
 use crate::protocols::total_order::Ordered;
-use crate::service::{Agreed, Asker, BadState, PAGES_MAX, PageNumber, Proposal, Service};
+use crate::service::{BadState, PAGES_MAX, PageNumber, Service};
 use crate::wire::Wire;
 use crate::wire_struct;
 use alloc::collections::BTreeMap;
@@ -42,6 +41,8 @@ struct Meta {
     executed: Sequence,
     /// The hash chain over all requests executed (D3).
     history: Digest,
+    /// The hash chain over all that they wrote.
+    effects: Digest,
     /// The agreed time of the last batch that was not null.
     time: Instant,
     /// Requests executed, over all instances.
@@ -49,7 +50,7 @@ struct Meta {
     /// The position after which the running instance executes nothing more.
     last: u64,
 }
-wire_struct!(Meta { executed, history, time, position, last });
+wire_struct!(Meta { executed, history, effects, time, position, last });
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -102,6 +103,8 @@ impl<S: Service> Estate<S> {
             tentative: None,
             ended: Vec::new(),
         };
+        // What a service has from the beginning nobody wrote: whoever starts again makes it again.
+        estate.service.take_written();
         estate.checkpoint();
         estate
     }
@@ -155,171 +158,6 @@ impl<S: Service> Estate<S> {
     /// Those who joined.
     pub const fn members(&self) -> &Members {
         &self.members
-    }
-
-    /// Executes the next batch. `answer` gets every request with its outcome; the flag says whether it was executed
-    /// now, rather than earlier or never. Returns how many were executed.
-    ///
-    /// # Panics
-    /// If the batch is not the next one, or the last one is still tentative.
-    pub fn execute(
-        &mut self,
-        cluster: &Cluster,
-        ordered: Ordered,
-        for_good: bool,
-        mut answer: impl FnMut(&Request, &Outcome, bool),
-    ) -> usize {
-        assert!(self.tentative.is_none(), "one tentative batch at a time");
-        assert_eq!(ordered.sequence, self.meta.executed.next(), "batches are executed in sequence");
-        self.meta.executed = ordered.sequence;
-        self.ended.clear();
-        let history = self.meta.history;
-        let count = self.execute_requests(cluster, &ordered, &mut answer);
-        if for_good {
-            self.since.push(ordered);
-        } else {
-            self.tentative = Some(Tentative { ordered, history });
-        }
-        count
-    }
-
-    fn execute_requests(
-        &mut self,
-        cluster: &Cluster,
-        ordered: &Ordered,
-        answer: &mut impl FnMut(&Request, &Outcome, bool),
-    ) -> usize {
-        if !ordered.batch.is_null() {
-            self.advance_time(cluster, &ordered.batch.proposal);
-        }
-        let mut count = 0;
-        for request in ordered.requests().filter(|request| !request.is_system()) {
-            if self.is_full() {
-                break;
-            }
-            if let Some(outcome) = self.settled(request) {
-                answer(request, &outcome, false);
-                continue;
-            }
-            let history = self.meta.history.chain(request.digest());
-            let outcome = self.execute_new(cluster, &ordered.batch.proposal, request, history);
-            answer(request, &outcome, true);
-            self.note(request, outcome);
-            count += 1;
-        }
-        count
-    }
-
-    /// Executes the next entry of a history, which makes a batch of its own. `answer` gets the outcome. Returns whether
-    /// it was executed now.
-    ///
-    /// Whoever logs an entry judges it by the state that it has then, which may be an older one: what comes before in
-    /// the history and is not executed yet may evict the request's session. So it is judged here, where all replicas
-    /// have the same state. What must not be executed (any more) keeps its position in the history and does nothing.
-    pub fn execute_entry(
-        &mut self,
-        cluster: &Cluster,
-        logged: &Logged,
-        answer: impl FnOnce(&Request, &Outcome),
-    ) -> bool {
-        let LogEntry { proposal, request } = &logged.entry;
-        self.meta.executed = self.meta.executed.next();
-        self.advance_time(cluster, proposal);
-        if let Some(outcome) = self.settled(request) {
-            self.meta.history = logged.history;
-            self.meta.position += 1;
-            answer(request, &outcome);
-            return false;
-        }
-        let outcome = self.execute_new(cluster, proposal, request, logged.history);
-        answer(request, &outcome);
-        self.note(request, outcome);
-        true
-    }
-
-    /// Answers a request that only reads.
-    pub(crate) fn query(&self, request: &Request) -> Outcome {
-        let answer = self.service.query(&request.operation, &self.asker(request));
-        answer.map_or(Outcome::Refused(Refusal::NotReadOnly), Outcome::Done)
-    }
-
-    /// Who asks, with the key that speaks for it.
-    fn asker(&self, request: &Request) -> Asker {
-        let credential = request.credential();
-        let pinned = || self.pinned.get(&request.client.identity).copied().unwrap_or_default();
-        Asker {
-            client: request.client,
-            public_key: credential.map_or_else(pinned, |credential| credential.key),
-            joined: credential.is_some(),
-        }
-    }
-
-    fn advance_time(&mut self, cluster: &Cluster, proposal: &Proposal) {
-        self.meta.time = agreed_time(self.meta.time, proposal.time, cluster.limits.agreed_time_step_max);
-    }
-
-    fn execute_new(&mut self, cluster: &Cluster, proposal: &Proposal, request: &Request, history: Digest) -> Outcome {
-        self.meta.history = history;
-        self.meta.position += 1;
-        if request.operation.len() > cluster.limits.operation_bytes_max {
-            return Outcome::Refused(Refusal::TooLarge);
-        }
-        let now = self.meta.time;
-        let agreed = Agreed { time: now, seed: proposal.seed, asker: self.asker(request) };
-        if request.client.identity.is_joining() {
-            return self.join(cluster, request, agreed).unwrap_or_else(|refusal| self.refuse_join(request, refusal));
-        }
-        if is_leave(request.client) {
-            let outcome = Outcome::Done(Bytes::new());
-            self.members.leave(request.client.identity, self.entry(request, outcome.clone()), now);
-            self.clients.forget(request.client.identity);
-            self.ended.extend(request.credential().map(|credential| credential.session));
-            return outcome;
-        }
-        if request.client.identity.is_member() {
-            self.members.touch(request.client.identity, &cluster.limits, now);
-        }
-        Outcome::Done(self.service.execute(&request.operation, &agreed))
-    }
-
-    /// Step M3 of [`crate::members`].
-    fn join(&mut self, cluster: &Cluster, request: &Request, agreed: Agreed) -> Result<Outcome, Refusal> {
-        let (Some(join), Some(credential)) = (request.join(), request.credential()) else {
-            return Err(Refusal::Unauthorized);
-        };
-        let room @ Room { admission, ends, .. } = self.members.room(cluster, &credential, agreed.time)?;
-        let client = ClientId { identity: admission.identity, session: 0 };
-        let agreed = Agreed { asker: Asker { client, ..agreed.asker }, ..agreed };
-        if !self.service.authorize(&join.identification, &agreed) {
-            return Err(Refusal::Unauthorized);
-        }
-        if let Some(Admission { identity, session }) = ends {
-            self.clients.forget(identity);
-            self.ended.push(session);
-        }
-        let outcome = Outcome::Done(admission.to_bytes().into());
-        self.members.admit(room, &credential, self.entry(request, outcome.clone()), join.time(), agreed.time);
-        Ok(outcome)
-    }
-
-    fn refuse_join(&mut self, request: &Request, refusal: Refusal) -> Outcome {
-        let outcome = Outcome::Refused(refusal);
-        if let (Some(join), Some(credential)) = (request.join(), request.credential()) {
-            self.members.refuse(&credential, self.entry(request, outcome.clone()), join.time());
-        }
-        outcome
-    }
-
-    /// Remembers what came of a request just executed. The members table remembers JOIN and LEAVE itself.
-    fn note(&mut self, request: &Request, outcome: Outcome) {
-        if !request.client.identity.is_joining() && !is_leave(request.client) {
-            self.clients.record(request.client, self.entry(request, outcome));
-        }
-    }
-
-    fn entry(&self, request: &Request, outcome: Outcome) -> Entry {
-        let Meta { executed: sequence, position, history, .. } = self.meta;
-        Entry { timestamp: request.timestamp, sequence, position, history, outcome }
     }
 
     /// The tentative batch is final.
@@ -479,6 +317,7 @@ impl<S: Service> Estate<S> {
                 .map(move |(number, page)| (number - low, page.clone()))
         };
         self.service.load(&mut part(0, CLIENTS))?;
+        self.service.take_written();
         self.clients.load(&mut part(CLIENTS, MEMBERS))?;
         self.members.load(&mut part(MEMBERS, META))?;
         let meta = target.get(META).ok_or(BadState)?;

@@ -112,20 +112,31 @@ impl Wire for Refusal {
 /// What came of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was executed: the result.
-    Done(Bytes),
-    /// It was executed: the digest of the result, which another replica sends in full.
+    /// It was executed.
+    Done {
+        /// The result.
+        result: Bytes,
+        /// What all requests have written until then, chained ([`crate::service::Service::take_written`]): equal
+        /// answers mean equal states. Zero for reads.
+        effects: Digest,
+    },
+    /// It was executed: the digest of the result and the effects, which another replica sends in full.
     DoneDigest(Digest),
     /// It is not executed, and why. Whether it was before: [`Refusal::is_about_the_future`].
     Refused(Refusal),
 }
 
 impl Outcome {
+    /// What came of a request that wrote nothing.
+    pub const fn read(result: Bytes) -> Self {
+        Self::Done { result, effects: Digest::ZERO }
+    }
+
     /// What must be equal between replies: the same for a result and for its digest, and for nothing else. Whoever
     /// passes an outcome on under the MACs of others can say nothing else that they have vouched for.
     pub fn digest(&self) -> Digest {
         match self {
-            Self::Done(result) => Digest::of(Domain::Result, result),
+            Self::Done { result, effects } => Digest::of_parts(Domain::Result, &[result, &effects.0]),
             Self::DoneDigest(digest) => *digest,
             Self::Refused(refusal) => Digest::of(Domain::Refusal, &refusal.to_bytes()),
         }
@@ -141,9 +152,10 @@ impl Outcome {
 impl Wire for Outcome {
     fn encode(&self, out: &mut impl Sink) {
         match self {
-            Self::Done(result) => {
+            Self::Done { result, effects } => {
                 out.push(0);
                 encode_shared(result, out);
+                effects.encode(out);
             }
             Self::DoneDigest(digest) => {
                 out.push(1);
@@ -160,7 +172,7 @@ impl Wire for Outcome {
             0 => {
                 let length = reader.length(FRAME_BYTES_MAX, 1)?;
                 // The client needs only one of the equal ones for long.
-                Ok(Self::Done(reader.slice(length)?))
+                Ok(Self::Done { result: reader.slice(length)?, effects: Wire::decode(reader)? })
             }
             1 => Ok(Self::DoneDigest(Wire::decode(reader)?)),
             2 => Ok(Self::Refused(Wire::decode(reader)?)),

@@ -168,7 +168,7 @@ fn ring() -> Vec<(&'static str, Message)> {
         timestamp: TIMESTAMP,
         position: 9,
         history: DIGEST,
-        outcome: Outcome::Done(Bytes::from_static(b"hi")),
+        outcome: Outcome::read(Bytes::from_static(b"hi")),
         tags: vec![tag; 2],
     };
     let body = Body::Probe(Probe { number: 2, pass: 0 });
@@ -251,7 +251,7 @@ fn speculative() -> Vec<(&'static str, Message)> {
     let (instance, first, history, tag) = (INSTANCE, 8, DIGEST, Tag::from_bytes([0x7a; 16]));
     let proposal = Proposal { time: Instant(8), seed: DIGEST };
     let (client, timestamp, position) = (CLIENT, TIMESTAMP, 9);
-    let outcome = Outcome::Done(Bytes::from_static(b"hi"));
+    let outcome = Outcome::read(Bytes::from_static(b"hi"));
     let response = Response { instance, client, timestamp, position, history, outcome: outcome.clone() };
     let order = zlight::Order { instance, first, proposal: proposal.clone(), requests: vec![request()] };
     let (tags, reply_tags) = (vec![tag; 2], vec![tag]);
@@ -287,7 +287,7 @@ fn paces() -> Vec<(&'static str, Message)> {
 fn messages() -> Vec<(&'static str, Message)> {
     let mut messages = vec![
         ("REQUEST", Message::Request(request())),
-        ("REPLY with result", reply(Firmness::Tentative, Outcome::Done(Bytes::from_static(b"hi")))),
+        ("REPLY with result", reply(Firmness::Tentative, Outcome::read(Bytes::from_static(b"hi")))),
         ("REPLY with digest", reply(Firmness::Final, Outcome::DoneDigest(DIGEST))),
         ("REPLY with refusal", reply(Firmness::Read, Outcome::Refused(Refusal::NotReadOnly))),
         ("CHECKPOINT", Message::Checkpoint(Box::new(signed(checkpoint())))),
@@ -333,7 +333,7 @@ fn example() -> String {
     let (of_replica, of_client) = (keyring(replica, 1), keyring(client, 9));
     let request = Request::new(INSTANCE, CLIENT, TIMESTAMP, false, Bytes::from_static(b"hi"));
     let request = request.authenticate(&cluster, &of_client);
-    let reply = reply(Firmness::Tentative, Outcome::Done(Bytes::from_static(b"hi"))).sealed(&of_replica, client);
+    let reply = reply(Firmness::Tentative, Outcome::read(Bytes::from_static(b"hi"))).sealed(&of_replica, client);
     let signature = request.authentication.signature.expect("hybrid mode signs").0;
     let tag = request.authentication.tags.get(0).expect("hybrid mode has a tag for every replica");
     let lines: [(&str, &[u8]); 7] = [

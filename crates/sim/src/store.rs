@@ -4,6 +4,7 @@
 mod registers;
 
 use crate::workload::{Action, Answer, Key, padding_of};
+use bezant_core::digest::Digest;
 use bezant_core::machine::Instant;
 use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PAGES_MAX, PageNumber, Service};
 use bezant_core::services::kv::{Condition, Kv, KvOperation, KvResult};
@@ -57,6 +58,10 @@ impl Service for Store {
         self.time = agreed.time;
         self.dirty = true;
         self.service.execute(operation, agreed)
+    }
+
+    fn take_written(&mut self) -> Digest {
+        self.service.take_written()
     }
 
     fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {

@@ -7,6 +7,7 @@ use crate::pages::PAGES_MAX as SQL_PAGES_MAX;
 use crate::request::Request;
 use crate::roles::Role;
 use crate::service::Sql;
+use bezant_core::digest::Digest;
 use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
 use bezant_core::services::kv::{Kv, KvResult};
 use bezant_core::wire::Wire;
@@ -41,6 +42,11 @@ impl Service for Database {
             }
             Role::None => KvResult::Denied.to_bytes().into(),
         }
+    }
+
+    fn take_written(&mut self) -> Digest {
+        let (tables, keys) = (self.sql.take_written(), self.kv.take_written());
+        if keys == Digest::ZERO { tables } else { keys }
     }
 
     fn authorize(&mut self, identification: &[u8], agreed: &Agreed) -> bool {

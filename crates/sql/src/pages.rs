@@ -3,6 +3,7 @@
 //! Pages are shared with the versions of the state that checkpoints keep: a page is copied when SQLite writes it, and
 //! never again. The file ends after its last page, so that there is no tail that a digest could cover (F36).
 
+use bezant_core::digest::{Digest, Domain};
 use bezant_core::service::PageNumber;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,15 @@ pub(crate) struct Pages {
     pages: Vec<Bytes>,
     /// Written, cut off or added since they were taken last.
     dirty: BTreeSet<PageNumber>,
+    /// A digest of all changes since it was taken last.
+    effects: Digest,
+}
+
+/// The part of a page that is another one than before: from where on, and what is there now.
+fn change<'a>(before: &[u8], after: &'a [u8]) -> Option<(usize, &'a [u8])> {
+    let first = before.iter().zip(after).position(|(a, b)| a != b)?;
+    let last = before.iter().zip(after).rposition(|(a, b)| a != b)?;
+    Some((first, &after[first..=last]))
 }
 
 impl Pages {
@@ -72,6 +82,10 @@ impl Pages {
             self.dirty.insert(number as PageNumber);
             let page = &mut self.pages[number as usize];
             let piece = &from[done..done + length];
+            if let Some((first, change)) = change(&page[within..within + length], piece) {
+                let place = (number << 32 | (within + first) as u64).to_le_bytes();
+                self.effects = Digest::of_parts(Domain::Effects, &[&self.effects.0, &place, change]);
+            }
             if length == PAGE_BYTES {
                 *page = Bytes::copy_from_slice(piece);
             } else {
@@ -101,6 +115,9 @@ impl Pages {
             return Err(PagesError::TooLarge);
         }
         self.grow(count as usize);
+        if count < self.pages.len() as u64 {
+            self.effects = Digest::of_parts(Domain::Effects, &[&self.effects.0, &count.to_le_bytes()]);
+        }
         self.dirty.extend(count as PageNumber..self.pages.len() as PageNumber);
         self.pages.truncate(count as usize);
         Ok(())
@@ -111,6 +128,11 @@ impl Pages {
         for number in std::mem::take(&mut self.dirty) {
             write(number, self.pages.get(number as usize).cloned());
         }
+    }
+
+    /// A digest of all changes since the last time; zero if there was none.
+    pub(crate) fn take_effects(&mut self) -> Digest {
+        std::mem::replace(&mut self.effects, Digest::ZERO)
     }
 
     /// Replaces pages, as others had them. Says whether the result is a file: no holes, no odd sizes.

@@ -241,6 +241,10 @@ impl Service for Sql {
         response.to_bytes().into()
     }
 
+    fn take_written(&mut self) -> Digest {
+        self.disk.pages().take_effects()
+    }
+
     fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {
         match self.role(asker) {
             Role::None => Ok(Response::Failed(Failure { statement: 0, error: denied() }).to_bytes().into()),

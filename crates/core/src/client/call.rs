@@ -20,8 +20,8 @@ pub(super) struct Key {
 /// not be hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gist {
-    /// A result of so many bytes, followed by zeros.
-    Short(u8, [u8; RESULT_BYTES_FULL_MAX]),
+    /// A result of so many bytes, followed by zeros, and the effects.
+    Short(u8, [u8; RESULT_BYTES_FULL_MAX], Digest),
     /// Anything else by its digest.
     Digest(Digest),
 }
@@ -29,10 +29,10 @@ pub(super) enum Gist {
 impl Gist {
     pub(super) fn of(outcome: &Outcome) -> Self {
         match outcome {
-            Outcome::Done(result) if result.len() <= RESULT_BYTES_FULL_MAX => {
+            Outcome::Done { result, effects } if result.len() <= RESULT_BYTES_FULL_MAX => {
                 let mut bytes = [0; RESULT_BYTES_FULL_MAX];
                 bytes[..result.len()].copy_from_slice(result);
-                Self::Short(result.len() as u8, bytes)
+                Self::Short(result.len() as u8, bytes, *effects)
             }
             outcome => Self::Digest(outcome.digest()),
         }

@@ -100,7 +100,7 @@ pub enum Completion {
 impl Completion {
     fn of(outcome: &Outcome) -> Self {
         match outcome {
-            Outcome::Done(result) => Self::Done(unpinned(result.clone())),
+            Outcome::Done { result, .. } => Self::Done(unpinned(result.clone())),
             Outcome::Refused(refusal) if refusal.ends_session() => Self::Ended(*refusal),
             Outcome::Refused(refusal) if refusal.is_about_the_future() => Self::TooLate(*refusal),
             Outcome::Refused(refusal) => Self::Refused(*refusal),

@@ -366,7 +366,7 @@ mod tests {
             everybody += sent.iter().filter(is_request).count();
             now.0 += 1_000;
             for from in [0, 2] {
-                let (instance, outcome) = (InstanceId(1), Outcome::Done(Bytes::from_static(b"y")));
+                let (instance, outcome) = (InstanceId(1), Outcome::read(Bytes::from_static(b"y")));
                 let (position, history) = (number, Digest::ZERO);
                 let response = Response { instance, client: id, timestamp, position, history, outcome };
                 client.on_certain(now, ReplicaId(from), response, &mut out);

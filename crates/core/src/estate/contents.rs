@@ -49,7 +49,7 @@ pub struct Summary {
 impl Summary {
     /// Of a version of the state.
     pub fn of(tree: &Tree) -> Option<Self> {
-        let Meta { executed, history, time, position, last } = Meta::from_bytes(tree.get(META)?.clone()).ok()?;
+        let Meta { executed, history, time, position, last, .. } = Meta::from_bytes(tree.get(META)?.clone()).ok()?;
         Some(Self { executed, history, time, position, is_end: position == last })
     }
 }

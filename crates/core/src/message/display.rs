@@ -88,7 +88,7 @@ impl Display for Reply {
 impl Display for Outcome {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
-            Self::Done(result) => write!(f, "{} bytes", result.len()),
+            Self::Done { result, .. } => write!(f, "{} bytes", result.len()),
             Self::DoneDigest(digest) => write!(f, "digest {digest:?}"),
             Self::Refused(refusal) => write!(f, "refused {refusal:?}"),
         }

@@ -1,5 +1,6 @@
 //! A service that goes wrong at one replica.
 
+use crate::digest::Digest;
 use crate::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
 use crate::services::Counter;
 use bytes::Bytes;
@@ -44,6 +45,9 @@ impl Service for Damaged {
         self.until = self.until.saturating_sub(1);
         self.undone = self.undone.saturating_sub(1);
         self.counter.execute(operation, agreed)
+    }
+    fn take_written(&mut self) -> Digest {
+        self.counter.take_written()
     }
     fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {
         self.counter.query(operation, asker)

@@ -1,7 +1,7 @@
 //! Wrong, early and late speculative answers (K19): of any replica in Quorum and ZLight, of the last places of a chain,
 //! and of a tail that makes its own MAC for what nobody executed.
 
-use super::{Behaviour, Liar};
+use super::{Behaviour, Liar, with_result};
 use crate::rng::Rng;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::Principal;
@@ -28,14 +28,14 @@ impl FalseTail {
 }
 
 /// What a read of an absent key answers: the most tempting lie.
-fn nothing() -> Outcome {
-    Outcome::Done(KvResult::Value(None).to_bytes().into())
+fn nothing(instead_of: &Outcome) -> Outcome {
+    with_result(instead_of, KvResult::Value(None).to_bytes().into())
 }
 
 fn wrong_response(rng: &mut Rng, response: &Response) -> Response {
     let mut lie = response.clone();
     match rng.below(4) {
-        0 => lie.outcome = nothing(),
+        0 => lie.outcome = nothing(&lie.outcome),
         1 => lie.outcome = Outcome::DoneDigest(Digest::of(Domain::Trace, &lie.outcome.digest().0)),
         2 => lie.history = Digest::of(Domain::Trace, &lie.history.0),
         _ => lie.position += 1,
@@ -46,11 +46,11 @@ fn wrong_response(rng: &mut Rng, response: &Response) -> Response {
 fn wrong_reply(liar: &Liar<'_>, choice: u64, reply: &ChainReply) -> ChainReply {
     let mut lie = reply.clone();
     match choice {
-        0 => lie.outcome = nothing(),
+        0 => lie.outcome = nothing(&lie.outcome),
         1 => lie.history = Digest::of(Domain::Trace, &lie.history.0),
         2 => lie.position += 1,
         // The tail's MAC in place of all the others.
-        _ => lie.outcome = Outcome::Done(Vec::new().into()),
+        _ => lie.outcome = with_result(&lie.outcome, Vec::new().into()),
     }
     let tag = liar.keyring.tag(Principal::Client(lie.client), &lie.statement().bytes());
     let count = lie.tags.len();

@@ -63,7 +63,9 @@ use bezant_core::auth::Keyring;
 use bezant_core::cluster::{Cluster, ReplicaId};
 use bezant_core::compositions::{Part, Protocol};
 use bezant_core::machine::Principal;
+use bezant_core::message::Outcome;
 use bezant_core::message::{Incoming, Message, Request};
+use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -455,5 +457,13 @@ pub fn client_behaviour(
         Adversary::References => Some(Box::new(references::ForReferences::new(rng, liars))),
         Adversary::SessionFlood => Some(Box::new(session_flood::SessionFlood::new(rng))),
         _ => None,
+    }
+}
+
+/// Another result of a request, with the effects that it had: whatever else differs, a lie must not be told by those.
+fn with_result(outcome: &Outcome, result: Bytes) -> Outcome {
+    match outcome {
+        Outcome::Done { effects, .. } => Outcome::Done { result, effects: *effects },
+        Outcome::DoneDigest(_) | Outcome::Refused(_) => Outcome::read(result),
     }
 }

@@ -3,13 +3,13 @@
 //! next positions only (A5), and silence, of an exit above all (A8).
 
 use super::split_order::forged;
-use super::{Behaviour, Liar};
+use super::{Behaviour, Liar, with_result};
 use crate::rng::Rng;
 use bezant_core::compositions::Part;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::history::LogEntry;
 use bezant_core::machine::Principal;
-use bezant_core::message::{Message, Outcome};
+use bezant_core::message::Message;
 use bezant_core::protocols::ring_fast::{Body, Path, RingMessage, RingReply, Stamp, Strike};
 use bezant_core::service::Proposal;
 
@@ -96,7 +96,7 @@ impl RingForger {
     fn answer(liar: &mut Liar<'_>, reply: &RingReply) -> RingReply {
         let mut lie = reply.clone();
         match liar.rng.below(4) {
-            0 => lie.outcome = Outcome::Done(Vec::new().into()),
+            0 => lie.outcome = with_result(&lie.outcome, Vec::new().into()),
             1 => lie.history = Digest::of(Domain::Trace, &lie.history.0),
             2 => lie.position += 1,
             _ => lie.entry.0 = (lie.entry.0 + 1) % liar.cluster.n as u8,
@@ -140,7 +140,7 @@ impl Behaviour for RingForger {
             Message::RingCertain(response) if changes => {
                 let mut lie = response.clone();
                 match liar.rng.below(3) {
-                    0 => lie.outcome = Outcome::Done(Vec::new().into()),
+                    0 => lie.outcome = with_result(&lie.outcome, Vec::new().into()),
                     1 => lie.history = Digest::of(Domain::Trace, &lie.history.0),
                     _ => lie.position += 1,
                 }

@@ -2,7 +2,7 @@
 //! result depends on the request alone. Or what was true once: a query is answered with what the same query was
 //! answered before, so that a correct replica that lags behind makes the second of those that agree.
 
-use super::{Behaviour, Liar};
+use super::{Behaviour, Liar, with_result};
 use crate::rng::Rng;
 use bezant_core::cluster::{ClientId, Sequence, Timestamp, View};
 use bezant_core::digest::{Digest, Domain};
@@ -47,14 +47,14 @@ fn nothing() -> Bytes {
 fn wrong_outcome(reply: &Reply) -> Outcome {
     let result = nothing();
     match reply.timestamp.0 % 4 {
-        0 => Outcome::Done(result),
+        0 => with_result(&reply.outcome, result),
         1 => Outcome::DoneDigest(Digest::of(Domain::Result, &result)),
         2 => Outcome::Refused(Refusal::StaleTimestamp),
         _ => match &reply.outcome {
-            Outcome::Done(real) => {
+            Outcome::Done { result: real, effects } => {
                 let mut changed = real.to_vec();
                 changed.push(0);
-                Outcome::Done(changed.into())
+                Outcome::Done { result: changed.into(), effects: *effects }
             }
             other => other.clone(),
         },
@@ -98,7 +98,7 @@ impl Behaviour for WrongReply {
                 client: request.client,
                 timestamp: request.timestamp,
                 firmness,
-                outcome: Outcome::Done(nothing()),
+                outcome: Outcome::read(nothing()),
             };
             reply.outcome = wrong_outcome(&reply);
             liar.say(request.signer(), &Message::Reply(reply));

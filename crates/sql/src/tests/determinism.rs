@@ -304,3 +304,29 @@ fn budgets_do_not_depend_on_what_came_before() {
         assert_eq!(first, matches!(used.run(&request), Response::Done(_)), "{limit}");
     }
 }
+
+/// Replicas that answer alike and write otherwise say so, whenever they started, and however a state came to them.
+#[test]
+fn what_is_written_is_told() {
+    let mut node = Node::new();
+    node.rows("create table t(a integer primary key, b)");
+    node.rows("insert into t values (1, 'x'), (2, 'y')");
+    node.sql.take_written();
+    let mut other = node.restarted();
+    let same = |one: &mut Node, other: &mut Node, sql: &str| {
+        let answers = [one.batch(&[sql]), other.batch(&[sql])];
+        assert_eq!(answers[0], answers[1], "{sql}");
+        let written = [one.sql.take_written(), other.sql.take_written()];
+        assert_eq!(written.map(|digest| digest == Digest::ZERO), [sql.starts_with("select"); 2], "{sql}");
+        written[0] == written[1]
+    };
+    for sql in ["update t set b = 'z' where a = 1", "select * from t", "insert into t values (3, 'w')", "delete from t"]
+    {
+        assert!(same(&mut node, &mut other, sql), "{sql}");
+    }
+    node.rows("insert into t values (7, 'seven')");
+    other.rows("insert into t values (7, 'other')");
+    node.sql.take_written();
+    other.sql.take_written();
+    assert!(!same(&mut node, &mut other, "update t set b = b || '!'"), "the answers are alike, the rows are not");
+}

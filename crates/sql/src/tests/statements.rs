@@ -226,7 +226,7 @@ fn attempts_are_checked_and_undone() {
     checks[1].statement = Statement::new("insert or rollback into t values (1)");
     assert_eq!(failed(node.run(&settle(&checks))).kind, ErrorKind::Unique);
     let batch = Batch { checks, statements: Vec::new() };
-    let query = node.sql.query(&Request::Run(batch).to_bytes()).expect("it does nothing");
+    let query = node.sql.read(&Request::Run(batch).to_bytes()).expect("it does nothing");
     assert_eq!(failed(Response::from_bytes(query).unwrap()).kind, ErrorKind::NotAllowed);
     assert_eq!(node.text("select group_concat(a) from t"), "1");
 }

@@ -6,6 +6,7 @@ mod conformance;
 mod costs;
 mod divergence;
 mod durability;
+mod effects;
 mod explore;
 mod load;
 mod run;

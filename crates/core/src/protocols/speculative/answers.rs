@@ -43,7 +43,7 @@ pub(crate) fn abridged(
     outcome: &Outcome,
 ) -> Outcome {
     match outcome {
-        Outcome::Done(result)
+        Outcome::Done { result, .. }
             if result.len() > RESULT_BYTES_FULL_MAX && designated(cluster, client, timestamp) != me =>
         {
             Outcome::DoneDigest(outcome.digest())

@@ -9,6 +9,7 @@ mod operation;
 
 pub use operation::{Condition, KEY_BYTES_MAX, KvOperation, KvResult, LIST_MAX, RESULT_BYTES_MAX, VALUE_BYTES_MAX};
 
+use crate::digest::{Digest, Domain};
 use crate::service::{Agreed, Asker, BadState, NotReadOnly, PAGE_BYTES_MAX, PageNumber, Service};
 use crate::wire::{Reader, Wire, WireError, encode_payload};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -41,6 +42,8 @@ pub struct Kv {
     buckets: BTreeMap<PageNumber, Bucket>,
     /// Those that were written since they were saved.
     written: BTreeSet<PageNumber>,
+    /// A digest of what was written since it was asked for.
+    effects: Digest,
     /// The keys of all buckets.
     keys: BTreeSet<Bytes>,
     /// The sum over all buckets.
@@ -160,6 +163,7 @@ impl Kv {
         }
         for (key, value) in &entries {
             self.write(key, value);
+            self.note(key, value);
         }
         KvResult::Done
     }
@@ -209,9 +213,16 @@ impl Kv {
             self.buckets.remove(&number);
         }
         self.written.insert(number);
+        self.note(key, b"");
         self.bytes -= entry_bytes(key, &value) as u64;
         self.keys.remove(key);
         true
+    }
+
+    /// Notes what was written for [`Service::take_written`]; an entry that was removed has no value.
+    fn note(&mut self, key: &[u8], value: &[u8]) {
+        let lengths = [key.len() as u32, value.len() as u32].map(u32::to_le_bytes).concat();
+        self.effects = Digest::of_parts(Domain::Effects, &[value, key, &lengths, &self.effects.0]);
     }
 
     /// Replaces a bucket by what a page says.
@@ -264,6 +275,10 @@ impl Service for Kv {
             Err(_) => KvResult::Malformed,
         };
         result.to_bytes().into()
+    }
+
+    fn take_written(&mut self) -> Digest {
+        core::mem::replace(&mut self.effects, Digest::ZERO)
     }
 
     fn query(&self, operation: &[u8], _asker: &Asker) -> Result<Bytes, NotReadOnly> {

@@ -161,6 +161,7 @@ proptest! {
             execute(&mut kv, operation);
         }
         let early = checkpoint(&mut kv, &mut tree);
+        kv.take_written();
         let original = kv.clone();
         prop_assert_eq!(&from_tree(&early), &original, "loaded from pages");
 
@@ -169,6 +170,7 @@ proptest! {
             execute(&mut kv, operation);
         }
         let late = checkpoint(&mut kv, &mut tree);
+        kv.take_written();
         kv.load(&mut early.changed(&late).into_iter()).unwrap();
         prop_assert_eq!(&kv, &original, "rolled back");
         kv.save(&mut |_, _| panic!("what was loaded is saved"));

@@ -239,7 +239,7 @@ fn k19_a_tail_does_not_decide_alone() {
     }) else {
         panic!("the tail has answered")
     };
-    let wrong = ChainReply { outcome: Outcome::Done(Bytes::from_static(&[9, 0, 0, 0])), ..reply };
+    let wrong = ChainReply { outcome: Outcome::read(Bytes::from_static(&[9, 0, 0, 0])), ..reply };
     let own = run.net.keyring(r(3)).tag(c(0), &wrong.statement().bytes());
     for tags in [wrong.tags.clone(), vec![wrong.tags[0], own], vec![own, own], vec![own], Vec::new()] {
         run.net.forge(r(3), c(0), Message::ChainReply(ChainReply { tags, ..wrong.clone() }));
@@ -275,7 +275,7 @@ fn k19_a_digest_is_no_answer() {
 /// K19: what the places vouch for reads `refused`, and the number of a refusal. The tail makes a refusal of it.
 #[test]
 fn k19_a_result_is_not_passed_off_as_a_refusal() {
-    let result = Outcome::Done(Bytes::from_static(b"refused\x01"));
+    let result = Outcome::read(Bytes::from_static(b"refused\x01"));
     let mut net = Net::of(Run::cluster(Protocol::Chain, 4), 1, |_| Counter::default());
     net.lose(|frame| frame.from == r(3) && frame.to == c(0));
     net.submit(0, &Counter::add(u64::from_le_bytes(*b"refused\x01")), false);
@@ -288,7 +288,7 @@ fn k19_a_result_is_not_passed_off_as_a_refusal() {
     assert!(net.completed.is_empty(), "{:?}", net.completed);
     net.heal();
     net.pass(5_000_000);
-    let Outcome::Done(result) = result else { unreachable!() };
+    let Outcome::Done { result, .. } = result else { unreachable!() };
     assert_eq!(net.completed[0].result, Completion::Done(result));
 }
 

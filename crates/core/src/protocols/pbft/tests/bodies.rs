@@ -3,6 +3,7 @@
 use super::forging::{batch, commit, pre_prepare, request};
 use crate::auth::{Authenticator, Tag};
 use crate::cluster::{ClientAuth, InstanceId, Limits};
+use crate::digest::Digest;
 use crate::message::{Message, Ordering, Request};
 use crate::protocols::batch::{Batch, Entry, Reference};
 use crate::protocols::pbft::PbftMessage;
@@ -227,6 +228,9 @@ struct Choosy(Counter);
 impl Service for Choosy {
     fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
         self.0.execute(operation, agreed)
+    }
+    fn take_written(&mut self) -> Digest {
+        self.0.take_written()
     }
     fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {
         self.0.query(operation, asker)

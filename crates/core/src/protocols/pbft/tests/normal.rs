@@ -341,7 +341,9 @@ fn agreed_time_grows_and_is_bounded_whatever_the_primary_proposes() {
         .iter()
         .filter_map(|frame| match &frame.message {
             Message::Reply(reply) => match &reply.outcome {
-                crate::message::Outcome::Done(time) => Some(u64::from_le_bytes(time.as_ref().try_into().unwrap())),
+                crate::message::Outcome::Done { result: time, .. } => {
+                    Some(u64::from_le_bytes(time.as_ref().try_into().unwrap()))
+                }
                 _ => None,
             },
             _ => None,

@@ -347,7 +347,7 @@ fn ring_a8_an_exit_cannot_keep_an_answer_to_itself() {
         };
         let reply = reply.clone();
         if lies {
-            let outcome = Outcome::Done(Bytes::from_static(&[9, 0, 0, 0]));
+            let outcome = Outcome::read(Bytes::from_static(&[9, 0, 0, 0]));
             let wrong = RingReply { outcome, ..reply.clone() };
             let own = run.net.keyring(r(1)).tag(c(0), &wrong.statement().bytes());
             for tags in [wrong.tags.clone(), vec![wrong.tags[0], own], vec![own, own], vec![own], vec![]] {
