@@ -33,15 +33,57 @@ pub(crate) struct Pages {
     pages: Vec<Bytes>,
     /// Written, cut off or added since they were taken last.
     dirty: BTreeSet<PageNumber>,
-    /// A digest of all changes since it was taken last.
-    effects: Digest,
+    effects: Effects,
 }
 
-/// The part of a page that is another one than before: from where on, and what is there now.
-fn change<'a>(before: &[u8], after: &'a [u8]) -> Option<(usize, &'a [u8])> {
-    let first = before.iter().zip(after).position(|(a, b)| a != b)?;
-    let last = before.iter().zip(after).rposition(|(a, b)| a != b)?;
-    Some((first, &after[first..=last]))
+/// What changed since it was asked for, as a digest.
+#[derive(Clone, Debug, Default)]
+struct Effects {
+    /// Of what was in `changes` before.
+    digest: Digest,
+    /// Each a place and what is there now, all of one size.
+    changes: Vec<u8>,
+}
+
+impl Effects {
+    /// Bytes that are compared, and digested if they differ: few enough for an insert to be cheap.
+    const PIECE_BYTES: usize = 16;
+    /// Bytes of changes that wait to be digested.
+    const CHANGES_BYTES_MAX: usize = 64 << 10;
+
+    /// A page is written.
+    fn note(&mut self, number: PageNumber, before: &[u8], after: &[u8]) {
+        let pieces = before.chunks_exact(Self::PIECE_BYTES).zip(after.chunks_exact(Self::PIECE_BYTES));
+        for (at, (_, after)) in (0_u32..).zip(pieces).filter(|(_, (before, after))| before != after) {
+            self.push(number, at, after);
+        }
+    }
+
+    /// The file is cut to so many pages.
+    fn cut(&mut self, count: PageNumber) {
+        self.push(count, u32::MAX, &[0; Self::PIECE_BYTES]);
+    }
+
+    fn push(&mut self, number: PageNumber, at: u32, piece: &[u8]) {
+        self.changes.extend_from_slice(&number.to_le_bytes());
+        self.changes.extend_from_slice(&at.to_le_bytes());
+        self.changes.extend_from_slice(piece);
+        if self.changes.len() > Self::CHANGES_BYTES_MAX {
+            self.digest();
+        }
+    }
+
+    fn digest(&mut self) {
+        if !self.changes.is_empty() {
+            self.digest = Digest::of_parts(Domain::Effects, &[&self.changes, &self.digest.0]);
+            self.changes.clear();
+        }
+    }
+
+    fn take(&mut self) -> Digest {
+        self.digest();
+        std::mem::replace(&mut self.digest, Digest::ZERO)
+    }
 }
 
 impl Pages {
@@ -82,10 +124,7 @@ impl Pages {
             self.dirty.insert(number as PageNumber);
             let page = &mut self.pages[number as usize];
             let piece = &from[done..done + length];
-            if let Some((first, change)) = change(&page[within..within + length], piece) {
-                let place = (number << 32 | (within + first) as u64).to_le_bytes();
-                self.effects = Digest::of_parts(Domain::Effects, &[&self.effects.0, &place, change]);
-            }
+            let before = page.clone();
             if length == PAGE_BYTES {
                 *page = Bytes::copy_from_slice(piece);
             } else {
@@ -93,6 +132,7 @@ impl Pages {
                 whole[within..within + length].copy_from_slice(piece);
                 *page = whole.into();
             }
+            self.effects.note(number as PageNumber, &before, page);
             done += length;
         }
         Ok(())
@@ -116,7 +156,7 @@ impl Pages {
         }
         self.grow(count as usize);
         if count < self.pages.len() as u64 {
-            self.effects = Digest::of_parts(Domain::Effects, &[&self.effects.0, &count.to_le_bytes()]);
+            self.effects.cut(count as PageNumber);
         }
         self.dirty.extend(count as PageNumber..self.pages.len() as PageNumber);
         self.pages.truncate(count as usize);
@@ -132,7 +172,7 @@ impl Pages {
 
     /// A digest of all changes since the last time; zero if there was none.
     pub(crate) fn take_effects(&mut self) -> Digest {
-        std::mem::replace(&mut self.effects, Digest::ZERO)
+        self.effects.take()
     }
 
     /// Replaces pages, as others had them. Says whether the result is a file: no holes, no odd sizes.

@@ -62,6 +62,7 @@ impl Node {
         let mut sql = Sql::new();
         sql.save(&mut |_, _| ());
         sql.load(&mut self.pages.iter().map(|(number, page)| (*number, Some(page.clone())))).expect("its own pages");
+        sql.take_written();
         Self { sql, pages: self.pages.clone(), requests: self.requests }
     }
 
