@@ -46,16 +46,22 @@ struct Effects {
 }
 
 impl Effects {
-    /// Bytes that are compared, and digested if they differ: few enough for an insert to be cheap.
+    /// Bytes that are digested if one of them is another than before: few enough for an insert to be cheap.
     const PIECE_BYTES: usize = 16;
+    /// Bytes that are compared first.
+    const BLOCK_BYTES: usize = 512;
     /// Bytes of changes that wait to be digested.
     const CHANGES_BYTES_MAX: usize = 64 << 10;
 
     /// A page is written.
     fn note(&mut self, number: PageNumber, before: &[u8], after: &[u8]) {
-        let pieces = before.chunks_exact(Self::PIECE_BYTES).zip(after.chunks_exact(Self::PIECE_BYTES));
-        for (at, (_, after)) in (0_u32..).zip(pieces).filter(|(_, (before, after))| before != after) {
-            self.push(number, at, after);
+        let blocks = before.chunks_exact(Self::BLOCK_BYTES).zip(after.chunks_exact(Self::BLOCK_BYTES));
+        for (block, (before, after)) in (0..).zip(blocks).filter(|(_, (before, after))| before != after) {
+            let pieces = before.chunks_exact(Self::PIECE_BYTES).zip(after.chunks_exact(Self::PIECE_BYTES));
+            for (piece, (_, after)) in (0..).zip(pieces).filter(|(_, (before, after))| before != after) {
+                let at = block * Self::BLOCK_BYTES + piece * Self::PIECE_BYTES;
+                self.push(number, at as u32, after);
+            }
         }
     }
 
