@@ -1,7 +1,6 @@
 //! SQLite over pages in memory, set up so that every replica does the same.
 
 use crate::meter;
-use crate::moment::Moment;
 use crate::profile;
 use crate::vfs::{Disk, Vfs};
 use rusqlite::functions::FunctionFlags;
@@ -59,8 +58,8 @@ fn set_up(vfs: &Vfs, disk: &Arc<Disk>, cache_kib: u32) -> rusqlite::Result<Conne
     connection.authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| {
         profile::authorize(&context, &watch.moment)
     }))?;
-    let watch = Arc::clone(disk);
-    connection.progress_handler(STEPS_PER_LOOK as i32, Some(move || is_spent(&watch.moment)))?;
+    let steps = i64::from(STEPS_PER_LOOK) * meter::STEP_BYTES;
+    connection.progress_handler(STEPS_PER_LOOK as i32, Some(move || meter::pay(steps)))?;
     let watch = Arc::clone(disk);
     connection.update_hook(Some(move |_: Action, _: &str, _: &str, rowid: i64| {
         if rowid == i64::MAX {
@@ -68,12 +67,6 @@ fn set_up(vfs: &Vfs, disk: &Arc<Disk>, cache_kib: u32) -> rusqlite::Result<Conne
         }
     }))?;
     Ok(connection)
-}
-
-/// Pays for the steps since the last look; whether they were too many. What the service asks for itself costs nobody
-/// anything.
-fn is_spent(moment: &Moment) -> bool {
-    !moment.is_privileged() && meter::pay(i64::from(STEPS_PER_LOOK) * meter::STEP_BYTES)
 }
 
 /// The functions whose answers SQLite would take from outside the agreed state (F31, F35). Being application-defined

@@ -12,9 +12,9 @@ use crate::error::{ErrorKind, SqlError};
 use crate::explain::stop;
 use crate::meter::{Allowance, Limits, Measured, STEP_BYTES};
 use crate::moment::act;
-use crate::profile;
 use crate::request::{AGE_MAX, ATTEMPT, ATTEMPTS_MAX, Batch, Dated, Statement, UNDO};
 use crate::response::{Column, Description, Failure, RESULT_BYTES_MAX, Response, Rows};
+use crate::schema;
 use crate::value::Value;
 use crate::vfs::{Disk, forget_last_insert_rowid};
 use bezant_core::digest::Digest;
@@ -250,6 +250,7 @@ impl<'a> Engine<'a> {
 
     fn statement(&mut self, statement: &Statement) -> Result<Rows, Fault> {
         self.disk.moment.acts.store(0, Ordering::Relaxed);
+        self.disk.moment.take_created();
         let result = self.prepare_and_step(statement);
         let acts = self.disk.moment.acts.load(Ordering::Relaxed);
         self.acts |= acts;
@@ -258,7 +259,7 @@ impl<'a> Engine<'a> {
         }
         let rows = result?;
         if acts & act::WRITES_SCHEMA != 0 {
-            self.check_schema()?;
+            self.check_schema(acts)?;
         }
         Ok(rows)
     }
@@ -271,10 +272,14 @@ impl<'a> Engine<'a> {
     }
 
     /// Whether the schema that a statement left may stay.
-    fn check_schema(&self) -> Result<(), Fault> {
+    fn check_schema(&mut self, acts: u32) -> Result<(), Fault> {
         let connection = &self.database.connection;
-        let wrong = self.disk.moment.privileged(|| profile::what_is_wrong(connection));
-        match wrong.unwrap_or_else(|error| stop(&error)) {
+        let moment = &self.disk.moment;
+        let created = moment.take_created();
+        let created = if acts & act::ALTERS_TABLES == 0 { Some(created) } else { None };
+        let (wrong, measured) = self.left.measure(|| moment.privileged(|| schema::what_is_wrong(connection, created)));
+        self.check(measured)?;
+        match wrong.map_err(|error| self.explain(error))? {
             None => Ok(()),
             Some(wrong) => Err(SqlError::new(ErrorKind::NotAllowed, wrong).into()),
         }
@@ -341,8 +346,8 @@ impl<'a> Engine<'a> {
         // however often the statement was executed before.
         prepared.reset_status(StatementStatus::VmStep);
         let columns = Column::of(prepared);
-        if let Some(name) = profile::drawn_name(columns.iter().map(|column| column.name.as_str())) {
-            return Err(SqlError::with_hint(ErrorKind::NotAllowed, profile::drawn(name), profile::DRAWN_HINT).into());
+        if let Some(name) = schema::drawn_name(columns.iter().map(|column| column.name.as_str())) {
+            return Err(SqlError::with_hint(ErrorKind::NotAllowed, schema::drawn(name), schema::DRAWN_HINT).into());
         }
         let mut left = self.left;
         let (rows, measured) = left.measure(|| self.rows(prepared, columns.len()));

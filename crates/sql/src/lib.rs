@@ -6,7 +6,7 @@
 //! | question | file |
 //! |---|---|
 //! | Where are the bytes? | `pages.rs`, and `vfs.rs`, through which SQLite reaches them |
-//! | What may a statement do? | `profile.rs` |
+//! | What may a statement do? | `profile.rs`; `schema.rs` says what it may leave |
 //! | Where do time and randomness come from? | `moment.rs` |
 //! | What may a statement cost? | `meter.rs`, and `include/bezant_meter.h`, which is compiled into SQLite |
 //! | How is a request executed? | `engine.rs`; `explain.rs` says what SQLite's errors mean |
@@ -29,6 +29,7 @@ mod profile;
 mod request;
 mod response;
 mod roles;
+mod schema;
 mod service;
 mod snapshot;
 mod split;

@@ -15,6 +15,8 @@ pub(crate) mod act {
     pub(crate) const WRITES_SCHEMA: u32 = 2;
     /// Changes tables of the system.
     pub(crate) const WRITES_SYSTEM: u32 = 4;
+    /// Changes what a table or its name is.
+    pub(crate) const ALTERS_TABLES: u32 = 8;
 }
 
 /// See the [module](self).
@@ -37,6 +39,8 @@ pub(crate) struct Moment {
     pub(crate) acts: AtomicU32,
     /// A row got the largest rowid that there is: the next one would be random.
     pub(crate) last_rowid_used: AtomicBool,
+    /// Tables and views that a statement creates.
+    pub(crate) created: Mutex<Vec<String>>,
     /// Why the authorizer said no.
     pub(crate) refusal: Mutex<Option<String>>,
 }
@@ -52,6 +56,11 @@ impl Moment {
         self.dated.store(false, Ordering::Relaxed);
         self.last_rowid_used.store(false, Ordering::Relaxed);
         *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// What a statement creates, once.
+    pub(crate) fn take_created(&self) -> Vec<String> {
+        std::mem::take(&mut self.created.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Does something of the service's own, for which everything is allowed.

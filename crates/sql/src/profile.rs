@@ -7,13 +7,12 @@
 use crate::moment::{Moment, act};
 use crate::pages::{PAGE_BYTES, PAGES_MAX};
 use crate::request::SQL_BYTES_MAX;
-use crate::roles::MEMBERS;
+use crate::schema::{is_system, made_by_the_system};
 use crate::value::VALUE_BYTES_MAX;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -55,74 +54,6 @@ const PRAGMAS: &[&str] = &[
     "index_xinfo", "integrity_check", "quick_check", "table_info", "table_list", "table_xinfo",
 ];
 
-fn is_system(table: &str) -> bool {
-    table.to_ascii_lowercase().starts_with(SYSTEM_PREFIX)
-}
-
-fn made_by_the_system(name: &str) -> String {
-    format!("{name} is not allowed: what begins with {SYSTEM_PREFIX} is made by the system alone")
-}
-
-/// What to do about [`drawn`].
-pub(crate) const DRAWN_HINT: &str = "give the columns names of their own, with AS";
-
-/// The name among those of some columns that SQLite has drawn at random. From the sixth equal name on it does, with a
-/// generator that all databases of a process share: x, x:1, x:2, x:3, x:4, x:1483092451.
-pub(crate) fn drawn_name<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    const COUNTED: [&str; 4] = ["1", "2", "3", "4"];
-    let numbered = names.filter_map(|name| name.rsplit_once(':').map(|(base, number)| (name, base, number)));
-    let numbered: Vec<_> = numbered.filter(|(_, _, number)| number.bytes().all(|b| b.is_ascii_digit())).collect();
-    let mut counted: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-    for (_, base, number) in numbered.iter().filter(|(_, _, number)| COUNTED.contains(number)) {
-        counted.entry(base.to_ascii_lowercase()).or_default().insert(number);
-    }
-    let is_full = |base: &str| counted.get(&base.to_ascii_lowercase()).is_some_and(|all| all.len() == COUNTED.len());
-    let drawn = numbered.iter().find(|(_, base, number)| !COUNTED.contains(number) && is_full(base))?;
-    Some(drawn.0)
-}
-
-/// Why such a name is refused.
-pub(crate) fn drawn(name: &str) -> String {
-    let base = name.rsplit_once(':').map_or(name, |(base, _)| base);
-    format!("more than five columns have the name {base}: SQLite would draw the next names at random")
-}
-
-/// What is wrong with the schema that a statement has left. SQLite's authorizer is not told the new name of a table,
-/// nor what a foreign key refers to: a table could take the system's name, which nobody could drop again, or hold rows
-/// of the system's fast.
-pub(crate) fn what_is_wrong(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    let mut names = connection.prepare("select name from sqlite_schema where name <> ?1 and tbl_name <> ?1")?;
-    let mut parents = connection.prepare(
-        "select distinct f.\"table\" from sqlite_schema s, pragma_foreign_key_list(s.name) f where s.type = 'table'",
-    )?;
-    for name in names.query_map([MEMBERS], |row| row.get(0))? {
-        let name: String = name?;
-        if is_system(&name) {
-            return Ok(Some(made_by_the_system(&name)));
-        }
-    }
-    for parent in parents.query_map([], |row| row.get::<_, String>(0))? {
-        let parent = parent?;
-        if is_system(&parent) {
-            return Ok(Some(format!(
-                "a foreign key may not refer to {parent}: its rows could not be deleted any more"
-            )));
-        }
-    }
-    let mut objects = connection.prepare("select name from sqlite_schema where type in ('table', 'view')")?;
-    let mut columns = connection.prepare("select name from pragma_table_xinfo(?1)")?;
-    for object in objects.query_map([], |row| row.get::<_, String>(0))? {
-        // A view that refers to what is gone has none.
-        let Ok(names) = columns.query_map([object?], |row| row.get(0))?.collect::<Result<Vec<String>, _>>() else {
-            continue;
-        };
-        if let Some(name) = drawn_name(names.iter().map(String::as_str)) {
-            return Ok(Some(drawn(name)));
-        }
-    }
-    Ok(None)
-}
-
 /// What it means to write rows of a table. Whoever may write a table can give it a trigger, which acts for whoever
 /// writes that table next. So the rows of the system are written by statements alone, and never by what is behind one.
 fn written(table: &str, trigger: Option<&str>) -> Result<u32, String> {
@@ -149,15 +80,23 @@ fn judge(context: &AuthContext<'_>, moment: &Moment) -> Result<(), String> {
         AuthAction::Insert { table_name }
         | AuthAction::Update { table_name, .. }
         | AuthAction::Delete { table_name } => note(written(table_name, context.accessor)?),
-        AuthAction::CreateTable { table_name: name }
-        | AuthAction::CreateView { view_name: name }
-        | AuthAction::DropTable { table_name: name }
+        AuthAction::CreateTable { table_name: name } | AuthAction::CreateView { view_name: name } => {
+            schema(name)?;
+            moment.created.lock().unwrap_or_else(PoisonError::into_inner).push((*name).to_string());
+        }
+        AuthAction::DropTable { table_name: name }
         | AuthAction::DropView { view_name: name }
-        | AuthAction::AlterTable { table_name: name, .. }
-        | AuthAction::CreateIndex { table_name: name, .. }
         | AuthAction::DropIndex { table_name: name, .. }
-        | AuthAction::CreateTrigger { table_name: name, .. }
         | AuthAction::DropTrigger { table_name: name, .. } => schema(name)?,
+        AuthAction::CreateIndex { table_name, index_name: name }
+        | AuthAction::CreateTrigger { table_name, trigger_name: name } => {
+            schema(table_name)?;
+            schema(name)?;
+        }
+        AuthAction::AlterTable { table_name: name, .. } => {
+            schema(name)?;
+            note(act::ALTERS_TABLES);
+        }
         AuthAction::Reindex { .. } | AuthAction::Analyze { .. } => note(act::WRITES_SCHEMA),
         AuthAction::Function { function_name } => {
             // CURRENT_TIMESTAMP and its like come as they were written.

@@ -17,8 +17,11 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
+/// What a writer's statements can do.
+const WRITER: u32 = act::WRITES_ROWS | act::WRITES_SCHEMA | act::ALTERS_TABLES;
+
 /// Everything that a statement can do.
-const ALL: u32 = act::WRITES_ROWS | act::WRITES_SCHEMA | act::WRITES_SYSTEM;
+const ALL: u32 = WRITER | act::WRITES_SYSTEM;
 
 /// Pages that SQLite keeps beside those of the file, in KiB.
 const CACHE_KIB: u32 = 8 << 10;
@@ -155,7 +158,7 @@ impl Sql {
         let allowed = match self.role(&agreed.asker) {
             Role::None => return Response::Failed(Failure { statement: 0, error: denied() }),
             Role::Reader => 0,
-            Role::Writer => act::WRITES_ROWS | act::WRITES_SCHEMA,
+            Role::Writer => WRITER,
             Role::Admin => ALL,
         };
         self.judged(allowed, execute)

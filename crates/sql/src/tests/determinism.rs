@@ -93,6 +93,12 @@ fn names_are_not_drawn() {
     assert_eq!(node.rows(&same(7)).columns.len(), 7, "what a statement itself selects keeps its names");
     node.rows(&format!("create table j as {}", same(5)));
     assert_eq!(node.text("select group_concat(name) from pragma_table_info('j')"), "id,id:1,id:2,id:3,id:4");
+    // A view that gets more columns when a table does.
+    let wide = "create view w as select * from a t0, a t1, a t2, a t3, a t4";
+    node.rows(wide);
+    node.rows("create table b(y)");
+    node.rows("create view u as select * from b t0, b t1, b t2, b t3, b t4, (select 1 as z)");
+    assert_eq!(node.error("alter table b rename column y to z").0, ErrorKind::NotAllowed);
     node.rows("create table times(\"at 12:30\", \"at 12:45\", \"at 12:4\")");
 }
 
