@@ -3,7 +3,7 @@
 //! One seed makes a stream of requests. Several replicas of the service execute it, and each lives otherwise: one has a
 //! small cache, one answers reads between requests, one executes what is undone again, one crashes and starts from its
 //! last checkpoint and the requests since. Some requests begin with attempts, which are undone. After each request all
-//! answers are equal to the byte, and now and then all pages are. In half of the runs no statement uses time or
+//! answers are equal to the byte, and what was written is, and now and then all pages are. In half of the runs no statement uses time or
 //! randomness; then plain SQLite of the same build executes the stream as well, without the attempts, and rows, counts
 //! and errors are its own (I8 of the notes).
 
@@ -80,9 +80,13 @@ impl Replica {
         Digest::of(Domain::Node, &self.pages.iter().flat_map(digest).collect::<Vec<u8>>())
     }
 
-    fn execute(&mut self, operation: &Bytes, agreed: &Agreed) -> Bytes {
+    /// The answer, and what was written.
+    fn execute(&mut self, operation: &Bytes, agreed: &Agreed) -> (Bytes, Digest) {
         self.since.push((operation.clone(), *agreed));
-        self.sql.execute(operation, agreed)
+        // As a replica does with what is there when a state was loaded.
+        self.sql.take_written();
+        let answer = self.sql.execute(operation, agreed);
+        (answer, self.sql.take_written())
     }
 
     /// What happens to it between two requests.
@@ -186,10 +190,10 @@ pub fn run(seed: u64) -> Result<Counts, String> {
         let differs = |what: &str| format!("seed {seed}, request {number}: {what}\n  {request:#?}");
         let answers = replicas.each_mut().map(|replica| replica.execute(&operation, &agreed));
         if let Some(odd) = answers.iter().position(|answer| *answer != answers[0]) {
-            let shown = [0, odd].map(|which| Response::from_bytes(answers[which].clone()));
-            return Err(differs(&format!("{:?} answers otherwise: {shown:?}", replicas[odd].life)));
+            let shown = [0, odd].map(|which| (Response::from_bytes(answers[which].0.clone()), answers[which].1));
+            return Err(differs(&format!("{:?} answers or writes otherwise: {shown:?}", replicas[odd].life)));
         }
-        let answer = Response::from_bytes(answers[0].clone()).map_err(|error| differs(&error.to_string()))?;
+        let answer = Response::from_bytes(answers[0].0.clone()).map_err(|error| differs(&error.to_string()))?;
         counts.add(&answer);
         if matches!(answer, Response::Conflict(_)) {
             return Err(differs("what was tried gave something else"));
