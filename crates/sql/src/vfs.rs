@@ -4,7 +4,8 @@
 //! log is the durable copy) and no clock but the agreed one: `date('now')`, CURRENT_TIMESTAMP and all other functions
 //! of date and time ask the file system for the time, wherever they stand, in defaults, triggers or views.
 //!
-//! Besides `meter.rs` this is the only module with unsafe code, which a C interface cannot do without. What it relies on:
+//! This module and `meter.rs` are the only ones with unsafe code, which a C interface cannot do without. What it
+//! relies on:
 //! * SQLite calls [`METHODS`] with files that [`open`] made, and with nothing after [`close`];
 //! * a [`Vfs`] outlives its connection ([`crate::connection`] sees to it), and with it the [`Disk`] of its files.
 
