@@ -62,6 +62,7 @@ impl Files {
             replica: ReplicaId(replica),
             n: 4,
             f: 1,
+            host: String::new(),
             version: "0",
         };
         let archive = Arc::new(Archive::open(&self.directory));
