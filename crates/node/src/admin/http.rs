@@ -50,8 +50,9 @@ impl Answer {
     }
 }
 
-/// The answer to what has been received so far; `None`: the request is not complete.
-pub(super) fn answer(received: &[u8], board: &Board) -> Option<Vec<u8>> {
+/// The answer to what has been received so far; `None`: the request is not complete. Where there is no room for another
+/// page, only health is told.
+pub(super) fn answer(received: &[u8], board: &Board, has_room: bool) -> Option<Vec<u8>> {
     let end = received.windows(4).position(|window| window == b"\r\n\r\n");
     if end.is_none() && received.len() < REQUEST_BYTES_MAX {
         return None;
@@ -60,13 +61,13 @@ pub(super) fn answer(received: &[u8], board: &Board) -> Option<Vec<u8>> {
         Some(end) => std::str::from_utf8(&received[..end]).map_err(|_| "400 Bad Request"),
         None => Err("431 Request Header Fields Too Large"),
     };
-    let answered = answered.and_then(|head| respond(head, board));
+    let answered = answered.and_then(|head| respond(head, board, has_room));
     let (answer, has_body) = answered.unwrap_or_else(|status| (Answer::text(status, format!("{status}\n")), true));
     Some(answer.encode(has_body))
 }
 
 /// The answer to a request, and whether its body is wanted; or the status with which it is refused.
-fn respond(head: &str, board: &Board) -> Result<(Answer, bool), &'static str> {
+fn respond(head: &str, board: &Board, has_room: bool) -> Result<(Answer, bool), &'static str> {
     let mut lines = head.split("\r\n");
     let mut words = lines.next().unwrap_or_default().split(' ');
     let (Some(method), Some(target), Some(version), None) = (words.next(), words.next(), words.next(), words.next())
@@ -83,8 +84,8 @@ fn respond(head: &str, board: &Board) -> Result<(Answer, bool), &'static str> {
     let hosts: Vec<_> = fields.filter(|(name, _)| name.eq_ignore_ascii_case("host")).map(|(_, host)| host).collect();
     let answer = match hosts[..] {
         // No browser leaves it out.
-        [] => page(target, board),
-        [host] if host::is_own(host.trim(), &board.info.host) => page(target, board),
+        [] => page(target, board, has_room),
+        [host] if host::is_own(host.trim(), &board.info.host) => page(target, board, has_room),
         [_] => {
             board.foreign_hosts.fetch_add(1, Ordering::Relaxed);
             Answer::text("421 Misdirected Request", MISDIRECTED)
@@ -94,13 +95,14 @@ fn respond(head: &str, board: &Board) -> Result<(Answer, bool), &'static str> {
     Ok((answer, method == "GET"))
 }
 
-fn page(target: &str, board: &Board) -> Answer {
+fn page(target: &str, board: &Board, has_room: bool) -> Answer {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let is_verbose = query.split('&').any(|part| part == "verbose" || part.starts_with("verbose="));
     match path {
         "/" => Answer::text("200 OK", "/metrics\n/livez\n/readyz?verbose\n/status\n/checkpoint\n/divergences\n"),
         "/livez" => checks(&board.sample(), health::live_checks, is_verbose),
         "/readyz" => checks(&board.sample(), health::ready_checks, is_verbose),
+        _ if !has_room => Answer::text("503 Service Unavailable", "too many answers are under way: ask again\n"),
         "/metrics" => {
             let body = metrics::render(&board.sample()).into_bytes();
             Answer { status: "200 OK", content_type: PROMETHEUS, body }
