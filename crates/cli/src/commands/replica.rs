@@ -239,6 +239,7 @@ impl Start<'_> {
             replica: self.node.replica,
             n: cluster.n,
             f: cluster.f,
+            checkpoint_interval: cluster.limits.checkpoint_interval,
             host: host.to_owned(),
             version: env!("CARGO_PKG_VERSION"),
         }

@@ -27,7 +27,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-pub use ask::{ask, get};
+pub use ask::{NOT_RUNNING, ask, get};
 pub use health::{Check, live_checks, ready_checks};
 pub use metrics::{METRICS, Metric, MetricKind};
 pub use server::{AdminServer, serve};
@@ -56,6 +56,8 @@ pub struct Info {
     pub n: usize,
     /// Replicas that may be faulty.
     pub f: usize,
+    /// Batches between two checkpoints.
+    pub checkpoint_interval: u64,
     /// The host of its admin address: the name, besides addresses and `localhost`, under which it answers.
     pub host: String,
     /// Of this program.

@@ -30,6 +30,7 @@ fn board() -> Show {
         replica: ReplicaId(2),
         n: 4,
         f: 1,
+        checkpoint_interval: 128,
         host: "r2.example".to_owned(),
         version: "1.2.3",
     };
@@ -163,6 +164,7 @@ fn status_is_json() {
     assert_eq!(code, 200);
     assert_eq!(status["replica"], 2);
     assert_eq!(status["ready"], true);
+    assert_eq!(status["checkpoint_interval"], 128);
     assert_eq!(status["report"]["executed"], 120);
     assert_eq!(status["report"]["stable_root"], "0".repeat(64));
     assert_eq!(status["report"]["suspicions"][0]["reason"], "equivocation");

@@ -62,6 +62,7 @@ impl Files {
             replica: ReplicaId(replica),
             n: 4,
             f: 1,
+            checkpoint_interval: 128,
             host: String::new(),
             version: "0",
         };
