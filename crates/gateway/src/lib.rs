@@ -7,8 +7,10 @@
 
 pub mod acceptor;
 mod local;
+pub mod password;
 pub mod redis;
 mod store;
 
 pub use local::Local;
+pub use password::Password;
 pub use store::{Store, StoreError};

@@ -87,7 +87,7 @@ impl Servers {
         });
         let redis = redis.map(|address| {
             let service = Arc::<Service>::clone(service);
-            redis::Server::start(address, service).map_err(refused(address, "--redis"))
+            redis::Server::start(address, service, None).map_err(refused(address, "--redis"))
         });
         Ok(Self { postgres: postgres.transpose()?, redis: redis.transpose()? })
     }

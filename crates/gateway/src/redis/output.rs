@@ -65,23 +65,27 @@ impl Output {
         while self.buffer.len() - self.written > bytes {
             self.write()?;
             if self.buffer.len() - self.written > bytes {
-                self.wait(PollFlags::OUT)?;
+                self.wait(PollFlags::OUT, None)?;
             }
         }
         Ok(())
     }
 
-    /// Waits until there is something to read, or something that waits can be written.
-    pub(crate) fn wait_for_input(&self) -> io::Result<Ready> {
-        if self.buffer.is_empty() { self.wait(PollFlags::IN) } else { self.wait(PollFlags::IN | PollFlags::OUT) }
+    /// Waits until there is something to read, or something that waits can be written; no longer than `patience`, if
+    /// there is a limit to it.
+    pub(crate) fn wait_for_input(&self, patience: Option<Duration>) -> io::Result<Ready> {
+        let interest = if self.buffer.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
+        self.wait(interest, patience)
     }
 
-    fn wait(&self, interest: PollFlags) -> io::Result<Ready> {
+    fn wait(&self, interest: PollFlags, patience: Option<Duration>) -> io::Result<Ready> {
         // An idle client may stay as long as it likes, one that has replies to read may not.
-        let stalled_max = Timespec { tv_sec: STALLED_MAX.as_secs() as i64, tv_nsec: 0 };
-        let limit = interest.contains(PollFlags::OUT).then_some(&stalled_max);
+        let stalled_max = interest.contains(PollFlags::OUT).then_some(STALLED_MAX);
+        let limit = stalled_max.into_iter().chain(patience).min();
+        let limit =
+            limit.map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() });
         let mut descriptors = [PollFd::new(&*self.stream, interest)];
-        match poll(&mut descriptors, limit) {
+        match poll(&mut descriptors, limit.as_ref()) {
             Ok(0) => return Err(ErrorKind::TimedOut.into()),
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),

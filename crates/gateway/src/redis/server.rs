@@ -11,6 +11,7 @@ use super::reply::Reply;
 use super::scan::Cursors;
 use super::session::{Flow, Session, Shared};
 use crate::acceptor::{Acceptor, Host};
+use crate::password::Password;
 use crate::store::Store;
 use bytes::BytesMut;
 use std::io::{self, ErrorKind, Read, Write};
@@ -23,16 +24,19 @@ pub const CONNECTIONS_MAX: usize = 1_024;
 /// Bytes taken from a socket at a time.
 const READ_BYTES: usize = 64 << 10;
 
+/// Bytes that are taken from a client that has not said the password.
+const STRANGER_BYTES_MAX: usize = 16 << 10;
+
 /// A running gateway. Closes when dropped.
 pub struct Server(Acceptor);
 
 impl Server {
-    /// Listens on `address` and serves `store` from threads of its own.
+    /// Listens on `address` and serves `store` from threads of its own: to whoever comes, or knows the password.
     ///
     /// # Errors
     /// Whatever the system says about the address.
-    pub fn start(address: SocketAddr, store: Arc<dyn Store>) -> io::Result<Self> {
-        let shared = Shared { store, cursors: Cursors::new(), statistics: Statistics::new() };
+    pub fn start(address: SocketAddr, store: Arc<dyn Store>, password: Option<Arc<Password>>) -> io::Result<Self> {
+        let shared = Shared { store, password, cursors: Cursors::new(), statistics: Statistics::new() };
         Acceptor::start(address, Redis(Arc::new(shared))).map(Self)
     }
 
@@ -75,8 +79,9 @@ impl Host for Redis {
 fn serve(stream: &Arc<TcpStream>, mut session: Session) -> io::Result<()> {
     let mut output = Output::new(Arc::clone(stream));
     let (mut parser, mut input, mut chunk) = (Parser::new(), BytesMut::new(), vec![0; READ_BYTES]);
+    let mut unasked = 0;
     loop {
-        let ready = output.wait_for_input()?;
+        let ready = output.wait_for_input(session.admission.patience())?;
         if ready.write {
             output.write()?;
         }
@@ -87,7 +92,14 @@ fn serve(stream: &Arc<TcpStream>, mut session: Session) -> io::Result<()> {
             Ok(0) => Flow::Close,
             Ok(count) => {
                 input.extend_from_slice(&chunk[..count]);
-                answer(&mut parser, &mut input, &mut session, &mut output)?
+                let flow = answer(&mut parser, &mut input, &mut session, &mut output)?;
+                unasked = if session.admission.is_known() { 0 } else { unasked + count };
+                if unasked > STRANGER_BYTES_MAX {
+                    output.reply(&Reply::error("Protocol error: too much before the password"))?;
+                    Flow::Close
+                } else {
+                    flow
+                }
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => continue,
             Err(error) => return Err(error),
