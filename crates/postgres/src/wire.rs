@@ -13,6 +13,9 @@ pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// The longest message before a client has said who it is, in bytes.
 pub const STARTUP_BYTES_MAX: usize = 10_000;
 
+/// The longest message about a password, in bytes.
+pub const SASL_BYTES_MAX: usize = 1_024;
+
 const VERSION_3: u32 = 3;
 const CANCEL: u32 = 80_877_102;
 const SSL: u32 = 80_877_103;
@@ -36,7 +39,7 @@ pub enum WireError {
 impl fmt::Display for WireError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLong => write!(out, "a message is longer than {MESSAGE_BYTES_MAX} bytes"),
+            Self::TooLong => out.write_str("a message is longer than it may be"),
             Self::Length => out.write_str("a message's length is not that of its contents"),
             Self::NotUtf8 => out.write_str("a text is not UTF-8"),
             Self::UnknownKind(kind) => write!(out, "messages of kind {kind} are unknown"),
@@ -145,6 +148,28 @@ pub fn read_startup(input: &mut BytesMut) -> Result<Option<Startup>, WireError> 
         }
         _ => Err(WireError::Version(version)),
     }
+}
+
+/// What a client that was asked for a password says; `None`: it is not complete.
+///
+/// # Errors
+/// [`WireError`]; the connection is beyond repair.
+pub fn read_sasl(input: &mut BytesMut) -> Result<Option<Bytes>, WireError> {
+    match input.first() {
+        None => Ok(None),
+        Some(b'p') => take_frame(input, 1, SASL_BYTES_MAX),
+        Some(&kind) => Err(WireError::UnknownKind(kind)),
+    }
+}
+
+/// A mechanism, and the first message in it, out of the first thing that a client says about its password.
+///
+/// # Errors
+/// [`WireError`].
+pub fn sasl_choice(mut body: Bytes) -> Result<(String, Bytes), WireError> {
+    let mechanism = text(&mut body)?;
+    let message = value_of(&mut body)?.unwrap_or_default();
+    if body.is_empty() { Ok((mechanism, message)) } else { Err(WireError::Length) }
 }
 
 /// Takes the next message out of `input`; `None`: it is not complete.
@@ -302,9 +327,35 @@ impl Output {
         });
     }
 
+    /// Asks for a password, by this mechanism.
+    pub fn sasl(&mut self, mechanism: &str) {
+        self.authentication(10, |out| {
+            put_text(out, mechanism);
+            // The end of the list.
+            out.push(0);
+        });
+    }
+
+    /// A question of the mechanism's.
+    pub fn sasl_continue(&mut self, message: &str) {
+        self.authentication(11, |out| out.extend(message.as_bytes()));
+    }
+
+    /// The mechanism's last word.
+    pub fn sasl_final(&mut self, message: &str) {
+        self.authentication(12, |out| out.extend(message.as_bytes()));
+    }
+
+    fn authentication(&mut self, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
+        self.message(b'R', |out| {
+            out.extend(kind.to_be_bytes());
+            body(out);
+        });
+    }
+
     /// Come in.
     pub fn authenticated(&mut self) {
-        self.message(b'R', |out| out.extend([0; 4]));
+        self.authentication(0, |_| {});
     }
 
     /// A setting that clients want to know.

@@ -83,7 +83,7 @@ impl Servers {
         };
         let postgres = postgres.map(|address| {
             let service = Arc::<Service>::clone(service);
-            bezant_postgres::Server::start(address, service).map_err(refused(address, "--postgres"))
+            bezant_postgres::Server::start(address, service, None).map_err(refused(address, "--postgres"))
         });
         let redis = redis.map(|address| {
             let service = Arc::<Service>::clone(service);

@@ -7,6 +7,7 @@ use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::Instant;
 use bezant_core::service::{Agreed, Asker, Service};
 use bezant_core::wire::Wire;
+use bezant_gateway::Password;
 use bezant_postgres::{Answer, CallFailure, Database, Server};
 use bezant_sql::{Request, Response, Sql, Statement};
 use std::io::{Read, Write};
@@ -58,7 +59,14 @@ impl Database for Local {
 }
 
 fn start(database: Local) -> Server {
-    Server::start(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::new(database)).unwrap()
+    Server::start(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::new(database), None).unwrap()
+}
+
+/// One whose clients must know "open sesame".
+pub fn closed_server() -> Server {
+    let password = Password::new(b"open sesame", [3; 16]).unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], 0));
+    Server::start(address, Arc::new(Local::default()), Some(Arc::new(password))).unwrap()
 }
 
 pub fn server() -> Server {
