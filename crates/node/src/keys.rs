@@ -41,7 +41,7 @@ impl fmt::Display for KeyError {
             Self::Exposed(path, mode) => {
                 let path = path.display();
                 write!(f, "{path} has mode {mode:o}, others can read or change it: type `chmod 600 {path}`, ")?;
-                write!(f, "and make a new key if somebody may have read this one")
+                write!(f, "and make a new one if somebody may have read it")
             }
             Self::Malformed(path) => {
                 let path = path.display();
@@ -94,6 +94,24 @@ pub fn save(path: &Path, key: &SecretKey) -> Result<(), KeyError> {
 /// # Errors
 /// [`KeyError`], unless the file is one that [`save`] could have written.
 pub fn load(path: &Path) -> Result<SecretKey, KeyError> {
+    let line = read_line(path, 2 * KEY_BYTES)?;
+    let key = std::str::from_utf8(&line)
+        .ok()
+        .and_then(from_hex::<KEY_BYTES>)
+        .map(SecretKey)
+        .ok_or_else(|| KeyError::Malformed(path.to_owned()))?;
+    if key.0.iter().all(|byte| *byte == key.0[0]) {
+        return Err(KeyError::Default(path.to_owned()));
+    }
+    Ok(key)
+}
+
+/// The only line of a file that nobody but its owner can read or change, without the end of the line. One byte more
+/// than `max` if it is longer.
+///
+/// # Errors
+/// [`KeyError`].
+pub fn read_line(path: &Path, max: usize) -> Result<Zeroizing<Vec<u8>>, KeyError> {
     let io = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => KeyError::Missing(path.to_owned()),
         _ => KeyError::Io(path.to_owned(), error),
@@ -107,17 +125,13 @@ pub fn load(path: &Path) -> Result<SecretKey, KeyError> {
     if mode & 0o077 != 0 {
         return Err(KeyError::Exposed(path.to_owned(), mode));
     }
-    let mut text = Zeroizing::new(Vec::with_capacity(2 * KEY_BYTES + 2));
-    file.take(2 * KEY_BYTES as u64 + 2).read_to_end(&mut text).map_err(io)?;
-    let key = std::str::from_utf8(&text)
-        .ok()
-        .and_then(|text| from_hex::<KEY_BYTES>(text.strip_suffix('\n').unwrap_or(text)))
-        .map(SecretKey)
-        .ok_or_else(|| KeyError::Malformed(path.to_owned()))?;
-    if key.0.iter().all(|byte| *byte == key.0[0]) {
-        return Err(KeyError::Default(path.to_owned()));
+    let mut line = Zeroizing::new(Vec::with_capacity(max + 2));
+    file.take(max as u64 + 2).read_to_end(&mut line).map_err(io)?;
+    if line.last() == Some(&b'\n') {
+        line.pop();
     }
-    Ok(key)
+    line.truncate(max + 1);
+    Ok(line)
 }
 
 /// Lower-case hexadecimal digits.

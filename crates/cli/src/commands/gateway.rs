@@ -4,8 +4,11 @@ use crate::failure::{Failure, Result};
 use crate::logging;
 use crate::quit;
 use crate::service::{Connection, Service};
-use bezant_gateway::redis;
+use bezant_gateway::password::{PASSWORD_BYTES_MAX, SALT_BYTES};
+use bezant_gateway::{Password, redis};
+use bezant_node::keys::{self, KeyError};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 
 /// Serve the cluster under the protocols of PostgreSQL and Redis
@@ -26,7 +29,10 @@ pub(crate) struct Arguments {
     /// Where to listen for Redis clients
     #[arg(long, value_name = "ADDRESS:PORT", group = "protocols")]
     redis: Option<SocketAddr>,
-    /// Let other hosts in, although nobody is asked for a password and nothing is encrypted
+    /// A file with one line, which clients must know: for all users, and readable by its owner only
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// Let other hosts in, although nothing is encrypted and, without --password-file, nobody is asked for a password
     #[arg(long)]
     open_to_network: bool,
     /// The form of log lines on standard error
@@ -38,14 +44,22 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result {
     let mut addresses = arguments.postgres.iter().chain(&arguments.redis);
     if let Some(address) = addresses.find(|address| !address.ip().is_loopback() && !arguments.open_to_network) {
+        let why = match arguments.password_file {
+            Some(_) => "nothing is encrypted",
+            None => "the gateway asks nobody for a password",
+        };
         return Err(Failure::usage(format!(
-            "{address} is open to other hosts, and the gateway asks nobody for a password. Listen on 127.0.0.1, beside \
-             the application, or say --open-to-network."
+            "{address} is open to other hosts, and {why}. Listen on 127.0.0.1, beside the application, or say \
+             --open-to-network."
         )));
     }
+    let password = arguments.password_file.as_deref().map(read_password).transpose()?.map(Arc::new);
     logging::start(arguments.log_format, "info");
+    if arguments.open_to_network && password.is_none() {
+        tracing::warn!(event = "gateway-open", "whoever reaches the gateway may read and write: see --password-file");
+    }
     let service = Arc::new(Service::connect(&arguments.connection)?);
-    let mut servers = Servers::start(arguments.postgres, arguments.redis, &service)?;
+    let mut servers = Servers::start(arguments.postgres, arguments.redis, &service, password.as_ref())?;
     if let Some(address) = servers.postgres() {
         tracing::info!(event = "gateway-started", %address, "serving PostgreSQL clients");
     }
@@ -61,6 +75,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     Ok(())
 }
 
+/// What clients must know.
+fn read_password(path: &Path) -> Result<Password> {
+    let line = keys::read_line(path, PASSWORD_BYTES_MAX).map_err(|error| match error {
+        KeyError::Missing(path) | KeyError::Malformed(path) => {
+            Failure::usage(format!("{} is no file with a password.", path.display()))
+        }
+        error => Failure::usage(format!("{error}.")),
+    })?;
+    let mut salt = [0; SALT_BYTES];
+    getrandom::fill(&mut salt).map_err(|error| Failure::failed(format!("no random bytes: {error}.")))?;
+    Password::new(&line, salt).map_err(|error| Failure::usage(format!("{}: {error}.", path.display())))
+}
+
 /// The gateways of one process.
 pub(crate) struct Servers {
     postgres: Option<bezant_postgres::Server>,
@@ -68,11 +95,12 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Opens the ports that are asked for.
+    /// Opens the ports that are asked for, to those who know the password if there is one.
     pub(crate) fn start(
         postgres: Option<SocketAddr>,
         redis: Option<SocketAddr>,
         service: &Arc<Service>,
+        password: Option<&Arc<Password>>,
     ) -> Result<Self> {
         let refused = |address: SocketAddr, option: &'static str| {
             move |error| {
@@ -83,11 +111,11 @@ impl Servers {
         };
         let postgres = postgres.map(|address| {
             let service = Arc::<Service>::clone(service);
-            bezant_postgres::Server::start(address, service, None).map_err(refused(address, "--postgres"))
+            bezant_postgres::Server::start(address, service, password.cloned()).map_err(refused(address, "--postgres"))
         });
         let redis = redis.map(|address| {
             let service = Arc::<Service>::clone(service);
-            redis::Server::start(address, service, None).map_err(refused(address, "--redis"))
+            redis::Server::start(address, service, password.cloned()).map_err(refused(address, "--redis"))
         });
         Ok(Self { postgres: postgres.transpose()?, redis: redis.transpose()? })
     }

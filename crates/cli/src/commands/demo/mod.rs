@@ -141,7 +141,8 @@ fn start(cluster: &Shared) -> Result<Arc<Service>> {
 
 fn converse(arguments: &Arguments, cluster: &Shared, service: &Arc<Service>) -> Result {
     let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let servers = gateway::Servers::start(arguments.postgres.map(address), arguments.redis.map(address), service)?;
+    let servers =
+        gateway::Servers::start(arguments.postgres.map(address), arguments.redis.map(address), service, None)?;
     let mut prompt = Prompt::remembering("bezant> ")?;
     if prompt.is_terminal() {
         output::line(greeting(cluster.lock().members().len(), &servers))?;
