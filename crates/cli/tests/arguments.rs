@@ -93,7 +93,15 @@ fn a_password_comes_from_a_file_of_its_own() {
     refused("secret\n", 0o600, "x: cannot be read");
     let open = ["gateway", "--cluster", "x", "--postgres", "0.0.0.0:0", "--password-file", &file];
     assert_refused(&open, 2, "nothing is encrypted");
-    assert_refused(&["gateway", "--cluster", "x", "--redis", "127.0.0.1:0", "--password-file", "y"], 2, "y is no file");
+    assert_refused(
+        &["gateway", "--cluster", "x", "--redis", "127.0.0.1:0", "--password-file", "y"],
+        2,
+        "there is no file y",
+    );
+    let half = ["gateway", "--cluster", "x", "--redis", "127.0.0.1:0", "--tls-certificate", "c.pem"];
+    assert_refused(&half, 2, "--tls-key");
+    let both = [&half[..], &["--tls-key", &file]].concat();
+    assert_refused(&both, 2, "c.pem: No such file");
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use bezant_core::services::kv::{KvOperation, KvResult};
 use bezant_gateway::redis::Server;
-use bezant_gateway::{Local, Password, Store, StoreError};
+use bezant_gateway::tls::Tls;
+use bezant_gateway::{Door, Local, Password, Store, StoreError, base64};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
@@ -16,7 +18,7 @@ fn start() -> Server {
 }
 
 fn start_with(store: Arc<dyn Store>) -> Server {
-    Server::start(ANY_PORT.parse().unwrap(), store, None).unwrap()
+    Server::start(ANY_PORT.parse().unwrap(), store, Door::default()).unwrap()
 }
 
 fn connect(server: &Server) -> TcpStream {
@@ -43,7 +45,8 @@ fn assert_talk(commands: &str, expected: &str) {
 /// A gateway whose clients must know "open sesame".
 fn start_closed() -> Server {
     let password = Password::new(b"open sesame", [3; 16]).unwrap();
-    Server::start(ANY_PORT.parse().unwrap(), Arc::new(Local::default()), Some(Arc::new(password))).unwrap()
+    let door = Door { password: Some(Arc::new(password)), tls: None };
+    Server::start(ANY_PORT.parse().unwrap(), Arc::new(Local::default()), door).unwrap()
 }
 
 #[test]
@@ -95,6 +98,72 @@ fn redis_cli_says_the_password() {
     };
     assert_eq!(say("open sesame"), "OK\n");
     assert!(say("open").contains("NOAUTH"));
+}
+
+fn pem(label: &str, bytes: &[u8]) -> String {
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", base64::encode(bytes))
+}
+
+/// A gateway whose clients must encrypt, and its certificate.
+fn start_encrypted() -> (Server, rcgen::Certificate) {
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let tls = Tls::new(
+        pem("CERTIFICATE", certified.cert.der()).as_bytes(),
+        pem("PRIVATE KEY", &certified.signing_key.serialize_der()).as_bytes(),
+    )
+    .unwrap();
+    let door = Door { password: None, tls: Some(tls) };
+    let server = Server::start(ANY_PORT.parse().unwrap(), Arc::new(Local::default()), door).unwrap();
+    (server, certified.cert)
+}
+
+/// A client that knows only this certificate.
+fn encrypted(server: &Server, certificate: &rcgen::Certificate) -> StreamOwned<ClientConnection, TcpStream> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate.der().clone()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let client = ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
+    StreamOwned::new(client, connect(server))
+}
+
+#[test]
+fn whoever_encrypts_is_served_and_nobody_else() {
+    let (server, certificate) = start_encrypted();
+    assert!(!talk(&server, "set a 1\nget a\n").contains("OK"));
+    let mut client = encrypted(&server, &certificate);
+    client.write_all(b"set a 1\r\nget a\r\nquit\r\n").unwrap();
+    let mut said = String::new();
+    // To the end of TLS: an end without it would be an error.
+    client.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "+OK\r\n$1\r\n1\r\n+OK\r\n");
+}
+
+#[test]
+fn whoever_encrypts_may_send_all_before_it_reads() {
+    let (server, certificate) = start_encrypted();
+    let mut client = encrypted(&server, &certificate);
+    client
+        .write_all(format!("*3\r\n$3\r\nset\r\n$1\r\na\r\n$100000\r\n{}\r\n", "x".repeat(100_000)).as_bytes())
+        .unwrap();
+    client.write_all(&b"get a\r\n".repeat(100)).unwrap();
+    client.write_all(b"quit\r\n").unwrap();
+    let mut said = Vec::new();
+    client.read_to_end(&mut said).unwrap();
+    assert_eq!(said.len(), 5 + 100 * (9 + 100_000 + 2) + 5);
+}
+
+#[test]
+#[ignore = "needs redis-tools"]
+fn redis_cli_encrypts() {
+    let (server, _) = start_encrypted();
+    assert_eq!(tool("redis-cli", server.address(), &["--tls", "--insecure", "set", "a", "1"], "").trim(), "OK");
+    let input: String = (0..50_000).map(|number| format!("SET key:{number} value:{number}\r\n")).collect();
+    let report = tool("redis-cli", server.address(), &["--tls", "--insecure", "--pipe"], &input);
+    assert!(report.contains("errors: 0, replies: 50000"), "{report}");
 }
 
 #[test]

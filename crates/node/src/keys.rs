@@ -94,10 +94,10 @@ pub fn save(path: &Path, key: &SecretKey) -> Result<(), KeyError> {
 /// # Errors
 /// [`KeyError`], unless the file is one that [`save`] could have written.
 pub fn load(path: &Path) -> Result<SecretKey, KeyError> {
-    let line = read_line(path, 2 * KEY_BYTES)?;
-    let key = std::str::from_utf8(&line)
+    let text = read_private(path, 2 * KEY_BYTES + 1)?;
+    let key = std::str::from_utf8(&text)
         .ok()
-        .and_then(from_hex::<KEY_BYTES>)
+        .and_then(|text| from_hex::<KEY_BYTES>(text.strip_suffix('\n').unwrap_or(text)))
         .map(SecretKey)
         .ok_or_else(|| KeyError::Malformed(path.to_owned()))?;
     if key.0.iter().all(|byte| *byte == key.0[0]) {
@@ -106,12 +106,11 @@ pub fn load(path: &Path) -> Result<SecretKey, KeyError> {
     Ok(key)
 }
 
-/// The only line of a file that nobody but its owner can read or change, without the end of the line. One byte more
-/// than `max` if it is longer.
+/// What is in a file that nobody but its owner can read or change: one byte more than `max` if it is longer.
 ///
 /// # Errors
 /// [`KeyError`].
-pub fn read_line(path: &Path, max: usize) -> Result<Zeroizing<Vec<u8>>, KeyError> {
+pub fn read_private(path: &Path, max: usize) -> Result<Zeroizing<Vec<u8>>, KeyError> {
     let io = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => KeyError::Missing(path.to_owned()),
         _ => KeyError::Io(path.to_owned(), error),
@@ -125,13 +124,9 @@ pub fn read_line(path: &Path, max: usize) -> Result<Zeroizing<Vec<u8>>, KeyError
     if mode & 0o077 != 0 {
         return Err(KeyError::Exposed(path.to_owned(), mode));
     }
-    let mut line = Zeroizing::new(Vec::with_capacity(max + 2));
-    file.take(max as u64 + 2).read_to_end(&mut line).map_err(io)?;
-    if line.last() == Some(&b'\n') {
-        line.pop();
-    }
-    line.truncate(max + 1);
-    Ok(line)
+    let mut content = Zeroizing::new(Vec::with_capacity(max + 1));
+    file.take(max as u64 + 1).read_to_end(&mut content).map_err(io)?;
+    Ok(content)
 }
 
 /// Lower-case hexadecimal digits.

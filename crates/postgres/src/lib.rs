@@ -14,7 +14,6 @@
 //! | What are values called? | `types.rs`, `calendar.rs` |
 //! | What do tools ask about the tables? | `catalog.rs` |
 
-mod base64;
 mod calendar;
 mod catalog;
 mod control;

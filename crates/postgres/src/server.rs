@@ -11,8 +11,9 @@ use crate::scram::{Exchange, MECHANISM, NONCE_BYTES, ScramError};
 use crate::session::{Flow, Session};
 use crate::settings::{DATABASE, Settings, options};
 use crate::wire::{self, Output, Startup, Status, WireError};
-use bezant_gateway::Password;
 use bezant_gateway::acceptor::{Acceptor, Host};
+use bezant_gateway::tls::Channel;
+use bezant_gateway::{Door, Password};
 use bytes::{Bytes, BytesMut};
 use std::cell::Cell;
 use std::io::{self, Read, Write};
@@ -35,16 +36,12 @@ const WRITE_BYTES: usize = 64 << 10;
 pub struct Server(Acceptor);
 
 impl Server {
-    /// Listens on `address` and serves `database` from threads of its own: to whoever comes, or knows the password.
+    /// Listens on `address` and serves `database` from threads of its own: to whoever the door lets in.
     ///
     /// # Errors
     /// Whatever the system says about the address.
-    pub fn start(
-        address: SocketAddr,
-        database: Arc<dyn Database>,
-        password: Option<Arc<Password>>,
-    ) -> io::Result<Self> {
-        Acceptor::start(address, Shared::new(database, password)).map(Self)
+    pub fn start(address: SocketAddr, database: Arc<dyn Database>, door: Door) -> io::Result<Self> {
+        Acceptor::start(address, Shared::new(database, door)).map(Self)
     }
 
     /// Where it listens: the port that was chosen, if 0 was asked for.
@@ -63,20 +60,19 @@ impl Server {
 /// # Errors
 /// Those of the stream.
 pub fn serve(stream: impl Read + Write, database: Arc<dyn Database>) -> io::Result<()> {
-    Connection::new(0, stream).serve(&Shared::new(database, None), |_| Ok(()))
+    Connection::new(0, stream).serve(&Shared::new(database, Door::default()), |_| Ok(()))
 }
 
 /// What all connections share.
 struct Shared {
     database: Arc<dyn Database>,
     catalog: Arc<Catalog>,
-    /// What clients must know.
-    password: Option<Arc<Password>>,
+    door: Door,
 }
 
 impl Shared {
-    fn new(database: Arc<dyn Database>, password: Option<Arc<Password>>) -> Self {
-        Self { database, catalog: Arc::new(Catalog::new()), password }
+    fn new(database: Arc<dyn Database>, door: Door) -> Self {
+        Self { database, catalog: Arc::new(Catalog::new()), door }
     }
 }
 
@@ -137,26 +133,33 @@ impl Write for Punctual<'_> {
 
 struct Connection<T> {
     number: u32,
-    stream: T,
+    stream: Channel<T>,
     input: BytesMut,
     output: Output,
 }
 
 impl<T: Read + Write> Connection<T> {
     fn new(number: u32, stream: T) -> Self {
+        let stream = Channel::new(stream);
         Self { number, stream, input: BytesMut::new(), output: Output::default() }
     }
 
     /// `begun` is called once the client has said who it is and shown that it knows the password.
     fn serve(&mut self, shared: &Shared, begun: impl FnOnce(&T) -> io::Result<()>) -> io::Result<()> {
-        let Some(parameters) = self.start()? else { return Ok(()) };
+        let served = self.converse(shared, begun);
+        self.stream.close();
+        served
+    }
+
+    fn converse(&mut self, shared: &Shared, begun: impl FnOnce(&T) -> io::Result<()>) -> io::Result<()> {
+        let Some(parameters) = self.start(&shared.door)? else { return Ok(()) };
         let user = parameters.iter().find(|(name, _)| name == "user").map_or(DATABASE, |(_, value)| value);
-        if let Some(password) = &shared.password
+        if let Some(password) = &shared.door.password
             && !self.authenticate(password, user)?
         {
             return Ok(());
         }
-        begun(&self.stream)?;
+        begun(self.stream.stream())?;
         let mut session = self.welcome(&parameters, user, shared)?;
         loop {
             match wire::read(&mut self.input) {
@@ -181,7 +184,7 @@ impl<T: Read + Write> Connection<T> {
     }
 
     /// Until the client has said who it is. `None`: it is not going to.
-    fn start(&mut self) -> io::Result<Option<Vec<(String, String)>>> {
+    fn start(&mut self, door: &Door) -> io::Result<Option<Vec<(String, String)>>> {
         /// A client may ask for TLS and for GSSAPI before it gives up encryption.
         const REQUESTS_MAX: usize = 4;
         for _ in 0..REQUESTS_MAX {
@@ -203,12 +206,29 @@ impl<T: Read + Write> Connection<T> {
                 }
             };
             match first {
-                Startup::Encrypt => {
-                    self.output.no_encryption();
+                Startup::Tls
+                    if !self.stream.is_encrypted()
+                        && let Some(tls) = &door.tls =>
+                {
+                    // What came already was not encrypted, and anybody on the way may have written it.
+                    if !self.input.is_empty() {
+                        return Ok(None);
+                    }
+                    self.output.encryption(true);
+                    self.flush()?;
+                    self.stream.encrypt(tls)?;
+                }
+                Startup::Tls | Startup::Gss => {
+                    self.output.encryption(false);
                     self.flush()?;
                 }
                 // What it would cancel ends by its own deadline.
                 Startup::Cancel => return Ok(None),
+                Startup::Start { .. } if door.tls.is_some() && !self.stream.is_encrypted() => {
+                    let error = PgError::fatal(sqlstate::NOT_LET_IN, "this gateway wants TLS");
+                    self.give_up(&error.hint("connect with sslmode=require, or better verify-full"))?;
+                    return Ok(None);
+                }
                 Startup::Start { minor, parameters } => {
                     let options = parameters.iter().map(|(name, _)| name.as_str());
                     let unknown: Vec<&str> = options.filter(|name| name.starts_with("_pq_.")).collect();
@@ -310,7 +330,8 @@ impl<T: Read + Write> Connection<T> {
         if self.output.is_empty() {
             return Ok(());
         }
-        self.stream.write_all(&self.output.take())
+        self.stream.write_all(&self.output.take())?;
+        self.stream.flush()
     }
 
     /// Says why, if anybody still listens.

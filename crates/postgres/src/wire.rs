@@ -4,6 +4,10 @@
 //! Reading is ours because the bytes are anyone's: whatever arrives is a message or a [`WireError`], never a panic, and
 //! takes no more memory than [`MESSAGE_BYTES_MAX`].
 
+mod sasl;
+
+pub use sasl::{read_sasl, sasl_choice};
+
 use crate::error::PgError;
 use bytes::{Buf, Bytes, BytesMut};
 use std::fmt;
@@ -53,8 +57,10 @@ impl std::error::Error for WireError {}
 /// The first message of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Startup {
-    /// Asks for encryption, with TLS or GSSAPI.
-    Encrypt,
+    /// Asks for encryption with TLS.
+    Tls,
+    /// Asks for encryption with GSSAPI.
+    Gss,
     /// Asks to cancel what another connection does.
     Cancel,
     /// Who it is and what it wants: `user`, `database` and settings.
@@ -133,7 +139,8 @@ pub fn read_startup(input: &mut BytesMut) -> Result<Option<Startup>, WireError> 
     let Some(mut body) = take_frame(input, 0, STARTUP_BYTES_MAX)? else { return Ok(None) };
     let version = u32_of(&mut body)?;
     match version {
-        SSL | GSS => Ok(Some(Startup::Encrypt)),
+        SSL => Ok(Some(Startup::Tls)),
+        GSS => Ok(Some(Startup::Gss)),
         CANCEL => Ok(Some(Startup::Cancel)),
         _ if version >> 16 == VERSION_3 => {
             let mut parameters = Vec::new();
@@ -148,28 +155,6 @@ pub fn read_startup(input: &mut BytesMut) -> Result<Option<Startup>, WireError> 
         }
         _ => Err(WireError::Version(version)),
     }
-}
-
-/// What a client that was asked for a password says; `None`: it is not complete.
-///
-/// # Errors
-/// [`WireError`]; the connection is beyond repair.
-pub fn read_sasl(input: &mut BytesMut) -> Result<Option<Bytes>, WireError> {
-    match input.first() {
-        None => Ok(None),
-        Some(b'p') => take_frame(input, 1, SASL_BYTES_MAX),
-        Some(&kind) => Err(WireError::UnknownKind(kind)),
-    }
-}
-
-/// A mechanism, and the first message in it, out of the first thing that a client says about its password.
-///
-/// # Errors
-/// [`WireError`].
-pub fn sasl_choice(mut body: Bytes) -> Result<(String, Bytes), WireError> {
-    let mechanism = text(&mut body)?;
-    let message = value_of(&mut body)?.unwrap_or_default();
-    if body.is_empty() { Ok((mechanism, message)) } else { Err(WireError::Length) }
 }
 
 /// Takes the next message out of `input`; `None`: it is not complete.
@@ -313,9 +298,9 @@ impl Output {
         self.bytes[start..start + 4].copy_from_slice(&length.to_be_bytes());
     }
 
-    /// No encryption here.
-    pub fn no_encryption(&mut self) {
-        self.bytes.push(b'N');
+    /// Whether what follows is encrypted, as it was asked for.
+    pub fn encryption(&mut self, is_possible: bool) {
+        self.bytes.push(if is_possible { b'S' } else { b'N' });
     }
 
     /// Version 3.0 and none of the options.

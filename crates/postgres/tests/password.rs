@@ -5,7 +5,7 @@ mod support;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::process::Command;
-use support::{closed_server, connect};
+use support::{closed_server, connect, encrypted_server};
 
 /// Says hello, then sends these messages about the password and reads until the gateway closes. Returns the SQLSTATE.
 fn refusal(server: &bezant_postgres::Server, messages: &[(u8, &[u8])]) -> Option<String> {
@@ -54,6 +54,40 @@ fn nobody_is_let_in_without_the_password() {
     ] {
         assert_eq!(refusal(&server, messages).as_deref(), Some("08P01"), "{messages:?}");
     }
+}
+
+#[test]
+fn where_encryption_is_wanted_nobody_is_let_in_without() {
+    let server = encrypted_server();
+    let hello = b"\0\0\0\x11\0\x03\0\0user\0me\0\0";
+    let tls = b"\0\0\0\x08\x04\xd2\x16\x2f";
+    let say = |bytes: &[u8]| {
+        let mut stream = connect(&server);
+        stream.write_all(bytes).unwrap();
+        let _ = stream.shutdown(Shutdown::Write);
+        let mut all = Vec::new();
+        let _ = stream.read_to_end(&mut all);
+        String::from_utf8_lossy(&all).into_owned()
+    };
+    assert!(say(hello).contains("C28000"), "in the clear");
+    assert!(say(tls).starts_with('S'));
+    assert_eq!(say(&[&tls[..], hello].concat()), "", "written by somebody on the way, before encryption began");
+}
+
+#[test]
+#[ignore = "needs psql"]
+fn psql_encrypts_and_says_the_password() {
+    let server = encrypted_server();
+    let psql = |mode: &str, sql: &str| {
+        let mut command = Command::new("psql");
+        let to = format!("host=127.0.0.1 port={} user=me dbname=bezant sslmode={mode}", server.address().port());
+        let output = command.args(["-w", &to, "-tAc", sql]).env("PGPASSWORD", "open sesame").output().unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    assert_eq!(psql("require", "select 6 * 7"), "42\n");
+    assert_eq!(psql("prefer", "select length(hex(zeroblob(400000)))"), "800000\n");
+    assert_eq!(psql("require", "select hex(zeroblob(200000))").len(), 400_001);
+    assert!(psql("disable", "select 1").contains("this gateway wants TLS"));
 }
 
 #[test]

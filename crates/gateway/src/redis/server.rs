@@ -11,10 +11,10 @@ use super::reply::Reply;
 use super::scan::Cursors;
 use super::session::{Flow, Session, Shared};
 use crate::acceptor::{Acceptor, Host};
-use crate::password::Password;
+use crate::door::Door;
 use crate::store::Store;
 use bytes::BytesMut;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,12 +31,12 @@ const STRANGER_BYTES_MAX: usize = 16 << 10;
 pub struct Server(Acceptor);
 
 impl Server {
-    /// Listens on `address` and serves `store` from threads of its own: to whoever comes, or knows the password.
+    /// Listens on `address` and serves `store` from threads of its own: to whoever the door lets in.
     ///
     /// # Errors
     /// Whatever the system says about the address.
-    pub fn start(address: SocketAddr, store: Arc<dyn Store>, password: Option<Arc<Password>>) -> io::Result<Self> {
-        let shared = Shared { store, password, cursors: Cursors::new(), statistics: Statistics::new() };
+    pub fn start(address: SocketAddr, store: Arc<dyn Store>, door: Door) -> io::Result<Self> {
+        let shared = Shared { store, door, cursors: Cursors::new(), statistics: Statistics::new() };
         Acceptor::start(address, Redis(Arc::new(shared))).map(Self)
     }
 
@@ -64,7 +64,7 @@ impl Host for Redis {
         stream.set_nonblocking(true)?;
         statistics.connections.fetch_add(1, Ordering::Relaxed);
         statistics.connected.fetch_add(1, Ordering::Relaxed);
-        let served = serve(stream, Session::new(Arc::clone(&self.0), peer));
+        let served = serve(stream, &self.0, peer);
         statistics.connected.fetch_sub(1, Ordering::Relaxed);
         served
     }
@@ -76,8 +76,12 @@ impl Host for Redis {
 }
 
 /// Serves a client until it leaves, misbehaves or is asked to go.
-fn serve(stream: &Arc<TcpStream>, mut session: Session) -> io::Result<()> {
+fn serve(stream: &Arc<TcpStream>, shared: &Arc<Shared>, peer: SocketAddr) -> io::Result<()> {
+    let mut session = Session::new(Arc::clone(shared), peer);
     let mut output = Output::new(Arc::clone(stream));
+    if let Some(tls) = &shared.door.tls {
+        output.encrypt(tls)?;
+    }
     let (mut parser, mut input, mut chunk) = (Parser::new(), BytesMut::new(), vec![0; READ_BYTES]);
     let mut unasked = 0;
     loop {
@@ -88,7 +92,7 @@ fn serve(stream: &Arc<TcpStream>, mut session: Session) -> io::Result<()> {
         if !ready.read {
             continue;
         }
-        let flow = match (&**stream).read(&mut chunk) {
+        let flow = match output.read(&mut chunk) {
             Ok(0) => Flow::Close,
             Ok(count) => {
                 input.extend_from_slice(&chunk[..count]);
@@ -106,7 +110,7 @@ fn serve(stream: &Arc<TcpStream>, mut session: Session) -> io::Result<()> {
         };
         output.write()?;
         if flow == Flow::Close {
-            return output.drain_to(0);
+            return output.close();
         }
     }
 }

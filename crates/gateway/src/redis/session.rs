@@ -12,7 +12,7 @@ use super::output::Output;
 use super::parser::Arguments;
 use super::reply::{Reply, Version};
 use super::scan::{self, Cursors};
-use crate::password::Password;
+use crate::door::Door;
 use crate::store::{Store, StoreError};
 use bezant_core::services::kv::{Condition, KEY_BYTES_MAX, KvOperation, KvResult, VALUE_BYTES_MAX};
 use bytes::Bytes;
@@ -30,8 +30,7 @@ const WRITE_BYTES_MAX: usize = 768 << 10;
 /// What the connections of a gateway share.
 pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
-    /// What clients must know.
-    pub(crate) password: Option<Arc<Password>>,
+    pub(crate) door: Door,
     pub(crate) cursors: Cursors,
     pub(crate) statistics: Statistics,
 }
@@ -75,7 +74,7 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>, peer: SocketAddr) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let admission = Admission::new(shared.password.clone());
+        let admission = Admission::new(shared.door.password.clone());
         Self {
             shared,
             admission,
