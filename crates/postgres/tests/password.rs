@@ -2,10 +2,13 @@
 
 mod support;
 
+use bezant_gateway::base64;
+use bezant_gateway::password::ITERATIONS;
+use ring::{digest, hmac, pbkdf2};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::process::Command;
-use support::{closed_server, connect, encrypted_server};
+use support::{Client, closed_server, connect, encrypted_server};
 
 /// Says hello, then sends these messages about the password and reads until the gateway closes. Returns the SQLSTATE.
 fn refusal(server: &bezant_postgres::Server, messages: &[(u8, &[u8])]) -> Option<String> {
@@ -53,6 +56,56 @@ fn nobody_is_let_in_without_the_password() {
         &[(b'p', &first), (b'Q', b"select 1\0")],
     ] {
         assert_eq!(refusal(&server, messages).as_deref(), Some("08P01"), "{messages:?}");
+    }
+}
+
+fn sign(key: &[u8], message: &[u8]) -> Vec<u8> {
+    hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), message).as_ref().to_vec()
+}
+
+/// What a client answers to a challenge, and what it expects then: written from the RFC, not from our server.
+fn proof(password: &str, bare: &str, challenge: &str) -> (String, String) {
+    let [nonce, salt, "i=4096"] = challenge.split(',').collect::<Vec<_>>()[..] else { panic!("{challenge}") };
+    let salt = base64::decode(salt.strip_prefix("s=").unwrap()).unwrap();
+    let mut salted = [0; 32];
+    pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, ITERATIONS, &salt, password.as_bytes(), &mut salted);
+    let client_key = sign(&salted, b"Client Key");
+    let stored_key = digest::digest(&digest::SHA256, &client_key);
+    let conversation = format!("{bare},{challenge},c=biws,{nonce}");
+    let signature = sign(stored_key.as_ref(), conversation.as_bytes());
+    let proof: Vec<u8> = client_key.iter().zip(&signature).map(|(key, signed)| key ^ signed).collect();
+    let expected = sign(&sign(&salted, b"Server Key"), conversation.as_bytes());
+    (format!("c=biws,{nonce},p={}", base64::encode(&proof)), format!("v={}", base64::encode(&expected)))
+}
+
+/// The next message: its kind, and its content.
+fn next(stream: &mut TcpStream) -> (u8, Vec<u8>) {
+    let mut head = [0; 5];
+    stream.read_exact(&mut head).unwrap();
+    let mut body = vec![0; u32::from_be_bytes(head[1..].try_into().unwrap()) as usize - 4];
+    stream.read_exact(&mut body).unwrap();
+    (head[0], body)
+}
+
+#[test]
+fn whoever_proves_to_know_the_password_is_let_in_and_told_by_whom() {
+    let server = closed_server();
+    for (password, is_right) in [("open sesame", true), ("open sesam", false)] {
+        let mut client = Client(connect(&server));
+        client.0.write_all(b"\0\0\0\x11\0\x03\0\0user\0me\0\0").unwrap();
+        next(&mut client.0);
+        client.send(b'p', &choice("SCRAM-SHA-256", "n,,n=,r=abc"));
+        let (_, challenge) = next(&mut client.0);
+        let (last, expected) = proof(password, "n=,r=abc", std::str::from_utf8(&challenge[4..]).unwrap());
+        client.send(b'p', last.as_bytes());
+        if is_right {
+            assert_eq!(next(&mut client.0), (b'R', [&[0, 0, 0, 12], expected.as_bytes()].concat()));
+            assert!(client.hear().ends_with("Z:I"));
+            assert_eq!(client.query("select 6 * 7"), "T D:42 C:SELECT 1 Z:I");
+        } else {
+            let (kind, error) = next(&mut client.0);
+            assert!(kind == b'E' && error.windows(6).any(|window| window == b"C28P01"), "{error:?}");
+        }
     }
 }
 
