@@ -1,5 +1,6 @@
 //! Asks a replica's admin port.
 
+pub(crate) use bezant_node::admin::NOT_RUNNING;
 use serde_json::Value;
 use std::net::SocketAddr;
 

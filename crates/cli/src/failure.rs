@@ -14,6 +14,8 @@ pub(crate) enum Code {
     Unknown = 3,
     /// Replicas' states differ, or did.
     Differs = 4,
+    /// The cluster can write nothing.
+    Stuck = 5,
 }
 
 impl From<Code> for ExitCode {

@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::os::unix::fs::PermissionsExt;
 use support::{Scratch, bezant, run};
 
 #[track_caller]
@@ -73,6 +74,34 @@ fn unknown_flags_and_values_out_of_range_are_errors_of_usage() {
         assert_refused(&["gateway", "--cluster", "x", port, "0.0.0.0:0"], 2, "say --open-to-network");
         assert_refused(&["gateway", "--cluster", "x", port, "0.0.0.0:0", "--open-to-network"], 2, "x: cannot be read");
     }
+}
+
+#[test]
+fn a_password_comes_from_a_file_of_its_own() {
+    let scratch = Scratch::new();
+    let file = scratch.join("password");
+    let refused = |content: &str, mode: u32, said: &str| {
+        std::fs::write(&file, content).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        let listen = ["gateway", "--cluster", "x", "--redis", "127.0.0.1:0", "--password-file", &file];
+        assert_refused(&listen, 2, said);
+    };
+    refused("secret\n", 0o644, "others can read or change it: type `chmod 600");
+    refused("\n", 0o600, "printable characters of ASCII");
+    refused("one\ntwo\n", 0o600, "printable characters of ASCII");
+    refused(&"x".repeat(10_000), 0o600, "printable characters of ASCII");
+    refused("secret\n", 0o600, "x: cannot be read");
+    let open = ["gateway", "--cluster", "x", "--postgres", "0.0.0.0:0", "--password-file", &file];
+    assert_refused(&open, 2, "nothing is encrypted");
+    assert_refused(
+        &["gateway", "--cluster", "x", "--redis", "127.0.0.1:0", "--password-file", "y"],
+        2,
+        "there is no file y",
+    );
+    let half = ["gateway", "--cluster", "x", "--redis", "127.0.0.1:0", "--tls-certificate", "c.pem"];
+    assert_refused(&half, 2, "--tls-key");
+    let both = [&half[..], &["--tls-key", &file]].concat();
+    assert_refused(&both, 2, "c.pem: No such file");
 }
 
 #[test]

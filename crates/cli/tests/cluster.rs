@@ -50,11 +50,13 @@ fn four_replicas_serve_a_shell_and_end_in_order() {
     replicas[1].signal(Signal::TERM);
     assert_eq!(replicas[1].wait().code(), Some(0));
     let three = status(1);
+    assert_eq!(three["stuck"], serde_json::Value::Null, "one may be down");
     assert_eq!((&three["answering"], &three["replicas"][1]["up"]), (&true.into(), &false.into()));
     for replica in &mut replicas[2..] {
         replica.signal(Signal::TERM);
         assert_eq!(replica.wait().code(), Some(0));
     }
+    assert!(status(5)["stuck"].as_str().unwrap().contains("no 3 of 4 replicas agree"));
     // Nobody can tell any more: one replica is no quorum.
     let unknown = kv(&["--deadline", "1", "set", "a", "2"]);
     assert_refused(&unknown, 3, "outcome unknown");

@@ -40,6 +40,23 @@ fn play(protocol: &str) -> serde_json::Value {
     status
 }
 
+/// An intruder was at three of four, at one of them once, at the next twice, and so on: more than f, and no two alike.
+/// Answers that do not depend on it go on for a window, and nothing that is written is certain.
+#[test]
+fn where_all_states_differ_nothing_is_said_to_be_well() {
+    let mut script = "create table t(a);\ninsert into t values (1);\n".to_owned();
+    for (replica, times) in [(1, 1), (2, 2), (3, 3)] {
+        for _ in 0..times {
+            script += &format!("lie {replica}\nset k v\nhonest {replica}\n");
+        }
+    }
+    script += &"set k v\n".repeat(140);
+    let outcome = run(&mut bezant(&["demo"]), &(script + "status --json\n"));
+    let status: serde_json::Value = serde_json::from_str(outcome.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!((&status["answering"], &status["healthy"]), (&true.into(), &false.into()), "{outcome:?}");
+    assert!(status["stuck"].as_str().unwrap().contains("does not become stable"), "{status}");
+}
+
 /// Tables, a file of real shape, a statement over several lines, a transaction; between them a crash and a liar.
 #[test]
 fn sql_is_spoken_first_and_survives_a_crash_and_a_liar() {

@@ -6,9 +6,15 @@
 //! of its own; [`acceptor`] has the sockets of both.
 
 pub mod acceptor;
+pub mod base64;
+mod door;
 mod local;
+pub mod password;
 pub mod redis;
 mod store;
+pub mod tls;
 
+pub use door::Door;
 pub use local::Local;
+pub use password::Password;
 pub use store::{Store, StoreError};

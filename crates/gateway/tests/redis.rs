@@ -2,7 +2,9 @@
 
 use bezant_core::services::kv::{KvOperation, KvResult};
 use bezant_gateway::redis::Server;
-use bezant_gateway::{Local, Store, StoreError};
+use bezant_gateway::tls::Tls;
+use bezant_gateway::{Door, Local, Password, Store, StoreError, base64};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
@@ -16,7 +18,7 @@ fn start() -> Server {
 }
 
 fn start_with(store: Arc<dyn Store>) -> Server {
-    Server::start(ANY_PORT.parse().unwrap(), store).unwrap()
+    Server::start(ANY_PORT.parse().unwrap(), store, Door::default()).unwrap()
 }
 
 fn connect(server: &Server) -> TcpStream {
@@ -38,6 +40,130 @@ fn talk(server: &Server, commands: &str) -> String {
 #[track_caller]
 fn assert_talk(commands: &str, expected: &str) {
     assert_eq!(talk(&start(), commands), expected);
+}
+
+/// A gateway whose clients must know "open sesame".
+fn start_closed() -> Server {
+    let password = Password::new(b"open sesame", [3; 16]).unwrap();
+    let door = Door { password: Some(Arc::new(password)), tls: None };
+    Server::start(ANY_PORT.parse().unwrap(), Arc::new(Local::default()), door).unwrap()
+}
+
+#[test]
+fn strangers_are_told_nothing() {
+    let server = start_closed();
+    let asked = "get a\nset a 1\nping\ninfo\ncommand\nfly\nclient id\nselect 0\nscan 0\n";
+    assert_eq!(talk(&server, asked), "-NOAUTH Authentication required.\n".repeat(9));
+    assert!(talk(&server, "hello 3\n").starts_with("-NOAUTH HELLO must be called with"));
+    let wrong = "-WRONGPASS invalid username-password pair or user is disabled.\n";
+    for attempt in ["auth x\n", "auth me 'open sesame'\n", "auth default 'open sesam'\n", "hello 3 auth default x\n"] {
+        let get = format!("{attempt}get a\nquit\n");
+        assert_eq!(talk(&server, &get), format!("{wrong}-NOAUTH Authentication required.\n+OK\n"), "{attempt}");
+    }
+}
+
+#[test]
+fn whoever_says_the_password_is_served_until_it_resets() {
+    let server = start_closed();
+    let no = "-NOAUTH Authentication required.\n";
+    for attempt in ["auth 'open sesame'\n", "AUTH default 'open sesame'\n"] {
+        let said = talk(&server, &format!("{attempt}set a 1\nget a\nreset\nget a\n{attempt}get a\n"));
+        assert_eq!(said, format!("+OK\n+OK\n$1\n1\n+RESET\n{no}+OK\n$1\n1\n"));
+    }
+    let hello = talk(&server, "hello 2 auth default 'open sesame' setname me\nclient getname\nget a\n");
+    assert!(hello.starts_with("*14\n") && hello.ends_with("\n$2\nme\n$1\n1\n"), "{hello}");
+}
+
+#[test]
+fn strangers_cannot_fill_the_memory() {
+    let server = start_closed();
+    let mut stream = connect(&server);
+    stream.write_all(b"*2\r\n$4\r\nauth\r\n$1000000\r\n").unwrap();
+    // The gateway may close before it has all of this.
+    let _ = stream.write_all(&[b'x'; 200_000]);
+    let mut reply = Vec::new();
+    let _ = stream.read_to_end(&mut reply);
+    assert!(reply.is_empty() || reply.starts_with(b"-ERR Protocol error: too much before"), "{reply:?}");
+}
+
+#[test]
+#[ignore = "needs redis-tools"]
+fn redis_cli_says_the_password() {
+    let server = start_closed();
+    let port = server.address().port().to_string();
+    let say = |password: &str| {
+        let mut command = Command::new("redis-cli");
+        command.args(["-p", &port, "set", "a", "1"]).env("REDISCLI_AUTH", password);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    assert_eq!(say("open sesame"), "OK\n");
+    assert!(say("open").contains("NOAUTH"));
+}
+
+fn pem(label: &str, bytes: &[u8]) -> String {
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", base64::encode(bytes))
+}
+
+/// A gateway whose clients must encrypt, and its certificate.
+fn start_encrypted() -> (Server, rcgen::Certificate) {
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let tls = Tls::new(
+        pem("CERTIFICATE", certified.cert.der()).as_bytes(),
+        pem("PRIVATE KEY", &certified.signing_key.serialize_der()).as_bytes(),
+    )
+    .unwrap();
+    let door = Door { password: None, tls: Some(tls) };
+    let server = Server::start(ANY_PORT.parse().unwrap(), Arc::new(Local::default()), door).unwrap();
+    (server, certified.cert)
+}
+
+/// A client that knows only this certificate.
+fn encrypted(server: &Server, certificate: &rcgen::Certificate) -> StreamOwned<ClientConnection, TcpStream> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate.der().clone()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let client = ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
+    StreamOwned::new(client, connect(server))
+}
+
+#[test]
+fn whoever_encrypts_is_served_and_nobody_else() {
+    let (server, certificate) = start_encrypted();
+    assert!(!talk(&server, "set a 1\nget a\n").contains("OK"));
+    let mut client = encrypted(&server, &certificate);
+    client.write_all(b"set a 1\r\nget a\r\nquit\r\n").unwrap();
+    let mut said = String::new();
+    // To the end of TLS: an end without it would be an error.
+    client.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "+OK\r\n$1\r\n1\r\n+OK\r\n");
+}
+
+#[test]
+fn whoever_encrypts_may_send_all_before_it_reads() {
+    let (server, certificate) = start_encrypted();
+    let mut client = encrypted(&server, &certificate);
+    client
+        .write_all(format!("*3\r\n$3\r\nset\r\n$1\r\na\r\n$100000\r\n{}\r\n", "x".repeat(100_000)).as_bytes())
+        .unwrap();
+    client.write_all(&b"get a\r\n".repeat(100)).unwrap();
+    client.write_all(b"quit\r\n").unwrap();
+    let mut said = Vec::new();
+    client.read_to_end(&mut said).unwrap();
+    assert_eq!(said.len(), 5 + 100 * (9 + 100_000 + 2) + 5);
+}
+
+#[test]
+#[ignore = "needs redis-tools"]
+fn redis_cli_encrypts() {
+    let (server, _) = start_encrypted();
+    assert_eq!(tool("redis-cli", server.address(), &["--tls", "--insecure", "set", "a", "1"], "").trim(), "OK");
+    let input: String = (0..50_000).map(|number| format!("SET key:{number} value:{number}\r\n")).collect();
+    let report = tool("redis-cli", server.address(), &["--tls", "--insecure", "--pipe"], &input);
+    assert!(report.contains("errors: 0, replies: 50000"), "{report}");
 }
 
 #[test]
@@ -98,8 +224,9 @@ fn clients_shake_hands_in_both_versions() {
     assert_talk("hello 4\n", "-NOPROTO unsupported protocol version\n");
     assert_talk(
         "get a\nhello 3 auth me secret\n",
-        "$-1\n-ERR this gateway has no users or passwords: connect without AUTH\n",
+        "$-1\n-WRONGPASS invalid username-password pair or user is disabled.\n",
     );
+    assert!(talk(&start(), "auth secret\n").starts_with("-ERR AUTH <password> called without any password configured"));
     let replies = talk(&start(), "get a\nhello 3 setname me\nget a\nclient getname\nreset\nclient getname\n");
     assert!(replies.starts_with("$-1\n%7\n$6\nserver\n$5\nredis\n"), "{replies}");
     assert!(replies.contains("$5\nproto\n:3\n"), "{replies}");

@@ -41,7 +41,7 @@ impl fmt::Display for KeyError {
             Self::Exposed(path, mode) => {
                 let path = path.display();
                 write!(f, "{path} has mode {mode:o}, others can read or change it: type `chmod 600 {path}`, ")?;
-                write!(f, "and make a new key if somebody may have read this one")
+                write!(f, "and make a new one if somebody may have read it")
             }
             Self::Malformed(path) => {
                 let path = path.display();
@@ -94,6 +94,23 @@ pub fn save(path: &Path, key: &SecretKey) -> Result<(), KeyError> {
 /// # Errors
 /// [`KeyError`], unless the file is one that [`save`] could have written.
 pub fn load(path: &Path) -> Result<SecretKey, KeyError> {
+    let text = read_private(path, 2 * KEY_BYTES + 1)?;
+    let key = std::str::from_utf8(&text)
+        .ok()
+        .and_then(|text| from_hex::<KEY_BYTES>(text.strip_suffix('\n').unwrap_or(text)))
+        .map(SecretKey)
+        .ok_or_else(|| KeyError::Malformed(path.to_owned()))?;
+    if key.0.iter().all(|byte| *byte == key.0[0]) {
+        return Err(KeyError::Default(path.to_owned()));
+    }
+    Ok(key)
+}
+
+/// What is in a file that nobody but its owner can read or change: one byte more than `max` if it is longer.
+///
+/// # Errors
+/// [`KeyError`].
+pub fn read_private(path: &Path, max: usize) -> Result<Zeroizing<Vec<u8>>, KeyError> {
     let io = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => KeyError::Missing(path.to_owned()),
         _ => KeyError::Io(path.to_owned(), error),
@@ -107,17 +124,9 @@ pub fn load(path: &Path) -> Result<SecretKey, KeyError> {
     if mode & 0o077 != 0 {
         return Err(KeyError::Exposed(path.to_owned(), mode));
     }
-    let mut text = Zeroizing::new(Vec::with_capacity(2 * KEY_BYTES + 2));
-    file.take(2 * KEY_BYTES as u64 + 2).read_to_end(&mut text).map_err(io)?;
-    let key = std::str::from_utf8(&text)
-        .ok()
-        .and_then(|text| from_hex::<KEY_BYTES>(text.strip_suffix('\n').unwrap_or(text)))
-        .map(SecretKey)
-        .ok_or_else(|| KeyError::Malformed(path.to_owned()))?;
-    if key.0.iter().all(|byte| *byte == key.0[0]) {
-        return Err(KeyError::Default(path.to_owned()));
-    }
-    Ok(key)
+    let mut content = Zeroizing::new(Vec::with_capacity(max + 1));
+    file.take(max as u64 + 1).read_to_end(&mut content).map_err(io)?;
+    Ok(content)
 }
 
 /// Lower-case hexadecimal digits.

@@ -55,6 +55,10 @@ pub mod sqlstate {
     pub const SYNTAX: &str = "42601";
     /// No such setting.
     pub const NO_SETTING: &str = "42704";
+    /// Not let in.
+    pub const NOT_LET_IN: &str = "28000";
+    /// Does not know the password.
+    pub const WRONG_PASSWORD: &str = "28P01";
     /// The name is taken.
     pub const DUPLICATE: &str = "42P05";
     /// Too much of it.

@@ -6,6 +6,7 @@
 //! | question | file |
 //! |---|---|
 //! | What comes over the wire? | `wire.rs`; `server.rs` has the connections |
+//! | Does the client know the password? | `scram.rs` |
 //! | What does a message do? | `session.rs` |
 //! | What does a statement ask for? | `plan.rs`, from the pieces that `tokens.rs` finds; `control.rs` for transactions |
 //! | How does SQLite say it? | `rewrite.rs` |
@@ -22,6 +23,7 @@ mod execute;
 mod link;
 mod plan;
 mod rewrite;
+mod scram;
 mod server;
 mod session;
 mod settings;

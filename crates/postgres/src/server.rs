@@ -7,21 +7,25 @@ use crate::database::Database;
 use crate::error::{PgError, sqlstate};
 use crate::execute::Executor;
 use crate::link::Link;
+use crate::scram::{Exchange, MECHANISM, NONCE_BYTES, ScramError};
 use crate::session::{Flow, Session};
 use crate::settings::{DATABASE, Settings, options};
-use crate::wire::{self, Output, Startup, Status};
+use crate::wire::{self, Output, Startup, Status, WireError};
 use bezant_gateway::acceptor::{Acceptor, Host};
-use bytes::BytesMut;
+use bezant_gateway::tls::Channel;
+use bezant_gateway::{Door, Password};
+use bytes::{Bytes, BytesMut};
+use std::cell::Cell;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Connections at a time. One more is told so, as PostgreSQL does, and closed.
 pub const CONNECTIONS_MAX: usize = 256;
 /// How long a client may leave its answers unread.
 pub const STALLED_MAX: Duration = Duration::from_secs(60);
-/// How long a client may take to say who it is.
+/// How long a client may take to say who it is, and to show that it knows the password.
 const STARTUP_MAX: Duration = Duration::from_secs(30);
 /// Bytes taken from a socket at a time.
 const READ_BYTES: usize = 64 << 10;
@@ -32,12 +36,12 @@ const WRITE_BYTES: usize = 64 << 10;
 pub struct Server(Acceptor);
 
 impl Server {
-    /// Listens on `address` and serves `database` from threads of its own.
+    /// Listens on `address` and serves `database` from threads of its own: to whoever the door lets in.
     ///
     /// # Errors
     /// Whatever the system says about the address.
-    pub fn start(address: SocketAddr, database: Arc<dyn Database>) -> io::Result<Self> {
-        Acceptor::start(address, Shared::new(database)).map(Self)
+    pub fn start(address: SocketAddr, database: Arc<dyn Database>, door: Door) -> io::Result<Self> {
+        Acceptor::start(address, Shared::new(database, door)).map(Self)
     }
 
     /// Where it listens: the port that was chosen, if 0 was asked for.
@@ -56,18 +60,19 @@ impl Server {
 /// # Errors
 /// Those of the stream.
 pub fn serve(stream: impl Read + Write, database: Arc<dyn Database>) -> io::Result<()> {
-    Connection::new(0, stream).serve(&Shared::new(database), |_| Ok(()))
+    Connection::new(0, stream).serve(&Shared::new(database, Door::default()), |_| Ok(()))
 }
 
 /// What all connections share.
 struct Shared {
     database: Arc<dyn Database>,
     catalog: Arc<Catalog>,
+    door: Door,
 }
 
 impl Shared {
-    fn new(database: Arc<dyn Database>) -> Self {
-        Self { database, catalog: Arc::new(Catalog::new()) }
+    fn new(database: Arc<dyn Database>, door: Door) -> Self {
+        Self { database, catalog: Arc::new(Catalog::new()), door }
     }
 }
 
@@ -79,8 +84,8 @@ impl Host for Shared {
 
     fn serve(&self, number: u32, stream: &Arc<TcpStream>, _: SocketAddr) -> io::Result<()> {
         stream.set_write_timeout(Some(STALLED_MAX))?;
-        stream.set_read_timeout(Some(STARTUP_MAX))?;
-        Connection::new(number, &**stream).serve(self, |stream| stream.set_read_timeout(None))
+        let stream = Punctual { stream, until: Cell::new(Some(Instant::now() + STARTUP_MAX)) };
+        Connection::new(number, stream).serve(self, Punctual::begun)
     }
 
     fn refuse(&self, mut stream: &TcpStream) {
@@ -90,23 +95,72 @@ impl Host for Shared {
     }
 }
 
+/// A stream that ends at a moment, however slowly it comes, unless it was told before that the client has begun.
+struct Punctual<'a> {
+    stream: &'a TcpStream,
+    until: Cell<Option<Instant>>,
+}
+
+impl Punctual<'_> {
+    fn begun(&self) -> io::Result<()> {
+        self.until.set(None);
+        self.stream.set_read_timeout(None)
+    }
+}
+
+impl Read for Punctual<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if let Some(until) = self.until.get() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.stream.set_read_timeout(Some(left))?;
+        }
+        self.stream.read(into)
+    }
+}
+
+impl Write for Punctual<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 struct Connection<T> {
     number: u32,
-    stream: T,
+    stream: Channel<T>,
     input: BytesMut,
     output: Output,
 }
 
 impl<T: Read + Write> Connection<T> {
     fn new(number: u32, stream: T) -> Self {
+        let stream = Channel::new(stream);
         Self { number, stream, input: BytesMut::new(), output: Output::default() }
     }
 
-    /// `begun` is called once the client has said who it is.
+    /// `begun` is called once the client has said who it is and shown that it knows the password.
     fn serve(&mut self, shared: &Shared, begun: impl FnOnce(&T) -> io::Result<()>) -> io::Result<()> {
-        let Some(parameters) = self.start()? else { return Ok(()) };
-        begun(&self.stream)?;
-        let mut session = self.welcome(&parameters, shared)?;
+        let served = self.converse(shared, begun);
+        self.stream.close();
+        served
+    }
+
+    fn converse(&mut self, shared: &Shared, begun: impl FnOnce(&T) -> io::Result<()>) -> io::Result<()> {
+        let Some(parameters) = self.start(&shared.door)? else { return Ok(()) };
+        let user = parameters.iter().find(|(name, _)| name == "user").map_or(DATABASE, |(_, value)| value);
+        if let Some(password) = &shared.door.password
+            && !self.authenticate(password, user)?
+        {
+            return Ok(());
+        }
+        begun(self.stream.stream())?;
+        let mut session = self.welcome(&parameters, user, shared)?;
         loop {
             match wire::read(&mut self.input) {
                 Ok(Some(message)) => {
@@ -130,7 +184,7 @@ impl<T: Read + Write> Connection<T> {
     }
 
     /// Until the client has said who it is. `None`: it is not going to.
-    fn start(&mut self) -> io::Result<Option<Vec<(String, String)>>> {
+    fn start(&mut self, door: &Door) -> io::Result<Option<Vec<(String, String)>>> {
         /// A client may ask for TLS and for GSSAPI before it gives up encryption.
         const REQUESTS_MAX: usize = 4;
         for _ in 0..REQUESTS_MAX {
@@ -152,12 +206,29 @@ impl<T: Read + Write> Connection<T> {
                 }
             };
             match first {
-                Startup::Encrypt => {
-                    self.output.no_encryption();
+                Startup::Tls
+                    if !self.stream.is_encrypted()
+                        && let Some(tls) = &door.tls =>
+                {
+                    // What came already was not encrypted, and anybody on the way may have written it.
+                    if !self.input.is_empty() {
+                        return Ok(None);
+                    }
+                    self.output.encryption(true);
+                    self.flush()?;
+                    self.stream.encrypt(tls)?;
+                }
+                Startup::Tls | Startup::Gss => {
+                    self.output.encryption(false);
                     self.flush()?;
                 }
                 // What it would cancel ends by its own deadline.
                 Startup::Cancel => return Ok(None),
+                Startup::Start { .. } if door.tls.is_some() && !self.stream.is_encrypted() => {
+                    let error = PgError::fatal(sqlstate::NOT_LET_IN, "this gateway wants TLS");
+                    self.give_up(&error.hint("connect with sslmode=require, or better verify-full"))?;
+                    return Ok(None);
+                }
                 Startup::Start { minor, parameters } => {
                     let options = parameters.iter().map(|(name, _)| name.as_str());
                     let unknown: Vec<&str> = options.filter(|name| name.starts_with("_pq_.")).collect();
@@ -171,7 +242,56 @@ impl<T: Read + Write> Connection<T> {
         Ok(None)
     }
 
-    fn welcome(&mut self, parameters: &[(String, String)], shared: &Shared) -> io::Result<Session> {
+    /// Whether the client knows the password. If not it is told so.
+    fn authenticate(&mut self, password: &Arc<Password>, user: &str) -> io::Result<bool> {
+        self.output.sasl(MECHANISM);
+        let Some(answer) = self.hear()? else { return Ok(false) };
+        let first = match answer.and_then(wire::sasl_choice) {
+            Ok((mechanism, first)) if mechanism == MECHANISM => first,
+            Ok(_) => return self.turn_away(sqlstate::PROTOCOL, "no such SASL mechanism was offered"),
+            Err(error) => return self.turn_away(sqlstate::PROTOCOL, error),
+        };
+        let mut random = [0; NONCE_BYTES];
+        getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+        let exchange = match Exchange::begin(password, &first, &random) {
+            Ok(exchange) => exchange,
+            Err(error) => return self.turn_away(sqlstate::PROTOCOL, error),
+        };
+        self.output.sasl_continue(&exchange.challenge());
+        let Some(answer) = self.hear()? else { return Ok(false) };
+        let last = match answer {
+            Ok(last) => last,
+            Err(error) => return self.turn_away(sqlstate::PROTOCOL, error),
+        };
+        match exchange.finish(&last) {
+            Ok(signature) => self.output.sasl_final(&signature),
+            Err(ScramError::WrongProof) => {
+                let why = format!("password authentication failed for user \"{user}\"");
+                return self.turn_away(sqlstate::WRONG_PASSWORD, why);
+            }
+            Err(error) => return self.turn_away(sqlstate::PROTOCOL, error),
+        }
+        Ok(true)
+    }
+
+    /// Sends the question, and takes what the client says to it. `None`: it has left.
+    fn hear(&mut self) -> io::Result<Option<Result<Bytes, WireError>>> {
+        self.flush()?;
+        loop {
+            if let Some(answer) = wire::read_sasl(&mut self.input).transpose() {
+                return Ok(Some(answer));
+            }
+            if !self.fill()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn turn_away(&mut self, sqlstate: &'static str, why: impl ToString) -> io::Result<bool> {
+        self.give_up(&PgError::fatal(sqlstate, why.to_string())).map(|()| false)
+    }
+
+    fn welcome(&mut self, parameters: &[(String, String)], user: &str, shared: &Shared) -> io::Result<Session> {
         let mut settings = Settings::default();
         // A client may wish for anything; what it gets it is told below.
         for (name, value) in parameters {
@@ -181,7 +301,6 @@ impl<T: Read + Write> Connection<T> {
                 name => _ = settings.set(name, value),
             }
         }
-        let user = parameters.iter().find(|(name, _)| name == "user").map_or(DATABASE, |(_, value)| value);
         let _ = settings.set("session_authorization", user);
         let link = Link::new(Arc::clone(&shared.database));
         let session = Session::new(Executor::new(link, settings, Arc::clone(&shared.catalog), user.into()));
@@ -211,7 +330,8 @@ impl<T: Read + Write> Connection<T> {
         if self.output.is_empty() {
             return Ok(());
         }
-        self.stream.write_all(&self.output.take())
+        self.stream.write_all(&self.output.take())?;
+        self.stream.flush()
     }
 
     /// Says why, if anybody still listens.

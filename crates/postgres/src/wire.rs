@@ -4,6 +4,10 @@
 //! Reading is ours because the bytes are anyone's: whatever arrives is a message or a [`WireError`], never a panic, and
 //! takes no more memory than [`MESSAGE_BYTES_MAX`].
 
+mod sasl;
+
+pub use sasl::{read_sasl, sasl_choice};
+
 use crate::error::PgError;
 use bytes::{Buf, Bytes, BytesMut};
 use std::fmt;
@@ -12,6 +16,9 @@ use std::fmt;
 pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// The longest message before a client has said who it is, in bytes.
 pub const STARTUP_BYTES_MAX: usize = 10_000;
+
+/// The longest message about a password, in bytes.
+pub const SASL_BYTES_MAX: usize = 1_024;
 
 const VERSION_3: u32 = 3;
 const CANCEL: u32 = 80_877_102;
@@ -36,7 +43,7 @@ pub enum WireError {
 impl fmt::Display for WireError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLong => write!(out, "a message is longer than {MESSAGE_BYTES_MAX} bytes"),
+            Self::TooLong => out.write_str("a message is longer than it may be"),
             Self::Length => out.write_str("a message's length is not that of its contents"),
             Self::NotUtf8 => out.write_str("a text is not UTF-8"),
             Self::UnknownKind(kind) => write!(out, "messages of kind {kind} are unknown"),
@@ -50,8 +57,10 @@ impl std::error::Error for WireError {}
 /// The first message of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Startup {
-    /// Asks for encryption, with TLS or GSSAPI.
-    Encrypt,
+    /// Asks for encryption with TLS.
+    Tls,
+    /// Asks for encryption with GSSAPI.
+    Gss,
     /// Asks to cancel what another connection does.
     Cancel,
     /// Who it is and what it wants: `user`, `database` and settings.
@@ -130,7 +139,8 @@ pub fn read_startup(input: &mut BytesMut) -> Result<Option<Startup>, WireError> 
     let Some(mut body) = take_frame(input, 0, STARTUP_BYTES_MAX)? else { return Ok(None) };
     let version = u32_of(&mut body)?;
     match version {
-        SSL | GSS => Ok(Some(Startup::Encrypt)),
+        SSL => Ok(Some(Startup::Tls)),
+        GSS => Ok(Some(Startup::Gss)),
         CANCEL => Ok(Some(Startup::Cancel)),
         _ if version >> 16 == VERSION_3 => {
             let mut parameters = Vec::new();
@@ -288,9 +298,9 @@ impl Output {
         self.bytes[start..start + 4].copy_from_slice(&length.to_be_bytes());
     }
 
-    /// No encryption here.
-    pub fn no_encryption(&mut self) {
-        self.bytes.push(b'N');
+    /// Whether what follows is encrypted, as it was asked for.
+    pub fn encryption(&mut self, is_possible: bool) {
+        self.bytes.push(if is_possible { b'S' } else { b'N' });
     }
 
     /// Version 3.0 and none of the options.
@@ -302,9 +312,35 @@ impl Output {
         });
     }
 
+    /// Asks for a password, by this mechanism.
+    pub fn sasl(&mut self, mechanism: &str) {
+        self.authentication(10, |out| {
+            put_text(out, mechanism);
+            // The end of the list.
+            out.push(0);
+        });
+    }
+
+    /// A question of the mechanism's.
+    pub fn sasl_continue(&mut self, message: &str) {
+        self.authentication(11, |out| out.extend(message.as_bytes()));
+    }
+
+    /// The mechanism's last word.
+    pub fn sasl_final(&mut self, message: &str) {
+        self.authentication(12, |out| out.extend(message.as_bytes()));
+    }
+
+    fn authentication(&mut self, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
+        self.message(b'R', |out| {
+            out.extend(kind.to_be_bytes());
+            body(out);
+        });
+    }
+
     /// Come in.
     pub fn authenticated(&mut self) {
-        self.message(b'R', |out| out.extend([0; 4]));
+        self.authentication(0, |_| {});
     }
 
     /// A setting that clients want to know.

@@ -4,9 +4,18 @@ use crate::failure::{Failure, Result};
 use crate::logging;
 use crate::quit;
 use crate::service::{Connection, Service};
-use bezant_gateway::redis;
+use bezant_gateway::password::{PASSWORD_BYTES_MAX, SALT_BYTES};
+use bezant_gateway::tls::Tls;
+use bezant_gateway::{Door, Password, redis};
+use bezant_node::keys::{self, KeyError};
+use std::fs;
 use std::net::SocketAddr;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
+
+/// The longest file with a key.
+const PEM_BYTES_MAX: usize = 64 << 10;
 
 /// Serve the cluster under the protocols of PostgreSQL and Redis
 ///
@@ -26,7 +35,16 @@ pub(crate) struct Arguments {
     /// Where to listen for Redis clients
     #[arg(long, value_name = "ADDRESS:PORT", group = "protocols")]
     redis: Option<SocketAddr>,
-    /// Let other hosts in, although nobody is asked for a password and nothing is encrypted
+    /// A file with one line, which clients must know: for all users, and readable by its owner only
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// A certificate in PEM, and those that vouch for it: clients must use TLS
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+    /// The certificate's key in PEM, readable by its owner only
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+    /// Let other hosts in, although nobody is asked for a password or nothing is encrypted
     #[arg(long)]
     open_to_network: bool,
     /// The form of log lines on standard error
@@ -36,16 +54,13 @@ pub(crate) struct Arguments {
 
 /// Runs until it is asked to end.
 pub(crate) fn run(arguments: &Arguments) -> Result {
-    let mut addresses = arguments.postgres.iter().chain(&arguments.redis);
-    if let Some(address) = addresses.find(|address| !address.ip().is_loopback() && !arguments.open_to_network) {
-        return Err(Failure::usage(format!(
-            "{address} is open to other hosts, and the gateway asks nobody for a password. Listen on 127.0.0.1, beside \
-             the application, or say --open-to-network."
-        )));
-    }
+    let door = arguments.door()?;
     logging::start(arguments.log_format, "info");
+    if arguments.open_to_network && door.password.is_none() {
+        tracing::warn!(event = "gateway-open", "whoever reaches the gateway may read and write: see --password-file");
+    }
     let service = Arc::new(Service::connect(&arguments.connection)?);
-    let mut servers = Servers::start(arguments.postgres, arguments.redis, &service)?;
+    let mut servers = Servers::start(arguments.postgres, arguments.redis, &service, &door)?;
     if let Some(address) = servers.postgres() {
         tracing::info!(event = "gateway-started", %address, "serving PostgreSQL clients");
     }
@@ -61,6 +76,56 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     Ok(())
 }
 
+impl Arguments {
+    /// What is asked of clients. It is enough for those who can come.
+    fn door(&self) -> Result<Door> {
+        let missing = match (&self.password_file, &self.tls_certificate) {
+            (None, _) => Some("the gateway asks nobody for a password"),
+            (Some(_), None) => Some("nothing is encrypted"),
+            (Some(_), Some(_)) => None,
+        };
+        let foreign = self.postgres.iter().chain(&self.redis).find(|address| !address.ip().is_loopback());
+        if let (Some(missing), Some(address), false) = (missing, foreign, self.open_to_network) {
+            return Err(Failure::usage(format!(
+                "{address} is open to other hosts, and {missing}. Listen on 127.0.0.1, beside the application, or say \
+                 --open-to-network."
+            )));
+        }
+        let password = self.password_file.as_deref().map(read_password).transpose()?.map(Arc::new);
+        let files = self.tls_certificate.as_deref().zip(self.tls_key.as_deref());
+        let tls = files.map(|(certificate, key)| read_tls(certificate, key)).transpose()?;
+        Ok(Door { password, tls })
+    }
+}
+
+/// What clients must know.
+fn read_password(path: &Path) -> Result<Password> {
+    let line = read_secret(path, PASSWORD_BYTES_MAX + 1)?;
+    let mut salt = [0; SALT_BYTES];
+    getrandom::fill(&mut salt).map_err(|error| Failure::failed(format!("no random bytes: {error}.")))?;
+    let password = Password::new(line.strip_suffix(b"\n").unwrap_or(&line), salt);
+    password.map_err(|error| Failure::usage(format!("{}: {error}.", path.display())))
+}
+
+/// What clients are shown, and its key.
+fn read_tls(certificate: &Path, key: &Path) -> Result<Tls> {
+    let chain =
+        fs::read(certificate).map_err(|error| Failure::usage(format!("{}: {error}.", certificate.display())))?;
+    let secret = read_secret(key, PEM_BYTES_MAX)?;
+    Tls::new(&chain, &secret)
+        .map_err(|error| Failure::usage(format!("{} and {}: {error}.", certificate.display(), key.display())))
+}
+
+/// What is in a file that only its owner can read.
+fn read_secret(path: &Path, max: usize) -> Result<impl Deref<Target = Vec<u8>>> {
+    keys::read_private(path, max).map_err(|error| match error {
+        KeyError::Missing(path) | KeyError::Malformed(path) => {
+            Failure::usage(format!("there is no file {}.", path.display()))
+        }
+        error => Failure::usage(format!("{error}.")),
+    })
+}
+
 /// The gateways of one process.
 pub(crate) struct Servers {
     postgres: Option<bezant_postgres::Server>,
@@ -73,6 +138,7 @@ impl Servers {
         postgres: Option<SocketAddr>,
         redis: Option<SocketAddr>,
         service: &Arc<Service>,
+        door: &Door,
     ) -> Result<Self> {
         let refused = |address: SocketAddr, option: &'static str| {
             move |error| {
@@ -83,11 +149,11 @@ impl Servers {
         };
         let postgres = postgres.map(|address| {
             let service = Arc::<Service>::clone(service);
-            bezant_postgres::Server::start(address, service).map_err(refused(address, "--postgres"))
+            bezant_postgres::Server::start(address, service, door.clone()).map_err(refused(address, "--postgres"))
         });
         let redis = redis.map(|address| {
             let service = Arc::<Service>::clone(service);
-            redis::Server::start(address, service).map_err(refused(address, "--redis"))
+            redis::Server::start(address, service, door.clone()).map_err(refused(address, "--redis"))
         });
         Ok(Self { postgres: postgres.transpose()?, redis: redis.transpose()? })
     }

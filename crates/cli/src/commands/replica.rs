@@ -214,7 +214,7 @@ impl Start<'_> {
             None => replica::run(options, move || recover(config, Box::new(service), snapshot, records)),
         };
         let handle = started.map_err(|error| Failure::failed(format!("cannot start: {error}.")))?;
-        let board = Board::of_status(self.info(), handle.shared_status())
+        let board = Board::of_status(self.info(&entry.admin_address.host), handle.shared_status())
             .with(self.node.serve_state.then(|| handle.shelf()), archive);
         let board = Arc::new(board);
         let admin = admin::serve(status, board);
@@ -231,7 +231,7 @@ impl Start<'_> {
         }
     }
 
-    fn info(&self) -> Info {
+    fn info(&self, host: &str) -> Info {
         let cluster = self.config.to_cluster();
         Info {
             cluster_name: self.config.name.clone(),
@@ -239,6 +239,8 @@ impl Start<'_> {
             replica: self.node.replica,
             n: cluster.n,
             f: cluster.f,
+            checkpoint_interval: cluster.limits.checkpoint_interval,
+            host: host.to_owned(),
             version: env!("CARGO_PKG_VERSION"),
         }
     }

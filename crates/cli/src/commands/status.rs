@@ -1,7 +1,10 @@
 //! `bezant status`: how every replica is, and who is at fault.
 
+#[cfg(test)]
+mod tests;
+
 use crate::admin;
-use crate::failure::{Failure, Result};
+use crate::failure::{Code, Failure, Result};
 use crate::output;
 use crate::service::{Connection, Probe, Service};
 use bezant_core::digest::Digest;
@@ -9,13 +12,20 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long an obstacle that may pass by itself has to last: view changes, transfers, votes that are on their way.
+const LASTING: Duration = Duration::from_secs(3);
+/// How often it is looked at again until then.
+const LOOK_AGAIN: Duration = Duration::from_millis(300);
 
 /// Show how every replica is, and name those at fault
 ///
 /// Asks the admin port of every replica, and reads once through the client library to see whose answers differ.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  bezant status --cluster net/cluster.toml\n\n\
-    Exit codes: 0 all replicas are up, in agreement and trusted · 1 one of them is not")]
+    Exit codes: 0 all replicas are up, in agreement and trusted · 1 one of them is not · \
+    5 nothing can be written")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     connection: Connection,
@@ -29,7 +39,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     let service = Service::connect(&arguments.connection)?;
     let overview = Overview::collect(service.members(), &service.probe());
     output::line(overview.show(arguments.json).trim_end())?;
-    if overview.is_healthy() { Ok(()) } else { Err(Failure::silent()) }
+    match overview.obstacle {
+        Some(_) => Err(Failure::answered(Code::Stuck)),
+        None if overview.is_healthy() => Ok(()),
+        None => Err(Failure::silent()),
+    }
 }
 
 /// A replica, and where to ask how it is.
@@ -51,16 +65,44 @@ struct Row {
     suspected_by: BTreeSet<u8>,
 }
 
+/// Why nothing can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Obstacle {
+    /// Too few replicas agree on an answer.
+    Silent,
+    /// Too few take part.
+    TooFew,
+    /// A checkpoint that enough replicas have come to is not signed alike by enough: their states differ. The instance,
+    /// and the batch of the last stable one. Writes go on for a window only, and may be undone.
+    Checkpoint(u64, u64),
+}
+
 /// All replicas at about one moment.
 pub(crate) struct Overview {
     rows: Vec<Row>,
     /// Whether a read through the client library succeeded.
     answering: bool,
+    /// Why nothing can be written, if that lasts.
+    obstacle: Option<Obstacle>,
 }
 
 impl Overview {
-    /// Asks all replicas at the same time.
+    /// Asks all replicas at the same time, and again for a while if nothing can be written.
     pub(crate) fn collect(members: &[Member], probe: &Probe) -> Self {
+        let start = Instant::now();
+        let mut overview = Self::look(members, probe);
+        let first = overview.obstacle;
+        while overview.obstacle.is_some_and(|obstacle| obstacle != Obstacle::Silent && Some(obstacle) == first)
+            && start.elapsed() < LASTING
+        {
+            thread::sleep(LOOK_AGAIN);
+            overview = Self::look(members, probe);
+        }
+        overview.obstacle = overview.obstacle.filter(|_| overview.obstacle == first);
+        overview
+    }
+
+    fn look(members: &[Member], probe: &Probe) -> Self {
         let accounts: Vec<_> = thread::scope(|scope| {
             let ask = |member: &Member| {
                 let admin = member.admin;
@@ -81,12 +123,52 @@ impl Overview {
             differed: probe.differed.get(&member.replica).copied().unwrap_or(0),
             suspected_by: suspicions.iter().filter(|(who, _)| *who == member.replica).map(|(_, by)| *by).collect(),
         };
-        Self { rows: members.iter().zip(accounts).map(row).collect(), answering: probe.answering }
+        let rows = members.iter().zip(accounts).map(row).collect();
+        let mut overview = Self { rows, answering: probe.answering, obstacle: None };
+        overview.obstacle = overview.find_obstacle();
+        overview
+    }
+
+    /// How many replicas may be faulty.
+    fn f(&self) -> usize {
+        self.rows.len().saturating_sub(1) / 3
+    }
+
+    /// So many have to do alike: any two such sets have a correct replica in common.
+    fn strong(&self) -> usize {
+        (self.rows.len() + self.f()) / 2 + 1
+    }
+
+    /// Why nothing can be written at this moment.
+    fn find_obstacle(&self) -> Option<Obstacle> {
+        if !self.answering {
+            return Some(Obstacle::Silent);
+        }
+        if self.rows.iter().filter(|row| row.may_take_part()).count() < self.strong() {
+            return Some(Obstacle::TooFew);
+        }
+        let waiting: Vec<_> = self.rows.iter().filter_map(Row::waits_for_checkpoint).collect();
+        // The newest: as soon as one more is stable this is no obstacle.
+        let last = waiting.iter().max().filter(|_| waiting.len() >= self.strong())?;
+        Some(Obstacle::Checkpoint(last.0, last.1))
+    }
+
+    /// What keeps everybody from writing, in a sentence.
+    fn stuck(&self) -> Option<String> {
+        let (n, needed) = (self.rows.len(), self.strong());
+        Some(match self.obstacle? {
+            Obstacle::Silent => format!("the service does not answer: no {needed} of {n} replicas agree on an answer"),
+            Obstacle::TooFew => format!("fewer than {needed} of {n} replicas take part"),
+            Obstacle::Checkpoint(_, stable) => format!(
+                "{needed} of {n} replicas have come to a checkpoint after batch {stable}, and it does not become \
+                 stable: their states differ, see `diff`"
+            ),
+        })
     }
 
     /// Replicas that give wrong answers, or that more than f others hold something against.
     fn at_fault(&self) -> impl Iterator<Item = &Row> {
-        let weak = self.rows.len().saturating_sub(1) / 3 + 1;
+        let weak = self.f() + 1;
         self.rows.iter().filter(move |row| row.lying || row.suspected_by.len() >= weak)
     }
 
@@ -94,7 +176,7 @@ impl Overview {
     /// but does not count here: otherwise a cluster could never become healthy again.
     pub(crate) fn is_healthy(&self) -> bool {
         let well = |row: &Row| !row.lying && row.account.as_ref().is_ok_and(|account| account["ready"] == json!(true));
-        self.answering && self.rows.iter().all(well)
+        self.answering && self.obstacle.is_none() && self.rows.iter().all(well)
     }
 
     /// As a table, or as one line of JSON.
@@ -105,7 +187,8 @@ impl Overview {
     fn json(&self) -> Value {
         let replicas: Vec<_> = self.rows.iter().map(Row::json).collect();
         let at_fault: Vec<_> = self.at_fault().map(|row| row.member.replica).collect();
-        json!({ "healthy": self.is_healthy(), "answering": self.answering, "at_fault": at_fault, "replicas": replicas })
+        json!({ "healthy": self.is_healthy(), "answering": self.answering, "stuck": self.stuck(),
+            "at_fault": at_fault, "replicas": replicas })
     }
 
     /// What more than f replicas say about the pace of a ring: f of them may lie.
@@ -113,7 +196,7 @@ impl Overview {
         let accounts = self.rows.iter().filter_map(|row| row.account.as_ref().ok());
         let alarms: Vec<_> =
             accounts.map(|account| &account["report"]["ring_alarm"]).filter(|alarm| alarm.is_object()).collect();
-        if alarms.len() <= self.rows.len().saturating_sub(1) / 3 {
+        if alarms.len() <= self.f() {
             return String::new();
         }
         let mut hops: Vec<_> = alarms.into_iter().map(slow_hop).collect();
@@ -139,7 +222,7 @@ impl Overview {
         text += &composition.map_or_else(String::new, last_switch);
         text += &self.newest().map_or_else(String::new, members);
         text += &self.slow_ring();
-        let (n, f) = (self.rows.len(), self.rows.len().saturating_sub(1) / 3);
+        let (n, f) = (self.rows.len(), self.f());
         text += &format!("n = {n}: the answers stay right while at most {f} lie or crash.\n");
         for row in self.at_fault() {
             let fault = output::alarming(&format!("replica {} is at fault", row.member.replica));
@@ -159,8 +242,8 @@ impl Overview {
                 text += &format!("Replica {replica} had another state than the others {times}: see `diff`.\n");
             }
         }
-        if !self.answering {
-            text += &format!("{}\n", output::alarming("the service does not answer"));
+        if let Some(why) = self.stuck() {
+            text += &format!("{}: {why}.\n", output::alarming("nothing can be written"));
         }
         text
     }
@@ -247,6 +330,24 @@ fn members(report: &Value) -> String {
 }
 
 impl Row {
+    /// Whether it says that it takes full part. Whoever cannot be asked may do so, if its process runs.
+    fn may_take_part(&self) -> bool {
+        match &self.account {
+            Ok(account) => account["ready"] == json!(true),
+            Err(why) => why != admin::NOT_RUNNING,
+        }
+    }
+
+    /// The instance and the last stable batch of a replica that has executed as much as lies between two checkpoints
+    /// since: it has come to the next one, and that is not stable.
+    fn waits_for_checkpoint(&self) -> Option<(u64, u64)> {
+        let account = self.account.as_ref().ok()?;
+        let report = &account["report"];
+        let (executed, stable) = (report["executed"].as_u64()?, report["stable"].as_u64()?);
+        let interval = account["checkpoint_interval"].as_u64()?;
+        (executed.saturating_sub(stable) >= interval).then_some((report["instance"].as_u64()?, stable))
+    }
+
     /// Where its state is not that of the others, as it says itself.
     fn differs_at(&self) -> Option<u64> {
         self.account.as_ref().ok()?["report"]["state_differs_at"].as_u64()
@@ -310,71 +411,5 @@ fn show(value: &Value) -> String {
         Value::String(digest) if digest.len() == 2 * size_of::<Digest>() => digest.chars().take(DIGEST_SHOWN).collect(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn overview(lying: bool, suspected_by: &[u8]) -> Overview {
-        let row = |replica| Row {
-            member: Member { replica, admin: ([127, 0, 0, 1], 1).into() },
-            account: Ok(json!({ "report": { "view": 2, "stable_root": "0123456789abcdef" }, "ready": true })),
-            lying: lying && replica == 3,
-            differed: 0,
-            suspected_by: if replica == 2 { suspected_by.iter().copied().collect() } else { BTreeSet::new() },
-        };
-        Overview { rows: (0..4).map(row).collect(), answering: true }
-    }
-
-    fn at_fault(overview: &Overview) -> Vec<u8> {
-        overview.at_fault().map(|row| row.member.replica).collect()
-    }
-
-    #[test]
-    fn a_liar_is_named() {
-        assert!(overview(false, &[]).is_healthy());
-        let lied = overview(true, &[]);
-        assert_eq!((at_fault(&lied), lied.is_healthy()), (vec![3], false));
-        assert!(lied.show(false).contains("replica 3 is at fault: its answers differ"));
-        assert!(lied.show(true).contains("\"at_fault\":[3]"));
-    }
-
-    #[test]
-    fn a_slow_ring_is_shown_when_more_than_f_say_so() {
-        let slow = |replicas: &[u8], alarm: &Value| {
-            let mut overview = overview(false, &[]);
-            for row in overview.rows.iter_mut().filter(|row| replicas.contains(&row.member.replica)) {
-                row.account.as_mut().unwrap()["report"]["ring_alarm"] = alarm.clone();
-            }
-            overview.slow_ring()
-        };
-        let named = json!({ "beyond_doubt": false, "from": 1, "to": 2, "hop_us": 80_000 });
-        assert_eq!(slow(&[3], &named), "");
-        assert!(slow(&[0, 3], &named).contains("from replica 1 to 2 it takes 80.0 ms"));
-        let nobody = json!({ "beyond_doubt": true, "from": null, "to": null, "hop_us": null });
-        assert!(slow(&[0, 1, 2], &nobody).contains("no hop is longer than the others"));
-        assert_eq!(slow(&[0, 1, 2], &Value::Null), "");
-    }
-
-    #[test]
-    fn a_state_that_is_not_repaired_yet_is_shown() {
-        let mut differs = overview(false, &[]);
-        assert!(!differs.show(false).contains("differs"));
-        differs.rows[3].account.as_mut().unwrap()["report"]["state_differs_at"] = json!(128);
-        let text = differs.show(false);
-        assert!(text.contains("replica 3's state differs from that of f + 1 others at 128, and is not repaired yet."));
-        assert!(text.contains("state differs  "), "{text}");
-        assert_eq!(differs.json()["replicas"][3]["state_differs_at"], 128);
-        assert_eq!(differs.json()["replicas"][2]["state_differs_at"], json!(null));
-    }
-
-    #[test]
-    fn one_replica_alone_cannot_have_another_condemned() {
-        assert_eq!(at_fault(&overview(false, &[0])), [0; 0]);
-        let condemned = overview(false, &[0, 1]);
-        assert_eq!(at_fault(&condemned), [2]);
-        assert!(condemned.is_healthy(), "it may have been earlier");
     }
 }

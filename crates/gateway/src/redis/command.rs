@@ -7,6 +7,7 @@ use bytes::Bytes;
 /// What a command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
+    Auth,
     Client,
     Command,
     DbSize,
@@ -64,6 +65,7 @@ const REST: (i64, i64, i64) = (1, -1, 1);
 
 /// Every command, sorted by name.
 pub(crate) const TABLE: &[Entry] = &[
+    entry("auth", Verb::Auth, -2, None, NONE, "Says the password"),
     entry("client", Verb::Client, -2, None, NONE, "Names and describes this connection"),
     entry("command", Verb::Command, -1, None, NONE, "Lists the commands of this gateway"),
     entry("dbsize", Verb::DbSize, 1, READ, NONE, "Returns the number of keys"),
@@ -102,6 +104,7 @@ pub(crate) fn resolve(arguments: &[Bytes]) -> Result<&'static Entry, Reply> {
     let accepted = match entry.verb {
         Verb::MSet => accepted && count % 2 == 1,
         Verb::Ping => accepted && count <= 2,
+        Verb::Auth => accepted && count <= 3,
         _ => accepted,
     };
     if accepted { Ok(entry) } else { Err(wrong_number(entry.name)) }

@@ -3,6 +3,7 @@
 //! [`parser`] reads commands, [`session`] turns those of one connection into batches of operations, [`reply`] writes
 //! the answers, [`server`] has the sockets. `docs/redis.md` lists the commands and where they differ from Redis.
 
+mod auth;
 mod batch;
 mod command;
 mod glob;

@@ -1,8 +1,9 @@
 //! Replies on their way to a client.
 
 use super::reply::{Reply, Version};
+use crate::tls::{Channel, Tls};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +22,30 @@ pub(crate) struct Ready {
     pub(crate) write: bool,
 }
 
-/// The sending half of a non-blocking socket, and what it has not taken yet.
+/// A connection's socket.
+#[derive(Debug)]
+struct Socket(Arc<TcpStream>);
+
+impl Read for Socket {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        (&*self.0).read(into)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self.0).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A non-blocking socket, and what it has not taken yet.
 #[derive(Debug)]
 pub(crate) struct Output {
-    stream: Arc<TcpStream>,
+    channel: Channel<Socket>,
     buffer: Vec<u8>,
     /// Bytes of `buffer` that are gone.
     written: usize,
@@ -34,7 +55,29 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn new(stream: Arc<TcpStream>) -> Self {
-        Self { stream, buffer: Vec::new(), written: 0, version: Version::Two }
+        Self { channel: Channel::new(Socket(stream)), buffer: Vec::new(), written: 0, version: Version::Two }
+    }
+
+    /// From here on everything is encrypted.
+    pub(crate) fn encrypt(&mut self, tls: &Tls) -> io::Result<()> {
+        self.channel.encrypt(tls)
+    }
+
+    /// Reads what there is.
+    pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.channel.read(into)
+    }
+
+    /// Writes all that waits, and that nothing follows.
+    pub(crate) fn close(&mut self) -> io::Result<()> {
+        self.drain_to(0)?;
+        self.channel.close();
+        Ok(())
+    }
+
+    /// Bytes that wait for the socket; what encryption holds of them counts as one.
+    fn waiting(&self) -> usize {
+        self.buffer.len() - self.written + usize::from(self.channel.is_waiting())
     }
 
     /// Appends a reply, and waits for the client to read if too many bytes of them are waiting.
@@ -46,13 +89,17 @@ impl Output {
     /// Writes what the socket takes.
     pub(crate) fn write(&mut self) -> io::Result<()> {
         while self.written < self.buffer.len() {
-            match (&*self.stream).write(&self.buffer[self.written..]) {
+            match self.channel.write(&self.buffer[self.written..]) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
             }
+        }
+        match self.channel.flush() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            flushed => flushed?,
         }
         self.buffer.clear();
         self.buffer.shrink_to(KEPT_BYTES);
@@ -62,26 +109,30 @@ impl Output {
 
     /// Waits until no more than `bytes` are waiting.
     pub(crate) fn drain_to(&mut self, bytes: usize) -> io::Result<()> {
-        while self.buffer.len() - self.written > bytes {
+        while self.waiting() > bytes {
             self.write()?;
-            if self.buffer.len() - self.written > bytes {
-                self.wait(PollFlags::OUT)?;
+            if self.waiting() > bytes {
+                self.wait(PollFlags::OUT, None)?;
             }
         }
         Ok(())
     }
 
-    /// Waits until there is something to read, or something that waits can be written.
-    pub(crate) fn wait_for_input(&self) -> io::Result<Ready> {
-        if self.buffer.is_empty() { self.wait(PollFlags::IN) } else { self.wait(PollFlags::IN | PollFlags::OUT) }
+    /// Waits until there is something to read, or something that waits can be written; no longer than `patience`, if
+    /// there is a limit to it.
+    pub(crate) fn wait_for_input(&self, patience: Option<Duration>) -> io::Result<Ready> {
+        let interest = if self.waiting() == 0 { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
+        self.wait(interest, patience)
     }
 
-    fn wait(&self, interest: PollFlags) -> io::Result<Ready> {
+    fn wait(&self, interest: PollFlags, patience: Option<Duration>) -> io::Result<Ready> {
         // An idle client may stay as long as it likes, one that has replies to read may not.
-        let stalled_max = Timespec { tv_sec: STALLED_MAX.as_secs() as i64, tv_nsec: 0 };
-        let limit = interest.contains(PollFlags::OUT).then_some(&stalled_max);
-        let mut descriptors = [PollFd::new(&*self.stream, interest)];
-        match poll(&mut descriptors, limit) {
+        let stalled_max = interest.contains(PollFlags::OUT).then_some(STALLED_MAX);
+        let limit = stalled_max.into_iter().chain(patience).min();
+        let limit =
+            limit.map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() });
+        let mut descriptors = [PollFd::new(&*self.channel.stream().0, interest)];
+        match poll(&mut descriptors, limit.as_ref()) {
             Ok(0) => return Err(ErrorKind::TimedOut.into()),
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),

@@ -11,9 +11,10 @@ use super::reply::Reply;
 use super::scan::Cursors;
 use super::session::{Flow, Session, Shared};
 use crate::acceptor::{Acceptor, Host};
+use crate::door::Door;
 use crate::store::Store;
 use bytes::BytesMut;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,16 +24,19 @@ pub const CONNECTIONS_MAX: usize = 1_024;
 /// Bytes taken from a socket at a time.
 const READ_BYTES: usize = 64 << 10;
 
+/// Bytes that are taken from a client that has not said the password.
+const STRANGER_BYTES_MAX: usize = 16 << 10;
+
 /// A running gateway. Closes when dropped.
 pub struct Server(Acceptor);
 
 impl Server {
-    /// Listens on `address` and serves `store` from threads of its own.
+    /// Listens on `address` and serves `store` from threads of its own: to whoever the door lets in.
     ///
     /// # Errors
     /// Whatever the system says about the address.
-    pub fn start(address: SocketAddr, store: Arc<dyn Store>) -> io::Result<Self> {
-        let shared = Shared { store, cursors: Cursors::new(), statistics: Statistics::new() };
+    pub fn start(address: SocketAddr, store: Arc<dyn Store>, door: Door) -> io::Result<Self> {
+        let shared = Shared { store, door, cursors: Cursors::new(), statistics: Statistics::new() };
         Acceptor::start(address, Redis(Arc::new(shared))).map(Self)
     }
 
@@ -60,7 +64,7 @@ impl Host for Redis {
         stream.set_nonblocking(true)?;
         statistics.connections.fetch_add(1, Ordering::Relaxed);
         statistics.connected.fetch_add(1, Ordering::Relaxed);
-        let served = serve(stream, Session::new(Arc::clone(&self.0), peer));
+        let served = serve(stream, &self.0, peer);
         statistics.connected.fetch_sub(1, Ordering::Relaxed);
         served
     }
@@ -72,29 +76,41 @@ impl Host for Redis {
 }
 
 /// Serves a client until it leaves, misbehaves or is asked to go.
-fn serve(stream: &Arc<TcpStream>, mut session: Session) -> io::Result<()> {
+fn serve(stream: &Arc<TcpStream>, shared: &Arc<Shared>, peer: SocketAddr) -> io::Result<()> {
+    let mut session = Session::new(Arc::clone(shared), peer);
     let mut output = Output::new(Arc::clone(stream));
+    if let Some(tls) = &shared.door.tls {
+        output.encrypt(tls)?;
+    }
     let (mut parser, mut input, mut chunk) = (Parser::new(), BytesMut::new(), vec![0; READ_BYTES]);
+    let mut unasked = 0;
     loop {
-        let ready = output.wait_for_input()?;
+        let ready = output.wait_for_input(session.admission.patience())?;
         if ready.write {
             output.write()?;
         }
         if !ready.read {
             continue;
         }
-        let flow = match (&**stream).read(&mut chunk) {
+        let flow = match output.read(&mut chunk) {
             Ok(0) => Flow::Close,
             Ok(count) => {
                 input.extend_from_slice(&chunk[..count]);
-                answer(&mut parser, &mut input, &mut session, &mut output)?
+                let flow = answer(&mut parser, &mut input, &mut session, &mut output)?;
+                unasked = if session.admission.is_known() { 0 } else { unasked + count };
+                if unasked > STRANGER_BYTES_MAX {
+                    output.reply(&Reply::error("Protocol error: too much before the password"))?;
+                    Flow::Close
+                } else {
+                    flow
+                }
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => continue,
             Err(error) => return Err(error),
         };
         output.write()?;
         if flow == Flow::Close {
-            return output.drain_to(0);
+            return output.close();
         }
     }
 }

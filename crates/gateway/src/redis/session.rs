@@ -4,6 +4,7 @@
 //! order. Whatever has an effect on the connection itself (`HELLO`) or needs several operations (`SCAN`) first sends
 //! off what came before it.
 
+use super::auth::Admission;
 use super::batch::{BATCH_OPERATIONS_MAX, Batch};
 use super::command::{self, Verb};
 use super::info::{self, Statistics};
@@ -11,6 +12,7 @@ use super::output::Output;
 use super::parser::Arguments;
 use super::reply::{Reply, Version};
 use super::scan::{self, Cursors};
+use crate::door::Door;
 use crate::store::{Store, StoreError};
 use bezant_core::services::kv::{Condition, KEY_BYTES_MAX, KvOperation, KvResult, VALUE_BYTES_MAX};
 use bytes::Bytes;
@@ -28,6 +30,7 @@ const WRITE_BYTES_MAX: usize = 768 << 10;
 /// What the connections of a gateway share.
 pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) door: Door,
     pub(crate) cursors: Cursors,
     pub(crate) statistics: Statistics,
 }
@@ -63,6 +66,7 @@ pub(crate) struct Session {
     id: u64,
     peer: SocketAddr,
     name: Bytes,
+    pub(crate) admission: Admission,
     batch: Batch,
     pending: Vec<Pending>,
 }
@@ -70,8 +74,10 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>, peer: SocketAddr) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
+        let admission = Admission::new(shared.door.password.clone());
         Self {
             shared,
+            admission,
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             peer,
             name: Bytes::new(),
@@ -87,8 +93,14 @@ impl Session {
             return Ok(Flow::Close);
         }
         self.shared.statistics.commands.fetch_add(1, Ordering::Relaxed);
-        let verb = match command::resolve(arguments) {
-            Ok(entry) => entry.verb,
+        let resolved = command::resolve(arguments).map(|entry| entry.verb);
+        let opens = matches!(resolved, Ok(Verb::Auth | Verb::Hello | Verb::Quit | Verb::Reset));
+        if !opens && !self.admission.is_known() {
+            out.reply(&Reply::Error("NOAUTH Authentication required.".into()))?;
+            return Ok(Flow::Continue);
+        }
+        let verb = match resolved {
+            Ok(verb) => verb,
             Err(refusal) => {
                 self.ready(refusal);
                 return Ok(Flow::Continue);
@@ -102,7 +114,14 @@ impl Session {
                 let reply = self.client(arguments, out.version);
                 self.ready(reply);
             }
-            Verb::Hello | Verb::Reset | Verb::Quit | Verb::Scan | Verb::Keys | Verb::Info | Verb::Command => {
+            Verb::Auth
+            | Verb::Hello
+            | Verb::Reset
+            | Verb::Quit
+            | Verb::Scan
+            | Verb::Keys
+            | Verb::Info
+            | Verb::Command => {
                 self.flush(out)?;
                 let reply = self.alone(verb, arguments, &mut out.version);
                 out.reply(&reply)?;
@@ -125,6 +144,7 @@ impl Session {
     /// A command that is carried out by itself.
     fn alone(&mut self, verb: Verb, arguments: &Arguments, version: &mut Version) -> Reply {
         match verb {
+            Verb::Auth => self.admission.auth(&arguments[1..]),
             Verb::Hello => self.hello(arguments, version),
             Verb::Scan => scan::scan(&*self.shared.store, &self.shared.cursors, arguments),
             Verb::Keys => scan::keys(&*self.shared.store, &arguments[1]),
@@ -132,6 +152,7 @@ impl Session {
             Verb::Info => info::info(&self.shared, &arguments[1..]),
             Verb::Reset => {
                 (*version, self.name) = (Version::Two, Bytes::new());
+                self.admission.forget();
                 Reply::Simple("RESET")
             }
             _ => Reply::OK,
@@ -176,16 +197,23 @@ impl Session {
             Some(_) => return Reply::Error("NOPROTO unsupported protocol version".into()),
         };
         let mut name = self.name.clone();
-        let mut options = arguments.iter().skip(2);
-        while let Some(option) = options.next() {
-            match (option.to_ascii_uppercase().as_slice(), options.next()) {
-                (b"SETNAME", Some(wanted)) if is_client_name(wanted) => name = wanted.clone(),
-                (b"SETNAME", Some(_)) => return bad_client_name(),
-                (b"AUTH", _) => {
-                    return Reply::error("this gateway has no users or passwords: connect without AUTH");
+        let mut options = arguments.get(2..).unwrap_or_default();
+        while let [option, rest @ ..] = options {
+            options = match (option.to_ascii_uppercase().as_slice(), rest) {
+                (b"SETNAME", [wanted, rest @ ..]) if is_client_name(wanted) => {
+                    name = wanted.clone();
+                    rest
                 }
+                (b"SETNAME", [_, ..]) => return bad_client_name(),
+                (b"AUTH", [_, _, after @ ..]) => match self.admission.auth(&rest[..2]) {
+                    Reply::Error(why) => return Reply::Error(why),
+                    _ => after,
+                },
                 _ => return Reply::error("syntax error in HELLO"),
-            }
+            };
+        }
+        if !self.admission.is_known() {
+            return Reply::Error(NO_HELLO.into());
         }
         (*current, self.name) = (version, name);
         Reply::Map(vec![
@@ -227,6 +255,11 @@ impl Session {
         }
     }
 }
+
+/// As Redis words it: clients look for the first word.
+const NO_HELLO: &str = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> \
+    AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same \
+    time";
 
 /// Whether this is how a browser's request begins, or how it goes on, and no command. A page from anywhere may have its
 /// reader's browser send a request to this port, with commands in its body: nothing of it is carried out, nor what came

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
 /// The longest answer that is an explanation rather than what was asked for.
 const LINE_BYTES_MAX: usize = 200;
+/// What is said of a replica at whose admin port nobody listens.
+pub const NOT_RUNNING: &str = "not running";
 /// How long connecting, and any one read, may take.
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// How long all of it may take. A replica's own patience with a connection ends sooner.
@@ -20,7 +22,7 @@ const WHOLE_TIME_MAX: Duration = Duration::from_secs(5);
 /// In a few words, why there is none.
 pub fn ask(address: SocketAddr, path: &str) -> Result<Value, String> {
     let body = get(address, path).map_err(|error| match error.kind() {
-        io::ErrorKind::ConnectionRefused => "not running".to_owned(),
+        io::ErrorKind::ConnectionRefused => NOT_RUNNING.to_owned(),
         _ => format!("no answer: {error}"),
     })?;
     serde_json::from_slice(&body).map_err(|error| match std::str::from_utf8(&body) {

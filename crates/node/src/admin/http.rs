@@ -1,11 +1,14 @@
 //! As much of HTTP/1.1 as a few pages need: one GET or HEAD on a connection, no body, an answer, the end.
 
 use super::health::{self, Check};
-use super::{Board, Sample, metrics, pieces, status};
+use super::{Board, Sample, host, metrics, pieces, status};
 use serde_json::Value;
+use std::sync::atomic::Ordering;
 
 /// Most bytes of a request.
 const REQUEST_BYTES_MAX: usize = 8 * 1024;
+
+const MISDIRECTED: &str = "ask for an IP address, for localhost, or for the name in admin_address\n";
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -47,36 +50,59 @@ impl Answer {
     }
 }
 
-/// The answer to what has been received so far; `None`: the request is not complete.
-pub(super) fn answer(received: &[u8], board: &Board) -> Option<Vec<u8>> {
-    let is_complete = received.windows(4).any(|window| window == b"\r\n\r\n");
-    if !is_complete && received.len() < REQUEST_BYTES_MAX {
+/// The answer to what has been received so far; `None`: the request is not complete. Where there is no room for another
+/// page, only health is told.
+pub(super) fn answer(received: &[u8], board: &Board, has_room: bool) -> Option<Vec<u8>> {
+    let end = received.windows(4).position(|window| window == b"\r\n\r\n");
+    if end.is_none() && received.len() < REQUEST_BYTES_MAX {
         return None;
     }
-    let refused = |status: &'static str| Some(Answer::text(status, format!("{status}\n")).encode(true));
-    if !is_complete {
-        return refused("431 Request Header Fields Too Large");
-    }
-    let line = received.split(|&byte| byte == b'\r').next().unwrap_or_default();
-    let mut words = std::str::from_utf8(line).unwrap_or_default().split(' ');
-    let (Some(method), Some(target), Some(version), None) = (words.next(), words.next(), words.next(), words.next())
-    else {
-        return refused("400 Bad Request");
+    let answered = match end {
+        Some(end) => std::str::from_utf8(&received[..end]).map_err(|_| "400 Bad Request"),
+        None => Err("431 Request Header Fields Too Large"),
     };
-    match method {
-        _ if !version.starts_with("HTTP/1.") => refused("505 HTTP Version Not Supported"),
-        "GET" | "HEAD" => Some(page(target, board).encode(method == "GET")),
-        _ => refused("405 Method Not Allowed"),
-    }
+    let answered = answered.and_then(|head| respond(head, board, has_room));
+    let (answer, has_body) = answered.unwrap_or_else(|status| (Answer::text(status, format!("{status}\n")), true));
+    Some(answer.encode(has_body))
 }
 
-fn page(target: &str, board: &Board) -> Answer {
+/// The answer to a request, and whether its body is wanted; or the status with which it is refused.
+fn respond(head: &str, board: &Board, has_room: bool) -> Result<(Answer, bool), &'static str> {
+    let mut lines = head.split("\r\n");
+    let mut words = lines.next().unwrap_or_default().split(' ');
+    let (Some(method), Some(target), Some(version), None) = (words.next(), words.next(), words.next(), words.next())
+    else {
+        return Err("400 Bad Request");
+    };
+    if !version.starts_with("HTTP/1.") {
+        return Err("505 HTTP Version Not Supported");
+    }
+    if !["GET", "HEAD"].contains(&method) {
+        return Err("405 Method Not Allowed");
+    }
+    let fields = lines.filter_map(|line| line.split_once(':'));
+    let hosts: Vec<_> = fields.filter(|(name, _)| name.eq_ignore_ascii_case("host")).map(|(_, host)| host).collect();
+    let answer = match hosts[..] {
+        // No browser leaves it out.
+        [] => page(target, board, has_room),
+        [host] if host::is_own(host.trim(), &board.info.host) => page(target, board, has_room),
+        [_] => {
+            board.foreign_hosts.fetch_add(1, Ordering::Relaxed);
+            Answer::text("421 Misdirected Request", MISDIRECTED)
+        }
+        _ => return Err("400 Bad Request"),
+    };
+    Ok((answer, method == "GET"))
+}
+
+fn page(target: &str, board: &Board, has_room: bool) -> Answer {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let is_verbose = query.split('&').any(|part| part == "verbose" || part.starts_with("verbose="));
     match path {
         "/" => Answer::text("200 OK", "/metrics\n/livez\n/readyz?verbose\n/status\n/checkpoint\n/divergences\n"),
         "/livez" => checks(&board.sample(), health::live_checks, is_verbose),
         "/readyz" => checks(&board.sample(), health::ready_checks, is_verbose),
+        _ if !has_room => Answer::text("503 Service Unavailable", "too many answers are under way: ask again\n"),
         "/metrics" => {
             let body = metrics::render(&board.sample()).into_bytes();
             Answer { status: "200 OK", content_type: PROMETHEUS, body }

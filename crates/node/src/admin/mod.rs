@@ -11,11 +11,14 @@
 //! | `/state/<requests>` | nodes and pages of one of them, in the encoding of state transfer |
 //! | `/divergences` | when its state was not that of the others, as JSON |
 //!
+//! Who asks for it under a name that is not its own, as a page does that rebinds its name, is refused: see `host`.
+//!
 //! The event loop publishes its status ten times a second, and the server reads only that: a flood of requests here
 //! costs the replica no more than a lock now and then.
 
 mod ask;
 mod health;
+mod host;
 mod http;
 mod metrics;
 pub(crate) mod pieces;
@@ -24,7 +27,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-pub use ask::{ask, get};
+pub use ask::{NOT_RUNNING, ask, get};
 pub use health::{Check, live_checks, ready_checks};
 pub use metrics::{METRICS, Metric, MetricKind};
 pub use server::{AdminServer, serve};
@@ -36,6 +39,7 @@ use bezant_core::digest::Digest;
 use bezant_core::replica::Report;
 use serde_json::Value;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -52,6 +56,10 @@ pub struct Info {
     pub n: usize,
     /// Replicas that may be faulty.
     pub f: usize,
+    /// Batches between two checkpoints.
+    pub checkpoint_interval: u64,
+    /// The host of its admin address: the name, besides addresses and `localhost`, under which it answers.
+    pub host: String,
     /// Of this program.
     pub version: &'static str,
 }
@@ -129,6 +137,8 @@ pub struct Board {
     shelf: Option<Arc<Shelf>>,
     /// The divergences to show.
     archive: Option<Arc<Archive>>,
+    /// Requests for names that are not the replica's.
+    foreign_hosts: AtomicU64,
 }
 
 impl fmt::Debug for Board {
@@ -140,7 +150,8 @@ impl fmt::Debug for Board {
 impl Board {
     /// A board that shows what `source` returns, as of the moment of a request.
     pub fn new(info: Info, source: impl Fn() -> Published + Send + Sync + 'static) -> Self {
-        Self { info, started: Instant::now(), source: Box::new(source), shelf: None, archive: None }
+        let (started, source) = (Instant::now(), Box::new(source));
+        Self { info, started, source, shelf: None, archive: None, foreign_hosts: AtomicU64::new(0) }
     }
 
     /// The same with divergences counted, and shown with checkpoints if there is a shelf.
@@ -170,7 +181,8 @@ impl Board {
         let published = (self.source)();
         let age = published.updated.map(|updated| updated.elapsed());
         let divergences = self.archive.as_ref().map_or(0, |archive| archive.count());
-        Sample { info: self.info.clone(), published, age, uptime: self.started.elapsed(), divergences }
+        let foreign_hosts = self.foreign_hosts.load(Ordering::Relaxed);
+        Sample { info: self.info.clone(), published, age, uptime: self.started.elapsed(), divergences, foreign_hosts }
     }
 }
 
@@ -218,4 +230,6 @@ pub struct Sample {
     pub uptime: Duration,
     /// Divergences on record.
     pub divergences: usize,
+    /// Requests that the admin port refused because they were for another host.
+    pub foreign_hosts: u64,
 }

@@ -1,4 +1,8 @@
 //! The server: one thread of its own, few connections, one request on each, and little time for it.
+//!
+//! Whoever asks for health is answered whatever others do. Their answers are made one after another, and few may be
+//! under way; when all places are taken the oldest connection that waits for its request, or has been answered, makes
+//! room for a new one, whose request is looked at first.
 
 use super::Board;
 use super::http;
@@ -12,8 +16,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Connections at a time; more are closed at once.
-const CONNECTIONS_MAX: usize = 32;
+/// Connections at a time.
+const CONNECTIONS_MAX: usize = 64;
+/// Answers at a time that their readers have not taken yet; while there are so many nothing but health is told.
+const ANSWERS_MAX: usize = 8;
 /// How long a connection may last, whatever it does.
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(3);
 /// How long nothing is accepted after an error, such as too many open files.
@@ -93,23 +99,27 @@ struct Connection {
 
 impl Connection {
     /// Does what can be done now. `Ok(false)`: it is finished.
-    fn go_on(&mut self, board: &Board) -> io::Result<bool> {
-        let is_open = self.read(board)?;
+    fn go_on(&mut self, board: &Board, has_room: bool) -> io::Result<bool> {
+        let is_open = self.read(board, has_room)?;
         self.write()?;
-        let is_answering = self.sent < self.answer.len();
-        Ok(self.drained < DRAIN_BYTES_MAX && (is_open || is_answering))
+        Ok(self.drained < DRAIN_BYTES_MAX && (is_open || self.is_answering()))
+    }
+
+    /// Whether a part of the answer waits for its reader.
+    const fn is_answering(&self) -> bool {
+        self.sent < self.answer.len()
     }
 
     /// Reads until the request is complete. What comes after it is read and dropped: closing over it would cut off
     /// the answer. `Ok(false)`: the client has said all that it will.
-    fn read(&mut self, board: &Board) -> io::Result<bool> {
+    fn read(&mut self, board: &Board, has_room: bool) -> io::Result<bool> {
         let mut buffer = [0; 4096];
         while self.drained < DRAIN_BYTES_MAX {
             match self.stream.read(&mut buffer) {
                 Ok(0) => return Ok(false),
                 Ok(count) if self.answer.is_empty() => {
                     self.received.extend_from_slice(&buffer[..count]);
-                    self.answer = http::answer(&self.received, board).unwrap_or_default();
+                    self.answer = http::answer(&self.received, board, has_room).unwrap_or_default();
                 }
                 Ok(count) => self.drained += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
@@ -121,14 +131,14 @@ impl Connection {
     }
 
     fn write(&mut self) -> io::Result<()> {
-        while self.sent < self.answer.len() {
+        while self.is_answering() {
             match self.stream.write(&self.answer[self.sent..]) {
                 Ok(count) => self.sent += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
-            if self.sent == self.answer.len() {
+            if !self.is_answering() {
                 self.stream.shutdown(Shutdown::Write)?;
             }
         }
@@ -180,16 +190,17 @@ impl Server {
     }
 
     fn go_on(&mut self, number: usize) {
+        let has_room = self.connections.values().filter(|connection| connection.is_answering()).count() < ANSWERS_MAX;
         let Some(connection) = self.connections.get_mut(&number) else { return };
         // Whether it ended well or badly is the client's affair.
-        if !connection.go_on(&self.board).unwrap_or(false) {
+        if !connection.go_on(&self.board, has_room).unwrap_or(false) {
             self.connections.remove(&number);
         }
     }
 
-    /// Takes every connection that waits. Returns when to try again, if that was not possible.
+    /// Takes the connections that wait, but no more than have places. Returns when to try again, if some may be left.
     fn accept(&mut self) -> Option<Instant> {
-        loop {
+        for _ in 0..CONNECTIONS_MAX {
             match self.listener.accept() {
                 Ok((stream, _)) => self.welcome(stream),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
@@ -197,20 +208,30 @@ impl Server {
                 Err(_) => return Some(Instant::now() + ACCEPT_PAUSE),
             }
         }
+        Some(Instant::now())
     }
 
     fn welcome(&mut self, mut stream: TcpStream) {
         let number = self.next;
         let interest = Interest::READABLE | Interest::WRITABLE;
-        if self.connections.len() >= CONNECTIONS_MAX
-            || self.poll.registry().register(&mut stream, Token(number), interest).is_err()
-        {
+        if self.poll.registry().register(&mut stream, Token(number), interest).is_err() {
             return;
+        }
+        if self.connections.len() >= CONNECTIONS_MAX {
+            self.make_room();
         }
         self.next += 1;
         let deadline = Instant::now() + CONNECTION_TIME_MAX;
         let connection = Connection { stream, received: Vec::new(), answer: Vec::new(), sent: 0, drained: 0, deadline };
         self.connections.insert(number, connection);
         self.go_on(number);
+    }
+
+    /// Closes the oldest connection that is not taking an answer. There is one: answers have fewer places.
+    fn make_room(&mut self) {
+        let idle = self.connections.iter().find(|(_, connection)| !connection.is_answering());
+        if let Some((&number, _)) = idle {
+            self.connections.remove(&number);
+        }
     }
 }

@@ -23,6 +23,7 @@ pub(super) fn render(sample: &Sample) -> Value {
         "replica": info.replica.0,
         "n": info.n,
         "f": info.f,
+        "checkpoint_interval": info.checkpoint_interval,
         "uptime_ms": sample.uptime.as_millis() as u64,
         "age_ms": sample.age.map(|age| age.as_millis() as u64),
         "ready": why.is_empty(),

@@ -282,7 +282,8 @@ const MEMBERS: &[Row] = &[
     ("replica.client_address", Kind::Address, None, "Where clients reach it."),
     ("replica.admin_address", Kind::Address, None,
         "Where it serves /metrics, /livez, /readyz and /status, and the state itself to whoever asks: for operators. \
-         See `serve_state`."),
+         See `serve_state`. It answers under IP addresses, `localhost` and the host of this key: no other name in \
+         `Host:` is taken, so that a web page cannot read it through its reader's browser."),
     ("identity.id", IDENTITY, None, "The identity's number. Never give it to another key later."),
     ("identity.name", NAME, None, "What people call it."),
     ("identity.public_key", Kind::Hex(32), None, "The public key whose owner may send requests."),

@@ -62,6 +62,8 @@ impl Files {
             replica: ReplicaId(replica),
             n: 4,
             f: 1,
+            checkpoint_interval: 128,
+            host: String::new(),
             version: "0",
         };
         let archive = Arc::new(Archive::open(&self.directory));

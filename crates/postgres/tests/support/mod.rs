@@ -7,6 +7,8 @@ use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::Instant;
 use bezant_core::service::{Agreed, Asker, Service};
 use bezant_core::wire::Wire;
+use bezant_gateway::tls::Tls;
+use bezant_gateway::{Door, Password, base64};
 use bezant_postgres::{Answer, CallFailure, Database, Server};
 use bezant_sql::{Request, Response, Sql, Statement};
 use std::io::{Read, Write};
@@ -58,7 +60,29 @@ impl Database for Local {
 }
 
 fn start(database: Local) -> Server {
-    Server::start(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::new(database)).unwrap()
+    Server::start(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::new(database), Door::default()).unwrap()
+}
+
+/// One whose clients must know "open sesame".
+pub fn closed_server() -> Server {
+    let password = Password::new(b"open sesame", [3; 16]).unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], 0));
+    let door = Door { password: Some(Arc::new(password)), tls: None };
+    Server::start(address, Arc::new(Local::default()), door).unwrap()
+}
+
+/// The same, and they must encrypt.
+pub fn encrypted_server() -> Server {
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let pem = |label: &str, bytes: &[u8]| {
+        format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", base64::encode(bytes))
+    };
+    let certificate = pem("CERTIFICATE", certified.cert.der());
+    let key = pem("PRIVATE KEY", &certified.signing_key.serialize_der());
+    let tls = Some(Tls::new(certificate.as_bytes(), key.as_bytes()).unwrap());
+    let password = Some(Arc::new(Password::new(b"open sesame", [3; 16]).unwrap()));
+    let address = SocketAddr::from(([127, 0, 0, 1], 0));
+    Server::start(address, Arc::new(Local::default()), Door { password, tls }).unwrap()
 }
 
 pub fn server() -> Server {

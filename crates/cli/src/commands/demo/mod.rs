@@ -14,6 +14,7 @@ use crate::prompt::{self, Input, Line, Prompt};
 use crate::quit;
 use crate::service::Service;
 use crate::shell::{self, CONTINUATION, Form, Next, Shell};
+use bezant_gateway::Door;
 use bezant_node::config::{ClusterConfig, Protocol, Testnet};
 use clap::{CommandFactory, Parser, Subcommand};
 use cluster::DemoCluster;
@@ -141,7 +142,12 @@ fn start(cluster: &Shared) -> Result<Arc<Service>> {
 
 fn converse(arguments: &Arguments, cluster: &Shared, service: &Arc<Service>) -> Result {
     let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let servers = gateway::Servers::start(arguments.postgres.map(address), arguments.redis.map(address), service)?;
+    let servers = gateway::Servers::start(
+        arguments.postgres.map(address),
+        arguments.redis.map(address),
+        service,
+        &Door::default(),
+    )?;
     let mut prompt = Prompt::remembering("bezant> ")?;
     if prompt.is_terminal() {
         output::line(greeting(cluster.lock().members().len(), &servers))?;

@@ -1,0 +1,105 @@
+//! What is said of replicas, and when the cluster is called healthy or stuck.
+
+use super::*;
+
+fn overview(lying: bool, suspected_by: &[u8]) -> Overview {
+    let row = |replica| Row {
+        member: Member { replica, admin: ([127, 0, 0, 1], 1).into() },
+        account: Ok(json!({ "report": { "view": 2, "stable_root": "0123456789abcdef" }, "ready": true })),
+        lying: lying && replica == 3,
+        differed: 0,
+        suspected_by: if replica == 2 { suspected_by.iter().copied().collect() } else { BTreeSet::new() },
+    };
+    Overview { rows: (0..4).map(row).collect(), answering: true, obstacle: None }
+}
+
+fn at_fault(overview: &Overview) -> Vec<u8> {
+    overview.at_fault().map(|row| row.member.replica).collect()
+}
+
+#[test]
+fn a_liar_is_named() {
+    assert!(overview(false, &[]).is_healthy());
+    let lied = overview(true, &[]);
+    assert_eq!((at_fault(&lied), lied.is_healthy()), (vec![3], false));
+    assert!(lied.show(false).contains("replica 3 is at fault: its answers differ"));
+    assert!(lied.show(true).contains("\"at_fault\":[3]"));
+}
+
+#[test]
+fn a_slow_ring_is_shown_when_more_than_f_say_so() {
+    let slow = |replicas: &[u8], alarm: &Value| {
+        let mut overview = overview(false, &[]);
+        for row in overview.rows.iter_mut().filter(|row| replicas.contains(&row.member.replica)) {
+            row.account.as_mut().unwrap()["report"]["ring_alarm"] = alarm.clone();
+        }
+        overview.slow_ring()
+    };
+    let named = json!({ "beyond_doubt": false, "from": 1, "to": 2, "hop_us": 80_000 });
+    assert_eq!(slow(&[3], &named), "");
+    assert!(slow(&[0, 3], &named).contains("from replica 1 to 2 it takes 80.0 ms"));
+    let nobody = json!({ "beyond_doubt": true, "from": null, "to": null, "hop_us": null });
+    assert!(slow(&[0, 1, 2], &nobody).contains("no hop is longer than the others"));
+    assert_eq!(slow(&[0, 1, 2], &Value::Null), "");
+}
+
+#[test]
+fn a_state_that_is_not_repaired_yet_is_shown() {
+    let mut differs = overview(false, &[]);
+    assert!(!differs.show(false).contains("differs"));
+    differs.rows[3].account.as_mut().unwrap()["report"]["state_differs_at"] = json!(128);
+    let text = differs.show(false);
+    assert!(text.contains("replica 3's state differs from that of f + 1 others at 128, and is not repaired yet."));
+    assert!(text.contains("state differs  "), "{text}");
+    assert_eq!(differs.json()["replicas"][3]["state_differs_at"], 128);
+    assert_eq!(differs.json()["replicas"][2]["state_differs_at"], json!(null));
+}
+
+#[test]
+fn one_replica_alone_cannot_have_another_condemned() {
+    assert_eq!(at_fault(&overview(false, &[0])), [0; 0]);
+    let condemned = overview(false, &[0, 1]);
+    assert_eq!(at_fault(&condemned), [2]);
+    assert!(condemned.is_healthy(), "it may have been earlier");
+}
+
+#[test]
+fn where_nothing_can_be_written_it_says_so() {
+    let with = |change: &dyn Fn(usize, &mut Row)| {
+        let mut overview = overview(false, &[]);
+        overview.rows.iter_mut().enumerate().for_each(|(number, row)| change(number, row));
+        overview.obstacle = overview.find_obstacle();
+        overview
+    };
+    let behind = |executed: u64, replicas: usize| {
+        with(&move |number, row| {
+            let executed = if number < replicas { executed } else { 256 };
+            let report = json!({ "instance": 1, "executed": executed, "stable": 256 });
+            row.account = Ok(json!({ "ready": true, "checkpoint_interval": 128, "report": report }));
+        })
+    };
+    assert_eq!(behind(383, 4).obstacle, None, "none has come to the next checkpoint");
+    assert_eq!(behind(384, 2).obstacle, None, "two may be ahead");
+    let differ = behind(384, 3);
+    assert_eq!(differ.obstacle, Some(Obstacle::Checkpoint(1, 256)));
+    assert!(!differ.is_healthy() && differ.json()["stuck"].is_string());
+    assert!(differ.show(false).contains("nothing can be written: 3 of 4 replicas have come to a checkpoint after"));
+
+    let out = |count: usize, account: &dyn Fn() -> std::result::Result<Value, String>| {
+        with(&|number, row| {
+            if number < count {
+                row.account = account();
+            }
+        })
+        .obstacle
+    };
+    let changing = || Ok(json!({ "ready": false, "report": {} }));
+    assert_eq!((out(1, &changing), out(2, &changing)), (None, Some(Obstacle::TooFew)));
+    assert_eq!(out(2, &|| Err(admin::NOT_RUNNING.to_owned())), Some(Obstacle::TooFew));
+    assert_eq!(out(4, &|| Err("no answer".to_owned())), None, "an admin port may be out of reach");
+
+    let mut silent = overview(false, &[]);
+    silent.answering = false;
+    assert_eq!(silent.find_obstacle(), Some(Obstacle::Silent));
+    assert_eq!(overview(false, &[]).json()["stuck"], Value::Null);
+}
