@@ -71,6 +71,33 @@ fn f35_the_largest_rowid_is_refused() {
     assert_eq!(node.rows("insert into t values (2)").last_insert_rowid, 2);
 }
 
+/// The planner's statistics are rows that anybody can write, and are read when a database is opened.
+#[test]
+fn f35_statistics_have_no_history() {
+    let mut node = Node::new();
+    node.batch(&["create table t(a, b, c)", "create index ia on t(a)", "create index ib on t(b)", "create table x(c)"]);
+    node.rows(
+        "with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000)
+            insert into t select i % 7, (1000 - i) % 11, i * 7919 % 1000 from n",
+    );
+    node.rows("analyze");
+    // Samples would tell the planner more.
+    node.rows("delete from sqlite_stat4");
+    node = node.restarted();
+    for (ia, ib) in [("1000 1", "1000 900"), ("1000 900", "1000 1")] {
+        node.rows(&format!("update sqlite_stat1 set stat = '{ia}' where idx = 'ia'"));
+        node.rows(&format!("update sqlite_stat1 set stat = '{ib}' where idx = 'ib'"));
+        let mut other = node.restarted();
+        for sql in [
+            "explain query plan select c from t where a = 1 and b = 2",
+            "insert into x select c from t where a = 1 and b = 2",
+        ] {
+            assert_eq!(node.text(sql), other.text(sql));
+        }
+        assert_eq!(node.root(), other.root());
+    }
+}
+
 /// SQLite draws the sixth equal name at random, and with it what a table is.
 #[test]
 fn names_are_not_drawn() {
@@ -100,6 +127,17 @@ fn names_are_not_drawn() {
     node.rows("create view u as select * from b t0, b t1, b t2, b t3, b t4, (select 1 as z)");
     assert_eq!(node.error("alter table b rename column y to z").0, ErrorKind::NotAllowed);
     node.rows("create table times(\"at 12:30\", \"at 12:45\", \"at 12:4\")");
+}
+
+/// F35: nor in the tables that SQLite writes itself.
+#[test]
+fn f35_the_largest_rowid_of_sqlites_own_tables_is_refused() {
+    let mut node = Node::new();
+    node.batch(&["create table s(a integer primary key autoincrement)", "create index i on s(a)", "analyze"]);
+    for row in ["sqlite_sequence(rowid, name, seq) values (?1, 'z', 1)", "sqlite_stat1(rowid, tbl) values (?1, 'z')"] {
+        let sql = format!("insert into {}", row.replace("?1", "9223372036854775807"));
+        assert_eq!(node.error(&sql).0, ErrorKind::NotAllowed, "{sql}");
+    }
 }
 
 /// F35: how a schema came about does not show, neither in ANALYZE nor in the order of a pragma's rows.
