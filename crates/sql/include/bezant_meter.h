@@ -35,7 +35,8 @@
 typedef struct {
   long long bytes;    /* bytes that may still be gone through */
   long long memory;   /* bytes that may still be allocated */
-  long long least;    /* the least that `memory` was */
+  long long least;    /* the least that `memory` was, or would have been */
+  long long price;    /* bytes that an allocation costs: planning is paid for by what it allocates */
   int runs;           /* the meter runs */
   int pages;          /* inside the cache of pages, where nothing counts */
   int refused;        /* an allocation was refused */
@@ -70,17 +71,19 @@ static int sqlite3MemSize(void *);
 
 static int bezant_counts(void) { return bezant_the_meter.runs && !bezant_the_meter.pages; }
 
-/* Whether so much more may be allocated. It says no once: what SQLite does about that needs memory. */
+/* Whether so much more may be allocated. It says no once: what SQLite does about that needs memory. Who has gone through
+ * too much gets nothing either, so that what allocates on and on without a step ends. */
 static int bezant_admits(long long bytes) {
   bezant_meter *meter = &bezant_the_meter;
   if (!bezant_counts()) return 1;
-  if (bytes > meter->memory && !meter->refused) {
+  meter->bytes -= meter->price;
+  if (bytes > BEZANT_BULK_NEW) meter->bytes -= bytes;
+  if (meter->memory - bytes < meter->least) meter->least = meter->memory - bytes;
+  if ((bytes > meter->memory || meter->bytes < 0) && !meter->refused) {
     meter->refused = 1;
     return 0;
   }
   meter->memory -= bytes;
-  if (meter->memory < meter->least) meter->least = meter->memory;
-  if (bytes > BEZANT_BULK_NEW) bezant_go_through(bytes);
   return 1;
 }
 
@@ -153,92 +156,110 @@ static long long bezant_bytes_of(sqlite3_value *value) {
   return type == text || type == blob ? sqlite3_value_bytes(value) : 0;
 }
 
-/* Counts the arguments of a function. Some hold each byte of one against each byte of another, so many at a time. */
-static int bezant_may(sqlite3_context *context, int count, sqlite3_value **values, int at_a_time) {
+/* What a function does with its arguments. */
+typedef enum {
+  BEZANT_ONCE,    /* goes through them */
+  BEZANT_SEARCH,  /* holds each byte of one against a run of another, 64 at a time */
+  BEZANT_MATCH,   /* holds each byte of one against each of another */
+  BEZANT_WALK,    /* goes through the first for each other one, as JSON with paths */
+  BEZANT_MERGE,   /* looks for each part among all, as JSON with JSON */
+  BEZANT_DATE     /* reckons with each */
+} bezant_work;
+
+/* Counts the arguments of a function. */
+static int bezant_may(sqlite3_context *context, int count, sqlite3_value **values, bezant_work work) {
   const int interrupt = 9;
-  long long all = 0;
+  const long long argument = 32, date = 512;
+  long long all = 0, product = 0;
   int i;
   if (!bezant_the_meter.runs) return 1;
   for (i = 0; i < count; i++) all += bezant_bytes_of(values[i]);
-  if (at_a_time && count > 1) all += bezant_bytes_of(values[0]) * bezant_bytes_of(values[1]) / at_a_time;
-  if (all > BEZANT_BULK) bezant_go_through(all);
+  if (count > 1) product = bezant_bytes_of(values[0]) * bezant_bytes_of(values[1]);
+  switch (work) {
+    case BEZANT_ONCE: break;
+    case BEZANT_SEARCH: all += product / 64; break;
+    case BEZANT_MATCH: all += product / 2; break;
+    case BEZANT_WALK: all *= 1 + count; break;
+    case BEZANT_MERGE: all *= 1 + all / 64; break;
+    case BEZANT_DATE: all = all * 16 + count * date; break;
+  }
+  bezant_go_through(all + count * argument);
   if (bezant_the_meter.bytes >= 0) return 1;
   sqlite3_result_error_code(context, interrupt);
   return 0;
 }
 
-#define BEZANT_FUNCTION(name, at_a_time)                                                   \
+#define BEZANT_FUNCTION(name, work)                                                        \
   static void bezant_plain_##name(sqlite3_context *, int, sqlite3_value **);             \
   static void name(sqlite3_context *context, int count, sqlite3_value **values) {        \
-    if (bezant_may(context, count, values, at_a_time)) bezant_plain_##name(context, count, values); \
+    if (bezant_may(context, count, values, work)) bezant_plain_##name(context, count, values); \
   }
 
-BEZANT_FUNCTION(instrFunc, 64)
-BEZANT_FUNCTION(likeFunc, 2)
-BEZANT_FUNCTION(replaceFunc, 64)
-BEZANT_FUNCTION(trimFunc, 4)
-BEZANT_FUNCTION(absFunc, 0)
-BEZANT_FUNCTION(concatFunc, 0)
-BEZANT_FUNCTION(concatwsFunc, 0)
-BEZANT_FUNCTION(groupConcatInverse, 0)
-BEZANT_FUNCTION(groupConcatStep, 0)
-BEZANT_FUNCTION(hexFunc, 0)
-BEZANT_FUNCTION(jsonArrayFunc, 0)
-BEZANT_FUNCTION(jsonArrayLengthFunc, 0)
-BEZANT_FUNCTION(jsonArrayStep, 0)
-BEZANT_FUNCTION(jsonErrorFunc, 0)
-BEZANT_FUNCTION(jsonExtractFunc, 0)
-BEZANT_FUNCTION(jsonObjectFunc, 0)
-BEZANT_FUNCTION(jsonObjectStep, 0)
-BEZANT_FUNCTION(jsonPatchFunc, 0)
-BEZANT_FUNCTION(jsonPrettyFunc, 0)
-BEZANT_FUNCTION(jsonQuoteFunc, 0)
-BEZANT_FUNCTION(jsonRemoveFunc, 0)
-BEZANT_FUNCTION(jsonReplaceFunc, 0)
-BEZANT_FUNCTION(jsonSetFunc, 0)
-BEZANT_FUNCTION(jsonTypeFunc, 0)
-BEZANT_FUNCTION(jsonValidFunc, 0)
-BEZANT_FUNCTION(lengthFunc, 0)
-BEZANT_FUNCTION(lowerFunc, 0)
-BEZANT_FUNCTION(minmaxFunc, 0)
-BEZANT_FUNCTION(minmaxStep, 0)
-BEZANT_FUNCTION(nullifFunc, 0)
-BEZANT_FUNCTION(printfFunc, 0)
-BEZANT_FUNCTION(quoteFunc, 0)
-BEZANT_FUNCTION(roundFunc, 0)
-BEZANT_FUNCTION(strftimeFunc, 0)
-BEZANT_FUNCTION(substrFunc, 0)
-BEZANT_FUNCTION(sumInverse, 0)
-BEZANT_FUNCTION(sumStep, 0)
-BEZANT_FUNCTION(unhexFunc, 0)
-BEZANT_FUNCTION(unistrFunc, 0)
-BEZANT_FUNCTION(upperFunc, 0)
+BEZANT_FUNCTION(absFunc, BEZANT_ONCE)
+BEZANT_FUNCTION(concatFunc, BEZANT_ONCE)
+BEZANT_FUNCTION(concatwsFunc, BEZANT_ONCE)
+BEZANT_FUNCTION(groupConcatInverse, BEZANT_ONCE)
+BEZANT_FUNCTION(groupConcatStep, BEZANT_ONCE)
+BEZANT_FUNCTION(hexFunc, BEZANT_ONCE)
+BEZANT_FUNCTION(jsonArrayStep, BEZANT_ONCE)
+BEZANT_FUNCTION(jsonObjectStep, BEZANT_ONCE)
+BEZANT_FUNCTION(lengthFunc, BEZANT_ONCE)
+BEZANT_FUNCTION(lowerFunc, BEZANT_ONCE)
+BEZANT_FUNCTION(minmaxFunc, BEZANT_ONCE)
+BEZANT_FUNCTION(minmaxStep, BEZANT_ONCE)
+BEZANT_FUNCTION(nullifFunc, BEZANT_ONCE)
+BEZANT_FUNCTION(printfFunc, BEZANT_ONCE)
+BEZANT_FUNCTION(quoteFunc, BEZANT_ONCE)
+BEZANT_FUNCTION(roundFunc, BEZANT_ONCE)
+BEZANT_FUNCTION(substrFunc, BEZANT_ONCE)
+BEZANT_FUNCTION(sumInverse, BEZANT_ONCE)
+BEZANT_FUNCTION(sumStep, BEZANT_ONCE)
+BEZANT_FUNCTION(unistrFunc, BEZANT_ONCE)
+BEZANT_FUNCTION(upperFunc, BEZANT_ONCE)
+BEZANT_FUNCTION(instrFunc, BEZANT_SEARCH)
+BEZANT_FUNCTION(replaceFunc, BEZANT_SEARCH)
+BEZANT_FUNCTION(likeFunc, BEZANT_MATCH)
+BEZANT_FUNCTION(trimFunc, BEZANT_MATCH)
+BEZANT_FUNCTION(unhexFunc, BEZANT_MATCH)
+BEZANT_FUNCTION(jsonArrayFunc, BEZANT_WALK)
+BEZANT_FUNCTION(jsonArrayLengthFunc, BEZANT_WALK)
+BEZANT_FUNCTION(jsonErrorFunc, BEZANT_WALK)
+BEZANT_FUNCTION(jsonExtractFunc, BEZANT_WALK)
+BEZANT_FUNCTION(jsonObjectFunc, BEZANT_WALK)
+BEZANT_FUNCTION(jsonPrettyFunc, BEZANT_WALK)
+BEZANT_FUNCTION(jsonQuoteFunc, BEZANT_WALK)
+BEZANT_FUNCTION(jsonRemoveFunc, BEZANT_WALK)
+BEZANT_FUNCTION(jsonReplaceFunc, BEZANT_WALK)
+BEZANT_FUNCTION(jsonSetFunc, BEZANT_WALK)
+BEZANT_FUNCTION(jsonTypeFunc, BEZANT_WALK)
+BEZANT_FUNCTION(jsonValidFunc, BEZANT_WALK)
+BEZANT_FUNCTION(jsonPatchFunc, BEZANT_MERGE)
+BEZANT_FUNCTION(dateFunc, BEZANT_DATE)
+BEZANT_FUNCTION(datetimeFunc, BEZANT_DATE)
+BEZANT_FUNCTION(juliandayFunc, BEZANT_DATE)
+BEZANT_FUNCTION(strftimeFunc, BEZANT_DATE)
+BEZANT_FUNCTION(timeFunc, BEZANT_DATE)
+BEZANT_FUNCTION(timediffFunc, BEZANT_DATE)
+BEZANT_FUNCTION(unixepochFunc, BEZANT_DATE)
 
-#define instrFunc(c, n, v) bezant_plain_instrFunc(c, n, v)
-#define likeFunc(c, n, v) bezant_plain_likeFunc(c, n, v)
-#define replaceFunc(c, n, v) bezant_plain_replaceFunc(c, n, v)
-#define trimFunc(c, n, v) bezant_plain_trimFunc(c, n, v)
+/* A table function that walks to its path. */
+typedef struct sqlite3_vtab_cursor sqlite3_vtab_cursor;
+static int bezant_plain_jsonEachFilter(sqlite3_vtab_cursor *, int, const char *, int, sqlite3_value **);
+static int jsonEachFilter(sqlite3_vtab_cursor *cursor, int number, const char *text, int count, sqlite3_value **values) {
+  int i;
+  for (i = 0; i < count; i++) bezant_go_through(2 * bezant_bytes_of(values[i]));
+  return bezant_plain_jsonEachFilter(cursor, number, text, count, values);
+}
+#define jsonEachFilter(c, n, t, k, v) bezant_plain_jsonEachFilter(c, n, t, k, v)
+
 #define absFunc(c, n, v) bezant_plain_absFunc(c, n, v)
 #define concatFunc(c, n, v) bezant_plain_concatFunc(c, n, v)
 #define concatwsFunc(c, n, v) bezant_plain_concatwsFunc(c, n, v)
 #define groupConcatInverse(c, n, v) bezant_plain_groupConcatInverse(c, n, v)
 #define groupConcatStep(c, n, v) bezant_plain_groupConcatStep(c, n, v)
 #define hexFunc(c, n, v) bezant_plain_hexFunc(c, n, v)
-#define jsonArrayFunc(c, n, v) bezant_plain_jsonArrayFunc(c, n, v)
-#define jsonArrayLengthFunc(c, n, v) bezant_plain_jsonArrayLengthFunc(c, n, v)
 #define jsonArrayStep(c, n, v) bezant_plain_jsonArrayStep(c, n, v)
-#define jsonErrorFunc(c, n, v) bezant_plain_jsonErrorFunc(c, n, v)
-#define jsonExtractFunc(c, n, v) bezant_plain_jsonExtractFunc(c, n, v)
-#define jsonObjectFunc(c, n, v) bezant_plain_jsonObjectFunc(c, n, v)
 #define jsonObjectStep(c, n, v) bezant_plain_jsonObjectStep(c, n, v)
-#define jsonPatchFunc(c, n, v) bezant_plain_jsonPatchFunc(c, n, v)
-#define jsonPrettyFunc(c, n, v) bezant_plain_jsonPrettyFunc(c, n, v)
-#define jsonQuoteFunc(c, n, v) bezant_plain_jsonQuoteFunc(c, n, v)
-#define jsonRemoveFunc(c, n, v) bezant_plain_jsonRemoveFunc(c, n, v)
-#define jsonReplaceFunc(c, n, v) bezant_plain_jsonReplaceFunc(c, n, v)
-#define jsonSetFunc(c, n, v) bezant_plain_jsonSetFunc(c, n, v)
-#define jsonTypeFunc(c, n, v) bezant_plain_jsonTypeFunc(c, n, v)
-#define jsonValidFunc(c, n, v) bezant_plain_jsonValidFunc(c, n, v)
 #define lengthFunc(c, n, v) bezant_plain_lengthFunc(c, n, v)
 #define lowerFunc(c, n, v) bezant_plain_lowerFunc(c, n, v)
 #define minmaxFunc(c, n, v) bezant_plain_minmaxFunc(c, n, v)
@@ -247,20 +268,47 @@ BEZANT_FUNCTION(upperFunc, 0)
 #define printfFunc(c, n, v) bezant_plain_printfFunc(c, n, v)
 #define quoteFunc(c, n, v) bezant_plain_quoteFunc(c, n, v)
 #define roundFunc(c, n, v) bezant_plain_roundFunc(c, n, v)
-#define strftimeFunc(c, n, v) bezant_plain_strftimeFunc(c, n, v)
 #define substrFunc(c, n, v) bezant_plain_substrFunc(c, n, v)
 #define sumInverse(c, n, v) bezant_plain_sumInverse(c, n, v)
 #define sumStep(c, n, v) bezant_plain_sumStep(c, n, v)
-#define unhexFunc(c, n, v) bezant_plain_unhexFunc(c, n, v)
 #define unistrFunc(c, n, v) bezant_plain_unistrFunc(c, n, v)
 #define upperFunc(c, n, v) bezant_plain_upperFunc(c, n, v)
+#define instrFunc(c, n, v) bezant_plain_instrFunc(c, n, v)
+#define replaceFunc(c, n, v) bezant_plain_replaceFunc(c, n, v)
+#define likeFunc(c, n, v) bezant_plain_likeFunc(c, n, v)
+#define trimFunc(c, n, v) bezant_plain_trimFunc(c, n, v)
+#define unhexFunc(c, n, v) bezant_plain_unhexFunc(c, n, v)
+#define jsonArrayFunc(c, n, v) bezant_plain_jsonArrayFunc(c, n, v)
+#define jsonArrayLengthFunc(c, n, v) bezant_plain_jsonArrayLengthFunc(c, n, v)
+#define jsonErrorFunc(c, n, v) bezant_plain_jsonErrorFunc(c, n, v)
+#define jsonExtractFunc(c, n, v) bezant_plain_jsonExtractFunc(c, n, v)
+#define jsonObjectFunc(c, n, v) bezant_plain_jsonObjectFunc(c, n, v)
+#define jsonPrettyFunc(c, n, v) bezant_plain_jsonPrettyFunc(c, n, v)
+#define jsonQuoteFunc(c, n, v) bezant_plain_jsonQuoteFunc(c, n, v)
+#define jsonRemoveFunc(c, n, v) bezant_plain_jsonRemoveFunc(c, n, v)
+#define jsonReplaceFunc(c, n, v) bezant_plain_jsonReplaceFunc(c, n, v)
+#define jsonSetFunc(c, n, v) bezant_plain_jsonSetFunc(c, n, v)
+#define jsonTypeFunc(c, n, v) bezant_plain_jsonTypeFunc(c, n, v)
+#define jsonValidFunc(c, n, v) bezant_plain_jsonValidFunc(c, n, v)
+#define jsonPatchFunc(c, n, v) bezant_plain_jsonPatchFunc(c, n, v)
+#define dateFunc(c, n, v) bezant_plain_dateFunc(c, n, v)
+#define datetimeFunc(c, n, v) bezant_plain_datetimeFunc(c, n, v)
+#define juliandayFunc(c, n, v) bezant_plain_juliandayFunc(c, n, v)
+#define strftimeFunc(c, n, v) bezant_plain_strftimeFunc(c, n, v)
+#define timeFunc(c, n, v) bezant_plain_timeFunc(c, n, v)
+#define timediffFunc(c, n, v) bezant_plain_timediffFunc(c, n, v)
+#define unixepochFunc(c, n, v) bezant_plain_unixepochFunc(c, n, v)
 
-/* The collation that folds letters goes through its texts byte by byte. */
-static int bezant_plain_nocaseCollatingFunc(void *, int, const void *, int, const void *);
-static int nocaseCollatingFunc(void *unused, int bytes1, const void *text1, int bytes2, const void *text2) {
-  bezant_bulk((size_t)bytes1 + (size_t)bytes2, BEZANT_BULK);
-  return bezant_plain_nocaseCollatingFunc(unused, bytes1, text1, bytes2, text2);
-}
+/* Two collations go through their texts byte by byte. */
+#define BEZANT_COLLATION(name)                                                                           \
+  static int bezant_plain_##name(void *, int, const void *, int, const void *);                          \
+  static int name(void *unused, int bytes1, const void *text1, int bytes2, const void *text2) {          \
+    bezant_bulk((size_t)bytes1 + (size_t)bytes2, BEZANT_BULK);                                           \
+    return bezant_plain_##name(unused, bytes1, text1, bytes2, text2);                                    \
+  }
+BEZANT_COLLATION(nocaseCollatingFunc)
+BEZANT_COLLATION(rtrimCollFunc)
 #define nocaseCollatingFunc(u, n1, t1, n2, t2) bezant_plain_nocaseCollatingFunc(u, n1, t1, n2, t2)
+#define rtrimCollFunc(u, n1, t1, n2, t2) bezant_plain_rtrimCollFunc(u, n1, t1, n2, t2)
 
 #endif

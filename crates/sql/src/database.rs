@@ -46,7 +46,7 @@ impl Service for Database {
 
     fn take_written(&mut self) -> Digest {
         let (tables, keys) = (self.sql.take_written(), self.kv.take_written());
-        if keys == Digest::ZERO { tables } else { keys }
+        if keys == Digest::ZERO { tables } else { tables.chain(keys) }
     }
 
     fn authorize(&mut self, identification: &[u8], agreed: &Agreed) -> bool {

@@ -10,7 +10,7 @@
 use crate::connection::{Handle, STEPS_PER_LOOK};
 use crate::error::{ErrorKind, SqlError};
 use crate::explain::stop;
-use crate::meter::{Allowance, Limits, Measured, STEP_BYTES};
+use crate::meter::{Allowance, Limits, Measured, Past, STEP_BYTES};
 use crate::moment::act;
 use crate::request::{AGE_MAX, ATTEMPT, ATTEMPTS_MAX, Batch, Dated, Statement, UNDO};
 use crate::response::{Column, Description, Failure, RESULT_BYTES_MAX, Response, Rows};
@@ -34,6 +34,12 @@ const KEPT_BYTES_MAX: i64 = 256 << 10;
 
 /// Statements of which is known what they do.
 const KNOWN_MAX: usize = 1_024;
+
+/// The longest text of such a statement.
+const KEPT_TEXT_BYTES_MAX: usize = 16 << 10;
+
+/// What an allocation costs while a statement is prepared, in bytes gone through.
+const PLANNED_BYTES: i64 = 128;
 
 /// What each statement does that has been prepared lately, by its text.
 pub(crate) type Known = HashMap<String, Prepared>;
@@ -81,6 +87,10 @@ pub(crate) struct Engine<'a> {
     pub(crate) left: Allowance,
     /// The least memory that was left, in bytes.
     pub(crate) least: i64,
+    /// Bytes that were allocated and not given back.
+    pub(crate) kept: i64,
+    /// What was done before, since the database was opened.
+    pub(crate) before: Past,
     /// The database has just been opened, so that what a request costs is the same everywhere.
     pub(crate) fresh: bool,
 }
@@ -92,10 +102,17 @@ impl<'a> Engine<'a> {
         forget_last_insert_rowid(&self.database.connection);
     }
 
+    /// What this request has done.
+    pub(crate) const fn done(&self) -> Past {
+        Past { bytes: Allowance::of(&self.limits).bytes - self.left.bytes, kept: self.kept }
+    }
+
     /// Whether what this request took is too near a bound to be judged here.
     fn far(&self) -> Result<(), Near> {
-        let half = Allowance::of(&self.limits);
-        let is_near = self.left.bytes < half.bytes / 2 || self.least < half.memory / 2;
+        let all = Allowance::of(&self.limits);
+        let least = self.least.min(all.memory);
+        let is_near = self.before.bytes + self.done().bytes > all.bytes / 2
+            || self.before.kept + all.memory - least > all.memory / 2;
         if is_near && !self.fresh { Err(Near) } else { Ok(()) }
     }
 
@@ -236,20 +253,20 @@ impl<'a> Engine<'a> {
     /// What a statement would take and give.
     pub(crate) fn describe(&mut self, sql: &str) -> Result<Response, Near> {
         self.begin(0, Digest::ZERO);
-        let prepared = self.prepare(sql);
+        let described = self.prepare(sql).and_then(|statement| {
+            let (parameters, read_only) = (statement.parameter_count() as u32, statement.readonly());
+            Ok(Description { parameters, columns: self.columns(&statement)?, read_only })
+        });
         self.far()?;
-        Ok(match prepared {
-            Ok(statement) => Response::Described(Description {
-                parameters: statement.parameter_count() as u32,
-                columns: Column::of(&statement),
-                read_only: statement.readonly(),
-            }),
+        Ok(match described {
+            Ok(description) => Response::Described(description),
             Err(error) => Response::Failed(Failure { statement: 0, error }),
         })
     }
 
     fn statement(&mut self, statement: &Statement) -> Result<Rows, Fault> {
         self.disk.moment.acts.store(0, Ordering::Relaxed);
+        self.disk.moment.asked.store(0, Ordering::Relaxed);
         self.disk.moment.take_created();
         let result = self.prepare_and_step(statement);
         let acts = self.disk.moment.acts.load(Ordering::Relaxed);
@@ -303,16 +320,17 @@ impl<'a> Engine<'a> {
     /// Prepares a statement that is not known, and learns what it does and costs.
     fn prepare(&mut self, sql: &str) -> Result<rusqlite::Statement<'a>, SqlError> {
         let connection = &self.database.connection;
+        self.disk.moment.asked.store(0, Ordering::Relaxed);
         // What it takes is given back with the statement.
         let mut left = Allowance { memory: self.limits.memory as i64, ..self.left };
-        let (prepared, measured) = left.measure(|| connection.prepare(sql));
+        let (prepared, measured) = left.measure_at(PLANNED_BYTES, || connection.prepare(sql));
         self.left.bytes = left.bytes;
         self.check(measured)?;
         let prepared = prepared.map_err(|error| self.explain(error))?;
         if self.known.len() >= KNOWN_MAX {
             self.known.clear();
         }
-        if measured.kept <= KEPT_BYTES_MAX {
+        if measured.kept <= KEPT_BYTES_MAX && sql.len() <= KEPT_TEXT_BYTES_MAX {
             let acts = self.disk.moment.acts.load(Ordering::Relaxed);
             let memory = self.limits.memory as i64 - measured.least;
             self.known.insert(sql.to_string(), Prepared { acts, cost: measured.bytes, memory });
@@ -329,9 +347,10 @@ impl<'a> Engine<'a> {
     /// Whether what SQLite did was within bounds. If not, that is what is said, whatever SQLite says.
     fn check(&mut self, measured: Measured) -> Result<(), SqlError> {
         self.least = self.least.min(measured.least);
+        self.kept += measured.kept.max(0);
         match measured.refused {
+            _ if self.left.is_spent() => Err(self.too_slow()),
             true => Err(self.too_much()),
-            false if self.left.is_spent() => Err(self.too_slow()),
             false => Ok(()),
         }
     }
@@ -345,7 +364,7 @@ impl<'a> Engine<'a> {
         // The meter is paid whenever this counter passes a multiple of the interval, so that it must begin anew,
         // however often the statement was executed before.
         prepared.reset_status(StatementStatus::VmStep);
-        let columns = Column::of(prepared);
+        let columns = self.columns(prepared)?;
         if let Some(name) = schema::drawn_name(columns.iter().map(|column| column.name.as_str())) {
             return Err(SqlError::with_hint(ErrorKind::NotAllowed, schema::drawn(name), schema::DRAWN_HINT).into());
         }
@@ -407,6 +426,15 @@ impl<'a> Engine<'a> {
             return Err(SqlError::new(ErrorKind::Parameters, text).into());
         }
         Ok(())
+    }
+
+    /// The columns of a result, which have room in it.
+    fn columns(&mut self, prepared: &rusqlite::Statement<'_>) -> Result<Vec<Column>, SqlError> {
+        const OVERHEAD: usize = 16;
+        for column in prepared.columns() {
+            self.take(OVERHEAD + column.name().len() + column.decl_type().map_or(0, str::len))?;
+        }
+        Ok(Column::of(prepared))
     }
 
     /// Takes room in the result.

@@ -6,15 +6,18 @@
 //! the process, where it depends on everybody else.
 //!
 //! What a request costs depends on the past a little: on what SQLite has kept of the schema, and on what is in its
-//! buffers. What is refused may not. So whoever takes more than half of a bound is executed once more, on a database
-//! that has just been opened, which is the same everywhere; and only then a bound holds, to the byte
-//! ([`Near`](crate::engine::Near)). That is right as long as the past makes a difference of less than half a bound:
+//! buffers. What is refused may not. So what comes above half of a bound is executed once more, on a database that has
+//! just been opened, which is the same everywhere; and only then a bound holds, to the byte
+//! ([`Near`](crate::engine::Near)). What counts here is not the request alone but all that was done since the database
+//! was opened, reads included: whatever SQLite has kept it made within that, so that a request costs elsewhere at most
+//! both together. Besides,
 //! * a statement that is kept prepared costs what it cost to prepare it ([`crate::engine`]);
 //! * pages in the cache do not count;
 //! * plans do not depend on the values of parameters ([`crate::profile`]).
 //!
 //! The meter itself is compiled into SQLite: `include/bezant_meter.h` says what it counts, and how. What it does not
-//! see: the digits of a number that is kept as a text, which are read at every use.
+//! see: the digits of a number that is kept as a text, which are read at every use; a `zeroblob` that is compared; names
+//! that are looked for among thousands of columns.
 
 #![allow(unsafe_code)]
 
@@ -29,6 +32,7 @@ struct Meter {
     bytes: c_longlong,
     memory: c_longlong,
     least: c_longlong,
+    price: c_longlong,
     runs: c_int,
     pages: c_int,
     refused: c_int,
@@ -61,8 +65,21 @@ impl Allowance {
 
     /// Lets SQLite do something while the meter runs.
     pub(crate) fn measure<T>(&mut self, act: impl FnOnce() -> T) -> (T, Measured) {
+        self.measure_at(0, act)
+    }
+
+    /// The same for preparing a statement, which takes no steps: each allocation costs so many bytes gone through.
+    pub(crate) fn measure_at<T>(&mut self, price: i64, act: impl FnOnce() -> T) -> (T, Measured) {
         with(|meter| {
-            *meter = Meter { bytes: self.bytes, memory: self.memory, least: self.memory, runs: 1, pages: 0, refused: 0 }
+            *meter = Meter {
+                bytes: self.bytes,
+                memory: self.memory,
+                least: self.memory,
+                price,
+                runs: 1,
+                pages: 0,
+                refused: 0,
+            }
         });
         let stop = Stop;
         let result = act();
@@ -102,6 +119,15 @@ impl Default for Limits {
     }
 }
 
+/// What a database has done since it was opened, as far as it may have kept something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Past {
+    /// Bytes gone through.
+    pub(crate) bytes: i64,
+    /// Bytes allocated and not given back.
+    pub(crate) kept: i64,
+}
+
 /// What SQLite did while the meter ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Measured {
@@ -135,7 +161,7 @@ pub(crate) fn pay(bytes: i64) -> bool {
     })
 }
 
-/// Whether what ran last asked for more memory than there was. What SQLite says of it then is not what is told.
+/// Whether what runs was refused memory. What SQLite says of it then is not what is told.
 pub(crate) fn has_refused() -> bool {
-    with(|meter| meter.refused != 0)
+    with(|meter| meter.runs != 0 && meter.refused != 0)
 }

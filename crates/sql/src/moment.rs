@@ -39,6 +39,8 @@ pub(crate) struct Moment {
     pub(crate) acts: AtomicU32,
     /// A row got the largest rowid that there is: the next one would be random.
     pub(crate) last_rowid_used: AtomicBool,
+    /// What the authorizer was asked about the statement.
+    pub(crate) asked: AtomicU64,
     /// Tables and views that a statement creates.
     pub(crate) created: Mutex<Vec<String>>,
     /// Why the authorizer said no.

@@ -65,8 +65,8 @@ impl Effects {
         }
     }
 
-    /// The file is cut to so many pages.
-    fn cut(&mut self, count: PageNumber) {
+    /// The file gets another number of pages, but for those that are written.
+    fn resize(&mut self, count: PageNumber) {
         self.push(count, u32::MAX, &[0; Self::PIECE_BYTES]);
     }
 
@@ -160,10 +160,10 @@ impl Pages {
         if count > u64::from(PAGES_MAX) {
             return Err(PagesError::TooLarge);
         }
-        self.grow(count as usize);
-        if count < self.pages.len() as u64 {
-            self.effects.cut(count as PageNumber);
+        if count != self.pages.len() as u64 {
+            self.effects.resize(count as PageNumber);
         }
+        self.grow(count as usize);
         self.dirty.extend(count as PageNumber..self.pages.len() as PageNumber);
         self.pages.truncate(count as usize);
         Ok(())

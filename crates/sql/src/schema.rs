@@ -2,7 +2,7 @@
 
 use crate::profile::SYSTEM_PREFIX;
 use crate::roles::MEMBERS;
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether it is a table of the system.
@@ -64,9 +64,11 @@ pub(crate) fn what_is_wrong(connection: &Connection, created: Option<Vec<String>
                 )));
             }
         }
-        // A view that refers to what is gone has none.
-        let Ok(columns) = columns.query_map([name], |row| row.get(0))?.collect::<Result<Vec<String>, _>>() else {
-            continue;
+        let columns = match columns.query_map([name], |row| row.get(0))?.collect::<Result<Vec<String>, _>>() {
+            Ok(columns) => columns,
+            // A view that refers to what is gone has none.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::Unknown) => continue,
+            Err(error) => return Err(error),
         };
         if let Some(name) = drawn_name(columns.iter().map(String::as_str)) {
             return Ok(Some(drawn(name)));

@@ -2,7 +2,7 @@
 
 use crate::connection::Handle;
 use crate::engine::{Engine, Known, Near, denied};
-use crate::meter::{Allowance, Limits};
+use crate::meter::{Allowance, Limits, Past};
 use crate::moment::act;
 use crate::request::{Batch, Dated, Request};
 use crate::response::{Failure, RESULT_BYTES_MAX, Response};
@@ -13,7 +13,7 @@ use bezant_core::digest::Digest;
 use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc;
 
@@ -39,6 +39,8 @@ pub struct Sql {
     known: RefCell<Known>,
     roles: RefCell<Roles>,
     limits: Limits,
+    /// What the open database has done.
+    past: Cell<Past>,
 }
 
 impl fmt::Debug for Sql {
@@ -79,6 +81,7 @@ impl Sql {
             known: RefCell::default(),
             roles: RefCell::default(),
             limits: Limits::default(),
+            past: Cell::default(),
         }
     }
 
@@ -95,6 +98,7 @@ impl Sql {
             known: RefCell::default(),
             roles: RefCell::default(),
             limits: Limits::default(),
+            past: Cell::default(),
         })
     }
 
@@ -121,6 +125,9 @@ impl Sql {
             limits: self.limits,
             left: Allowance::of(&self.limits),
             least: i64::MAX,
+            kept: 0,
+            // What a query is refused is refused when it is ordered, or is not.
+            before: if query { Past::default() } else { self.past.get() },
             fresh: false,
         }
     }
@@ -181,7 +188,8 @@ impl Sql {
         let mut known = self.known.take();
         let mut engine = Engine { allowed, fresh, ..self.engine(&mut known, false) };
         let response = execute(&mut engine);
-        let acts = engine.acts;
+        let (acts, done) = (engine.acts, engine.done());
+        self.remember(done);
         *self.known.get_mut() = known;
         if acts & act::WRITES_SYSTEM != 0 {
             self.roles.get_mut().forget();
@@ -192,6 +200,21 @@ impl Sql {
         response
     }
 
+    /// SQLite may have kept something of what it did.
+    fn remember(&self, done: Past) {
+        let Past { bytes, kept } = self.past.get();
+        self.past.set(Past { bytes: bytes.saturating_add(done.bytes), kept: kept.saturating_add(done.kept) });
+    }
+
+    /// Answers from the state alone; what comes near a bound is judged where it is ordered.
+    fn asked<T>(&self, answer: impl FnOnce(&mut Engine<'_>) -> Result<T, Near>) -> Result<T, NotReadOnly> {
+        let mut known = self.known.borrow_mut();
+        let mut engine = self.engine(&mut known, true);
+        let result = answer(&mut engine);
+        self.remember(engine.done());
+        result.map_err(|Near| NotReadOnly)
+    }
+
     /// Closes the connection and opens another one. What SQLite keeps of the schema in memory must be what it reads
     /// from the file: the order of what was added to it one by one shows in ANALYZE and in some pragmas, and a replica
     /// that has just started has none (found by `cargo xtask sql-fuzz`, seed 146).
@@ -199,6 +222,7 @@ impl Sql {
         self.database = None;
         self.known.get_mut().clear();
         self.roles.get_mut().forget();
+        self.past.set(Past::default());
         self.database = Some(Handle::open(&self.disk, self.cache_kib));
     }
 
@@ -206,20 +230,13 @@ impl Sql {
     pub(crate) fn read(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
         let response = match parse(operation) {
             None => Response::Malformed,
-            Some(Request::Describe(sql)) => {
-                self.engine(&mut self.known.borrow_mut(), true).describe(&sql).map_err(|Near| NotReadOnly)?
-            }
-            // What comes near a bound is judged where it is ordered.
-            Some(Request::Run(batch)) => {
-                self.engine(&mut self.known.borrow_mut(), true).query(&batch).map_err(|Near| NotReadOnly)??
-            }
-            Some(Request::Rehearse(dated)) => {
+            Some(Request::Describe(sql)) => self.asked(|engine| engine.describe(&sql))?,
+            Some(Request::Run(batch)) => self.asked(|engine| engine.query(&batch))??,
+            Some(Request::Rehearse(dated)) => self.asked(|engine| {
                 // Nothing of it lasts, so that everybody may.
-                let known = &mut self.known.borrow_mut();
-                Engine { allowed: ALL, ..self.engine(known, true) }
-                    .rehearse(&dated, 0, Digest::ZERO)
-                    .map_err(|Near| NotReadOnly)??
-            }
+                engine.allowed = ALL;
+                engine.rehearse(&dated, 0, Digest::ZERO)
+            })??,
             Some(Request::Settle(_)) => return Err(NotReadOnly),
         };
         Ok(response.to_bytes().into())
@@ -234,7 +251,7 @@ impl Service for Sql {
     fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
         let response = match parse(operation) {
             None => Response::Malformed,
-            Some(Request::Describe(sql)) => self.judged(0, |engine| engine.describe(&sql)),
+            Some(Request::Describe(sql)) => self.ordered(agreed, |engine| engine.describe(&sql)),
             Some(Request::Run(batch)) => self.run(&batch, agreed),
             Some(Request::Rehearse(dated)) => self.rehearse(&dated, agreed),
             Some(Request::Settle(dated)) => {

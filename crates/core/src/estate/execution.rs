@@ -8,7 +8,7 @@ use crate::history::{LogEntry, Logged};
 use crate::members::{Admission, Room, is_leave};
 use crate::message::{Outcome, Refusal, Request};
 use crate::protocols::total_order::Ordered;
-use crate::service::{Agreed, Asker, Proposal, Service};
+use crate::service::{Agreed, Asker, Proposal, RESULT_BYTES_MAX, Service};
 use crate::wire::Wire;
 use bytes::Bytes;
 
@@ -136,11 +136,16 @@ impl<S: Service> Estate<S> {
             self.members.touch(request.client.identity, &cluster.limits, now);
         }
         let result = self.service.execute(&request.operation, &agreed);
+        self.note_effects();
+        // A service that breaks its word must not make a state that nobody can load.
+        self.done(if result.len() > RESULT_BYTES_MAX { Bytes::new() } else { result })
+    }
+
+    fn note_effects(&mut self) {
         let written = self.service.take_written();
         if written != Digest::ZERO {
             self.meta.effects = Digest::of_parts(Domain::Effects, &[&self.meta.effects.0, &written.0]);
         }
-        self.done(result)
     }
 
     const fn done(&self, result: Bytes) -> Outcome {
@@ -155,7 +160,9 @@ impl<S: Service> Estate<S> {
         let room @ Room { admission, ends, .. } = self.members.room(cluster, &credential, agreed.time)?;
         let client = ClientId { identity: admission.identity, session: 0 };
         let agreed = Agreed { asker: Asker { client, ..agreed.asker }, ..agreed };
-        if !self.service.authorize(&join.identification, &agreed) {
+        let may_join = self.service.authorize(&join.identification, &agreed);
+        self.note_effects();
+        if !may_join {
             return Err(Refusal::Unauthorized);
         }
         if let Some(Admission { identity, session }) = ends {

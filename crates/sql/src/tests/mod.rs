@@ -1,5 +1,6 @@
 //! The service as a replica uses it.
 
+mod attacks;
 mod cost;
 mod determinism;
 mod roles;

@@ -3,9 +3,13 @@
 use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::compositions::Protocol;
 use crate::digest::{Digest, Domain};
-use crate::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
+use crate::machine::Instant;
+use crate::message::Message;
+use crate::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, RESULT_BYTES_MAX, Service};
 use crate::services::Counter;
 use crate::testing::net::{Net, cluster, done};
+use alloc::vec;
+use alloc::vec::Vec;
 use bytes::Bytes;
 
 /// The amount with which replicas write otherwise and answer alike, as after a name that was drawn at random.
@@ -85,4 +89,81 @@ fn who_writes_otherwise_alone_stops_nobody() {
             assert_eq!(add(&mut net, amount), done(sum), "{protocol}: {sum}");
         }
     }
+}
+
+/// A counter that writes down its guests, and answers with more than it may when a thousand is added.
+#[derive(Clone, Debug, Default)]
+struct Inviting {
+    counter: Counter,
+    written: Digest,
+}
+
+impl Inviting {
+    fn note(&mut self, what: &[u8]) {
+        self.written = Digest::of_parts(Domain::Effects, &[what, &self.written.0]);
+    }
+}
+
+impl Service for Inviting {
+    fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
+        let result = self.counter.execute(operation, agreed);
+        self.note(&result);
+        if operation == Counter::add(1_000) { vec![0; RESULT_BYTES_MAX + 1].into() } else { result }
+    }
+    fn take_written(&mut self) -> Digest {
+        core::mem::replace(&mut self.written, Digest::ZERO)
+    }
+    fn authorize(&mut self, _identification: &[u8], agreed: &Agreed) -> bool {
+        self.counter.execute(&Counter::add(100), agreed);
+        self.note(b"a guest");
+        true
+    }
+    fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {
+        self.counter.query(operation, asker)
+    }
+    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
+        self.counter.save(write);
+    }
+    fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
+        self.counter.load(pages)
+    }
+}
+
+/// What a service writes when somebody joins is written by the JOIN: who begins from a checkpoint after it has it.
+#[test]
+fn what_authorize_wrote_is_written_everywhere() {
+    let limits = Limits { checkpoint_interval: 4, ..Limits::default() };
+    let cluster = cluster(4, ClientAuth::Hybrid, limits).with_dynamic_clients();
+    let mut net = Net::of(cluster, 1, |_| Inviting::default());
+    for sum in 1..=3 {
+        assert_eq!(net.add(1), done(sum));
+    }
+    let client = net.stranger(77);
+    net.now.0 += 10;
+    net.drive_client(client, |client, now, out| client.join(now, [1; 16], Bytes::new(), Instant(u64::MAX), out));
+    net.settle();
+    net.completed.pop().expect("the JOIN is answered");
+    net.restart(3, true);
+    for _ in 0..50 {
+        net.pass(100_000);
+    }
+    assert_eq!(net.executed(), [4; 4]);
+    let before = net.sent.len();
+    assert_eq!(net.add(1), done(104));
+    let outcomes: Vec<_> = net.sent[before..]
+        .iter()
+        .filter_map(|frame| match &frame.message {
+            Message::Reply(reply) => Some(reply.outcome.digest()),
+            _ => None,
+        })
+        .collect();
+    assert!(outcomes.len() >= 4 && outcomes.iter().all(|outcome| *outcome == outcomes[0]), "{outcomes:?}");
+}
+
+/// It would be in the client table of every checkpoint, which nobody could load.
+#[test]
+fn a_result_that_fits_into_no_frame_is_none() {
+    let mut net = Net::of(cluster(4, ClientAuth::Hybrid, Limits::default()), 1, |_| Inviting::default());
+    let Some(crate::client::Completion::Done(result)) = net.add(1_000) else { panic!("it is answered") };
+    assert!(result.is_empty());
 }

@@ -163,7 +163,7 @@ impl Kv {
         }
         for (key, value) in &entries {
             self.write(key, value);
-            self.note(key, value);
+            self.note(key, Some(value));
         }
         KvResult::Done
     }
@@ -213,16 +213,17 @@ impl Kv {
             self.buckets.remove(&number);
         }
         self.written.insert(number);
-        self.note(key, b"");
+        self.note(key, None);
         self.bytes -= entry_bytes(key, &value) as u64;
         self.keys.remove(key);
         true
     }
 
     /// Notes what was written for [`Service::take_written`]; an entry that was removed has no value.
-    fn note(&mut self, key: &[u8], value: &[u8]) {
-        let lengths = [key.len() as u32, value.len() as u32].map(u32::to_le_bytes).concat();
-        self.effects = Digest::of_parts(Domain::Effects, &[value, key, &lengths, &self.effects.0]);
+    fn note(&mut self, key: &[u8], value: Option<&[u8]>) {
+        let lengths = [key.len() as u32, value.map_or(u32::MAX, |value| value.len() as u32)].map(u32::to_le_bytes);
+        let parts = [value.unwrap_or_default(), key, &lengths.concat(), &self.effects.0];
+        self.effects = Digest::of_parts(Domain::Effects, &parts);
     }
 
     /// Replaces a bucket by what a page says.

@@ -290,3 +290,15 @@ fn the_root_of_known_entries_never_changes() {
         "d5db26c0d5821f8da49ff9abaf947b41a1dcfcf21eb16dc4b8b7095547710c28"
     );
 }
+
+#[test]
+fn an_empty_value_is_not_what_was_removed() {
+    let (mut one, mut other) = (Kv::new(), Kv::new());
+    for kv in [&mut one, &mut other] {
+        execute(kv, &set("k", "v"));
+        kv.take_written();
+    }
+    execute(&mut one, &set("k", ""));
+    execute(&mut other, &KvOperation::Delete { keys: vec![bytes("k")] });
+    assert_ne!(one.take_written(), other.take_written());
+}
