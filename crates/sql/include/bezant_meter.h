@@ -71,8 +71,8 @@ static int sqlite3MemSize(void *);
 
 static int bezant_counts(void) { return bezant_the_meter.runs && !bezant_the_meter.pages; }
 
-/* Whether so much more may be allocated. It says no once: what SQLite does about that needs memory. Who has gone through
- * too much gets nothing either, so that what allocates on and on without a step ends. */
+/* Whether so much more may be allocated. It says no once: what SQLite does about that needs memory. Who has gone
+ * through too much gets nothing either, so that what allocates on and on without a step ends. */
 static int bezant_admits(long long bytes) {
   bezant_meter *meter = &bezant_the_meter;
   if (!bezant_counts()) return 1;
@@ -245,7 +245,8 @@ BEZANT_FUNCTION(unixepochFunc, BEZANT_DATE)
 /* A table function that walks to its path. */
 typedef struct sqlite3_vtab_cursor sqlite3_vtab_cursor;
 static int bezant_plain_jsonEachFilter(sqlite3_vtab_cursor *, int, const char *, int, sqlite3_value **);
-static int jsonEachFilter(sqlite3_vtab_cursor *cursor, int number, const char *text, int count, sqlite3_value **values) {
+static int jsonEachFilter(sqlite3_vtab_cursor *cursor, int number, const char *text, int count,
+                          sqlite3_value **values) {
   int i;
   for (i = 0; i < count; i++) bezant_go_through(2 * bezant_bytes_of(values[i]));
   return bezant_plain_jsonEachFilter(cursor, number, text, count, values);

@@ -16,8 +16,8 @@
 //! * plans do not depend on the values of parameters ([`crate::profile`]).
 //!
 //! The meter itself is compiled into SQLite: `include/bezant_meter.h` says what it counts, and how. What it does not
-//! see: the digits of a number that is kept as a text, which are read at every use; a `zeroblob` that is compared; names
-//! that are looked for among thousands of columns.
+//! see: the digits of a number that is kept as a text, which are read at every use; a `zeroblob` that is compared;
+//! names that are looked for among thousands of columns.
 
 #![allow(unsafe_code)]
 
