@@ -77,10 +77,11 @@ pub trait Service: core::fmt::Debug {
     /// Executes one operation. Malformed operations get a result that says so; nothing may panic.
     fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes;
 
-    /// A digest of what has been written since the last call, asked for after each [`Service::execute`]; zero if
-    /// nothing was. Replies contain it, chained, so that nobody takes the answer of a replica that wrote something
-    /// else, be the answer itself what others say. A service that leaves it out is compared at checkpoints only. What
-    /// is there when a service is made or loaded does not count, whatever this says of it.
+    /// A digest of what has been written since the last call, asked for after each [`Service::execute`] and
+    /// [`Service::authorize`]; zero if nothing was. Replies contain it, chained, so that nobody takes the answer of a
+    /// replica that wrote something else, be the answer itself what others say. A service that leaves it out is
+    /// compared at checkpoints only. What is there when a service is made or loaded does not count, whatever this says
+    /// of it.
     fn take_written(&mut self) -> Digest {
         Digest::ZERO
     }

@@ -6,7 +6,7 @@ use crate::vfs::{Disk, Vfs};
 use rusqlite::functions::FunctionFlags;
 use rusqlite::hooks::Action;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, ffi};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -83,14 +83,12 @@ fn add_functions(connection: &Connection, disk: &Arc<Disk>) -> rusqlite::Result<
     connection.create_scalar_function("randomblob", 1, flags, move |context| {
         // As SQLite's own: at least one byte.
         let length = usize::try_from(integer(context.get_raw(0))).unwrap_or(0).max(1);
+        let fail = |code| Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
         if length > crate::value::VALUE_BYTES_MAX {
-            return Err(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_TOOBIG), None));
+            return fail(ffi::SQLITE_TOOBIG);
         }
         if meter::pay(length as i64 * DRAWN) {
-            return Err(rusqlite::Error::SqliteFailure(
-                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_INTERRUPT),
-                None,
-            ));
+            return fail(ffi::SQLITE_INTERRUPT);
         }
         let mut bytes = vec![0; length];
         watch.moment.draw(&mut bytes);

@@ -320,7 +320,6 @@ impl<'a> Engine<'a> {
     /// Prepares a statement that is not known, and learns what it does and costs.
     fn prepare(&mut self, sql: &str) -> Result<rusqlite::Statement<'a>, SqlError> {
         let connection = &self.database.connection;
-        self.disk.moment.asked.store(0, Ordering::Relaxed);
         // What it takes is given back with the statement.
         let mut left = Allowance { memory: self.limits.memory as i64, ..self.left };
         let (prepared, measured) = left.measure_at(PLANNED_BYTES, || connection.prepare(sql));
@@ -431,10 +430,12 @@ impl<'a> Engine<'a> {
     /// The columns of a result, which have room in it.
     fn columns(&mut self, prepared: &rusqlite::Statement<'_>) -> Result<Vec<Column>, SqlError> {
         const OVERHEAD: usize = 16;
+        let mut columns = Vec::new();
         for column in prepared.columns() {
             self.take(OVERHEAD + column.name().len() + column.decl_type().map_or(0, str::len))?;
+            columns.push(Column::from(&column));
         }
-        Ok(Column::of(prepared))
+        Ok(columns)
     }
 
     /// Takes room in the result.

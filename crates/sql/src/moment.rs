@@ -54,6 +54,7 @@ impl Moment {
         *self.seed.lock().unwrap_or_else(PoisonError::into_inner) = seed;
         self.draws.store(0, Ordering::Relaxed);
         self.changes.store(0, Ordering::Relaxed);
+        self.asked.store(0, Ordering::Relaxed);
         self.touched.store(false, Ordering::Relaxed);
         self.dated.store(false, Ordering::Relaxed);
         self.last_rowid_used.store(false, Ordering::Relaxed);

@@ -27,11 +27,13 @@ pub struct Column {
 impl Column {
     /// Those of a prepared statement.
     pub fn of(statement: &rusqlite::Statement<'_>) -> Vec<Self> {
-        let column = |column: rusqlite::Column<'_>| Self {
-            name: column.name().to_owned(),
-            declared: column.decl_type().map(ToOwned::to_owned),
-        };
-        statement.columns().map(column).collect()
+        statement.columns().map(|column| Self::from(&column)).collect()
+    }
+}
+
+impl From<&rusqlite::Column<'_>> for Column {
+    fn from(column: &rusqlite::Column<'_>) -> Self {
+        Self { name: column.name().to_owned(), declared: column.decl_type().map(ToOwned::to_owned) }
     }
 }
 
