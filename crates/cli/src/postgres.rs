@@ -14,16 +14,29 @@ impl Database for Service {
         let operation = Bytes::from(request.to_bytes());
         if request.seems_read_only() {
             match self.query(operation.clone()) {
+                // That is what all of them answer when it is ordered.
+                Err(CallError::Rejected(Refusal::NotReadOnly)) if request.goes_on() => {
+                    let (sequence, replicas) = (0, Vec::new());
+                    return Ok(Answer { response: Response::NotHeld, sequence, replicas, ordered: true });
+                }
                 Err(CallError::Rejected(Refusal::NotReadOnly)) => {}
                 Err(CallError::Unknown { replicas, .. }) if request.is_read_only() => {
                     let what: Vec<String> =
                         replicas.iter().map(|(id, what)| format!("replica {}: {what}", id.0)).collect();
                     return Err(CallFailure::Refused(format!("no answer in time; {}", what.join("; "))));
                 }
-                other => return answer(other, self.orders_reads()),
+                other => return answer(other, self.orders_reads),
             }
         }
         answer(self.execute(operation), true)
+    }
+
+    fn orders_reads(&self) -> bool {
+        self.orders_reads
+    }
+
+    fn request_bytes_max(&self) -> usize {
+        self.operation_bytes_max
     }
 }
 

@@ -60,7 +60,10 @@ pub(crate) struct Service {
     deadline: Duration,
     members: Vec<Member>,
     snapshots: Arc<Snapshots>,
-    orders_reads: bool,
+    /// Whether the protocol orders every read, as those do whose parts may abort.
+    pub(crate) orders_reads: bool,
+    /// The most bytes of a request.
+    pub(crate) operation_bytes_max: usize,
 }
 
 impl Service {
@@ -77,7 +80,8 @@ impl Service {
         let client = client::connect(options).map_err(|error| Failure::failed(format!("cannot connect: {error}")))?;
         let snapshots = Arc::new(Snapshots::new(config.clone(), checkpoint::sources(config)?));
         let orders_reads = config.protocol.schedule().is_some();
-        Ok(Self { client, deadline, members: files::members(config)?, snapshots, orders_reads })
+        let operation_bytes_max = config.limits.operation_bytes_max;
+        Ok(Self { client, deadline, members: files::members(config)?, snapshots, orders_reads, operation_bytes_max })
     }
 
     /// SQL over the same connections.
@@ -98,11 +102,6 @@ impl Service {
     /// Executes an operation, and says who vouched for the result.
     pub(crate) fn execute(&self, operation: Bytes) -> std::result::Result<Vouched, CallError> {
         self.client.execute(operation, self.deadline).wait_vouched()
-    }
-
-    /// Whether the protocol orders every read, as those do whose parts may abort.
-    pub(crate) const fn orders_reads(&self) -> bool {
-        self.orders_reads
     }
 
     fn differed(&self) -> BTreeMap<u8, u64> {

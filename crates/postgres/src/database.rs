@@ -47,4 +47,10 @@ pub trait Database: Send + Sync + 'static {
     /// # Errors
     /// [`CallFailure`]: it was refused, or nobody knows.
     fn call(&self, request: &Request) -> Result<Answer, CallFailure>;
+
+    /// Whether every request is ordered, reads as well.
+    fn orders_reads(&self) -> bool;
+
+    /// The most bytes of a request.
+    fn request_bytes_max(&self) -> usize;
 }

@@ -70,6 +70,22 @@ impl Executor {
         }
     }
 
+    /// Whether it is worth telling which statements the client has sent already.
+    pub(crate) fn looks_ahead(&self) -> bool {
+        self.transaction.as_ref().is_some_and(Transaction::looks_ahead)
+    }
+
+    /// Rehearses statements of the open transaction that come next.
+    ///
+    /// # Errors
+    /// Those of the way there, or that the transaction must be run again.
+    pub(crate) fn look_ahead(&mut self, statements: Vec<Statement>) -> Result<(), PgError> {
+        match &mut self.transaction {
+            Some(transaction) if statements.len() > 1 => transaction.look_ahead(&mut self.link, statements),
+            _ => Ok(()),
+        }
+    }
+
     /// Carries out one statement.
     ///
     /// # Errors

@@ -4,14 +4,18 @@ use crate::database::{Answer, CallFailure, Database};
 use crate::error::{PgError, sqlstate};
 use bezant_core::digest::{Digest, Domain};
 use bezant_sql::{
-    Batch, Dated, Description, Failure, PARAMETERS_MAX, Request, Response, Rows, SQL_BYTES_MAX, STATEMENTS_MAX,
-    SqlError, Statement, VALUE_BYTES_MAX, Value,
+    Batch, Dated, Description, Failure, PARAMETERS_MAX, Rehearsal, Request, Response, Rows, SQL_BYTES_MAX,
+    STATEMENTS_MAX, SqlError, Statement, VALUE_BYTES_MAX, Value,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// Statements of which is remembered whether they read.
+/// Statements of which is remembered whether they read, and so many that ask for the time.
 const KNOWN_MAX: usize = 1_024;
+
+/// How long a clock is taken to go like that of the replicas.
+const CLOCK_MAX: Duration = Duration::from_secs(60);
 
 /// See the [module](self).
 pub(crate) struct Link {
@@ -19,6 +23,12 @@ pub(crate) struct Link {
     last: Option<Provenance>,
     /// Whether a statement reads and no more, by its text.
     known: BTreeMap<Digest, bool>,
+    /// Statements that ask for the time and do not show it.
+    asks_time: BTreeSet<Digest>,
+    /// An agreed time, and when it was asked for.
+    clock: Option<(u64, Instant)>,
+    /// Names the next transaction.
+    name: Digest,
 }
 
 /// Where an answer comes from.
@@ -39,9 +49,74 @@ impl Provenance {
 }
 
 impl Link {
-    /// A connection that has asked nothing yet.
-    pub(crate) const fn new(database: Arc<dyn Database>) -> Self {
-        Self { database, last: None, known: BTreeMap::new() }
+    /// A connection that has asked nothing yet. The number is drawn at random.
+    pub(crate) const fn new(database: Arc<dyn Database>, drawn: [u8; 32]) -> Self {
+        Self {
+            database,
+            last: None,
+            known: BTreeMap::new(),
+            asks_time: BTreeSet::new(),
+            clock: None,
+            name: Digest(drawn),
+        }
+    }
+
+    /// A name that no transaction has had.
+    pub(crate) fn new_name(&mut self) -> Digest {
+        self.name = Digest::of(Domain::Service, &self.name.0);
+        self.name
+    }
+
+    /// Whether every request is ordered, reads as well.
+    pub(crate) fn orders_reads(&self) -> bool {
+        self.database.orders_reads()
+    }
+
+    /// Refuses a request that is too long for the cluster.
+    ///
+    /// # Errors
+    /// If it is.
+    pub(crate) fn admit_bytes(&self, bytes: usize) -> Result<(), PgError> {
+        bound("bytes of a request", bytes, self.database.request_bytes_max())
+    }
+
+    /// The agreed time, in microseconds; whole milliseconds are all that SQLite says.
+    ///
+    /// # Errors
+    /// Those of the way there.
+    pub(crate) fn ask_time(&mut self) -> Result<u64, PgError> {
+        let question = Statement::new("select cast(unixepoch('now', 'subsec') * 1000 as integer)");
+        let results = self.results(&Request::one(question))?;
+        let time = match results.first().and_then(|rows| rows.rows.first()?.first()) {
+            Some(Value::Integer(millis)) if *millis > 0 => *millis as u64 * 1_000,
+            _ => return Err(PgError::new(sqlstate::PROTOCOL, "the replicas do not tell the time")),
+        };
+        self.clock = Some((time, Instant::now()));
+        Ok(time)
+    }
+
+    /// About what the agreed time is.
+    ///
+    /// # Errors
+    /// Those of the way there.
+    pub(crate) fn guess_time(&mut self) -> Result<u64, PgError> {
+        match self.clock.map(|(time, at)| (time, at.elapsed())) {
+            Some((time, age)) if age < CLOCK_MAX => Ok(time + age.as_micros() as u64),
+            _ => self.ask_time(),
+        }
+    }
+
+    /// A statement asks for the time, and does not show it.
+    pub(crate) fn asks_time(&mut self, sql: &str) {
+        if self.asks_time.len() >= KNOWN_MAX {
+            self.asks_time.clear();
+        }
+        self.asks_time.insert(name_of(sql));
+    }
+
+    /// Whether a statement did so before.
+    pub(crate) fn is_asking_time(&self, sql: &str) -> bool {
+        !self.asks_time.is_empty() && self.asks_time.contains(&name_of(sql))
     }
 
     /// Where the last answer came from.
@@ -61,14 +136,15 @@ impl Link {
         Ok(response)
     }
 
-    /// One result per statement, or which one failed.
+    /// One result per statement, or which one failed. `None`: the replicas do not hold what the request goes on from.
     ///
     /// # Errors
     /// Those of the way there; a check that does not hold is 40001.
-    pub(crate) fn ask(&mut self, request: &Request) -> Result<Result<Vec<Rows>, Failure>, PgError> {
+    pub(crate) fn ask(&mut self, request: &Request) -> Result<Option<Result<Vec<Rows>, Failure>>, PgError> {
         match self.call(request)? {
-            Response::Done(results) => Ok(Ok(results)),
-            Response::Failed(failure) => Ok(Err(failure)),
+            Response::Done(results) => Ok(Some(Ok(results))),
+            Response::Failed(failure) => Ok(Some(Err(failure))),
+            Response::NotHeld => Ok(None),
             Response::Conflict(_) => Err(PgError::conflict()),
             Response::Described(_) | Response::Malformed => Err(confused()),
         }
@@ -79,7 +155,7 @@ impl Link {
     /// # Errors
     /// Those of the statements and of the way there; a check that does not hold is 40001.
     pub(crate) fn results(&mut self, request: &Request) -> Result<Vec<Rows>, PgError> {
-        Ok(self.ask(request)??)
+        Ok(self.ask(request)?.ok_or_else(confused)??)
     }
 
     /// What a statement takes and gives, or what is wrong with it.
@@ -126,7 +202,9 @@ fn name_of(sql: &str) -> Digest {
 fn check_bounds(request: &Request) -> Result<(), PgError> {
     let batch = match request {
         Request::Describe(sql) => return bound("bytes of a statement", sql.len(), SQL_BYTES_MAX),
-        Request::Run(batch) | Request::Rehearse(Dated { batch, .. }) | Request::Settle(Dated { batch, .. }) => batch,
+        Request::Run(batch)
+        | Request::Rehearse(Rehearsal { dated: Dated { batch, .. }, .. })
+        | Request::Settle(Dated { batch, .. }) => batch,
     };
     let Batch { checks, statements } = batch;
     bound("statements at once", checks.len().max(statements.len()), STATEMENTS_MAX)?;

@@ -16,6 +16,7 @@ use bezant_gateway::tls::Channel;
 use bezant_gateway::{Door, Password};
 use bytes::{Bytes, BytesMut};
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -161,24 +162,30 @@ impl<T: Read + Write> Connection<T> {
         }
         begun(self.stream.stream())?;
         let mut session = self.welcome(&parameters, user, shared)?;
+        // Messages that have come, at most as many as there are in one read, and what is wrong behind them.
+        let mut waiting = VecDeque::new();
         loop {
-            match wire::read(&mut self.input) {
-                Ok(Some(message)) => {
-                    let flow = session.handle(message, &mut self.output);
-                    if flow == Flow::Close {
-                        return self.flush();
-                    }
-                    if self.output.len() >= WRITE_BYTES {
-                        self.flush()?;
-                    }
+            let rest = loop {
+                match wire::read(&mut self.input) {
+                    Ok(Some(message)) => waiting.push_back(message),
+                    rest => break rest,
                 }
-                Ok(None) => {
+            };
+            while let Some(message) = waiting.pop_front() {
+                let flow = session.handle(message, &waiting, &mut self.output);
+                if flow == Flow::Close {
+                    return self.flush();
+                }
+                if self.output.len() >= WRITE_BYTES {
                     self.flush()?;
-                    if !self.fill()? {
-                        return self.give_up(&PgError::fatal(sqlstate::CLOSING, "the connection is closed"));
-                    }
                 }
-                Err(error) => return self.give_up(&PgError::fatal(sqlstate::PROTOCOL, error.to_string())),
+            }
+            if let Err(error) = rest {
+                return self.give_up(&PgError::fatal(sqlstate::PROTOCOL, error.to_string()));
+            }
+            self.flush()?;
+            if !self.fill()? {
+                return self.give_up(&PgError::fatal(sqlstate::CLOSING, "the connection is closed"));
             }
         }
     }
@@ -302,7 +309,9 @@ impl<T: Read + Write> Connection<T> {
             }
         }
         let _ = settings.set("session_authorization", user);
-        let link = Link::new(Arc::clone(&shared.database));
+        let mut drawn = [0; 32];
+        getrandom::fill(&mut drawn).map_err(|error| io::Error::other(error.to_string()))?;
+        let link = Link::new(Arc::clone(&shared.database), drawn);
         let session = Session::new(Executor::new(link, settings, Arc::clone(&shared.catalog), user.into()));
         self.output.authenticated();
         session.greet(&mut self.output);

@@ -2,6 +2,9 @@
 //!
 //! The description of a portal waits for the next message. If that is `Execute`, as it nearly always is, a column
 //! without a declared type is announced by its values; otherwise the statement is described and not executed.
+//!
+//! In a transaction, statements that a client sends without waiting for answers, as drivers do for many rows, are
+//! rehearsed together ([`Session::look_ahead`]); whatever is answered is the same.
 
 use crate::error::{PgError, sqlstate};
 use crate::execute::{Executor, Outcome};
@@ -9,11 +12,12 @@ use crate::plan::{self, Plan, Tag};
 use crate::rewrite::parameter_types;
 use crate::settings::REPORTED;
 use crate::tokens::{Kind, statements, tokens};
+use crate::transaction::AHEAD_MAX;
 use crate::types;
 use crate::wire::{Field, Frontend, Output, Status, Target};
-use bezant_sql::{Column, Value};
+use bezant_sql::{Column, Statement, Value};
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Prepared statements of a connection.
@@ -82,8 +86,8 @@ impl Session {
         }
     }
 
-    /// Answers a message.
-    pub(crate) fn handle(&mut self, message: Frontend, out: &mut Output) -> Flow {
+    /// Answers a message; `ahead` are those behind it that have come already.
+    pub(crate) fn handle(&mut self, message: Frontend, ahead: &VecDeque<Frontend>, out: &mut Output) -> Flow {
         match message {
             Frontend::Terminate => return Flow::Close,
             Frontend::Sync => {
@@ -105,7 +109,7 @@ impl Session {
                 out.ready(self.executor.status());
             }
             other => {
-                let result = self.extended(other, out);
+                let result = self.look_ahead(&other, ahead).and_then(|()| self.extended(other, out));
                 self.report(result, out);
             }
         }
@@ -130,8 +134,11 @@ impl Session {
             return Ok(());
         }
         let mut together: Vec<(String, Tag)> = Vec::new();
-        for sql in &all {
+        for (number, sql) in all.iter().enumerate() {
             let plan = plan::of(sql)?;
+            if matches!(plan, Plan::Cluster { .. }) && self.executor.looks_ahead() {
+                self.executor.look_ahead(for_replicas_of(&all[number..]))?;
+            }
             match plan {
                 // Outside of a transaction, statements that come together take effect together.
                 Plan::Cluster { sql, tag } if self.executor.status() == Status::Idle && all.len() > 1 => {
@@ -191,6 +198,37 @@ impl Session {
         }
         out.complete(&outcome.tag);
         Ok(())
+    }
+
+    /// Has the statements rehearsed together that this message and those behind it execute in the open transaction, as
+    /// far as they are known already.
+    fn look_ahead(&mut self, message: &Frontend, ahead: &VecDeque<Frontend>) -> Result<(), PgError> {
+        let Frontend::Execute { portal, .. } = message else { return Ok(()) };
+        if ahead.is_empty() || !self.executor.looks_ahead() {
+            return Ok(());
+        }
+        let Some(first) = self.portals.get(portal).filter(|portal| portal.outcome.is_none()) else { return Ok(()) };
+        let Some(first) = for_replicas(&first.prepared, first.values.clone()) else { return Ok(()) };
+        let (mut all, mut bound) = (vec![first], BTreeMap::new());
+        for message in ahead {
+            match message {
+                _ if all.len() == AHEAD_MAX => break,
+                Frontend::Bind { portal, statement, formats, values, .. } => {
+                    let Some(prepared) = self.prepared.get(statement) else { break };
+                    let Ok(values) = take_values(prepared, formats, values) else { break };
+                    let Some(statement) = for_replicas(prepared, values) else { break };
+                    bound.insert(portal, statement);
+                }
+                // A portal that is executed again goes on with its rows.
+                Frontend::Execute { portal, .. } => match bound.remove(portal) {
+                    Some(statement) => all.push(statement),
+                    None => break,
+                },
+                Frontend::Describe(..) | Frontend::Flush => {}
+                _ => break,
+            }
+        }
+        self.executor.look_ahead(all)
     }
 
     /// The extended protocol.
@@ -347,6 +385,23 @@ impl Session {
 
 fn no_statement(name: &str) -> PgError {
     PgError::new(sqlstate::NO_STATEMENT, format!("prepared statement \"{name}\" does not exist"))
+}
+
+/// A prepared statement with values, if it is one for the replicas.
+fn for_replicas(prepared: &Prepared, values: Vec<Value>) -> Option<Statement> {
+    match &prepared.plan {
+        Some(Plan::Cluster { sql, .. }) => Some(Statement::with(sql.as_str(), values)),
+        _ => None,
+    }
+}
+
+/// The first of these statements that are for the replicas.
+fn for_replicas_of(all: &[String]) -> Vec<Statement> {
+    let one = |sql: &String| match plan::of(sql) {
+        Ok(Plan::Cluster { sql, .. }) => Some(Statement::new(sql)),
+        _ => None,
+    };
+    all.iter().take(AHEAD_MAX).map_while(one).collect()
 }
 
 /// The largest number of a parameter in the text.

@@ -1,24 +1,42 @@
 //! `BEGIN … COMMIT` over a database that knows only whole requests.
 //!
-//! Nothing is locked and nothing is held open. Each statement is *rehearsed*: the replicas execute all statements of
-//! the transaction so far and then this one, answer, and undo it all. So every result is a true one, of one state, with
-//! the transaction's own writes in it; and a statement that sees that an earlier result has changed since ends the
-//! transaction with 40001. COMMIT has all of it executed for good if every result is still what the client was shown.
-//! The outcome is as if the transactions had run one after the other.
+//! Nothing is locked. Each statement is *rehearsed*: the replicas execute it after all others of the transaction,
+//! answer, and have it undone. So every result is a true one, with the transaction's own writes in it. COMMIT has all of
+//! it executed for good, as one request, if every result is still what the client was shown. The outcome is as if the
+//! transactions had run one after the other, in the order of their commits.
+//!
+//! Replicas keep what a rehearsal came to, so that the next one need not bring what it [holds](Transaction::held).
+//! Therefore
+//! * while it runs a transaction sees a snapshot: the database as it was at its beginning, and its own writes. Replicas
+//!   may have begun at different positions, but one that answers has got all results so far from its own, and what is
+//!   believed is said by enough of them: one is correct, and knew of whatever was acknowledged before the transaction
+//!   began. So a transaction that only reads is of one state, which is not an old one, and has nothing to validate;
+//! * that somebody else has changed what was shown is noticed at COMMIT, or as soon as a replica has to begin again:
+//!   when enough of them do not hold it, or give different answers. Then all of it comes as checks, and is rehearsed in
+//!   the present state. A replica that holds something else than the others can bring that about, and no more;
+//! * whatever is kept is only looked at on the way. What COMMIT does follows from the request alone.
 //!
 //! Nothing that the client was shown is ever forgotten: what `ROLLBACK TO` takes back is an attempt that must end as it
-//! did, with the same rows and errors, wherever the transaction is rehearsed or executed.
+//! did, with the same rows and errors, wherever the transaction is rehearsed from its beginning, or executed.
+//!
+//! Time is that of the commit, unless a statement shows it: then the transaction has its own from there on. What asks
+//! for it without showing it, as `CURRENT_TIMESTAMP` in an INSERT, is rehearsed with a guess.
 
 use crate::error::{PgError, sqlstate};
 use crate::link::Link;
+use bezant_core::digest::Digest;
 use bezant_sql::{
-    ATTEMPTS_MAX, Batch, Check, Dated, ErrorKind, Failure, Request, Rows, STATEMENTS_MAX, SqlError, Statement, Value,
+    ATTEMPTS_MAX, Batch, Check, CheckBytes, Dated, ErrorKind, Failure, Rehearsal, Request, Rows, STATEMENTS_MAX,
+    SqlError, Statement,
 };
+use std::collections::VecDeque;
 
 /// Savepoints of a transaction.
 const SAVEPOINTS_MAX: usize = 1_024;
 /// Statements of which it is asked whether one of them writes. Of more it is taken for granted.
 const ASKED_MAX: usize = 64;
+/// Statements that are rehearsed together, ahead of the client's asking for them.
+pub(crate) const AHEAD_MAX: usize = 1_024;
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
@@ -26,17 +44,37 @@ pub(crate) struct Transaction {
     /// Every statement, and what the client was shown of it. What was taken back stands between the marks of an
     /// attempt.
     shown: Vec<Check>,
+    /// Bytes of them.
+    bytes: CheckBytes,
+    /// Its name at the replicas.
+    name: Digest,
+    /// What replicas hold of it: so many of `shown`, and then what is `ahead`. Zero: nothing.
+    held: Digest,
+    covered: usize,
+    /// Statements that were rehearsed already and that the client has not asked for, with what they gave.
+    ahead: VecDeque<(Statement, Rows)>,
     /// Whether one of them has changed rows.
     changed: bool,
     /// Whether an answer had to be ordered: it may depend on a random number.
     ordered: bool,
-    /// When it began, as far as its statements can tell: the agreed time when the first of them asked for it, in
+    /// When it began, as far as its statements can tell: the agreed time when the first of them showed it, in
     /// microseconds since 1970; before that 0.
     time: u64,
+    /// What is taken for the time before that, where a statement asks for it.
+    guess: u64,
     /// Names, and how many statements came before.
     savepoints: Vec<(String, usize)>,
     read_only: bool,
     failed: bool,
+}
+
+/// How long what was rehearsed lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lasts {
+    /// The transaction goes on from there.
+    Yes,
+    /// It goes on from where it was.
+    No,
 }
 
 impl Transaction {
@@ -78,11 +116,52 @@ impl Transaction {
     /// # Errors
     /// Its own, or that something shown before is no longer so.
     pub(crate) fn execute(&mut self, link: &mut Link, statement: Statement) -> Result<Rows, PgError> {
-        let shown = self.rehearse(link, &statement)?;
+        let shown = match self.ahead.pop_front() {
+            Some((known, rows)) if known == statement => Ok(rows),
+            _ => self.rehearse(link, &statement)?,
+        };
         self.note(statement, &shown);
         let rows = shown?;
         self.changed |= rows.changes > 0;
         Ok(rows)
+    }
+
+    /// Whether it is worth telling what comes next.
+    pub(crate) fn looks_ahead(&self) -> bool {
+        self.ahead.is_empty() && !self.read_only && !self.failed
+    }
+
+    /// Rehearses the statements that the client has sent, all together: the first of them that fails is asked for
+    /// again, when its turn comes, and those after it never are.
+    ///
+    /// # Errors
+    /// That something shown before is no longer so, or those of the way there.
+    pub(crate) fn look_ahead(&mut self, link: &mut Link, mut statements: Vec<Statement>) -> Result<(), PgError> {
+        let mut bytes = self.bytes.of_request();
+        let has_room = |statement: &&Statement| {
+            bytes += self.bytes.with(statement) - self.bytes.of_request();
+            link.admit_bytes(bytes).is_ok()
+        };
+        let room = statements.iter().take(STATEMENTS_MAX - self.shown.len()).take_while(has_room).count();
+        statements.truncate(room.min(AHEAD_MAX));
+        self.guess_time(link, &statements)?;
+        while statements.len() > 1 {
+            match self.ask(link, statements.clone(), Lasts::Yes)? {
+                Ok(results) => {
+                    let shows = results.iter().any(|rows| !rows.columns.is_empty());
+                    if shows && (link.last_was_ordered() || self.guess != 0) {
+                        // Each of them must be looked at for what it shows.
+                        self.forget_held();
+                    } else {
+                        self.ordered |= link.last_was_ordered();
+                        self.ahead = statements.into_iter().zip(results).collect();
+                    }
+                    return Ok(());
+                }
+                Err((failed, _)) => statements.truncate(failed),
+            }
+        }
+        Ok(())
     }
 
     /// What a statement would give at this point, without being part of the transaction.
@@ -90,7 +169,7 @@ impl Transaction {
     /// # Errors
     /// Its own, which the client has seen then; or that something shown before is no longer so.
     pub(crate) fn look(&mut self, link: &mut Link, statement: Statement) -> Result<Rows, PgError> {
-        let shown = self.ask_one(link, &statement)?;
+        let shown = self.ask_one(link, &statement, Lasts::No)?;
         if shown.is_err() {
             self.note(statement, &shown);
         }
@@ -104,10 +183,13 @@ impl Transaction {
             Err(error) if is_about_rows(error) => error.digest(),
             Err(_) => return,
         };
-        self.shown.push(Check { statement, digest });
+        let mut check = Check { statement, digest };
+        self.bytes.add(&mut check);
+        self.shown.push(check);
     }
 
     fn rehearse(&mut self, link: &mut Link, statement: &Statement) -> Result<Result<Rows, SqlError>, PgError> {
+        self.admit(link, statement)?;
         if self.read_only {
             match link.reads(&statement.sql)? {
                 Ok(true) => {}
@@ -115,69 +197,150 @@ impl Transaction {
                 // The same comes again, of one state with all that was shown.
                 Err(_) => {
                     return self
-                        .ask_one(link, statement)?
+                        .ask_one(link, statement, Lasts::No)?
                         .map_or_else(|error| Ok(Err(error)), |_| Err(PgError::conflict()));
                 }
             }
         }
+        self.guess_time(link, std::slice::from_ref(statement))?;
+        if self.time == 0 {
+            let shown = self.ask_one(link, statement, Lasts::Yes)?;
+            let is_ordered = link.last_was_ordered();
+            self.ordered |= is_ordered;
+            let shows = shown.as_ref().is_ok_and(|rows| !rows.columns.is_empty());
+            if is_ordered && !shows && self.guess == 0 {
+                link.asks_time(&statement.sql);
+            }
+            if !shows || !is_ordered && self.guess == 0 {
+                return Ok(shown);
+            }
+            // It may show time or randomness, or this cluster orders every read. From here on the time is that of this
+            // moment.
+            self.forget_held();
+            self.time = link.ask_time()?;
+        }
+        if !link.orders_reads() {
+            let shown = self.ask_one(link, statement, Lasts::Yes)?;
+            if !link.last_was_ordered() {
+                return Ok(shown);
+            }
+            self.ordered = true;
+        }
+        self.ask_twice(link, statement)
+    }
+
+    /// Whether there is room for one more statement.
+    fn admit(&self, link: &Link, statement: &Statement) -> Result<(), PgError> {
         if self.shown.len() >= STATEMENTS_MAX {
             let text = format!("a transaction has at most {STATEMENTS_MAX} statements");
             return Err(
                 PgError::new(sqlstate::LIMIT, text).hint("commit from time to time, or write more rows at once")
             );
         }
-        if self.time == 0 {
-            let shown = self.ask_one(link, statement)?;
-            let is_ordered = link.last_was_ordered();
-            self.ordered |= is_ordered;
-            if !is_ordered || shown.as_ref().map_or(true, |rows| rows.columns.is_empty()) {
-                return Ok(shown);
-            }
-            // It asks for time or randomness, or this cluster orders every read. From here on the time is that of this
-            // moment.
-            self.time = ask_time(link)?;
+        link.admit_bytes(self.bytes.with(statement))
+    }
+
+    /// If a statement asked for the time when it was executed before, without showing it, it is rehearsed at once as of
+    /// a time that is about right. COMMIT gives it the right one, and looks whether that makes a difference.
+    fn guess_time(&mut self, link: &mut Link, statements: &[Statement]) -> Result<(), PgError> {
+        if self.time == 0 && self.guess == 0 && statements.iter().any(|one| link.is_asking_time(&one.sql)) {
+            self.guess = link.guess_time()?;
         }
-        self.ask_twice(link, statement)
+        Ok(())
     }
 
     /// Rehearses a statement two times in one state: what differs then is random, and known when the transaction takes
     /// effect and not before.
-    fn ask_twice(&self, link: &mut Link, statement: &Statement) -> Result<Result<Rows, SqlError>, PgError> {
+    fn ask_twice(&mut self, link: &mut Link, statement: &Statement) -> Result<Result<Rows, SqlError>, PgError> {
         let twice = vec![Statement::attempt(), statement.clone(), Statement::undo(), statement.clone()];
-        match self.ask(link, twice)?.as_deref_mut() {
+        match self.ask(link, twice, Lasts::No)?.as_deref_mut() {
             Ok([_, first, _, second]) if first.columns.is_empty() || first.digest() == second.digest() => {
                 Ok(Ok(std::mem::take(first)))
             }
             Ok([_, _, _, _]) => Err(random()),
             Ok(_) => Err(no_result()),
             // Once may be within the bounds. COMMIT finds out what changes.
-            Err(error) if matches!(error.kind, ErrorKind::TooLarge | ErrorKind::TooSlow) => {
-                self.ask_one(link, statement)
+            Err((_, error)) if matches!(error.kind, ErrorKind::TooLarge | ErrorKind::TooSlow) => {
+                self.ask_one(link, statement, Lasts::Yes)
             }
-            Err(error) => Ok(Err(error.clone())),
+            Err((_, error)) => Ok(Err(error.clone())),
         }
     }
 
-    fn ask_one(&self, link: &mut Link, statement: &Statement) -> Result<Result<Rows, SqlError>, PgError> {
-        match self.ask(link, vec![statement.clone()])? {
+    fn ask_one(
+        &mut self,
+        link: &mut Link,
+        statement: &Statement,
+        lasts: Lasts,
+    ) -> Result<Result<Rows, SqlError>, PgError> {
+        match self.ask(link, vec![statement.clone()], lasts)? {
             Ok(mut results) => results.pop().map(Ok).ok_or_else(no_result),
-            Err(error) => Ok(Err(error)),
+            Err((_, error)) => Ok(Err(error)),
         }
     }
 
-    /// Rehearses statements. The outer error is that of the way there, or that something shown before is no longer so.
-    fn ask(&self, link: &mut Link, statements: Vec<Statement>) -> Result<Result<Vec<Rows>, SqlError>, PgError> {
-        let batch = Batch { checks: self.shown.clone(), statements };
-        match self.validate(link, &Request::Rehearse(Dated { time: self.time, batch }))? {
-            Err(failure) if (failure.statement as usize) < self.shown.len() && is_about_rows(&failure.error) => {
+    /// Rehearses statements: their results, or which of them failed. The outer error is that of the way there, or that
+    /// something shown before is no longer so.
+    fn ask(
+        &mut self,
+        link: &mut Link,
+        statements: Vec<Statement>,
+        lasts: Lasts,
+    ) -> Result<Result<Vec<Rows>, (usize, SqlError)>, PgError> {
+        if self.name == Digest::ZERO {
+            self.name = link.new_name();
+        }
+        // The client has not asked for what it was expected to ask for.
+        if self.covered > self.shown.len() {
+            self.forget_held();
+        }
+        let (checks, answered) = loop {
+            let checks = &self.shown[self.covered..];
+            let batch = Batch { checks: checks.to_vec(), statements: statements.clone() };
+            let time = if self.time == 0 { self.guess } else { self.time };
+            let dated = Dated { time, batch };
+            let (transaction, held, lasts) = (self.name, self.held, lasts == Lasts::Yes);
+            let request = Request::Rehearse(Rehearsal { transaction, held, lasts, dated });
+            match self.validate(link, &request)? {
+                Some(answered) => break (checks.len(), answered),
+                None if self.held == Digest::ZERO => return Err(no_result()),
+                None => self.forget_held(),
+            }
+        };
+        match answered {
+            Err(failure) if (failure.statement as usize) < checks && is_about_rows(&failure.error) => {
                 Err(PgError::conflict())
             }
-            other => Ok(other.map_err(|failure| failure.error)),
+            Err(failure) => Ok(Err(((failure.statement as usize).saturating_sub(checks), failure.error))),
+            Ok(results) => {
+                if lasts == Lasts::Yes {
+                    self.hold(link, &statements, &results);
+                }
+                Ok(Ok(results))
+            }
         }
     }
 
-    /// Asks with all that was shown as checks.
-    fn validate(&self, link: &mut Link, request: &Request) -> Result<Result<Vec<Rows>, Failure>, PgError> {
+    /// The replicas have executed all that was shown, and these statements. What was ordered they have not kept.
+    fn hold(&mut self, link: &Link, statements: &[Statement], results: &[Rows]) {
+        if link.last_was_ordered() {
+            return self.forget_held();
+        }
+        let shown = self.shown[self.covered..].iter().map(|check| (&check.statement, check.digest));
+        let new = statements.iter().zip(results.iter().map(Rows::digest));
+        let chain = |held, (statement, digest): (&Statement, Digest)| Rehearsal::chain(held, statement, digest);
+        self.held = shown.chain(new).fold(self.held, chain);
+        self.covered = self.shown.len() + statements.len();
+    }
+
+    /// The next rehearsal is one from the beginning.
+    fn forget_held(&mut self) {
+        (self.held, self.covered) = (Digest::ZERO, 0);
+        self.ahead.clear();
+    }
+
+    /// Asks with what was shown as checks. `None`: the replicas do not hold what came before.
+    fn validate(&self, link: &mut Link, request: &Request) -> Result<Option<Result<Vec<Rows>, Failure>>, PgError> {
         let answer = link.ask(request);
         match &answer {
             Err(error) if error.sqlstate == sqlstate::CONFLICT && self.is_random(link) => Err(random()),
@@ -194,7 +357,8 @@ impl Transaction {
         let all = || self.shown.iter().map(|check| check.statement.clone());
         let between = [Statement::undo(), Statement::new("select random()")];
         let statements = [Statement::attempt()].into_iter().chain(all()).chain(between).chain(all()).collect();
-        let request = Request::Rehearse(Dated { time: self.time, batch: Batch { checks: Vec::new(), statements } });
+        let batch = Batch { checks: Vec::new(), statements };
+        let request = Request::Rehearse(Rehearsal::alone(Dated { time: self.time, batch }));
         let results = link.results(&request).unwrap_or_default();
         let first = results.iter().skip(1).take(self.shown.len());
         let mut both = first.zip(results.iter().skip(self.shown.len() + 3));
@@ -206,12 +370,12 @@ impl Transaction {
     /// # Errors
     /// Nothing has taken effect; or nobody knows, with SQLSTATE 08007.
     pub(crate) fn commit(self, link: &mut Link) -> Result<(), PgError> {
-        // Every rehearsal looked at all results before its own: reads alone are of one state already.
+        // All results are of one state already.
         if !self.writes(link)? {
             return Ok(());
         }
         let batch = Batch { checks: self.shown.clone(), statements: Vec::new() };
-        match self.validate(link, &Request::Settle(Dated { time: self.time, batch }))? {
+        match self.validate(link, &Request::Settle(Dated { time: self.time, batch }))?.ok_or_else(no_result)? {
             Ok(_) => Ok(()),
             // Deferred constraints are looked at here, and nowhere before.
             Err(failure) if failure.error.kind == ErrorKind::ForeignKey || !is_about_rows(&failure.error) => {
@@ -267,8 +431,14 @@ impl Transaction {
         }
         self.savepoints.truncate(place + 1);
         if start < self.shown.len() {
-            self.shown.insert(start, mark(Statement::attempt()));
-            self.shown.push(mark(Statement::undo()));
+            if start < self.covered {
+                self.forget_held();
+            }
+            let [mut opens, mut closes] = [Statement::attempt(), Statement::undo()].map(mark);
+            self.bytes.add(&mut opens);
+            self.bytes.add(&mut closes);
+            self.shown.insert(start, opens);
+            self.shown.push(closes);
             self.savepoints[place].1 = self.shown.len();
         }
         self.failed = false;
@@ -318,15 +488,4 @@ fn random() -> PgError {
 
 fn no_result() -> PgError {
     PgError::new(sqlstate::PROTOCOL, "the replicas gave no result")
-}
-
-/// The agreed time, in microseconds; whole milliseconds are all that SQLite says.
-fn ask_time(link: &mut Link) -> Result<u64, PgError> {
-    let question = Statement::new("select cast(unixepoch('now', 'subsec') * 1000 as integer)");
-    let results = link.results(&Request::one(question))?;
-    let value = results.first().and_then(|rows| rows.rows.first()?.first());
-    match value {
-        Some(Value::Integer(millis)) if *millis > 0 => Ok(*millis as u64 * 1_000),
-        _ => Err(PgError::new(sqlstate::PROTOCOL, "the replicas do not tell the time")),
-    }
 }

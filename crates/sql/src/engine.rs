@@ -12,11 +12,11 @@ use crate::error::{ErrorKind, SqlError};
 use crate::explain::stop;
 use crate::meter::{Allowance, Limits, Measured, Past, STEP_BYTES};
 use crate::moment::act;
-use crate::request::{AGE_MAX, ATTEMPT, ATTEMPTS_MAX, Batch, Dated, Statement, UNDO};
+use crate::request::{AGE_MAX, ATTEMPT, ATTEMPTS_MAX, Batch, Dated, Rehearsal, Statement, UNDO};
 use crate::response::{Column, Description, Failure, RESULT_BYTES_MAX, Response, Rows};
 use crate::schema;
 use crate::value::Value;
-use crate::vfs::{Disk, forget_last_insert_rowid};
+use crate::vfs::{Disk, set_last_insert_rowid};
 use bezant_core::digest::Digest;
 use bezant_core::service::NotReadOnly;
 use rusqlite::StatementStatus;
@@ -56,7 +56,7 @@ pub(crate) struct Prepared {
 }
 
 /// A statement failed: by its own fault, or because it is not what this client may ask now.
-enum Fault {
+pub(crate) enum Fault {
     Error(SqlError),
     NotReadOnly,
 }
@@ -78,6 +78,10 @@ pub(crate) struct Engine<'a> {
     pub(crate) query: bool,
     /// Nothing of it will last.
     pub(crate) undone: bool,
+    /// What was executed so far, on a scratch state.
+    pub(crate) chain: Option<Digest>,
+    /// Attempts that are open.
+    pub(crate) open: usize,
     /// Bytes that the rest of the result may have.
     pub(crate) room: usize,
     /// What the statements of this request do, together, or would have done.
@@ -97,9 +101,9 @@ pub(crate) struct Engine<'a> {
 
 impl<'a> Engine<'a> {
     /// Forgets the request before this one.
-    fn begin(&self, time: u64, seed: Digest) {
+    pub(crate) fn begin(&self, time: u64, seed: Digest) {
         self.disk.moment.begin(time, seed);
-        forget_last_insert_rowid(&self.database.connection);
+        set_last_insert_rowid(&self.database.connection, 0);
     }
 
     /// What this request has done.
@@ -108,7 +112,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Whether what this request took is too near a bound to be judged here.
-    fn far(&self) -> Result<(), Near> {
+    pub(crate) fn far(&self) -> Result<(), Near> {
         let all = Allowance::of(&self.limits);
         let least = self.least.min(all.memory);
         let is_near = self.before.bytes + self.done().bytes > all.bytes / 2
@@ -135,7 +139,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Undoes what was not committed. SQLite ends a transaction by itself after some errors.
-    fn undo(&self) {
+    pub(crate) fn undo(&self) {
         if !self.database.connection.is_autocommit() {
             self.control("rollback");
         }
@@ -149,24 +153,6 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Executes a batch and undoes it. Asked as a query, what depends on the moment or changes the schema is refused:
-    /// what SQLite remembers of a schema may depend on more than the file.
-    pub(crate) fn rehearse(
-        &mut self,
-        dated: &Dated,
-        time: u64,
-        seed: Digest,
-    ) -> Result<Result<Response, NotReadOnly>, Near> {
-        self.undone = true;
-        self.begin(if dated.time == 0 { time } else { dated.time }, seed);
-        self.disk.moment.dated.store(dated.time != 0, Ordering::Relaxed);
-        self.control("begin");
-        let result = self.run(&dated.batch);
-        self.undo();
-        self.far()?;
-        Ok(self.answer(result))
-    }
-
     /// Executes a batch that only reads the state.
     pub(crate) fn query(&mut self, batch: &Batch) -> Result<Result<Response, NotReadOnly>, Near> {
         self.begin(0, Digest::ZERO);
@@ -175,59 +161,52 @@ impl<'a> Engine<'a> {
         Ok(self.answer(result))
     }
 
-    /// What is answered to those who asked for a query, or for what is undone.
-    fn answer(&self, result: Result<Response, (u32, Fault)>) -> Result<Response, NotReadOnly> {
-        if self.query && self.disk.moment.was_touched() {
-            return Err(NotReadOnly);
-        }
-        match result {
-            Ok(response) => Ok(response),
-            Err((_, Fault::NotReadOnly)) => Err(NotReadOnly),
-            Err((statement, Fault::Error(error))) => Ok(Response::Failed(Failure { statement, error })),
-        }
-    }
-
-    fn run(&mut self, batch: &Batch) -> Result<Response, (u32, Fault)> {
-        let mut open = 0;
+    pub(crate) fn run(&mut self, batch: &Batch) -> Result<Response, (u32, Fault)> {
+        self.open = 0;
         for (number, check) in (0..).zip(&batch.checks) {
-            let digest = match self.statement_or_mark(&check.statement, &mut open) {
+            let digest = match self.statement_or_mark(&check.statement) {
                 // Whatever it did before it failed is undone with the attempt.
-                Err(Fault::Error(error)) if open > 0 && !self.database.connection.is_autocommit() => error.digest(),
+                Err(Fault::Error(error)) if self.open > 0 && !self.database.connection.is_autocommit() => {
+                    error.digest()
+                }
                 result => result.map_err(|fault| (number, fault))?.digest(),
             };
             if digest != check.digest {
                 return Ok(Response::Conflict(number));
             }
+            self.chain = self.chain.map(|chain| Rehearsal::chain(chain, &check.statement, digest));
         }
         let first = batch.checks.len() as u32;
         let mut results = Vec::with_capacity(batch.statements.len());
         for (number, statement) in (first..).zip(&batch.statements) {
-            results.push(self.statement_or_mark(statement, &mut open).map_err(|fault| (number, fault))?);
+            let rows = self.statement_or_mark(statement).map_err(|fault| (number, fault))?;
+            self.chain = self.chain.map(|chain| Rehearsal::chain(chain, statement, rows.digest()));
+            results.push(rows);
         }
         Ok(Response::Done(results))
     }
 
-    /// Executes a statement, or opens or undoes an attempt; so many are open. Without a transaction, as in a query, or
-    /// after an error that has ended it, there is nothing to undo.
-    fn statement_or_mark(&mut self, statement: &Statement, open: &mut usize) -> Result<Rows, Fault> {
-        let undoes = match statement.sql.as_str() {
+    /// Executes a statement, or opens or undoes an attempt. Without a transaction, as in a query, or after an error
+    /// that has ended it, there is nothing to undo.
+    fn statement_or_mark(&mut self, statement: &Statement) -> Result<Rows, Fault> {
+        let undoes = match &*statement.sql {
             ATTEMPT => false,
             UNDO => true,
             _ => return self.statement(statement),
         };
-        if self.database.connection.is_autocommit() || undoes && *open == 0 {
+        if self.database.connection.is_autocommit() || undoes && self.open == 0 {
             return Err(SqlError::new(ErrorKind::NotAllowed, "there is no attempt to undo").into());
         }
         if undoes {
             self.control("rollback to attempt");
             self.control("release attempt");
-            *open -= 1;
+            self.open -= 1;
             if self.acts & act::WRITES_SCHEMA != 0 {
                 self.forget_kept();
             }
-        } else if *open < ATTEMPTS_MAX {
+        } else if self.open < ATTEMPTS_MAX {
             self.control("savepoint attempt");
-            *open += 1;
+            self.open += 1;
         } else {
             return Err(SqlError::new(ErrorKind::TooLarge, format!("more than {ATTEMPTS_MAX} nested attempts")).into());
         }
@@ -235,7 +214,7 @@ impl<'a> Engine<'a> {
     }
 
     /// A statement of our own, which only controls the transaction.
-    fn control(&self, sql: &str) {
+    pub(crate) fn control(&self, sql: &str) {
         self.try_control(sql).unwrap_or_else(|error| stop(&error));
     }
 
@@ -283,7 +262,7 @@ impl<'a> Engine<'a> {
 
     /// Forgets kept statements when the schema is another one. SQLite would prepare them again, at the cost of whoever
     /// comes next.
-    fn forget_kept(&mut self) {
+    pub(crate) fn forget_kept(&mut self) {
         self.known.clear();
         self.database.connection.flush_prepared_statement_cache();
     }
@@ -306,7 +285,7 @@ impl<'a> Engine<'a> {
         let Statement { sql, parameters } = statement;
         let connection = &self.database.connection;
         // What comes once is not kept: it would push out what comes again and again.
-        if let Some(&Prepared { acts, cost, memory }) = self.known.get(sql) {
+        if let Some(&Prepared { acts, cost, memory }) = self.known.get(&**sql) {
             self.pay(cost)?;
             self.least = self.least.min(self.limits.memory as i64 - memory);
             let mut prepared = connection.prepare_cached(sql).map_err(|error| self.explain(error))?;
@@ -409,7 +388,8 @@ impl<'a> Engine<'a> {
     /// Whether the client may have this statement executed now.
     fn admit(&mut self, prepared: &rusqlite::Statement<'_>, given: usize) -> Result<(), Fault> {
         let acts = self.disk.moment.acts.load(Ordering::Relaxed);
-        if self.query && !prepared.readonly() && (!self.undone || acts & act::WRITES_SCHEMA != 0) {
+        let may_write = self.chain.is_some() || self.undone && acts & act::WRITES_SCHEMA == 0;
+        if self.query && !prepared.readonly() && !may_write {
             return Err(Fault::NotReadOnly);
         }
         if !prepared.readonly() && acts & !self.allowed != 0 || acts & act::WRITES_SYSTEM & !self.allowed != 0 {

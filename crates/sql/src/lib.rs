@@ -10,6 +10,7 @@
 //! | Where do time and randomness come from? | `moment.rs` |
 //! | What may a statement cost? | `meter.rs`, and `include/bezant_meter.h`, which is compiled into SQLite |
 //! | How is a request executed? | `engine.rs`; `explain.rs` says what SQLite's errors mean |
+//! | How does a client build a transaction step by step? | `rehearse.rs`, and `scratch.rs`, where it goes on |
 //! | Who may do what? | `roles.rs` |
 //! | Where does a statement end? | `split.rs` |
 //! | How is a checkpoint read, and how do two differ? | `snapshot.rs`, `difference.rs` |
@@ -26,10 +27,12 @@ mod meter;
 mod moment;
 mod pages;
 mod profile;
+mod rehearse;
 mod request;
 mod response;
 mod roles;
 mod schema;
+mod scratch;
 mod service;
 mod snapshot;
 mod split;
@@ -46,7 +49,8 @@ pub use meter::Limits;
 pub use pages::PAGE_BYTES;
 pub use profile::SYSTEM_PREFIX;
 pub use request::{
-    AGE_MAX, ATTEMPTS_MAX, Batch, Check, Dated, PARAMETERS_MAX, Request, SQL_BYTES_MAX, STATEMENTS_MAX, Statement,
+    AGE_MAX, ATTEMPTS_MAX, Batch, Check, CheckBytes, Dated, PARAMETERS_MAX, Rehearsal, Request, SQL_BYTES_MAX,
+    STATEMENTS_MAX, Statement,
 };
 pub use response::{COLUMNS_MAX, Column, Description, Failure, RESULT_BYTES_MAX, Response, Rows};
 pub use service::Sql;

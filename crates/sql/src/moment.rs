@@ -50,13 +50,19 @@ pub(crate) struct Moment {
 impl Moment {
     /// A request begins.
     pub(crate) fn begin(&self, time: u64, seed: Digest) {
-        self.time.store(time, Ordering::Relaxed);
         *self.seed.lock().unwrap_or_else(PoisonError::into_inner) = seed;
-        self.draws.store(0, Ordering::Relaxed);
         self.changes.store(0, Ordering::Relaxed);
+        self.go_on(time);
+        self.dated.store(false, Ordering::Relaxed);
+    }
+
+    /// A request goes on where another one left off, and brings its own time, if it has one.
+    pub(crate) fn go_on(&self, time: u64) {
+        self.time.store(time, Ordering::Relaxed);
+        self.dated.store(time != 0, Ordering::Relaxed);
+        self.draws.store(0, Ordering::Relaxed);
         self.asked.store(0, Ordering::Relaxed);
         self.touched.store(false, Ordering::Relaxed);
-        self.dated.store(false, Ordering::Relaxed);
         self.last_rowid_used.store(false, Ordering::Relaxed);
         *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }

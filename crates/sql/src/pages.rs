@@ -7,6 +7,7 @@ use bezant_core::digest::{Digest, Domain};
 use bezant_core::service::PageNumber;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = 4_096;
@@ -27,13 +28,56 @@ pub(crate) enum PagesError {
 }
 
 /// See the [module](self).
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Pages {
-    /// Each of [`PAGE_BYTES`].
-    pages: Vec<Bytes>,
+    table: Table,
     /// Written, cut off or added since they were taken last.
     dirty: BTreeSet<PageNumber>,
     effects: Effects,
+    /// Pages that were written so far, each as often as it was.
+    written: u64,
+}
+
+/// Pages by number, each of [`PAGE_BYTES`]. A copy shares all of them and costs little: whoever writes a page first
+/// copies the part of the table that it is in.
+#[derive(Clone, Debug, Default)]
+struct Table {
+    /// All but the last of [`PART_PAGES`].
+    parts: Vec<Arc<Vec<Bytes>>>,
+    count: usize,
+}
+
+/// Pages in a part of a table: few enough to copy a part for one of them, and a table of 16 GiB has 16,384 parts.
+const PART_PAGES: usize = 256;
+
+impl Table {
+    fn get(&self, number: usize) -> Option<&Bytes> {
+        self.parts.get(number / PART_PAGES)?.get(number % PART_PAGES)
+    }
+
+    fn get_mut(&mut self, number: usize) -> Option<&mut Bytes> {
+        Arc::make_mut(self.parts.get_mut(number / PART_PAGES)?).get_mut(number % PART_PAGES)
+    }
+
+    fn push(&mut self, page: Bytes) {
+        if self.count.is_multiple_of(PART_PAGES) {
+            self.parts.push(Arc::default());
+        }
+        self.count += 1;
+        Arc::make_mut(self.parts.last_mut().expect("there is room")).push(page);
+    }
+
+    fn truncate(&mut self, count: usize) {
+        if count >= self.count {
+            return;
+        }
+        self.count = count;
+        self.parts.truncate(count.div_ceil(PART_PAGES));
+        let rest = count % PART_PAGES;
+        if let Some(last) = self.parts.last_mut().filter(|_| rest > 0) {
+            Arc::make_mut(last).truncate(rest);
+        }
+    }
 }
 
 /// What changed since it was asked for, as a digest.
@@ -93,9 +137,20 @@ impl Effects {
 }
 
 impl Pages {
+    /// The same file for somebody else, from which nothing comes back.
+    pub(crate) fn copy(&self) -> Self {
+        Self { table: self.table.clone(), ..Self::default() }
+    }
+
+    /// How many pages were written so far, each as often as it was: so many old ones a copy may keep in memory that was
+    /// made before the first of them.
+    pub(crate) const fn written(&self) -> u64 {
+        self.written
+    }
+
     /// The file's size, in bytes.
-    pub(crate) fn bytes(&self) -> u64 {
-        (self.pages.len() * PAGE_BYTES) as u64
+    pub(crate) const fn bytes(&self) -> u64 {
+        (self.table.count * PAGE_BYTES) as u64
     }
 
     /// Reads from an offset on as many bytes as there are, fills the rest of `into` with zeros, and says how many
@@ -105,7 +160,7 @@ impl Pages {
         while done < into.len() {
             let at = offset + done as u64;
             let within = (at % PAGE_BYTES as u64) as usize;
-            let Some(page) = usize::try_from(at / PAGE_BYTES as u64).ok().and_then(|page| self.pages.get(page)) else {
+            let Some(page) = usize::try_from(at / PAGE_BYTES as u64).ok().and_then(|page| self.table.get(page)) else {
                 break;
             };
             let length = (PAGE_BYTES - within).min(into.len() - done);
@@ -128,7 +183,8 @@ impl Pages {
             let length = (PAGE_BYTES - within).min(from.len() - done);
             self.grow(number as usize + 1);
             self.dirty.insert(number as PageNumber);
-            let page = &mut self.pages[number as usize];
+            self.written += 1;
+            let page = self.table.get_mut(number as usize).expect("the file is long enough");
             let piece = &from[done..done + length];
             let before = page.clone();
             if length == PAGE_BYTES {
@@ -145,9 +201,9 @@ impl Pages {
     }
 
     fn grow(&mut self, count: usize) {
-        while self.pages.len() < count {
-            self.dirty.insert(self.pages.len() as PageNumber);
-            self.pages.push(Bytes::from_static(&ZERO));
+        while self.table.count < count {
+            self.dirty.insert(self.table.count as PageNumber);
+            self.table.push(Bytes::from_static(&ZERO));
         }
     }
 
@@ -160,19 +216,20 @@ impl Pages {
         if count > u64::from(PAGES_MAX) {
             return Err(PagesError::TooLarge);
         }
-        if count != self.pages.len() as u64 {
+        if count != self.table.count as u64 {
             self.effects.resize(count as PageNumber);
         }
         self.grow(count as usize);
-        self.dirty.extend(count as PageNumber..self.pages.len() as PageNumber);
-        self.pages.truncate(count as usize);
+        self.dirty.extend(count as PageNumber..self.table.count as PageNumber);
+        self.written += self.table.count as u64 - count;
+        self.table.truncate(count as usize);
         Ok(())
     }
 
     /// Hands over every page that changed since the last time; `None`: it was cut off.
     pub(crate) fn take_dirty(&mut self, mut write: impl FnMut(PageNumber, Option<Bytes>)) {
         for number in std::mem::take(&mut self.dirty) {
-            write(number, self.pages.get(number as usize).cloned());
+            write(number, self.table.get(number as usize).cloned());
         }
     }
 
@@ -188,7 +245,7 @@ impl Pages {
         for (number, page) in pages {
             match page {
                 Some(page) if page.len() == PAGE_BYTES && number < PAGES_MAX => {
-                    match self.pages.get_mut(number as usize) {
+                    match self.table.get_mut(number as usize) {
                         Some(place) => *place = page,
                         None => _ = added.insert(number, page),
                     }
@@ -198,27 +255,33 @@ impl Pages {
             }
         }
         for (number, page) in added {
-            if number as usize != self.pages.len() {
+            if number as usize != self.table.count {
                 return false;
             }
-            self.pages.push(page);
+            self.table.push(page);
         }
-        let keep = removed.first().map_or(self.pages.len(), |&first| first as usize);
-        let cut = keep..self.pages.len();
+        let keep = removed.first().map_or(self.table.count, |&first| first as usize);
+        let cut = keep..self.table.count;
         let whole = removed.iter().map(|&number| number as usize).eq(cut);
-        self.pages.truncate(keep);
+        self.table.truncate(keep);
         whole
     }
 
     /// Whether there is no page.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.pages.is_empty()
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.table.count == 0
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Pages {
+        fn all(&self) -> Vec<Bytes> {
+            (0..self.table.count).map(|number| self.table.get(number).unwrap().clone()).collect()
+        }
+    }
 
     fn dirty(pages: &mut Pages) -> Vec<(PageNumber, Option<u8>)> {
         let mut all = Vec::new();
@@ -259,6 +322,27 @@ mod tests {
         assert_eq!(pages.write(u64::from(PAGES_MAX) * PAGE_BYTES as u64, &[1]), Err(PagesError::TooLarge));
     }
 
+    /// Neither sees what the other one writes or cuts off, within a part of the table and beyond.
+    #[test]
+    fn a_copy_shares_pages_and_no_changes() {
+        let count = 2 * PART_PAGES + 3;
+        let mut pages = Pages::default();
+        pages.truncate((count * PAGE_BYTES) as u64).unwrap();
+        let mut copy = pages.copy();
+        let before = pages.all();
+        for number in [0, PART_PAGES - 1, PART_PAGES, count - 1, count] {
+            pages.write((number * PAGE_BYTES) as u64, &[1]).unwrap();
+        }
+        assert_eq!(copy.all(), before);
+        let after = pages.all();
+        for cut in [count - 1, 2 * PART_PAGES, PART_PAGES + 1, 0] {
+            copy.truncate((cut * PAGE_BYTES) as u64).unwrap();
+            assert_eq!((copy.all(), pages.all() == after), (before[..cut].to_vec(), true));
+        }
+        copy.write(0, &[2]).unwrap();
+        assert_eq!((pages.all() == after, pages.written(), copy.written()), (true, 5, count as u64 + 1));
+    }
+
     #[test]
     fn only_files_are_installed() {
         let page = |byte: u8| Some(Bytes::from(vec![byte; PAGE_BYTES]));
@@ -266,10 +350,10 @@ mod tests {
         assert!(pages.install(&mut [(1, page(2)), (0, page(1))].into_iter()));
         assert!(pages.install(&mut [(1, None)].into_iter()));
         assert_eq!(pages.bytes(), PAGE_BYTES as u64);
-        assert!(!pages.clone().install(&mut [(5, page(1))].into_iter()), "a hole");
-        assert!(!pages.clone().install(&mut [(0, Some(Bytes::from_static(b"short")))].into_iter()), "a short page");
+        assert!(!pages.copy().install(&mut [(5, page(1))].into_iter()), "a hole");
+        assert!(!pages.copy().install(&mut [(0, Some(Bytes::from_static(b"short")))].into_iter()), "a short page");
         assert!(pages.install(&mut [(1, page(2)), (2, page(3))].into_iter()));
-        assert!(!pages.clone().install(&mut [(1, None)].into_iter()), "a hole in the middle");
+        assert!(!pages.copy().install(&mut [(1, None)].into_iter()), "a hole in the middle");
     }
 
     /// Numbers that look random and are the same every time (xorshift).
@@ -310,9 +394,9 @@ mod tests {
                         let mut changes = Vec::new();
                         pages.take_dirty(|number, page| changes.push((number, page)));
                         // What came and went is no difference between two versions.
-                        changes.retain(|(number, page)| page.is_some() || (*number as usize) < copy.pages.len());
+                        changes.retain(|(number, page)| page.is_some() || (*number as usize) < copy.table.count);
                         assert!(copy.install(&mut changes.into_iter()), "seed {seed}, step {step}");
-                        assert_eq!(copy.pages, pages.pages);
+                        assert_eq!(copy.all(), pages.all());
                     }
                     _ => {
                         let written = vec![random.below(256) as u8; random.below(3 * PAGE_BYTES)];
@@ -337,7 +421,7 @@ mod tests {
             let mut pages = Pages::default();
             pages.truncate((random.below(5) * PAGE_BYTES) as u64).unwrap();
             pages.take_dirty(|_, _| ());
-            let mut expected: BTreeMap<PageNumber, Bytes> = (0..).zip(pages.pages.iter().cloned()).collect();
+            let mut expected: BTreeMap<PageNumber, Bytes> = (0..).zip(pages.all()).collect();
             let mut changes = BTreeMap::new();
             for _ in 0..random.below(6) {
                 let number = if random.below(20) == 0 { PageNumber::MAX } else { random.below(8) as PageNumber };
@@ -362,7 +446,7 @@ mod tests {
             sound &= expected.keys().copied().eq(0..expected.len() as PageNumber);
             assert_eq!(pages.install(&mut changes.into_iter()), sound, "seed {seed}");
             if sound {
-                assert!(pages.pages.iter().eq(expected.values()), "seed {seed}");
+                assert!(pages.all().iter().eq(expected.values()), "seed {seed}");
             }
         }
     }

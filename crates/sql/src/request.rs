@@ -1,14 +1,18 @@
 //! What can be asked of the SQL service.
 
 use crate::value::{Value, text};
-use bezant_core::digest::Digest;
-use bezant_core::wire::{Reader, Sink, Wire, WireError, encode_list, encode_payload};
+use bezant_core::digest::{Digest, Domain};
+use bezant_core::wire::{Reader, Sink, Wire, WireError, encode_list, encode_part, encode_payload};
 use bezant_core::wire_struct;
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+use std::sync::Arc;
 
 /// The longest statement, in bytes.
 pub const SQL_BYTES_MAX: usize = 512 << 10;
-/// The most statements in a batch, and the most checks before it.
-pub const STATEMENTS_MAX: usize = 4_096;
+/// The most statements in a batch, and the most checks before it: as many short ones as an operation of the usual
+/// length has room for. They take some 100 bytes each in memory.
+pub const STATEMENTS_MAX: usize = 32_768;
 /// The most parameters of a statement.
 pub const PARAMETERS_MAX: usize = 32_766;
 /// How deep attempts may be nested ([`Statement::attempt`]): every page that is written asks all of them.
@@ -21,20 +25,20 @@ pub(crate) const UNDO: &str = "\0undo";
 /// One SQL statement with the values of its parameters `?1`, `?2` and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statement {
-    /// Exactly one statement; a semicolon may end it.
-    pub sql: String,
+    /// Exactly one statement; a semicolon may end it. Those of a batch that are alike share it.
+    pub sql: Arc<str>,
     /// As many values as the statement has parameters.
     pub parameters: Vec<Value>,
 }
 
 impl Statement {
     /// A statement without parameters.
-    pub fn new(sql: impl Into<String>) -> Self {
+    pub fn new(sql: impl Into<Arc<str>>) -> Self {
         Self { sql: sql.into(), parameters: Vec::new() }
     }
 
     /// A statement with parameters.
-    pub fn with(sql: impl Into<String>, parameters: impl IntoIterator<Item = Value>) -> Self {
+    pub fn with(sql: impl Into<Arc<str>>, parameters: impl IntoIterator<Item = Value>) -> Self {
         Self { sql: sql.into(), parameters: parameters.into_iter().collect() }
     }
 
@@ -50,16 +54,6 @@ impl Statement {
     }
 }
 
-impl Wire for Statement {
-    fn encode(&self, out: &mut impl Sink) {
-        encode_payload(self.sql.as_bytes(), out);
-        encode_list(&self.parameters, out);
-    }
-    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        Ok(Self { sql: text(reader, SQL_BYTES_MAX)?, parameters: reader.list(PARAMETERS_MAX)? })
-    }
-}
-
 /// A statement that must still give what it gave before: how a transaction that read first and writes now is validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
@@ -68,7 +62,96 @@ pub struct Check {
     /// [`Rows::digest`](crate::Rows::digest) of what it gave.
     pub digest: Digest,
 }
-wire_struct!(Check { statement, digest });
+
+/// Values of a batch that come again and again, such as the text of a statement that many rows are inserted with. Each
+/// stands in the encoding once: a value is named by the number that it got when it came first, and follows its number
+/// there.
+struct Seen<T>(T);
+
+impl<K: Copy + Eq + Hash> Seen<HashMap<K, u32>> {
+    fn encode<S: Sink>(&mut self, value: K, out: &mut S, write: impl FnOnce(&mut S)) {
+        let next = self.0.len() as u32;
+        let number = *self.0.entry(value).or_insert(next);
+        encode_part(&number, out);
+        if number == next {
+            write(out);
+        }
+    }
+}
+
+impl<V: Clone> Seen<Vec<V>> {
+    fn decode(
+        &mut self,
+        reader: &mut Reader,
+        read: impl FnOnce(&mut Reader) -> Result<V, WireError>,
+    ) -> Result<V, WireError> {
+        let number = u32::decode(reader)? as usize;
+        if number == self.0.len() {
+            self.0.push(read(reader)?);
+        }
+        self.0.get(number).cloned().ok_or(WireError::NotCanonical)
+    }
+}
+
+impl Statement {
+    fn encode<'a, S: Sink>(&'a self, texts: &mut Seen<HashMap<&'a str, u32>>, out: &mut S) {
+        texts.encode(&self.sql, out, |out| encode_payload(self.sql.as_bytes(), out));
+        encode_list(&self.parameters, out);
+    }
+
+    fn decode(texts: &mut Seen<Vec<Arc<str>>>, reader: &mut Reader) -> Result<Self, WireError> {
+        let sql = texts.decode(reader, |reader| text(reader, SQL_BYTES_MAX).map(Arc::from))?;
+        Ok(Self { sql, parameters: reader.list(PARAMETERS_MAX)? })
+    }
+}
+
+/// The least bytes of a statement in a batch: the number of its text, and how many values it has.
+const STATEMENT_BYTES_MIN: usize = 2 * size_of::<u32>();
+
+const DIGEST_BYTES: usize = size_of::<Digest>();
+
+/// Bytes that checks take in a batch, which grows one by one.
+#[derive(Clone, Debug, Default)]
+pub struct CheckBytes {
+    texts: HashSet<Arc<str>>,
+    digests: HashSet<Digest>,
+    bytes: usize,
+}
+
+impl CheckBytes {
+    /// One more check, which from now on shares its text with those before that have the same.
+    pub fn add(&mut self, check: &mut Check) {
+        let Check { statement, digest } = check;
+        self.bytes += self.of(statement);
+        match self.texts.get(&statement.sql) {
+            Some(known) => statement.sql = Arc::clone(known),
+            None => _ = self.texts.insert(Arc::clone(&statement.sql)),
+        }
+        if self.digests.insert(*digest) {
+            self.bytes += DIGEST_BYTES;
+        }
+    }
+
+    /// What a statement takes, but for the digest of its result.
+    fn of(&self, statement: &Statement) -> usize {
+        let Statement { sql, parameters } = statement;
+        let values: usize = parameters.iter().map(Wire::length).sum();
+        let text = if self.texts.contains(sql) { 0 } else { size_of::<u32>() + sql.len() };
+        STATEMENT_BYTES_MIN + size_of::<u32>() + values + text
+    }
+
+    /// The most bytes of such a request with one more statement.
+    pub fn with(&self, statement: &Statement) -> usize {
+        self.of_request() + self.of(statement) + DIGEST_BYTES
+    }
+
+    /// The bytes of a request to settle a transaction of all these checks.
+    pub const fn of_request(&self) -> usize {
+        /// The kind of the request, its time, and how many checks and statements it has.
+        const REST: usize = 1 + size_of::<u64>() + 2 * size_of::<u32>();
+        self.bytes + REST
+    }
+}
 
 /// Statements that take effect together or not at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,11 +166,28 @@ pub struct Batch {
 
 impl Wire for Batch {
     fn encode(&self, out: &mut impl Sink) {
-        encode_list(&self.checks, out);
-        encode_list(&self.statements, out);
+        let (mut texts, mut digests) = (Seen(HashMap::new()), Seen(HashMap::new()));
+        encode_part(&(self.checks.len() as u32), out);
+        for check in &self.checks {
+            check.statement.encode(&mut texts, out);
+            digests.encode(check.digest, out, |out| encode_part(&check.digest, out));
+        }
+        encode_part(&(self.statements.len() as u32), out);
+        for statement in &self.statements {
+            statement.encode(&mut texts, out);
+        }
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        Ok(Self { checks: reader.list(STATEMENTS_MAX)?, statements: reader.list(STATEMENTS_MAX)? })
+        let (mut texts, mut digests) = (Seen(Vec::new()), Seen(Vec::new()));
+        let mut batch = Self::default();
+        for _ in 0..reader.length(STATEMENTS_MAX, STATEMENT_BYTES_MIN + size_of::<u32>())? {
+            let statement = Statement::decode(&mut texts, reader)?;
+            batch.checks.push(Check { statement, digest: digests.decode(reader, Digest::decode)? });
+        }
+        for _ in 0..reader.length(STATEMENTS_MAX, STATEMENT_BYTES_MIN)? {
+            batch.statements.push(Statement::decode(&mut texts, reader)?);
+        }
+        Ok(batch)
     }
 }
 
@@ -105,6 +205,41 @@ pub struct Dated {
 }
 wire_struct!(Dated { time, batch });
 
+/// Executed and undone: what [`Request::Settle`] would answer, and nothing is changed.
+///
+/// A replica may keep what comes of it, in a scratch state that nobody else sees, so that the next step of the same
+/// transaction need not bring all of it again. Such a state is what the database was when the transaction began there,
+/// and goes on from that. No replica promises to keep one, and what is ordered never uses one:
+/// [`Response::NotHeld`](crate::Response::NotHeld) says that all is to be asked again, from the beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rehearsal {
+    /// Names the transaction among all of this client's, so that it must be new: drawn at random.
+    pub transaction: Digest,
+    /// Names all that was executed before, in order ([`Self::chain`]), and is not in the batch. Zero: nothing was.
+    pub held: Digest,
+    /// Whether the transaction goes on from here. If not, or if a statement fails, it goes on from where it was.
+    pub lasts: bool,
+    /// Checks and statements that come next. The time is the same in all steps from the first on that has one.
+    pub dated: Dated,
+}
+wire_struct!(Rehearsal { transaction, held, lasts, dated });
+
+impl Rehearsal {
+    /// One that stands for itself.
+    pub fn alone(dated: Dated) -> Self {
+        Self { dated, ..Self::default() }
+    }
+
+    /// What was executed with one more statement, and the digest of what that gave.
+    #[must_use]
+    pub fn chain(held: Digest, statement: &Statement, digest: Digest) -> Digest {
+        let mut bytes = Vec::new();
+        encode_payload(statement.sql.as_bytes(), &mut bytes);
+        encode_list(&statement.parameters, &mut bytes);
+        Digest::of_parts(Domain::Service, &[&held.0, &digest.0, &bytes])
+    }
+}
+
 /// A request. [`Wire::to_bytes`] gives what a client submits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
@@ -113,10 +248,9 @@ pub enum Request {
     Run(Batch),
     /// What a statement would take and give: [`Response::Described`](crate::Response::Described). Changes nothing.
     Describe(String),
-    /// Execute and undo: what [`Self::Settle`] would answer, and nothing is changed. So a client can build a
-    /// transaction statement by statement, see true results, and then have it settled with all that it was shown as
-    /// checks.
-    Rehearse(Dated),
+    /// Execute and undo. So a client can build a transaction statement by statement, see true results, and then have it
+    /// settled with all that it was shown as checks.
+    Rehearse(Rehearsal),
     /// Like [`Self::Run`], as of a time.
     Settle(Dated),
 }
@@ -145,6 +279,12 @@ impl Request {
             Self::Describe(_) | Self::Rehearse(_) => true,
             Self::Settle(_) => false,
         }
+    }
+
+    /// Whether it goes on from a scratch state, so that it is answered as a query or not at all: when it is ordered the
+    /// answer is [`Response::NotHeld`](crate::Response::NotHeld).
+    pub fn goes_on(&self) -> bool {
+        matches!(self, Self::Rehearse(Rehearsal { held, .. }) if *held != Digest::ZERO)
     }
 
     /// Whether it changes nothing, whatever follows the first word of each statement. Some reads do not look like it.
@@ -181,9 +321,9 @@ impl Wire for Request {
                 out.push(DESCRIBE);
                 encode_payload(sql.as_bytes(), out);
             }
-            Self::Rehearse(dated) => {
+            Self::Rehearse(rehearsal) => {
                 out.push(REHEARSE);
-                dated.encode(out);
+                rehearsal.encode(out);
             }
             Self::Settle(dated) => {
                 out.push(SETTLE);
@@ -195,7 +335,7 @@ impl Wire for Request {
         match reader.tag()? {
             RUN => Ok(Self::Run(Batch::decode(reader)?)),
             DESCRIBE => Ok(Self::Describe(text(reader, SQL_BYTES_MAX)?)),
-            REHEARSE => Ok(Self::Rehearse(Dated::decode(reader)?)),
+            REHEARSE => Ok(Self::Rehearse(Rehearsal::decode(reader)?)),
             SETTLE => Ok(Self::Settle(Dated::decode(reader)?)),
             _ => Err(WireError::UnknownTag),
         }
@@ -215,11 +355,55 @@ mod tests {
         let requests = [
             Request::Run(batch),
             Request::Describe("select 1".into()),
-            Request::Rehearse(dated.clone()),
+            Request::Rehearse(Rehearsal::alone(dated.clone())),
+            Request::Rehearse(Rehearsal {
+                transaction: Digest([1; 32]),
+                held: Digest([2; 32]),
+                lasts: true,
+                dated: dated.clone(),
+            }),
             Request::Settle(dated),
         ];
         for request in requests {
             assert_eq!(Request::from_bytes(request.to_bytes().into()), Ok(request));
+        }
+    }
+
+    /// Ten thousand rows of one text and one result are little more than their values, and as long as was foreseen.
+    #[test]
+    fn what_comes_again_is_written_once() {
+        let text = "insert into a_table_with_a_long_name(a, b) values (?1, ?2)";
+        let check = |number| Check {
+            statement: Statement::with(text, [Value::Integer(number)]),
+            digest: Digest([(number % 2) as u8; 32]),
+        };
+        let mut checks: Vec<_> = (0..10_000).map(check).collect();
+        let mut bytes = CheckBytes::default();
+        for check in &mut checks {
+            let most = bytes.with(&check.statement);
+            bytes.add(check);
+            assert!((0..=DIGEST_BYTES).contains(&(most - bytes.of_request())));
+        }
+        assert!(Arc::ptr_eq(&checks[0].statement.sql, &checks[1].statement.sql));
+        let batch = Batch { checks, statements: vec![Statement::new(text)] };
+        let request = Request::Settle(Dated { time: 1, batch: batch.clone() });
+        assert_eq!(request.length(), bytes.of_request() + STATEMENT_BYTES_MIN);
+        assert!(request.length() < 250_000, "{}", request.length());
+        let again = Batch::from_bytes(batch.to_bytes().into()).unwrap();
+        assert!(Arc::ptr_eq(&again.checks[0].statement.sql, &again.statements[0].sql));
+        assert_eq!(again, batch);
+    }
+
+    #[test]
+    fn numbers_of_what_did_not_come_are_refused() {
+        let check = Check { statement: Statement::new("a"), digest: Digest::ZERO };
+        let bytes = Batch { checks: vec![check.clone(), check], statements: Vec::new() }.to_bytes();
+        let at = bytes.len() - size_of::<u32>();
+        // The second text, and the second digest.
+        for (place, number) in [(at - 12, 2), (at - 4, 2), (at - 12, u32::MAX)] {
+            let mut bytes = bytes.clone();
+            bytes[place..place + 4].copy_from_slice(&u32::to_le_bytes(number));
+            assert_eq!(Batch::from_bytes(bytes.into()), Err(WireError::NotCanonical));
         }
     }
 

@@ -62,7 +62,7 @@ pub struct Rows {
     pub rows: Vec<Vec<Value>>,
     /// Rows inserted, changed or removed by the statement itself, not by triggers.
     pub changes: u64,
-    /// The rowid of the last row that the request has inserted so far; 0 if there is none.
+    /// The rowid of the last row that the request has inserted so far; 0 if there is none, or if it is undone.
     pub last_insert_rowid: i64,
 }
 
@@ -145,6 +145,8 @@ pub enum Response {
     Described(Description),
     /// The bytes were no request.
     Malformed,
+    /// To a [`Rehearsal`](crate::Rehearsal): what it goes on from is not kept here. Nothing was executed.
+    NotHeld,
 }
 
 const DONE: u8 = 0;
@@ -152,6 +154,7 @@ const FAILED: u8 = 1;
 const CONFLICT: u8 = 2;
 const DESCRIBED: u8 = 3;
 const MALFORMED: u8 = 4;
+const NOT_HELD: u8 = 5;
 
 impl Wire for Response {
     fn encode(&self, out: &mut impl Sink) {
@@ -173,6 +176,7 @@ impl Wire for Response {
                 description.encode(out);
             }
             Self::Malformed => out.push(MALFORMED),
+            Self::NotHeld => out.push(NOT_HELD),
         }
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -182,6 +186,7 @@ impl Wire for Response {
             CONFLICT => Ok(Self::Conflict(Wire::decode(reader)?)),
             DESCRIBED => Ok(Self::Described(Wire::decode(reader)?)),
             MALFORMED => Ok(Self::Malformed),
+            NOT_HELD => Ok(Self::NotHeld),
             _ => Err(WireError::UnknownTag),
         }
     }
@@ -211,6 +216,7 @@ mod tests {
             Response::Conflict(1),
             Response::Described(Description { parameters: 2, columns, read_only: true }),
             Response::Malformed,
+            Response::NotHeld,
         ];
         for response in all {
             assert_eq!(Response::from_bytes(response.to_bytes().into()), Ok(response));

@@ -4,9 +4,10 @@ use crate::connection::Handle;
 use crate::engine::{Engine, Known, Near, denied};
 use crate::meter::{Allowance, Limits, Past};
 use crate::moment::act;
-use crate::request::{Batch, Dated, Request};
+use crate::request::{Batch, Rehearsal, Request};
 use crate::response::{Failure, RESULT_BYTES_MAX, Response};
 use crate::roles::{GENESIS, Role, Roles};
+use crate::scratch::{Scratch, Scratches};
 use crate::snapshot::SnapshotError;
 use crate::vfs::Disk;
 use bezant_core::digest::Digest;
@@ -41,6 +42,7 @@ pub struct Sql {
     limits: Limits,
     /// What the open database has done.
     past: Cell<Past>,
+    pub(crate) scratches: RefCell<Scratches>,
 }
 
 impl fmt::Debug for Sql {
@@ -82,6 +84,7 @@ impl Sql {
             roles: RefCell::default(),
             limits: Limits::default(),
             past: Cell::default(),
+            scratches: RefCell::default(),
         }
     }
 
@@ -99,6 +102,7 @@ impl Sql {
             roles: RefCell::default(),
             limits: Limits::default(),
             past: Cell::default(),
+            scratches: RefCell::default(),
         })
     }
 
@@ -112,14 +116,15 @@ impl Sql {
     }
 
     fn engine<'a>(&'a self, known: &'a mut Known, query: bool) -> Engine<'a> {
-        let database = self.handle();
         Engine {
-            database,
+            database: self.handle(),
             disk: &self.disk,
             known,
             allowed: 0,
             query,
             undone: false,
+            chain: None,
+            open: 0,
             room: RESULT_BYTES_MAX,
             acts: 0,
             limits: self.limits,
@@ -153,7 +158,12 @@ impl Sql {
         self.ordered(agreed, |engine| engine.execute(batch, agreed.time.0, agreed.seed))
     }
 
-    fn rehearse(&mut self, dated: &Dated, agreed: &Agreed) -> Response {
+    fn rehearse(&mut self, rehearsal: &Rehearsal, agreed: &Agreed) -> Response {
+        // What is ordered is the same at all replicas, whatever they have kept.
+        if rehearsal.held != Digest::ZERO {
+            return Response::NotHeld;
+        }
+        let dated = &rehearsal.dated;
         self.ordered(agreed, |engine| {
             let response = engine.rehearse(dated, agreed.time.0, agreed.seed)?;
             Ok(response.expect("what is ordered and undone may write"))
@@ -215,6 +225,33 @@ impl Sql {
         result.map_err(|Near| NotReadOnly)
     }
 
+    /// Goes on with a transaction on its scratch state, or begins it on a new one.
+    fn go_on(&self, rehearsal: &Rehearsal, asker: &Asker) -> Result<Response, NotReadOnly> {
+        let mut scratches = self.scratches.borrow_mut();
+        let kept = scratches.take(asker.public_key, rehearsal);
+        let mut scratch = match rehearsal.held {
+            Digest::ZERO => Scratch::new(&self.disk, asker.public_key, rehearsal),
+            _ => match kept {
+                Some(scratch) => scratch,
+                None => return Ok(Response::NotHeld),
+            },
+        };
+        let mut none = Known::default();
+        let mut engine = Engine {
+            database: &scratch.database,
+            disk: &scratch.disk,
+            known: &mut scratch.known,
+            allowed: ALL,
+            ..self.engine(&mut none, true)
+        };
+        let answer = engine.go_on(rehearsal);
+        if let Some(held) = engine.chain.filter(|held| *held != Digest::ZERO) {
+            scratch.held = held;
+            scratches.keep(scratch);
+        }
+        answer.unwrap_or_else(|Near| Err(NotReadOnly))
+    }
+
     /// Closes the connection and opens another one. What SQLite keeps of the schema in memory must be what it reads
     /// from the file: the order of what was added to it one by one shows in ANALYZE and in some pragmas, and a replica
     /// that has just started has none (found by `cargo xtask sql-fuzz`, seed 146).
@@ -228,15 +265,22 @@ impl Sql {
 
     /// Answers whoever may read.
     pub(crate) fn read(&self, operation: &[u8]) -> Result<Bytes, NotReadOnly> {
+        self.answer(operation, &Asker::default())
+    }
+
+    fn answer(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {
         let response = match parse(operation) {
             None => Response::Malformed,
             Some(Request::Describe(sql)) => self.asked(|engine| engine.describe(&sql))?,
             Some(Request::Run(batch)) => self.asked(|engine| engine.query(&batch))??,
-            Some(Request::Rehearse(dated)) => self.asked(|engine| {
-                // Nothing of it lasts, so that everybody may.
-                engine.allowed = ALL;
-                engine.rehearse(&dated, 0, Digest::ZERO)
-            })??,
+            // Nothing of a rehearsal lasts, so that everybody may.
+            Some(Request::Rehearse(Rehearsal { held: Digest::ZERO, lasts: false, dated, .. })) => {
+                self.asked(|engine| {
+                    engine.allowed = ALL;
+                    engine.rehearse(&dated, 0, Digest::ZERO)
+                })??
+            }
+            Some(Request::Rehearse(rehearsal)) => self.go_on(&rehearsal, asker)?,
             Some(Request::Settle(_)) => return Err(NotReadOnly),
         };
         Ok(response.to_bytes().into())
@@ -253,11 +297,13 @@ impl Service for Sql {
             None => Response::Malformed,
             Some(Request::Describe(sql)) => self.ordered(agreed, |engine| engine.describe(&sql)),
             Some(Request::Run(batch)) => self.run(&batch, agreed),
-            Some(Request::Rehearse(dated)) => self.rehearse(&dated, agreed),
+            Some(Request::Rehearse(rehearsal)) => self.rehearse(&rehearsal, agreed),
             Some(Request::Settle(dated)) => {
                 self.ordered(agreed, |engine| engine.settle(&dated, agreed.time.0, agreed.seed))
             }
         };
+        let written = self.disk.pages().written();
+        self.scratches.get_mut().forget_old(written);
         response.to_bytes().into()
     }
 
@@ -268,7 +314,7 @@ impl Service for Sql {
     fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {
         match self.role(asker) {
             Role::None => Ok(Response::Failed(Failure { statement: 0, error: denied() }).to_bytes().into()),
-            Role::Reader | Role::Writer | Role::Admin => self.read(operation),
+            Role::Reader | Role::Writer | Role::Admin => self.answer(operation, asker),
         }
     }
 
@@ -282,6 +328,7 @@ impl Service for Sql {
     }
 
     fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
+        self.scratches.get_mut().clear();
         let is_file = self.disk.pages().install(pages);
         if !is_file || self.disk.pages().is_empty() {
             return Err(BadState);

@@ -40,6 +40,11 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
+    /// A disk with a file on it.
+    pub(crate) fn over(pages: Pages) -> Self {
+        Self { pages: Mutex::new(pages), ..Self::default() }
+    }
+
     /// The database file.
     pub(crate) fn pages(&self) -> MutexGuard<'_, Pages> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
@@ -383,8 +388,22 @@ unsafe extern "C" fn last_error(_vfs: *mut ffi::sqlite3_vfs, _room: c_int, _text
     0
 }
 
-/// The rowid of the last insert is the connection's: forgotten before each request (F35).
-pub(crate) fn forget_last_insert_rowid(connection: &rusqlite::Connection) {
+/// The rowid of the last insert is the connection's, and what a statement sees of it is the request's (F35).
+pub(crate) fn set_last_insert_rowid(connection: &rusqlite::Connection, rowid: i64) {
     // SAFETY: the handle is that of an open connection, used on this thread only.
-    unsafe { ffi::sqlite3_set_last_insert_rowid(connection.handle(), 0) };
+    unsafe { ffi::sqlite3_set_last_insert_rowid(connection.handle(), rowid) };
+}
+
+/// Bytes of memory that a connection has: its pages, and what they were before where it has changed them; its
+/// statements and its schema.
+pub(crate) fn memory_used(connection: &rusqlite::Connection) -> u64 {
+    let used = |what: c_int| {
+        let (mut now, mut most): (c_int, c_int) = (0, 0);
+        // SAFETY: the handle is that of an open connection, used on this thread only; both numbers have room.
+        unsafe { ffi::sqlite3_db_status(connection.handle(), what, &raw mut now, &raw mut most, 0) };
+        u64::try_from(now).unwrap_or(u64::MAX)
+    };
+    2 * used(ffi::SQLITE_DBSTATUS_CACHE_USED)
+        + used(ffi::SQLITE_DBSTATUS_STMT_USED)
+        + used(ffi::SQLITE_DBSTATUS_SCHEMA_USED)
 }

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Most rows of a batch.
 const ROWS_PER_BATCH: usize = 1_000;
@@ -183,7 +184,8 @@ impl Import<'_> {
     fn send(&mut self, waiting: Waiting) -> Result {
         let (Some(first), Some(last)) = (waiting.places.first(), waiting.places.last()) else { return Ok(()) };
         let count = waiting.rows.len() as u64;
-        let statement = |parameters| Statement { sql: self.sql.clone(), parameters };
+        let sql: Arc<str> = self.sql.as_str().into();
+        let statement = |parameters| Statement { sql: Arc::clone(&sql), parameters };
         let statements = waiting.rows.into_iter().map(statement).collect();
         let request = Request::Run(Batch { checks: Vec::new(), statements });
         let rows = format!("\n  It was about the rows {first} to {last} of the file.");

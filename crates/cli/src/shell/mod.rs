@@ -12,7 +12,9 @@ mod records;
 use crate::database::{DatabaseError, Level};
 use crate::failure::{Code, Failure, Result};
 use crate::service::Service;
-use bezant_sql::{Batch, Failure as SqlFailure, Request, Response, Rows, SQL_BYTES_MAX, STATEMENTS_MAX, Statement};
+use bezant_sql::{
+    Batch, Failure as SqlFailure, Rehearsal, Request, Response, Rows, SQL_BYTES_MAX, STATEMENTS_MAX, Statement,
+};
 use format::{Mode, Style};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
@@ -287,7 +289,7 @@ fn failure(error: DatabaseError) -> Failure {
 fn explain(request: &Request, failure: &SqlFailure) -> Failure {
     let statements = match request {
         Request::Run(batch) => batch.statements.as_slice(),
-        Request::Rehearse(dated) | Request::Settle(dated) => dated.batch.statements.as_slice(),
+        Request::Rehearse(Rehearsal { dated, .. }) | Request::Settle(dated) => dated.batch.statements.as_slice(),
         Request::Describe(_) => &[],
     };
     let mut text = failure.error.message.clone();

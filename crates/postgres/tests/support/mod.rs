@@ -57,6 +57,14 @@ impl Database for Local {
         }
         Ok(answered)
     }
+
+    fn orders_reads(&self) -> bool {
+        self.orders_reads
+    }
+
+    fn request_bytes_max(&self) -> usize {
+        Limits::default().operation_bytes_max
+    }
 }
 
 fn start(database: Local) -> Server {

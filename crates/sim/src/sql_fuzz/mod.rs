@@ -14,7 +14,7 @@ use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::Instant;
 use bezant_core::service::{Agreed, Asker, PageNumber, Service};
 use bezant_core::wire::Wire;
-use bezant_sql::{Batch, Check, Dated, ErrorKind, Limits, Request, Response, Rows, Sql, Statement, Value};
+use bezant_sql::{Batch, Check, Dated, ErrorKind, Limits, Rehearsal, Request, Response, Rows, Sql, Statement, Value};
 use bytes::Bytes;
 use grammar::Grammar;
 use rusqlite::{Connection, params_from_iter};
@@ -140,7 +140,7 @@ fn tried(sql: &mut Sql, rng: &mut Rng, grammar: &mut Grammar, agreed: &Agreed) -
     for _ in 0..rng.between(1, 5) {
         let statement = Statement::new(grammar.statement(false));
         let batch = Batch { checks: checks.clone(), statements: vec![statement.clone()] };
-        let answer = sql.execute(&Request::Rehearse(Dated { time: 0, batch }).to_bytes(), agreed);
+        let answer = sql.execute(&Request::Rehearse(Rehearsal::alone(Dated { time: 0, batch })).to_bytes(), agreed);
         match Response::from_bytes(answer) {
             Ok(Response::Done(results)) => checks.push(Check { statement, digest: results[0].digest() }),
             Ok(Response::Failed(failure)) if !is_refusal(failure.error.kind) => {

@@ -133,7 +133,7 @@ fn an_error_at_the_end_is_its_own() {
     let checks = vec![
         check(Statement::new("insert into c values (5)"), Rows { changes: 1, ..Rows::default() }.digest()),
         check(Statement::attempt(), nothing),
-        check(Statement::new(&big), too_much.error.digest()),
+        check(Statement::new(big.as_str()), too_much.error.digest()),
         check(Statement::undo(), nothing),
     ];
     let answer = node.run(&Request::Run(Batch { checks, statements: Vec::new() }));

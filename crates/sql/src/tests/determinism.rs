@@ -1,7 +1,7 @@
 //! F31 to F36 of the notes, and what else could make two replicas differ.
 
 use super::*;
-use crate::{Check, Dated};
+use crate::{Check, Dated, Rehearsal};
 
 /// F31: the agreed seed decides, whatever was drawn before; the same at a replica that has just started.
 #[test]
@@ -197,7 +197,7 @@ fn f35_kept_statements_see_a_schema_change_of_their_request() {
 /// A transaction's next step: what it gives after those before it is what it must give again.
 fn step(node: &mut Node, checks: &mut Vec<Check>, statement: Statement) {
     let batch = Batch { checks: checks.clone(), statements: vec![statement.clone()] };
-    let digest = match node.run(&Request::Rehearse(Dated { time: 0, batch })) {
+    let digest = match node.run(&Request::Rehearse(Rehearsal::alone(Dated { time: 0, batch }))) {
         Response::Done(results) => results[0].digest(),
         Response::Failed(failure) if failure.statement as usize == checks.len() => failure.error.digest(),
         other => panic!("{statement:?}: {other:?}"),

@@ -4,6 +4,7 @@ mod attacks;
 mod cost;
 mod determinism;
 mod roles;
+mod scratch;
 mod statements;
 
 use crate::{Batch, ErrorKind, Request, Response, Rows, Sql, Statement, Value};

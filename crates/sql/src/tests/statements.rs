@@ -1,7 +1,7 @@
 //! What statements give, and how they fail.
 
 use super::*;
-use crate::{AGE_MAX, ATTEMPTS_MAX, Check, Dated, Limits};
+use crate::{AGE_MAX, ATTEMPTS_MAX, Check, Dated, Limits, Rehearsal};
 
 #[test]
 fn rows_go_in_and_come_out() {
@@ -173,7 +173,7 @@ fn rehearsals_show_what_a_batch_would_do() {
         ("select c from u", "x"),
     ] {
         let batch = Batch { checks: checks.clone(), statements: vec![Statement::new(sql)] };
-        let request = Request::Rehearse(Dated { time: 0, batch });
+        let request = Request::Rehearse(Rehearsal::alone(Dated { time: 0, batch }));
         let query = node.sql.read(&request.to_bytes()).expect("no time, no randomness");
         let response = node.run(&request);
         assert_eq!(query, Bytes::from(response.to_bytes()));
@@ -241,7 +241,7 @@ fn rehearsals_leave_no_page_behind() {
         insert into t(b, at) select zeroblob(900000), i from n";
     let dated =
         |time, sql: &str| Dated { time, batch: Batch { checks: Vec::new(), statements: vec![Statement::new(sql)] } };
-    let rehearse = |sql: &str| Request::Rehearse(dated(0, sql));
+    let rehearse = |sql: &str| Request::Rehearse(Rehearsal::alone(dated(0, sql)));
     assert!(node.sql.read(&rehearse(large).to_bytes()).is_ok());
     node.sql.save(&mut |number, _| panic!("a query wrote page {number}"));
     assert!(matches!(node.run(&rehearse(large)), Response::Done(_)));
@@ -256,10 +256,14 @@ fn rehearsals_leave_no_page_behind() {
     assert!(matches!(node.run(&rehearse("create table u(c)")), Response::Done(_)));
     // A time that the request brings along does not depend on the moment, randomness does.
     let insert = "insert into t(a) values (1) returning at";
-    let query = node.sql.read(&Request::Rehearse(dated(TIME, insert)).to_bytes()).expect("it has its time");
-    assert!(matches!(node.sql.read(&Request::Rehearse(dated(TIME, "select random()")).to_bytes()), Err(NotReadOnly)));
+    let dated_rehearsal = |sql| Request::Rehearse(Rehearsal::alone(dated(TIME, sql))).to_bytes();
+    let query = node.sql.read(&dated_rehearsal(insert)).expect("it has its time");
+    assert!(matches!(node.sql.read(&dated_rehearsal("select random()")), Err(NotReadOnly)));
     assert_eq!(node.root(), before);
-    assert_eq!(Bytes::from(node.run(&Request::Settle(dated(TIME, insert))).to_bytes()), query);
+    let Response::Done(mut results) = node.run(&Request::Settle(dated(TIME, insert))) else { panic!("it is settled") };
+    // The only thing that a rehearsal leaves out.
+    assert_eq!(std::mem::take(&mut results[0].last_insert_rowid), 1);
+    assert_eq!(Bytes::from(Response::Done(results).to_bytes()), query);
     assert_eq!(node.text("select at from t"), "2026-11-22 05:43:06");
     for time in [TIME - AGE_MAX, TIME + AGE_MAX] {
         let late = node.run(&Request::Settle(dated(time, "delete from t")));
