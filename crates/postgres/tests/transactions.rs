@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{Client, server, server_that_orders_reads};
+use support::{Client, server, server_of_replicas, server_that_counts, server_that_orders_reads};
 
 #[test]
 fn a_transaction_is_shown_what_it_does() {
@@ -360,6 +360,94 @@ fn what_is_too_large_is_said_at_once() {
     assert_eq!(client.query("select count(*) from t"), "T D:0 C:SELECT 1 Z:I");
 }
 
+/// Sends rows to a statement without waiting in between, and gives what is told of them.
+fn send_rows(client: &mut Client, sql: &str, rows: impl IntoIterator<Item = i64>) -> String {
+    client.send(b'P', &[b"\0", sql.as_bytes(), b"\0\0\0"].concat());
+    for row in rows {
+        client.bind(&[&row.to_string()], 0);
+    }
+    client.send(b'S', b"");
+    client.hear()
+}
+
+/// What a statement costs does not grow with those before it, whether they come in one go or one by one.
+#[test]
+fn many_rows_cost_what_each_of_them_costs() {
+    let (server, counts) = server_that_counts();
+    let mut client = Client::new(&server);
+    client.query("create table t(a integer primary key, b text default 'some text that is long enough to matter')");
+    client.query("begin");
+    let told = send_rows(&mut client, "insert into t(a) values ($1)", 0..4_000);
+    assert_eq!(told.matches("2 n C:INSERT 0 1").count(), 4_000);
+    for row in 4_000..4_400 {
+        assert_eq!(client.query(&format!("insert into t(a) values ({row})")), "C:INSERT 0 1 Z:T");
+    }
+    assert_eq!(client.query("commit"), "C:COMMIT Z:I");
+    assert_eq!(client.query("select count(*), max(a) from t"), "T D:4400,4399 C:SELECT 1 Z:I");
+    let (requests, bytes) = *counts.lock().unwrap();
+    // As a rule the rows that are sent in one go arrive in some forty pieces.
+    assert!(requests < 1_500 && bytes < 1_000_000, "{requests} requests, {bytes} bytes");
+}
+
+/// What comes in one go is answered as if it had come piece by piece, errors included.
+#[test]
+fn statements_that_come_together_fail_one_by_one() {
+    for server in [server(), server_that_orders_reads(None), server_of_replicas()] {
+        let mut client = Client::new(&server);
+        client.query("create table t(a integer primary key, at default current_timestamp, r default (random()))");
+        client.query("begin");
+        assert_eq!(
+            send_rows(&mut client, "insert into t(a) values ($1) returning a", [1, 2, 1, 3]),
+            "1 2 T D:1 C:INSERT 0 1 2 T D:2 C:INSERT 0 1 2 E:23505 Z:E"
+        );
+        client.query("rollback");
+        client.query("begin");
+        assert_eq!(
+            send_rows(&mut client, "insert into t(a) values ($1)", [1, 2]),
+            "1 2 n C:INSERT 0 1 2 n C:INSERT 0 1 Z:T"
+        );
+        client.query("savepoint s");
+        // What was rehearsed and not shown has not happened.
+        assert_eq!(
+            client.query("insert into t(a) values (3); insert into t(a) values (4); nonsense; select 1"),
+            "C:INSERT 0 1 C:INSERT 0 1 E:42601 Z:E"
+        );
+        client.query("rollback to s");
+        assert_eq!(
+            client.query("select a from t; select count(*) from t"),
+            "T D:1 D:2 C:SELECT 2 T D:2 C:SELECT 1 Z:T"
+        );
+        assert_eq!(client.query("select 5; release s; select 6"), "T D:5 C:SELECT 1 C:RELEASE T D:6 C:SELECT 1 Z:T");
+        assert_eq!(client.query("commit"), "C:COMMIT Z:I");
+        client.query("begin");
+        assert_eq!(send_rows(&mut client, "insert into t(a) values ($1) returning r", [3, 4]), "1 2 E:0A000 Z:E");
+        client.query("rollback");
+        assert_eq!(client.query("select count(*) from t"), "T D:2 C:SELECT 1 Z:I");
+    }
+}
+
+/// A statement that asks for the time and does not show it does not fix it; what shows it afterwards does.
+#[test]
+fn time_that_is_not_shown_is_that_of_the_commit() {
+    for server in [server(), server_of_replicas()] {
+        let mut client = Client::new(&server);
+        client.query("create table t(a integer primary key, at default current_timestamp)");
+        for row in 1..=4 {
+            client.query("begin");
+            assert_eq!(client.query("select 1"), "T D:1 C:SELECT 1 Z:T");
+            assert_eq!(client.query(&format!("insert into t(a) values ({row})")), "C:INSERT 0 1 Z:T");
+            assert_eq!(client.query("insert into t(a) values (9)"), "C:INSERT 0 1 Z:T");
+            assert_eq!(client.query("delete from t where a = 9"), "C:DELETE 1 Z:T");
+            if row % 2 == 0 {
+                let shown = client.query(&format!("select at from t where a = {row}"));
+                assert_eq!(client.query("select now()"), shown);
+            }
+            assert_eq!(client.query("commit"), "C:COMMIT Z:I");
+        }
+        assert_eq!(client.query("select count(distinct at), min(at) > '2026' from t"), "T D:4,1 C:SELECT 1 Z:I");
+    }
+}
+
 /// One client of many: what it was told since BEGIN.
 struct Party {
     client: Client,
@@ -423,7 +511,11 @@ fn transactions_are_serializable() {
             (state >> 16) % below
         };
         let schema = "create table t(k integer primary key, v integer); create table log(v)";
-        let server = if seed % 2 == 0 { server() } else { server_that_orders_reads(None) };
+        let server = match seed % 4 {
+            0 => server(),
+            1 => server_that_orders_reads(None),
+            _ => server_of_replicas(),
+        };
         let mut parties: Vec<Party> =
             (0..3).map(|_| Party { client: Client::new(&server), open: false, told: Vec::new() }).collect();
         parties[0].client.query(schema);

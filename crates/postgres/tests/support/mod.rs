@@ -5,12 +5,15 @@
 use bezant_core::cluster::Limits;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::Instant;
+use bezant_core::service::PageNumber;
 use bezant_core::service::{Agreed, Asker, Service};
 use bezant_core::wire::Wire;
 use bezant_gateway::tls::Tls;
 use bezant_gateway::{Door, Password, base64};
 use bezant_postgres::{Answer, CallFailure, Database, Server};
-use bezant_sql::{Request, Response, Sql, Statement};
+use bezant_sql::{Request, Response, Rows, Sql, Statement};
+use bytes::Bytes;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -18,6 +21,110 @@ use std::time::Duration;
 
 /// 2026-11-22 05:43:06 UTC, in microseconds.
 const TIME: u64 = 1_795_326_186_000_000;
+
+/// One replica of [`Cluster`].
+#[derive(Default)]
+struct Replica {
+    sql: Sql,
+    pages: BTreeMap<PageNumber, Bytes>,
+    /// What was ordered, and is not executed yet.
+    backlog: VecDeque<(Vec<u8>, Agreed)>,
+}
+
+impl Replica {
+    fn catch_up(&mut self) -> Option<Bytes> {
+        let mut last = None;
+        while let Some((operation, agreed)) = self.backlog.pop_front() {
+            last = Some(self.sql.execute(&operation, &agreed));
+        }
+        last
+    }
+
+    /// Starts again from its pages, without what it had in memory.
+    fn restart(&mut self) {
+        let pages = &mut self.pages;
+        self.sql.save(&mut |number, page| match page {
+            Some(page) => _ = pages.insert(number, page),
+            None => _ = pages.remove(&number),
+        });
+        self.sql = Sql::new();
+        self.sql.save(&mut |_, _| ());
+        self.sql.load(&mut pages.iter().map(|(number, page)| (*number, Some(page.clone())))).unwrap();
+    }
+}
+
+/// Four replicas, of which one is late now and then, one starts again now and then, and the last one lies to whoever
+/// asks without having the request ordered. Believed is what three of them say.
+struct Cluster(Mutex<(Vec<Replica>, u64)>);
+
+/// Of how many requests a replica starts again after one.
+const RESTARTS: u64 = 11;
+
+impl Database for Cluster {
+    fn call(&self, request: &Request) -> Result<Answer, CallFailure> {
+        let (replicas, number) = &mut *self.0.lock().unwrap();
+        *number += 1;
+        let bytes = request.to_bytes();
+        let sequence = *number;
+        if number.is_multiple_of(RESTARTS) {
+            replicas[(*number / RESTARTS % 3) as usize].restart();
+        }
+        if request.seems_read_only() {
+            let mut answers: Vec<_> =
+                replicas.iter().map(|replica| replica.sql.query(&bytes, &Asker::default()).ok()).collect();
+            answers[3] = Some(Response::Done(vec![Rows { changes: sequence, ..Rows::default() }]).to_bytes().into());
+            for answer in &answers {
+                let same: Vec<u8> = (0..4).filter(|id| answers[usize::from(*id)] == *answer).collect();
+                if let (3.., Some(answer)) = (same.len(), answer) {
+                    let response = Response::from_bytes(answer.clone()).unwrap();
+                    return Ok(Answer { response, sequence, replicas: same, ordered: false });
+                }
+            }
+        }
+        let seed = Digest::of(Domain::Trace, &sequence.to_le_bytes());
+        let agreed = Agreed { time: Instant(TIME + sequence * 1_000_000), seed, ..Agreed::default() };
+        let late = (sequence / 3 % 8) as usize;
+        let mut answer = None;
+        for (id, replica) in replicas.iter_mut().enumerate() {
+            replica.backlog.push_back((bytes.clone(), agreed));
+            if id != late {
+                answer = replica.catch_up();
+            }
+        }
+        let response = Response::from_bytes(answer.unwrap()).unwrap();
+        Ok(Answer { response, sequence, replicas: vec![0, 1, 2], ordered: true })
+    }
+
+    fn orders_reads(&self) -> bool {
+        false
+    }
+
+    fn request_bytes_max(&self) -> usize {
+        Limits::default().operation_bytes_max
+    }
+}
+
+/// Counts requests and their bytes.
+pub struct Counted {
+    local: Local,
+    pub counts: Arc<Mutex<(usize, usize)>>,
+}
+
+impl Database for Counted {
+    fn call(&self, request: &Request) -> Result<Answer, CallFailure> {
+        let mut counts = self.counts.lock().unwrap();
+        *counts = (counts.0 + 1, counts.1 + request.length());
+        self.local.call(request)
+    }
+
+    fn orders_reads(&self) -> bool {
+        self.local.orders_reads
+    }
+
+    fn request_bytes_max(&self) -> usize {
+        self.local.request_bytes_max()
+    }
+}
 
 /// A database without replicas; every ordered request is a second later than the one before.
 #[derive(Default)]
@@ -67,7 +174,7 @@ impl Database for Local {
     }
 }
 
-fn start(database: Local) -> Server {
+fn start(database: impl Database) -> Server {
     Server::start(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::new(database), Door::default()).unwrap()
 }
 
@@ -95,6 +202,18 @@ pub fn encrypted_server() -> Server {
 
 pub fn server() -> Server {
     start(Local::default())
+}
+
+/// One in front of replicas that forget, are late and lie.
+pub fn server_of_replicas() -> Server {
+    let replicas = (0..4).map(|_| Replica::default()).collect();
+    start(Cluster(Mutex::new((replicas, 0))))
+}
+
+/// One, and how many requests it has sent, of how many bytes together.
+pub fn server_that_counts() -> (Server, Arc<Mutex<(usize, usize)>>) {
+    let counts = Arc::default();
+    (start(Counted { local: Local::default(), counts: Arc::clone(&counts) }), counts)
 }
 
 /// One that stands for a cluster under `aliph` or `ring`, whose other clients are busy.
@@ -164,9 +283,8 @@ impl Client {
         self.hear()
     }
 
-    /// Parse, Bind, Describe, Execute and Sync, with values as text.
-    pub fn ask(&mut self, sql: &str, values: &[&str], rows: u32) -> String {
-        self.send(b'P', &[b"\0", sql.as_bytes(), b"\0\0\0"].concat());
+    /// Bind, Describe and Execute of the unnamed statement, with values as text.
+    pub fn bind(&mut self, values: &[&str], rows: u32) {
         let mut bind = vec![0, 0, 0, 0];
         bind.extend((values.len() as u16).to_be_bytes());
         for value in values {
@@ -177,6 +295,12 @@ impl Client {
         self.send(b'B', &bind);
         self.send(b'D', b"P\0");
         self.send(b'E', &[&b"\0"[..], &rows.to_be_bytes()].concat());
+    }
+
+    /// Parse, Bind, Describe, Execute and Sync, with values as text.
+    pub fn ask(&mut self, sql: &str, values: &[&str], rows: u32) -> String {
+        self.send(b'P', &[b"\0", sql.as_bytes(), b"\0\0\0"].concat());
+        self.bind(values, rows);
         self.send(b'S', b"");
         self.hear()
     }
