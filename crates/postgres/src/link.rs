@@ -27,7 +27,7 @@ pub(crate) struct Link {
     asks_time: BTreeSet<Digest>,
     /// An agreed time, and when it was asked for.
     clock: Option<(u64, Instant)>,
-    /// Names the next transaction.
+    /// Names the last transaction.
     name: Digest,
 }
 
@@ -61,10 +61,10 @@ impl Link {
         }
     }
 
-    /// A name that no transaction has had.
-    pub(crate) fn new_name(&mut self) -> Digest {
-        self.name = Digest::of(Domain::Service, &self.name.0);
-        self.name
+    /// The name of the last transaction, and one that none has had.
+    pub(crate) fn new_name(&mut self) -> [Digest; 2] {
+        let new = Digest::of(Domain::Service, &self.name.0);
+        [std::mem::replace(&mut self.name, new), new]
     }
 
     /// Whether every request is ordered, reads as well.

@@ -46,8 +46,8 @@ pub(crate) struct Transaction {
     shown: Vec<Check>,
     /// Bytes of them.
     bytes: CheckBytes,
-    /// Its name at the replicas.
-    name: Digest,
+    /// The name of the one before it on this connection, and its own: what replicas know it by.
+    names: Option<[Digest; 2]>,
     /// What replicas hold of it: so many of `shown`, and then what is `ahead`. Zero: nothing.
     held: Digest,
     covered: usize,
@@ -287,9 +287,7 @@ impl Transaction {
         statements: Vec<Statement>,
         lasts: Lasts,
     ) -> Result<Result<Vec<Rows>, (usize, SqlError)>, PgError> {
-        if self.name == Digest::ZERO {
-            self.name = link.new_name();
-        }
+        let [after, transaction] = *self.names.get_or_insert_with(|| link.new_name());
         // The client has not asked for what it was expected to ask for.
         if self.covered > self.shown.len() {
             self.forget_held();
@@ -299,8 +297,8 @@ impl Transaction {
             let batch = Batch { checks: checks.to_vec(), statements: statements.clone() };
             let time = if self.time == 0 { self.guess } else { self.time };
             let dated = Dated { time, batch };
-            let (transaction, held, lasts) = (self.name, self.held, lasts == Lasts::Yes);
-            let request = Request::Rehearse(Rehearsal { transaction, held, lasts, dated });
+            let (held, lasts) = (self.held, lasts == Lasts::Yes);
+            let request = Request::Rehearse(Rehearsal { transaction, after, held, lasts, dated });
             match self.validate(link, &request)? {
                 Some(answered) => break (checks.len(), answered),
                 None if self.held == Digest::ZERO => return Err(no_result()),

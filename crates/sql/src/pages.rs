@@ -47,8 +47,8 @@ struct Table {
     count: usize,
 }
 
-/// Pages in a part of a table: few enough to copy a part for one of them, and a table of 16 GiB has 16,384 parts.
-const PART_PAGES: usize = 256;
+/// Pages in a part of a table: few enough to copy a part for one of them, and a table of 16 GiB has 65,536 parts.
+const PART_PAGES: usize = 64;
 
 impl Table {
     fn get(&self, number: usize) -> Option<&Bytes> {

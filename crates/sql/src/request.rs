@@ -215,6 +215,8 @@ wire_struct!(Dated { time, batch });
 pub struct Rehearsal {
     /// Names the transaction among all of this client's, so that it must be new: drawn at random.
     pub transaction: Digest,
+    /// Another one that is over: its place may be taken.
+    pub after: Digest,
     /// Names all that was executed before, in order ([`Self::chain`]), and is not in the batch. Zero: nothing was.
     pub held: Digest,
     /// Whether the transaction goes on from here. If not, or if a statement fails, it goes on from where it was.
@@ -222,7 +224,7 @@ pub struct Rehearsal {
     /// Checks and statements that come next. The time is the same in all steps from the first on that has one.
     pub dated: Dated,
 }
-wire_struct!(Rehearsal { transaction, held, lasts, dated });
+wire_struct!(Rehearsal { transaction, after, held, lasts, dated });
 
 impl Rehearsal {
     /// One that stands for itself.
@@ -358,6 +360,7 @@ mod tests {
             Request::Rehearse(Rehearsal::alone(dated.clone())),
             Request::Rehearse(Rehearsal {
                 transaction: Digest([1; 32]),
+                after: Digest([3; 32]),
                 held: Digest([2; 32]),
                 lasts: true,
                 dated: dated.clone(),

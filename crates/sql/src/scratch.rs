@@ -47,21 +47,35 @@ pub(crate) struct Scratch {
     /// How many pages the database had written when it began.
     since: u64,
     bytes: u64,
+    /// The schema that its connection knows: whoever has changed one, or what the database had when it was opened so
+    /// often, knows it otherwise than one that reads it.
+    pub(crate) schema: Option<u64>,
     pub(crate) database: Handle,
     pub(crate) disk: Arc<Disk>,
     pub(crate) known: Known,
 }
 
 impl Scratch {
-    /// At the beginning of a transaction.
-    pub(crate) fn new(of: &Disk, owner: PublicKey, rehearsal: &Rehearsal) -> Self {
+    /// At the beginning of a transaction, in a database that was opened so often. The connection of one that is over
+    /// is used again.
+    pub(crate) fn begin(of: &Disk, opened: u64, over: Option<Self>, owner: PublicKey, rehearsal: &Rehearsal) -> Self {
         let (pages, since) = {
             let pages = of.pages();
             (pages.copy(), pages.written())
         };
-        let disk = Arc::new(Disk::over(pages));
-        let database = Handle::open(&disk, CACHE_KIB);
-        database.connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+        let again = over.filter(|over| over.schema == Some(opened)).and_then(Self::undone);
+        let (database, disk, known) = match again {
+            Some(Self { database, disk, known, .. }) => {
+                *disk.pages() = pages;
+                (database, disk, known)
+            }
+            None => {
+                let disk = Arc::new(Disk::over(pages));
+                let database = Handle::open(&disk, CACHE_KIB);
+                database.connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+                (database, disk, Known::default())
+            }
+        };
         Self {
             owner,
             transaction: rehearsal.transaction,
@@ -69,10 +83,19 @@ impl Scratch {
             held: Digest::ZERO,
             since,
             bytes: 0,
+            schema: Some(opened),
             database,
             disk,
-            known: Known::default(),
+            known,
         }
+    }
+
+    /// Without what its transaction has done. SQLite finds out by itself, from the first page, that the file is another
+    /// one.
+    fn undone(self) -> Option<Self> {
+        let connection = &self.database.connection;
+        let done = self.disk.moment.privileged(|| connection.execute_batch("rollback"));
+        done.is_ok().then_some(self)
     }
 }
 
@@ -83,11 +106,16 @@ pub(crate) struct Scratches(Vec<Scratch>);
 impl Scratches {
     /// That which a rehearsal goes on from, if it is there. It is gone from here until it is kept again.
     pub(crate) fn take(&mut self, owner: PublicKey, rehearsal: &Rehearsal) -> Option<Scratch> {
-        let is_it = |kept: &Scratch| kept.transaction == rehearsal.transaction && kept.owner == owner;
-        let kept = self.0.remove(self.0.iter().position(is_it)?);
+        let kept = self.end(owner, rehearsal.transaction)?;
         // Nothing has asked for the time as long as there was none.
         let is_in_time = kept.time == 0 || kept.time == rehearsal.dated.time;
         (kept.held == rehearsal.held && is_in_time).then_some(Scratch { time: rehearsal.dated.time, ..kept })
+    }
+
+    /// Takes away that of a transaction which is over.
+    pub(crate) fn end(&mut self, owner: PublicKey, transaction: Digest) -> Option<Scratch> {
+        let is_it = |kept: &Scratch| kept.transaction == transaction && kept.owner == owner;
+        Some(self.0.remove(self.0.iter().position(is_it)?))
     }
 
     /// Keeps one, and forgets others until all are within their bounds.

@@ -42,6 +42,8 @@ pub struct Sql {
     limits: Limits,
     /// What the open database has done.
     past: Cell<Past>,
+    /// How often it was opened.
+    opened: u64,
     pub(crate) scratches: RefCell<Scratches>,
 }
 
@@ -84,6 +86,7 @@ impl Sql {
             roles: RefCell::default(),
             limits: Limits::default(),
             past: Cell::default(),
+            opened: 0,
             scratches: RefCell::default(),
         }
     }
@@ -102,6 +105,7 @@ impl Sql {
             roles: RefCell::default(),
             limits: Limits::default(),
             past: Cell::default(),
+            opened: 0,
             scratches: RefCell::default(),
         })
     }
@@ -228,13 +232,15 @@ impl Sql {
     /// Goes on with a transaction on its scratch state, or begins it on a new one.
     fn go_on(&self, rehearsal: &Rehearsal, asker: &Asker) -> Result<Response, NotReadOnly> {
         let mut scratches = self.scratches.borrow_mut();
-        let kept = scratches.take(asker.public_key, rehearsal);
-        let mut scratch = match rehearsal.held {
-            Digest::ZERO => Scratch::new(&self.disk, asker.public_key, rehearsal),
-            _ => match kept {
+        let owner = asker.public_key;
+        let mut scratch = if rehearsal.held == Digest::ZERO {
+            let over = scratches.end(owner, rehearsal.transaction).or_else(|| scratches.end(owner, rehearsal.after));
+            Scratch::begin(&self.disk, self.opened, over, owner, rehearsal)
+        } else {
+            match scratches.take(owner, rehearsal) {
                 Some(scratch) => scratch,
                 None => return Ok(Response::NotHeld),
-            },
+            }
         };
         let mut none = Known::default();
         let mut engine = Engine {
@@ -245,6 +251,8 @@ impl Sql {
             ..self.engine(&mut none, true)
         };
         let answer = engine.go_on(rehearsal);
+        let changes_schema = engine.acts & act::WRITES_SCHEMA != 0;
+        scratch.schema = scratch.schema.filter(|_| !changes_schema);
         if let Some(held) = engine.chain.filter(|held| *held != Digest::ZERO) {
             scratch.held = held;
             scratches.keep(scratch);
@@ -261,6 +269,7 @@ impl Sql {
         self.roles.get_mut().forget();
         self.past.set(Past::default());
         self.database = Some(Handle::open(&self.disk, self.cache_kib));
+        self.opened += 1;
     }
 
     /// Answers whoever may read.

@@ -95,7 +95,7 @@ fn steps_give_what_a_whole_batch_gives() {
     }
     assert_eq!(node.root(), before);
     assert_eq!(node.run(&steps.settle()), Response::Done(Vec::new()));
-    assert_eq!(node.text("select group_concat(b), (select group_concat(c || d) from u) from t"), "w,x,yz|w25,x25,y25");
+    assert_eq!(node.text("select group_concat(b), (select group_concat(c || d) from u) from t"), "w,x,yz|w05,x05,y05");
 }
 
 /// Whoever has it not says so, and nothing else; and can begin it again.
@@ -129,8 +129,13 @@ fn what_is_not_held_is_asked_again() {
     let mut stranger = Steps::new(1, 1);
     stranger.rehearsal.held = Digest::of(Domain::Trace, b"something else");
     assert_eq!(stranger.ask(&node, count), Response::NotHeld);
+    // Time may begin where nothing has asked for it, and then stands still.
     let mut stranger = again(&node);
-    stranger.rehearsal.dated.time = 1;
+    for time in [0, 7, 7] {
+        stranger.rehearsal.dated.time = time;
+        stranger.go_on(&node, count);
+    }
+    stranger.rehearsal.dated.time = 8;
     assert_eq!(stranger.ask(&node, count), Response::NotHeld);
     again(&node);
     let mut node = node.restarted();
@@ -139,6 +144,37 @@ fn what_is_not_held_is_asked_again() {
     let mut pages = node.pages.iter().map(|(number, page)| (*number, Some(page.clone())));
     node.sql.load(&mut pages).unwrap();
     again(&node);
+}
+
+/// One connection for many transactions: each sees the database as it is when it begins, and nothing of those before.
+#[test]
+fn what_is_over_leaves_its_place_and_no_trace() {
+    let mut node = Node::new();
+    node.rows("create table t(a integer primary key, b unique)");
+    let mut after = Digest::ZERO;
+    for number in 0..40_i64 {
+        let mut steps = Steps::new(1, number as u64);
+        steps.rehearsal.after = std::mem::replace(&mut after, steps.rehearsal.transaction);
+        assert_eq!(
+            steps.go_on(&node, "select count(*), last_insert_rowid(), changes() from t").rows[0][..],
+            [Value::Integer(number), Value::Integer(0), Value::Integer(0)]
+        );
+        steps.go_on(&node, &format!("insert into t(b) values ({number}), (-1 - {number})"));
+        match number % 4 {
+            1 => _ = steps.go_on(&node, "create table u(c)"),
+            2 => _ = steps.go_on(&node, "delete from t"),
+            _ => {}
+        }
+        if number % 5 == 0 {
+            node.rows(&format!("create table v{number}(c)"));
+        }
+        node.rows(&format!("insert into t(b) values ({number})"));
+        if number % 7 == 0 {
+            node = node.restarted();
+        }
+        assert!(node.sql.scratches.borrow().count() <= 1);
+    }
+    assert_eq!(node.text("select count(*), min(b), max(b) from t"), "40|0|39");
 }
 
 /// A transaction goes on from what it saw, whatever others do meanwhile; and is validated in the end.
