@@ -2,6 +2,7 @@
 
 use crate::database::{Answer, CallFailure, Database};
 use crate::error::{PgError, sqlstate};
+use crate::tokens::{Kind, Token, tokens};
 use bezant_core::digest::{Digest, Domain};
 use bezant_sql::{
     Batch, Dated, Description, Failure, PARAMETERS_MAX, Rehearsal, Request, Response, Rows, SQL_BYTES_MAX,
@@ -23,7 +24,7 @@ pub(crate) struct Link {
     last: Option<Provenance>,
     /// Whether a statement reads and no more, by its text.
     known: BTreeMap<Digest, bool>,
-    /// Statements that ask for the time and do not show it.
+    /// Statements that ask for the time and do not show it, whatever values are written in them.
     asks_time: BTreeSet<Digest>,
     /// An agreed time, and when it was asked for.
     clock: Option<(u64, Instant)>,
@@ -111,12 +112,12 @@ impl Link {
         if self.asks_time.len() >= KNOWN_MAX {
             self.asks_time.clear();
         }
-        self.asks_time.insert(name_of(sql));
+        self.asks_time.insert(shape_of(sql));
     }
 
     /// Whether a statement did so before.
     pub(crate) fn is_asking_time(&self, sql: &str) -> bool {
-        !self.asks_time.is_empty() && self.asks_time.contains(&name_of(sql))
+        !self.asks_time.is_empty() && self.asks_time.contains(&shape_of(sql))
     }
 
     /// Where the last answer came from.
@@ -196,6 +197,13 @@ fn only_reads(description: &Description) -> bool {
 
 fn name_of(sql: &str) -> Digest {
     Digest::of(Domain::Service, sql.as_bytes())
+}
+
+/// What a statement is without the values that are written in it.
+fn shape_of(sql: &str) -> Digest {
+    let is_value = |token: &Token<'_>| matches!(token.kind, Kind::Text | Kind::Dollar | Kind::Number);
+    let shape: String = tokens(sql).iter().map(|token| if is_value(token) { "?" } else { token.text }).collect();
+    name_of(&shape)
 }
 
 /// Refuses what the replicas would not even read. What a cluster takes in bytes its client library knows.

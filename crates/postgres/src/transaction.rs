@@ -1,9 +1,9 @@
 //! `BEGIN … COMMIT` over a database that knows only whole requests.
 //!
 //! Nothing is locked. Each statement is *rehearsed*: the replicas execute it after all others of the transaction,
-//! answer, and have it undone. So every result is a true one, with the transaction's own writes in it. COMMIT has all of
-//! it executed for good, as one request, if every result is still what the client was shown. The outcome is as if the
-//! transactions had run one after the other, in the order of their commits.
+//! answer, and have it undone. So every result is a true one, with the transaction's own writes in it. COMMIT has all
+//! of it executed for good, as one request, if every result is still what the client was shown. The outcome is as if
+//! the transactions had run one after the other: those that write in the order of their commits.
 //!
 //! Replicas keep what a rehearsal came to, so that the next one need not bring what it [holds](Transaction::held).
 //! Therefore

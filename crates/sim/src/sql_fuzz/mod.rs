@@ -1,8 +1,8 @@
 //! `cargo xtask sql-fuzz`: the SQL service against plain SQLite, and against itself.
 //!
 //! One seed makes a stream of requests. Several replicas of the service execute it, and each lives otherwise: one has a
-//! small cache, one answers reads between requests, one executes what is undone again, one crashes and starts from its
-//! last checkpoint and the requests since. Some requests begin with attempts, which are undone. After each request all
+//! small cache, one answers reads between requests and rehearses transactions, one executes what is undone again, one
+//! crashes and starts from its last checkpoint and the requests since. Some requests begin with attempts, which are undone. After each request all
 //! answers are equal to the byte, and what was written is, and now and then all pages are. In half of the runs no
 //! statement uses time or randomness; then plain SQLite of the same build executes the stream as well, without the
 //! attempts, and rows, counts and errors are its own (I8 of the notes).
@@ -50,12 +50,85 @@ struct Replica {
     /// What it last saved, and what it executed since.
     pages: BTreeMap<PageNumber, Bytes>,
     since: Vec<(Bytes, Agreed)>,
+    /// A transaction that it rehearses.
+    rehearsed: Rehearsed,
+}
+
+/// A transaction that one replica is asked to rehearse step by step, and what was shown of it.
+#[derive(Clone, Debug, Default)]
+struct Rehearsed {
+    number: u64,
+    held: Digest,
+    shown: Vec<Check>,
+    /// How many steps gave what the whole gave.
+    compared: u64,
+}
+
+impl Rehearsed {
+    fn ask(
+        &self,
+        sql: &Sql,
+        transaction: u64,
+        held: Digest,
+        checks: &[Check],
+        statement: &Statement,
+    ) -> Option<Response> {
+        let name = |number: u64| Digest::of(Domain::Trace, &number.to_le_bytes());
+        let (transaction, after) = (name(transaction), name(self.number.wrapping_sub(1)));
+        let batch = Batch { checks: checks.to_vec(), statements: vec![statement.clone()] };
+        let rehearsal = Rehearsal { transaction, after, held, lasts: true, dated: Dated { time: 0, batch } };
+        let answer = sql.query(&Request::Rehearse(rehearsal).to_bytes(), &Asker::default());
+        answer.ok().map(|answer| Response::from_bytes(answer).expect("a response"))
+    }
+
+    /// One more statement. If nothing was ordered since the transaction began, it gives what all of it gives at once,
+    /// unless that is too much.
+    fn step(&mut self, sql: &Sql, statement: Statement, is_whole: bool) -> Result<(), String> {
+        let answer = self.ask(sql, self.number, self.held, &[], &statement);
+        let result = match &answer {
+            Some(Response::Done(results)) => &results[0],
+            Some(Response::NotHeld) if self.held != Digest::ZERO => {
+                self.begin();
+                return Ok(());
+            }
+            Some(Response::Failed(_)) | None => return Ok(()),
+            other => return Err(format!("a step of a transaction gives {other:?}")),
+        };
+        if is_whole {
+            match self.ask(sql, u64::MAX, Digest::ZERO, &self.shown, &statement) {
+                whole if whole == answer => self.compared += 1,
+                None => {}
+                Some(Response::Failed(failure)) if is_refusal(failure.error.kind) => {}
+                whole => return Err(format!("{statement:?} gives {answer:?}, and {whole:?} after {:#?}", self.shown)),
+            }
+        }
+        self.held = Rehearsal::chain(self.held, &statement, result.digest());
+        self.shown.push(Check { statement, digest: result.digest() });
+        Ok(())
+    }
+
+    fn begin(&mut self) {
+        *self = Self { number: self.number + 1, compared: self.compared, ..Self::default() };
+    }
+
+    /// Goes on with a transaction, and then with one from its beginning, one statement after the other.
+    fn live(&mut self, sql: &Sql, rng: &mut Rng, grammar: &mut Grammar) -> Result<(), String> {
+        self.step(sql, Statement::new(grammar.statement(false)), false)?;
+        if rng.below(4) == 0 {
+            self.begin();
+            for _ in 0..rng.between(2, 6) {
+                self.step(sql, Statement::new(grammar.statement(rng.below(3) == 0)), true)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Replica {
     fn new(life: Life, limits: Limits) -> Self {
         let sql = Self::open(life, limits);
-        let mut replica = Self { life, limits, sql, pages: BTreeMap::new(), since: Vec::new() };
+        let mut replica =
+            Self { life, limits, sql, pages: BTreeMap::new(), since: Vec::new(), rehearsed: Rehearsed::default() };
         replica.save();
         replica
     }
@@ -90,13 +163,14 @@ impl Replica {
     }
 
     /// What happens to it between two requests.
-    fn live(&mut self, rng: &mut Rng, grammar: &mut Grammar, agreed: &Agreed) {
+    fn live(&mut self, rng: &mut Rng, grammar: &mut Grammar, agreed: &Agreed) -> Result<(), String> {
         match self.life {
             Life::Quiet => {}
             Life::Reads => {
                 let request = Request::one(Statement::new(grammar.statement(true)));
                 // Whatever it says: it may not leave a trace.
                 _ = self.sql.query(&request.to_bytes(), &Asker::default());
+                self.rehearsed.live(&self.sql, rng, grammar)?;
             }
             Life::Undoes if rng.below(4) == 0 => {
                 self.save();
@@ -119,6 +193,7 @@ impl Replica {
             }
             Life::Undoes | Life::Crashes => {}
         }
+        Ok(())
     }
 }
 
@@ -206,7 +281,7 @@ pub fn run(seed: u64) -> Result<Counts, String> {
             compare(&answer, &plain.execute(&statements)?).map_err(|what| differs(&what))?;
         }
         for replica in &mut replicas {
-            replica.live(&mut rng, &mut others, &agreed);
+            replica.live(&mut rng, &mut others, &agreed).map_err(|what| differs(&what))?;
         }
         if number.is_multiple_of(CHECKPOINT) {
             let roots = replicas.each_mut().map(Replica::root);
@@ -215,6 +290,7 @@ pub fn run(seed: u64) -> Result<Counts, String> {
             }
         }
     }
+    counts.steps = replicas.iter().map(|replica| replica.rehearsed.compared).sum();
     Ok(counts)
 }
 
@@ -229,6 +305,8 @@ pub struct Counts {
     pub refused: u64,
     /// Rows in results.
     pub rows: u64,
+    /// Steps of rehearsed transactions that gave what all of it gave at once.
+    pub steps: u64,
 }
 
 impl Counts {
@@ -249,6 +327,7 @@ impl Counts {
         self.failed += other.failed;
         self.refused += other.refused;
         self.rows += other.rows;
+        self.steps += other.steps;
     }
 }
 
