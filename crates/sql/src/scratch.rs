@@ -15,7 +15,7 @@ use crate::connection::Handle;
 use crate::engine::Known;
 use crate::pages::PAGE_BYTES;
 use crate::request::Rehearsal;
-use crate::vfs::{Disk, memory_used};
+use crate::vfs::{Disk, cache_bytes, statement_bytes};
 use bezant_core::auth::PublicKey;
 use bezant_core::digest::Digest;
 use std::collections::BTreeMap;
@@ -36,6 +36,9 @@ const CACHE_KIB: u32 = 128;
 /// Statements that one of them keeps prepared.
 const STATEMENTS_KEPT: usize = 32;
 
+/// Steps between two looks at what its statements and its schema take.
+const STEPS_PER_LOOK: u64 = 16;
+
 /// One transaction under way. See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Scratch {
@@ -46,7 +49,12 @@ pub(crate) struct Scratch {
     pub(crate) held: Digest,
     /// How many pages the database had written when it began.
     since: u64,
+    /// Bytes of memory that it has.
     bytes: u64,
+    /// What of them is not for pages, as it was at the last look.
+    statement_bytes: u64,
+    /// Steps that its connection has taken, in this transaction and those before.
+    steps: u64,
     /// The schema that its connection knows: whoever has changed one, or what the database had when it was opened so
     /// often, knows it otherwise than one that reads it.
     pub(crate) schema: Option<u64>,
@@ -64,30 +72,38 @@ impl Scratch {
             (pages.copy(), pages.written())
         };
         let again = over.filter(|over| over.schema == Some(opened)).and_then(Self::undone);
-        let (database, disk, known) = match again {
-            Some(Self { database, disk, known, .. }) => {
-                *disk.pages() = pages;
-                (database, disk, known)
-            }
-            None => {
-                let disk = Arc::new(Disk::over(pages));
-                let database = Handle::open(&disk, CACHE_KIB);
-                database.connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
-                (database, disk, Known::default())
-            }
-        };
+        let (transaction, time) = (rehearsal.transaction, rehearsal.dated.time);
+        if let Some(again) = again {
+            *again.disk.pages() = pages;
+            return Self { transaction, time, held: Digest::ZERO, since, ..again };
+        }
+        let disk = Arc::new(Disk::over(pages));
+        let database = Handle::open(&disk, CACHE_KIB);
+        database.connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
         Self {
             owner,
-            transaction: rehearsal.transaction,
-            time: rehearsal.dated.time,
+            transaction,
+            time,
             held: Digest::ZERO,
             since,
             bytes: 0,
+            statement_bytes: 0,
+            steps: 0,
             schema: Some(opened),
             database,
             disk,
-            known,
+            known: Known::default(),
         }
+    }
+
+    /// Finds out what it takes: what it has changed is in memory as it was, too.
+    fn measure(&mut self) {
+        let connection = &self.database.connection;
+        if self.steps.is_multiple_of(STEPS_PER_LOOK) {
+            self.statement_bytes = statement_bytes(connection);
+        }
+        self.steps += 1;
+        self.bytes = self.statement_bytes + 2 * cache_bytes(connection);
     }
 
     /// Without what its transaction has done. SQLite finds out by itself, from the first page, that the file is another
@@ -119,9 +135,9 @@ impl Scratches {
     }
 
     /// Keeps one, and forgets others until all are within their bounds.
-    pub(crate) fn keep(&mut self, scratch: Scratch) {
-        let bytes = memory_used(&scratch.database.connection);
-        self.0.push(Scratch { bytes, ..scratch });
+    pub(crate) fn keep(&mut self, mut scratch: Scratch) {
+        scratch.measure();
+        self.0.push(scratch);
         while self.0.len() > SCRATCHES_MAX {
             self.forget_one(|_| 1);
         }

@@ -394,16 +394,19 @@ pub(crate) fn set_last_insert_rowid(connection: &rusqlite::Connection, rowid: i6
     unsafe { ffi::sqlite3_set_last_insert_rowid(connection.handle(), rowid) };
 }
 
-/// Bytes of memory that a connection has: its pages, and what they were before where it has changed them; its
-/// statements and its schema.
-pub(crate) fn memory_used(connection: &rusqlite::Connection) -> u64 {
-    let used = |what: c_int| {
-        let (mut now, mut most): (c_int, c_int) = (0, 0);
-        // SAFETY: the handle is that of an open connection, used on this thread only; both numbers have room.
-        unsafe { ffi::sqlite3_db_status(connection.handle(), what, &raw mut now, &raw mut most, 0) };
-        u64::try_from(now).unwrap_or(u64::MAX)
-    };
-    2 * used(ffi::SQLITE_DBSTATUS_CACHE_USED)
-        + used(ffi::SQLITE_DBSTATUS_STMT_USED)
-        + used(ffi::SQLITE_DBSTATUS_SCHEMA_USED)
+/// Bytes of memory that a connection has for the pages in its cache.
+pub(crate) fn cache_bytes(connection: &rusqlite::Connection) -> u64 {
+    status(connection, ffi::SQLITE_DBSTATUS_CACHE_USED)
+}
+
+/// Bytes of memory that a connection has for its statements and its schema. To find out it looks at each of them.
+pub(crate) fn statement_bytes(connection: &rusqlite::Connection) -> u64 {
+    status(connection, ffi::SQLITE_DBSTATUS_STMT_USED) + status(connection, ffi::SQLITE_DBSTATUS_SCHEMA_USED)
+}
+
+fn status(connection: &rusqlite::Connection, what: c_int) -> u64 {
+    let (mut now, mut most): (c_int, c_int) = (0, 0);
+    // SAFETY: the handle is that of an open connection, used on this thread only; both numbers have room.
+    unsafe { ffi::sqlite3_db_status(connection.handle(), what, &raw mut now, &raw mut most, 0) };
+    u64::try_from(now).unwrap_or(u64::MAX)
 }
