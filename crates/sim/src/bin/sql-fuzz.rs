@@ -39,8 +39,8 @@ fn main() -> ExitCode {
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
     let (runs, Counts { done, failed, refused, rows, steps }) = *totals.lock().expect("all threads have ended");
     println!(
-        "{runs} seeds from {first}: {done} requests executed, {failed} failed, {refused} refused, {rows} rows, {steps} steps \
-         rehearsed; {}",
+        "{runs} seeds from {first}: {done} requests executed, {failed} failed, {refused} refused, {rows} rows, \
+         {steps} steps rehearsed; {}",
         if failure.lock().expect("all threads have ended").is_some() { "a difference" } else { "no difference" }
     );
     match failure.into_inner().expect("all threads have ended") {

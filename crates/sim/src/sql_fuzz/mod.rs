@@ -2,8 +2,9 @@
 //!
 //! One seed makes a stream of requests. Several replicas of the service execute it, and each lives otherwise: one has a
 //! small cache, one answers reads between requests and rehearses transactions, one executes what is undone again, one
-//! crashes and starts from its last checkpoint and the requests since. Some requests begin with attempts, which are undone. After each request all
-//! answers are equal to the byte, and what was written is, and now and then all pages are. In half of the runs no
+//! crashes and starts from its last checkpoint and the requests since. Some requests begin with attempts, which are
+//! undone. After each request all answers are equal to the byte, and what was written is, and now and then all pages
+//! are. What a transaction gives that is rehearsed step by step is what all of it gives at once. In half of the runs no
 //! statement uses time or randomness; then plain SQLite of the same build executes the stream as well, without the
 //! attempts, and rows, counts and errors are its own (I8 of the notes).
 
