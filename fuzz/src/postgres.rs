@@ -1,5 +1,6 @@
 //! A client of the PostgreSQL gateway in memory, and a database without replicas behind it.
 
+use bezant_core::cluster::Limits;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::Instant;
 use bezant_core::service::{Agreed, Asker, Service};
@@ -75,5 +76,13 @@ impl Database for Local {
         let answer = queried.unwrap_or_else(|| sql.execute(&bytes, &agreed));
         let response = Response::from_bytes(answer).expect("the service speaks its own format");
         Ok(Answer { response, sequence: 0, replicas: vec![0], ordered })
+    }
+
+    fn orders_reads(&self) -> bool {
+        false
+    }
+
+    fn request_bytes_max(&self) -> usize {
+        Limits::default().operation_bytes_max
     }
 }
