@@ -14,7 +14,7 @@
 use crate::connection::Handle;
 use crate::engine::Known;
 use crate::pages::PAGE_BYTES;
-use crate::request::Rehearsal;
+use crate::request::{Dated, Rehearsal};
 use crate::vfs::{Disk, cache_bytes, statement_bytes};
 use bezant_core::auth::PublicKey;
 use bezant_core::digest::Digest;
@@ -120,12 +120,17 @@ impl Scratch {
 pub(crate) struct Scratches(Vec<Scratch>);
 
 impl Scratches {
-    /// That which a rehearsal goes on from, if it is there. It is gone from here until it is kept again.
+    /// That which a rehearsal goes on from, if it is there. It is gone from here until it is kept again. A request that
+    /// comes twice goes on from what is over by then, and takes nothing away.
     pub(crate) fn take(&mut self, owner: PublicKey, rehearsal: &Rehearsal) -> Option<Scratch> {
-        let kept = self.end(owner, rehearsal.transaction)?;
-        // Nothing has asked for the time as long as there was none.
-        let is_in_time = kept.time == 0 || kept.time == rehearsal.dated.time;
-        (kept.held == rehearsal.held && is_in_time).then_some(Scratch { time: rehearsal.dated.time, ..kept })
+        let Rehearsal { transaction, held, dated: Dated { time, .. }, .. } = rehearsal;
+        let is_it = |kept: &Scratch| {
+            // Nothing has asked for the time as long as there was none.
+            let is_in_time = kept.time == 0 || kept.time == *time;
+            kept.transaction == *transaction && kept.owner == owner && kept.held == *held && is_in_time
+        };
+        let kept = self.0.remove(self.0.iter().position(is_it)?);
+        Some(Scratch { time: *time, ..kept })
     }
 
     /// Takes away that of a transaction which is over.

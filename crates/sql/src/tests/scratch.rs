@@ -114,8 +114,23 @@ fn what_is_not_held_is_asked_again() {
         change(&mut stranger);
         assert_eq!(stranger.ask(&node, count), Response::NotHeld);
     }
+    // A request that comes twice is not executed twice, and whoever names what was not executed changes nothing.
+    let before = steps.clone();
     steps.go_on(&node, count);
-    // Whoever names what was not executed, or another time, has lost the state.
+    assert_eq!(before.ask(&node, count), Response::NotHeld);
+    let mut stranger = Steps::new(1, 1);
+    stranger.rehearsal.held = Digest::of(Domain::Trace, b"something else");
+    assert_eq!(stranger.ask(&node, count), Response::NotHeld);
+    // Time may begin where nothing has asked for it, and then stands still.
+    for time in [0, 7, 7] {
+        steps.rehearsal.dated.time = time;
+        steps.go_on(&node, count);
+    }
+    let mut stranger = steps.clone();
+    stranger.rehearsal.dated.time = 8;
+    assert_eq!(stranger.ask(&node, count), Response::NotHeld);
+    steps.go_on(&node, count);
+    // Whoever has lost it is told all of it.
     let mut again = |node: &Node| {
         assert_eq!(steps.ask(node, count), Response::NotHeld);
         let Response::Done(results) = steps.again().ask(node, count) else { panic!("all of it came") };
@@ -124,20 +139,7 @@ fn what_is_not_held_is_asked_again() {
         steps.rehearsal.held = Rehearsal::chain(steps.rehearsal.held, &statement, digest);
         steps.shown.push(Check { statement, digest });
         steps.go_on(node, count);
-        steps.clone()
     };
-    let mut stranger = Steps::new(1, 1);
-    stranger.rehearsal.held = Digest::of(Domain::Trace, b"something else");
-    assert_eq!(stranger.ask(&node, count), Response::NotHeld);
-    // Time may begin where nothing has asked for it, and then stands still.
-    let mut stranger = again(&node);
-    for time in [0, 7, 7] {
-        stranger.rehearsal.dated.time = time;
-        stranger.go_on(&node, count);
-    }
-    stranger.rehearsal.dated.time = 8;
-    assert_eq!(stranger.ask(&node, count), Response::NotHeld);
-    again(&node);
     let mut node = node.restarted();
     again(&node);
     // What was undone may have been its beginning.
