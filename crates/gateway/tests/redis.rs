@@ -60,6 +60,10 @@ fn strangers_are_told_nothing() {
         let get = format!("{attempt}get a\nquit\n");
         assert_eq!(talk(&server, &get), format!("{wrong}-NOAUTH Authentication required.\n+OK\n"), "{attempt}");
     }
+    // Nobody guesses for long, nor without being counted.
+    let guesses = "auth a\nhello 3 auth default b\nreset\nauth c\nauth 'open sesame'\nget a\n";
+    assert_eq!(talk(&server, guesses), format!("{wrong}{wrong}+RESET\n{wrong}"));
+    assert!(talk(&server, "auth 'open sesame'\ninfo\nquit\n").contains("acl_access_denied_auth:7"));
 }
 
 #[test]

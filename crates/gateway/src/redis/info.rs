@@ -21,6 +21,8 @@ pub(crate) struct Statistics {
     pub(crate) commands: AtomicU64,
     /// Connections that were closed because HTTP came.
     pub(crate) http: AtomicU64,
+    /// Passwords that were wrong.
+    pub(crate) wrong_passwords: AtomicU64,
 }
 
 impl Statistics {
@@ -32,6 +34,7 @@ impl Statistics {
             refused: AtomicU64::new(0),
             commands: AtomicU64::new(0),
             http: AtomicU64::new(0),
+            wrong_passwords: AtomicU64::new(0),
         }
     }
 }
@@ -71,6 +74,7 @@ pub(crate) fn info(shared: &Shared, sections: &[Bytes]) -> Reply {
         ("total_commands_processed", statistics.commands.load(Ordering::Relaxed).to_string()),
         ("rejected_connections", statistics.refused.load(Ordering::Relaxed).to_string()),
         ("closed_http_connections", statistics.http.load(Ordering::Relaxed).to_string()),
+        ("acl_access_denied_auth", statistics.wrong_passwords.load(Ordering::Relaxed).to_string()),
     ];
     section("Stats", &counters);
     section("Replication", &[("role", "master".into()), ("connected_slaves", "0".into())]);

@@ -123,9 +123,12 @@ impl Session {
             | Verb::Info
             | Verb::Command => {
                 self.flush(out)?;
+                let before = self.admission.wrong();
                 let reply = self.alone(verb, arguments, &mut out.version);
+                let wrong = u64::from(self.admission.wrong() - before);
+                self.shared.statistics.wrong_passwords.fetch_add(wrong, Ordering::Relaxed);
                 out.reply(&reply)?;
-                if verb == Verb::Quit {
+                if verb == Verb::Quit || self.admission.has_guessed() {
                     return Ok(Flow::Close);
                 }
             }
