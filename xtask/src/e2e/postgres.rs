@@ -1,5 +1,5 @@
 //! Real PostgreSQL clients against a real cluster: psql, psycopg, SQLAlchemy, node-postgres and pgbench, while one
-//! replica is down and then another lies.
+//! replica is down and then another lies; and pgbench under each of the protocols that order every read.
 //!
 //! What each of them does is in the folder beside this file, in its own language.
 
@@ -23,8 +23,12 @@ const ANSWER_MAX: Duration = Duration::from_secs(20);
 const ACCOUNTS: usize = 20;
 /// What each account has at first.
 const BALANCE: u64 = 1_000;
-/// How long pgbench runs, in seconds.
-const BENCH_SECONDS: u64 = 5;
+/// How long pgbench runs, in seconds, and with how many connections.
+const BENCH: (u64, u64) = (5, 4);
+/// The same under each of the protocols that order every read.
+const SHORT_BENCH: (u64, u64) = (3, 2);
+/// Those protocols.
+const OTHERS: [&str; 2] = ["aliph", "ring"];
 
 /// The whole story.
 pub(crate) fn run(binary: &Path) -> Result<String> {
@@ -43,12 +47,26 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     ask(&mut demo, "restart 2", "running")?;
     clients.javascript("driver.js")?;
     ask(&mut demo, "lie 3", "lying")?;
-    let bench = clients.bench()?;
+    let bench = clients.bench(BENCH)?;
     ask(&mut demo, "status --json", "\"at_fault\":[3]")?;
     demo.say("quit")?;
     let status = demo.finish(ANSWER_MAX)?;
     ensure(status.success(), || format!("the demo ended with {status} although all went right"))?;
-    Ok(format!("psql, psycopg, SQLAlchemy, node-postgres; pgbench: {bench}"))
+    let others = OTHERS.map(|protocol| Ok(format!("{protocol} {}", under(binary, protocol, &clients)?)));
+    let others: Vec<String> = others.into_iter().collect::<Result<_>>()?;
+    Ok(format!("psql, psycopg, SQLAlchemy, node-postgres; pgbench: pbft {bench}; {}", others.join("; ")))
+}
+
+/// Transfers under another protocol, which orders every read.
+fn under(binary: &Path, protocol: &str, clients: &Clients) -> Result<String> {
+    let arguments = ["demo", "--protocol", protocol, "--postgres", &clients.port];
+    let mut demo = Conversation::start(LOG, &mut program(&binary.to_string_lossy(), &arguments))?;
+    wait_until("the gateway answers", START_MAX, || clients.value("select 1").is_ok_and(|value| value == "1"))?;
+    let bench = clients.bench(SHORT_BENCH)?;
+    demo.say("quit")?;
+    let status = demo.finish(ANSWER_MAX)?;
+    ensure(status.success(), || format!("the demo of {protocol} ended with {status} although all went right"))?;
+    Ok(bench)
 }
 
 fn ask(demo: &mut Conversation, line: &str, right: &str) -> Result {
@@ -107,12 +125,12 @@ impl Clients {
 
     /// Transfers between accounts, several at once: in the end no money may be lost or made, and exactly as many
     /// transfers be on record as were acknowledged.
-    fn bench(&self) -> Result<String> {
+    fn bench(&self, (seconds, connections): (u64, u64)) -> Result<String> {
         self.value("create table account(id integer primary key, balance integer)")?;
         self.value("create table history(debited integer, credited integer)")?;
         let rows: Vec<String> = (1..=ACCOUNTS).map(|id| format!("({id}, {BALANCE})")).collect();
         self.value(&format!("insert into account values {}", rows.join(", ")))?;
-        let seconds = BENCH_SECONDS.to_string();
+        let (seconds, connections) = (seconds.to_string(), connections.to_string());
         let script = Self::file("transfer.sql");
         let arguments = [
             "-h",
@@ -125,7 +143,7 @@ impl Clients {
             "-M",
             "prepared",
             "-c",
-            "4",
+            &connections,
             "-T",
             &seconds,
             "--max-tries",
