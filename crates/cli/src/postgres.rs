@@ -53,3 +53,28 @@ fn answer(result: Result<Vouched, CallError>, ordered: bool) -> Result<Answer, C
         Err(error) => Err(CallFailure::Refused(error.to_string())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 08007 for whatever may have been executed, and nothing else.
+    #[test]
+    fn what_may_have_been_executed_is_unknown() {
+        let (id, over) = (Default::default(), Refusal::TakenOver);
+        for error in [
+            CallError::Unknown { id, replicas: Vec::new() },
+            CallError::SessionOver(over),
+            CallError::TooLate(Refusal::StaleTimestamp),
+            CallError::Forgotten,
+            CallError::Closed,
+        ] {
+            assert!(matches!(answer(Err(error.clone()), true), Err(CallFailure::Unknown(_))), "{error}");
+        }
+        for error in [CallError::NotSent, CallError::NotAdmitted(over), CallError::Rejected(over)] {
+            assert!(matches!(answer(Err(error.clone()), true), Err(CallFailure::Refused(_))), "{error}");
+        }
+        let large = answer(Err(CallError::Rejected(Refusal::TooLarge)), true);
+        assert!(matches!(large, Err(CallFailure::TooLarge(_))));
+    }
+}

@@ -131,21 +131,51 @@ impl Service {
             Ok(result) => KvResult::from_bytes(result).map_err(|_| {
                 StoreError::Refused("the replicas agree on a result that is none of this service's".into())
             }),
-            Err(CallError::Unknown { id: (client, timestamp), replicas }) => {
-                let mut text = format!("not enough equal answers in time to request {client}.{}", timestamp.0);
-                for (replica, what) in replicas {
-                    text += &format!("; replica {}: {what}", replica.0);
-                }
-                Err(StoreError::Unknown(text))
-            }
-            Err(error) if error.may_have_been_executed() => Err(StoreError::Unknown(error.to_string())),
-            Err(error) => Err(StoreError::Refused(error.to_string())),
+            Err(error) => Err(store_error(error)),
         }
+    }
+}
+
+/// What it means to whoever asked for a key.
+fn store_error(error: CallError) -> StoreError {
+    match error {
+        CallError::Unknown { id: (client, timestamp), replicas } => {
+            let mut text = format!("not enough equal answers in time to request {client}.{}", timestamp.0);
+            for (replica, what) in replicas {
+                text += &format!("; replica {}: {what}", replica.0);
+            }
+            StoreError::Unknown(text)
+        }
+        error if error.may_have_been_executed() => StoreError::Unknown(error.to_string()),
+        error => StoreError::Refused(error.to_string()),
     }
 }
 
 impl Store for Service {
     fn call(&self, operation: &KvOperation) -> std::result::Result<KvResult, StoreError> {
         self.ask(operation, self.deadline)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bezant_core::message::Refusal;
+
+    #[test]
+    fn what_may_have_been_executed_is_unknown() {
+        let (id, over) = (Default::default(), Refusal::TakenOver);
+        for error in [
+            CallError::Unknown { id, replicas: Vec::new() },
+            CallError::SessionOver(over),
+            CallError::TooLate(Refusal::StaleTimestamp),
+            CallError::Forgotten,
+            CallError::Closed,
+        ] {
+            assert!(matches!(store_error(error.clone()), StoreError::Unknown(_)), "{error}");
+        }
+        for error in [CallError::NotSent, CallError::NotAdmitted(over), CallError::Rejected(over)] {
+            assert!(matches!(store_error(error.clone()), StoreError::Refused(_)), "{error}");
+        }
     }
 }
