@@ -228,7 +228,7 @@ impl Executor {
     pub(crate) fn execute_batch(&mut self, plans: &[(String, Tag)]) -> Result<Vec<Outcome>, PgError> {
         let statements: Vec<Statement> = plans.iter().map(|(sql, _)| Statement::new(sql.clone())).collect();
         statements.iter().try_for_each(|statement| self.admit_alone(statement))?;
-        let results = self.link.results(&Request::Run(Batch { checks: Vec::new(), statements }))?;
+        let results = self.link.results(&Request::Run(Batch { statements, ..Batch::default() }))?;
         Ok(results.into_iter().zip(plans).map(|(rows, (sql, tag))| Outcome::of(rows, tag, sql)).collect())
     }
 

@@ -19,6 +19,10 @@ pub(crate) struct Link {
     last: Option<Provenance>,
     /// Whether a statement reads and no more, by its text.
     known: BTreeMap<Digest, bool>,
+    /// The version of the schema that requests are for; 0: of any.
+    pub(crate) schema: u32,
+    /// Whether the last request was for another one than there is.
+    was_stale: bool,
 }
 
 /// Where an answer comes from.
@@ -41,12 +45,17 @@ impl Provenance {
 impl Link {
     /// A connection that has asked nothing yet.
     pub(crate) const fn new(database: Arc<dyn Database>) -> Self {
-        Self { database, last: None, known: BTreeMap::new() }
+        Self { database, last: None, known: BTreeMap::new(), schema: 0, was_stale: false }
     }
 
     /// Where the last answer came from.
     pub(crate) const fn last(&self) -> Option<&Provenance> {
         self.last.as_ref()
+    }
+
+    /// Whether the last request was refused because the schema is another one.
+    pub(crate) const fn was_stale(&self) -> bool {
+        self.was_stale
     }
 
     /// Whether the last request had to be ordered.
@@ -55,9 +64,11 @@ impl Link {
     }
 
     fn call(&mut self, request: &Request) -> Result<Response, PgError> {
+        self.was_stale = false;
         check_bounds(request)?;
         let Answer { response, sequence, replicas, ordered } = self.database.call(request)?;
         self.last = Some(Provenance { sequence, replicas, ordered });
+        self.was_stale = response == Response::Stale;
         Ok(response)
     }
 
@@ -69,7 +80,7 @@ impl Link {
         match self.call(request)? {
             Response::Done(results) => Ok(Ok(results)),
             Response::Failed(failure) => Ok(Err(failure)),
-            Response::Conflict(_) => Err(PgError::conflict()),
+            Response::Conflict(_) | Response::Stale => Err(PgError::conflict()),
             Response::Described(_) | Response::Malformed => Err(confused()),
         }
     }
@@ -128,7 +139,7 @@ fn check_bounds(request: &Request) -> Result<(), PgError> {
         Request::Describe(sql) => return bound("bytes of a statement", sql.len(), SQL_BYTES_MAX),
         Request::Run(batch) | Request::Rehearse(Dated { batch, .. }) | Request::Settle(Dated { batch, .. }) => batch,
     };
-    let Batch { checks, statements } = batch;
+    let Batch { checks, statements, .. } = batch;
     bound("statements at once", checks.len().max(statements.len()), STATEMENTS_MAX)?;
     for Statement { sql, parameters } in statements {
         bound("bytes of a statement", sql.len(), SQL_BYTES_MAX)?;

@@ -45,6 +45,11 @@ impl Transaction {
         Self { read_only, ..Self::default() }
     }
 
+    /// Whether the client has been shown something of it.
+    pub(crate) const fn has_begun(&self) -> bool {
+        !self.shown.is_empty()
+    }
+
     /// Whether it refuses to write.
     pub(crate) const fn is_read_only(&self) -> bool {
         self.read_only
@@ -167,7 +172,7 @@ impl Transaction {
 
     /// Rehearses statements. The outer error is that of the way there, or that something shown before is no longer so.
     fn ask(&self, link: &mut Link, statements: Vec<Statement>) -> Result<Result<Vec<Rows>, SqlError>, PgError> {
-        let batch = Batch { checks: self.shown.clone(), statements };
+        let batch = Batch { checks: self.shown.clone(), statements, schema: link.schema };
         match self.validate(link, &Request::Rehearse(Dated { time: self.time, batch }))? {
             Err(failure) if (failure.statement as usize) < self.shown.len() && is_about_rows(&failure.error) => {
                 Err(PgError::conflict())
@@ -194,7 +199,8 @@ impl Transaction {
         let all = || self.shown.iter().map(|check| check.statement.clone());
         let between = [Statement::undo(), Statement::new("select random()")];
         let statements = [Statement::attempt()].into_iter().chain(all()).chain(between).chain(all()).collect();
-        let request = Request::Rehearse(Dated { time: self.time, batch: Batch { checks: Vec::new(), statements } });
+        let batch = Batch { statements, schema: link.schema, ..Batch::default() };
+        let request = Request::Rehearse(Dated { time: self.time, batch });
         let results = link.results(&request).unwrap_or_default();
         let first = results.iter().skip(1).take(self.shown.len());
         let mut both = first.zip(results.iter().skip(self.shown.len() + 3));
@@ -210,7 +216,7 @@ impl Transaction {
         if !self.writes(link)? {
             return Ok(());
         }
-        let batch = Batch { checks: self.shown.clone(), statements: Vec::new() };
+        let batch = Batch { checks: self.shown.clone(), schema: link.schema, ..Batch::default() };
         match self.validate(link, &Request::Settle(Dated { time: self.time, batch }))? {
             Ok(_) => Ok(()),
             // Deferred constraints are looked at here, and nowhere before.

@@ -32,6 +32,7 @@ pub(crate) mod oid {
     pub(crate) const TIME: u32 = 1083;
     pub(crate) const TIMESTAMP: u32 = 1114;
     pub(crate) const TIMESTAMPTZ: u32 = 1184;
+    pub(crate) const INTERVAL: u32 = 1186;
     pub(crate) const NUMERIC: u32 = 1700;
     pub(crate) const UUID: u32 = 2950;
     pub(crate) const JSONB: u32 = 3802;
@@ -169,7 +170,7 @@ fn fits(value: &Value, type_id: u32) -> bool {
     }
 }
 
-fn bool_of(text: &str) -> Option<bool> {
+pub(crate) fn bool_of(text: &str) -> Option<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
         "t" | "true" | "1" | "on" | "yes" | "y" => Some(true),
         "f" | "false" | "0" | "off" | "no" | "n" => Some(false),
@@ -403,7 +404,7 @@ fn numeric(text: &str) -> Option<Value> {
 }
 
 /// `\x` and hexadecimal digits, or the older form with backslashes.
-fn bytea(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn bytea(text: &str) -> Option<Vec<u8>> {
     if let Some(digits) = text.strip_prefix("\\x") {
         return from_hex(digits);
     }

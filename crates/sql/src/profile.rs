@@ -58,7 +58,7 @@ const FUNCTIONS: &[&str] = &[
 #[rustfmt::skip]
 const PRAGMAS: &[&str] = &[
     "collation_list", "foreign_key_check", "foreign_key_list", "function_list", "index_info", "index_list",
-    "index_xinfo", "integrity_check", "quick_check", "table_info", "table_list", "table_xinfo",
+    "index_xinfo", "integrity_check", "quick_check", "schema_version", "table_info", "table_list", "table_xinfo",
 ];
 
 /// What it means to write rows of a table. Whoever may write a table can give it a trigger, which acts for whoever
@@ -113,6 +113,9 @@ fn judge(context: &AuthContext<'_>, moment: &Moment) -> Result<(), String> {
             if !FUNCTIONS.iter().any(|allowed| function_name.eq_ignore_ascii_case(allowed)) {
                 return Err(format!("function {function_name}() is not allowed in a replicated database"));
             }
+        }
+        AuthAction::Pragma { pragma_name: "schema_version", pragma_value: Some(_) } => {
+            return Err("the version of the schema is SQLite's to say".into());
         }
         AuthAction::Pragma { pragma_name, .. } => {
             if !PRAGMAS.iter().any(|allowed| pragma_name.eq_ignore_ascii_case(allowed)) {

@@ -79,15 +79,21 @@ pub struct Batch {
     /// Executed in order. If one fails, the answer is [`Response::Failed`](crate::Response::Failed) and nothing is
     /// changed.
     pub statements: Vec<Statement>,
+    /// The version of the schema (SQLite's `schema_version`) that all of this was written for: if it is another one
+    /// when the request begins, the answer is [`Response::Stale`](crate::Response::Stale) and nothing is executed. 0:
+    /// whatever the schema is.
+    pub schema: u32,
 }
 
 impl Wire for Batch {
     fn encode(&self, out: &mut impl Sink) {
         encode_list(&self.checks, out);
         encode_list(&self.statements, out);
+        self.schema.encode(out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        Ok(Self { checks: reader.list(STATEMENTS_MAX)?, statements: reader.list(STATEMENTS_MAX)? })
+        let (checks, statements) = (reader.list(STATEMENTS_MAX)?, reader.list(STATEMENTS_MAX)?);
+        Ok(Self { checks, statements, schema: Wire::decode(reader)? })
     }
 }
 
@@ -130,7 +136,7 @@ const SETTLE: u8 = 67;
 impl Request {
     /// One statement.
     pub fn one(statement: Statement) -> Self {
-        Self::Run(Batch { checks: Vec::new(), statements: vec![statement] })
+        Self::Run(Batch { statements: vec![statement], ..Batch::default() })
     }
 
     /// Whether an operation is one of this service's.
@@ -210,7 +216,7 @@ mod tests {
     fn requests_come_back() {
         let read = Statement::with("select ?1", [Value::Integer(1)]);
         let check = Check { statement: read.clone(), digest: Digest([7; 32]) };
-        let batch = Batch { checks: vec![check], statements: vec![read, Statement::new("delete from t")] };
+        let batch = Batch { checks: vec![check], statements: vec![read, Statement::new("delete from t")], schema: 3 };
         let dated = Dated { time: 7, batch: batch.clone() };
         let requests = [
             Request::Run(batch),

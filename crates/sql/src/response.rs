@@ -145,6 +145,9 @@ pub enum Response {
     Described(Description),
     /// The bytes were no request.
     Malformed,
+    /// Nothing was executed: the schema is not the one that the batch was written for
+    /// ([`Batch::schema`](crate::Batch::schema)).
+    Stale,
 }
 
 const DONE: u8 = 0;
@@ -152,6 +155,7 @@ const FAILED: u8 = 1;
 const CONFLICT: u8 = 2;
 const DESCRIBED: u8 = 3;
 const MALFORMED: u8 = 4;
+const STALE: u8 = 5;
 
 impl Wire for Response {
     fn encode(&self, out: &mut impl Sink) {
@@ -173,6 +177,7 @@ impl Wire for Response {
                 description.encode(out);
             }
             Self::Malformed => out.push(MALFORMED),
+            Self::Stale => out.push(STALE),
         }
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -182,6 +187,7 @@ impl Wire for Response {
             CONFLICT => Ok(Self::Conflict(Wire::decode(reader)?)),
             DESCRIBED => Ok(Self::Described(Wire::decode(reader)?)),
             MALFORMED => Ok(Self::Malformed),
+            STALE => Ok(Self::Stale),
             _ => Err(WireError::UnknownTag),
         }
     }
@@ -211,6 +217,7 @@ mod tests {
             Response::Conflict(1),
             Response::Described(Description { parameters: 2, columns, read_only: true }),
             Response::Malformed,
+            Response::Stale,
         ];
         for response in all {
             assert_eq!(Response::from_bytes(response.to_bytes().into()), Ok(response));

@@ -185,7 +185,7 @@ impl Import<'_> {
         let count = waiting.rows.len() as u64;
         let statement = |parameters| Statement { sql: self.sql.clone(), parameters };
         let statements = waiting.rows.into_iter().map(statement).collect();
-        let request = Request::Run(Batch { checks: Vec::new(), statements });
+        let request = Request::Run(Batch { statements, ..Batch::default() });
         let rows = format!("\n  It was about the rows {first} to {last} of the file.");
         match self.call(&request).map_err(|failure| failure.with(&rows))? {
             Response::Done(_) => {}

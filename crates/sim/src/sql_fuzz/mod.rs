@@ -139,7 +139,7 @@ fn tried(sql: &mut Sql, rng: &mut Rng, grammar: &mut Grammar, agreed: &Agreed) -
     let mut open = 1;
     for _ in 0..rng.between(1, 5) {
         let statement = Statement::new(grammar.statement(false));
-        let batch = Batch { checks: checks.clone(), statements: vec![statement.clone()] };
+        let batch = Batch { checks: checks.clone(), statements: vec![statement.clone()], ..Batch::default() };
         let answer = sql.execute(&Request::Rehearse(Dated { time: 0, batch }).to_bytes(), agreed);
         match Response::from_bytes(answer) {
             Ok(Response::Done(results)) => checks.push(Check { statement, digest: results[0].digest() }),
@@ -185,7 +185,7 @@ pub fn run(seed: u64) -> Result<Counts, String> {
             _ => Vec::new(),
         };
         let attempts = checks.len();
-        let request = Request::Run(Batch { checks, statements: statements.clone() });
+        let request = Request::Run(Batch { checks, statements: statements.clone(), ..Batch::default() });
         let operation = Bytes::from(request.to_bytes());
         let differs = |what: &str| format!("seed {seed}, request {number}: {what}\n  {request:#?}");
         let answers = replicas.each_mut().map(|replica| replica.execute(&operation, &agreed));

@@ -56,6 +56,7 @@ fn a_transaction_that_read_something_else_conflicts() {
         node.run(&Request::Run(Batch {
             checks: vec![Check { statement: read.clone(), digest }],
             statements: vec![Statement::new("update t set b = 11 where a = 1")],
+            ..Batch::default()
         }))
     };
     assert!(matches!(add(&mut node), Response::Done(_)));
@@ -172,7 +173,7 @@ fn rehearsals_show_what_a_batch_would_do() {
         ("insert into u select b from t", ""),
         ("select c from u", "x"),
     ] {
-        let batch = Batch { checks: checks.clone(), statements: vec![Statement::new(sql)] };
+        let batch = Batch { checks: checks.clone(), statements: vec![Statement::new(sql)], ..Batch::default() };
         let request = Request::Rehearse(Dated { time: 0, batch });
         let query = node.sql.read(&request.to_bytes()).expect("no time, no randomness");
         let response = node.run(&request);
@@ -183,12 +184,46 @@ fn rehearsals_show_what_a_batch_would_do() {
         checks.push(Check { statement: Statement::new(sql), digest: results[0].digest() });
     }
     assert_eq!(node.root(), before);
-    let all = Request::Settle(Dated { time: 0, batch: Batch { checks, statements: Vec::new() } });
+    let all = Request::Settle(Dated { time: 0, batch: Batch { checks, ..Batch::default() } });
     let mut late = node.restarted();
     late.rows("insert into t(b) values ('somebody else')");
     assert_eq!(late.run(&all), Response::Conflict(0));
     assert_eq!(node.run(&all), Response::Done(Vec::new()));
     assert_eq!(node.text("select a, b from t, u"), "1|x");
+}
+
+/// What was written for one schema is not executed under another, whatever it is and however it comes.
+#[test]
+fn a_batch_for_another_schema_is_refused_whole() {
+    let mut node = Node::new();
+    let version = |node: &mut Node| match node.rows("select schema_version from pragma_schema_version").rows[0][0] {
+        Value::Integer(version) => version as u32,
+        ref other => panic!("{other:?}"),
+    };
+    node.rows("create table t(a integer)");
+    let first = version(&mut node);
+    let batch =
+        |schema| Batch { statements: vec![Statement::new("insert into t values (1)")], schema, ..Batch::default() };
+    let read =
+        |schema| Request::Run(Batch { statements: vec![Statement::new("select 1")], schema, ..Batch::default() });
+    assert!(matches!(node.run(&Request::Run(batch(first))), Response::Done(_)));
+    node.rows("alter table t add column b");
+    assert_ne!(version(&mut node), first);
+    let before = node.root();
+    for request in [
+        Request::Run(batch(first)),
+        Request::Rehearse(Dated { time: 0, batch: batch(first) }),
+        Request::Settle(Dated { time: 0, batch: batch(first) }),
+        read(first),
+    ] {
+        assert_eq!(node.run(&request), Response::Stale);
+    }
+    assert_eq!(node.sql.read(&read(first).to_bytes()), Ok(Response::Stale.to_bytes().into()));
+    assert_eq!(node.root(), before);
+    // Others have the same, whatever they executed before.
+    let now = version(&mut node);
+    assert!(matches!(node.restarted().run(&read(now)), Response::Done(_)));
+    assert_eq!(node.error("pragma schema_version = 7").0, ErrorKind::NotAllowed);
 }
 
 /// What was tried and undone must give again what it gave, errors included; and whoever has no transaction can undo
@@ -210,7 +245,11 @@ fn attempts_are_checked_and_undone() {
         mark(Statement::undo()),
     ];
     let settle = |checks: &[Check]| {
-        let batch = Batch { checks: checks.to_vec(), statements: vec![Statement::new("insert into t values (2)")] };
+        let batch = Batch {
+            checks: checks.to_vec(),
+            statements: vec![Statement::new("insert into t values (2)")],
+            ..Batch::default()
+        };
         Request::Settle(Dated { time: 0, batch })
     };
     assert!(matches!(node.run(&settle(&checks)), Response::Done(_)));
@@ -225,7 +264,7 @@ fn attempts_are_checked_and_undone() {
     // These end the transaction, so that nothing could be undone.
     checks[1].statement = Statement::new("insert or rollback into t values (1)");
     assert_eq!(failed(node.run(&settle(&checks))).kind, ErrorKind::Unique);
-    let batch = Batch { checks, statements: Vec::new() };
+    let batch = Batch { checks, ..Batch::default() };
     let query = node.sql.read(&Request::Run(batch).to_bytes()).expect("it does nothing");
     assert_eq!(failed(Response::from_bytes(query).unwrap()).kind, ErrorKind::NotAllowed);
     assert_eq!(node.text("select group_concat(a) from t"), "1");
@@ -240,7 +279,7 @@ fn rehearsals_leave_no_page_behind() {
     let large = "with recursive n(i) as (select 1 union all select i + 1 from n limit 20)
         insert into t(b, at) select zeroblob(900000), i from n";
     let dated =
-        |time, sql: &str| Dated { time, batch: Batch { checks: Vec::new(), statements: vec![Statement::new(sql)] } };
+        |time, sql: &str| Dated { time, batch: Batch { statements: vec![Statement::new(sql)], ..Batch::default() } };
     let rehearse = |sql: &str| Request::Rehearse(dated(0, sql));
     assert!(node.sql.read(&rehearse(large).to_bytes()).is_ok());
     node.sql.save(&mut |number, _| panic!("a query wrote page {number}"));
