@@ -29,6 +29,7 @@ mod session;
 mod settings;
 mod tokens;
 mod transaction;
+mod translate;
 mod types;
 pub mod wire;
 
