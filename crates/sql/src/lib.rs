@@ -11,6 +11,7 @@
 //! | What may a statement cost? | `meter.rs`, and `include/bezant_meter.h`, which is compiled into SQLite |
 //! | How is a request executed? | `engine.rs`; `explain.rs` says what SQLite's errors mean |
 //! | Who may do what? | `roles.rs` |
+//! | What are PostgreSQL's types to SQLite? | `functions/` |
 //! | Where does a statement end? | `split.rs` |
 //! | How is a checkpoint read, and how do two differ? | `snapshot.rs`, `difference.rs` |
 //! | What makes it a service? | `service.rs`, and `database.rs`, which puts keys and values beside it |
@@ -22,6 +23,7 @@ mod difference;
 pub mod engine;
 mod error;
 mod explain;
+mod functions;
 mod meter;
 mod moment;
 mod pages;

@@ -4,6 +4,7 @@
 //! database file. The list of functions is a list of what is allowed: a new one in a new SQLite is refused until
 //! somebody has looked at it.
 
+use crate::functions;
 use crate::meter;
 use crate::moment::{Moment, act};
 use crate::pages::{PAGE_BYTES, PAGES_MAX};
@@ -110,7 +111,8 @@ fn judge(context: &AuthContext<'_>, moment: &Moment) -> Result<(), String> {
         AuthAction::Reindex { .. } | AuthAction::Analyze { .. } => note(act::WRITES_SCHEMA),
         AuthAction::Function { function_name } => {
             // CURRENT_TIMESTAMP and its like come as they were written.
-            if !FUNCTIONS.iter().any(|allowed| function_name.eq_ignore_ascii_case(allowed)) {
+            let is_known = FUNCTIONS.iter().any(|allowed| function_name.eq_ignore_ascii_case(allowed));
+            if !is_known && !functions::is_function(function_name) {
                 return Err(format!("function {function_name}() is not allowed in a replicated database"));
             }
         }
