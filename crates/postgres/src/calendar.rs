@@ -75,6 +75,43 @@ pub(crate) fn timestamp_text(micros: i64) -> Option<String> {
     Some(format!("{} {}", date_text(days)?, time_text(micros.rem_euclid(MICROS_PER_DAY))?))
 }
 
+/// A moment as clocks show it that are so many seconds before those of UTC.
+pub(crate) fn zoned_text(micros: i64, zone: i32) -> Option<String> {
+    let local = timestamp_text(micros.checked_add(i64::from(zone) * 1_000_000)?)?;
+    let sign = if zone < 0 { '-' } else { '+' };
+    let (hours, minutes) = (zone.abs() / 3_600, zone.abs() / 60 % 60);
+    Some(if minutes == 0 { format!("{local}{sign}{hours:02}") } else { format!("{local}{sign}{hours:02}:{minutes:02}") })
+}
+
+/// An interval as PostgreSQL writes it: what is not zero, the signs as they are.
+pub(crate) fn interval_text(months: i32, days: i32, micros: i64) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut is_negative = false;
+    for (count, unit) in [(months / 12, "year"), (months % 12, "mon"), (days, "day")] {
+        if count != 0 {
+            let sign = if is_negative && count > 0 { "+" } else { "" };
+            let plural = if count == 1 { "" } else { "s" };
+            parts.push(format!("{sign}{count} {unit}{plural}"));
+            is_negative = count < 0;
+        }
+    }
+    if micros != 0 || parts.is_empty() {
+        let sign = match micros {
+            ..0 => "-",
+            _ if is_negative => "+",
+            _ => "",
+        };
+        let magnitude = micros.unsigned_abs();
+        let (seconds, fraction) = (magnitude / 1_000_000, magnitude % 1_000_000);
+        let clock = format!("{sign}{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
+        parts.push(match fraction {
+            0 => clock,
+            _ => format!("{clock}.{fraction:06}").trim_end_matches('0').into(),
+        });
+    }
+    parts.join(" ")
+}
+
 /// A short number without a sign.
 fn digits(text: &str) -> Option<i64> {
     let is_number = !text.is_empty() && text.len() <= 6 && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -107,6 +144,26 @@ const fn civil_from_days(days: i64) -> (i64, i64, i64) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn intervals_are_written_as_postgresql_does() {
+        for (interval, wanted) in [
+            ((0, 0, 0), "00:00:00"),
+            ((14, 3, 4_005_000_000), "1 year 2 mons 3 days 01:06:45"),
+            ((-1, 2, 0), "-1 mons +2 days"),
+            ((0, -1, 1_500_000), "-1 days +00:00:01.5"),
+            ((0, 1, -1), "1 day -00:00:00.000001"),
+        ] {
+            let (months, days, micros) = interval;
+            assert_eq!(interval_text(months, days, micros), wanted);
+        }
+    }
+
+    #[test]
+    fn moments_are_those_of_the_zone() {
+        assert_eq!(zoned_text(0, 0).as_deref(), Some("2000-01-01 00:00:00+00"));
+        assert_eq!(zoned_text(1, -19_800).as_deref(), Some("1999-12-31 18:30:00.000001-05:30"));
+    }
 
     #[test]
     fn known_days() {

@@ -53,6 +53,11 @@ impl Link {
         self.last.as_ref()
     }
 
+    /// Forgets whether the last request was refused because the schema is another one.
+    pub(crate) fn begin(&mut self) {
+        self.was_stale = false;
+    }
+
     /// Whether the last request was refused because the schema is another one.
     pub(crate) const fn was_stale(&self) -> bool {
         self.was_stale

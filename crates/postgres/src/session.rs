@@ -6,7 +6,6 @@
 use crate::error::{PgError, sqlstate};
 use crate::execute::{Executor, Outcome};
 use crate::plan::{self, Plan, Tag};
-use crate::rewrite::parameter_types;
 use crate::settings::REPORTED;
 use crate::tokens::{Kind, statements, tokens};
 use crate::types;
@@ -139,7 +138,7 @@ impl Session {
                 }
                 plan => {
                     self.run_batch(&mut together, out)?;
-                    let outcome = self.execute(&plan, Vec::new(), out)?;
+                    let outcome = self.execute(&plan, &[], Vec::new(), out)?;
                     self.give_outcome(&outcome, out)?;
                 }
             }
@@ -158,8 +157,14 @@ impl Session {
     }
 
     /// Carries out a statement and tells what changed with it.
-    fn execute(&mut self, plan: &Plan, values: Vec<Value>, out: &mut Output) -> Result<Outcome, PgError> {
-        let outcome = self.executor.execute(plan, values)?;
+    fn execute(
+        &mut self,
+        plan: &Plan,
+        types: &[u32],
+        values: Vec<Value>,
+        out: &mut Output,
+    ) -> Result<Outcome, PgError> {
+        let outcome = self.executor.execute(plan, types, values)?;
         match plan {
             Plan::Deallocate(None) | Plan::DiscardAll => self.prepared.clear(),
             Plan::Deallocate(Some(name)) if self.prepared.remove(name).is_none() => return Err(no_statement(name)),
@@ -187,7 +192,7 @@ impl Session {
         if !columns.is_empty() {
             let types = value_types(outcome);
             out.fields(&fields(columns, &types, &[]));
-            give_rows(outcome, &types, &[], 0..outcome.rows.rows.len(), out)?;
+            give_rows(outcome, &types, &[], 0..outcome.rows.rows.len(), self.executor.settings.offset(), out)?;
         }
         out.complete(&outcome.tag);
         Ok(())
@@ -247,7 +252,7 @@ impl Session {
             return Err(PgError::new(sqlstate::LIMIT, text).hint("close some, or DEALLOCATE ALL"));
         }
         let parameters = parameters(sql);
-        let types = parameter_types(sql, types);
+        let types = plan.as_ref().map_or(Ok(Vec::new()), |plan| self.executor.parameters(plan, types))?;
         let prepared = Prepared { plan, types, parameters, bytes: sql.len(), announced: None };
         self.prepared.insert(name, Arc::new(prepared));
         out.parsed();
@@ -266,7 +271,7 @@ impl Session {
     fn describe_statement(&mut self, name: &str, out: &mut Output) -> Result<(), PgError> {
         let prepared = self.find(name)?;
         let (columns, parameters) = match &prepared.plan {
-            Some(plan) => self.executor.describe(plan)?,
+            Some(plan) => self.executor.describe(plan, &prepared.types)?,
             None => (Vec::new(), 0),
         };
         let type_of = |at: usize| prepared.types.get(at).copied().filter(|type_id| *type_id != 0);
@@ -292,7 +297,7 @@ impl Session {
         let (prepared, formats) = (Arc::clone(&portal.prepared), portal.formats.clone());
         let columns = match (&portal.outcome, &prepared.plan) {
             (Some((outcome, ..)), _) => outcome.rows.columns.clone(),
-            (None, Some(plan)) => self.executor.describe(plan)?.0,
+            (None, Some(plan)) => self.executor.describe(plan, &prepared.types)?.0,
             (None, None) => Vec::new(),
         };
         let types: Vec<u32> = columns.iter().map(types::of_column).collect();
@@ -316,7 +321,7 @@ impl Session {
         let mut outcome = portal.outcome.take();
         if outcome.is_none() {
             let values = std::mem::take(&mut portal.values);
-            let executed = self.execute(plan, values, out)?;
+            let executed = self.execute(plan, &prepared.types, values, out)?;
             let types = match &prepared.announced {
                 Some(announced) if !is_described && announced.len() == executed.rows.columns.len() => announced.clone(),
                 _ => value_types(&executed),
@@ -334,7 +339,8 @@ impl Session {
         }
         let left = outcome.rows.rows.len() - given;
         let count = usize::try_from(wanted).ok().filter(|wanted| *wanted > 0).map_or(left, |wanted| wanted.min(left));
-        give_rows(&outcome, &types, &portal.formats, given..given + count, out)?;
+        let offset = self.executor.settings.offset();
+        give_rows(&outcome, &types, &portal.formats, given..given + count, offset, out)?;
         if count < left {
             out.suspended();
         } else {
@@ -405,12 +411,13 @@ fn give_rows(
     types: &[u32],
     formats: &[i16],
     range: std::ops::Range<usize>,
+    zone: i32,
     out: &mut Output,
 ) -> Result<(), PgError> {
     let mut failure = None;
     for row in outcome.rows.rows.get(range).unwrap_or_default() {
         out.row(types.len(), |at, bytes| {
-            types::put(&row[at], types[at], format_of(formats, at), bytes).unwrap_or_else(|error| {
+            types::put(&row[at], types[at], format_of(formats, at), zone, bytes).unwrap_or_else(|error| {
                 failure = Some(error);
                 false
             })

@@ -130,6 +130,15 @@ impl Settings {
         self.get("timezone").and_then(|text| zone(text).ok()).unwrap_or_else(|| "UTC".into())
     }
 
+    /// By how many seconds the clocks of the time zone are before those of UTC.
+    pub(crate) fn offset(&self) -> i32 {
+        let zone = self.zone();
+        let Some((hours, minutes)) = zone.split_once(':') else { return 0 };
+        let seconds = |text: &str, each: i32| text.trim_start_matches(['+', '-']).parse().unwrap_or(0) * each;
+        let offset = seconds(hours, 3_600) + seconds(minutes, 60);
+        if zone.starts_with('-') { -offset } else { offset }
+    }
+
     /// Whether transactions only read unless they say otherwise.
     pub(crate) fn is_read_only(&self) -> bool {
         self.get(READ_ONLY_BY_DEFAULT) == Some("on")

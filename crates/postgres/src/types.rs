@@ -5,6 +5,7 @@
 
 use crate::calendar;
 use crate::error::{PgError, sqlstate};
+use crate::translate::{Type, integer as integer_of};
 use bezant_sql::{Column, Value};
 use bytes::Bytes;
 use std::fmt::Write as _;
@@ -67,6 +68,8 @@ const DECLARED: &[(&[&str], u32, &str)] = &[
     // Only the gateway's own catalog declares these; a number of SQLite is as wide as an INTEGER.
     (&["pg_int4"], oid::INT4, "integer"),
     (&["pg_int2"], oid::INT2, "smallint"),
+    (&["pg_float4"], oid::FLOAT4, "real"),
+    (&["interval"], oid::INTERVAL, "interval"),
     (&["text[]"], oid::TEXTS, "text[]"),
     (&["bigint[]"], oid::INT8S, "bigint[]"),
 ];
@@ -98,6 +101,16 @@ pub(crate) fn name_of(type_id: u32) -> Option<&'static str> {
     DECLARED.iter().find(|(_, oid, _)| *oid == type_id).map(|(.., name)| *name)
 }
 
+/// The declaration that means a type; `None`: the values decide.
+pub(crate) fn declaration_of(type_id: u32) -> Option<&'static str> {
+    match type_id {
+        oid::INT4 => Some("pg_int4"),
+        oid::INT2 => Some("pg_int2"),
+        oid::FLOAT4 => Some("pg_float4"),
+        other => name_of(other),
+    }
+}
+
 /// Bytes of a value of a type; negative: they differ.
 pub(crate) const fn size_of(type_id: u32) -> i16 {
     match type_id {
@@ -105,7 +118,7 @@ pub(crate) const fn size_of(type_id: u32) -> i16 {
         oid::INT2 => 2,
         oid::INT4 | oid::FLOAT4 | oid::OID | oid::DATE => 4,
         oid::INT8 | oid::FLOAT8 | oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ => 8,
-        oid::UUID => 16,
+        oid::UUID | oid::INTERVAL => 16,
         oid::NAME => 64,
         _ => -1,
     }
@@ -155,6 +168,9 @@ fn fits(value: &Value, type_id: u32) -> bool {
         (Value::Integer(number), oid::OID) => u32::try_from(*number).is_ok(),
         (Value::Integer(number), oid::FLOAT8) => (*number as f64) as i64 == *number && number.abs() < 1 << 53,
         (Value::Real(_), oid::FLOAT8) => true,
+        (Value::Real(number), oid::FLOAT4) => f64::from(*number as f32) == *number,
+        (Value::Text(text), oid::NUMERIC) => is_numeric(text),
+        (Value::Text(text), oid::INTERVAL) => interval_of(text).is_some(),
         (Value::Real(number), oid::NUMERIC) => number.is_finite(),
         (Value::Text(text), oid::BOOL) => bool_of(text).is_some(),
         (Value::Text(text), oid::DATE) => calendar::date(text).is_some(),
@@ -178,6 +194,21 @@ pub(crate) fn bool_of(text: &str) -> Option<bool> {
     }
 }
 
+/// Whether a text is a number as the replicas keep a `numeric`.
+fn is_numeric(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_digits(whole) && is_digits(fraction)
+}
+
+/// Months, days and microseconds, as the replicas give an interval.
+fn interval_of(text: &str) -> Option<(i32, i32, i64)> {
+    let mut parts = text.split(' ');
+    let all = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    parts.next().is_none().then_some(all)
+}
+
 fn uuid_of(text: &str) -> Option<[u8; 16]> {
     let digits: String = text.chars().filter(|c| *c != '-').collect();
     from_hex(&digits)?.try_into().ok()
@@ -190,9 +221,18 @@ fn from_hex(digits: &str) -> Option<Vec<u8>> {
     digits.len().is_multiple_of(2).then(|| digits.chunks(2).map(pair).collect())?
 }
 
-/// A value as text, of a type.
-fn text(value: &Value, type_id: u32) -> String {
+/// A value as text, of a type. Moments are told as the clocks of the session's zone show them, which are so many
+/// seconds before those of UTC.
+fn text(value: &Value, type_id: u32, zone: i32) -> String {
     match (value, type_id) {
+        (Value::Text(text), oid::TIMESTAMPTZ) => {
+            calendar::timestamp(text).and_then(|micros| calendar::zoned_text(micros, zone)).unwrap_or_else(|| text.clone())
+        }
+        (Value::Text(text), oid::INTERVAL) => {
+            let interval = interval_of(text);
+            interval.map_or_else(|| text.clone(), |(months, days, micros)| calendar::interval_text(months, days, micros))
+        }
+        (Value::Real(number), oid::FLOAT4) => single_text(*number as f32),
         (Value::Integer(number), oid::BOOL) => if *number == 0 { "f" } else { "t" }.into(),
         (Value::Text(text), oid::BOOL) => match bool_of(text) {
             Some(true) => "t".into(),
@@ -217,25 +257,41 @@ fn real_text(number: f64) -> String {
         return if number > 0.0 { "Infinity" } else { "-Infinity" }.into();
     }
     let magnitude = number.abs();
-    if magnitude != 0.0 && !(1e-4..1e15).contains(&magnitude) {
-        let text = format!("{number:e}");
-        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let sign = if exponent.starts_with('-') { '-' } else { '+' };
-        return format!("{digits}e{sign}{:0>2}", exponent.trim_start_matches('-'));
+    if magnitude != 0.0 && !(1e-4..1e15).contains(&magnitude) { scientific(&format!("{number:e}")) } else { number.to_string() }
+}
+
+/// The same of a `real`.
+fn single_text(number: f32) -> String {
+    let magnitude = number.abs();
+    if !number.is_finite() || magnitude == 0.0 {
+        return real_text(number.into());
     }
-    number.to_string()
+    if (1e-4..1e6).contains(&magnitude) { number.to_string() } else { scientific(&format!("{number:e}")) }
+}
+
+/// `1e-7` as PostgreSQL writes it: `1e-07`.
+fn scientific(text: &str) -> String {
+    let (digits, exponent) = text.split_once('e').unwrap_or((text, "0"));
+    let sign = if exponent.starts_with('-') { '-' } else { '+' };
+    format!("{digits}e{sign}{:0>2}", exponent.trim_start_matches('-'))
 }
 
 /// Writes a value in a format. Says whether there is one.
 ///
 /// # Errors
 /// If it is none of the announced type, which only binary values can show.
-pub(crate) fn put(value: &Value, type_id: u32, format: i16, out: &mut Vec<u8>) -> Result<bool, PgError> {
+pub(crate) fn put(
+    value: &Value,
+    type_id: u32,
+    format: i16,
+    zone: i32,
+    out: &mut Vec<u8>,
+) -> Result<bool, PgError> {
     if matches!(value, Value::Null) {
         return Ok(false);
     }
     if format == TEXT_FORMAT {
-        out.extend(text(value, type_id).bytes());
+        out.extend(text(value, type_id, zone).bytes());
     } else {
         put_binary(value, type_id, out)
             .ok_or_else(|| PgError::new(sqlstate::BAD_BINARY, "a value is none of the type that was announced"))?;
@@ -253,6 +309,13 @@ fn put_binary(value: &Value, type_id: u32, out: &mut Vec<u8>) -> Option<()> {
         (oid::INT8, value) => out.extend(integer(value)?.to_be_bytes()),
         (oid::FLOAT8, Value::Integer(number)) => out.extend((*number as f64).to_be_bytes()),
         (oid::FLOAT8, Value::Real(number)) => out.extend(number.to_be_bytes()),
+        (oid::FLOAT4, Value::Real(number)) => out.extend((*number as f32).to_be_bytes()),
+        (oid::INTERVAL, Value::Text(text)) => {
+            let (months, days, micros) = interval_of(text)?;
+            out.extend(micros.to_be_bytes());
+            out.extend(days.to_be_bytes());
+            out.extend(months.to_be_bytes());
+        }
         (oid::NUMERIC, value) => put_numeric(&numeric_text(value)?, out)?,
         (oid::DATE, Value::Text(text)) => out.extend(calendar::date(text)?.to_be_bytes()),
         (oid::TIME, Value::Text(text)) => out.extend(calendar::time(text)?.to_be_bytes()),
@@ -262,11 +325,13 @@ fn put_binary(value: &Value, type_id: u32, out: &mut Vec<u8>) -> Option<()> {
         (oid::BYTEA, Value::Text(text)) => out.extend(text.bytes()),
         (oid::JSONB, value) => {
             out.push(1);
-            out.extend(text(value, type_id).bytes());
+            out.extend(text(value, type_id, 0).bytes());
         }
         (
             oid::BOOL
+            | oid::FLOAT4
             | oid::FLOAT8
+            | oid::INTERVAL
             | oid::TEXTS
             | oid::INT8S
             | oid::DATE
@@ -278,7 +343,7 @@ fn put_binary(value: &Value, type_id: u32, out: &mut Vec<u8>) -> Option<()> {
         ) => {
             return None;
         }
-        _ => out.extend(text(value, type_id).bytes()),
+        _ => out.extend(text(value, type_id, 0).bytes()),
     }
     Some(())
 }
@@ -295,6 +360,7 @@ fn numeric_text(value: &Value) -> Option<String> {
     match value {
         Value::Integer(number) => Some(number.to_string()),
         Value::Real(number) if number.is_finite() => Some(number.to_string()),
+        Value::Text(text) if is_numeric(text) => Some(text.clone()),
         _ => None,
     }
 }
@@ -361,9 +427,16 @@ pub(crate) fn take(bytes: &Bytes, type_id: u32, format: i16) -> Result<Value, Pg
     }
     let text = std::str::from_utf8(bytes)
         .map_err(|_| PgError::new("22021", "a parameter is not UTF-8").hint("send it as bytea"))?;
+    if let (Some(kind), true) = (Type::of_oid(type_id), matches!(type_id, oid::INT2 | oid::INT4 | oid::INT8)) {
+        return integer_of(text, kind).map(Value::Integer);
+    }
+    if text.contains('\0') {
+        return Err(PgError::new("22021", "invalid byte sequence for encoding \"UTF8\": 0x00"));
+    }
     let known = take_text(text, type_id);
-    known
-        .ok_or_else(|| PgError::new(sqlstate::BAD_TEXT, format!("invalid input for {}: \"{}\"", name(), excerpt(text))))
+    known.ok_or_else(|| {
+        PgError::new(sqlstate::BAD_TEXT, format!("invalid input syntax for type {}: \"{}\"", name(), excerpt(text)))
+    })
 }
 
 fn excerpt(text: &str) -> String {
@@ -372,9 +445,9 @@ fn excerpt(text: &str) -> String {
 
 fn take_text(text: &str, type_id: u32) -> Option<Value> {
     Some(match type_id {
-        oid::INT2 | oid::INT4 | oid::INT8 | oid::OID => Value::Integer(text.trim().parse().ok()?),
-        oid::FLOAT4 | oid::FLOAT8 => real(text.trim().parse().ok()?),
-        oid::NUMERIC => numeric(text.trim())?,
+        oid::OID => Value::Integer(text.trim().parse().ok()?),
+        oid::FLOAT4 => real(text.trim().parse::<f32>().ok()?.into())?,
+        oid::FLOAT8 => real(text.trim().parse().ok()?)?,
         oid::BOOL => Value::Integer(bool_of(text)?.into()),
         oid::BYTEA => Value::Blob(bytea(text)?.into()),
         // Without its hyphens SQLite might take it for a number.
@@ -384,23 +457,8 @@ fn take_text(text: &str, type_id: u32) -> Option<Value> {
 }
 
 /// SQLite has no value that is not a number.
-fn real(number: f64) -> Value {
-    if number.is_nan() { Value::Null } else { Value::Real(number) }
-}
-
-/// An integer or a real if that says the same, otherwise the text: a column that is NUMERIC does as it does with
-/// every text.
-fn numeric(text: &str) -> Option<Value> {
-    if let Ok(number) = text.parse() {
-        return Some(Value::Integer(number));
-    }
-    let number: f64 = text.parse().ok()?;
-    let digits = |text: &str| {
-        let text = text.trim_start_matches('-').trim_start_matches('0');
-        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }.to_owned()
-    };
-    let same = digits(&number.to_string()) == digits(text);
-    Some(if same { Value::Real(number) } else { Value::Text(text.into()) })
+const fn real(number: f64) -> Option<Value> {
+    if number.is_nan() { None } else { Some(Value::Real(number)) }
 }
 
 /// `\x` and hexadecimal digits, or the older form with backslashes.
@@ -430,9 +488,10 @@ fn take_binary(bytes: &Bytes, type_id: u32) -> Option<Value> {
         oid::INT4 => Value::Integer(i32::from_be_bytes(bytes_of.try_into().ok()?).into()),
         oid::INT8 => Value::Integer(i64::from_be_bytes(bytes_of.try_into().ok()?)),
         oid::OID => Value::Integer(u32::from_be_bytes(bytes_of.try_into().ok()?).into()),
-        oid::FLOAT4 => real(f32::from_be_bytes(bytes_of.try_into().ok()?).into()),
-        oid::FLOAT8 => real(f64::from_be_bytes(bytes_of.try_into().ok()?)),
-        oid::NUMERIC => numeric(&take_numeric(bytes_of)?)?,
+        oid::FLOAT4 => real(f32::from_be_bytes(bytes_of.try_into().ok()?).into())?,
+        oid::FLOAT8 => real(f64::from_be_bytes(bytes_of.try_into().ok()?))?,
+        oid::NUMERIC => Value::Text(take_numeric(bytes_of)?),
+        oid::INTERVAL => take_interval(bytes_of)?,
         oid::DATE => Value::Text(calendar::date_text(i32::from_be_bytes(bytes_of.try_into().ok()?))?),
         oid::TIME => Value::Text(calendar::time_text(i64::from_be_bytes(bytes_of.try_into().ok()?))?),
         oid::TIMESTAMP => Value::Text(calendar::timestamp_text(i64::from_be_bytes(bytes_of.try_into().ok()?))?),
@@ -448,6 +507,15 @@ fn take_binary(bytes: &Bytes, type_id: u32) -> Option<Value> {
         oid::BYTEA | 0 | oid::UNKNOWN => Value::Blob(bytes.clone()),
         _ => return None,
     })
+}
+
+/// As PostgreSQL's own text, which the replicas read.
+fn take_interval(bytes: &[u8]) -> Option<Value> {
+    let (micros, rest) = bytes.split_first_chunk::<8>()?;
+    let (days, months) = rest.split_first_chunk::<4>()?;
+    let (micros, days) = (i64::from_be_bytes(*micros), i32::from_be_bytes(*days));
+    let months = i32::from_be_bytes(months.try_into().ok()?);
+    Some(Value::Text(calendar::interval_text(months, days, micros)))
 }
 
 fn uuid_text(bytes: [u8; 16]) -> String {

@@ -87,7 +87,7 @@ fn what_is_acknowledged_is_done_and_what_is_rolled_back_is_not() {
         assert_eq!(client.query("select a from t"), "T D:3 C:SELECT 1 Z:I");
         // What changes no row may still be a write.
         client.query("begin");
-        client.query("create table u(a)");
+        client.query("create table u(a integer)");
         assert_eq!(client.query("commit"), "C:COMMIT Z:I");
         assert_eq!(client.query("select * from u"), "T C:SELECT 0 Z:I");
         client.query("begin read only");
@@ -191,7 +191,7 @@ fn catalog_reads_are_validated() {
     assert_eq!(one.query("commit"), "E:40001 Z:I");
     one.query("begin");
     assert_eq!(one.query(sql), "T D:1 C:SELECT 1 Z:T");
-    assert_eq!(one.query("create table u(a)"), "C:CREATE TABLE Z:T");
+    assert_eq!(one.query("create table u(a integer)"), "C:CREATE TABLE Z:T");
     assert_eq!(one.query("commit"), "C:COMMIT Z:I");
 }
 
@@ -216,7 +216,7 @@ fn a_conflict_is_no_random_number() {
 fn a_random_number_is_one_on_a_quiet_day() {
     for server in [server(), server_that_orders_reads(None), server_that_orders_reads(Some("delete from u"))] {
         let mut client = Client::new(&server);
-        client.query("create table t(a integer primary key, b default (random())); create table u(a)");
+        client.query("create table t(a integer primary key, b default (random())); create table u(a integer)");
         // One that was not shown is drawn at the end, and cannot be shown before.
         client.query("begin");
         assert_eq!(client.query("insert into t(a) values (1)"), "C:INSERT 0 1 Z:T");

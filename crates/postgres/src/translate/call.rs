@@ -257,6 +257,11 @@ impl Translator<'_> {
             "concat" | "concat_ws" => {
                 let mut texts = Vec::new();
                 for value in &values {
+                    // As it is shown, and not as it is cast.
+                    if value.kind == Type::Bool {
+                        texts.push(Expression::new(format!("substr(pg_out_bool({}), 1, 1)", value.sql), Type::Text));
+                        continue;
+                    }
                     let text = self.convert(value, Type::Text, Context::Assignment)?;
                     texts.push(text.ok_or_else(|| no_function(name))?);
                 }

@@ -16,22 +16,25 @@ pub(crate) const NOW: &str = "pg_in_timestamptz(strftime('%Y-%m-%d %H:%M:%f', 'n
 /// Functions of one row. `{0}`, `{1}` and so on are the arguments.
 #[rustfmt::skip]
 const SCALARS: &[Signature] = functions! {
-    abs(Int2) -> Int2 "abs({0})";
-    abs(Int4) -> Int4 "pg_to_int4(abs({0}))";
-    abs(Int8) -> Int8 "abs({0})";
+    abs(Int2) -> Int2 "pg_int_abs({0}, 16)";
+    abs(Int4) -> Int4 "pg_int_abs({0}, 32)";
+    abs(Int8) -> Int8 "pg_int_abs({0}, 64)";
     abs(Numeric) -> Numeric "pg_numeric_abs({0})";
-    abs(Float4) -> Float4 "abs({0})";
-    abs(Float8) -> Float8 "abs({0})";
+    abs(Float4) -> Float4 "pg_float_abs({0})";
+    abs(Float8) -> Float8 "pg_float_abs({0})";
     round(Numeric) -> Numeric "pg_numeric_round({0}, 0)";
     round(Numeric, Int4) -> Numeric "pg_numeric_round({0}, {1})";
-    // Half to even, as PostgreSQL rounds a double.
-    round(Float8) -> Float8 "pg_numeric_to_float8(pg_numeric_round(pg_float8_to_numeric({0}), 0))";
+    round(Float8) -> Float8 "pg_float_round({0})";
+    trunc(Float8) -> Float8 "pg_float_trunc({0})";
+    ceil(Float8) -> Float8 "pg_float_ceil({0})";
+    ceiling(Float8) -> Float8 "pg_float_ceil({0})";
+    floor(Float8) -> Float8 "pg_float_floor({0})";
     trunc(Numeric) -> Numeric "pg_numeric_trunc({0}, 0)";
     trunc(Numeric, Int4) -> Numeric "pg_numeric_trunc({0}, {1})";
     ceil(Numeric) -> Numeric "pg_numeric_ceil({0})";
     ceiling(Numeric) -> Numeric "pg_numeric_ceil({0})";
     floor(Numeric) -> Numeric "pg_numeric_floor({0})";
-    sign(Numeric) -> Numeric "CAST(pg_numeric_cmp({0}, '0') AS TEXT)";
+    sign(Numeric) -> Numeric "pg_numeric_sign({0})";
     sign(Float8) -> Float8 "CAST(sign({0}) AS REAL)";
     r#mod(Int2, Int2) -> Int2 "pg_int_mod({0}, {1}, 16)";
     r#mod(Int4, Int4) -> Int4 "pg_int_mod({0}, {1}, 32)";
@@ -89,17 +92,17 @@ const SCALARS: &[Signature] = functions! {
 /// Functions of many rows. `{0}` is the argument, with DISTINCT before it if that was said.
 #[rustfmt::skip]
 const AGGREGATES: &[Signature] = functions! {
-    sum(Int2) -> Int8 "pg_int_sum({0}, 64)";
-    sum(Int4) -> Int8 "pg_int_sum({0}, 64)";
+    sum(Int2) -> Int8 "pg_int_sum({0})";
+    sum(Int4) -> Int8 "pg_int_sum({0})";
     sum(Int8) -> Numeric "pg_bigint_sum({0})";
     sum(Numeric) -> Numeric "pg_numeric_sum({0})";
-    sum(Float4) -> Float4 "pg_float_sum({0})";
+    sum(Float4) -> Float4 "pg_float4_sum({0})";
     sum(Float8) -> Float8 "pg_float_sum({0})";
     avg(Int2) -> Numeric "pg_int_avg({0})";
     avg(Int4) -> Numeric "pg_int_avg({0})";
     avg(Int8) -> Numeric "pg_int_avg({0})";
     avg(Numeric) -> Numeric "pg_numeric_avg({0})";
-    avg(Float4) -> Float8 "pg_float_avg({0})";
+    avg(Float4) -> Float8 "pg_float4_avg({0})";
     avg(Float8) -> Float8 "pg_float_avg({0})";
     bool_and(Bool) -> Bool "min({0})";
     bool_or(Bool) -> Bool "max({0})";

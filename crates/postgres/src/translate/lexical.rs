@@ -19,7 +19,12 @@ pub(super) fn normalize(sql: &str) -> Result<String, PgError> {
     let mut chains = vec![0_usize];
     // Where the last literal ends in `out`, if nothing but space has come since, and whether a new line has.
     let mut literal: Option<(usize, bool)> = None;
+    let mut last = Kind::Space;
     for token in tokens(sql) {
+        if last == Kind::Number && matches!(token.kind, Kind::Word | Kind::Number) {
+            return Err(syntax(format!("trailing junk after numeric literal at or near \"{}\"", token.text)));
+        }
+        last = token.kind;
         match token.kind {
             Kind::Space => {
                 check_comment(token)?;

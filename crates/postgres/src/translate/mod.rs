@@ -41,7 +41,7 @@ use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
-pub(crate) use kinds::{Modifier, Type};
+pub(crate) use kinds::Type;
 pub(crate) use literal::integer;
 pub(crate) use schema::{Column, SCHEMA_SQL, Schema};
 

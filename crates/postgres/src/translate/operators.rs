@@ -50,11 +50,10 @@ pub(crate) const OPERATORS: &[Signature] = operators! {
     "/" (Float8, Float8) -> Float8 "pg_float_div({0}, {1})";
     "/" (Float4, Float8) -> Float8 "pg_float_div({0}, {1})";
     "/" (Float8, Float4) -> Float8 "pg_float_div({0}, {1})";
-    // The sum of two singles, rounded once more, is the single that is nearest to it.
-    "+" (Float4, Float4) -> Float4 "pg_in_float4(pg_out_float8(pg_float_add({0}, {1})))";
-    "-" (Float4, Float4) -> Float4 "pg_in_float4(pg_out_float8(pg_float_sub({0}, {1})))";
-    "*" (Float4, Float4) -> Float4 "pg_in_float4(pg_out_float8(pg_float_mul({0}, {1})))";
-    "/" (Float4, Float4) -> Float4 "pg_in_float4(pg_out_float8(pg_float_div({0}, {1})))";
+    "+" (Float4, Float4) -> Float4 "pg_float4_add({0}, {1})";
+    "-" (Float4, Float4) -> Float4 "pg_float4_sub({0}, {1})";
+    "*" (Float4, Float4) -> Float4 "pg_float4_mul({0}, {1})";
+    "/" (Float4, Float4) -> Float4 "pg_float4_div({0}, {1})";
     "+" (Date, Int4) -> Date "pg_date_add_days({0}, {1})";
     "+" (Int4, Date) -> Date "pg_date_add_days({1}, {0})";
     "-" (Date, Int4) -> Date "pg_date_add_days({0}, -({1}))";
@@ -81,6 +80,8 @@ pub(crate) const OPERATORS: &[Signature] = operators! {
     "-" (Interval, Interval) -> Interval "pg_interval_sub({0}, {1})";
     "*" (Interval, Float8) -> Interval "pg_interval_mul({0}, {1})";
     "*" (Float8, Interval) -> Interval "pg_interval_mul({1}, {0})";
+    "/" (Interval, Float8) -> Interval "pg_interval_div({0}, {1})";
+    "-" (Time, Time) -> Interval "pg_time_sub({0}, {1})";
     "||" (Text, Text) -> Text "({0} || {1})";
     "||" (Bytea, Bytea) -> Bytea "CAST({0} || {1} AS BLOB)";
 };
@@ -92,8 +93,8 @@ pub(crate) const PREFIXES: &[Signature] = operators! {
     "-" (Int4) -> Int4 "pg_int_neg({0}, 32)";
     "-" (Int8) -> Int8 "pg_int_neg({0}, 64)";
     "-" (Numeric) -> Numeric "pg_numeric_neg({0})";
-    "-" (Float4) -> Float4 "(- {0})";
-    "-" (Float8) -> Float8 "(- {0})";
+    "-" (Float4) -> Float4 "pg_float_neg({0})";
+    "-" (Float8) -> Float8 "pg_float_neg({0})";
     "-" (Interval) -> Interval "pg_interval_neg({0})";
     "+" (Int2) -> Int2 "{0}";
     "+" (Int4) -> Int4 "{0}";
@@ -104,9 +105,9 @@ pub(crate) const PREFIXES: &[Signature] = operators! {
     "~" (Int2) -> Int2 "(~ {0})";
     "~" (Int4) -> Int4 "(~ {0})";
     "~" (Int8) -> Int8 "(~ {0})";
-    "@" (Int4) -> Int4 "abs({0})";
+    "@" (Int4) -> Int4 "pg_int_abs({0}, 32)";
     "@" (Numeric) -> Numeric "pg_numeric_abs({0})";
-    "@" (Float8) -> Float8 "abs({0})";
+    "@" (Float8) -> Float8 "pg_float_abs({0})";
 };
 
 /// Types that can be compared, each with itself; `numeric` needs its collation.

@@ -647,7 +647,6 @@ fn known_name(expr: &Expr) -> Option<(String, bool)> {
         }
         Expr::TypedString(typed) => Some((type_name(&typed.data_type)?, false)),
         Expr::Interval(_) => Some(("interval".into(), false)),
-        Expr::Value(value) if matches!(value.value, Value::Boolean(_)) => Some(("bool".into(), false)),
         Expr::Case { else_result, .. } => else_result
             .as_deref()
             .and_then(known_name)
@@ -658,7 +657,7 @@ fn known_name(expr: &Expr) -> Option<(String, bool)> {
         Expr::Ceil { .. } => sure("ceil"),
         Expr::Floor { .. } => sure("floor"),
         Expr::Position { .. } => sure("position"),
-        Expr::Substring { .. } => sure("substring"),
+        Expr::Substring { shorthand, .. } => sure(if *shorthand { "substr" } else { "substring" }),
         Expr::AtTimeZone { .. } => sure("timezone"),
         Expr::Trim { trim_where, .. } => sure(match trim_where {
             None | Some(sqlparser::ast::TrimWhereField::Both) => "btrim",
