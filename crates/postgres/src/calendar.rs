@@ -80,7 +80,11 @@ pub(crate) fn zoned_text(micros: i64, zone: i32) -> Option<String> {
     let local = timestamp_text(micros.checked_add(i64::from(zone) * 1_000_000)?)?;
     let sign = if zone < 0 { '-' } else { '+' };
     let (hours, minutes) = (zone.abs() / 3_600, zone.abs() / 60 % 60);
-    Some(if minutes == 0 { format!("{local}{sign}{hours:02}") } else { format!("{local}{sign}{hours:02}:{minutes:02}") })
+    Some(if minutes == 0 {
+        format!("{local}{sign}{hours:02}")
+    } else {
+        format!("{local}{sign}{hours:02}:{minutes:02}")
+    })
 }
 
 /// An interval as PostgreSQL writes it: what is not zero, the signs as they are.

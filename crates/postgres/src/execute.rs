@@ -214,13 +214,7 @@ impl Executor {
     }
 
     /// Translates a statement, and once more whenever the tables have changed meanwhile.
-    fn ask_cluster(
-        &mut self,
-        sql: &str,
-        tag: &Tag,
-        types: &[u32],
-        parameters: Vec<Value>,
-    ) -> Result<Outcome, PgError> {
+    fn ask_cluster(&mut self, sql: &str, tag: &Tag, types: &[u32], parameters: Vec<Value>) -> Result<Outcome, PgError> {
         self.again_if_stale(|this| {
             let translation = this.translate(sql, types)?;
             let rows = this.ask(Statement { sql: translation.sql.clone(), parameters: parameters.clone() })?;

@@ -26,6 +26,8 @@ pub(crate) struct Transaction {
     /// Every statement, and what the client was shown of it. What was taken back stands between the marks of an
     /// attempt.
     shown: Vec<Check>,
+    /// Whether the client has learned something of the schema that is none of these results.
+    told: bool,
     /// Whether one of them has changed rows.
     changed: bool,
     /// Whether an answer had to be ordered: it may depend on a random number.
@@ -47,7 +49,12 @@ impl Transaction {
 
     /// Whether the client has been shown something of it.
     pub(crate) const fn has_begun(&self) -> bool {
-        !self.shown.is_empty()
+        self.told || !self.shown.is_empty()
+    }
+
+    /// The client learns something of the schema: it must stay as it is.
+    pub(crate) fn tell(&mut self) {
+        self.told = true;
     }
 
     /// Whether it refuses to write.

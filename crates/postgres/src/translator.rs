@@ -69,22 +69,29 @@ impl Translators {
     /// A statement in SQLite's words, as the tables are for the open transaction or for everybody.
     ///
     /// # Errors
-    /// Those of the statement and of the way to the replicas.
+    /// Those of the statement, as the tables are now and not as they were, and of the way to the replicas.
     pub(crate) fn translate(
         &mut self,
         sql: &str,
         types: &[u32],
         zone: &str,
         link: &mut Link,
-        transaction: Option<&mut Transaction>,
+        mut transaction: Option<&mut Transaction>,
     ) -> Result<Arc<Translation>, PgError> {
-        if matches!(self.own, Own::Changed)
-            && let Some(transaction) = transaction
-        {
-            let rows = transaction.look(link, Statement::new(SCHEMA_SQL))?;
-            self.own = Own::Known(Arc::new(Schema::of(&rows)));
+        if matches!(self.own, Own::None) {
+            let has_begun = transaction.as_ref().is_some_and(|transaction| transaction.has_begun());
+            let translation = self.by_common(sql, types, zone, link, has_begun);
+            // Whatever is wrong with it is something that the client is told about the tables.
+            if let (Err(_), Some(transaction)) = (&translation, transaction) {
+                transaction.tell();
+            }
+            return translation;
         }
-        self.by_schema(sql, types, zone, link)
+        let mut look = |link: &mut Link| match &mut transaction {
+            Some(transaction) => transaction.look(link, Statement::new(SCHEMA_SQL)),
+            None => Err(PgError::conflict()),
+        };
+        self.by_own(sql, types, zone, link, &mut look)
     }
 
     /// The same behind other statements of a batch, which may change the schema.
@@ -98,32 +105,69 @@ impl Translators {
         link: &mut Link,
         before: &[Statement],
     ) -> Result<Arc<Translation>, PgError> {
-        if matches!(self.own, Own::Changed) {
+        if matches!(self.own, Own::None) {
+            return self.by_common(sql, &[], zone, link, false);
+        }
+        let mut look = |link: &mut Link| {
             let statements = before.iter().cloned().chain([Statement::new(SCHEMA_SQL)]).collect();
             let batch = Batch { statements, schema: link.schema, ..Batch::default() };
-            let results = link.results(&Request::Rehearse(Dated { time: 0, batch }))?;
-            self.own = Own::Known(Arc::new(Schema::of(&last(results)?)));
-        }
-        self.by_schema(sql, &[], zone, link)
+            last(link.results(&Request::Rehearse(Dated { time: 0, batch }))?)
+        };
+        self.by_own(sql, &[], zone, link, &mut look)
     }
 
-    fn by_schema(
+    /// By the schema that nobody else sees. What is wrong with a statement is said by a fresh one only.
+    fn by_own(
         &mut self,
         sql: &str,
         types: &[u32],
         zone: &str,
         link: &mut Link,
+        look: &mut dyn FnMut(&mut Link) -> Result<Rows, PgError>,
     ) -> Result<Arc<Translation>, PgError> {
-        if let Own::Known(schema) = &self.own {
-            return translate(sql, schema, zone, types).map(Arc::new);
+        if let Own::Known(schema) = &self.own
+            && let Ok(translation) = translate(sql, schema, zone, types)
+        {
+            return Ok(Arc::new(translation));
         }
+        let schema = Arc::new(Schema::of(&look(link)?));
+        self.own = Own::Known(Arc::clone(&schema));
+        translate(sql, &schema, zone, types).map(Arc::new)
+    }
+
+    fn by_common(
+        &mut self,
+        sql: &str,
+        types: &[u32],
+        zone: &str,
+        link: &mut Link,
+        has_begun: bool,
+    ) -> Result<Arc<Translation>, PgError> {
+        let is_fresh = self.common.is_none();
         let schema = self.common(link)?;
         let numbers: Vec<u8> = types.iter().flat_map(|number| number.to_le_bytes()).collect();
         let key = Digest::of_parts(Domain::Service, &[sql.as_bytes(), &numbers, zone.as_bytes()]);
         if let Some(kept) = self.kept.get(&key) {
             return Ok(Arc::clone(kept));
         }
-        let translation = Arc::new(translate(sql, &schema, zone, types)?);
+        let translation = match translate(sql, &schema, zone, types) {
+            Ok(translation) => Arc::new(translation),
+            Err(error) if is_fresh => return Err(error),
+            Err(error) => {
+                let now = fetch(link)?;
+                if now.version == schema.version {
+                    return Err(error);
+                }
+                self.forget();
+                if has_begun {
+                    return Err(PgError::conflict());
+                }
+                link.schema = now.version;
+                let translation = translate(sql, &now, zone, types);
+                self.common = Some(Arc::new(now));
+                Arc::new(translation?)
+            }
+        };
         self.bytes += translation.sql.len();
         if self.kept.len() >= KEPT_MAX || self.bytes > KEPT_BYTES_MAX {
             self.kept.clear();
@@ -138,12 +182,17 @@ impl Translators {
         if let Some(schema) = &self.common {
             return Ok(Arc::clone(schema));
         }
-        let rows = last(link.results(&Request::one(Statement::new(SCHEMA_SQL)))?)?;
-        let schema = Arc::new(Schema::of(&rows));
+        let schema = Arc::new(fetch(link)?);
         link.schema = schema.version;
         self.common = Some(Arc::clone(&schema));
         Ok(schema)
     }
+}
+
+/// The schema as it is for everybody now.
+fn fetch(link: &mut Link) -> Result<Schema, PgError> {
+    let rows = last(link.results(&Request::one(Statement::new(SCHEMA_SQL)))?)?;
+    Ok(Schema::of(&rows))
 }
 
 fn last(mut results: Vec<Rows>) -> Result<Rows, PgError> {

@@ -225,12 +225,13 @@ fn from_hex(digits: &str) -> Option<Vec<u8>> {
 /// seconds before those of UTC.
 fn text(value: &Value, type_id: u32, zone: i32) -> String {
     match (value, type_id) {
-        (Value::Text(text), oid::TIMESTAMPTZ) => {
-            calendar::timestamp(text).and_then(|micros| calendar::zoned_text(micros, zone)).unwrap_or_else(|| text.clone())
-        }
+        (Value::Text(text), oid::TIMESTAMPTZ) => calendar::timestamp(text)
+            .and_then(|micros| calendar::zoned_text(micros, zone))
+            .unwrap_or_else(|| text.clone()),
         (Value::Text(text), oid::INTERVAL) => {
             let interval = interval_of(text);
-            interval.map_or_else(|| text.clone(), |(months, days, micros)| calendar::interval_text(months, days, micros))
+            interval
+                .map_or_else(|| text.clone(), |(months, days, micros)| calendar::interval_text(months, days, micros))
         }
         (Value::Real(number), oid::FLOAT4) => single_text(*number as f32),
         (Value::Integer(number), oid::BOOL) => if *number == 0 { "f" } else { "t" }.into(),
@@ -257,7 +258,11 @@ fn real_text(number: f64) -> String {
         return if number > 0.0 { "Infinity" } else { "-Infinity" }.into();
     }
     let magnitude = number.abs();
-    if magnitude != 0.0 && !(1e-4..1e15).contains(&magnitude) { scientific(&format!("{number:e}")) } else { number.to_string() }
+    if magnitude != 0.0 && !(1e-4..1e15).contains(&magnitude) {
+        scientific(&format!("{number:e}"))
+    } else {
+        number.to_string()
+    }
 }
 
 /// The same of a `real`.
@@ -280,13 +285,7 @@ fn scientific(text: &str) -> String {
 ///
 /// # Errors
 /// If it is none of the announced type, which only binary values can show.
-pub(crate) fn put(
-    value: &Value,
-    type_id: u32,
-    format: i16,
-    zone: i32,
-    out: &mut Vec<u8>,
-) -> Result<bool, PgError> {
+pub(crate) fn put(value: &Value, type_id: u32, format: i16, zone: i32, out: &mut Vec<u8>) -> Result<bool, PgError> {
     if matches!(value, Value::Null) {
         return Ok(false);
     }

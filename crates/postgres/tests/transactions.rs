@@ -56,7 +56,9 @@ fn a_transaction_that_was_overtaken_takes_no_effect() {
 fn time_stands_still_in_a_transaction() {
     let server = server();
     let mut client = Client::new(&server);
-    client.query("create table t(a integer primary key, at default current_timestamp, r default (random()))");
+    client.query(
+        "create table t(a integer primary key, at timestamptz default current_timestamp, r float8 default random())",
+    );
     client.query("begin");
     let first = client.query("select now()");
     assert_eq!(client.query("select now()"), first);
@@ -67,7 +69,8 @@ fn time_stands_still_in_a_transaction() {
     assert_eq!(client.query("insert into t(a) values (2) returning r"), "E:0A000 Z:E");
 }
 
-const REPLACE: &str = "with a as (select 3 as a, 30 as b) replace into t select a, b from a";
+const UPSERT: &str = "with a as (select 3 as a, 30 as b) insert into t select a, b from a
+    on conflict (a) do update set b = excluded.b";
 
 /// Whether a statement writes is what the replicas say, whatever its first words are.
 #[test]
@@ -76,13 +79,13 @@ fn what_is_acknowledged_is_done_and_what_is_rolled_back_is_not() {
         let mut client = Client::new(&server);
         client.query("create table t(a integer primary key, b integer)");
         client.query("begin");
-        assert_eq!(client.query(REPLACE), "C:INSERT 0 1 Z:T");
+        assert_eq!(client.query(UPSERT), "C:INSERT 0 1 Z:T");
         assert_eq!(client.query("select a from t"), "T D:3 C:SELECT 1 Z:T");
         client.query("rollback");
         assert_eq!(client.query("select a from t"), "T C:SELECT 0 Z:I");
         client.query("begin");
         client.query("select 1");
-        client.query(REPLACE);
+        client.query(UPSERT);
         assert_eq!(client.query("commit"), "C:COMMIT Z:I");
         assert_eq!(client.query("select a from t"), "T D:3 C:SELECT 1 Z:I");
         // What changes no row may still be a write.
@@ -92,7 +95,7 @@ fn what_is_acknowledged_is_done_and_what_is_rolled_back_is_not() {
         assert_eq!(client.query("select * from u"), "T C:SELECT 0 Z:I");
         client.query("begin read only");
         assert_eq!(client.query("select a from t"), "T D:3 C:SELECT 1 Z:T");
-        assert_eq!(client.query(REPLACE), "E:25006 Z:E");
+        assert_eq!(client.query(UPSERT), "E:25006 Z:E");
         client.query("rollback");
     }
 }
@@ -164,9 +167,9 @@ fn errors_that_were_swallowed_are_validated() {
     // A description that failed has told as much.
     one.query("begin");
     one.query("savepoint s");
-    assert_eq!(one.ask("select * from later", &[], 0), "1 2 E:42P01 Z:E");
+    assert_eq!(one.ask("select * from later", &[], 0), "E:42P01 Z:E");
     one.query("rollback to s");
-    other.query("create table later(a)");
+    other.query("create table later(a integer)");
     assert_eq!(one.query("insert into t2 values ('there is no such table')"), "E:40001 Z:E");
     one.query("rollback");
     // What was shown before and fails now is no error of the statement that notices.
@@ -182,12 +185,12 @@ fn errors_that_were_swallowed_are_validated() {
 fn catalog_reads_are_validated() {
     let server = server();
     let (mut one, mut other) = (Client::new(&server), Client::new(&server));
-    one.query("create table t(a)");
+    one.query("create table t(a integer)");
     let sql = "select count(*) from information_schema.tables where table_name = 'flag'";
     one.query("begin");
     assert_eq!(one.query(sql), "T D:0 C:SELECT 1 Z:T");
     assert_eq!(one.query("insert into t values (1)"), "C:INSERT 0 1 Z:T");
-    other.query("create table flag(a)");
+    other.query("create table flag(a integer)");
     assert_eq!(one.query("commit"), "E:40001 Z:I");
     one.query("begin");
     assert_eq!(one.query(sql), "T D:1 C:SELECT 1 Z:T");
@@ -216,7 +219,7 @@ fn a_conflict_is_no_random_number() {
 fn a_random_number_is_one_on_a_quiet_day() {
     for server in [server(), server_that_orders_reads(None), server_that_orders_reads(Some("delete from u"))] {
         let mut client = Client::new(&server);
-        client.query("create table t(a integer primary key, b default (random())); create table u(a integer)");
+        client.query("create table t(a integer primary key, b float8 default random()); create table u(a integer)");
         // One that was not shown is drawn at the end, and cannot be shown before.
         client.query("begin");
         assert_eq!(client.query("insert into t(a) values (1)"), "C:INSERT 0 1 Z:T");
@@ -241,7 +244,7 @@ fn a_random_number_is_one_on_a_quiet_day() {
 fn a_transaction_that_only_reads_cannot_write() {
     let server = server();
     let mut client = Client::new(&server);
-    client.query("create table t(a integer primary key, b)");
+    client.query("create table t(a integer primary key, b integer)");
     let insert = "insert into t(b) values (1)";
     for (before, begin) in [
         ("select 1", "begin transaction isolation level read committed, read only"),
@@ -258,7 +261,7 @@ fn a_transaction_that_only_reads_cannot_write() {
     // By default also without BEGIN, one statement or several.
     assert_eq!(client.query("show default_transaction_read_only"), "T D:on C:SHOW Z:I");
     assert_eq!(client.query(insert), "E:25006 Z:I");
-    assert_eq!(client.query(REPLACE), "E:25006 Z:I");
+    assert_eq!(client.query(UPSERT), "E:25006 Z:I");
     assert_eq!(client.query("select 1; insert into t(b) values (1)"), "E:25006 Z:I");
     assert_eq!(client.query("select count(*) from t; select 2"), "T D:0 C:SELECT 1 T D:2 C:SELECT 1 Z:I");
     client.query("begin read write");
@@ -292,7 +295,7 @@ fn a_transaction_that_only_reads_cannot_write() {
 fn a_transaction_is_chained_to_the_next() {
     let server = server();
     let mut client = Client::new(&server);
-    client.query("create table t(a)");
+    client.query("create table t(a integer)");
     client.query("begin");
     client.query("insert into t values (1)");
     assert_eq!(client.query("rollback and chain"), "C:ROLLBACK Z:T");
@@ -317,7 +320,7 @@ fn a_transaction_is_chained_to_the_next() {
 fn what_is_not_understood_about_transactions_is_refused() {
     let server = server();
     let mut client = Client::new(&server);
-    client.query("create table t(a)");
+    client.query("create table t(a integer)");
     for sql in [
         "commit prepared 'x'",
         "rollback prepared 'x'",
@@ -343,13 +346,13 @@ fn what_is_not_understood_about_transactions_is_refused() {
 fn what_is_too_large_is_said_at_once() {
     let server = server();
     let mut client = Client::new(&server);
-    client.query("create table t(a)");
+    client.query("create table t(a text)");
     let much = "x".repeat(700 << 10);
     assert_eq!(client.ask("insert into t values ($1 || $2)", &[&much, &much], 0), "1 2 E:54000 Z:I");
     assert_eq!(client.query(&format!("insert into t values ('{much}')")), "E:54000 Z:I");
-    assert_eq!(client.ask(&format!("insert into t values ('{much}')"), &[], 0), "1 2 E:54000 Z:I");
+    assert_eq!(client.ask(&format!("insert into t values ('{much}')"), &[], 0), "E:54000 Z:I");
     assert_eq!(client.ask("insert into t values ($1)", &[&much.repeat(2)], 0), "1 2 E:54000 Z:I");
-    assert_eq!(client.query(&"insert into t values (1);".repeat(5_000)), "E:54000 Z:I");
+    assert_eq!(client.query(&"insert into t values ('1');".repeat(5_000)), "E:54000 Z:I");
     client.query("begin");
     assert_eq!(client.ask("insert into t values ($1)", &[&much], 0), "1 2 n C:INSERT 0 1 Z:T");
     assert_eq!(client.ask("insert into t values ($1)", &[&much], 0), "1 2 E:54000 Z:E");
@@ -378,10 +381,12 @@ impl Party {
             7 => format!("insert into t values ({key}, {value})"),
             8 => format!("insert into t(v) values ({value}) returning k"),
             9 => format!("update t set v = v + 1 where k = {key}"),
-            10 => format!("with a as (select {key} as k, {value} as v) replace into t select k, v from a"),
+            10 => format!(
+                "with a as (select {key} as k, {value} as v) insert into t select k, v from a on conflict (k) do update set v = excluded.v"
+            ),
             11 => format!("delete from t where k >= {key} returning v"),
             12 => "select sum(v), count(*) from t".into(),
-            13 => format!("insert or fail into t select 9 - k, v from t where k >= {key}"),
+            13 => format!("insert into t select 9 - k, v from t where k >= {key}"),
             _ => {
                 // A transaction that only read would stand where its last statement was.
                 let told = format!("insert into log values ({value})");
@@ -419,7 +424,7 @@ fn transactions_are_serializable() {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             (state >> 16) % below
         };
-        let schema = "create table t(k integer primary key, v integer); create table log(v)";
+        let schema = "create table t(k integer primary key, v integer); create table log(v integer)";
         let server = if seed % 2 == 0 { server() } else { server_that_orders_reads(None) };
         let mut parties: Vec<Party> =
             (0..3).map(|_| Party { client: Client::new(&server), open: false, told: Vec::new() }).collect();

@@ -10,6 +10,14 @@ use crate::tokens::{Kind, Token, quote, tokens};
 /// Tokens behind the last comma, in all parentheses that are open, together: no tree is deeper than that.
 const CHAIN_MAX: usize = 2_500;
 
+/// How much of `U&` came just now.
+#[derive(Clone, Copy)]
+enum Prefix {
+    None,
+    U,
+    And,
+}
+
 /// A statement as the parser may have it.
 ///
 /// # Errors
@@ -19,10 +27,16 @@ pub(super) fn normalize(sql: &str) -> Result<String, PgError> {
     let mut chains = vec![0_usize];
     // Where the last literal ends in `out`, if nothing but space has come since, and whether a new line has.
     let mut literal: Option<(usize, bool)> = None;
-    let mut last = Kind::Space;
+    let (mut last, mut word) = (Kind::Space, Prefix::None);
     for token in tokens(sql) {
         if last == Kind::Number && matches!(token.kind, Kind::Word | Kind::Number) {
             return Err(syntax(format!("trailing junk after numeric literal at or near \"{}\"", token.text)));
+        }
+        // `U&'…'` and `U&"…"` are one token in PostgreSQL.
+        match (word, token.text.chars().next()) {
+            (Prefix::And, Some('\'' | '"')) => return Err(PgError::unsupported("U& is not supported")),
+            (Prefix::U, Some('&')) => word = Prefix::And,
+            _ => word = if token.is("u") { Prefix::U } else { Prefix::None },
         }
         last = token.kind;
         match token.kind {
@@ -89,7 +103,6 @@ fn check_symbol(token: Token<'_>) -> Result<(), PgError> {
         Kind::Symbol if matches!(token.text, "`" | "\0" | "\\" | "{" | "}") => {
             Err(syntax(format!("syntax error at or near \"{}\"", token.text.escape_default())))
         }
-        Kind::Word if token.text.eq_ignore_ascii_case("u&") => Err(PgError::unsupported("U& is not supported")),
         _ => Ok(()),
     }
 }

@@ -37,7 +37,7 @@ mod write;
 use crate::error::{PgError, sqlstate};
 use crate::tokens::tokens;
 use bezant_sql::{PARAMETERS_MAX, SQL_BYTES_MAX};
-use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, SetExpr, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
@@ -128,6 +128,12 @@ impl Translator<'_> {
         let without = |sql| (sql, Vec::new(), true);
         Ok(match statement {
             Statement::Query(query) => {
+                if let SetExpr::Insert(inner) | SetExpr::Update(inner) | SetExpr::Delete(inner) = &*query.body {
+                    refuse(query.order_by.is_some() || query.limit_clause.is_some(), "this clause")?;
+                    let with = self.with_clause(query, None)?;
+                    let (sql, columns, defines) = self.statement(inner)?;
+                    return Ok((with + &sql, columns, defines));
+                }
                 let (sql, columns) = self.outermost(query)?;
                 (sql, columns, false)
             }

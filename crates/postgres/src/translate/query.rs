@@ -260,7 +260,8 @@ impl Translator<'_> {
         Ok(())
     }
 
-    fn with_clause(&mut self, query: &Query, outer: Option<&Scope<'_>>) -> Result<String, PgError> {
+    /// What stands before the query; its tables are there until somebody closes them.
+    pub(super) fn with_clause(&mut self, query: &Query, outer: Option<&Scope<'_>>) -> Result<String, PgError> {
         let Some(with) = &query.with else { return Ok(String::new()) };
         let mut all = Vec::new();
         for cte in &with.cte_tables {
