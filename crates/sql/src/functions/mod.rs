@@ -46,7 +46,7 @@ const VALUE_BYTES: usize = 32;
 enum Charge {
     /// It goes through its arguments so many times.
     Bytes(usize),
-    /// It computes with digits: each of one number with each of the other, an eighth of a byte for two.
+    /// It computes with digits: each of one number with each of the other, a byte for 32 such pairs.
     Digits,
     /// It holds each byte of the first against each of the second.
     Product,
@@ -76,7 +76,7 @@ impl Charge {
 
 /// What it costs to compute with so many digits.
 const fn digits(count: usize) -> usize {
-    count.saturating_mul(count) / 8
+    count.saturating_mul(count) / 32
 }
 
 /// Bytes of a text or blob.

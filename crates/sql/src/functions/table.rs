@@ -107,8 +107,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("pg_in_bytea", 1, ONCE, bytes::input),
     function("pg_out_bytea", 1, ONCE, bytes::output),
     function("pg_in_uuid", 1, ONCE, bytes::in_uuid),
-    function("pg_in_json", 1, TWICE, json::input),
-    function("pg_in_jsonb", 1, Charge::Bytes(32), json::input_binary),
+    function("pg_in_json", 1, Charge::Bytes(32), json::input),
+    function("pg_in_jsonb", 1, Charge::Bytes(64), json::input_binary),
     // Dates and times
     function("pg_in_date", 1, FIELDS, calendar::in_date),
     function("pg_in_time", 1, FIELDS, calendar::in_time),

@@ -1,0 +1,210 @@
+"""Makes the statements that the referee asks both servers.
+
+    statements.py matrix|fuzz SEED COUNT > STATEMENTS
+
+A line of JSON each: `sql`; `parameters`, pairs of a type and a text; `script`, those that share tables and follow each
+other; `kind`, what is tried; `ordered`, whether the order of rows says something; `changes`, whether later statements
+of the script depend on it. `matrix` goes through types and operators, and takes COUNT scripts of what there is to try,
+all of them if COUNT is 0; `fuzz` makes COUNT scripts of queries over three tables of mixed types.
+"""
+
+import json
+import random
+import sys
+
+import grammar
+from types_of_postgresql import MIXED, TYPES, quoted
+
+WHAT, SEED, COUNT = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+chance = random.Random(SEED)
+scripts = []
+
+
+class Script:
+    """Statements that follow each other."""
+
+    def __init__(self, kind):
+        self.kind, self.lines = kind, []
+        scripts.append(self)
+
+    def ask(self, sql, *parameters, ordered=False, changes=False):
+        self.lines.append({
+            "kind": self.kind, "sql": sql, "parameters": list(parameters), "ordered": ordered, "changes": changes,
+        })
+
+    def do(self, sql, *parameters):
+        self.ask(sql, *parameters, changes=True)
+
+
+# ---- Types and operators ----
+
+
+def columns(type):
+    """Edge values through a column, and what is said about them there."""
+    script = Script(f"column {type.name}")
+    script.do("drop table if exists r")
+    script.do(f"create table r(id integer primary key, v {type.column})")
+    for number, text in enumerate([*type.values, None]):
+        script.do(f"insert into r values ({number}, {'null' if text is None else chr(39) + quoted(text) + chr(39)})")
+    for number, text in enumerate(type.values, 100):
+        if type.name not in ("boolean",) or text in ("true", "false"):
+            script.do(f"insert into r values ($1, ${2}::{type.name})", ["integer", str(number)], ["text", text])
+    for text in type.wrong:
+        script.ask(f"insert into r values (999, '{quoted(text)}')", changes=True)
+    script.ask("select id, v from r order by id", ordered=True)
+    script.ask("select v::text, v is null from r order by id", ordered=True)
+    script.ask("select count(*), count(v), count(distinct v) from r")
+    if type.ordered:
+        script.ask("select v from r order by v, id", ordered=True)
+        script.ask("select v from r order by v desc nulls last, id", ordered=True)
+        script.ask("select v, count(*) from r group by v order by v", ordered=True)
+        script.ask("select distinct v from r")
+        script.ask("select a.id, b.id from r a join r b on a.v = b.v order by 1, 2", ordered=True)
+        script.ask("select a.id, b.id from r a join r b on a.v < b.v order by 1, 2", ordered=True)
+        for text in type.values[:3]:
+            script.ask(f"select id from r where v = '{quoted(text)}' order by id", ordered=True)
+            script.ask(f"select id from r where v in ('{quoted(text)}', null) order by id", ordered=True)
+            script.ask(f"select id from r where v between '{quoted(text)}' and '{quoted(text)}'")
+        script.ask("select v, lag(v) over (order by v, id) from r order by v, id", ordered=True)
+    if type.name not in ("boolean", "uuid", "json", "jsonb", "bytea"):
+        script.ask("select min(v), max(v) from r")
+    if type.sums:
+        script.ask("select sum(v) from r where id < 3")
+        script.ask("select avg(v) from r where id < 3")
+        script.ask("select sum(v) from r")
+        script.ask("select avg(v) from r")
+        script.ask("select -v, abs(v) from r where id = 1")
+    script.ask("select coalesce(v, null) from r order by id", ordered=True)
+    script.ask("select case when id > 2 then v end from r order by id", ordered=True)
+    script.ask("select nullif(v, v) from r order by id", ordered=True)
+    script.do("update r set v = null where id = 0 returning id, v")
+    script.do("update r set v = (select v from r where id = 1) where id = 0 returning v")
+    script.do("insert into r select id, v from r where id = 1 on conflict (id) do update set v = excluded.v returning v")
+    script.do("delete from r where v is null returning id")
+    script.ask("select v from r union select v from r" if type.ordered else "select v from r union all select v from r")
+    script.do(f"create table s(v {type.column} unique)" if type.ordered else f"create table s(v {type.column})")
+    script.do("insert into s select v from r where id = 1")
+    script.ask("insert into s select v from r where id = 1", changes=True)
+    script.do("drop table s")
+
+
+def comparisons(type):
+    if not type.ordered:
+        return
+    script = Script(f"comparison {type.name}")
+    values = [type.literal(text) for text in [*type.values, None]]
+    for left in values:
+        for right in values:
+            script.ask(f"select {left} = {right}, {left} <> {right}, {left} < {right}, {left} >= {right}")
+        script.ask(f"select {left} is distinct from {values[0]}, {left} in ({values[0]}, {values[1]})")
+        script.ask(f"select greatest({left}, {values[0]}), least({left}, {values[1]})")
+
+
+def arithmetic(type):
+    script = Script(f"arithmetic {type.name}")
+    values = [type.literal(text) for text in type.values]
+    for operator in type.arithmetic:
+        for left in values:
+            for right in values:
+                script.ask(f"select {left} {operator} {right}")
+        script.ask(f"select {values[0]} {operator} null, null {operator} {values[1]}")
+        script.ask(f"select {values[1]} {operator} 2, 2 {operator} {values[1]}, {values[1]} {operator} 1.5")
+
+
+def mixtures():
+    names = {type.name: type for type in TYPES}
+    for first, second in MIXED:
+        script = Script(f"mixed {first} {second}")
+        for left in names[first].values[:4]:
+            for right in names[second].values[:4]:
+                pair = names[first].literal(left), names[second].literal(right)
+                for a, b in (pair, pair[::-1]):
+                    script.ask(f"select {a} + {b}, {a} - {b}, {a} * {b}, {a} < {b}, {a} = {b}")
+                    script.ask(f"select {a} / {b}")
+                    script.ask(f"select coalesce({a}, {b}), case when true then {a} else {b} end")
+
+
+def casts():
+    for source in TYPES:
+        script = Script(f"cast from {source.name}")
+        for target in TYPES:
+            for text in [*source.values, None]:
+                script.ask(f"select {source.literal(text)}::{target.name}")
+        for text in source.wrong:
+            script.ask(f"select {source.literal(text)}")
+            script.ask("select $1::" + source.name, ["text", text])
+
+
+def parameters():
+    for type in TYPES:
+        script = Script(f"parameter {type.name}")
+        simple = [text for text in type.values if text == text.strip()]
+        plain = {"boolean": ["true", "false"], "bytea": ["\\x00", "\\xff00"], "time": ["12:30:00"]}
+        plain["date"] = ["2024-02-29", "0001-01-01"]
+        plain["timestamp"] = ["2024-02-29T12:34:56.789000"]
+        plain["timestamptz"] = ["2024-02-29T12:34:56.789000+00:00"]
+        plain["uuid"] = simple[:2]
+        name = type.name.split("(")[0]
+        for text in plain.get(name, simple):
+            script.ask(f"select $1::{type.name}", [name, text])
+            script.ask(f"select $1::{type.name} is null, $1::{type.name}", [name, text])
+        script.ask(f"select $1::{type.name}", [name, None])
+
+
+def functions():
+    script = Script("functions of texts")
+    values = ["''", "'abc'", "'\u00c4b c'", "null::text", "'a%b_c'"]
+    calls = "length({0})|upper({0})|lower({0})|char_length({0})|octet_length({0})|trim({0})|ltrim({0})|rtrim({0})"
+    calls += "|substring({0} from 2)|substring({0} from 1 for 2)|substr({0}, -1, 3)|position('b' in {0})|strpos({0}, 'c')"
+    calls += "|left({0}, 2)|right({0}, -1)|lpad({0}, 5, '*')|rpad({0}, 5)|replace({0}, 'b', 'xx')|{0} || 'z'|{0} || 1"
+    calls += "|{0} like '%b%'|{0} ilike 'A%'|{0} not like 'a_c'|{0} like 'a\\%%'|concat({0}, 1, null, true)"
+    calls += "|reverse({0})|repeat({0}, 2)|md5({0})|ascii({0})|split_part({0}, 'b', 1)|initcap({0})|{0} similar to 'a%'"
+    calls += "|starts_with({0}, 'a')|coalesce({0}, 'none')|nullif({0}, 'abc')|concat_ws('-', {0}, 'x')|quote_literal({0})"
+    for call in calls.split("|"):
+        for value in values:
+            script.ask(f"select {call.format(value)}")
+    script = Script("functions of numbers")
+    calls = "abs({0})|ceil({0})|floor({0})|round({0})|trunc({0})|sign({0})|-{0}|{0} % 3|mod({0}, 3)|sqrt({0})|power({0}, 2)"
+    calls += "|round({0}, 1)|trunc({0}, 1)|{0} ^ 2|{0} & 5|{0} | 8|{0} << 2|div({0}, 2)|to_char({0}, '999')"
+    for call in calls.split("|"):
+        for value in ["7", "-7", "7.5", "-2.55", "2.5::float8", "1e10::real", "3::smallint", "9223372036854775807", "null"]:
+            script.ask(f"select {call.format(value)}")
+    script = Script("functions of times")
+    calls = "{0} + interval '1 month'|{0} - interval '36 hours'|date_trunc('month', {0})|extract(year from {0})"
+    calls += "|extract(epoch from {0})|extract(dow from {0})|{0}::date|{0}::time|{0} + 1|{0} - {0}|{0} - date '2024-01-01'"
+    calls += "|date_part('month', {0})|to_char({0}, 'YYYY-MM-DD')|age({0}, {0})|{0} at time zone 'UTC'|{0}::timestamp"
+    times = ["date '2024-01-31'", "timestamp '2024-02-29 12:34:56.5'", "timestamptz '2024-02-29 23:00+00'", "time '12:30'"]
+    for call in calls.split("|"):
+        for value in times:
+            script.ask(f"select {call.format(value)}")
+    script = Script("intervals")
+    for text in ["1 day", "1 mon 2 days 03:04:05.6", "-1 hour", "P1Y2M", "x"]:
+        for call in ("{0}", "{0} * 2", "-{0}", "{0} / 3", "{0} + {0}", "extract(epoch from {0})", "{0}::text"):
+            script.ask("select " + call.format(f"interval '{text}'"))
+
+
+def matrix():
+    for type in TYPES:
+        columns(type)
+        comparisons(type)
+        if type.arithmetic:
+            arithmetic(type)
+    mixtures()
+    casts()
+    parameters()
+    functions()
+
+
+def main():
+    if WHAT == "matrix":
+        matrix()
+    else:
+        for _ in range(COUNT):
+            grammar.script(chance, Script("fuzz"))
+    chosen = scripts if not COUNT or len(scripts) <= COUNT else chance.sample(scripts, COUNT)
+    for number, script in enumerate(chosen):
+        for line in script.lines:
+            print(json.dumps({"script": number, **line}))
+
+
+main()
