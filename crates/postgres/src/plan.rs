@@ -63,6 +63,7 @@ impl Tag {
             "insert" | "replace" => Self::Insert,
             "update" => Self::Changes("UPDATE"),
             "delete" => Self::Changes("DELETE"),
+            "truncate" => Self::Words("TRUNCATE TABLE".into()),
             _ => Self::Words(words(sql)),
         }
     }

@@ -1,12 +1,15 @@
 //! CREATE, ALTER and DROP: tables whose columns keep values of their declared types, whoever writes them.
 
-use super::kinds::{Modifier, Type};
+use super::expression::{Expression, Origin};
+use super::functions::NOW;
+use super::kinds::Type;
 use super::schema::{Column, Table, integer_check, view_comment};
 use super::scope::Scope;
 use super::value::data_type;
 use super::write::plain;
 use super::{Translator, folded, name, object, refuse, unsupported};
 use crate::error::{PgError, sqlstate};
+use rusqlite::Connection;
 use sqlparser::ast::{
     AlterTable, AlterTableOperation, ColumnDef, ColumnOption, ConstraintCharacteristics, CreateIndex, CreateTable,
     CreateView, DataType, DeferrableInitial, ForeignKeyConstraint, GeneratedAs, IndexColumn, IndexType, ObjectType,
@@ -76,7 +79,7 @@ impl Translator<'_> {
         let own = &defined.column;
         let quoted = name(&own.name);
         let numbers_itself = is_key && (defined.is_serial || own.kind == Type::Int4);
-        let declaration = if defined.is_serial { "INTEGER".into() } else { declaration(own.kind, own.modifier) };
+        let declaration = if defined.is_serial { "INTEGER".into() } else { own.declaration() };
         let mut sql = format!("{quoted} {declaration}");
         if own.kind == Type::Numeric {
             sql += " COLLATE pg_numeric";
@@ -91,8 +94,7 @@ impl Translator<'_> {
                 ColumnOption::NotNull => not_null = true,
                 ColumnOption::Default(expr) => {
                     let value = self.expression(expr, &Scope::default())?;
-                    let value = self.assign(&value, own)?.sql;
-                    rest += &format!(" DEFAULT ({value})");
+                    rest += &format!(" DEFAULT {}", default(&value, &self.assign(&value, own)?)?);
                 }
                 ColumnOption::PrimaryKey(key) => {
                     characteristics(key.characteristics.as_ref())?;
@@ -308,6 +310,39 @@ fn define(column: &ColumnDef) -> Result<Defined, PgError> {
     Ok(Defined { column, is_serial: serial.is_some() || is_identity })
 }
 
+/// What a column is if nothing is said. A literal is worked out at once: SQLite adds no column to a table whose default
+/// it would have to compute.
+fn default(given: &Expression, assigned: &Expression) -> Result<String, PgError> {
+    if matches!(given.origin, Origin::Value) && !given.sql.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(format!("({})", assigned.sql));
+    }
+    let work_out = || {
+        let connection = Connection::open_in_memory()?;
+        bezant_sql::add_functions(&connection)?;
+        connection.query_row(&format!("SELECT quote({})", assigned.sql), [], |row| row.get::<_, String>(0))
+    };
+    work_out().map_err(|error| {
+        let text = error.to_string();
+        match text.strip_prefix("pg:").and_then(|text| text.split_once(':')) {
+            Some((state, text)) => PgError::new(crate::error::known(state), text),
+            None => PgError::new(sqlstate::SYNTAX, text),
+        }
+    })
+}
+
+/// A default as PostgreSQL says it.
+pub(crate) fn default_of(sql: &str, kind: Type) -> String {
+    match (sql, kind) {
+        ("0", Type::Bool) => "false".into(),
+        ("1", Type::Bool) => "true".into(),
+        _ if !sql.contains(NOW) => sql.into(),
+        (_, Type::Timestamptz) => "CURRENT_TIMESTAMP".into(),
+        (_, Type::Timestamp) => "LOCALTIMESTAMP".into(),
+        (_, Type::Date) => "CURRENT_DATE".into(),
+        _ => sql.into(),
+    }
+}
+
 /// The columns of the primary key, wherever it is declared.
 fn key_of(table: &CreateTable) -> Vec<String> {
     let is_key = |option: &sqlparser::ast::ColumnOptionDef| matches!(option.option, ColumnOption::PrimaryKey(_));
@@ -322,15 +357,6 @@ fn key_of(table: &CreateTable) -> Vec<String> {
         _ => None,
     });
     own.chain(listed).collect()
-}
-
-fn declaration(kind: Type, modifier: Modifier) -> String {
-    let word = kind.declaration();
-    match (kind, modifier) {
-        (Type::Numeric, Some((precision, scale))) => format!("{word}({precision},{scale})"),
-        (_, Some((length, _))) => format!("{word}({length})"),
-        (_, None) => word.into(),
-    }
 }
 
 /// What keeps values out that are none of a column's type, whoever writes them: SQLite's own words.

@@ -41,9 +41,10 @@ use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, SetExpr, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
+pub(crate) use define::default_of;
 pub(crate) use kinds::Type;
 pub(crate) use literal::integer;
-pub(crate) use schema::{Column, SCHEMA_SQL, Schema};
+pub(crate) use schema::{Column, SCHEMA_SQL, Schema, view_columns};
 
 /// How deep the parser goes; SQLite goes no deeper.
 const DEPTH_MAX: usize = 200;

@@ -45,6 +45,18 @@ pub(crate) struct Table {
     keys: usize,
 }
 
+impl Column {
+    /// How SQLite is told its type.
+    pub(crate) fn declaration(&self) -> String {
+        let word = self.kind.declaration();
+        match (self.kind, self.modifier) {
+            (Type::Numeric, Some((precision, scale))) => format!("{word}({precision},{scale})"),
+            (_, Some((length, _))) => format!("{word}({length})"),
+            (_, None) => word.into(),
+        }
+    }
+}
+
 impl Table {
     /// One that is being created.
     pub(super) const fn new(name: String, columns: Vec<Column>) -> Self {
@@ -104,6 +116,23 @@ impl Schema {
     }
 }
 
+impl Type {
+    /// The type of a column by its declaration and the statement that has made its table.
+    pub(crate) fn of_column(name: &str, declared: &str, sql: &str) -> (Self, Modifier) {
+        if !declared.eq_ignore_ascii_case("integer") {
+            return Self::of_declaration(declared);
+        }
+        let quoted = super::name(name);
+        let kind = match () {
+            () if sql.contains(&integer_check(&quoted)) => Self::Int4,
+            () if sql.contains(&format!("{quoted} BETWEEN -32768 AND 32767")) => Self::Int2,
+            () if sql.contains("/*pg ") => Self::Int4,
+            () => Self::Int8,
+        };
+        (kind, None)
+    }
+}
+
 /// The CHECK that makes an INTEGER one of PostgreSQL's: without it, it is as wide as SQLite's.
 pub(crate) fn integer_check(name: &str) -> String {
     format!("{name} BETWEEN -2147483648 AND 2147483647")
@@ -115,16 +144,7 @@ fn table_column(values: &[Value], sql: &str) -> Option<Column> {
     else {
         return None;
     };
-    let (mut kind, modifier) = Type::of_declaration(declared);
-    let quoted = super::name(name);
-    if declared.eq_ignore_ascii_case("integer") {
-        let says = |check: &str| sql.contains(check);
-        kind = match () {
-            () if says(&integer_check(&quoted)) => Type::Int4,
-            () if says(&format!("{quoted} BETWEEN -32768 AND 32767")) => Type::Int2,
-            () => Type::Int8,
-        };
-    }
+    let (kind, modifier) = Type::of_column(name, declared, sql);
     Some(Column {
         name: name.clone(),
         kind,
@@ -139,7 +159,7 @@ fn table_column(values: &[Value], sql: &str) -> Option<Column> {
 
 /// A view says in a comment what its columns are: `/* a integer, b numeric(10,2) */`. One that somebody else made has
 /// columns of whatever type, whose names the gateway does not know.
-fn view_columns(sql: &str) -> Vec<Column> {
+pub(crate) fn view_columns(sql: &str) -> Vec<Column> {
     let comment = tokens(sql).into_iter().find(|token| token.kind == Kind::Space && token.text.starts_with("/*pg "));
     let Some(comment) = comment else { return Vec::new() };
     let inside = comment.text.trim_start_matches("/*pg ").trim_end_matches("*/");
@@ -148,11 +168,8 @@ fn view_columns(sql: &str) -> Vec<Column> {
     let column = |part: &[&crate::tokens::Token<'_>]| {
         let (name, rest) = part.split_first()?;
         let declared: String = rest.iter().map(|token| token.text).collect::<Vec<_>>().join(" ");
-        let (kind, modifier) = declared.split_once(" [").map_or((declared.as_str(), None), |(kind, modifier)| {
-            let mut numbers = modifier.trim_end_matches(']').split(',').map_while(|number| number.trim().parse().ok());
-            (kind, numbers.next().map(|first| (first, numbers.next().unwrap_or(0))))
-        });
-        let kind = if kind == "INTEGER" { Type::Int4 } else { Type::of_declaration(kind).0 };
+        let declared = declared.replace(" (", "(").replace("( ", "(").replace(" )", ")").replace(" , ", ",");
+        let (kind, modifier) = Type::of_column("", &declared, "/*pg ");
         Some(Column::new(name.name()?, kind, modifier))
     };
     solid.split(|token| token.is_symbol(";")).filter_map(column).collect()
@@ -160,10 +177,7 @@ fn view_columns(sql: &str) -> Vec<Column> {
 
 /// What [`view_columns`] reads.
 pub(crate) fn view_comment(columns: &[Column]) -> String {
-    let one = |column: &Column| {
-        let modifier = column.modifier.map(|(first, second)| format!(" [{first},{second}]")).unwrap_or_default();
-        format!("{} {}{modifier}", super::name(&column.name), column.kind.declaration())
-    };
+    let one = |column: &Column| format!("{} {}", super::name(&column.name), column.declaration());
     format!("/*pg {}*/", columns.iter().map(one).collect::<Vec<_>>().join("; "))
 }
 

@@ -201,7 +201,9 @@ impl Translator<'_> {
         }
         // A text takes whatever is appended to it.
         let (mut left, mut right) = (left.clone(), right.clone());
-        if name == "||" && (left.kind.is_string() || right.kind.is_string()) {
+        let takes_text = |kind: Type| kind.is_string() || kind == Type::Unknown;
+        let is_bytes = left.kind == Type::Bytea || right.kind == Type::Bytea;
+        if name == "||" && !is_bytes && (takes_text(left.kind) || takes_text(right.kind)) {
             for side in [&mut left, &mut right] {
                 let text = self.convert(side, Type::Text, Context::Assignment)?;
                 *side = text.ok_or_else(|| mismatch("an operand of || is no text"))?;

@@ -226,8 +226,12 @@ fn truth(is: bool) -> Value {
     Value::Integer(is.into())
 }
 
-/// Adds the functions and the collation to a connection.
-pub(crate) fn add(connection: &Connection) -> Result<()> {
+/// Adds PostgreSQL's types to a connection: the functions `pg_…` and the collation `pg_numeric`, as the replicas have
+/// them. Nothing bounds there what they take.
+///
+/// # Errors
+/// Those of SQLite, for want of memory.
+pub fn add(connection: &Connection) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     for function in table::FUNCTIONS {
         connection.create_scalar_function(function.name, function.arity, flags, |context| function.call(context))?;
