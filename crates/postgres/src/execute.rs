@@ -367,7 +367,7 @@ fn pad(rows: &mut Rows, translation: &Translation) {
 fn columns_of(translation: &Translation) -> Vec<Column> {
     let column = |column: &crate::translate::Column| Column {
         name: column.name.clone(),
-        declared: types::declaration_of(column.kind.oid()).map(Into::into),
+        declared: types::name_of(column.kind.oid()).map(Into::into),
     };
     translation.columns.iter().map(column).collect()
 }

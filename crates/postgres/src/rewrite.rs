@@ -476,7 +476,7 @@ mod tests {
     fn parameters_have_the_type_that_they_are_cast_to() {
         use crate::types::oid;
         let types = |sql| parameter_types(sql, vec![0, oid::TEXT]);
-        assert_eq!(types("select $1::int, $2::int, $3 :: double precision"), [oid::INT8, oid::TEXT, oid::FLOAT8]);
+        assert_eq!(types("select $1::int, $2::int, $3 :: double precision"), [oid::INT4, oid::TEXT, oid::FLOAT8]);
         assert_eq!(types("select $1, $3::text[], $4::mood, '$1::int'"), [0, oid::TEXT]);
         assert_eq!(types("select $0::int, $99999999999::int"), [0, oid::TEXT]);
     }

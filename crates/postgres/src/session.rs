@@ -6,6 +6,7 @@
 use crate::error::{PgError, sqlstate};
 use crate::execute::{Executor, Outcome};
 use crate::plan::{self, Plan, Tag};
+use crate::rewrite::parameter_types;
 use crate::settings::REPORTED;
 use crate::tokens::{Kind, statements, tokens};
 use crate::types;
@@ -252,7 +253,11 @@ impl Session {
             return Err(PgError::new(sqlstate::LIMIT, text).hint("close some, or DEALLOCATE ALL"));
         }
         let parameters = parameters(sql);
-        let types = plan.as_ref().map_or(Ok(Vec::new()), |plan| self.executor.parameters(plan, types))?;
+        let types = match &plan {
+            Some(Plan::Catalog(_)) => parameter_types(sql, types),
+            Some(plan) => self.executor.parameters(plan, types)?,
+            None => types,
+        };
         let prepared = Prepared { plan, types, parameters, bytes: sql.len(), announced: None };
         self.prepared.insert(name, Arc::new(prepared));
         out.parsed();

@@ -47,11 +47,14 @@ pub(crate) const BINARY_FORMAT: i16 = 1;
 /// Types that tables may declare: the words, the type, its name in PostgreSQL.
 #[rustfmt::skip]
 const DECLARED: &[(&[&str], u32, &str)] = &[
-    (&["integer", "int", "int8", "bigint", "int4", "smallint", "int2", "mediumint", "tinyint"], oid::INT8, "bigint"),
+    (&["bigint", "int8"], oid::INT8, "bigint"),
+    (&["integer", "int", "int4", "mediumint", "pg_int4"], oid::INT4, "integer"),
+    (&["smallint", "int2", "tinyint", "pg_int2"], oid::INT2, "smallint"),
     (&["text", "clob", "citext"], oid::TEXT, "text"),
     (&["varchar", "character varying", "nvarchar"], oid::VARCHAR, "character varying"),
     (&["char", "character", "nchar", "bpchar"], oid::BPCHAR, "character"),
-    (&["real", "double", "double precision", "float", "float8", "float4"], oid::FLOAT8, "double precision"),
+    (&["double precision", "double", "float", "float8"], oid::FLOAT8, "double precision"),
+    (&["real", "float4"], oid::FLOAT4, "real"),
     (&["blob", "bytea"], oid::BYTEA, "bytea"),
     (&["bool", "boolean"], oid::BOOL, "boolean"),
     (&["numeric", "decimal"], oid::NUMERIC, "numeric"),
@@ -65,10 +68,6 @@ const DECLARED: &[(&[&str], u32, &str)] = &[
     (&["oid"], oid::OID, "oid"),
     (&["name"], oid::NAME, "name"),
     (&["\"char\""], oid::CHAR, "\"char\""),
-    // Only the gateway's own catalog declares these; a number of SQLite is as wide as an INTEGER.
-    (&["pg_int4"], oid::INT4, "integer"),
-    (&["pg_int2"], oid::INT2, "smallint"),
-    (&["pg_float4"], oid::FLOAT4, "real"),
     (&["interval"], oid::INTERVAL, "interval"),
     (&["text[]"], oid::TEXTS, "text[]"),
     (&["bigint[]"], oid::INT8S, "bigint[]"),
@@ -99,16 +98,6 @@ pub(crate) fn by_name(name: &str) -> Option<u32> {
 /// The name of a type by its number.
 pub(crate) fn name_of(type_id: u32) -> Option<&'static str> {
     DECLARED.iter().find(|(_, oid, _)| *oid == type_id).map(|(.., name)| *name)
-}
-
-/// The declaration that means a type; `None`: the values decide.
-pub(crate) fn declaration_of(type_id: u32) -> Option<&'static str> {
-    match type_id {
-        oid::INT4 => Some("pg_int4"),
-        oid::INT2 => Some("pg_int2"),
-        oid::FLOAT4 => Some("pg_float4"),
-        other => name_of(other),
-    }
 }
 
 /// Bytes of a value of a type; negative: they differ.

@@ -13,7 +13,7 @@ fn type_of(declared: Option<&str>, values: &[Value]) -> u32 {
 
 #[test]
 fn declarations_mean_types() {
-    assert_eq!(of_declaration("INTEGER"), (oid::INT8, "bigint", None));
+    assert_eq!(of_declaration("INTEGER"), (oid::INT4, "integer", None));
     assert_eq!(of_declaration("VARCHAR(30)"), (oid::VARCHAR, "character varying", Some(30)));
     assert_eq!(of_declaration("timestamp(3) with time zone"), (oid::TIMESTAMPTZ, "timestamp with time zone", Some(3)));
     assert_eq!(of_declaration("numeric(10,2)"), (oid::NUMERIC, "numeric", Some(10)));
@@ -23,8 +23,8 @@ fn declarations_mean_types() {
 #[test]
 fn a_type_is_announced_that_all_values_fit() {
     let (one, text, real) = (Value::Integer(1), Value::Text("x".into()), Value::Real(0.5));
-    assert_eq!(type_of(Some("integer"), &[]), oid::INT8);
-    assert_eq!(type_of(Some("integer"), &[one.clone(), Value::Null]), oid::INT8);
+    assert_eq!(type_of(Some("integer"), &[]), oid::INT4);
+    assert_eq!(type_of(Some("integer"), &[one.clone(), Value::Null]), oid::INT4);
     assert_eq!(type_of(Some("integer"), &[one.clone(), text.clone()]), oid::TEXT);
     assert_eq!(type_of(None, &[one.clone(), real]), oid::FLOAT8);
     assert_eq!(type_of(Some("boolean"), std::slice::from_ref(&one)), oid::BOOL);
