@@ -76,11 +76,14 @@ impl Shared {
     }
 }
 
+/// Bytes of a connection's stack: statements are parsed and translated on it, as deep as `translate` lets them be. What
+/// nobody needs of it is address space and no memory.
+pub(crate) const STACK_BYTES: usize = 64 << 20;
+
 impl Host for Shared {
     const NAME: &'static str = "pg";
     const CONNECTIONS_MAX: usize = CONNECTIONS_MAX;
-    // SQLite parses catalog queries on it.
-    const STACK_BYTES: usize = 2 << 20;
+    const STACK_BYTES: usize = STACK_BYTES;
 
     fn serve(&self, number: u32, stream: &Arc<TcpStream>, _: SocketAddr) -> io::Result<()> {
         stream.set_write_timeout(Some(STALLED_MAX))?;

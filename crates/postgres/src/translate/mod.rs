@@ -47,7 +47,7 @@ pub(crate) use literal::integer;
 pub(crate) use schema::{Column, SCHEMA_SQL, Schema, view_columns};
 
 /// How deep the parser goes; SQLite goes no deeper.
-const DEPTH_MAX: usize = 200;
+const DEPTH_MAX: usize = 100;
 
 /// A statement for the replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
