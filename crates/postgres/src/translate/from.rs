@@ -3,7 +3,7 @@
 use super::expression::Expression;
 use super::schema::Column;
 use super::scope::{Named, Scope, Source};
-use super::{Translator, folded, name, object, refuse, unsupported};
+use super::{Translator, With, folded, name, object, refuse, unsupported};
 use crate::error::{PgError, sqlstate};
 use sqlparser::ast::{Expr, JoinConstraint, JoinOperator, TableAlias, TableFactor, TableWithJoins};
 use std::collections::BTreeSet;
@@ -119,9 +119,9 @@ impl Translator<'_> {
                         .hint("For example, FROM (SELECT ...) [AS] foo."));
                 };
                 let columns = renamed(body.columns(), alias)?;
-                let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+                let names = unique(&columns);
                 let sql = format!("({}) AS {}", body.render(Some(&names)), name(&folded(&alias.name)));
-                enter(Source::new(&folded(&alias.name), &columns), scope)?;
+                enter(Source::called(&folded(&alias.name), &columns, &names), scope)?;
                 Ok(sql)
             }
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
@@ -133,23 +133,24 @@ impl Translator<'_> {
 
     fn table(&mut self, table: &str, alias: Option<&TableAlias>, scope: &mut Scope<'_>) -> Result<String, PgError> {
         let called = alias.map_or_else(|| table.to_owned(), |alias| folded(&alias.name));
-        let with = self.tables.iter().rev().find(|(name, _)| name == table).cloned();
-        let (real, columns, is_open) = match with {
-            Some((real, columns)) => (real, columns, false),
+        let with = self.tables.iter().rev().find(|with| with.name == table).cloned();
+        let (real, columns, names, is_open) = match with {
+            Some(With { name, columns, names }) => (name, columns, names, false),
             None => {
                 let found = self.known(table)?;
-                (found.name.clone(), found.columns.clone(), found.is_view && found.columns.is_empty())
+                let names = found.columns.iter().map(|column| column.name.clone()).collect();
+                (found.name.clone(), found.columns.clone(), names, found.is_view && found.columns.is_empty())
             }
         };
         if let Some(alias) = alias.filter(|alias| !alias.columns.is_empty()) {
-            let own: Vec<String> = columns.iter().map(|column| name(&column.name)).collect();
             let columns = renamed(columns, alias)?;
+            let others = unique(&columns);
             let list: Vec<String> =
-                own.iter().zip(&columns).map(|(own, column)| format!("{own} AS {}", name(&column.name))).collect();
-            enter(Source::new(&called, &columns), scope)?;
+                names.iter().zip(&others).map(|(own, other)| format!("{} AS {}", name(own), name(other))).collect();
+            enter(Source::called(&called, &columns, &others), scope)?;
             return Ok(format!("(SELECT {} FROM {}) AS {}", list.join(", "), name(&real), name(&called)));
         }
-        enter(Source { is_open, ..Source::new(&called, &columns) }, scope)?;
+        enter(Source { is_open, ..Source::called(&called, &columns, &names) }, scope)?;
         Ok(if called == real { name(&real) } else { format!("{} AS {}", name(&real), name(&called)) })
     }
 
@@ -204,17 +205,17 @@ fn renamed(columns: Vec<Column>, alias: &TableAlias) -> Result<Vec<Column>, PgEr
         Some(given) => Column { name: folded(&given.name), ..column },
         None => column,
     };
-    Ok(unique(columns.into_iter().enumerate().map(one).collect()))
+    Ok(columns.into_iter().enumerate().map(one).collect())
 }
 
-/// SQLite would take the first of two columns with one name: only the first keeps it.
-pub(super) fn unique(columns: Vec<Column>) -> Vec<Column> {
+/// Names by which SQLite can tell columns apart: it would take the first of two with one name.
+pub(super) fn unique(columns: &[Column]) -> Vec<String> {
     let mut seen = BTreeSet::new();
-    let one = |(at, column): (usize, Column)| {
+    let one = |(at, column): (usize, &Column)| {
         let is_new = seen.insert(column.name.to_lowercase());
-        if is_new { column } else { Column { name: format!("{} #{at}", column.name), ..column } }
+        if is_new { column.name.clone() } else { format!("{} #{at}", column.name) }
     };
-    columns.into_iter().enumerate().map(one).collect()
+    columns.iter().enumerate().map(one).collect()
 }
 
 fn common_names(left: &[Source], right: &[Source]) -> Vec<String> {

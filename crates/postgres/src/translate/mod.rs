@@ -35,7 +35,7 @@ mod value;
 mod write;
 
 use crate::error::{PgError, sqlstate};
-use crate::tokens::tokens;
+use crate::tokens::{Token, tokens};
 use bezant_sql::{PARAMETERS_MAX, SQL_BYTES_MAX};
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, SetExpr, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
@@ -77,7 +77,7 @@ pub(crate) fn translate(sql: &str, schema: &Schema, zone: &str, types: &[u32]) -
     }
     let normal = lexical::normalize(sql)?;
     let statement = parse(&normal)?;
-    let count = tokens(&normal).iter().filter_map(|token| token.parameter()).max().unwrap_or(0);
+    let count = tokens(&normal).iter().filter_map(Token::parameter).max().unwrap_or(0);
     if count > PARAMETERS_MAX {
         return Err(PgError::new(sqlstate::LIMIT, format!("{count} parameters, of at most {PARAMETERS_MAX}")));
     }
@@ -119,8 +119,17 @@ pub(crate) struct Translator<'a> {
     zone: &'a str,
     /// What is known of the parameters' types.
     parameters: Vec<Type>,
-    /// The tables of the WITH clauses that are open, the innermost last: a name and its columns.
-    tables: Vec<(String, Vec<Column>)>,
+    /// The tables of the WITH clauses that are open, the innermost last.
+    tables: Vec<With>,
+}
+
+/// A table of a WITH clause.
+#[derive(Clone, Debug)]
+struct With {
+    name: String,
+    columns: Vec<Column>,
+    /// What SQLite calls its columns.
+    names: Vec<String>,
 }
 
 impl Translator<'_> {

@@ -5,7 +5,8 @@ use super::expression::{Expression, Origin};
 use super::kinds::Type;
 use super::schema::Column;
 use super::scope::Scope;
-use super::{Translator, folded, mismatch, name, refuse, unsupported};
+use super::from::unique;
+use super::{Translator, With, folded, mismatch, name, refuse, unsupported};
 use crate::error::{PgError, sqlstate};
 use sqlparser::ast::{
     Cte, Distinct, Expr, GroupByExpr, LimitClause, NamedWindowExpr, OrderByExpr, OrderByKind, OrderBySort, Query,
@@ -279,7 +280,7 @@ impl Translator<'_> {
                 Some(name) => Column { name: name.clone(), ..column },
                 None => column,
             };
-            super::from::unique(columns.into_iter().enumerate().map(one).collect())
+            columns.into_iter().enumerate().map(one).collect()
         };
         let mut body = match &*cte.query.body {
             // What it says of itself is of the types that it begins with.
@@ -288,7 +289,8 @@ impl Translator<'_> {
                 let (core, _) = self.set_expr(left, outer)?;
                 let mut left = Body { with: String::new(), core, tail: String::new() };
                 self.settle(&mut left)?;
-                self.tables.push((alias.clone(), rename(left.columns())));
+                let columns = rename(left.columns());
+                self.tables.push(With { name: alias.clone(), names: unique(&columns), columns });
                 let (core, _) = self.set_expr(right, outer)?;
                 self.tables.pop();
                 let right = Body { with: String::new(), core, tail: String::new() };
@@ -303,10 +305,11 @@ impl Translator<'_> {
         };
         self.settle(&mut body)?;
         let columns = rename(body.columns());
-        let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+        let names = unique(&columns);
         let list: Vec<String> = names.iter().map(|column| name(column)).collect();
-        self.tables.push((alias.clone(), columns));
-        Ok(format!("{}({}) AS ({})", name(&alias), list.join(", "), body.render(Some(&names))))
+        let sql = format!("{}({}) AS ({})", name(&alias), list.join(", "), body.render(Some(&names)));
+        self.tables.push(With { name: alias, columns, names });
+        Ok(sql)
     }
 
     fn set_expr<'s>(

@@ -25,15 +25,21 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// A table or a subquery, whose columns have names of their own.
+    /// A table, whose columns have names of their own.
     pub(super) fn new(alias: &str, columns: &[Column]) -> Self {
+        let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+        Self::called(alias, columns, &names)
+    }
+
+    /// A table or a subquery, whose columns SQLite calls by these names.
+    pub(super) fn called(alias: &str, columns: &[Column], names: &[String]) -> Self {
         let prefix = super::name(alias);
-        let named = |column: &Column| Named {
-            sql: format!("{prefix}.{}", super::name(&column.name)),
+        let named = |(column, name): (&Column, &String)| Named {
+            sql: format!("{prefix}.{}", super::name(name)),
             column: column.clone(),
             is_merged: false,
         };
-        Self { alias: alias.into(), columns: columns.iter().map(named).collect(), is_open: false }
+        Self { alias: alias.into(), columns: columns.iter().zip(names).map(named).collect(), is_open: false }
     }
 }
 
@@ -44,7 +50,7 @@ pub(super) struct Scope<'a> {
     /// Columns that stand for two of the same name, after a join by name.
     pub(super) merged: Vec<Named>,
     /// That of the query around this one.
-    pub(super) outer: Option<&'a Scope<'a>>,
+    pub(super) outer: Option<&'a Self>,
 }
 
 impl<'a> Scope<'a> {
@@ -117,5 +123,5 @@ impl<'a> Scope<'a> {
 
 /// SQLite does not tell upper from lower case in names; tables that PostgreSQL would call otherwise may be there.
 fn is_called(named: &Named, name: &str) -> bool {
-    named.column.name == name || named.column.name.to_lowercase() == name && named.column.name != name
+    named.column.name == name || named.column.name.to_lowercase() == name
 }
