@@ -5,7 +5,7 @@ use super::functions::NOW;
 use super::kinds::Type;
 use super::schema::{Column, Table, integer_check, view_comment};
 use super::scope::Scope;
-use super::value::data_type;
+use super::type_names::data_type;
 use super::write::plain;
 use super::{Translator, folded, name, object, refuse, unsupported};
 use crate::error::{PgError, sqlstate};

@@ -11,12 +11,14 @@
 //! | Which operator or function is meant? | `resolve.rs`, from `operators.rs` and `functions.rs` |
 //! | What are the tables? | `schema.rs` |
 //! | Which column is it? | `scope.rs` |
-//! | What is an expression? | `value.rs` and `call.rs`, with `expression.rs` and `literal.rs` |
-//! | What is a query? | `query.rs`, `from.rs` |
+//! | What is an expression? | `value.rs`, `compare.rs` and `call.rs`, with `expression.rs` and `literal.rs` |
+//! | What is a query? | `query.rs`, `from.rs`, `order.rs`, `naming.rs`; `body.rs` waits for the types of its columns |
 //! | What does a statement write? | `write.rs`, `define.rs` |
 
+mod body;
 mod call;
 mod casts;
+mod compare;
 mod define;
 mod expression;
 mod from;
@@ -24,13 +26,16 @@ mod functions;
 mod kinds;
 mod lexical;
 mod literal;
+mod naming;
 mod operators;
+mod order;
 mod query;
 mod resolve;
 mod schema;
 mod scope;
 #[cfg(test)]
 mod tests;
+mod type_names;
 mod value;
 mod write;
 

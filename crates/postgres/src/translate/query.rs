@@ -1,129 +1,19 @@
 //! Queries: SELECT, VALUES, and what is made of several of them.
 
+use super::body::{Body, Core};
 use super::casts::Context;
-use super::expression::{Expression, Origin};
+use super::expression::Expression;
+use super::from::unique;
 use super::kinds::Type;
+use super::naming::name_of;
 use super::schema::Column;
 use super::scope::Scope;
-use super::from::unique;
 use super::{Translator, With, folded, mismatch, name, refuse, unsupported};
 use crate::error::{PgError, sqlstate};
 use sqlparser::ast::{
-    Cte, Distinct, Expr, GroupByExpr, LimitClause, NamedWindowExpr, OrderByExpr, OrderByKind, OrderBySort, Query,
-    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, Value, Values,
-    WildcardAdditionalOptions,
+    Cte, Distinct, NamedWindowExpr, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    SetOperator, SetQuantifier, Values, WildcardAdditionalOptions,
 };
-
-/// A query in SQLite's words, but for the last word about the types of its columns.
-pub(super) struct Body {
-    /// The WITH clause.
-    with: String,
-    core: Core,
-    /// ORDER BY, LIMIT and OFFSET.
-    tail: String,
-}
-
-enum Core {
-    Select {
-        distinct: bool,
-        items: Vec<(Expression, String)>,
-        /// From FROM on.
-        rest: String,
-    },
-    Values(Vec<Vec<Expression>>),
-    Set {
-        left: Box<Body>,
-        operator: &'static str,
-        right: Box<Body>,
-    },
-}
-
-impl Body {
-    /// The columns of its rows.
-    pub(super) fn columns(&self) -> Vec<Column> {
-        match &self.core {
-            Core::Select { items, .. } => {
-                items.iter().map(|(value, name)| Column::new(name.clone(), value.kind, value.modifier)).collect()
-            }
-            Core::Values(rows) => {
-                let first = rows.first().map(Vec::as_slice).unwrap_or_default();
-                let column =
-                    |(at, value): (usize, &Expression)| Column::new(format!("column{}", at + 1), value.kind, None);
-                first.iter().enumerate().map(column).collect()
-            }
-            Core::Set { left, .. } => left.columns(),
-        }
-    }
-
-    /// The whole, its columns called by these names, or as PostgreSQL calls them.
-    pub(super) fn render(&self, names: Option<&[String]>) -> String {
-        format!("{}{}{}", self.with, self.core(names, false), self.tail)
-    }
-
-    fn core(&self, names: Option<&[String]>, is_part: bool) -> String {
-        match &self.core {
-            Core::Select { distinct, items, rest } => {
-                let list: Vec<String> = items
-                    .iter()
-                    .enumerate()
-                    .map(|(at, (value, own))| {
-                        let called = names.and_then(|names| names.get(at)).unwrap_or(own);
-                        let sql = if *distinct || is_part { value.compared() } else { value.sql.clone() };
-                        format!("{sql} AS {}", name(called))
-                    })
-                    .collect();
-                format!("SELECT {}{}{rest}", if *distinct { "DISTINCT " } else { "" }, list.join(", "))
-            }
-            Core::Values(rows) => {
-                let row = |row: &Vec<Expression>| {
-                    let values: Vec<&str> = row.iter().map(|value| value.sql.as_str()).collect();
-                    format!("({})", values.join(", "))
-                };
-                let rows: Vec<String> = rows.iter().map(row).collect();
-                let values = format!("VALUES {}", rows.join(", "));
-                match names {
-                    None if !is_part => values,
-                    _ => {
-                        let columns = self.columns();
-                        let list: Vec<String> = columns
-                            .iter()
-                            .enumerate()
-                            .map(|(at, column)| {
-                                let called = names.and_then(|names| names.get(at)).unwrap_or(&column.name);
-                                let collation = if is_part { column.kind.collation() } else { "" };
-                                format!("{}{collation} AS {}", name(&column.name), name(called))
-                            })
-                            .collect();
-                        format!("SELECT {} FROM ({values})", list.join(", "))
-                    }
-                }
-            }
-            Core::Set { left, operator, right } => {
-                format!("{} {operator} {}", left.part(names, true), right.part(names, false))
-            }
-        }
-    }
-
-    /// As an operand of a set operation, which SQLite takes from the left, one after the other.
-    fn part(&self, names: Option<&[String]>, is_left: bool) -> String {
-        let is_set = matches!(self.core, Core::Set { .. });
-        if self.with.is_empty() && self.tail.is_empty() && (is_left || !is_set) {
-            return self.core(names, true);
-        }
-        let columns = self.columns();
-        let list: Vec<String> = (0..columns.len())
-            .map(|at| {
-                format!(
-                    "\"{at}\"{} AS {}",
-                    columns[at].kind.collation(),
-                    name(names.and_then(|names| names.get(at)).unwrap_or(&columns[at].name))
-                )
-            })
-            .collect();
-        let inner: Vec<String> = (0..columns.len()).map(|at| at.to_string()).collect();
-        format!("SELECT {} FROM ({})", list.join(", "), self.render(Some(&inner)))
-    }
-}
 
 impl Translator<'_> {
     /// A query that is a statement: what nobody has decided is text.
@@ -138,72 +28,6 @@ impl Translator<'_> {
         let mut body = self.query(query, Some(scope))?;
         self.settle(&mut body)?;
         Ok((body.render(None), body.columns()))
-    }
-
-    /// What nobody has decided is text.
-    pub(super) fn settle(&mut self, body: &mut Body) -> Result<(), PgError> {
-        for (at, column) in body.columns().iter().enumerate() {
-            if column.kind == Type::Unknown {
-                self.convert_column(body, at, Type::Text, Context::Implicit)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes a column of a query one of another type.
-    pub(super) fn convert_column(
-        &mut self,
-        body: &mut Body,
-        at: usize,
-        to: Type,
-        context: Context,
-    ) -> Result<(), PgError> {
-        let mut change = |value: &mut Expression| {
-            let from = value.kind;
-            let converted = self.convert(value, to, context)?;
-            *value = converted.ok_or_else(|| mismatch(format!("{} cannot be used as {}", from.name(), to.name())))?;
-            Ok::<(), PgError>(())
-        };
-        match &mut body.core {
-            Core::Select { items, .. } => change(&mut items[at].0),
-            Core::Values(rows) => rows.iter_mut().try_for_each(|row| change(&mut row[at])),
-            Core::Set { left, right, .. } => {
-                self.convert_column(left, at, to, context)?;
-                self.convert_column(right, at, to, context)
-            }
-        }
-    }
-
-    /// Makes the columns of a query those of a table.
-    pub(super) fn assign_columns(&mut self, body: &mut Body, targets: &[Column]) -> Result<(), PgError> {
-        let is_plain = body.with.is_empty() || body.tail.is_empty();
-        match &mut body.core {
-            Core::Select { distinct: false, items, .. } if is_plain => {
-                for ((value, _), target) in items.iter_mut().zip(targets) {
-                    *value = self.assign(value, target)?;
-                }
-                return Ok(());
-            }
-            Core::Values(rows) => {
-                for (value, target) in rows.iter_mut().flat_map(|row| row.iter_mut().zip(targets)) {
-                    *value = self.assign(value, target)?;
-                }
-                return Ok(());
-            }
-            _ => {}
-        }
-        // Rows are made distinct before they are made others.
-        self.settle(body)?;
-        let columns = body.columns();
-        let inner: Vec<String> = (0..columns.len()).map(|at| at.to_string()).collect();
-        let mut items = Vec::new();
-        for (at, (column, target)) in columns.iter().zip(targets).enumerate() {
-            let value = Expression { modifier: column.modifier, ..Expression::new(format!("\"{at}\""), column.kind) };
-            items.push((self.assign(&value, target)?, target.name.clone()));
-        }
-        let rest = format!(" FROM ({})", body.render(Some(&inner)));
-        *body = Body { with: String::new(), core: Core::Select { distinct: false, items, rest }, tail: String::new() };
-        Ok(())
     }
 
     /// A query with all its clauses.
@@ -225,40 +49,6 @@ impl Translator<'_> {
         self.limit(query, &mut body, outer)?;
         self.tables.truncate(tables);
         Ok(body)
-    }
-
-    fn limit(&mut self, query: &Query, body: &mut Body, outer: Option<&Scope<'_>>) -> Result<(), PgError> {
-        let (mut limit, mut offset) = match &query.limit_clause {
-            None => (None, None),
-            Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
-                (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
-            }
-            Some(_) => return Err(unsupported("this form of LIMIT")),
-        };
-        if let Some(fetch) = &query.fetch {
-            refuse(fetch.with_ties || fetch.percent, "FETCH WITH TIES")?;
-            limit = fetch.quantity.as_ref();
-            refuse(limit.is_none(), "FETCH without a number")?;
-        }
-        let scope = Scope::within(outer);
-        let mut count = |expr: Option<&Expr>| match expr {
-            Some(Expr::Value(value)) if value.value == Value::Null => Ok(None),
-            None => Ok(None),
-            Some(expr) => {
-                let value = self.expression(expr, &scope)?;
-                let converted = self.convert(&value, Type::Int8, Context::Assignment)?;
-                let sql = converted.ok_or_else(|| mismatch("argument of LIMIT must be type bigint"))?.sql;
-                Ok::<_, PgError>(Some(sql))
-            }
-        };
-        let (limit, skipped) = (count(limit.take())?, count(offset.take())?);
-        if limit.is_some() || skipped.is_some() {
-            body.tail += &format!(" LIMIT {}", limit.map_or("-1".into(), |limit| format!("coalesce({limit}, -1)")));
-        }
-        if let Some(skipped) = skipped {
-            body.tail += &format!(" OFFSET coalesce({skipped}, 0)");
-        }
-        Ok(())
     }
 
     /// What stands before the query; its tables are there until somebody closes them.
@@ -287,13 +77,13 @@ impl Translator<'_> {
             SetExpr::SetOperation { op: SetOperator::Union, set_quantifier, left, right } if recursive => {
                 let operator = if *set_quantifier == SetQuantifier::All { "UNION ALL" } else { "UNION" };
                 let (core, _) = self.set_expr(left, outer)?;
-                let mut left = Body { with: String::new(), core, tail: String::new() };
+                let mut left = Body::plain(core);
                 self.settle(&mut left)?;
                 let columns = rename(left.columns());
                 self.tables.push(With { name: alias.clone(), names: unique(&columns), columns });
                 let (core, _) = self.set_expr(right, outer)?;
                 self.tables.pop();
-                let right = Body { with: String::new(), core, tail: String::new() };
+                let right = Body::plain(core);
                 let mut body =
                     Body { with: String::new(), core: self.combine(left, operator, right)?, tail: String::new() };
                 let clauses = Query { with: None, ..(*cte.query).clone() };
@@ -343,26 +133,13 @@ impl Translator<'_> {
                     (SetOperator::Intersect, "") => "INTERSECT",
                     _ => return Err(unsupported(format!("{op}{all}"))),
                 };
-                let plain = |core| Body { with: String::new(), core, tail: String::new() };
+                let plain = |core| Body::plain(core);
                 let left = plain(self.set_expr(left, outer)?.0);
                 let right = plain(self.set_expr(right, outer)?.0);
                 (self.combine(left, operator, right)?, None)
             }
             other => return Err(unsupported(format!("{other} within a query"))),
         })
-    }
-
-    /// A query with clauses of its own, as a table that another one selects from.
-    fn whole(&mut self, mut body: Body) -> Result<Core, PgError> {
-        self.settle(&mut body)?;
-        let columns = body.columns();
-        let inner: Vec<String> = (0..columns.len()).map(|at| at.to_string()).collect();
-        let item = |(at, column): (usize, &Column)| {
-            let value = Expression { modifier: column.modifier, ..Expression::new(format!("\"{at}\""), column.kind) };
-            (value, column.name.clone())
-        };
-        let items = columns.iter().enumerate().map(item).collect();
-        Ok(Core::Select { distinct: false, items, rest: format!(" FROM ({})", body.render(Some(&inner))) })
     }
 
     fn combine(&mut self, mut left: Body, operator: &'static str, mut right: Body) -> Result<Core, PgError> {
@@ -480,120 +257,6 @@ impl Translator<'_> {
         }
         Ok(all)
     }
-
-    fn group_by(
-        &mut self,
-        group_by: &GroupByExpr,
-        items: &[(Expression, String)],
-        scope: &Scope<'_>,
-    ) -> Result<String, PgError> {
-        let GroupByExpr::Expressions(terms, modifiers) = group_by else { return Err(unsupported("GROUP BY ALL")) };
-        refuse(!modifiers.is_empty(), "this GROUP BY")?;
-        let mut keys = Vec::new();
-        for term in terms {
-            let key = match (ordinal(term), term) {
-                (Some(place), _) => item(items, place, "GROUP BY")?.clone(),
-                (None, Expr::Identifier(ident)) => match scope.find_here(None, &folded(ident))? {
-                    Some(column) => column,
-                    None => match items.iter().find(|(_, name)| *name == folded(ident)) {
-                        Some((value, _)) => value.clone(),
-                        None => self.expression(term, scope)?,
-                    },
-                },
-                (None, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_)) => return Err(unsupported(term)),
-                (None, term) => self.expression(term, scope)?,
-            };
-            Self::comparable(key.kind)?;
-            // A number would be a place in the list.
-            let is_constant = !matches!(key.origin, Origin::Value) || key.sql.bytes().all(|byte| byte.is_ascii_digit());
-            keys.push(if is_constant { "''".into() } else { key.compared() });
-        }
-        Ok(if keys.is_empty() { String::new() } else { format!(" GROUP BY {}", keys.join(", ")) })
-    }
-
-    /// The terms behind ORDER BY: places and names of the list first, as in PostgreSQL.
-    fn order(&mut self, terms: &[OrderByExpr], body: &mut Body, scope: Option<&Scope<'_>>) -> Result<String, PgError> {
-        let mut all = Vec::new();
-        for term in terms {
-            let columns = body.columns();
-            let by_name = |expr: &Expr| match expr {
-                Expr::Identifier(ident) => columns.iter().position(|column| column.name == folded(ident)),
-                _ => None,
-            };
-            let place = match ordinal(&term.expr) {
-                Some(place) if (1..=columns.len()).contains(&place) => Some(place - 1),
-                Some(place) => {
-                    let text = format!("ORDER BY position {place} is not in select list");
-                    return Err(PgError::new("42P10", text));
-                }
-                None => by_name(&term.expr),
-            };
-            let (sql, kind) = match (place, scope) {
-                (Some(at), _) => {
-                    if columns[at].kind == Type::Unknown {
-                        self.convert_column(body, at, Type::Text, Context::Implicit)?;
-                    }
-                    ((at + 1).to_string(), columns[at].kind)
-                }
-                (None, Some(scope)) => {
-                    let value = self.expression(&term.expr, scope)?;
-                    if value.origin != Origin::Value {
-                        return Err(PgError::new(sqlstate::SYNTAX, "non-integer constant in ORDER BY"));
-                    }
-                    (value.sql, value.kind)
-                }
-                (None, None) => {
-                    return Err(unsupported("ORDER BY an expression of a UNION")
-                        .detail("Only result column names can be used, not expressions or functions."));
-                }
-            };
-            all.push(direct(term, &sql, kind, scope)?);
-        }
-        Ok(all.join(", "))
-    }
-
-    /// The terms of an ORDER BY that knows no list.
-    pub(super) fn order_terms(&mut self, terms: &[OrderByExpr], scope: &Scope<'_>) -> Result<String, PgError> {
-        let mut all = Vec::new();
-        for term in terms {
-            let value = self.expression(&term.expr, scope)?;
-            all.push(direct(term, &value.sql, value.kind, Some(scope))?);
-        }
-        Ok(all.join(", "))
-    }
-}
-
-/// One term, with its direction. PostgreSQL has NULLs behind all values, SQLite before them.
-fn direct(term: &OrderByExpr, sql: &str, kind: Type, scope: Option<&Scope<'_>>) -> Result<String, PgError> {
-    refuse(term.with_fill.is_some(), "WITH FILL")?;
-    Translator::comparable(kind)?;
-    let descends = match &term.options.sort {
-        None | Some(OrderBySort::Asc) => false,
-        Some(OrderBySort::Desc) => true,
-        Some(other) => return Err(unsupported(format!("ORDER BY {other:?}"))),
-    };
-    let nulls_first = term.options.nulls_first.unwrap_or(descends);
-    let direction = if descends { " DESC" } else { "" };
-    let is_never_null = scope.is_some_and(|scope| scope.is_never_null(sql));
-    let nulls = match nulls_first {
-        _ if is_never_null => "",
-        true => " NULLS FIRST",
-        false => " NULLS LAST",
-    };
-    Ok(format!("{sql}{}{direction}{nulls}", kind.collation()))
-}
-
-/// A place in the list, if an expression is one.
-fn ordinal(expr: &Expr) -> Option<usize> {
-    let Expr::Value(value) = expr else { return None };
-    let Value::Number(text, _) = &value.value else { return None };
-    text.parse().ok()
-}
-
-fn item<'a>(items: &'a [(Expression, String)], place: usize, clause: &str) -> Result<&'a Expression, PgError> {
-    let found = place.checked_sub(1).and_then(|at| items.get(at));
-    let text = || format!("{clause} position {place} is not in select list");
-    found.map(|(value, _)| value).ok_or_else(|| PgError::new("42P10", text()))
 }
 
 fn no_options(options: &WildcardAdditionalOptions) -> Result<(), PgError> {
@@ -631,73 +294,4 @@ fn star(scope: &Scope<'_>, table: Option<&str>) -> Result<Vec<(Expression, Strin
         (Expression { modifier: named.column.modifier, ..value }, named.column.name.clone())
     });
     Ok(all.collect())
-}
-
-/// What PostgreSQL calls a column that nobody has named.
-fn name_of(expr: &Expr) -> String {
-    known_name(expr).map_or_else(|| "?column?".into(), |(name, _)| name)
-}
-
-/// The name, and whether it is more than that of a type.
-fn known_name(expr: &Expr) -> Option<(String, bool)> {
-    let sure = |name: &str| Some((name.to_owned(), true));
-    match expr {
-        Expr::Identifier(ident) => Some((folded(ident), true)),
-        Expr::CompoundIdentifier(parts) => parts.last().map(|ident| (folded(ident), true)),
-        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => known_name(inner),
-        Expr::Function(function) => super::object(&function.name).ok().map(|name| (name, true)),
-        Expr::Cast { expr: inner, data_type, .. } => {
-            known_name(inner).filter(|(_, is_sure)| *is_sure).or_else(|| Some((type_name(data_type)?, false)))
-        }
-        Expr::TypedString(typed) => Some((type_name(&typed.data_type)?, false)),
-        Expr::Interval(_) => Some(("interval".into(), false)),
-        Expr::Case { else_result, .. } => else_result
-            .as_deref()
-            .and_then(known_name)
-            .filter(|(_, is_sure)| *is_sure)
-            .or_else(|| Some(("case".into(), false))),
-        Expr::Exists { negated: false, .. } => sure("exists"),
-        Expr::Extract { .. } => sure("extract"),
-        Expr::Ceil { .. } => sure("ceil"),
-        Expr::Floor { .. } => sure("floor"),
-        Expr::Position { .. } => sure("position"),
-        Expr::Substring { shorthand, .. } => sure(if *shorthand { "substr" } else { "substring" }),
-        Expr::AtTimeZone { .. } => sure("timezone"),
-        Expr::Trim { trim_where, .. } => sure(match trim_where {
-            None | Some(sqlparser::ast::TrimWhereField::Both) => "btrim",
-            Some(sqlparser::ast::TrimWhereField::Leading) => "ltrim",
-            Some(sqlparser::ast::TrimWhereField::Trailing) => "rtrim",
-        }),
-        Expr::Subquery(query) => match &*query.body {
-            SetExpr::Select(select) => match select.projection.first()? {
-                SelectItem::UnnamedExpr(expr) => known_name(expr),
-                SelectItem::ExprWithAlias { alias, .. } => Some((folded(alias), true)),
-                _ => None,
-            },
-            SetExpr::Values(_) => sure("column1"),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-fn type_name(named: &sqlparser::ast::DataType) -> Option<String> {
-    let (kind, _) = super::value::data_type(named).ok()?;
-    Some(
-        match kind {
-            Type::Bool => "bool",
-            Type::Int2 => "int2",
-            Type::Int4 => "int4",
-            Type::Int8 => "int8",
-            Type::Float4 => "float4",
-            Type::Float8 => "float8",
-            Type::Varchar => "varchar",
-            Type::Char => "bpchar",
-            Type::Time => "time",
-            Type::Timestamp => "timestamp",
-            Type::Timestamptz => "timestamptz",
-            other => other.name(),
-        }
-        .into(),
-    )
 }

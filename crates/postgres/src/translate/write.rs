@@ -1,7 +1,7 @@
 //! INSERT, UPDATE, DELETE and TRUNCATE: every value becomes one of its column's declared type, or is refused.
 
+use super::body::Body;
 use super::kinds::Type;
-use super::query::Body;
 use super::schema::{Column, Table};
 use super::scope::{Scope, Source};
 use super::{Translator, folded, name, object, refuse, unsupported};
