@@ -11,13 +11,16 @@ import asyncio
 import datetime
 import decimal
 import json
+import socket
 import sys
+import threading
+import time
 import uuid
 
 DRIVER, PORT = sys.argv[1], int(sys.argv[2])
 WHERE = {"host": "127.0.0.1", "port": PORT, "user": "postgres"}
 # How long a statement may take, in seconds.
-ANSWER_MAX = 20
+ANSWER_MAX = 10
 
 
 def shown(value):
@@ -30,6 +33,9 @@ def shown(value):
         return [shown(part) for part in value]
     if isinstance(value, dict):
         return "dict " + json.dumps(value, sort_keys=True)
+    if isinstance(value, float):
+        # Zero has no sign in a replicated database.
+        value += 0.0
     return f"{type(value).__name__} {value}"
 
 
@@ -142,6 +148,23 @@ class Asyncpg:
             return failure(getattr(error, "sqlstate", None), str(error))
 
 
+class Watch(threading.Thread):
+    """Cuts a connection off whose server does not answer: most drivers would wait for ever."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.began, self.connection = None, None
+        self.start()
+
+    def run(self):
+        while True:
+            time.sleep(0.5)
+            began, connection = self.began, self.connection
+            if began and time.monotonic() - began > ANSWER_MAX and hasattr(connection, "fileno"):
+                self.began = None
+                socket.socket(fileno=connection.fileno()).shutdown(socket.SHUT_RDWR)
+
+
 def connect():
     driver = {
         "psycopg-text": lambda: Psycopg(False),
@@ -154,10 +177,12 @@ def connect():
 
 
 def main():
-    driver = connect()
+    driver, watch = connect(), Watch()
     for line in sys.stdin:
         statement = json.loads(line)
+        watch.connection, watch.began = driver.connection, time.monotonic()
         outcome = driver.run(statement["sql"], statement.get("parameters", []))
+        watch.began = None
         if outcome.get("error") == "client" and "error" in driver.run("select 1", []):
             # The connection is gone, which no statement should bring about.
             outcome["error"], driver = "lost", connect()

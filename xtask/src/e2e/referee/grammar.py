@@ -17,6 +17,7 @@ VALUES = {
 }
 NUMBERS = ["integer", "bigint", "numeric(10,2)", "double precision"]
 TEXTS = ["text", "varchar(8)"]
+PATTERN = "'a%'"
 DEPTH = 3
 
 
@@ -58,7 +59,7 @@ class Query:
             text = below(self.chance.choice(TEXTS))
             return self.one(
                 f"({below()} {self.one('+', '-', '*')} {below(other)})",
-                f"({below()} / {below(other)})",
+                f"({below()} / {self.one('2', '7', '0.5', '-3')})",
                 f"abs({below()})",
                 f"(- {below()})",
                 f"round({below()})" if kind != "bigint" else f"length({text})",
@@ -87,7 +88,7 @@ class Query:
             f"({below(kind)} is {self.one('', 'not ')}null)",
             f"({below('boolean')} {self.one('and', 'or')} {below('boolean')})",
             f"(not {below('boolean')})",
-            f"({below('text')} {self.one('like', 'ilike', 'not like')} {self.one(chr(39) + 'a%' + chr(39), below('text'))})",
+            f"({below('text')} {self.one('like', 'ilike', 'not like')} {self.one(PATTERN, below('text'))})",
             f"({below(kind)} is distinct from {below(kind)})",
         )
 
@@ -110,7 +111,8 @@ class Query:
             number = self.some(self.chance.choice(NUMBERS), scope, 1)
             having = " having count(*) > 1" if self.chance.random() < 0.3 else ""
             total = self.one("sum", "avg", "min", "max", "count")
-            return f"select {key} as k, count(*), {total}({number}) from {table} x{self.where(scope)} group by 1{having}"
+            rest = f"{self.where(scope)} group by 1{having}"
+            return f"select {key} as k, count(*), {total}({number}) from {table} x{rest}"
         if shape in (1, 2):
             join = self.one("join", "left join", "full join")
             both = self.scope("x", "y")
@@ -129,30 +131,37 @@ class Query:
             column = self.one(*COLUMNS)
             inner = self.scope("x", "y")
             how = self.one("exists", "not exists")
-            return f"select x.* from {table} x where {how} (select 1 from {self.table()} y where {self.some('boolean', inner, 2)})"
+            condition = self.some("boolean", inner, 2)
+            return f"select x.* from {table} x where {how} (select 1 from {self.table()} y where {condition})"
         if shape == 5:
             key = self.one(*COLUMNS)
             window = self.one("row_number()", "rank()", f"sum({self.one('x.i', 'x.n', 'x.b')})", "count(*)", "lag(x.i)")
-            order = "x.id" if "sum" not in window else "x.id"
-            return f"select x.id, {window} over (partition by x.{key} order by {order}) from {table} x"
+            return f"select x.id, {window} over (partition by x.{key} order by x.id) from {table} x"
         if shape == 6:
-            expressions = [self.some(self.kind(), scope) for _ in range(2)]
-            return f"with w as (select {expressions[0]} as a, {expressions[1]} as c from {table} x) select distinct * from w"
+            first, second = self.some(self.kind(), scope), self.some(self.kind(), scope)
+            return f"with w as (select {first} as a, {second} as c from {table} x) select distinct * from w"
         values = [self.some(self.kind(), scope) for _ in range(self.chance.randint(1, 3))]
         return f"select {', '.join(values)} from {table} x{self.where(scope)}"
 
     def write(self):
-        table = self.table()
-        scope = [(name, kind) for name, kind in COLUMNS.items()]
-        column, other = self.one(*COLUMNS), self.one(*COLUMNS)
-        number = self.chance.randrange(12)
-        return self.one(
-            f"update {table} set {column} = {self.some(COLUMNS[column], scope, 2)} where id < {number} returning id, {column}",
-            f"delete from {table} where id = {number} returning *",
-            f"insert into {table}(id, {column}, i) values ({number}, {self.some(COLUMNS[column], [], 2)}, 5)"
-            f" on conflict (id) do update set {column} = excluded.{column} returning id, {column}",
-            f"insert into {table}(id, {other}) select id + 20, {self.some(COLUMNS[other], scope, 1)} from {self.table()} where id < 2",
-        ) if column != "i" else f"update {table} set i = i + 1 where {self.some('boolean', scope, 2)}"
+        table, number = self.table(), self.chance.randrange(12)
+        scope = [*COLUMNS.items()]
+        column = self.one(*(name for name in COLUMNS if name != "s"))
+        some = lambda scope, depth: self.some(COLUMNS[column], scope, depth)
+        shape = self.chance.randrange(5)
+        if shape == 0:
+            return f"update {table} set {column} = {some(scope, 2)} where id < {number} returning id, {column}"
+        if shape == 1:
+            return f"delete from {table} where id = {number} returning *"
+        if shape == 2:
+            return f"update {table} set i = i + 1 where {self.some('boolean', scope, 2)}"
+        if shape == 3:
+            other = self.table()
+            return f"insert into {table}(id, {column}) select id + 20, {some(scope, 1)} from {other} where id < 2"
+        return (
+            f"insert into {table}(id, {column}, s) values ({number}, {some([], 2)}, null)"
+            f" on conflict (id) do update set {column} = excluded.{column} returning id, {column}"
+        )
 
 
 def script(chance, out):

@@ -1,6 +1,9 @@
 """Makes the statements that the referee asks both servers.
 
     statements.py matrix|fuzz SEED COUNT > STATEMENTS
+    statements.py plain < STATEMENTS > PLAIN
+
+The second form leaves of each line the statement alone, as a line of its own with the values instead of parameters.
 
 A line of JSON each: `sql`; `parameters`, pairs of a type and a text; `script`, those that share tables and follow each
 other; `kind`, what is tried; `ordered`, whether the order of rows says something; `changes`, whether later statements
@@ -15,7 +18,7 @@ import sys
 import grammar
 from types_of_postgresql import MIXED, TYPES, quoted
 
-WHAT, SEED, COUNT = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+WHAT, SEED, COUNT = sys.argv[1], *(int(argument) for argument in (sys.argv[2:] + ["0", "0"])[:2])
 chance = random.Random(SEED)
 scripts = []
 
@@ -79,7 +82,9 @@ def columns(type):
     script.ask("select nullif(v, v) from r order by id", ordered=True)
     script.do("update r set v = null where id = 0 returning id, v")
     script.do("update r set v = (select v from r where id = 1) where id = 0 returning v")
-    script.do("insert into r select id, v from r where id = 1 on conflict (id) do update set v = excluded.v returning v")
+    script.do(
+        "insert into r select id, v from r where id = 1 on conflict (id) do update set v = excluded.v returning v",
+    )
     script.do("delete from r where v is null returning id")
     script.ask("select v from r union select v from r" if type.ordered else "select v from r union all select v from r")
     script.do(f"create table s(v {type.column} unique)" if type.ordered else f"create table s(v {type.column})")
@@ -151,36 +156,35 @@ def parameters():
         script.ask(f"select $1::{type.name}", [name, None])
 
 
+CALLS_OF_TEXTS = """
+    length({0})|upper({0})|lower({0})|char_length({0})|octet_length({0})|trim({0})|ltrim({0})|rtrim({0})
+    substring({0} from 2)|substring({0} from 1 for 2)|substr({0}, -1, 3)|position('b' in {0})|strpos({0}, 'c')
+    left({0}, 2)|right({0}, -1)|lpad({0}, 5, '*')|rpad({0}, 5)|replace({0}, 'b', 'xx')|{0} || 'z'|{0} || 1
+    {0} like '%b%'|{0} ilike 'A%'|{0} not like 'a_c'|{0} like 'a\\%%'|concat({0}, 1, null, true)
+    reverse({0})|repeat({0}, 2)|md5({0})|ascii({0})|split_part({0}, 'b', 1)|initcap({0})|{0} similar to 'a%'
+    starts_with({0}, 'a')|coalesce({0}, 'none')|nullif({0}, 'abc')|concat_ws('-', {0}, 'x')|quote_literal({0})"""
+CALLS_OF_NUMBERS = """
+    abs({0})|ceil({0})|floor({0})|round({0})|trunc({0})|sign({0})|-{0}|{0} % 3|mod({0}, 3)|sqrt({0})|power({0}, 2)
+    round({0}, 1)|trunc({0}, 1)|{0} ^ 2|{0} & 5|{0} << 2|div({0}, 2)|to_char({0}, '999')"""
+CALLS_OF_TIMES = """
+    {0} + interval '1 month'|{0} - interval '36 hours'|date_trunc('month', {0})|extract(year from {0})
+    extract(epoch from {0})|extract(dow from {0})|{0}::date|{0}::time|{0} + 1|{0} - {0}|{0} - date '2024-01-01'
+    date_part('month', {0})|to_char({0}, 'YYYY-MM-DD')|age({0}, {0})|{0} at time zone 'UTC'|{0}::timestamp"""
+CALLS_OF_INTERVALS = "{0}|{0} * 2|-{0}|{0} / 3|{0} + {0}|extract(epoch from {0})|{0}::text"
+
+
 def functions():
-    script = Script("functions of texts")
-    values = ["''", "'abc'", "'\u00c4b c'", "null::text", "'a%b_c'"]
-    calls = "length({0})|upper({0})|lower({0})|char_length({0})|octet_length({0})|trim({0})|ltrim({0})|rtrim({0})"
-    calls += "|substring({0} from 2)|substring({0} from 1 for 2)|substr({0}, -1, 3)|position('b' in {0})|strpos({0}, 'c')"
-    calls += "|left({0}, 2)|right({0}, -1)|lpad({0}, 5, '*')|rpad({0}, 5)|replace({0}, 'b', 'xx')|{0} || 'z'|{0} || 1"
-    calls += "|{0} like '%b%'|{0} ilike 'A%'|{0} not like 'a_c'|{0} like 'a\\%%'|concat({0}, 1, null, true)"
-    calls += "|reverse({0})|repeat({0}, 2)|md5({0})|ascii({0})|split_part({0}, 'b', 1)|initcap({0})|{0} similar to 'a%'"
-    calls += "|starts_with({0}, 'a')|coalesce({0}, 'none')|nullif({0}, 'abc')|concat_ws('-', {0}, 'x')|quote_literal({0})"
-    for call in calls.split("|"):
-        for value in values:
-            script.ask(f"select {call.format(value)}")
-    script = Script("functions of numbers")
-    calls = "abs({0})|ceil({0})|floor({0})|round({0})|trunc({0})|sign({0})|-{0}|{0} % 3|mod({0}, 3)|sqrt({0})|power({0}, 2)"
-    calls += "|round({0}, 1)|trunc({0}, 1)|{0} ^ 2|{0} & 5|{0} | 8|{0} << 2|div({0}, 2)|to_char({0}, '999')"
-    for call in calls.split("|"):
-        for value in ["7", "-7", "7.5", "-2.55", "2.5::float8", "1e10::real", "3::smallint", "9223372036854775807", "null"]:
-            script.ask(f"select {call.format(value)}")
-    script = Script("functions of times")
-    calls = "{0} + interval '1 month'|{0} - interval '36 hours'|date_trunc('month', {0})|extract(year from {0})"
-    calls += "|extract(epoch from {0})|extract(dow from {0})|{0}::date|{0}::time|{0} + 1|{0} - {0}|{0} - date '2024-01-01'"
-    calls += "|date_part('month', {0})|to_char({0}, 'YYYY-MM-DD')|age({0}, {0})|{0} at time zone 'UTC'|{0}::timestamp"
-    times = ["date '2024-01-31'", "timestamp '2024-02-29 12:34:56.5'", "timestamptz '2024-02-29 23:00+00'", "time '12:30'"]
-    for call in calls.split("|"):
-        for value in times:
-            script.ask(f"select {call.format(value)}")
-    script = Script("intervals")
-    for text in ["1 day", "1 mon 2 days 03:04:05.6", "-1 hour", "P1Y2M", "x"]:
-        for call in ("{0}", "{0} * 2", "-{0}", "{0} / 3", "{0} + {0}", "extract(epoch from {0})", "{0}::text"):
-            script.ask("select " + call.format(f"interval '{text}'"))
+    numbers = "7|-7|7.5|-2.55|2.5::float8|1e10::real|3::smallint|9223372036854775807|null"
+    times = "date '2024-01-31'|timestamp '2024-02-29 12:34:56.5'|timestamptz '2024-02-29 23:00+00'|time '12:30'"
+    spans = "interval '1 day'|interval '1 mon 2 days 03:04:05.6'|interval '-1 hour'|interval 'P1Y2M'|interval 'x'"
+    for what, calls, values in (
+        ("texts", CALLS_OF_TEXTS, "''|'abc'|'\u00c4b c'|null::text|'a%b_c'"), ("numbers", CALLS_OF_NUMBERS, numbers),
+        ("times", CALLS_OF_TIMES, times), ("intervals", CALLS_OF_INTERVALS, spans),
+    ):
+        script = Script(f"functions of {what}")
+        for call in "|".join(calls.strip().splitlines()).split("|"):
+            for value in values.split("|"):
+                script.ask(f"select {call.strip().format(value)}")
 
 
 def matrix():
@@ -195,7 +199,20 @@ def matrix():
     functions()
 
 
+def plain():
+    """Statements without parameters, for drivers that write values into them anyway."""
+    for line in sys.stdin:
+        statement = json.loads(line)
+        sql = statement["sql"]
+        for number, (kind, text) in reversed([*enumerate(statement["parameters"], 1)]):
+            sql = sql.replace(f"${number}", "null" if text is None else f"'{quoted(text)}'")
+        print(sql.replace("\\", "\\\\").replace("\n", "\\n"))
+
+
 def main():
+    if WHAT == "plain":
+        plain()
+        return
     if WHAT == "matrix":
         matrix()
     else:
