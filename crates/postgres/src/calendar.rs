@@ -26,6 +26,9 @@ pub(crate) fn time(text: &str) -> Option<i64> {
     let (hours, minutes, seconds) = (parts.next()?, parts.next()?, parts.next().unwrap_or("0"));
     let (seconds, fraction) = seconds.split_once('.').unwrap_or((seconds, "0"));
     let (hours, minutes, seconds) = (digits(hours)?, digits(minutes)?, digits(seconds)?);
+    if (hours, minutes, seconds, digits(fraction)) == (24, 0, 0, Some(0)) && parts.next().is_none() {
+        return Some(MICROS_PER_DAY);
+    }
     if parts.next().is_some() || hours > 23 || minutes > 59 || seconds > 59 || fraction.len() > 9 {
         return None;
     }
@@ -58,7 +61,7 @@ pub(crate) fn date_text(days: i32) -> Option<String> {
 
 /// The other way round.
 pub(crate) fn time_text(micros: i64) -> Option<String> {
-    if !(0..MICROS_PER_DAY).contains(&micros) {
+    if !(0..=MICROS_PER_DAY).contains(&micros) {
         return None;
     }
     let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
@@ -180,7 +183,7 @@ mod tests {
         for wrong in ["2023-02-29", "2024-13-01", "24-01-01", "2024-1-1", "", "x", "2024-01-01-01"] {
             assert_eq!(date(wrong), None, "{wrong}");
         }
-        for wrong in ["24:00", "1", "1:60", "1:1:1:1", "1:1:1.-5"] {
+        for wrong in ["24:01", "1", "1:60", "1:1:1:1", "1:1:1.-5"] {
             assert_eq!(time(wrong), None, "{wrong}");
         }
     }

@@ -366,7 +366,10 @@ fn put_numeric(text: &str, out: &mut Vec<u8>) -> Option<()> {
         .collect::<Option<_>>()?;
     let weight = (groups.len() - padded.len() / 4) as i16 - 1;
     let skipped = groups.iter().take_while(|group| **group == 0).count();
-    let digits = &groups[skipped..];
+    let mut digits = &groups[skipped..];
+    while let [shorter @ .., 0] = digits {
+        digits = shorter;
+    }
     out.extend((digits.len() as u16).to_be_bytes());
     out.extend((weight - skipped as i16).to_be_bytes());
     out.extend(sign.to_be_bytes());
@@ -421,7 +424,13 @@ pub(crate) fn take(bytes: &Bytes, type_id: u32, format: i16) -> Result<Value, Pg
     if text.contains('\0') {
         return Err(PgError::new("22021", "invalid byte sequence for encoding \"UTF8\": 0x00"));
     }
+    if matches!(type_id, oid::FLOAT4 | oid::FLOAT8) {
+        return float(text, type_id);
+    }
     let known = take_text(text, type_id);
+    if known.is_none() && type_id == oid::BYTEA && text.starts_with("\\x") {
+        return Err(PgError::new("22023", "invalid hexadecimal data"));
+    }
     known.ok_or_else(|| {
         PgError::new(sqlstate::BAD_TEXT, format!("invalid input syntax for type {}: \"{}\"", name(), excerpt(text)))
     })
@@ -434,14 +443,31 @@ fn excerpt(text: &str) -> String {
 fn take_text(text: &str, type_id: u32) -> Option<Value> {
     Some(match type_id {
         oid::OID => Value::Integer(text.trim().parse().ok()?),
-        oid::FLOAT4 => real(text.trim().parse::<f32>().ok()?.into())?,
-        oid::FLOAT8 => real(text.trim().parse().ok()?)?,
         oid::BOOL => Value::Integer(bool_of(text)?.into()),
         oid::BYTEA => Value::Blob(bytea(text)?.into()),
-        // Without its hyphens SQLite might take it for a number.
-        oid::UUID => Value::Text(uuid_text(uuid_of(text)?)),
         _ => Value::Text(text.into()),
     })
+}
+
+/// A floating-point number. SQLite has no value that is not a number.
+fn float(text: &str, type_id: u32) -> Result<Value, PgError> {
+    let name = name_of(type_id).unwrap_or_default();
+    let trimmed = text.trim();
+    let bad =
+        |_| PgError::new(sqlstate::BAD_TEXT, format!("invalid input syntax for type {name}: \"{}\"", excerpt(text)));
+    let number: f64 = match type_id {
+        oid::FLOAT4 => f64::from(trimmed.parse::<f32>().map_err(bad)?),
+        _ => trimmed.parse().map_err(bad)?,
+    };
+    let is_word = trimmed.bytes().any(|byte| byte.eq_ignore_ascii_case(&b'n'));
+    let is_zero = trimmed.split(['e', 'E']).next().unwrap_or_default().bytes().all(|byte| !matches!(byte, b'1'..=b'9'));
+    if number.is_nan() {
+        return Err(PgError::unsupported("NaN is not supported").hint("store NULL"));
+    }
+    if number.is_infinite() && !is_word || number == 0.0 && !is_zero {
+        return Err(PgError::new("22003", format!("\"{}\" is out of range for type {name}", excerpt(text))));
+    }
+    Ok(Value::Real(number))
 }
 
 /// SQLite has no value that is not a number.

@@ -1,7 +1,7 @@
 //! Functions, and what the parser takes for something of its own although PostgreSQL has a function for it.
 
 use super::casts::Context;
-use super::expression::{Expression, Origin};
+use super::expression::{Expression, Origin, common_modifier};
 use super::functions::{self, ORDERED, Sort};
 use super::kinds::Type;
 use super::resolve::{Found, resolve};
@@ -142,6 +142,12 @@ impl Translator<'_> {
 
     /// A function with arguments.
     fn call(&mut self, name: &str, mut values: Vec<Expression>, manner: Manner) -> Result<Expression, PgError> {
+        let is_char = values.iter().any(|value| value.kind == Type::Char);
+        refuse(is_char && name == "octet_length", "octet_length() of a character(n)")?;
+        let is_span = values.iter().any(|value| matches!(value.kind, Type::Interval | Type::Time));
+        let is_moment = matches!(name, "date_part" | "extract" | "date_trunc");
+        let is_known = name == "extract" && values.iter().any(|value| value.kind == Type::Time);
+        refuse(is_span && is_moment && !is_known, &format!("{name}() of this type"))?;
         if name == "date_part" || name == "extract" {
             values = values.into_iter().map(|value| self.in_zone(value)).collect::<Result<_, _>>()?;
         }
@@ -236,7 +242,8 @@ impl Translator<'_> {
             Self::comparable(kind)?;
             return Err(no_function(&format!("{name}({})", kind.name())));
         }
-        Ok(Expression::new(format!("{name}({}){}", value.compared(), manner.tail), kind))
+        let sql = format!("{name}({}){}", value.compared(), manner.tail);
+        Ok(Expression { modifier: value.modifier.filter(|_| kind == Type::Char), ..Expression::new(sql, kind) })
     }
 
     /// Functions that take values of any type, and give one of the same.
@@ -250,7 +257,7 @@ impl Translator<'_> {
                 let values = self.unify(&values, "COALESCE")?;
                 let sql =
                     if values.len() == 1 { values[0].sql.clone() } else { format!("coalesce({})", list(&values)) };
-                Ok(Expression::new(sql, values[0].kind))
+                Ok(Expression { modifier: common_modifier(&values), ..Expression::new(sql, values[0].kind) })
             }
             "nullif" => self.null_if(&values),
             "greatest" | "least" => self.best(name, &values),
@@ -274,8 +281,14 @@ impl Translator<'_> {
     fn null_if(&mut self, values: &[Expression]) -> Result<Expression, PgError> {
         let [left, right] = values else { return Err(no_function("nullif")) };
         let equal = self.operate("=", left, right)?;
-        let left = if left.kind == Type::Unknown { self.implicit(left, Type::Text)? } else { left.clone() };
-        Ok(Expression::new(format!("(CASE WHEN {} THEN NULL ELSE {} END)", equal.sql, left.sql), left.kind))
+        // The value is that which was compared.
+        let kind = match self.unify(values, "NULLIF")?[0].kind {
+            Type::Varchar => Type::Text,
+            kind => kind,
+        };
+        let left = self.implicit(left, kind)?;
+        let sql = format!("(CASE WHEN {} THEN NULL ELSE {} END)", equal.sql, left.sql);
+        Ok(Expression { modifier: left.modifier, ..Expression::new(sql, kind) })
     }
 
     /// The largest or smallest of several values, without regard to NULLs.
@@ -292,7 +305,7 @@ impl Translator<'_> {
             best = self
                 .fill(&format!("coalesce({function}({{0}}{collation}, {{1}}), {{0}}, {{1}})"), &[&best, &value.sql])?;
         }
-        Ok(Expression::new(best, values[0].kind))
+        Ok(Expression { modifier: common_modifier(&values), ..Expression::new(best, values[0].kind) })
     }
 
     /// A value of another row of the window.
@@ -315,7 +328,8 @@ impl Translator<'_> {
         };
         values[0] = first.clone();
         let list: Vec<&str> = values.iter().map(|value| value.sql.as_str()).collect();
-        Ok(Expression::new(format!("{name}({}){}", list.join(", "), manner.tail), first.kind))
+        let sql = format!("{name}({}){}", list.join(", "), manner.tail);
+        Ok(Expression { modifier: first.modifier, ..Expression::new(sql, first.kind) })
     }
 
     /// A function that only SQLite has.

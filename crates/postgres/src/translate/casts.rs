@@ -129,6 +129,8 @@ pub(crate) fn conversion(from: Type, to: Type, context: Context) -> Option<&'sta
     match (from, to) {
         (Any, _) => Some(from_any(to).unwrap_or_else(|| from_text(to))),
         (_, Text | Varchar | Char) if context >= Context::Assignment => Some(to_text(from)),
+        // Its bytes would be with the blanks at the end.
+        (Char, Bytea) => None,
         (Text | Varchar | Char, _) if context == Context::Explicit => Some(from_text(to)),
         _ => None,
     }

@@ -10,6 +10,17 @@ use crate::error::{PgError, sqlstate};
 use sqlparser::ast::{BinaryOperator, Expr, InTarget, Query, Value};
 
 impl Translator<'_> {
+    /// Values that are compared with the first of them, as values of one type.
+    fn comparable_types(&mut self, values: &[Expression]) -> Result<Vec<Expression>, PgError> {
+        let kinds: Vec<Type> = values.iter().map(|value| value.kind).collect();
+        if super::resolve::common(&kinds).is_none() {
+            let other = kinds.iter().find(|kind| super::resolve::common(&[kinds[0], **kind]).is_none());
+            let other = other.unwrap_or(&kinds[0]);
+            return Err(no_operator(&format!("{} = {}", kinds[0].name(), other.name())));
+        }
+        self.unify(values, "comparison")
+    }
+
     /// Rows of the same length, compared.
     pub(super) fn rows(
         &mut self,
@@ -24,7 +35,7 @@ impl Translator<'_> {
         let (mut ones, mut others) = (Vec::new(), Vec::new());
         for (one, other) in left.iter().zip(right) {
             let (one, other) = (self.expression(one, scope)?, self.expression(other, scope)?);
-            let both = self.unify(&[one, other], "row")?;
+            let both = self.comparable_types(&[one, other])?;
             Self::comparable(both[0].kind)?;
             ones.push(both[0].compared());
             others.push(both[1].sql.clone());
@@ -54,14 +65,14 @@ impl Translator<'_> {
         scope: &Scope<'_>,
     ) -> Result<Expression, PgError> {
         let both = [self.expression(left, scope)?, self.expression(right, scope)?];
-        let both = self.unify(&both, "IS DISTINCT FROM")?;
+        let both = self.comparable_types(&both)?;
         Self::comparable(both[0].kind)?;
         Ok(Expression::new(format!("({} {how} {})", both[0].compared(), both[1].sql), Type::Bool))
     }
 
     pub(super) fn between(&mut self, all: [&Expr; 3], negated: bool, scope: &Scope<'_>) -> Result<Expression, PgError> {
         let values = all.into_iter().map(|expr| self.expression(expr, scope)).collect::<Result<Vec<_>, _>>()?;
-        let values = self.unify(&values, "BETWEEN")?;
+        let values = self.comparable_types(&values)?;
         Self::comparable(values[0].kind)?;
         let not = if negated { "NOT " } else { "" };
         let sql = format!("({} {not}BETWEEN {} AND {})", values[0].compared(), values[1].sql, values[2].sql);
@@ -102,7 +113,7 @@ impl Translator<'_> {
         for item in list {
             values.push(self.expression(item, scope)?);
         }
-        let values = self.unify(&values, "IN")?;
+        let values = self.comparable_types(&values)?;
         Self::comparable(values[0].kind)?;
         let list: Vec<&str> = values[1..].iter().map(|value| value.sql.as_str()).collect();
         Ok(Expression::new(format!("({} {not}IN ({}))", values[0].compared(), list.join(", ")), Type::Bool))
@@ -179,8 +190,15 @@ impl Translator<'_> {
     ) -> Result<Expression, PgError> {
         let mut texts = Vec::new();
         for operand in operands {
-            let value = self.expression(operand, scope)?;
+            let mut value = self.expression(operand, scope)?;
             let said = format!("{} ~~ unknown", value.kind.name());
+            if value.kind == Type::Char {
+                // A pattern sees the blanks at the end.
+                let Some((length, _)) = value.modifier else {
+                    return Err(unsupported("LIKE of a character without length"));
+                };
+                value = Expression::new(format!("pg_rpad({}, {length})", value.sql), Type::Text);
+            }
             let text = self.convert(&value, Type::Text, Context::Implicit)?;
             texts.push(text.ok_or_else(|| no_operator(&said))?.sql);
         }

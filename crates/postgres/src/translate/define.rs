@@ -378,7 +378,7 @@ fn check(column: &Column) -> String {
         Type::Text => class("text"),
         Type::Bytea => class("blob"),
         Type::Date => format!("date({quoted}) IS {quoted}"),
-        Type::Time => format!("time(substr({quoted}, 1, 8)) IS substr({quoted}, 1, 8)"),
+        Type::Time => format!("time(substr({quoted}, 1, 8)) IS substr({quoted}, 1, 8) OR {quoted} = '24:00:00'"),
         Type::Timestamp => format!("datetime(substr({quoted}, 1, 19)) IS substr({quoted}, 1, 19)"),
         Type::Timestamptz => {
             format!("datetime(substr({quoted}, 1, 19)) IS substr({quoted}, 1, 19) AND {quoted} LIKE '%+00'")

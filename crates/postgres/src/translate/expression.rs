@@ -23,6 +23,12 @@ pub(crate) enum Origin {
     Null,
 }
 
+/// The length or scale that several values have in common.
+pub(super) fn common_modifier(values: &[Expression]) -> Modifier {
+    let first = values.iter().find(|value| value.origin != Origin::Null)?.modifier;
+    first.filter(|_| values.iter().all(|value| value.modifier == first || value.origin == Origin::Null))
+}
+
 /// See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Expression {
@@ -162,7 +168,8 @@ impl Translator<'_> {
     ) -> Result<Expression, PgError> {
         let Some(converted) = self.convert(expression, to, Context::Explicit)? else {
             let text = format!("cannot cast type {} to {}", expression.kind.name(), to.name());
-            return Err(PgError::new("42846", text));
+            let is_here = !matches!((expression.kind, to), (Type::Jsonb, _) | (Type::Char, Type::Bytea));
+            return Err(if is_here { PgError::new("42846", text) } else { super::unsupported(text) });
         };
         self.fit(converted, to, modifier, true)
     }

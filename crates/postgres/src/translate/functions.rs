@@ -128,6 +128,9 @@ const WINDOWS: &[Signature] = functions! {
 /// Functions of PostgreSQL's that are not here, although SQLite may have one of this name that does something else.
 pub(crate) const REFUSED: &[&str] = &[
     "age",
+    "div",
+    "quote_literal",
+    "quote_nullable",
     "array_agg",
     "array_length",
     "array_to_string",

@@ -129,9 +129,8 @@ fn literal_of(token: Token<'_>) -> Result<String, PgError> {
     let unterminated = || syntax("unterminated quoted string");
     if token.kind == Kind::Dollar {
         let tag = text[1..].find('$').ok_or_else(unterminated)? + 2;
-        let inside = text.len().checked_sub(2 * tag).ok_or_else(unterminated)?;
-        let is_closed = text[tag + inside..] == text[..tag];
-        return if is_closed { Ok(text[tag..tag + inside].into()) } else { Err(unterminated()) };
+        let inside = text[tag..].strip_suffix(&text[..tag]).ok_or_else(unterminated)?;
+        return Ok(inside.into());
     }
     let start = text.find('\'').ok_or_else(unterminated)?;
     let inside = text[start + 1..].strip_suffix('\'').ok_or_else(unterminated)?;

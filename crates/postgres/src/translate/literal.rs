@@ -19,7 +19,6 @@ pub(super) const fn is_handed_over(kind: Type) -> bool {
             | Type::Text
             | Type::Varchar
             | Type::Bytea
-            | Type::Uuid
             | Type::Any
     )
 }
@@ -37,7 +36,7 @@ pub(super) fn fold(text: &str, to: Type) -> Result<Option<String>, PgError> {
         Type::Char => quote(text.trim_end_matches(' ')),
         Type::Bytea => {
             let mut sql = String::from("X'");
-            let bytes = types::bytea(text).ok_or_else(bad)?;
+            let Some(bytes) = types::bytea(text) else { return Ok(None) };
             bytes.iter().for_each(|byte| write!(sql, "{byte:02X}").expect("a string takes everything"));
             sql + "'"
         }

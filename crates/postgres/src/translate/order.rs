@@ -71,7 +71,7 @@ impl Translator<'_> {
             Self::comparable(key.kind)?;
             // A number would be a place in the list.
             let is_constant = !matches!(key.origin, Origin::Value) || key.sql.bytes().all(|byte| byte.is_ascii_digit());
-            keys.push(if is_constant { "''".into() } else { key.compared() });
+            keys.push(if is_constant { "''".into() } else { unfolded(&key.compared(), key.kind) });
         }
         Ok(if keys.is_empty() { String::new() } else { format!(" GROUP BY {}", keys.join(", ")) })
     }
@@ -133,6 +133,12 @@ impl Translator<'_> {
     }
 }
 
+/// SQLite makes a number of `x AND false` before it looks whether a number is meant, which would be a place in the
+/// list.
+fn unfolded(sql: &str, kind: Type) -> String {
+    if kind == Type::Bool && sql.starts_with('(') { format!("CAST({sql} AS INTEGER)") } else { sql.into() }
+}
+
 /// One term, with its direction. PostgreSQL has NULLs behind all values, SQLite before them.
 fn direct(term: &OrderByExpr, sql: &str, kind: Type, scope: Option<&Scope<'_>>) -> Result<String, PgError> {
     refuse(term.with_fill.is_some(), "WITH FILL")?;
@@ -150,7 +156,7 @@ fn direct(term: &OrderByExpr, sql: &str, kind: Type, scope: Option<&Scope<'_>>) 
         true => " NULLS FIRST",
         false => " NULLS LAST",
     };
-    Ok(format!("{sql}{}{direction}{nulls}", kind.collation()))
+    Ok(format!("{}{}{direction}{nulls}", unfolded(sql, kind), kind.collation()))
 }
 
 /// A place in the list, if an expression is one.

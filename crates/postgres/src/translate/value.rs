@@ -135,7 +135,9 @@ impl Translator<'_> {
             other => return Err(unsupported(format!("operator {other}"))),
         };
         // A number and its sign are one number: the smallest integer is none without it.
-        if let (Origin::Number(text), UnaryOperator::Minus, false) = (&value.origin, op, value.sql.contains('-')) {
+        if let (Origin::Number(text), UnaryOperator::Minus, false) = (&value.origin, op, value.sql.contains('-'))
+            && value.kind == literal::type_of_number(text)
+        {
             return self.constant(&Value::Number(format!("-{text}"), false));
         }
         if value.kind == Type::Any {
@@ -272,20 +274,22 @@ impl Translator<'_> {
             }
         }
         let mut results = Vec::new();
-        for when in conditions {
-            results.push(self.expression(&when.result, scope)?);
-        }
+        // What stands behind ELSE counts first.
         results.push(match otherwise {
             Some(expr) => self.expression(expr, scope)?,
             None => Expression::unknown("NULL", Origin::Null),
         });
+        for when in conditions {
+            results.push(self.expression(&when.result, scope)?);
+        }
         let results = self.unify(&results, "CASE")?;
         let mut sql = format!("CASE{head}");
-        for (when, result) in whens.iter().zip(&results) {
+        for (when, result) in whens.iter().zip(&results[1..]) {
             sql += &format!(" WHEN {when} THEN {}", result.sql);
         }
-        let last = &results[results.len() - 1];
-        Ok(Expression::new(format!("({sql} ELSE {} END)", last.sql), last.kind))
+        let last = &results[0];
+        let sql = format!("({sql} ELSE {} END)", last.sql);
+        Ok(Expression { modifier: super::expression::common_modifier(&results), ..Expression::new(sql, last.kind) })
     }
 
     fn scalar(&mut self, query: &Query, scope: &Scope<'_>) -> Result<Expression, PgError> {
@@ -306,11 +310,11 @@ impl Translator<'_> {
             Type::Timestamptz => {
                 Expression::new(format!("pg_timestamptz_to_timestamp({}, {zone})", value.sql), Type::Timestamp)
             }
-            Type::Timestamp | Type::Date => {
+            Type::Timestamp => {
                 let value = self.implicit(&value, Type::Timestamp)?;
                 Expression::new(format!("pg_timestamp_to_timestamptz({}, {zone})", value.sql), Type::Timestamptz)
             }
-            Type::Unknown => {
+            Type::Unknown | Type::Date => {
                 let value = self.implicit(&value, Type::Timestamptz)?;
                 Expression::new(format!("pg_timestamptz_to_timestamp({}, {zone})", value.sql), Type::Timestamp)
             }
