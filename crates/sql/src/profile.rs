@@ -75,6 +75,17 @@ fn written(table: &str, trigger: Option<&str>) -> Result<u32, String> {
     }
 }
 
+/// What a pragma may be, and with which value.
+fn pragma(name: &str, value: Option<&str>) -> Result<(), String> {
+    if !PRAGMAS.iter().any(|allowed| name.eq_ignore_ascii_case(allowed)) {
+        return Err(format!("PRAGMA {name} is not allowed: settings are the same at all replicas"));
+    }
+    if name.eq_ignore_ascii_case("schema_version") && value.is_some() {
+        return Err("the version of the schema is SQLite's to say".into());
+    }
+    Ok(())
+}
+
 /// What the authorizer says about one action, with a reason if it says no.
 fn judge(context: &AuthContext<'_>, moment: &Moment) -> Result<(), String> {
     let note = |bits: u32| _ = moment.acts.fetch_or(bits, Ordering::Relaxed);
@@ -116,14 +127,7 @@ fn judge(context: &AuthContext<'_>, moment: &Moment) -> Result<(), String> {
                 return Err(format!("function {function_name}() is not allowed in a replicated database"));
             }
         }
-        AuthAction::Pragma { pragma_name: "schema_version", pragma_value: Some(_) } => {
-            return Err("the version of the schema is SQLite's to say".into());
-        }
-        AuthAction::Pragma { pragma_name, .. } => {
-            if !PRAGMAS.iter().any(|allowed| pragma_name.eq_ignore_ascii_case(allowed)) {
-                return Err(format!("PRAGMA {pragma_name} is not allowed: settings are the same at all replicas"));
-            }
-        }
+        AuthAction::Pragma { pragma_name, pragma_value } => pragma(pragma_name, *pragma_value)?,
         AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } => {
             return Err("transaction control is not allowed in a request: send the statements as one batch".into());
         }
