@@ -195,11 +195,11 @@ fn read(text: &str) -> Read<Interval> {
     if seen.is_empty() {
         return Err(Fault::Format);
     }
-    Ok(if ago {
-        Interval { months: -interval.months, days: -interval.days, micros: -interval.micros }
-    } else {
-        interval
-    })
+    if ago {
+        let micros = interval.micros.checked_neg().ok_or(Fault::Range)?;
+        interval = Interval { months: -interval.months, days: -interval.days, micros };
+    }
+    Ok(interval)
 }
 
 /// Each unit may be given once.

@@ -31,6 +31,8 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 pub(crate) use table::is_function;
+#[cfg(test)]
+pub(crate) use table::names;
 
 /// The collation of numbers that are kept as texts.
 const NUMERIC: &str = "pg_numeric";

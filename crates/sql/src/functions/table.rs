@@ -169,3 +169,9 @@ pub(crate) fn is_function(name: &str) -> bool {
     let is = |known: &str| known.eq_ignore_ascii_case(name);
     FUNCTIONS.iter().any(|function| is(function.name)) || AGGREGATES.into_iter().any(is)
 }
+
+/// The functions that are no aggregates, and how many arguments each takes.
+#[cfg(test)]
+pub(crate) fn names() -> impl Iterator<Item = (&'static str, i32)> {
+    FUNCTIONS.iter().map(|function| (function.name, function.arity))
+}

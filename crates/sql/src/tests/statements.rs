@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{AGE_MAX, ATTEMPTS_MAX, Check, Dated, Limits};
+use proptest::prelude::*;
 
 #[test]
 fn rows_go_in_and_come_out() {
@@ -303,5 +304,102 @@ fn rehearsals_leave_no_page_behind() {
     for time in [TIME - AGE_MAX, TIME + AGE_MAX] {
         let late = node.run(&Request::Settle(dated(time, "delete from t")));
         assert!(matches!(late, Response::Failed(failure) if failure.error.kind == ErrorKind::TooSlow));
+    }
+}
+
+/// Whatever functions of PostgreSQL's types are given, they answer or refuse.
+#[test]
+fn functions_of_types_take_anything() {
+    let values = [
+        "null",
+        "0",
+        "-1",
+        "64",
+        "9223372036854775807",
+        "(-9223372036854775807 - 1)",
+        "0.1",
+        "-1e308",
+        "9e999",
+        "-9e999",
+        "''",
+        "' '",
+        "'-'",
+        "'.'",
+        "'1'",
+        "'-0'",
+        "'1e'",
+        "'00'",
+        "'-9223372036854775808 us -1 us ago'",
+        "'P'",
+        "'PT1'",
+        "'P-1\u{e4}Y'",
+        "'1-'",
+        "'2024-02-29'",
+        "'0000-00-00'",
+        "'9999-12-31 24:00:00'",
+        "'9999-12-31 23:59:59.999999+00'",
+        "'23:59:60'",
+        "'2147483647 -2147483648 -9223372036854775808'",
+        "'-2147483648 2147483647 9223372036854775807'",
+        "'+15:59'",
+        "'\u{e4}\u{1f600}'",
+        "'%\u{e4}_\\'",
+        "'{\"\\u00e4\u{e4}\":['",
+        "'\"\\ud800\\'",
+        "'month'",
+        "'julian'",
+        "'utc'",
+        "x''",
+        "x'ff00'",
+        "x'c3'",
+        "cast(x'c3' as text)",
+        "cast(x'00' as text)",
+    ];
+    let mut node = Node::new();
+    for (name, arity) in crate::functions::names() {
+        for first in values {
+            let calls: Vec<String> = match arity {
+                1 => vec![format!("{name}({first})")],
+                2 => values.iter().map(|second| format!("{name}({first}, {second})")).collect(),
+                _ => values.iter().map(|second| format!("{name}({first}, {second}, {first})")).collect(),
+            };
+            for call in calls {
+                if let Response::Failed(failure) = node.batch(&[&format!("select {call}")]) {
+                    let message = &failure.error.message;
+                    assert!(!message.contains("panic"), "{call}: {message}");
+                }
+            }
+        }
+    }
+}
+
+/// The collation of exact decimals is an order of all texts, and equal numbers are one to an index.
+#[test]
+fn exact_decimals_are_ordered_by_value() {
+    let mut node = Node::new();
+    node.rows("create table t(n numeric_text collate pg_numeric unique)");
+    node.rows(
+        "insert into t values ('10'), ('-1.5'), ('9.99'), ('0'), ('-20'), ('x'), ('0.001'), ('-0'), ('100'), ('')",
+    );
+    let ordered = "select group_concat(n, ' ') from (select n from t order by n)";
+    assert_eq!(node.text(ordered), "-20 -1.5 0 0.001 9.99 10 100  -0 x");
+    assert_eq!(node.error("insert into t values ('10.00')").0, ErrorKind::Unique);
+    assert_eq!(node.text("select n from t where n = '9.9900'"), "9.99");
+}
+
+proptest! {
+    /// Nor does any text that looks a little like a value.
+    #[test]
+    fn any_text_is_a_value_or_not(
+        text in r#"([0-9]{1,4}|[-: .+/,ZTPe"{}\[\]\\@]|jan|utc|pm|day|mon|ago|null|\PC){0,12}"#,
+    ) {
+        let (mut node, text) = (Node::new(), text.replace('\'', "''"));
+        for kind in ["bool", "int2", "int8", "float4", "float8", "numeric", "bytea", "date", "time", "timestamp",
+            "interval", "uuid", "json", "jsonb"] {
+            if let Response::Failed(failure) = node.batch(&[&format!("select pg_in_{kind}('{text}')")]) {
+                let has_sqlstate = !matches!(failure.error.kind, ErrorKind::Constraint | ErrorKind::Other);
+                prop_assert!(has_sqlstate, "{kind} of {text}: {}", failure.error.message);
+            }
+        }
     }
 }

@@ -187,7 +187,136 @@ def functions():
                 script.ask(f"select {call.strip().format(value)}")
 
 
+CONSTRAINTS = """
+    drop table if exists child
+    drop table if exists parent
+    create table parent(id integer primary key, name text not null unique, n numeric(6,2) default 1.5 check (n > 0))
+    create table child(id integer primary key, p integer references parent(id) on delete cascade, at date not null)
+    insert into parent(id, name) values (1, 'one'), (2, 'two') returning *
+    insert into parent(id, name) values (1, 'again')
+    insert into parent(id, name) values (3, 'one')
+    insert into parent(id) values (4)
+    insert into parent values (5, 'five', -1)
+    insert into parent values (5, 'five', 0.001)
+    insert into parent values (5, 'five', 10000)
+    insert into parent values (5, 'five', default) returning n
+    insert into parent values (6)
+    insert into parent values (6, 'six', 6, 6)
+    insert into child values (1, 1, '2024-01-01') returning id
+    insert into child values (2, 9, '2024-01-01')
+    insert into child values (2, 2, null)
+    insert into child values (2, 2, 'x')
+    insert into child values (2, null, date '2024-01-01' + 1) returning p, at
+    update parent set id = 1 where id = 2
+    update parent set name = null where id = 2
+    update parent set n = n - 5 where id = 2
+    update parent set n = n * 2, name = name || '!' where id = 2 returning *
+    update child set at = at + 7, p = 2 where p is null returning *
+    insert into parent values (1, 'new') on conflict do nothing returning id
+    insert into parent values (1, 'new') on conflict (id) do update set name = excluded.name, n = 7 returning *
+    insert into parent values (7, 'two!') on conflict (name) do update set n = 99 where parent.id > 100 returning *
+    update parent set n = c.id from child c where c.p = parent.id returning parent.id, parent.n
+    delete from child using parent where parent.id = child.p and parent.name = 'new' returning child.at
+    delete from parent where id = 2 returning id
+    select id, name, n from parent order by id
+    select id, p, at from child order by id
+    select * from nowhere
+    select nothing from parent
+    select parent.nothing from parent
+    select x.id from parent
+    select id from parent, child
+    select no_such_function(1)
+    selec 1
+    select 'x
+    select 1 +
+    create table parent(id integer)
+    create table if not exists parent(id integer)
+    drop table nowhere
+    drop table if exists nowhere
+    insert into nowhere values (1)
+    insert into parent(nothing) values (1)
+    update parent set nothing = 1
+    alter table parent add column extra integer default 7
+    select id, extra from parent order by id
+    create index parent_by_n on parent(n)
+    create unique index parent_by_extra on parent(extra) where id > 1
+    drop index parent_by_n
+    create view v as select id, n from parent where n > 1
+    select * from v order by id
+    drop view v
+    drop table parent
+    drop table child
+    drop table parent"""
+QUERIES = """
+    select k, count(*) filter (where v > 1), string_agg(t, ',' order by t), bool_and(v > 0) from m group by k order by k
+    select k, sum(v), avg(v), min(t), max(d) from m group by k having count(*) > 1 order by k
+    select k, v, rank() over (partition by k order by v desc), sum(v) over (order by id) from m order by id
+    select id, lead(v, 1, 0) over w, first_value(t) over w from m window w as (partition by k order by id) order by id
+    select * from m order by v desc nulls last, id limit 2 offset 1
+    select distinct k from m order by k
+    select distinct on (k) k, v from m order by k, v
+    select m.id, n.id from m left join m n on n.v = m.v + 1 order by 1, 2
+    select id from m where v = any(array[1, 2]) order by id
+    select id from m where (k, v) in (select k, max(v) from m group by k) order by id
+    select id from m where v > (select avg(v) from m) order by id
+    select id, (select count(*) from m o where o.k = m.k) from m order by id
+    select id from m where exists (select 1 from m o where o.v > m.v and o.k = m.k) order by id
+    select k from m union select t from m order by 1
+    select k, v from m except select k, v from m where v > 1 order by 1, 2
+    with recursive r(i) as (select 1 union all select i + 1 from r where i < 5) select i, i * 1.5 from r order by i
+    with a as (select k, sum(v) as s from m group by k) select m.id, a.s from m join a using (k) order by m.id
+    select * from (values (1, 'a'), (2, 'b')) as x(i, t) order by i
+    select case k when 'a' then 1 when 'b' then 2.5 else null end from m order by id
+    select coalesce(v, 0) + 1, v || '!', k || v from m order by id
+    select t like 'x%', t ilike 'X%', t not like '%y', t ~ 'x' from m order by id
+    select d + 1, d - date '2024-01-01', extract(month from d), date_trunc('month', d) from m order by id
+    select sum(v), sum(v * 1.5), sum(v::real), avg(v::bigint), sum(v::bigint), count(distinct k) from m
+    select sum(v), max(t), avg(v), count(*), bool_or(true) from m where false
+    select v, count(*) from m group by v order by 2 desc, 1
+    select v / 2, v % 2, v / 2.0, -v, v ^ 2 from m order by id
+    select k as a, v as a from m order by id limit 1
+    select id from m order by nothing
+    select k, v from m group by k
+    select sum(v) from m where sum(v) > 1
+    select id from m where v = 'x'
+    select id from m where t = 1
+    select id from m where d = '2024-01-02' or d = 'x'
+    select id from m where k
+    select 1 where null
+    select id from m limit -1
+    select id from m where v in (1, '2', 3.5) order by id
+    select id from m where d in ('2024-01-01', date '2024-01-02') order by id
+    select 1 as one, 'x' as two, null as three, 1.50 as four, true as five
+    select 1 = 1.0, 'a' < 'B', 'a' = 'a ', 1::real = 1::numeric, '1' = 1
+    select 2147483647 + 1
+    select 2147483648 + 1, 9223372036854775807 + 0, 9223372036854775808
+    select 1 / 0
+    select 1.0 / 3, 1 / 3.0, 2::real / 3, 1e0 / 3, 7 / 2, -7 / 2, -7 % 3
+    select not true and false or true, true = (1 = 1), null and false, null or true
+    select interval '1 day' * 3, date '2024-01-31' + interval '1 month', timestamp '2024-01-01' - timestamp '2023-01-01'
+    select current_date = now()::date, current_timestamp is not null, localtimestamp is not null"""
+
+
+def sessions():
+    script = Script("constraints")
+    for line in CONSTRAINTS.strip().splitlines():
+        sql = line.strip()
+        if sql.split(" ")[0] in ("select", "selec"):
+            script.ask(sql, ordered="order by" in sql)
+        else:
+            # Only what succeeds in PostgreSQL changes something.
+            script.do(sql)
+    script = Script("queries")
+    script.do("drop table if exists m")
+    script.do("create table m(id integer primary key, k text, v integer, t varchar(10), d date)")
+    rows = "(1, 'a', 1, 'xy', '2024-01-01'), (2, 'a', 2, 'x', '2024-01-02'), (3, 'b', 2, null, null)"
+    script.do(f"insert into m values {rows}, (4, 'b', null, 'Zz', '2023-12-31'), (5, null, -7, '', '2024-02-29')")
+    for line in QUERIES.strip().splitlines():
+        script.ask(line.strip(), ordered="order by" in line.split(")")[-1])
+
+
 def matrix():
+    sessions()
     for type in TYPES:
         columns(type)
         comparisons(type)
