@@ -55,6 +55,17 @@ impl Outcome {
     }
 }
 
+/// What comes with a statement.
+#[derive(Default)]
+pub(crate) struct Given<'a> {
+    /// The types of its parameters.
+    pub(crate) types: &'a [u32],
+    /// Their values.
+    pub(crate) values: &'a [Value],
+    /// The types that the client was told that its columns have.
+    pub(crate) announced: Option<&'a [u32]>,
+}
+
 /// What one connection is in the middle of.
 pub(crate) struct Executor {
     pub(crate) link: Link,
@@ -91,8 +102,8 @@ impl Executor {
     ///
     /// # Errors
     /// Its own; an open transaction has failed then.
-    pub(crate) fn execute(&mut self, plan: &Plan, types: &[u32], values: Vec<Value>) -> Result<Outcome, PgError> {
-        let result = self.admit(plan).and_then(|()| self.carry_out(plan, types, values));
+    pub(crate) fn execute(&mut self, plan: &Plan, given: &Given<'_>) -> Result<Outcome, PgError> {
+        let result = self.admit(plan).and_then(|()| self.carry_out(plan, given));
         if result.is_err() {
             self.fail();
         }
@@ -109,7 +120,7 @@ impl Executor {
         Ok(())
     }
 
-    fn carry_out(&mut self, plan: &Plan, types: &[u32], values: Vec<Value>) -> Result<Outcome, PgError> {
+    fn carry_out(&mut self, plan: &Plan, given: &Given<'_>) -> Result<Outcome, PgError> {
         match plan {
             Plan::Begin { read_only } => return Ok(self.begin(*read_only)),
             Plan::SetTransaction { read_only } => return self.set_transaction(*read_only),
@@ -133,8 +144,8 @@ impl Executor {
             Plan::DiscardAll => self.settings.reset(None),
             Plan::Deallocate(_) => {}
             Plan::Nothing(tag) => return Ok(Outcome::done(tag)),
-            Plan::Catalog(sql) => return self.ask_catalog(sql, &values),
-            Plan::Cluster { sql, tag } => return self.ask_cluster(sql, tag, types, values),
+            Plan::Catalog(sql) => return self.ask_catalog(sql, given.values),
+            Plan::Cluster { sql, tag } => return self.ask_cluster(sql, tag, given),
         }
         Ok(Outcome::done(match plan {
             Plan::Savepoint(_) => "SAVEPOINT",
@@ -214,10 +225,15 @@ impl Executor {
     }
 
     /// Translates a statement, and once more whenever the tables have changed meanwhile.
-    fn ask_cluster(&mut self, sql: &str, tag: &Tag, types: &[u32], parameters: Vec<Value>) -> Result<Outcome, PgError> {
+    fn ask_cluster(&mut self, sql: &str, tag: &Tag, given: &Given<'_>) -> Result<Outcome, PgError> {
         self.again_if_stale(|this| {
-            let translation = this.translate(sql, types)?;
-            let rows = this.ask(Statement { sql: translation.sql.clone(), parameters: parameters.clone() })?;
+            let translation = this.translate(sql, given.types)?;
+            if given.announced.is_some_and(|announced| announced != types_of(&translation)) {
+                return Err(PgError::unsupported("cached plan must not change result type")
+                    .hint("prepare the statement again: the tables have changed"));
+            }
+            let parameters = given.values.to_vec();
+            let rows = this.ask(Statement { sql: translation.sql.clone(), parameters })?;
             if translation.defines {
                 this.translators.defined(this.transaction.is_some());
             }
@@ -348,6 +364,11 @@ impl Executor {
         let text = format!("sequence {}, vouched for by replicas {}", last.sequence, last.replicas());
         Some(PgError::new(sqlstate::NOTICE, text))
     }
+}
+
+/// The types of the columns of a translated statement, as they are announced before there are values.
+fn types_of(translation: &Translation) -> Vec<u32> {
+    columns_of(translation).iter().map(types::of_column).collect()
 }
 
 /// Values of `character(n)` are kept without the blanks at their end, and told with them.

@@ -4,7 +4,7 @@
 //! without a declared type is announced by its values; otherwise the statement is described and not executed.
 
 use crate::error::{PgError, sqlstate};
-use crate::execute::{Executor, Outcome};
+use crate::execute::{Executor, Given, Outcome};
 use crate::plan::{self, Plan, Tag};
 use crate::rewrite::parameter_types;
 use crate::settings::REPORTED;
@@ -139,7 +139,7 @@ impl Session {
                 }
                 plan => {
                     self.run_batch(&mut together, out)?;
-                    let outcome = self.execute(&plan, &[], Vec::new(), out)?;
+                    let outcome = self.execute(&plan, &Given::default(), out)?;
                     self.give_outcome(&outcome, out)?;
                 }
             }
@@ -158,14 +158,8 @@ impl Session {
     }
 
     /// Carries out a statement and tells what changed with it.
-    fn execute(
-        &mut self,
-        plan: &Plan,
-        types: &[u32],
-        values: Vec<Value>,
-        out: &mut Output,
-    ) -> Result<Outcome, PgError> {
-        let outcome = self.executor.execute(plan, types, values)?;
+    fn execute(&mut self, plan: &Plan, given: &Given<'_>, out: &mut Output) -> Result<Outcome, PgError> {
+        let outcome = self.executor.execute(plan, given)?;
         match plan {
             Plan::Deallocate(None) | Plan::DiscardAll => self.prepared.clear(),
             Plan::Deallocate(Some(name)) if self.prepared.remove(name).is_none() => return Err(no_statement(name)),
@@ -326,7 +320,9 @@ impl Session {
         let mut outcome = portal.outcome.take();
         if outcome.is_none() {
             let values = std::mem::take(&mut portal.values);
-            let executed = self.execute(plan, &prepared.types, values, out)?;
+            let announced = prepared.announced.as_deref().filter(|_| !is_described);
+            let given = Given { types: &prepared.types, values: &values, announced };
+            let executed = self.execute(plan, &given, out)?;
             let types = match &prepared.announced {
                 Some(announced) if !is_described && announced.len() == executed.rows.columns.len() => announced.clone(),
                 _ => value_types(&executed),

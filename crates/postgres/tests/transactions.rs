@@ -382,7 +382,8 @@ impl Party {
             8 => format!("insert into t(v) values ({value}) returning k"),
             9 => format!("update t set v = v + 1 where k = {key}"),
             10 => format!(
-                "with a as (select {key} as k, {value} as v) insert into t select k, v from a on conflict (k) do update set v = excluded.v"
+                "with a as (select {key} as k, {value} as v) insert into t select k, v from a
+                 on conflict (k) do update set v = excluded.v"
             ),
             11 => format!("delete from t where k >= {key} returning v"),
             12 => "select sum(v), count(*) from t".into(),

@@ -359,6 +359,27 @@ fn a_stale_schema_never_decides() {
     one.query("rollback");
 }
 
+/// Nor are values ever of other types than those that the client was told.
+#[test]
+fn a_description_holds_or_the_statement_is_refused() {
+    let server = server();
+    let (mut one, mut other) = (Client::new(&server), Client::new(&server));
+    one.query("create table t(a integer)");
+    let execute = |client: &mut Client| {
+        client.send(b'B', b"\0\0\0\0\0\0\0\0");
+        client.send(b'E', b"\0\0\0\0\0");
+        client.send(b'S', b"");
+        client.hear()
+    };
+    let sql = "insert into t values (7) returning a";
+    assert_eq!(one.types(sql), Ok((vec![], vec![23])));
+    assert_eq!(execute(&mut one), "2 D:7 C:INSERT 0 1 Z:I");
+    other.query("drop table t");
+    other.query("create table t(a numeric)");
+    assert_eq!(execute(&mut one), "2 E:0A000 Z:I");
+    assert_eq!(one.query("select count(*) from t"), "T D:0 C:SELECT 1 Z:I");
+}
+
 #[test]
 fn a_transaction_sees_the_tables_that_it_makes() {
     let server = server();

@@ -91,6 +91,12 @@ pub(crate) fn translate(sql: &str, schema: &Schema, zone: &str, types: &[u32]) -
         let none = || PgError::unsupported(format!("parameters of the type with number {number} are not supported"));
         *parameter = Type::of_oid(*number).ok_or_else(none)?;
     }
+    // What a table says holds for whoever writes it, in whatever zone.
+    let is_lasting = matches!(
+        statement,
+        Statement::CreateTable(_) | Statement::AlterTable(_) | Statement::CreateIndex(_) | Statement::CreateView(_)
+    );
+    let zone = if is_lasting { "UTC" } else { zone };
     let mut translator = Translator { schema, zone, parameters, tables: Vec::new() };
     let (sql, columns, defines) = translator.statement(&statement)?;
     let parameters =
