@@ -259,6 +259,26 @@ fn what_is_not_understood_is_refused() {
 }
 
 #[test]
+fn what_is_not_grouped_is_refused() {
+    alone(&[
+        ("create table t(id integer primary key, k text, v integer)", ""),
+        ("insert into t values (1, 'a', 1), (2, 'a', 2), (3, 'b', 3)", ""),
+        ("select k, v from t group by k", "42803"),
+        ("select k, sum(v) from t", "42803"),
+        ("select k, sum(v), count(*) from t group by k order by k", "[a,3,2][b,3,1]"),
+        ("select k || '!', sum(v) + 1 from t group by k || '!' order by 1", "[a!,4][b!,4]"),
+        ("select id, v, count(*) from t group by id order by id limit 1", "[1,1,1]"),
+        ("select k from t group by k having sum(v) > 2 order by max(v)", "[a][b]"),
+        ("select k from t group by k order by v", "42803"),
+        ("select sum(v) from t where sum(v) > 1", "42803"),
+        ("select sum(sum(v)) from t", "42803"),
+        ("select k, sum(sum(v)) over (order by k) from t group by k order by k", "[a,3][b,6]"),
+        ("select x.k, (select max(y.v) from t y where y.k = x.k) from t x group by x.k order by 1", "[a,2][b,3]"),
+        ("select id from t limit -1", "2201W"),
+    ]);
+}
+
+#[test]
 fn functions_of_sqlite_may_be_called() {
     alone(&[
         ("select hex('a'), typeof(1.5), json_extract('{\"a\":[1,2]}', '$.a[1]')", "[61,text,2]"),

@@ -26,6 +26,16 @@ struct Manner {
     is_window: bool,
 }
 
+/// Whether a function is one of many rows.
+fn is_aggregate(name: &str, arguments: &FunctionArguments) -> bool {
+    let count = if let FunctionArguments::List(list) = arguments { list.args.len() } else { 0 };
+    match name {
+        "min" | "max" => count == 1,
+        "count" | "group_concat" | "total" | "json_group_array" | "json_group_object" => true,
+        _ => functions::named(name).is_some_and(|(sort, _)| sort == Sort::Aggregate),
+    }
+}
+
 impl Translator<'_> {
     /// Whatever calls a function.
     pub(super) fn called(&mut self, expr: &Expr, scope: &Scope<'_>) -> Result<Expression, PgError> {
@@ -92,8 +102,13 @@ impl Translator<'_> {
         refuse(function.uses_odbc_syntax || function.parameters != FunctionArguments::None, "this call")?;
         let mut manner = Manner::default();
         let mut values = Vec::new();
+        let is_aggregate = function.over.is_none() && is_aggregate(&name, &function.args);
+        let before = (scope.loose.borrow().len(), scope.aggregates.replace(false));
         match &function.args {
-            FunctionArguments::None => return self.word(&name),
+            FunctionArguments::None => {
+                scope.aggregates.set(before.1);
+                return self.word(&name);
+            }
             FunctionArguments::Subquery(_) => return Err(unsupported(format!("{name}(SELECT …)"))),
             FunctionArguments::List(list) => {
                 manner.distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
@@ -118,6 +133,13 @@ impl Translator<'_> {
             let condition = self.expression(filter, scope)?;
             manner.tail = format!(" FILTER (WHERE {})", self.condition(&condition, "FILTER")?);
         }
+        if is_aggregate && scope.aggregates.get() {
+            return Err(PgError::new("42803", "aggregate function calls cannot be nested"));
+        }
+        if is_aggregate {
+            scope.loose.borrow_mut().truncate(before.0);
+        }
+        scope.aggregates.set(is_aggregate || before.1 || scope.aggregates.get());
         if let Some(window) = &function.over {
             manner.is_window = true;
             manner.tail += &match window {

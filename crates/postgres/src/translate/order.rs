@@ -32,7 +32,13 @@ impl Translator<'_> {
                 let value = self.expression(expr, &scope)?;
                 let converted = self.convert(&value, Type::Int8, Context::Assignment)?;
                 let sql = converted.ok_or_else(|| mismatch("argument of LIMIT must be type bigint"))?.sql;
-                Ok::<_, PgError>(Some(sql))
+                if sql.parse().is_ok_and(|count: i64| count < 0) {
+                    return Err(PgError::new("2201W", "LIMIT must not be negative"));
+                }
+                // SQLite would give all rows; this is no number, and says why.
+                let refused = "pg_in_int8('LIMIT must not be negative')";
+                let is_number = sql.bytes().all(|byte| byte.is_ascii_digit());
+                Ok::<_, PgError>(Some(if is_number { sql } else { format!("iif({sql} < 0, {refused}, {sql})") }))
             }
         };
         let (limit, skipped) = (count(limit.take())?, count(offset.take())?);
@@ -54,7 +60,8 @@ impl Translator<'_> {
     ) -> Result<String, PgError> {
         let GroupByExpr::Expressions(terms, modifiers) = group_by else { return Err(unsupported("GROUP BY ALL")) };
         refuse(!modifiers.is_empty(), "this GROUP BY")?;
-        let mut keys = Vec::new();
+        let (mut keys, mut originals) = (Vec::new(), Vec::new());
+        let aggregates = scope.aggregates.replace(false);
         for term in terms {
             let key = match (ordinal(term), term) {
                 (Some(place), _) => item(items, place, "GROUP BY")?.clone(),
@@ -69,9 +76,17 @@ impl Translator<'_> {
                 (None, term) => self.expression(term, scope)?,
             };
             Self::comparable(key.kind)?;
+            originals.push(key.sql.clone());
             // A number would be a place in the list.
             let is_constant = !matches!(key.origin, Origin::Value) || key.sql.bytes().all(|byte| byte.is_ascii_digit());
             keys.push(if is_constant { "''".into() } else { unfolded(&key.compared(), key.kind) });
+        }
+        if scope.aggregates.get() {
+            return Err(PgError::new("42803", "aggregate functions are not allowed in GROUP BY"));
+        }
+        scope.aggregates.set(aggregates);
+        if !keys.is_empty() {
+            scope.group(originals);
         }
         Ok(if keys.is_empty() { String::new() } else { format!(" GROUP BY {}", keys.join(", ")) })
     }
@@ -106,7 +121,9 @@ impl Translator<'_> {
                     ((at + 1).to_string(), columns[at].kind)
                 }
                 (None, Some(scope)) => {
+                    scope.loose.take();
                     let value = self.expression(&term.expr, scope)?;
+                    scope.check_grouped(&value.sql, &scope.loose.take())?;
                     if value.origin != Origin::Value {
                         return Err(PgError::new(sqlstate::SYNTAX, "non-integer constant in ORDER BY"));
                     }

@@ -15,6 +15,9 @@ use sqlparser::ast::{
     SetOperator, SetQuantifier, Values, WildcardAdditionalOptions,
 };
 
+/// What is selected, with names.
+type Items = Vec<(Expression, String)>;
+
 impl Translator<'_> {
     /// A query that is a statement: what nobody has decided is text.
     pub(super) fn outermost(&mut self, query: &Query) -> Result<(String, Vec<Column>), PgError> {
@@ -206,18 +209,35 @@ impl Translator<'_> {
         let mut scope = Scope::within(outer);
         let from = self.from(&select.from, &mut scope)?;
         let mut rest = if from.is_empty() { String::new() } else { format!(" FROM {from}") };
-        let items = self.projection(&select.projection, &scope)?;
-        if distinct {
-            items.iter().try_for_each(|(value, _)| Self::comparable(value.kind))?;
-        }
         if let Some(condition) = &select.selection {
             let value = self.expression(condition, &scope)?;
             rest += &format!(" WHERE {}", self.condition(&value, "WHERE")?);
         }
+        if scope.aggregates.get() {
+            return Err(PgError::new("42803", "aggregate functions are not allowed in WHERE"));
+        }
+        let (items, loose) = self.projection(&select.projection, &scope)?;
+        if distinct {
+            items.iter().try_for_each(|(value, _)| Self::comparable(value.kind))?;
+        }
         rest += &self.group_by(&select.group_by, &items, &scope)?;
-        if let Some(condition) = &select.having {
-            let value = self.expression(condition, &scope)?;
-            rest += &format!(" HAVING {}", self.condition(&value, "HAVING")?);
+        scope.loose.take();
+        let having = match &select.having {
+            None => None,
+            Some(condition) => {
+                let value = self.expression(condition, &scope)?;
+                Some(self.condition(&value, "HAVING")?)
+            }
+        };
+        if scope.keys.borrow().is_none() && (scope.aggregates.get() || having.is_some()) {
+            scope.group(Vec::new());
+        }
+        for ((value, _), loose) in items.iter().zip(&loose) {
+            scope.check_grouped(&value.sql, loose)?;
+        }
+        if let Some(having) = having {
+            scope.check_grouped(&having, &scope.loose.take())?;
+            rest += &format!(" HAVING {having}");
         }
         let mut windows = Vec::new();
         for window in &select.named_window {
@@ -230,14 +250,15 @@ impl Translator<'_> {
         Ok((Core::Select { distinct, items, rest }, scope))
     }
 
-    /// A list of what is selected or returned, with names.
+    /// A list of what is selected or returned, with names; and the columns that each names outside of aggregates.
     pub(super) fn projection(
         &mut self,
         items: &[SelectItem],
         scope: &Scope<'_>,
-    ) -> Result<Vec<(Expression, String)>, PgError> {
-        let mut all = Vec::new();
+    ) -> Result<(Items, Vec<Vec<String>>), PgError> {
+        let (mut all, mut loose) = (Vec::new(), Vec::new());
         for item in items {
+            scope.loose.take();
             match item {
                 SelectItem::UnnamedExpr(expr) => all.push((self.expression(expr, scope)?, name_of(expr))),
                 SelectItem::ExprWithAlias { expr, alias } => all.push((self.expression(expr, scope)?, folded(alias))),
@@ -251,11 +272,20 @@ impl Translator<'_> {
                 }
                 other => return Err(unsupported(other)),
             }
+            // Each column of a star stands for itself.
+            while loose.len() + 1 < all.len() {
+                loose.push(vec![all[loose.len()].0.sql.clone()]);
+            }
+            if loose.len() < all.len() {
+                let is_star = matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
+                let own = if is_star { vec![all[loose.len()].0.sql.clone()] } else { scope.loose.take() };
+                loose.push(own);
+            }
         }
         if all.is_empty() {
             return Err(unsupported("a list without columns"));
         }
-        Ok(all)
+        Ok((all, loose))
     }
 }
 

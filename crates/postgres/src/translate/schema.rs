@@ -23,6 +23,8 @@ pub(crate) struct Column {
     pub(crate) default: Option<String>,
     /// Whether it numbers itself.
     pub(crate) is_rowid: bool,
+    /// Whether it is of the primary key.
+    pub(crate) is_key: bool,
     /// Whether it is computed, and cannot be written.
     pub(crate) is_generated: bool,
 }
@@ -31,7 +33,16 @@ impl Column {
     /// One of a query's.
     pub(crate) fn new(name: impl Into<String>, kind: Type, modifier: Modifier) -> Self {
         let name = name.into();
-        Self { name, kind, modifier, not_null: false, default: None, is_rowid: false, is_generated: false }
+        Self {
+            name,
+            kind,
+            modifier,
+            not_null: false,
+            default: None,
+            is_rowid: false,
+            is_key: false,
+            is_generated: false,
+        }
     }
 }
 
@@ -153,6 +164,7 @@ fn table_column(values: &[Value], sql: &str) -> Option<Column> {
         default: if let Value::Text(default) = default { Some(default.clone()) } else { None },
         // For now: part of the primary key, and an INTEGER.
         is_rowid: *key != 0 && declared.eq_ignore_ascii_case("integer"),
+        is_key: *key != 0,
         is_generated: matches!(hidden, Value::Integer(2 | 3)),
     })
 }

@@ -4,6 +4,7 @@ use super::expression::Expression;
 use super::kinds::Type;
 use super::schema::Column;
 use crate::error::PgError;
+use std::cell::{Cell, RefCell};
 
 /// A column that can be named, and how SQLite names it.
 #[derive(Clone, Debug)]
@@ -51,6 +52,12 @@ pub(super) struct Scope<'a> {
     pub(super) merged: Vec<Named>,
     /// That of the query around this one.
     pub(super) outer: Option<&'a Self>,
+    /// Columns that were named outside of aggregates, as SQLite names them.
+    pub(super) loose: RefCell<Vec<String>>,
+    /// Whether an aggregate was called.
+    pub(super) aggregates: Cell<bool>,
+    /// What rows are grouped by, if they are.
+    pub(super) keys: RefCell<Option<Vec<String>>>,
 }
 
 impl<'a> Scope<'a> {
@@ -89,6 +96,38 @@ impl<'a> Scope<'a> {
 
     /// The same, only here.
     pub(super) fn find_here(&self, table: Option<&str>, name: &str) -> Result<Option<Expression>, PgError> {
+        let found = self.look_here(table, name)?;
+        if let Some(found) = &found {
+            self.loose.borrow_mut().push(found.sql.clone());
+        }
+        Ok(found)
+    }
+
+    /// Says what rows are grouped by, if they are: the columns of a table whose whole primary key is there belong to it.
+    pub(super) fn group(&self, mut keys: Vec<String>) {
+        for source in &self.sources {
+            let mut parts = source.columns.iter().filter(|named| named.column.is_key).peekable();
+            if parts.peek().is_some() && parts.all(|part| keys.contains(&part.sql)) {
+                keys.extend(source.columns.iter().map(|named| named.sql.clone()));
+            }
+        }
+        // What is longer may have what is shorter in it.
+        keys.sort_by_key(|key| std::cmp::Reverse(key.len()));
+        *self.keys.borrow_mut() = Some(keys);
+    }
+
+    /// Whether an expression is the same for all rows of a group. It names these columns outside of aggregates.
+    pub(super) fn check_grouped(&self, sql: &str, loose: &[String]) -> Result<(), PgError> {
+        let keys = self.keys.borrow();
+        let Some(keys) = keys.as_ref().filter(|_| !loose.is_empty()) else { return Ok(()) };
+        let rest = keys.iter().fold(sql.to_owned(), |rest, key| rest.replace(key.as_str(), ""));
+        let Some(column) = loose.iter().find(|column| rest.contains(column.as_str())) else { return Ok(()) };
+        let name = column.replace('"', "");
+        let text = format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function");
+        Err(PgError::new("42803", text))
+    }
+
+    fn look_here(&self, table: Option<&str>, name: &str) -> Result<Option<Expression>, PgError> {
         let expression = |named: &Named| Expression {
             modifier: named.column.modifier,
             ..Expression::new(named.sql.clone(), named.column.kind)

@@ -168,7 +168,7 @@ impl Translator<'_> {
         let mut scope = plain(table);
         scope.sources[0].alias = alias.into();
         let (mut list, mut columns) = (Vec::new(), Vec::new());
-        for (value, called) in self.projection(items, &scope)? {
+        for (value, called) in self.projection(items, &scope)?.0 {
             let value = if value.kind == Type::Unknown { self.implicit(&value, Type::Text)? } else { value };
             list.push(format!("{} AS {}", value.sql, name(&called)));
             columns.push(Column::new(called, value.kind, value.modifier));
