@@ -279,6 +279,18 @@ fn what_is_not_grouped_is_refused() {
 }
 
 #[test]
+fn a_table_that_is_referred_to_is_not_dropped() {
+    alone(&[
+        ("create table p(id integer primary key)", ""),
+        ("create table c(p integer references p, id integer primary key references c)", ""),
+        ("drop table p", "2BP01"),
+        ("drop table p cascade", "2BP01"),
+        ("drop table c", ""),
+        ("drop table p", ""),
+    ]);
+}
+
+#[test]
 fn functions_of_sqlite_may_be_called() {
     alone(&[
         ("select hex('a'), typeof(1.5), json_extract('{\"a\":[1,2]}', '$.a[1]')", "[61,text,2]"),

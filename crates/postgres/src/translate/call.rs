@@ -197,6 +197,7 @@ impl Translator<'_> {
                     .hint("Could not choose a best candidate function. You might need to add explicit type casts."));
             }
         };
+        refuse(signature.how.is_empty(), &said)?;
         let mut arguments = Vec::new();
         for (value, input) in values.iter().zip(signature.inputs) {
             arguments.push(self.implicit(value, *input)?.sql);
@@ -304,8 +305,12 @@ impl Translator<'_> {
         let [left, right] = values else { return Err(no_function("nullif")) };
         let equal = self.operate("=", left, right)?;
         // The value is that which was compared.
+        let has_own = left.kind.bits().is_some() && right.kind.bits().is_some()
+            || left.kind.category() == super::kinds::Category::Moment;
         let kind = match self.unify(values, "NULLIF")?[0].kind {
             Type::Varchar => Type::Text,
+            // These are compared without becoming one type.
+            _ if has_own => left.kind,
             kind => kind,
         };
         let left = self.implicit(left, kind)?;

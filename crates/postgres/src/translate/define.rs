@@ -271,6 +271,11 @@ impl Translator<'_> {
             other => return Err(unsupported(format!("DROP {other}"))),
         };
         let [one] = &names[..] else { return Err(unsupported("DROP of several").hint("drop one after the other")) };
+        if let Some(other) = self.schema.referrer(&object(one)?).filter(|_| what == "TABLE") {
+            let text = format!("cannot drop table {one} because other objects depend on it");
+            let detail = format!("rows of {other} refer to it");
+            return Err(PgError::new("2BP01", text).detail(detail).hint("drop that table first"));
+        }
         let exists = if *if_exists { "IF EXISTS " } else { "" };
         Ok(format!("DROP {what} {exists}{}", name(&object(one)?)))
     }

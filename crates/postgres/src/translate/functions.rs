@@ -78,6 +78,7 @@ const SCALARS: &[Signature] = functions! {
     date(Timestamp) -> Date "pg_timestamp_to_date({0})";
     date(Timestamptz) -> Date "pg_timestamp_to_date(pg_timestamptz_to_timestamp({0}, {zone}))";
     date(Date) -> Date "{0}";
+    date_trunc(Text, Interval) -> Interval "";
     date_trunc(Text, Timestamp) -> Timestamp "pg_date_trunc({0}, {1})";
     date_trunc(Text, Timestamptz) -> Timestamptz
         "pg_timestamp_to_timestamptz(pg_date_trunc({0}, pg_timestamptz_to_timestamp({1}, {zone})), {zone})";
@@ -92,6 +93,9 @@ const SCALARS: &[Signature] = functions! {
 /// Functions of many rows. `{0}` is the argument, with DISTINCT before it if that was said.
 #[rustfmt::skip]
 const AGGREGATES: &[Signature] = functions! {
+    // Intervals are here for the sake of choosing only: what says nothing is refused.
+    sum(Interval) -> Interval "";
+    avg(Interval) -> Interval "";
     sum(Int2) -> Int8 "pg_int_sum({0})";
     sum(Int4) -> Int8 "pg_int_sum({0})";
     sum(Int8) -> Numeric "pg_bigint_sum({0})";

@@ -54,6 +54,8 @@ pub(crate) struct Table {
     pub(crate) is_view: bool,
     /// Columns of the primary key.
     keys: usize,
+    /// The tables that its rows refer to, in lower case.
+    refers: Vec<String>,
 }
 
 impl Column {
@@ -71,7 +73,7 @@ impl Column {
 impl Table {
     /// One that is being created.
     pub(super) const fn new(name: String, columns: Vec<Column>) -> Self {
-        Self { name, columns, is_view: false, keys: 0 }
+        Self { name, columns, is_view: false, keys: 0, refers: Vec::new() }
     }
 }
 
@@ -100,6 +102,7 @@ impl Schema {
                 columns: if is_view { view_columns(sql) } else { Vec::new() },
                 is_view,
                 keys: 0,
+                refers: references(sql),
             });
             if !is_view {
                 table.columns.extend(table_column(column, sql));
@@ -117,8 +120,15 @@ impl Schema {
         let kind = |name: &str| if name == "rootpage" { Type::Int8 } else { Type::Text };
         let columns = columns.iter().map(|name| Column::new(*name, kind(name), None)).collect();
         let name = "sqlite_schema".to_owned();
-        schema.tables.insert(name.clone(), Table { name, columns, is_view: true, keys: 0 });
+        schema.tables.insert(name.clone(), Table { is_view: true, ..Table::new(name, columns) });
         schema
+    }
+
+    /// The name of another table whose rows refer to those of this one.
+    pub(crate) fn referrer(&self, name: &str) -> Option<&str> {
+        let name = name.to_ascii_lowercase();
+        let refers = |(own, table): &(&String, &Table)| **own != name && table.refers.contains(&name);
+        self.tables.iter().find(refers).map(|(_, table)| table.name.as_str())
     }
 
     /// The table or view with this name.
@@ -167,6 +177,17 @@ fn table_column(values: &[Value], sql: &str) -> Option<Column> {
         is_key: *key != 0,
         is_generated: matches!(hidden, Value::Integer(2 | 3)),
     })
+}
+
+/// What stands behind each REFERENCES of a table.
+fn references(sql: &str) -> Vec<String> {
+    let tokens = tokens(sql);
+    let solid: Vec<_> = tokens.iter().filter(|token| token.is_solid()).collect();
+    let other = |pair: &[&crate::tokens::Token<'_>]| {
+        let name = pair[1].name().filter(|_| pair[0].is("references"));
+        name.map(|name| name.to_ascii_lowercase())
+    };
+    solid.windows(2).filter_map(other).collect()
 }
 
 /// A view says in a comment what its columns are: `/* a integer, b numeric(10,2) */`. One that somebody else made has

@@ -103,7 +103,7 @@ impl<'a> Scope<'a> {
         Ok(found)
     }
 
-    /// Says what rows are grouped by, if they are: the columns of a table whose whole primary key is there belong to it.
+    /// Says what rows are grouped by: the columns of a table whose whole primary key is there belong to it.
     pub(super) fn group(&self, mut keys: Vec<String>) {
         for source in &self.sources {
             let mut parts = source.columns.iter().filter(|named| named.column.is_key).peekable();

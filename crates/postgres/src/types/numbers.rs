@@ -22,7 +22,8 @@ pub(super) fn put_numeric(text: &str, out: &mut Vec<u8>) -> Option<()> {
         digits = shorter;
     }
     out.extend((digits.len() as u16).to_be_bytes());
-    out.extend((weight - skipped as i16).to_be_bytes());
+    let weight = if digits.is_empty() { 0 } else { weight - skipped as i16 };
+    out.extend(weight.to_be_bytes());
     out.extend(sign.to_be_bytes());
     out.extend((fraction.len() as u16).to_be_bytes());
     digits.iter().for_each(|digit| out.extend(digit.to_be_bytes()));
