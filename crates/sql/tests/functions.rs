@@ -5,13 +5,16 @@
 
 use bezant_core::service::{Agreed, Service};
 use bezant_core::wire::Wire;
-use bezant_sql::{Request, Response, Sql, Statement, Value};
+use bezant_sql::{MESSAGE_BYTES_MAX, Request, Response, Sql, Statement, Value};
 
 /// The lines that are always there.
 const LINES: &str = include_str!("functions.tsv");
 
 /// SQLSTATEs of what PostgreSQL may have and these functions refuse: not here, too much, too deep.
 const REFUSED: [&str; 3] = ["0A000", "54000", "54001"];
+
+/// Bytes of a line's `!SQLSTATE ` before the message.
+const SQLSTATE_BYTES: usize = 7;
 
 /// The answer, as the lines have it.
 fn answer(sql: &mut Sql, call: &str) -> String {
@@ -55,7 +58,11 @@ fn functions_answer_as_postgresql() {
     let (mut equal, mut refused, mut differences) = (0_u64, 0_u64, Vec::new());
     for line in lines.split('\n').filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let (call, wanted) = line.split_once('\t').expect("a call, a tab and an answer");
-        let (call, wanted) = (unescaped(call), unescaped(wanted));
+        let (call, mut wanted) = (unescaped(call), unescaped(wanted));
+        if wanted.starts_with('!') && wanted.is_ascii() {
+            // Messages that quote long numbers are cut.
+            wanted.truncate(SQLSTATE_BYTES + MESSAGE_BYTES_MAX);
+        }
         let found = answer(&mut sql, &call);
         if found == wanted {
             equal += 1;

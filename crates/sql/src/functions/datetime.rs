@@ -68,10 +68,14 @@ impl Reading {
                     reading.zone = Some(zone(field)?);
                     known::ZONE
                 }
-                Look::Number if was_labelled => match reading.run_together(field, known::DATE)? {
-                    known::TIME => known::TIME,
-                    _ => return Err(Fault::Format),
-                },
+                Look::Number if was_labelled => {
+                    // PostgreSQL looks at it as a number first.
+                    leading(field)?;
+                    match reading.run_together(field, known::DATE)? {
+                        known::TIME => known::TIME,
+                        _ => return Err(Fault::Format),
+                    }
+                }
                 Look::Number if time_only => reading.number_of_a_time(field, &fields, number)?,
                 Look::Number => reading.number_field(field)?,
                 Look::Word | Look::Special => match zone_word(field).or_else(|| word(field)) {
@@ -155,6 +159,7 @@ impl Reading {
             }
             Meaning::Midnight => {
                 self.zone = Some(0);
+                self.is_epoch = false;
                 known::TIME | known::ZONE
             }
             Meaning::Epoch => {

@@ -190,13 +190,29 @@ pub(super) fn word(text: &str) -> Option<Meaning> {
     })
 }
 
+/// PostgreSQL's abbreviations of zones other than UTC, which stand for a place's time: refused, and not unknown.
+#[rustfmt::skip]
+const ABBREVIATIONS: &[&str] = &[
+    "acdt", "acsst", "acst", "act", "acwst", "adt", "aedt", "aesst", "aest", "aft", "akdt", "akst", "almst", "almt",
+    "amst", "amt", "anast", "anat", "arst", "art", "ast", "awsst", "awst", "azost", "azot", "azst", "azt", "bdst",
+    "bdt", "bnt", "bort", "bot", "bra", "brst", "brt", "bst", "btt", "cadt", "cast", "cct", "cdt", "cest", "cet",
+    "cetdst", "chadt", "chast", "chut", "ckt", "clst", "clt", "cot", "cst", "cxt", "davt", "ddut", "easst", "east",
+    "eat", "edt", "eest", "eet", "eetdst", "egst", "egt", "est", "fet", "fjst", "fjt", "fkst", "fkt", "fnst", "fnt",
+    "galt", "gamt", "gest", "get", "gft", "gilt", "gyt", "hkt", "hst", "ict", "idt", "iot", "irkst", "irkt", "irt",
+    "ist", "jayt", "jst", "kdt", "kgst", "kgt", "kost", "krast", "krat", "kst", "lhdt", "lhst", "ligt", "lint",
+    "lkt", "magst", "magt", "mart", "mawt", "mdt", "mest", "mesz", "met", "metdst", "mez", "mht", "mmt", "mpt",
+    "msd", "msk", "mst", "must", "mut", "mvt", "myt", "ndt", "nft", "novst", "novt", "npt", "nst", "nut", "nzdt",
+    "nzst", "nzt", "omsst", "omst", "pdt", "pet", "petst", "pett", "pgt", "pht", "pkst", "pkt", "pmdt", "pmst",
+    "pont", "pst", "pwt", "pyst", "pyt", "ret", "sadt", "sast", "sct", "sgt", "taht", "tft", "tjt", "tkt", "tmt",
+    "tot", "trut", "tvt", "ulast", "ulat", "uyst", "uyt", "uzst", "uzt", "vet", "vlast", "vlat", "volt", "vut",
+    "wadt", "wakt", "wast", "wat", "wdt", "wet", "wetdst", "wft", "wgst", "wgt", "xjt", "yakst", "yakt", "yapt",
+    "yekst", "yekt",
+];
+
 /// The zone that a word in lower case names, if it is one.
 pub(super) fn zone_word(text: &str) -> Option<Meaning> {
-    Some(match text {
-        "utc" | "gmt" | "z" | "zulu" | "ut" | "uct" => Meaning::Zone(0),
-        "est" | "edt" | "cst" | "cdt" | "mst" | "mdt" | "pst" | "pdt" | "cet" | "cest" | "met" | "mest" | "eet"
-        | "eest" | "wet" | "west" | "bst" | "ist" | "jst" | "msk" | "hst" | "akst" | "akdt" | "aest" | "aedt"
-        | "nzst" | "nzdt" => Meaning::Unsupported,
-        _ => return None,
-    })
+    match text {
+        "utc" | "gmt" | "z" | "zulu" | "ut" | "uct" => Some(Meaning::Zone(0)),
+        _ => ABBREVIATIONS.contains(&text).then_some(Meaning::Unsupported),
+    }
 }

@@ -241,7 +241,7 @@ pub fn add(connection: &Connection) -> Result<()> {
     table::add_aggregates(connection, flags)?;
     connection.create_collation(NUMERIC, |left: &str, right: &str| {
         // Who has nothing left to pay with gets no answer, whatever this says.
-        match pay(left.len() + right.len()) {
+        match pay(2 * (left.len() + right.len() + VALUE_BYTES)) {
             Ok(()) => numeric::compare(left, right),
             Err(_) => Ordering::Equal,
         }

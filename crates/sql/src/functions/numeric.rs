@@ -132,7 +132,7 @@ impl Decimal {
         let ((weight, first), (weight_by, first_by)) = (self.weight(), by.weight());
         let weight = weight - weight_by - i64::from(first <= first_by);
         let least = i64::from(self.scale.max(by.scale));
-        let scale = (QUOTIENT_DIGITS - weight * GROUP).max(least).min(DECLARED_MAX.max(least));
+        let scale = (QUOTIENT_DIGITS - weight * GROUP).max(least).min(DECLARED_MAX);
         // One digit more: halves are rounded away from zero, so that the digits behind it decide nothing.
         let shift = scale + 1 + i64::from(by.scale) - i64::from(self.scale);
         let (over, under) = match u32::try_from(shift) {

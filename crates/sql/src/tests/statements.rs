@@ -373,6 +373,18 @@ fn functions_of_types_take_anything() {
     }
 }
 
+/// Every function of PostgreSQL's types that there is may be called.
+#[test]
+fn functions_of_types_are_allowed() {
+    let mut node = Node::new();
+    let names = node.rows("select distinct name from pragma_function_list where name like 'pg!_%' escape '!'");
+    assert!(names.rows.len() > 100, "{}", names.rows.len());
+    for row in &names.rows {
+        let [Value::Text(name)] = &row[..] else { panic!("{row:?}") };
+        assert!(crate::functions::is_function(name), "{name}");
+    }
+}
+
 /// The collation of exact decimals is an order of all texts, and equal numbers are one to an index.
 #[test]
 fn exact_decimals_are_ordered_by_value() {

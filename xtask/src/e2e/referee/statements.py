@@ -157,20 +157,20 @@ def parameters():
 
 
 CALLS_OF_TEXTS = """
-    length({0})|upper({0})|lower({0})|char_length({0})|octet_length({0})|trim({0})|ltrim({0})|rtrim({0})
-    substring({0} from 2)|substring({0} from 1 for 2)|substr({0}, -1, 3)|position('b' in {0})|strpos({0}, 'c')
-    left({0}, 2)|right({0}, -1)|lpad({0}, 5, '*')|rpad({0}, 5)|replace({0}, 'b', 'xx')|{0} || 'z'|{0} || 1
-    {0} like '%b%'|{0} ilike 'A%'|{0} not like 'a_c'|{0} like 'a\\%%'|concat({0}, 1, null, true)
-    reverse({0})|repeat({0}, 2)|md5({0})|ascii({0})|split_part({0}, 'b', 1)|initcap({0})|{0} similar to 'a%'
-    starts_with({0}, 'a')|coalesce({0}, 'none')|nullif({0}, 'abc')|concat_ws('-', {0}, 'x')|quote_literal({0})"""
+    length({0});upper({0});lower({0});char_length({0});octet_length({0});trim({0});ltrim({0});rtrim({0})
+    substring({0} from 2);substring({0} from 1 for 2);substr({0}, -1, 3);position('b' in {0});strpos({0}, 'c')
+    left({0}, 2);right({0}, -1);lpad({0}, 5, '*');rpad({0}, 5);replace({0}, 'b', 'xx');{0} || 'z';{0} || 1
+    {0} like '%b%';{0} ilike 'A%';{0} not like 'a_c';{0} like 'a\\%%';concat({0}, 1, null, true)
+    reverse({0});repeat({0}, 2);md5({0});ascii({0});split_part({0}, 'b', 1);initcap({0});{0} similar to 'a%'
+    starts_with({0}, 'a');coalesce({0}, 'none');nullif({0}, 'abc');concat_ws('-', {0}, 'x');quote_literal({0})"""
 CALLS_OF_NUMBERS = """
-    abs({0})|ceil({0})|floor({0})|round({0})|trunc({0})|sign({0})|-{0}|{0} % 3|mod({0}, 3)|sqrt({0})|power({0}, 2)
-    round({0}, 1)|trunc({0}, 1)|{0} ^ 2|{0} & 5|{0} << 2|div({0}, 2)|to_char({0}, '999')"""
+    abs({0});ceil({0});floor({0});round({0});trunc({0});sign({0});- {0};{0} % 3;mod({0}, 3);sqrt({0});power({0}, 2)
+    round({0}, 1);trunc({0}, 1);{0} ^ 2;{0} & 5;{0} << 2;div({0}, 2);to_char({0}, '999')"""
 CALLS_OF_TIMES = """
-    {0} + interval '1 month'|{0} - interval '36 hours'|date_trunc('month', {0})|extract(year from {0})
-    extract(epoch from {0})|extract(dow from {0})|{0}::date|{0}::time|{0} + 1|{0} - {0}|{0} - date '2024-01-01'
-    date_part('month', {0})|to_char({0}, 'YYYY-MM-DD')|age({0}, {0})|{0} at time zone 'UTC'|{0}::timestamp"""
-CALLS_OF_INTERVALS = "{0}|{0} * 2|-{0}|{0} / 3|{0} + {0}|extract(epoch from {0})|{0}::text"
+    {0} + interval '1 month';{0} - interval '36 hours';date_trunc('month', {0});extract(year from {0})
+    extract(epoch from {0});extract(dow from {0});{0}::date;{0}::time;{0} + 1;{0} - {0};{0} - date '2024-01-01'
+    date_part('month', {0});to_char({0}, 'YYYY-MM-DD');age({0}, {0});{0} at time zone 'UTC';{0}::timestamp"""
+CALLS_OF_INTERVALS = "{0};{0} * 2;- {0};{0} / 3;{0} + {0};extract(epoch from {0});{0}::text"
 
 
 def functions():
@@ -182,7 +182,7 @@ def functions():
         ("times", CALLS_OF_TIMES, times), ("intervals", CALLS_OF_INTERVALS, spans),
     ):
         script = Script(f"functions of {what}")
-        for call in "|".join(calls.strip().splitlines()).split("|"):
+        for call in ";".join(calls.strip().splitlines()).split(";"):
             for value in values.split("|"):
                 script.ask(f"select {call.strip().format(value)}")
 
