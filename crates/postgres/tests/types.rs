@@ -275,6 +275,11 @@ fn what_is_not_grouped_is_refused() {
         ("select k, sum(sum(v)) over (order by k) from t group by k order by k", "[a,3][b,6]"),
         ("select x.k, (select max(y.v) from t y where y.k = x.k) from t x group by x.k order by 1", "[a,2][b,3]"),
         ("select id from t limit -1", "2201W"),
+        ("select id from t offset -1", "2201X"),
+        ("select (select id from t)", "21000"),
+        ("select (select id from t where id = 2), (select id from t where id = 9), (select max(id) from t)", "[2,-,3]"),
+        ("select (select y.v from t y where y.id = x.id) from t x order by 1", "[1][2][3]"),
+        ("select (select v from t order by v desc limit 1)", "[3]"),
     ]);
 }
 

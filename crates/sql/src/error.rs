@@ -112,6 +112,12 @@ kinds! {
     32 NotUtf8 "22021",
     /// Nested too deep.
     33 TooDeep "54001",
+    /// A subquery with more rows than one where one is wanted.
+    34 ManyRows "21000",
+    /// A negative number of rows.
+    35 BadLimit "2201W",
+    /// A negative number of rows to leave out.
+    36 BadOffset "2201X",
 }
 
 /// Why a statement failed. Nothing was changed.

@@ -14,6 +14,8 @@ pub(super) struct Body {
     pub(super) core: Core,
     /// ORDER BY, LIMIT and OFFSET.
     pub(super) tail: String,
+    /// It cannot have more than one row.
+    pub(super) is_one: bool,
 }
 
 /// What a query is made of.
@@ -35,7 +37,7 @@ pub(super) enum Core {
 impl Body {
     /// One without other clauses.
     pub(super) const fn plain(core: Core) -> Self {
-        Self { with: String::new(), core, tail: String::new() }
+        Self { with: String::new(), core, tail: String::new(), is_one: false }
     }
 
     /// The columns of its rows.
@@ -187,7 +189,7 @@ impl Translator<'_> {
             items.push((self.assign(&value, target)?, target.name.clone()));
         }
         let rest = format!(" FROM ({})", body.render(Some(&inner)));
-        *body = Body { with: String::new(), core: Core::Select { distinct: false, items, rest }, tail: String::new() };
+        *body = Body::plain(Core::Select { distinct: false, items, rest });
         Ok(())
     }
 

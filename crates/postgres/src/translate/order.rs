@@ -25,23 +25,19 @@ impl Translator<'_> {
             refuse(limit.is_none(), "FETCH without a number")?;
         }
         let scope = Scope::within(outer);
-        let mut count = |expr: Option<&Expr>| match expr {
+        let mut count = |expr: Option<&Expr>, clause: &str| match expr {
             Some(Expr::Value(value)) if value.value == Value::Null => Ok(None),
             None => Ok(None),
             Some(expr) => {
                 let value = self.expression(expr, &scope)?;
                 let converted = self.convert(&value, Type::Int8, Context::Assignment)?;
                 let sql = converted.ok_or_else(|| mismatch("argument of LIMIT must be type bigint"))?.sql;
-                if sql.parse().is_ok_and(|count: i64| count < 0) {
-                    return Err(PgError::new("2201W", "LIMIT must not be negative"));
-                }
-                // SQLite would give all rows; this is no number, and says why.
-                let refused = "pg_in_int8('LIMIT must not be negative')";
+                // SQLite would take a negative number for all rows.
                 let is_number = sql.bytes().all(|byte| byte.is_ascii_digit());
-                Ok::<_, PgError>(Some(if is_number { sql } else { format!("iif({sql} < 0, {refused}, {sql})") }))
+                Ok::<_, PgError>(Some(if is_number { sql } else { format!("pg_limit({sql}, '{clause}')") }))
             }
         };
-        let (limit, skipped) = (count(limit.take())?, count(offset.take())?);
+        let (limit, skipped) = (count(limit.take(), "LIMIT")?, count(offset.take(), "OFFSET")?);
         if limit.is_some() || skipped.is_some() {
             body.tail += &format!(" LIMIT {}", limit.map_or("-1".into(), |limit| format!("coalesce({limit}, -1)")));
         }

@@ -40,7 +40,8 @@ impl Translator<'_> {
         let tables = self.tables.len();
         let with = self.with_clause(query, outer)?;
         let (core, scope) = self.set_expr(&query.body, outer)?;
-        let mut body = Body { with, core, tail: String::new() };
+        let is_one = scope.as_ref().is_some_and(Scope::is_one_row);
+        let mut body = Body { with, is_one, ..Body::plain(core) };
         let terms = match query.order_by.as_ref().map(|order| &order.kind) {
             None => &[][..],
             Some(OrderByKind::Expressions(terms)) => terms,
@@ -87,8 +88,7 @@ impl Translator<'_> {
                 let (core, _) = self.set_expr(right, outer)?;
                 self.tables.pop();
                 let right = Body::plain(core);
-                let mut body =
-                    Body { with: String::new(), core: self.combine(left, operator, right)?, tail: String::new() };
+                let mut body = Body::plain(self.combine(left, operator, right)?);
                 let clauses = Query { with: None, ..(*cte.query).clone() };
                 refuse(clauses.order_by.is_some(), "ORDER BY in a recursive query")?;
                 self.limit(&clauses, &mut body, outer)?;

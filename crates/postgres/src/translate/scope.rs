@@ -103,6 +103,11 @@ impl<'a> Scope<'a> {
         Ok(found)
     }
 
+    /// Whether a query of these tables has one row: it has no tables, or makes one row of all.
+    pub(super) fn is_one_row(&self) -> bool {
+        self.sources.is_empty() || self.keys.borrow().as_ref().is_some_and(Vec::is_empty)
+    }
+
     /// Says what rows are grouped by: the columns of a table whose whole primary key is there belong to it.
     pub(super) fn group(&self, mut keys: Vec<String>) {
         for source in &self.sources {

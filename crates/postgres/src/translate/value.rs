@@ -293,11 +293,18 @@ impl Translator<'_> {
     }
 
     fn scalar(&mut self, query: &Query, scope: &Scope<'_>) -> Result<Expression, PgError> {
-        let (sql, columns) = self.subquery(query, scope)?;
-        let [column] = &columns[..] else {
+        let mut body = self.query(query, Some(scope))?;
+        self.settle(&mut body)?;
+        let [column] = &body.columns()[..] else {
             return Err(PgError::new(sqlstate::SYNTAX, "subquery must return only one column"));
         };
-        let sql = format!("({sql})");
+        // SQLite would take the first row of several.
+        let sql = if body.is_one {
+            format!("({})", body.render(None))
+        } else {
+            let inner = body.render(Some(&["0".to_owned()]));
+            format!("(SELECT iif(count(*) > 1, pg_only(count(*)), max(\"0\")) FROM ({inner}))")
+        };
         Ok(Expression { modifier: column.modifier, ..Expression::new(sql, column.kind) })
     }
 

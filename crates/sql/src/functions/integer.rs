@@ -123,6 +123,26 @@ pub(super) fn to_bool(arguments: &Arguments<'_>) -> Outcome {
     Ok(truth(arguments.integer(0)? != 0))
 }
 
+/// So many rows where one is wanted.
+pub(super) fn only(arguments: &Arguments<'_>) -> Outcome {
+    match arguments.integer(0)? {
+        2.. => refuse(ErrorKind::ManyRows, "more than one row returned by a subquery used as an expression"),
+        rows => Ok(Value::Integer(rows)),
+    }
+}
+
+/// So many rows at most, or that are left out, as the clause of the second argument says.
+pub(super) fn limit(arguments: &Arguments<'_>) -> Outcome {
+    let clause = arguments.text(1)?;
+    match arguments.integer(0)? {
+        ..0 => {
+            let kind = if clause == "OFFSET" { ErrorKind::BadOffset } else { ErrorKind::BadLimit };
+            refuse(kind, format!("{clause} must not be negative"))
+        }
+        rows => Ok(Value::Integer(rows)),
+    }
+}
+
 pub(super) fn of_bool(arguments: &Arguments<'_>) -> Outcome {
     Ok(truth(arguments.integer(0)? != 0))
 }

@@ -36,6 +36,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("pg_int_mod", 3, ONCE, integer::modulo),
     function("pg_int_neg", 2, ONCE, integer::neg),
     function("pg_int_abs", 2, ONCE, integer::abs),
+    // Numbers of rows
+    function("pg_only", 1, ONCE, integer::only),
+    function("pg_limit", 2, ONCE, integer::limit),
     // Floating-point numbers
     function("pg_in_float4", 1, TWICE, float::in_float4),
     function("pg_in_float8", 1, TWICE, float::in_float8),
