@@ -76,6 +76,25 @@ impl Shared {
     }
 }
 
+/// The settings that a client begins with. It may wish for anything, and is told what it gets; but what it says about
+/// time would mean something else in another zone.
+fn wished(parameters: &[(String, String)], user: &str) -> Result<Settings, PgError> {
+    let mut settings = Settings::default();
+    let mut wish = |name: &str, value: &str| match settings.set(name, value) {
+        Err(error) if name.eq_ignore_ascii_case("timezone") => Err(error),
+        _ => Ok(()),
+    };
+    for (name, value) in parameters {
+        match name.as_str() {
+            "user" | "database" => {}
+            "options" => options(value).try_for_each(|(name, value)| wish(name, value))?,
+            name => wish(name, value)?,
+        }
+    }
+    wish("session_authorization", user)?;
+    Ok(settings)
+}
+
 /// Bytes of a connection's stack: statements are parsed and translated on it, as deep as `translate` lets them be. What
 /// nobody needs of it is address space and no memory.
 pub(crate) const STACK_BYTES: usize = 64 << 20;
@@ -163,7 +182,11 @@ impl<T: Read + Write> Connection<T> {
             return Ok(());
         }
         begun(self.stream.stream())?;
-        let mut session = self.welcome(&parameters, user, shared)?;
+        let settings = match wished(&parameters, user) {
+            Ok(settings) => settings,
+            Err(error) => return self.give_up(&PgError { fatal: true, ..error }),
+        };
+        let mut session = self.welcome(settings, user, shared)?;
         loop {
             match wire::read(&mut self.input) {
                 Ok(Some(message)) => {
@@ -294,17 +317,7 @@ impl<T: Read + Write> Connection<T> {
         self.give_up(&PgError::fatal(sqlstate, why.to_string())).map(|()| false)
     }
 
-    fn welcome(&mut self, parameters: &[(String, String)], user: &str, shared: &Shared) -> io::Result<Session> {
-        let mut settings = Settings::default();
-        // A client may wish for anything; what it gets it is told below.
-        for (name, value) in parameters {
-            match name.as_str() {
-                "user" | "database" => {}
-                "options" => options(value).for_each(|(name, value)| _ = settings.set(name, value)),
-                name => _ = settings.set(name, value),
-            }
-        }
-        let _ = settings.set("session_authorization", user);
+    fn welcome(&mut self, settings: Settings, user: &str, shared: &Shared) -> io::Result<Session> {
         let link = Link::new(Arc::clone(&shared.database));
         let session = Session::new(Executor::new(link, settings, Arc::clone(&shared.catalog), user.into()));
         self.output.authenticated();

@@ -2,7 +2,8 @@
 
 mod support;
 
-use support::{Client, server};
+use std::io::{Read, Write};
+use support::{Client, connect, server};
 
 /// What a statement gives: its rows, each in brackets, or its SQLSTATE.
 fn ask(client: &mut Client, sql: &str) -> String {
@@ -166,6 +167,20 @@ fn the_time_zone_is_utc_or_a_fixed_offset() {
         ("insert into t(id) values (1)", ""),
         ("select at = now() at time zone 'UTC' or at < now() at time zone 'UTC' from t", "[t]"),
     ]);
+}
+
+/// A client that begins in a zone whose clocks nobody knows is told so at once.
+#[test]
+fn a_connection_cannot_begin_in_an_unknown_time_zone() {
+    let server = server();
+    let mut stream = connect(&server);
+    let body = "\0\x03\0\0user\0me\0TimeZone\0Europe/Berlin\0\0";
+    stream.write_all(&[&(body.len() as u32 + 4).to_be_bytes(), body.as_bytes()].concat()).unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert!(String::from_utf8_lossy(&answer).contains("22023"));
+    let mut client = Client::with_options(&server, "-c timezone=-05:30");
+    assert_eq!(client.query("select '2024-01-01'::timestamptz"), "T D:2024-01-01 00:00:00+05:30 C:SELECT 1 Z:I");
 }
 
 #[test]

@@ -92,6 +92,25 @@ fn sqlite_is_told_to_compute_the_same() {
     assert_eq!((translation.parameters, translation.schema), (vec![Type::Int4, Type::Numeric], 9));
 }
 
+/// Columns without a type of PostgreSQL's, as other makers of tables declare them, go by SQLite's rules.
+#[test]
+fn tables_of_others_keep_working() {
+    let schema = schema();
+    for (sql, wanted) in [
+        ("select old + 1, sum(old) from t group by old", Ok([Type::Any, Type::Any].as_slice())),
+        ("select old = $1, old is null, coalesce(old, 1) from t", Ok(&[Type::Bool, Type::Bool, Type::Any])),
+        ("select old::numeric, old::text, old::int from t", Ok(&[Type::Numeric, Type::Text, Type::Int4])),
+        ("select max(old), count(old), max(lower(old)) from t", Ok(&[Type::Any, Type::Int8, Type::Text])),
+        ("insert into t(old) values ('x'), (1), (2.5), ($1) returning old", Ok(&[Type::Any])),
+        ("update t set i = old, n = old, at = old", Ok(&[])),
+        ("select nosuch from t", Err("42703")),
+    ] {
+        let translation = translate(sql, &schema, "UTC", &[]);
+        let kinds = translation.map(|found| found.columns.iter().map(|column| column.kind).collect::<Vec<_>>());
+        assert_eq!(kinds.as_deref().map_err(|error| error.sqlstate), wanted, "{sql}");
+    }
+}
+
 mod whatever_comes {
     use super::*;
     use proptest::prelude::*;
