@@ -273,6 +273,22 @@ fn what_is_not_understood_is_refused() {
     ]);
 }
 
+/// What is around a query does not change what it sorts and counts.
+#[test]
+fn queries_are_sorted_by_the_types_that_they_have() {
+    alone(&[
+        ("create table t(i integer)", ""),
+        ("insert into t values (10), (9), (100)", ""),
+        ("create table s(x text, n numeric)", ""),
+        ("insert into s select i, i from t order by 1 limit 1", ""),
+        ("select x, n from s", "[9,9]"),
+        ("select 9.0 in (select i from t order by i limit 1), 10.0 in (select i from t order by i limit 1)", "[t,f]"),
+        ("(select i from t order by i limit 1) union all select 2.5 order by 1", "[2.5][9]"),
+        ("select coalesce((select i from t order by i desc limit 1), 0.5)", "[100]"),
+        ("insert into s(x) values (10), (9) returning x", "[10][9]"),
+    ]);
+}
+
 #[test]
 fn what_is_not_grouped_is_refused() {
     alone(&[

@@ -145,6 +145,14 @@ impl Translator<'_> {
         to: Type,
         context: Context,
     ) -> Result<(), PgError> {
+        let kind = body.columns()[at].kind;
+        let is_sorted = !body.tail.is_empty() || matches!(body.core, Core::Select { distinct: true, .. });
+        if is_sorted && kind != Type::Unknown && kind != to {
+            // By what it was.
+            let is_one = body.is_one;
+            let inner = std::mem::replace(body, Body::plain(Core::Values(Vec::new())));
+            *body = Body { is_one, ..Body::plain(self.whole(inner)?) };
+        }
         let mut change = |value: &mut Expression| {
             let from = value.kind;
             let converted = self.convert(value, to, context)?;
@@ -163,7 +171,7 @@ impl Translator<'_> {
 
     /// Makes the columns of a query those of a table.
     pub(super) fn assign_columns(&mut self, body: &mut Body, targets: &[Column]) -> Result<(), PgError> {
-        let is_plain = body.with.is_empty() || body.tail.is_empty();
+        let is_plain = body.tail.is_empty();
         match &mut body.core {
             Core::Select { distinct: false, items, .. } if is_plain => {
                 for ((value, _), target) in items.iter_mut().zip(targets) {
@@ -171,7 +179,7 @@ impl Translator<'_> {
                 }
                 return Ok(());
             }
-            Core::Values(rows) => {
+            Core::Values(rows) if is_plain => {
                 for (value, target) in rows.iter_mut().flat_map(|row| row.iter_mut().zip(targets)) {
                     *value = self.assign(value, target)?;
                 }
@@ -179,7 +187,7 @@ impl Translator<'_> {
             }
             _ => {}
         }
-        // Rows are made distinct before they are made others.
+        // Rows are sorted, counted and made distinct before they are made others.
         self.settle(body)?;
         let columns = body.columns();
         let inner: Vec<String> = (0..columns.len()).map(|at| at.to_string()).collect();
