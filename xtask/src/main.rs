@@ -29,7 +29,7 @@ pub(crate) struct Chore {
 }
 
 /// Every sub-command. Documents that name another one are wrong, and `tidy` says so.
-pub(crate) const CHORES: [Chore; 9] = [
+pub(crate) const CHORES: [Chore; 10] = [
     Chore {
         name: "verify",
         arguments: "[--list] [--lanes N] [--only STEP]...",
@@ -53,6 +53,12 @@ pub(crate) const CHORES: [Chore; 9] = [
         arguments: "[--minutes N]",
         purpose: "compare the SQL service with itself and with plain SQLite for N minutes (default 10)",
         run: run_sql_fuzz,
+    },
+    Chore {
+        name: "referee",
+        arguments: "[--seconds N] [--seed N] [--binary PATH]",
+        purpose: "compare the PostgreSQL gateway with a real PostgreSQL, a sample or for N seconds",
+        run: e2e::referee::run,
     },
     Chore {
         name: "spec",

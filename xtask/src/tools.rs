@@ -28,7 +28,7 @@ struct Package {
     is_there: fn() -> bool,
 }
 
-const PACKAGES: [Package; 10] = [
+const PACKAGES: [Package; 12] = [
     Package { name: "g++", purpose: "compiles the fuzzing runtime", is_there: || process::is_installed("c++") },
     Package {
         name: "redis-tools",
@@ -53,6 +53,16 @@ const PACKAGES: [Package; 10] = [
         is_there: || process::is_installed("pgbench"),
     },
     Package {
+        name: "postgresql-15",
+        purpose: "is what the PostgreSQL gateway is compared with",
+        is_there: || Path::new(POSTGRESQL).join("initdb").is_file(),
+    },
+    Package {
+        name: "default-jdk-headless",
+        purpose: "runs the referee's program for pgjdbc from its source",
+        is_there: || process::is_installed("javac"),
+    },
+    Package {
         name: "npm",
         purpose: "fetches node-postgres, and brings node",
         is_there: || process::is_installed("npm") && process::is_installed("node"),
@@ -67,6 +77,9 @@ pub(crate) const WORDS: &str = "/usr/share/dict/american-english-huge";
 /// The comma-separated values that the end-to-end test of SQL imports: who owns which range of hardware addresses,
 /// about 32,500 rows with commas, quotes and ends of lines in them. It is in the public domain.
 pub(crate) const REGISTRY: &str = "/usr/share/ieee-data/oui.csv";
+
+/// Where the package has PostgreSQL's own programs.
+pub(crate) const POSTGRESQL: &str = "/usr/lib/postgresql/15/bin";
 
 /// Only root can use it: others need not have it, and could not install it.
 fn iproute_is_there() -> bool {
@@ -264,18 +277,60 @@ pub(crate) fn postgres_node() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Whether they had to be installed. pip compares the hashes.
+/// Whether they had to be installed.
 fn install_postgres_python() -> Result<bool> {
     if postgres_python().is_ok() {
         return Ok(false);
     }
-    let folder = folder_of("python", &[PYTHON_REQUIREMENTS])?;
+    install_python(&folder_of("python", &[PYTHON_REQUIREMENTS])?, PYTHON_REQUIREMENTS)?;
+    Ok(true)
+}
+
+/// Installs what a file of requirements names to a folder. pip compares the hashes.
+fn install_python(folder: &Path, requirements: &str) -> Result {
     let folder = folder.to_string_lossy();
     let flags = ["install", "--quiet", "--no-deps", "--require-hashes", "--target", &folder, "--upgrade"];
-    let mut command = pip(&[&flags[..], &["--requirement", PYTHON_REQUIREMENTS]].concat());
-    let advice = format!("reach the Python package index, or install {PYTHON_REQUIREMENTS} to {folder}");
+    let mut command = pip(&[&flags[..], &["--requirement", requirements]].concat());
+    let advice = format!("reach the Python package index, or install {requirements} to {folder}");
     logged(LOG, INSTALL_LIMIT, &mut command).map_err(|failure| failure.during(&advice))?;
-    Ok(true)
+    Ok(())
+}
+
+/// Names the Python packages through which the referee asks.
+const REFEREE_REQUIREMENTS: &str = "xtask/src/e2e/referee/requirements.txt";
+/// The driver of Java, and what it is known by.
+const JDBC: &str = "https://repo1.maven.org/maven2/org/postgresql/postgresql/42.7.8/postgresql-42.7.8.jar";
+const JDBC_SHA256: &str = "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7";
+
+/// Where the referee's drivers are.
+pub(crate) struct Referee {
+    /// The folder of Python's packages.
+    pub(crate) python: PathBuf,
+    /// The folder of node's packages.
+    pub(crate) node: PathBuf,
+    /// The archive of pgjdbc.
+    pub(crate) jdbc: PathBuf,
+}
+
+/// Sets up what the referee needs and nothing else.
+pub(crate) fn referee() -> Result<Referee> {
+    let names = ["postgresql-client", "postgresql-15", "default-jdk-headless", "python3-pip", "npm"];
+    for package in PACKAGES.iter().filter(|package| names.contains(&package.name) && !(package.is_there)()) {
+        install_package(package)?;
+    }
+    install_postgres_node()?;
+    let python = folder_of("referee", &[REFEREE_REQUIREMENTS])?;
+    if !python.join("asyncpg").is_dir() {
+        install_python(&python, REFEREE_REQUIREMENTS)?;
+    }
+    let jdbc = tools().join(format!("{JDBC_SHA256}.jar"));
+    if !jdbc.is_file() {
+        let fetch = process::root().join("xtask/src/e2e/referee/fetch.py");
+        let arguments = [&*fetch.to_string_lossy(), JDBC, JDBC_SHA256, &jdbc.to_string_lossy()];
+        let advice = format!("reach {JDBC}, or put it to {}", jdbc.display());
+        logged(LOG, INSTALL_LIMIT, &mut program("python3", &arguments)).map_err(|failure| failure.during(&advice))?;
+    }
+    Ok(Referee { python, node: postgres_node()?, jdbc })
 }
 
 /// Whether they had to be installed. npm compares the hashes of the lock file.

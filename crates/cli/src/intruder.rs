@@ -112,7 +112,7 @@ impl Alterable for Null {
 
 /// Runs SQL that nobody ordered.
 fn run(database: &mut Database, sql: &str) -> Option<bezant_sql::Rows> {
-    let batch = Batch { checks: Vec::new(), statements: vec![Statement::new(sql)] };
+    let batch = Batch { statements: vec![Statement::new(sql)], ..Batch::default() };
     let answer = database.execute(&Request::Run(batch).to_bytes(), &Agreed::default());
     match Response::from_bytes(answer).ok()? {
         Response::Done(mut results) => results.pop(),

@@ -76,7 +76,7 @@ pub fn preparation(mix: Mix) -> impl Iterator<Item = Request> {
     let rows = if matches!(mix, Mix::Insert | Mix::Vote) { 0 } else { ROWS };
     let batches = (0..rows).step_by(ROWS_PER_BATCH as usize).map(|first| {
         let statements = (first..first + ROWS_PER_BATCH).map(|id| Statement::with(INSERT, row(id))).collect();
-        Request::Run(Batch { checks: Vec::new(), statements })
+        Request::Run(Batch { statements, ..Batch::default() })
     });
     let create = if mix == Mix::Vote { CREATE_VOTES } else { CREATE };
     std::iter::once(Request::one(Statement::new(create))).chain(batches)

@@ -26,6 +26,9 @@ pub(crate) fn time(text: &str) -> Option<i64> {
     let (hours, minutes, seconds) = (parts.next()?, parts.next()?, parts.next().unwrap_or("0"));
     let (seconds, fraction) = seconds.split_once('.').unwrap_or((seconds, "0"));
     let (hours, minutes, seconds) = (digits(hours)?, digits(minutes)?, digits(seconds)?);
+    if (hours, minutes, seconds, digits(fraction)) == (24, 0, 0, Some(0)) && parts.next().is_none() {
+        return Some(MICROS_PER_DAY);
+    }
     if parts.next().is_some() || hours > 23 || minutes > 59 || seconds > 59 || fraction.len() > 9 {
         return None;
     }
@@ -58,7 +61,7 @@ pub(crate) fn date_text(days: i32) -> Option<String> {
 
 /// The other way round.
 pub(crate) fn time_text(micros: i64) -> Option<String> {
-    if !(0..MICROS_PER_DAY).contains(&micros) {
+    if !(0..=MICROS_PER_DAY).contains(&micros) {
         return None;
     }
     let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
@@ -73,6 +76,47 @@ pub(crate) fn time_text(micros: i64) -> Option<String> {
 pub(crate) fn timestamp_text(micros: i64) -> Option<String> {
     let days = i32::try_from(micros.div_euclid(MICROS_PER_DAY)).ok()?;
     Some(format!("{} {}", date_text(days)?, time_text(micros.rem_euclid(MICROS_PER_DAY))?))
+}
+
+/// A moment as clocks show it that are so many seconds before those of UTC.
+pub(crate) fn zoned_text(micros: i64, zone: i32) -> Option<String> {
+    let local = timestamp_text(micros.checked_add(i64::from(zone) * 1_000_000)?)?;
+    let sign = if zone < 0 { '-' } else { '+' };
+    let (hours, minutes) = (zone.abs() / 3_600, zone.abs() / 60 % 60);
+    Some(if minutes == 0 {
+        format!("{local}{sign}{hours:02}")
+    } else {
+        format!("{local}{sign}{hours:02}:{minutes:02}")
+    })
+}
+
+/// An interval as PostgreSQL writes it: what is not zero, the signs as they are.
+pub(crate) fn interval_text(months: i32, days: i32, micros: i64) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut is_negative = false;
+    for (count, unit) in [(months / 12, "year"), (months % 12, "mon"), (days, "day")] {
+        if count != 0 {
+            let sign = if is_negative && count > 0 { "+" } else { "" };
+            let plural = if count == 1 { "" } else { "s" };
+            parts.push(format!("{sign}{count} {unit}{plural}"));
+            is_negative = count < 0;
+        }
+    }
+    if micros != 0 || parts.is_empty() {
+        let sign = match micros {
+            ..0 => "-",
+            _ if is_negative => "+",
+            _ => "",
+        };
+        let magnitude = micros.unsigned_abs();
+        let (seconds, fraction) = (magnitude / 1_000_000, magnitude % 1_000_000);
+        let clock = format!("{sign}{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
+        parts.push(match fraction {
+            0 => clock,
+            _ => format!("{clock}.{fraction:06}").trim_end_matches('0').into(),
+        });
+    }
+    parts.join(" ")
 }
 
 /// A short number without a sign.
@@ -109,6 +153,26 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn intervals_are_written_as_postgresql_does() {
+        for (interval, wanted) in [
+            ((0, 0, 0), "00:00:00"),
+            ((14, 3, 4_005_000_000), "1 year 2 mons 3 days 01:06:45"),
+            ((-1, 2, 0), "-1 mons +2 days"),
+            ((0, -1, 1_500_000), "-1 days +00:00:01.5"),
+            ((0, 1, -1), "1 day -00:00:00.000001"),
+        ] {
+            let (months, days, micros) = interval;
+            assert_eq!(interval_text(months, days, micros), wanted);
+        }
+    }
+
+    #[test]
+    fn moments_are_those_of_the_zone() {
+        assert_eq!(zoned_text(0, 0).as_deref(), Some("2000-01-01 00:00:00+00"));
+        assert_eq!(zoned_text(1, -19_800).as_deref(), Some("1999-12-31 18:30:00.000001-05:30"));
+    }
+
+    #[test]
     fn known_days() {
         assert_eq!(date("2000-01-01"), Some(0));
         assert_eq!(date("1999-12-31"), Some(-1));
@@ -119,7 +183,7 @@ mod tests {
         for wrong in ["2023-02-29", "2024-13-01", "24-01-01", "2024-1-1", "", "x", "2024-01-01-01"] {
             assert_eq!(date(wrong), None, "{wrong}");
         }
-        for wrong in ["24:00", "1", "1:60", "1:1:1:1", "1:1:1.-5"] {
+        for wrong in ["24:01", "1", "1:60", "1:1:1:1", "1:1:1.-5"] {
             assert_eq!(time(wrong), None, "{wrong}");
         }
     }

@@ -69,6 +69,13 @@ pub mod sqlstate {
     pub const CLOSING: &str = "57P01";
 }
 
+/// The SQLSTATE of an error that a function of the replicas gave here.
+pub(crate) fn known(state: &str) -> &'static str {
+    const KNOWN: [&str; 9] =
+        ["22P02", "22003", "22007", "22008", "22009", "22001", "22023", "22012", sqlstate::UNSUPPORTED];
+    KNOWN.into_iter().find(|known| *known == state).unwrap_or(sqlstate::BAD_TEXT)
+}
+
 impl PgError {
     /// An error without detail and hint.
     pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Self {

@@ -7,10 +7,15 @@ use crate::plan::{Plan, Tag};
 use crate::rewrite::rename;
 use crate::settings::{Settings, on_or_off};
 use crate::transaction::Transaction;
+use crate::translate::{Translation, Type};
+use crate::translator::Translators;
 use crate::types;
 use crate::wire::Status;
 use bezant_sql::{Batch, Column, Request, Rows, Statement, Value};
 use std::sync::Arc;
+
+/// How often a statement is translated until the schema stays the same meanwhile.
+const STALE_MAX: usize = 4;
 
 /// What came of a statement.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,15 +33,47 @@ impl Outcome {
         Self { tag: tag.into(), ..Self::default() }
     }
 
-    fn of(mut rows: Rows, tag: &Tag, sql: &str) -> Self {
-        let tag = tag.text(rows.rows.len(), rows.changes);
+    /// Rows of the catalog, whose columns go by what SQLite calls them.
+    fn of_catalog(mut rows: Rows, sql: &str) -> Self {
+        let tag = Tag::Select.text(rows.rows.len(), rows.changes);
         name_and_type(&mut rows.columns, sql);
+        Self { rows, tag, notice: None }
+    }
+
+    /// What a translated statement gave.
+    fn of(mut rows: Rows, tag: &Tag, translation: &Translation) -> Self {
+        let tag = tag.text(rows.rows.len(), rows.changes);
+        if !translation.columns.is_empty() {
+            rows.columns = columns_of(translation);
+            pad(&mut rows, translation);
+        }
         Self { rows, tag, notice: None }
     }
 
     fn warning(tag: &str, sqlstate: &'static str, text: &str) -> Self {
         Self { notice: Some(PgError::new(sqlstate, text)), ..Self::done(tag) }
     }
+}
+
+/// What comes with a statement.
+#[derive(Default)]
+pub(crate) struct Given<'a> {
+    /// The types of its parameters.
+    pub(crate) types: &'a [u32],
+    /// Their values.
+    pub(crate) values: &'a [Value],
+    /// The types that the client was told that its columns have.
+    pub(crate) announced: Option<&'a [u32]>,
+}
+
+/// A statement that the client has sent and not asked an answer for yet.
+pub(crate) struct Coming {
+    /// Its text.
+    pub(crate) sql: String,
+    /// The types of its parameters.
+    pub(crate) types: Vec<u32>,
+    /// Their values.
+    pub(crate) values: Vec<Value>,
 }
 
 /// What one connection is in the middle of.
@@ -46,12 +83,13 @@ pub(crate) struct Executor {
     catalog: Arc<Catalog>,
     user: String,
     transaction: Option<Transaction>,
+    translators: Translators,
 }
 
 impl Executor {
     /// At the start of a connection.
     pub(crate) fn new(link: Link, settings: Settings, catalog: Arc<Catalog>, user: String) -> Self {
-        Self { link, settings, catalog, user, transaction: None }
+        Self { link, settings, catalog, user, transaction: None, translators: Translators::default() }
     }
 
     /// Whether a transaction is open.
@@ -72,14 +110,26 @@ impl Executor {
 
     /// Whether it is worth telling which statements the client has sent already.
     pub(crate) fn looks_ahead(&self) -> bool {
-        self.transaction.as_ref().is_some_and(Transaction::looks_ahead)
+        // Before anything was executed in it, the schema may still turn out to be another one.
+        let works = |transaction: &Transaction| transaction.has_begun() && transaction.looks_ahead();
+        self.transaction.as_ref().is_some_and(works)
     }
 
-    /// Rehearses statements of the open transaction that come next.
+    /// Rehearses statements of the open transaction that come next, up to the first that may change what the next ones
+    /// mean, or that is wrong.
     ///
     /// # Errors
     /// Those of the way there, or that the transaction must be run again.
-    pub(crate) fn look_ahead(&mut self, statements: Vec<Statement>) -> Result<(), PgError> {
+    pub(crate) fn look_ahead(&mut self, coming: Vec<Coming>) -> Result<(), PgError> {
+        let mut statements = Vec::new();
+        for Coming { sql, types, values } in coming {
+            match self.translate(&sql, &types) {
+                Ok(translation) if !translation.defines => {
+                    statements.push(Statement::with(translation.sql.as_str(), values));
+                }
+                _ => break,
+            }
+        }
         match &mut self.transaction {
             Some(transaction) if statements.len() > 1 => transaction.look_ahead(&mut self.link, statements),
             _ => Ok(()),
@@ -90,8 +140,8 @@ impl Executor {
     ///
     /// # Errors
     /// Its own; an open transaction has failed then.
-    pub(crate) fn execute(&mut self, plan: &Plan, values: Vec<Value>) -> Result<Outcome, PgError> {
-        let result = self.admit(plan).and_then(|()| self.carry_out(plan, values));
+    pub(crate) fn execute(&mut self, plan: &Plan, given: &Given<'_>) -> Result<Outcome, PgError> {
+        let result = self.admit(plan).and_then(|()| self.carry_out(plan, given));
         if result.is_err() {
             self.fail();
         }
@@ -108,14 +158,17 @@ impl Executor {
         Ok(())
     }
 
-    fn carry_out(&mut self, plan: &Plan, values: Vec<Value>) -> Result<Outcome, PgError> {
+    fn carry_out(&mut self, plan: &Plan, given: &Given<'_>) -> Result<Outcome, PgError> {
         match plan {
             Plan::Begin { read_only } => return Ok(self.begin(*read_only)),
             Plan::SetTransaction { read_only } => return self.set_transaction(*read_only),
             Plan::Commit { chain } => return self.commit(*chain),
             Plan::Rollback { chain } => return self.roll_back(*chain),
             Plan::Savepoint(name) => self.transaction()?.save(name.clone())?,
-            Plan::RollbackTo(name) => self.transaction()?.go_back(name)?,
+            Plan::RollbackTo(name) => {
+                self.transaction()?.go_back(name)?;
+                self.translators.forget_own();
+            }
             Plan::Release(name) => self.transaction()?.release(name)?,
             Plan::Set { name, value } => self.settings.set(name, value)?,
             Plan::Reset(name) => self.settings.reset(name.as_deref()),
@@ -129,8 +182,8 @@ impl Executor {
             Plan::DiscardAll => self.settings.reset(None),
             Plan::Deallocate(_) => {}
             Plan::Nothing(tag) => return Ok(Outcome::done(tag)),
-            Plan::Catalog(sql) => return self.ask_catalog(sql, &values),
-            Plan::Cluster { sql, tag } => return self.ask_cluster(sql, tag, values),
+            Plan::Catalog(sql) => return self.ask_catalog(sql, given.values),
+            Plan::Cluster { sql, tag } => return self.ask_cluster(sql, tag, given),
         }
         Ok(Outcome::done(match plan {
             Plan::Savepoint(_) => "SAVEPOINT",
@@ -168,6 +221,7 @@ impl Executor {
     /// Ends the transaction and, if `chain` says so, begins another of its kind. `None`: there is none to end.
     fn end(&mut self, chain: bool) -> Result<Option<Transaction>, PgError> {
         let ended = self.transaction.take();
+        self.translators.end();
         if chain {
             let next = ended.as_ref().map(|transaction| Transaction::new(transaction.is_read_only()));
             let none = || PgError::new(sqlstate::NO_TRANSACTION, "AND CHAIN can only be used in transaction blocks");
@@ -208,9 +262,57 @@ impl Executor {
         Ok(Outcome { rows, tag: "SHOW".into(), notice: None })
     }
 
-    fn ask_cluster(&mut self, sql: &str, tag: &Tag, values: Vec<Value>) -> Result<Outcome, PgError> {
-        let rows = self.ask(Statement { sql: sql.into(), parameters: values })?;
-        Ok(Outcome::of(rows, tag, sql))
+    /// Translates a statement, and once more whenever the tables have changed meanwhile.
+    fn ask_cluster(&mut self, sql: &str, tag: &Tag, given: &Given<'_>) -> Result<Outcome, PgError> {
+        self.again_if_stale(|this| {
+            let translation = this.translate(sql, given.types)?;
+            if given.announced.is_some_and(|announced| announced != types_of(&translation)) {
+                return Err(PgError::unsupported("cached plan must not change result type")
+                    .hint("prepare the statement again: the tables have changed"));
+            }
+            let parameters = given.values.to_vec();
+            let rows = this.ask(Statement { sql: translation.sql.as_str().into(), parameters })?;
+            if translation.defines {
+                this.translators.defined(this.transaction.is_some());
+            }
+            Ok(Outcome::of(rows, tag, &translation))
+        })
+    }
+
+    /// Does something that depends on the schema, and once more if it was another one, as long as nobody has been shown
+    /// anything of it.
+    fn again_if_stale<T>(&mut self, act: impl Fn(&mut Self) -> Result<T, PgError>) -> Result<T, PgError> {
+        for _ in 0..STALE_MAX {
+            self.link.begin();
+            let result = act(self);
+            if !self.link.was_stale() {
+                return result;
+            }
+            self.translators.forget();
+            if self.transaction.as_ref().is_some_and(Transaction::has_begun) {
+                return result;
+            }
+            self.link.schema = 0;
+        }
+        Err(PgError::conflict())
+    }
+
+    /// A statement in SQLite's words, as the tables are for it.
+    fn translate(&mut self, sql: &str, types: &[u32]) -> Result<Arc<Translation>, PgError> {
+        let zone = self.settings.zone();
+        self.translators.translate(sql, types, &zone, &mut self.link, self.transaction.as_mut())
+    }
+
+    /// The types of the parameters of a statement: those that the client says, and for the rest those that the
+    /// statement itself says.
+    ///
+    /// # Errors
+    /// Those of the statement.
+    pub(crate) fn parameters(&mut self, plan: &Plan, types: Vec<u32>) -> Result<Vec<u32>, PgError> {
+        let Plan::Cluster { sql, .. } = plan else { return Ok(types) };
+        self.admit(plan)?;
+        let translation = self.again_if_stale(|this| this.translate(sql, &types))?;
+        Ok(translation.parameters.iter().map(|kind| kind.oid()).collect())
     }
 
     fn ask(&mut self, statement: Statement) -> Result<Rows, PgError> {
@@ -218,7 +320,8 @@ impl Executor {
             return transaction.execute(&mut self.link, statement);
         }
         self.admit_alone(&statement)?;
-        let mut results = self.link.results(&Request::one(statement))?;
+        let batch = Batch { statements: vec![statement], schema: self.link.schema, ..Batch::default() };
+        let mut results = self.link.results(&Request::Run(batch))?;
         results.pop().ok_or_else(|| PgError::new(sqlstate::PROTOCOL, "the replicas gave no result"))
     }
 
@@ -232,9 +335,9 @@ impl Executor {
 
     /// What the catalog says depends on what the tables are, as the open transaction sees them: it is shown both.
     fn ask_catalog(&mut self, sql: &str, values: &[Value]) -> Result<Outcome, PgError> {
-        let schema = self.ask(Statement::new(crate::catalog::SCHEMA_SQL))?;
+        let schema = self.again_if_stale(|this| this.ask(Statement::new(crate::catalog::SCHEMA_SQL)))?;
         let rows = self.catalog.query(&schema, &self.user, sql, values)?;
-        Ok(Outcome::of(rows, &Tag::Select, sql))
+        Ok(Outcome::of_catalog(rows, sql))
     }
 
     /// Statements that came together and take effect together; there is no transaction.
@@ -242,34 +345,44 @@ impl Executor {
     /// # Errors
     /// That of the first one that failed; nothing was changed.
     pub(crate) fn execute_batch(&mut self, plans: &[(String, Tag)]) -> Result<Vec<Outcome>, PgError> {
-        let statements: Vec<Statement> = plans.iter().map(|(sql, _)| Statement::new(sql.clone())).collect();
-        statements.iter().try_for_each(|statement| self.admit_alone(statement))?;
-        let results = self.link.results(&Request::Run(Batch { checks: Vec::new(), statements }))?;
-        Ok(results.into_iter().zip(plans).map(|(rows, (sql, tag))| Outcome::of(rows, tag, sql)).collect())
+        self.again_if_stale(|this| {
+            let zone = this.settings.zone();
+            let (mut translations, mut statements) = (Vec::new(), Vec::new());
+            for (sql, _) in plans {
+                let translation = this.translators.translate_after(sql, &zone, &mut this.link, &statements)?;
+                let statement = Statement::new(translation.sql.clone());
+                this.admit_alone(&statement)?;
+                if translation.defines {
+                    this.translators.defined(true);
+                }
+                statements.push(statement);
+                translations.push(translation);
+            }
+            this.translators.end();
+            let batch = Batch { statements, schema: this.link.schema, ..Batch::default() };
+            let results = this.link.results(&Request::Run(batch))?;
+            let all = results.into_iter().zip(plans).zip(&translations);
+            Ok(all.map(|((rows, (_, tag)), translation)| Outcome::of(rows, tag, translation)).collect())
+        })
     }
 
-    /// The columns that a statement will give, and how many parameters it has.
+    /// The columns that a statement will give, and how many parameters it has at least.
     ///
     /// # Errors
     /// Those of the statement.
-    pub(crate) fn describe(&mut self, plan: &Plan) -> Result<(Vec<Column>, usize), PgError> {
+    pub(crate) fn describe(&mut self, plan: &Plan, types: &[u32]) -> Result<(Vec<Column>, usize), PgError> {
         self.admit(plan)?;
         match plan {
             Plan::Show(name) => Ok((vec![text_column(name)], 0)),
             Plan::Catalog(sql) => {
-                let schema = self.look(Statement::new(crate::catalog::SCHEMA_SQL))?;
-                self.catalog.describe(&schema, &self.user, sql)
-            }
-            Plan::Cluster { sql, .. } => {
-                let (mut columns, parameters) = match self.link.describe(sql)? {
-                    Ok(description) => (description.columns, description.parameters as usize),
-                    // A table that the open transaction has made is not there for anybody else; and an error is
-                    // something that the transaction is shown. Nothing of this look lasts.
-                    Err(_) if self.transaction.is_some() => (self.look(Statement::new(sql.clone()))?.columns, 0),
-                    Err(error) => return Err(error.into()),
-                };
+                let schema = self.again_if_stale(|this| this.look(Statement::new(crate::catalog::SCHEMA_SQL)))?;
+                let (mut columns, parameters) = self.catalog.describe(&schema, &self.user, sql)?;
                 name_and_type(&mut columns, sql);
                 Ok((columns, parameters))
+            }
+            Plan::Cluster { sql, .. } => {
+                let translation = self.again_if_stale(|this| this.translate(sql, types))?;
+                Ok((columns_of(&translation), translation.parameters.len()))
             }
             _ => Ok((Vec::new(), 0)),
         }
@@ -289,6 +402,33 @@ impl Executor {
         let text = format!("sequence {}, vouched for by replicas {}", last.sequence, last.replicas());
         Some(PgError::new(sqlstate::NOTICE, text))
     }
+}
+
+/// The types of the columns of a translated statement, as they are announced before there are values.
+fn types_of(translation: &Translation) -> Vec<u32> {
+    columns_of(translation).iter().map(types::of_column).collect()
+}
+
+/// Values of `character(n)` are kept without the blanks at their end, and told with them.
+fn pad(rows: &mut Rows, translation: &Translation) {
+    for (at, column) in translation.columns.iter().enumerate().filter(|(_, column)| column.kind == Type::Char) {
+        let Some((length, _)) = column.modifier else { continue };
+        for row in &mut rows.rows {
+            if let Some(Value::Text(text)) = row.get_mut(at) {
+                let missing = (length as usize).saturating_sub(text.chars().count());
+                text.extend(std::iter::repeat_n(' ', missing));
+            }
+        }
+    }
+}
+
+/// The columns of a translated statement as clients are told of them.
+fn columns_of(translation: &Translation) -> Vec<Column> {
+    let column = |column: &crate::translate::Column| Column {
+        name: column.name.clone(),
+        declared: types::name_of(column.kind.oid()).map(Into::into),
+    };
+    translation.columns.iter().map(column).collect()
 }
 
 /// What SQLite calls a column that has no name tells its type, and is no name.

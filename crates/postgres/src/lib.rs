@@ -9,7 +9,7 @@
 //! | Does the client know the password? | `scram.rs` |
 //! | What does a message do? | `session.rs` |
 //! | What does a statement ask for? | `plan.rs`, from the pieces that `tokens.rs` finds; `control.rs` for transactions |
-//! | How does SQLite say it? | `rewrite.rs` |
+//! | How does SQLite say it? | `translate`, by the types of what it is about; `translator.rs` knows the schema |
 //! | How is it carried out? | `execute.rs`; `transaction.rs` has BEGIN and COMMIT |
 //! | What are values called? | `types.rs`, `calendar.rs` |
 //! | What do tools ask about the tables? | `catalog.rs` |
@@ -29,6 +29,8 @@ mod session;
 mod settings;
 mod tokens;
 mod transaction;
+mod translate;
+mod translator;
 mod types;
 pub mod wire;
 

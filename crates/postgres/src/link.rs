@@ -30,6 +30,10 @@ pub(crate) struct Link {
     clock: Option<(u64, Instant)>,
     /// Names the last transaction.
     name: Digest,
+    /// The version of the schema that requests are for; 0: of any.
+    pub(crate) schema: u32,
+    /// Whether the last request was for another one than there is.
+    was_stale: bool,
 }
 
 /// Where an answer comes from.
@@ -59,6 +63,8 @@ impl Link {
             asks_time: BTreeSet::new(),
             clock: None,
             name: Digest(drawn),
+            schema: 0,
+            was_stale: false,
         }
     }
 
@@ -125,15 +131,27 @@ impl Link {
         self.last.as_ref()
     }
 
+    /// Forgets whether the last request was refused because the schema is another one.
+    pub(crate) fn begin(&mut self) {
+        self.was_stale = false;
+    }
+
+    /// Whether the last request was refused because the schema is another one.
+    pub(crate) const fn was_stale(&self) -> bool {
+        self.was_stale
+    }
+
     /// Whether the last request had to be ordered.
     pub(crate) fn last_was_ordered(&self) -> bool {
         self.last.as_ref().is_some_and(|last| last.ordered)
     }
 
     fn call(&mut self, request: &Request) -> Result<Response, PgError> {
+        self.was_stale = false;
         check_bounds(request)?;
         let Answer { response, sequence, replicas, ordered } = self.database.call(request)?;
         self.last = Some(Provenance { sequence, replicas, ordered });
+        self.was_stale = response == Response::Stale;
         Ok(response)
     }
 
@@ -146,7 +164,7 @@ impl Link {
             Response::Done(results) => Ok(Some(Ok(results))),
             Response::Failed(failure) => Ok(Some(Err(failure))),
             Response::NotHeld => Ok(None),
-            Response::Conflict(_) => Err(PgError::conflict()),
+            Response::Conflict(_) | Response::Stale => Err(PgError::conflict()),
             Response::Described(_) | Response::Malformed => Err(confused()),
         }
     }
@@ -214,7 +232,7 @@ fn check_bounds(request: &Request) -> Result<(), PgError> {
         | Request::Rehearse(Rehearsal { dated: Dated { batch, .. }, .. })
         | Request::Settle(Dated { batch, .. }) => batch,
     };
-    let Batch { checks, statements } = batch;
+    let Batch { checks, statements, .. } = batch;
     bound("statements at once", checks.len().max(statements.len()), STATEMENTS_MAX)?;
     for Statement { sql, parameters } in statements {
         bound("bytes of a statement", sql.len(), SQL_BYTES_MAX)?;

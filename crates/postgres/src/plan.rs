@@ -4,7 +4,7 @@
 use crate::catalog;
 use crate::control;
 use crate::error::{PgError, sqlstate};
-use crate::rewrite::{for_cluster, verb};
+use crate::rewrite::verb;
 use crate::settings::boolean;
 use crate::tokens::{Kind, Token, text_of, tokens};
 
@@ -39,7 +39,7 @@ pub(crate) enum Plan {
     Nothing(&'static str),
     /// A question about the catalog, in SQLite's words.
     Catalog(String),
-    /// A statement for the replicas, in SQLite's words.
+    /// A statement about the tables, as the client wrote it.
     Cluster { sql: String, tag: Tag },
 }
 
@@ -63,6 +63,7 @@ impl Tag {
             "insert" | "replace" => Self::Insert,
             "update" => Self::Changes("UPDATE"),
             "delete" => Self::Changes("DELETE"),
+            "truncate" => Self::Words("TRUNCATE TABLE".into()),
             _ => Self::Words(words(sql)),
         }
     }
@@ -117,7 +118,7 @@ pub(crate) fn of(sql: &str) -> Result<Plan, PgError> {
         word @ ("listen" | "notify" | "lock" | "declare" | "fetch" | "move" | "prepare" | "execute" | "grant"
         | "revoke" | "comment" | "do" | "call" | "cluster" | "copy") => return Err(refused(word)),
         _ if catalog::is_about(&solid) => Plan::Catalog(catalog::for_catalog(sql)),
-        _ => Plan::Cluster { sql: for_cluster(sql), tag: Tag::of(sql) },
+        _ => Plan::Cluster { sql: sql.into(), tag: Tag::of(sql) },
     })
 }
 

@@ -77,11 +77,33 @@ impl Shared {
     }
 }
 
+/// The settings that a client begins with. It may wish for anything, and is told what it gets; but what it says about
+/// time would mean something else in another zone.
+fn wished(parameters: &[(String, String)], user: &str) -> Result<Settings, PgError> {
+    let mut settings = Settings::default();
+    let mut wish = |name: &str, value: &str| match settings.set(name, value) {
+        Err(error) if name.eq_ignore_ascii_case("timezone") => Err(error),
+        _ => Ok(()),
+    };
+    for (name, value) in parameters {
+        match name.as_str() {
+            "user" | "database" => {}
+            "options" => options(value).try_for_each(|(name, value)| wish(name, value))?,
+            name => wish(name, value)?,
+        }
+    }
+    wish("session_authorization", user)?;
+    Ok(settings)
+}
+
+/// Bytes of a connection's stack: statements are parsed and translated on it, as deep as `translate` lets them be. What
+/// nobody needs of it is address space and no memory.
+pub(crate) const STACK_BYTES: usize = 64 << 20;
+
 impl Host for Shared {
     const NAME: &'static str = "pg";
     const CONNECTIONS_MAX: usize = CONNECTIONS_MAX;
-    // SQLite parses catalog queries on it.
-    const STACK_BYTES: usize = 2 << 20;
+    const STACK_BYTES: usize = STACK_BYTES;
 
     fn serve(&self, number: u32, stream: &Arc<TcpStream>, _: SocketAddr) -> io::Result<()> {
         stream.set_write_timeout(Some(STALLED_MAX))?;
@@ -161,7 +183,11 @@ impl<T: Read + Write> Connection<T> {
             return Ok(());
         }
         begun(self.stream.stream())?;
-        let mut session = self.welcome(&parameters, user, shared)?;
+        let settings = match wished(&parameters, user) {
+            Ok(settings) => settings,
+            Err(error) => return self.give_up(&PgError { fatal: true, ..error }),
+        };
+        let mut session = self.welcome(settings, user, shared)?;
         // Messages that have come, at most as many as there are in one read, and what is wrong behind them.
         let mut waiting = VecDeque::new();
         loop {
@@ -298,17 +324,7 @@ impl<T: Read + Write> Connection<T> {
         self.give_up(&PgError::fatal(sqlstate, why.to_string())).map(|()| false)
     }
 
-    fn welcome(&mut self, parameters: &[(String, String)], user: &str, shared: &Shared) -> io::Result<Session> {
-        let mut settings = Settings::default();
-        // A client may wish for anything; what it gets it is told below.
-        for (name, value) in parameters {
-            match name.as_str() {
-                "user" | "database" => {}
-                "options" => options(value).for_each(|(name, value)| _ = settings.set(name, value)),
-                name => _ = settings.set(name, value),
-            }
-        }
-        let _ = settings.set("session_authorization", user);
+    fn welcome(&mut self, settings: Settings, user: &str, shared: &Shared) -> io::Result<Session> {
         let mut drawn = [0; 32];
         getrandom::fill(&mut drawn).map_err(|error| io::Error::other(error.to_string()))?;
         let link = Link::new(Arc::clone(&shared.database), drawn);

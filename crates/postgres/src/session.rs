@@ -7,7 +7,7 @@
 //! rehearsed together ([`Session::look_ahead`]); whatever is answered is the same.
 
 use crate::error::{PgError, sqlstate};
-use crate::execute::{Executor, Outcome};
+use crate::execute::{Coming, Executor, Given, Outcome};
 use crate::plan::{self, Plan, Tag};
 use crate::rewrite::parameter_types;
 use crate::settings::REPORTED;
@@ -15,7 +15,7 @@ use crate::tokens::{Kind, statements, tokens};
 use crate::transaction::AHEAD_MAX;
 use crate::types;
 use crate::wire::{Field, Frontend, Output, Status, Target};
-use bezant_sql::{Column, Statement, Value};
+use bezant_sql::{Column, Value};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -146,7 +146,7 @@ impl Session {
                 }
                 plan => {
                     self.run_batch(&mut together, out)?;
-                    let outcome = self.execute(&plan, Vec::new(), out)?;
+                    let outcome = self.execute(&plan, &Given::default(), out)?;
                     self.give_outcome(&outcome, out)?;
                 }
             }
@@ -165,8 +165,8 @@ impl Session {
     }
 
     /// Carries out a statement and tells what changed with it.
-    fn execute(&mut self, plan: &Plan, values: Vec<Value>, out: &mut Output) -> Result<Outcome, PgError> {
-        let outcome = self.executor.execute(plan, values)?;
+    fn execute(&mut self, plan: &Plan, given: &Given<'_>, out: &mut Output) -> Result<Outcome, PgError> {
+        let outcome = self.executor.execute(plan, given)?;
         match plan {
             Plan::Deallocate(None) | Plan::DiscardAll => self.prepared.clear(),
             Plan::Deallocate(Some(name)) if self.prepared.remove(name).is_none() => return Err(no_statement(name)),
@@ -194,7 +194,7 @@ impl Session {
         if !columns.is_empty() {
             let types = value_types(outcome);
             out.fields(&fields(columns, &types, &[]));
-            give_rows(outcome, &types, &[], 0..outcome.rows.rows.len(), out)?;
+            give_rows(outcome, &types, &[], 0..outcome.rows.rows.len(), self.executor.settings.offset(), out)?;
         }
         out.complete(&outcome.tag);
         Ok(())
@@ -285,7 +285,11 @@ impl Session {
             return Err(PgError::new(sqlstate::LIMIT, text).hint("close some, or DEALLOCATE ALL"));
         }
         let parameters = parameters(sql);
-        let types = parameter_types(sql, types);
+        let types = match &plan {
+            Some(Plan::Catalog(_)) => parameter_types(sql, types),
+            Some(plan) => self.executor.parameters(plan, types)?,
+            None => types,
+        };
         let prepared = Prepared { plan, types, parameters, bytes: sql.len(), announced: None };
         self.prepared.insert(name, Arc::new(prepared));
         out.parsed();
@@ -304,7 +308,7 @@ impl Session {
     fn describe_statement(&mut self, name: &str, out: &mut Output) -> Result<(), PgError> {
         let prepared = self.find(name)?;
         let (columns, parameters) = match &prepared.plan {
-            Some(plan) => self.executor.describe(plan)?,
+            Some(plan) => self.executor.describe(plan, &prepared.types)?,
             None => (Vec::new(), 0),
         };
         let type_of = |at: usize| prepared.types.get(at).copied().filter(|type_id| *type_id != 0);
@@ -330,7 +334,7 @@ impl Session {
         let (prepared, formats) = (Arc::clone(&portal.prepared), portal.formats.clone());
         let columns = match (&portal.outcome, &prepared.plan) {
             (Some((outcome, ..)), _) => outcome.rows.columns.clone(),
-            (None, Some(plan)) => self.executor.describe(plan)?.0,
+            (None, Some(plan)) => self.executor.describe(plan, &prepared.types)?.0,
             (None, None) => Vec::new(),
         };
         let types: Vec<u32> = columns.iter().map(types::of_column).collect();
@@ -354,7 +358,9 @@ impl Session {
         let mut outcome = portal.outcome.take();
         if outcome.is_none() {
             let values = std::mem::take(&mut portal.values);
-            let executed = self.execute(plan, values, out)?;
+            let announced = prepared.announced.as_deref().filter(|_| !is_described);
+            let given = Given { types: &prepared.types, values: &values, announced };
+            let executed = self.execute(plan, &given, out)?;
             let types = match &prepared.announced {
                 Some(announced) if !is_described && announced.len() == executed.rows.columns.len() => announced.clone(),
                 _ => value_types(&executed),
@@ -372,7 +378,8 @@ impl Session {
         }
         let left = outcome.rows.rows.len() - given;
         let count = usize::try_from(wanted).ok().filter(|wanted| *wanted > 0).map_or(left, |wanted| wanted.min(left));
-        give_rows(&outcome, &types, &portal.formats, given..given + count, out)?;
+        let offset = self.executor.settings.offset();
+        give_rows(&outcome, &types, &portal.formats, given..given + count, offset, out)?;
         if count < left {
             out.suspended();
         } else {
@@ -388,17 +395,17 @@ fn no_statement(name: &str) -> PgError {
 }
 
 /// A prepared statement with values, if it is one for the replicas.
-fn for_replicas(prepared: &Prepared, values: Vec<Value>) -> Option<Statement> {
+fn for_replicas(prepared: &Prepared, values: Vec<Value>) -> Option<Coming> {
     match &prepared.plan {
-        Some(Plan::Cluster { sql, .. }) => Some(Statement::with(sql.as_str(), values)),
+        Some(Plan::Cluster { sql, .. }) => Some(Coming { sql: sql.clone(), types: prepared.types.clone(), values }),
         _ => None,
     }
 }
 
 /// The first of these statements that are for the replicas.
-fn for_replicas_of(all: &[String]) -> Vec<Statement> {
+fn for_replicas_of(all: &[String]) -> Vec<Coming> {
     let one = |sql: &String| match plan::of(sql) {
-        Ok(Plan::Cluster { sql, .. }) => Some(Statement::new(sql)),
+        Ok(Plan::Cluster { sql, .. }) => Some(Coming { sql, types: Vec::new(), values: Vec::new() }),
         _ => None,
     };
     all.iter().take(AHEAD_MAX).map_while(one).collect()
@@ -460,12 +467,13 @@ fn give_rows(
     types: &[u32],
     formats: &[i16],
     range: std::ops::Range<usize>,
+    zone: i32,
     out: &mut Output,
 ) -> Result<(), PgError> {
     let mut failure = None;
     for row in outcome.rows.rows.get(range).unwrap_or_default() {
         out.row(types.len(), |at, bytes| {
-            types::put(&row[at], types[at], format_of(formats, at), bytes).unwrap_or_else(|error| {
+            types::put(&row[at], types[at], format_of(formats, at), zone, bytes).unwrap_or_else(|error| {
                 failure = Some(error);
                 false
             })

@@ -75,7 +75,6 @@ const FIXED: &[&str] = &[
     "server_version",
     "server_version_num",
     "standard_conforming_strings",
-    "timezone",
 ];
 
 /// The settings of one connection.
@@ -114,6 +113,9 @@ impl Settings {
         }
         if value.eq_ignore_ascii_case("default") {
             self.changed.remove(&name);
+        } else if name == "timezone" {
+            zone(value)?;
+            self.changed.insert(name, value.into());
         } else if name == READ_ONLY_BY_DEFAULT {
             let value = on_or_off(boolean(&name, value)?);
             self.changed.insert(name, value.into());
@@ -121,6 +123,20 @@ impl Settings {
             self.changed.insert(name, value.into());
         }
         Ok(())
+    }
+
+    /// The time zone, as the replicas take it.
+    pub(crate) fn zone(&self) -> String {
+        self.get("timezone").and_then(|text| zone(text).ok()).unwrap_or_else(|| "UTC".into())
+    }
+
+    /// By how many seconds the clocks of the time zone are before those of UTC.
+    pub(crate) fn offset(&self) -> i32 {
+        let zone = self.zone();
+        let Some((hours, minutes)) = zone.split_once(':') else { return 0 };
+        let seconds = |text: &str, each: i32| text.trim_start_matches(['+', '-']).parse().unwrap_or(0) * each;
+        let offset = seconds(hours, 3_600) + seconds(minutes, 60);
+        if zone.starts_with('-') { -offset } else { offset }
     }
 
     /// Whether transactions only read unless they say otherwise.
@@ -135,11 +151,10 @@ impl Settings {
         let same = match plain(value).as_str() {
             "default" => true,
             "unicode" | "utf8" | "'utf8'" => is == "utf8",
-            "etc/utc" | "gmt" | "z" | "0" => is == "utc",
             "true" | "1" | "yes" => is == "on",
             other => is == other,
         };
-        if same || name == "timezone" {
+        if same {
             return Ok(());
         }
         let text = format!("parameter \"{name}\" cannot be changed");
@@ -168,6 +183,43 @@ impl Settings {
             }
         }
     }
+}
+
+/// A time zone as the replicas take it: `UTC`, or how far its clocks are before UTC's, as in `+02:00`.
+///
+/// A number says that as one would think. With minutes or a name it is POSIX's form, which counts the other way:
+/// `-02:00` and `<+02>-02` are both `+02:00`, in PostgreSQL as well.
+///
+/// # Errors
+/// If it has another name: nobody here knows when its clocks change.
+pub(crate) fn zone(text: &str) -> Result<String, PgError> {
+    const UTC: [&str; 9] = ["utc", "gmt", "z", "zulu", "uct", "universal", "etc/utc", "etc/gmt", "greenwich"];
+    let text = text.trim();
+    if UTC.contains(&text.to_ascii_lowercase().as_str()) {
+        return Ok("UTC".into());
+    }
+    let unknown = || {
+        PgError::new(sqlstate::BAD_SETTING, format!("invalid value for parameter \"TimeZone\": \"{text}\""))
+            .hint("only UTC and fixed offsets such as <+02>-02 are known here")
+    };
+    let name = match text.strip_prefix('<') {
+        Some(rest) => rest.find('>').map_or(text.len(), |at| at + 2),
+        None => text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len()),
+    };
+    let (name, offset) = text.split_at(name);
+    let is_posix = !name.is_empty() || offset.contains(':');
+    let (is_negative, rest) = match offset.strip_prefix(['+', '-']) {
+        Some(rest) => (offset.starts_with('-'), rest),
+        None => (false, offset),
+    };
+    let (hours, minutes) = rest.split_once(':').unwrap_or((rest, "0"));
+    let number = |text: &str, max: u32| {
+        let is_short = (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<u32>().ok().filter(|number| is_short && *number <= max)
+    };
+    let (hours, minutes) = number(hours, 15).zip(number(minutes, 59)).ok_or_else(unknown)?;
+    let sign = if is_negative == is_posix { '+' } else { '-' };
+    Ok(if hours + minutes == 0 { "UTC".into() } else { format!("{sign}{hours:02}:{minutes:02}") })
 }
 
 /// Settings on the command line of a client: `-c name=value`, `-cname=value` or `--name=value`.
@@ -225,9 +277,7 @@ mod tests {
     #[test]
     fn what_is_fixed_may_be_set_to_what_it_is() {
         let mut settings = Settings::default();
-        for (name, value) in
-            [("client_encoding", "utf-8"), ("standard_conforming_strings", "on"), ("timezone", "Etc/UTC")]
-        {
+        for (name, value) in [("client_encoding", "utf-8"), ("standard_conforming_strings", "on")] {
             settings.set(name, value).unwrap();
         }
         for (name, value) in
@@ -235,6 +285,32 @@ mod tests {
         {
             assert_eq!(settings.set(name, value).unwrap_err().sqlstate, "55P02");
         }
+    }
+
+    /// As PostgreSQL 15 takes them.
+    #[test]
+    fn time_zones_are_utc_or_fixed_offsets() {
+        for (text, wanted) in [
+            ("Etc/UTC", "UTC"),
+            ("2", "+02:00"),
+            ("-3", "-03:00"),
+            ("+02:00", "-02:00"),
+            ("-05:30", "+05:30"),
+            ("<+02>-02", "+02:00"),
+            ("GMT-02:00", "+02:00"),
+            ("0", "UTC"),
+        ] {
+            assert_eq!(zone(text).as_deref(), Ok(wanted), "{text}");
+        }
+        for text in ["Europe/Berlin", "", "<", "+2:", "99", "CET", "+-2", "é"] {
+            assert_eq!(zone(text).unwrap_err().sqlstate, "22023", "{text}");
+        }
+        let mut settings = Settings::default();
+        settings.set("TimeZone", "-05:30").unwrap();
+        assert_eq!((settings.get("timezone"), settings.zone().as_str()), (Some("-05:30"), "+05:30"));
+        assert_eq!(settings.set("timezone", "Europe/Berlin").unwrap_err().sqlstate, "22023");
+        settings.reset(Some("timezone"));
+        assert_eq!(settings.zone(), "UTC");
     }
 
     #[test]

@@ -45,6 +45,11 @@ impl Token<'_> {
         self.kind == Kind::Symbol && self.text == symbol
     }
 
+    /// The number of the parameter that it is.
+    pub(crate) fn parameter(&self) -> Option<usize> {
+        if self.kind == Kind::Parameter { self.text[1..].parse().ok() } else { None }
+    }
+
     /// Whether it means anything.
     pub(crate) fn is_solid(&self) -> bool {
         self.kind != Kind::Space

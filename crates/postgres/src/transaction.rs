@@ -53,6 +53,8 @@ pub(crate) struct Transaction {
     covered: usize,
     /// Statements that were rehearsed already and that the client has not asked for, with what they gave.
     ahead: VecDeque<(Statement, Rows)>,
+    /// Whether the client has learned something of the schema that is none of these results.
+    told: bool,
     /// Whether one of them has changed rows.
     changed: bool,
     /// Whether an answer had to be ordered: it may depend on a random number.
@@ -81,6 +83,16 @@ impl Transaction {
     /// One without statements.
     pub(crate) fn new(read_only: bool) -> Self {
         Self { read_only, ..Self::default() }
+    }
+
+    /// Whether the client has been shown something of it.
+    pub(crate) const fn has_begun(&self) -> bool {
+        self.told || !self.shown.is_empty()
+    }
+
+    /// The client learns something of the schema: it must stay as it is.
+    pub(crate) fn tell(&mut self) {
+        self.told = true;
     }
 
     /// Whether it refuses to write.
@@ -294,7 +306,9 @@ impl Transaction {
         }
         let (checks, answered) = loop {
             let checks = &self.shown[self.covered..];
-            let batch = Batch { checks: checks.to_vec(), statements: statements.clone() };
+            // Who goes on from what it holds has looked at the schema.
+            let schema = if self.held == Digest::ZERO { link.schema } else { 0 };
+            let batch = Batch { checks: checks.to_vec(), statements: statements.clone(), schema };
             let time = if self.time == 0 { self.guess } else { self.time };
             let dated = Dated { time, batch };
             let (held, lasts) = (self.held, lasts == Lasts::Yes);
@@ -355,7 +369,7 @@ impl Transaction {
         let all = || self.shown.iter().map(|check| check.statement.clone());
         let between = [Statement::undo(), Statement::new("select random()")];
         let statements = [Statement::attempt()].into_iter().chain(all()).chain(between).chain(all()).collect();
-        let batch = Batch { checks: Vec::new(), statements };
+        let batch = Batch { statements, schema: link.schema, ..Batch::default() };
         let request = Request::Rehearse(Rehearsal::alone(Dated { time: self.time, batch }));
         let results = link.results(&request).unwrap_or_default();
         let first = results.iter().skip(1).take(self.shown.len());
@@ -372,7 +386,7 @@ impl Transaction {
         if !self.writes(link)? {
             return Ok(());
         }
-        let batch = Batch { checks: self.shown.clone(), statements: Vec::new() };
+        let batch = Batch { checks: self.shown.clone(), schema: link.schema, ..Batch::default() };
         match self.validate(link, &Request::Settle(Dated { time: self.time, batch }))?.ok_or_else(no_result)? {
             Ok(_) => Ok(()),
             // Deferred constraints are looked at here, and nowhere before.

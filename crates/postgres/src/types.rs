@@ -5,9 +5,14 @@
 
 use crate::calendar;
 use crate::error::{PgError, sqlstate};
+use crate::translate::{Type, integer as integer_of};
 use bezant_sql::{Column, Value};
 use bytes::Bytes;
 use std::fmt::Write as _;
+
+mod numbers;
+
+use numbers::{float, is_numeric, put_numeric, real_text, single_text, take_numeric};
 
 /// Numbers of types, as every PostgreSQL has them.
 pub(crate) mod oid {
@@ -32,6 +37,7 @@ pub(crate) mod oid {
     pub(crate) const TIME: u32 = 1083;
     pub(crate) const TIMESTAMP: u32 = 1114;
     pub(crate) const TIMESTAMPTZ: u32 = 1184;
+    pub(crate) const INTERVAL: u32 = 1186;
     pub(crate) const NUMERIC: u32 = 1700;
     pub(crate) const UUID: u32 = 2950;
     pub(crate) const JSONB: u32 = 3802;
@@ -45,11 +51,14 @@ pub(crate) const BINARY_FORMAT: i16 = 1;
 /// Types that tables may declare: the words, the type, its name in PostgreSQL.
 #[rustfmt::skip]
 const DECLARED: &[(&[&str], u32, &str)] = &[
-    (&["integer", "int", "int8", "bigint", "int4", "smallint", "int2", "mediumint", "tinyint"], oid::INT8, "bigint"),
+    (&["bigint", "int8"], oid::INT8, "bigint"),
+    (&["integer", "int", "int4", "mediumint", "pg_int4"], oid::INT4, "integer"),
+    (&["smallint", "int2", "tinyint", "pg_int2"], oid::INT2, "smallint"),
     (&["text", "clob", "citext"], oid::TEXT, "text"),
     (&["varchar", "character varying", "nvarchar"], oid::VARCHAR, "character varying"),
     (&["char", "character", "nchar", "bpchar"], oid::BPCHAR, "character"),
-    (&["real", "double", "double precision", "float", "float8", "float4"], oid::FLOAT8, "double precision"),
+    (&["double precision", "double", "float", "float8"], oid::FLOAT8, "double precision"),
+    (&["real", "float4"], oid::FLOAT4, "real"),
     (&["blob", "bytea"], oid::BYTEA, "bytea"),
     (&["bool", "boolean"], oid::BOOL, "boolean"),
     (&["numeric", "decimal"], oid::NUMERIC, "numeric"),
@@ -63,9 +72,7 @@ const DECLARED: &[(&[&str], u32, &str)] = &[
     (&["oid"], oid::OID, "oid"),
     (&["name"], oid::NAME, "name"),
     (&["\"char\""], oid::CHAR, "\"char\""),
-    // Only the gateway's own catalog declares these; a number of SQLite is as wide as an INTEGER.
-    (&["pg_int4"], oid::INT4, "integer"),
-    (&["pg_int2"], oid::INT2, "smallint"),
+    (&["interval"], oid::INTERVAL, "interval"),
     (&["text[]"], oid::TEXTS, "text[]"),
     (&["bigint[]"], oid::INT8S, "bigint[]"),
 ];
@@ -104,7 +111,7 @@ pub(crate) const fn size_of(type_id: u32) -> i16 {
         oid::INT2 => 2,
         oid::INT4 | oid::FLOAT4 | oid::OID | oid::DATE => 4,
         oid::INT8 | oid::FLOAT8 | oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ => 8,
-        oid::UUID => 16,
+        oid::UUID | oid::INTERVAL => 16,
         oid::NAME => 64,
         _ => -1,
     }
@@ -154,6 +161,9 @@ fn fits(value: &Value, type_id: u32) -> bool {
         (Value::Integer(number), oid::OID) => u32::try_from(*number).is_ok(),
         (Value::Integer(number), oid::FLOAT8) => (*number as f64) as i64 == *number && number.abs() < 1 << 53,
         (Value::Real(_), oid::FLOAT8) => true,
+        (Value::Real(number), oid::FLOAT4) => f64::from(*number as f32) == *number,
+        (Value::Text(text), oid::NUMERIC) => is_numeric(text),
+        (Value::Text(text), oid::INTERVAL) => interval_of(text).is_some(),
         (Value::Real(number), oid::NUMERIC) => number.is_finite(),
         (Value::Text(text), oid::BOOL) => bool_of(text).is_some(),
         (Value::Text(text), oid::DATE) => calendar::date(text).is_some(),
@@ -169,12 +179,19 @@ fn fits(value: &Value, type_id: u32) -> bool {
     }
 }
 
-fn bool_of(text: &str) -> Option<bool> {
+pub(crate) fn bool_of(text: &str) -> Option<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
         "t" | "true" | "1" | "on" | "yes" | "y" => Some(true),
         "f" | "false" | "0" | "off" | "no" | "n" => Some(false),
         _ => None,
     }
+}
+
+/// Months, days and microseconds, as the replicas give an interval.
+fn interval_of(text: &str) -> Option<(i32, i32, i64)> {
+    let mut parts = text.split(' ');
+    let all = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    parts.next().is_none().then_some(all)
 }
 
 fn uuid_of(text: &str) -> Option<[u8; 16]> {
@@ -189,9 +206,19 @@ fn from_hex(digits: &str) -> Option<Vec<u8>> {
     digits.len().is_multiple_of(2).then(|| digits.chunks(2).map(pair).collect())?
 }
 
-/// A value as text, of a type.
-fn text(value: &Value, type_id: u32) -> String {
+/// A value as text, of a type. Moments are told as the clocks of the session's zone show them, which are so many
+/// seconds before those of UTC.
+fn text(value: &Value, type_id: u32, zone: i32) -> String {
     match (value, type_id) {
+        (Value::Text(text), oid::TIMESTAMPTZ) => calendar::timestamp(text)
+            .and_then(|micros| calendar::zoned_text(micros, zone))
+            .unwrap_or_else(|| text.clone()),
+        (Value::Text(text), oid::INTERVAL) => {
+            let interval = interval_of(text);
+            interval
+                .map_or_else(|| text.clone(), |(months, days, micros)| calendar::interval_text(months, days, micros))
+        }
+        (Value::Real(number), oid::FLOAT4) => single_text(*number as f32),
         (Value::Integer(number), oid::BOOL) => if *number == 0 { "f" } else { "t" }.into(),
         (Value::Text(text), oid::BOOL) => match bool_of(text) {
             Some(true) => "t".into(),
@@ -210,31 +237,16 @@ fn text(value: &Value, type_id: u32) -> String {
     }
 }
 
-/// As PostgreSQL writes a `double precision`: the shortest text that gives the number again.
-fn real_text(number: f64) -> String {
-    if number.is_infinite() {
-        return if number > 0.0 { "Infinity" } else { "-Infinity" }.into();
-    }
-    let magnitude = number.abs();
-    if magnitude != 0.0 && !(1e-4..1e15).contains(&magnitude) {
-        let text = format!("{number:e}");
-        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let sign = if exponent.starts_with('-') { '-' } else { '+' };
-        return format!("{digits}e{sign}{:0>2}", exponent.trim_start_matches('-'));
-    }
-    number.to_string()
-}
-
 /// Writes a value in a format. Says whether there is one.
 ///
 /// # Errors
 /// If it is none of the announced type, which only binary values can show.
-pub(crate) fn put(value: &Value, type_id: u32, format: i16, out: &mut Vec<u8>) -> Result<bool, PgError> {
+pub(crate) fn put(value: &Value, type_id: u32, format: i16, zone: i32, out: &mut Vec<u8>) -> Result<bool, PgError> {
     if matches!(value, Value::Null) {
         return Ok(false);
     }
     if format == TEXT_FORMAT {
-        out.extend(text(value, type_id).bytes());
+        out.extend(text(value, type_id, zone).bytes());
     } else {
         put_binary(value, type_id, out)
             .ok_or_else(|| PgError::new(sqlstate::BAD_BINARY, "a value is none of the type that was announced"))?;
@@ -252,6 +264,13 @@ fn put_binary(value: &Value, type_id: u32, out: &mut Vec<u8>) -> Option<()> {
         (oid::INT8, value) => out.extend(integer(value)?.to_be_bytes()),
         (oid::FLOAT8, Value::Integer(number)) => out.extend((*number as f64).to_be_bytes()),
         (oid::FLOAT8, Value::Real(number)) => out.extend(number.to_be_bytes()),
+        (oid::FLOAT4, Value::Real(number)) => out.extend((*number as f32).to_be_bytes()),
+        (oid::INTERVAL, Value::Text(text)) => {
+            let (months, days, micros) = interval_of(text)?;
+            out.extend(micros.to_be_bytes());
+            out.extend(days.to_be_bytes());
+            out.extend(months.to_be_bytes());
+        }
         (oid::NUMERIC, value) => put_numeric(&numeric_text(value)?, out)?,
         (oid::DATE, Value::Text(text)) => out.extend(calendar::date(text)?.to_be_bytes()),
         (oid::TIME, Value::Text(text)) => out.extend(calendar::time(text)?.to_be_bytes()),
@@ -261,11 +280,13 @@ fn put_binary(value: &Value, type_id: u32, out: &mut Vec<u8>) -> Option<()> {
         (oid::BYTEA, Value::Text(text)) => out.extend(text.bytes()),
         (oid::JSONB, value) => {
             out.push(1);
-            out.extend(text(value, type_id).bytes());
+            out.extend(text(value, type_id, 0).bytes());
         }
         (
             oid::BOOL
+            | oid::FLOAT4
             | oid::FLOAT8
+            | oid::INTERVAL
             | oid::TEXTS
             | oid::INT8S
             | oid::DATE
@@ -277,7 +298,7 @@ fn put_binary(value: &Value, type_id: u32, out: &mut Vec<u8>) -> Option<()> {
         ) => {
             return None;
         }
-        _ => out.extend(text(value, type_id).bytes()),
+        _ => out.extend(text(value, type_id, 0).bytes()),
     }
     Some(())
 }
@@ -294,56 +315,9 @@ fn numeric_text(value: &Value) -> Option<String> {
     match value {
         Value::Integer(number) => Some(number.to_string()),
         Value::Real(number) if number.is_finite() => Some(number.to_string()),
+        Value::Text(text) if is_numeric(text) => Some(text.clone()),
         _ => None,
     }
-}
-
-/// Digits in base 10,000, as PostgreSQL sends a `numeric`: their count, the weight of the first, sign, decimals.
-fn put_numeric(text: &str, out: &mut Vec<u8>) -> Option<()> {
-    let (sign, digits) = text.strip_prefix('-').map_or((0_u16, text), |digits| (0x4000, digits));
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let whole = format!("{:0>width$}", whole, width = whole.len().next_multiple_of(4));
-    let padded = format!("{:0<width$}", fraction, width = fraction.len().next_multiple_of(4));
-    let groups: Vec<u16> = (whole + &padded)
-        .as_bytes()
-        .chunks(4)
-        .map(|four| std::str::from_utf8(four).ok()?.parse().ok())
-        .collect::<Option<_>>()?;
-    let weight = (groups.len() - padded.len() / 4) as i16 - 1;
-    let skipped = groups.iter().take_while(|group| **group == 0).count();
-    let digits = &groups[skipped..];
-    out.extend((digits.len() as u16).to_be_bytes());
-    out.extend((weight - skipped as i16).to_be_bytes());
-    out.extend(sign.to_be_bytes());
-    out.extend((fraction.len() as u16).to_be_bytes());
-    digits.iter().for_each(|digit| out.extend(digit.to_be_bytes()));
-    Some(())
-}
-
-/// The other way round.
-fn take_numeric(bytes: &[u8]) -> Option<String> {
-    let short = |at: usize| Some(u16::from_be_bytes(bytes.get(2 * at..2 * at + 2)?.try_into().ok()?));
-    let (count, weight, sign, scale) = (short(0)?, short(1)? as i16, short(2)?, short(3)?);
-    let digits = (0..usize::from(count)).map(|at| short(4 + at)).collect::<Option<Vec<_>>>()?;
-    if bytes.len() != 8 + 2 * digits.len()
-        || !matches!(sign, 0 | 0x4000)
-        || weight.unsigned_abs() > 1_000
-        || scale > 1_000
-    {
-        return None;
-    }
-    // Places count from the decimal point: 0 is the group before it, -1 the one behind it.
-    let group = |place: i16| {
-        let at = usize::try_from(weight - place).ok();
-        format!("{:04}", at.and_then(|at| digits.get(at)).copied().unwrap_or(0))
-    };
-    let whole: String = (0..=weight.max(0)).rev().map(group).collect();
-    let fraction: String = (1..=scale.div_ceil(4) as i16).map(|place| group(-place)).collect();
-    let whole = whole.trim_start_matches('0');
-    let sign = if sign == 0 { "" } else { "-" };
-    let whole = if whole.is_empty() { "0" } else { whole };
-    let fraction = fraction.get(..usize::from(scale))?;
-    Some(if scale == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") })
 }
 
 /// A parameter's value: bytes in a format, of the type that the client says, if it does.
@@ -360,9 +334,22 @@ pub(crate) fn take(bytes: &Bytes, type_id: u32, format: i16) -> Result<Value, Pg
     }
     let text = std::str::from_utf8(bytes)
         .map_err(|_| PgError::new("22021", "a parameter is not UTF-8").hint("send it as bytea"))?;
+    if let (Some(kind), true) = (Type::of_oid(type_id), matches!(type_id, oid::INT2 | oid::INT4 | oid::INT8)) {
+        return integer_of(text, kind).map(Value::Integer);
+    }
+    if text.contains('\0') {
+        return Err(PgError::new("22021", "invalid byte sequence for encoding \"UTF8\": 0x00"));
+    }
+    if matches!(type_id, oid::FLOAT4 | oid::FLOAT8) {
+        return float(text, type_id);
+    }
     let known = take_text(text, type_id);
-    known
-        .ok_or_else(|| PgError::new(sqlstate::BAD_TEXT, format!("invalid input for {}: \"{}\"", name(), excerpt(text))))
+    if known.is_none() && type_id == oid::BYTEA && text.starts_with("\\x") {
+        return Err(PgError::new("22023", "invalid hexadecimal data"));
+    }
+    known.ok_or_else(|| {
+        PgError::new(sqlstate::BAD_TEXT, format!("invalid input syntax for type {}: \"{}\"", name(), excerpt(text)))
+    })
 }
 
 fn excerpt(text: &str) -> String {
@@ -371,39 +358,20 @@ fn excerpt(text: &str) -> String {
 
 fn take_text(text: &str, type_id: u32) -> Option<Value> {
     Some(match type_id {
-        oid::INT2 | oid::INT4 | oid::INT8 | oid::OID => Value::Integer(text.trim().parse().ok()?),
-        oid::FLOAT4 | oid::FLOAT8 => real(text.trim().parse().ok()?),
-        oid::NUMERIC => numeric(text.trim())?,
+        oid::OID => Value::Integer(text.trim().parse().ok()?),
         oid::BOOL => Value::Integer(bool_of(text)?.into()),
         oid::BYTEA => Value::Blob(bytea(text)?.into()),
-        // Without its hyphens SQLite might take it for a number.
-        oid::UUID => Value::Text(uuid_text(uuid_of(text)?)),
         _ => Value::Text(text.into()),
     })
 }
 
 /// SQLite has no value that is not a number.
-fn real(number: f64) -> Value {
-    if number.is_nan() { Value::Null } else { Value::Real(number) }
-}
-
-/// An integer or a real if that says the same, otherwise the text: a column that is NUMERIC does as it does with
-/// every text.
-fn numeric(text: &str) -> Option<Value> {
-    if let Ok(number) = text.parse() {
-        return Some(Value::Integer(number));
-    }
-    let number: f64 = text.parse().ok()?;
-    let digits = |text: &str| {
-        let text = text.trim_start_matches('-').trim_start_matches('0');
-        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }.to_owned()
-    };
-    let same = digits(&number.to_string()) == digits(text);
-    Some(if same { Value::Real(number) } else { Value::Text(text.into()) })
+const fn real(number: f64) -> Option<Value> {
+    if number.is_nan() { None } else { Some(Value::Real(number)) }
 }
 
 /// `\x` and hexadecimal digits, or the older form with backslashes.
-fn bytea(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn bytea(text: &str) -> Option<Vec<u8>> {
     if let Some(digits) = text.strip_prefix("\\x") {
         return from_hex(digits);
     }
@@ -429,9 +397,10 @@ fn take_binary(bytes: &Bytes, type_id: u32) -> Option<Value> {
         oid::INT4 => Value::Integer(i32::from_be_bytes(bytes_of.try_into().ok()?).into()),
         oid::INT8 => Value::Integer(i64::from_be_bytes(bytes_of.try_into().ok()?)),
         oid::OID => Value::Integer(u32::from_be_bytes(bytes_of.try_into().ok()?).into()),
-        oid::FLOAT4 => real(f32::from_be_bytes(bytes_of.try_into().ok()?).into()),
-        oid::FLOAT8 => real(f64::from_be_bytes(bytes_of.try_into().ok()?)),
-        oid::NUMERIC => numeric(&take_numeric(bytes_of)?)?,
+        oid::FLOAT4 => real(f32::from_be_bytes(bytes_of.try_into().ok()?).into())?,
+        oid::FLOAT8 => real(f64::from_be_bytes(bytes_of.try_into().ok()?))?,
+        oid::NUMERIC => Value::Text(take_numeric(bytes_of)?),
+        oid::INTERVAL => take_interval(bytes_of)?,
         oid::DATE => Value::Text(calendar::date_text(i32::from_be_bytes(bytes_of.try_into().ok()?))?),
         oid::TIME => Value::Text(calendar::time_text(i64::from_be_bytes(bytes_of.try_into().ok()?))?),
         oid::TIMESTAMP => Value::Text(calendar::timestamp_text(i64::from_be_bytes(bytes_of.try_into().ok()?))?),
@@ -447,6 +416,15 @@ fn take_binary(bytes: &Bytes, type_id: u32) -> Option<Value> {
         oid::BYTEA | 0 | oid::UNKNOWN => Value::Blob(bytes.clone()),
         _ => return None,
     })
+}
+
+/// As PostgreSQL's own text, which the replicas read.
+fn take_interval(bytes: &[u8]) -> Option<Value> {
+    let (micros, rest) = bytes.split_first_chunk::<8>()?;
+    let (days, months) = rest.split_first_chunk::<4>()?;
+    let (micros, days) = (i64::from_be_bytes(*micros), i32::from_be_bytes(*days));
+    let months = i32::from_be_bytes(months.try_into().ok()?);
+    Some(Value::Text(calendar::interval_text(months, days, micros)))
 }
 
 fn uuid_text(bytes: [u8; 16]) -> String {

@@ -59,7 +59,9 @@ fn a_transaction_that_was_overtaken_takes_no_effect() {
 fn time_stands_still_in_a_transaction() {
     let server = server();
     let mut client = Client::new(&server);
-    client.query("create table t(a integer primary key, at default current_timestamp, r default (random()))");
+    client.query(
+        "create table t(a integer primary key, at timestamptz default current_timestamp, r float8 default random())",
+    );
     client.query("begin");
     let first = client.query("select now()");
     assert_eq!(client.query("select now()"), first);
@@ -70,7 +72,8 @@ fn time_stands_still_in_a_transaction() {
     assert_eq!(client.query("insert into t(a) values (2) returning r"), "E:0A000 Z:E");
 }
 
-const REPLACE: &str = "with a as (select 3 as a, 30 as b) replace into t select a, b from a";
+const UPSERT: &str = "with a as (select 3 as a, 30 as b) insert into t select a, b from a
+    on conflict (a) do update set b = excluded.b";
 
 /// Whether a statement writes is what the replicas say, whatever its first words are.
 #[test]
@@ -79,23 +82,23 @@ fn what_is_acknowledged_is_done_and_what_is_rolled_back_is_not() {
         let mut client = Client::new(&server);
         client.query("create table t(a integer primary key, b integer)");
         client.query("begin");
-        assert_eq!(client.query(REPLACE), "C:INSERT 0 1 Z:T");
+        assert_eq!(client.query(UPSERT), "C:INSERT 0 1 Z:T");
         assert_eq!(client.query("select a from t"), "T D:3 C:SELECT 1 Z:T");
         client.query("rollback");
         assert_eq!(client.query("select a from t"), "T C:SELECT 0 Z:I");
         client.query("begin");
         client.query("select 1");
-        client.query(REPLACE);
+        client.query(UPSERT);
         assert_eq!(client.query("commit"), "C:COMMIT Z:I");
         assert_eq!(client.query("select a from t"), "T D:3 C:SELECT 1 Z:I");
         // What changes no row may still be a write.
         client.query("begin");
-        client.query("create table u(a)");
+        client.query("create table u(a integer)");
         assert_eq!(client.query("commit"), "C:COMMIT Z:I");
         assert_eq!(client.query("select * from u"), "T C:SELECT 0 Z:I");
         client.query("begin read only");
         assert_eq!(client.query("select a from t"), "T D:3 C:SELECT 1 Z:T");
-        assert_eq!(client.query(REPLACE), "E:25006 Z:E");
+        assert_eq!(client.query(UPSERT), "E:25006 Z:E");
         client.query("rollback");
     }
 }
@@ -167,9 +170,9 @@ fn errors_that_were_swallowed_are_validated() {
     // A description that failed has told as much.
     one.query("begin");
     one.query("savepoint s");
-    assert_eq!(one.ask("select * from later", &[], 0), "1 2 E:42P01 Z:E");
+    assert_eq!(one.ask("select * from later", &[], 0), "E:42P01 Z:E");
     one.query("rollback to s");
-    other.query("create table later(a)");
+    other.query("create table later(a integer)");
     assert_eq!(one.query("insert into t2 values ('there is no such table')"), "E:40001 Z:E");
     one.query("rollback");
     // What was shown before and fails now is no error of the statement that notices.
@@ -185,16 +188,16 @@ fn errors_that_were_swallowed_are_validated() {
 fn catalog_reads_are_validated() {
     let server = server();
     let (mut one, mut other) = (Client::new(&server), Client::new(&server));
-    one.query("create table t(a)");
+    one.query("create table t(a integer)");
     let sql = "select count(*) from information_schema.tables where table_name = 'flag'";
     one.query("begin");
     assert_eq!(one.query(sql), "T D:0 C:SELECT 1 Z:T");
     assert_eq!(one.query("insert into t values (1)"), "C:INSERT 0 1 Z:T");
-    other.query("create table flag(a)");
+    other.query("create table flag(a integer)");
     assert_eq!(one.query("commit"), "E:40001 Z:I");
     one.query("begin");
     assert_eq!(one.query(sql), "T D:1 C:SELECT 1 Z:T");
-    assert_eq!(one.query("create table u(a)"), "C:CREATE TABLE Z:T");
+    assert_eq!(one.query("create table u(a integer)"), "C:CREATE TABLE Z:T");
     assert_eq!(one.query("commit"), "C:COMMIT Z:I");
 }
 
@@ -219,7 +222,7 @@ fn a_conflict_is_no_random_number() {
 fn a_random_number_is_one_on_a_quiet_day() {
     for server in [server(), server_that_orders_reads(None), server_that_orders_reads(Some("delete from u"))] {
         let mut client = Client::new(&server);
-        client.query("create table t(a integer primary key, b default (random())); create table u(a)");
+        client.query("create table t(a integer primary key, b float8 default random()); create table u(a integer)");
         // One that was not shown is drawn at the end, and cannot be shown before.
         client.query("begin");
         assert_eq!(client.query("insert into t(a) values (1)"), "C:INSERT 0 1 Z:T");
@@ -244,7 +247,7 @@ fn a_random_number_is_one_on_a_quiet_day() {
 fn a_transaction_that_only_reads_cannot_write() {
     let server = server();
     let mut client = Client::new(&server);
-    client.query("create table t(a integer primary key, b)");
+    client.query("create table t(a integer primary key, b integer)");
     let insert = "insert into t(b) values (1)";
     for (before, begin) in [
         ("select 1", "begin transaction isolation level read committed, read only"),
@@ -261,7 +264,7 @@ fn a_transaction_that_only_reads_cannot_write() {
     // By default also without BEGIN, one statement or several.
     assert_eq!(client.query("show default_transaction_read_only"), "T D:on C:SHOW Z:I");
     assert_eq!(client.query(insert), "E:25006 Z:I");
-    assert_eq!(client.query(REPLACE), "E:25006 Z:I");
+    assert_eq!(client.query(UPSERT), "E:25006 Z:I");
     assert_eq!(client.query("select 1; insert into t(b) values (1)"), "E:25006 Z:I");
     assert_eq!(client.query("select count(*) from t; select 2"), "T D:0 C:SELECT 1 T D:2 C:SELECT 1 Z:I");
     client.query("begin read write");
@@ -295,7 +298,7 @@ fn a_transaction_that_only_reads_cannot_write() {
 fn a_transaction_is_chained_to_the_next() {
     let server = server();
     let mut client = Client::new(&server);
-    client.query("create table t(a)");
+    client.query("create table t(a integer)");
     client.query("begin");
     client.query("insert into t values (1)");
     assert_eq!(client.query("rollback and chain"), "C:ROLLBACK Z:T");
@@ -320,7 +323,7 @@ fn a_transaction_is_chained_to_the_next() {
 fn what_is_not_understood_about_transactions_is_refused() {
     let server = server();
     let mut client = Client::new(&server);
-    client.query("create table t(a)");
+    client.query("create table t(a integer)");
     for sql in [
         "commit prepared 'x'",
         "rollback prepared 'x'",
@@ -346,13 +349,13 @@ fn what_is_not_understood_about_transactions_is_refused() {
 fn what_is_too_large_is_said_at_once() {
     let server = server();
     let mut client = Client::new(&server);
-    client.query("create table t(a)");
+    client.query("create table t(a text)");
     let much = "x".repeat(700 << 10);
     assert_eq!(client.ask("insert into t values ($1 || $2)", &[&much, &much], 0), "1 2 E:54000 Z:I");
     assert_eq!(client.query(&format!("insert into t values ('{much}')")), "E:54000 Z:I");
-    assert_eq!(client.ask(&format!("insert into t values ('{much}')"), &[], 0), "1 2 E:54000 Z:I");
+    assert_eq!(client.ask(&format!("insert into t values ('{much}')"), &[], 0), "E:54000 Z:I");
     assert_eq!(client.ask("insert into t values ($1)", &[&much.repeat(2)], 0), "1 2 E:54000 Z:I");
-    assert_eq!(client.query(&"insert into t values (1);".repeat(40_000)), "E:54000 Z:I");
+    assert_eq!(client.query(&"insert into t values ('1');".repeat(40_000)), "E:54000 Z:I");
     client.query("begin");
     assert_eq!(client.ask("insert into t values ($1)", &[&much], 0), "1 2 n C:INSERT 0 1 Z:T");
     assert_eq!(client.ask("insert into t values ($1)", &[&much], 0), "1 2 E:54000 Z:E");
@@ -394,7 +397,7 @@ fn many_rows_cost_what_each_of_them_costs() {
 fn statements_that_come_together_fail_one_by_one() {
     for server in [server(), server_that_orders_reads(None), server_of_replicas()] {
         let mut client = Client::new(&server);
-        client.query("create table t(a integer primary key, at default current_timestamp, r default (random()))");
+        client.query("create table t(a integer primary key, at timestamptz default now(), r double precision default (random()))");
         client.query("begin");
         assert_eq!(
             send_rows(&mut client, "insert into t(a) values ($1) returning a", [1, 2, 1, 3]),
@@ -431,7 +434,7 @@ fn statements_that_come_together_fail_one_by_one() {
 fn time_that_is_not_shown_is_that_of_the_commit() {
     for server in [server(), server_of_replicas()] {
         let mut client = Client::new(&server);
-        client.query("create table t(a integer primary key, at default current_timestamp)");
+        client.query("create table t(a integer primary key, at timestamptz default now())");
         for row in 1..=4 {
             client.query("begin");
             assert_eq!(client.query("select 1"), "T D:1 C:SELECT 1 Z:T");
@@ -444,7 +447,7 @@ fn time_that_is_not_shown_is_that_of_the_commit() {
             }
             assert_eq!(client.query("commit"), "C:COMMIT Z:I");
         }
-        assert_eq!(client.query("select count(distinct at), min(at) > '2026' from t"), "T D:4,1 C:SELECT 1 Z:I");
+        assert_eq!(client.query("select count(distinct at), min(at) > '2026-01-01' from t"), "T D:4,t C:SELECT 1 Z:I");
     }
 }
 
@@ -452,7 +455,12 @@ fn time_that_is_not_shown_is_that_of_the_commit() {
 struct Party {
     client: Client,
     open: bool,
+    must_run_again: bool,
     told: Vec<(String, String)>,
+}
+
+fn new_party(server: &bezant_postgres::Server) -> Party {
+    Party { client: Client::new(server), open: false, must_run_again: false, told: Vec::new() }
 }
 
 impl Party {
@@ -469,10 +477,13 @@ impl Party {
             7 => format!("insert into t values ({key}, {value})"),
             8 => format!("insert into t(v) values ({value}) returning k"),
             9 => format!("update t set v = v + 1 where k = {key}"),
-            10 => format!("with a as (select {key} as k, {value} as v) replace into t select k, v from a"),
+            10 => format!(
+                "with a as (select {key} as k, {value} as v) insert into t select k, v from a
+                 on conflict (k) do update set v = excluded.v"
+            ),
             11 => format!("delete from t where k >= {key} returning v"),
             12 => "select sum(v), count(*) from t".into(),
-            13 => format!("insert or fail into t select 9 - k, v from t where k >= {key}"),
+            13 => format!("insert into t select 9 - k, v from t where k >= {key}"),
             _ => {
                 // A transaction that only read would stand where its last statement was.
                 let told = format!("insert into log values ({value})");
@@ -486,8 +497,11 @@ impl Party {
         };
         let answer = self.client.query(&sql);
         self.open = !answer.ends_with("Z:I");
-        // Whoever was told that it must run again was told nothing else, and may not believe it.
-        if !answer.starts_with("E:40001") {
+        // Whoever was told that it must run again was told nothing else, and may not believe it; until it goes back, that
+        // is all that it is told.
+        self.must_run_again |= answer.starts_with("E:40001");
+        self.must_run_again &= answer.ends_with("Z:E");
+        if !self.must_run_again {
             self.told.push((sql, answer.clone()));
         }
         if answer.ends_with("Z:E") && random(4) == 0 {
@@ -510,14 +524,13 @@ fn transactions_are_serializable() {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             (state >> 16) % below
         };
-        let schema = "create table t(k integer primary key, v integer); create table log(v)";
+        let schema = "create table t(k integer primary key, v integer); create table log(v integer)";
         let server = match seed % 4 {
             0 => server(),
             1 => server_that_orders_reads(None),
             _ => server_of_replicas(),
         };
-        let mut parties: Vec<Party> =
-            (0..3).map(|_| Party { client: Client::new(&server), open: false, told: Vec::new() }).collect();
+        let mut parties: Vec<Party> = (0..3).map(|_| new_party(&server)).collect();
         parties[0].client.query(schema);
         let mut committed = Vec::new();
         for _ in 0..400 {

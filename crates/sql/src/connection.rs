@@ -1,5 +1,6 @@
 //! SQLite over pages in memory, set up so that every replica does the same.
 
+use crate::functions;
 use crate::meter;
 use crate::profile;
 use crate::vfs::{Disk, Vfs};
@@ -52,6 +53,7 @@ fn set_up(vfs: &Vfs, disk: &Arc<Disk>, cache_kib: u32) -> rusqlite::Result<Conne
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
     profile::apply(&connection, cache_kib)?;
     add_functions(&connection, disk)?;
+    functions::add(&connection)?;
     // Reads the schema, so that a large one costs nobody anything.
     connection.query_row("select count(*) from sqlite_schema", [], |_| Ok(()))?;
     let watch = Arc::clone(disk);

@@ -422,7 +422,7 @@ mod tests {
         }
 
         fn run(&mut self, sql: &str) {
-            let request = Request::Run(Batch { checks: Vec::new(), statements: vec![Statement::new(sql)] });
+            let request = Request::Run(Batch { statements: vec![Statement::new(sql)], ..Batch::default() });
             let agreed = Agreed { time: Instant(1), seed: Digest::ZERO, ..Agreed::default() };
             let answer = Response::from_bytes(self.database.execute(&request.to_bytes(), &agreed)).unwrap();
             assert!(matches!(answer, Response::Done(_)), "{sql}: {answer:?}");

@@ -162,6 +162,9 @@ impl<'a> Engine<'a> {
     }
 
     pub(crate) fn run(&mut self, batch: &Batch) -> Result<Response, (u32, Fault)> {
+        if batch.schema != 0 && batch.schema != self.schema_version() {
+            return Ok(Response::Stale);
+        }
         self.open = 0;
         for (number, check) in (0..).zip(&batch.checks) {
             let digest = match self.statement_or_mark(&check.statement) {
@@ -211,6 +214,13 @@ impl<'a> Engine<'a> {
             return Err(SqlError::new(ErrorKind::TooLarge, format!("more than {ATTEMPTS_MAX} nested attempts")).into());
         }
         Ok(Rows::default())
+    }
+
+    /// The version that page 1 says the schema is.
+    fn schema_version(&self) -> u32 {
+        let connection = &self.database.connection;
+        let ask = || connection.prepare_cached("pragma schema_version")?.query_row([], |row| row.get(0));
+        self.disk.moment.privileged(ask).unwrap_or_else(|error| stop(&error))
     }
 
     /// A statement of our own, which only controls the transaction.

@@ -22,6 +22,11 @@ macro_rules! kinds {
             pub const fn sqlstate(self) -> &'static str {
                 match self { $(Self::$kind => $sqlstate),* }
             }
+
+            /// The kind that has this SQLSTATE.
+            pub(crate) fn of_sqlstate(sqlstate: &str) -> Option<Self> {
+                [$(Self::$kind),*].into_iter().find(|kind| kind.sqlstate() == sqlstate)
+            }
         }
 
         impl Wire for ErrorKind {
@@ -77,6 +82,42 @@ kinds! {
     17 Parameters "08P01",
     /// Anything else that SQLite objects to.
     18 Other "XX000",
+    /// A text that is no value of its type.
+    19 BadText "22P02",
+    /// A number out of range.
+    20 OutOfRange "22003",
+    /// A division by zero.
+    21 DivisionByZero "22012",
+    /// A text that is no date or time.
+    22 BadTime "22007",
+    /// A date or time that does not exist, or is out of range.
+    23 TimeOutOfRange "22008",
+    /// A time zone too far from UTC.
+    24 BadZone "22009",
+    /// An interval out of range.
+    25 IntervalOutOfRange "22015",
+    /// A text that is too long for its type.
+    26 TooLong "22001",
+    /// A part of a text that cannot be.
+    27 BadSubstring "22011",
+    /// An escape character that is none.
+    28 BadEscape "22019",
+    /// A pattern whose last escape character escapes nothing.
+    29 BadPattern "22025",
+    /// A value that a function cannot take.
+    30 BadParameter "22023",
+    /// A character that a text cannot have.
+    31 BadCharacter "22P05",
+    /// Bytes that are no characters.
+    32 NotUtf8 "22021",
+    /// Nested too deep.
+    33 TooDeep "54001",
+    /// A subquery with more rows than one where one is wanted.
+    34 ManyRows "21000",
+    /// A negative number of rows.
+    35 BadLimit "2201W",
+    /// A negative number of rows to leave out.
+    36 BadOffset "2201X",
 }
 
 /// Why a statement failed. Nothing was changed.

@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::{ErrorKind, SqlError};
+use crate::functions;
 use crate::meter::{self, STEP_BYTES};
 use rusqlite::ffi;
 use std::sync::PoisonError;
@@ -55,6 +56,9 @@ impl Engine<'_> {
         }
         if code.code == ffi::ErrorCode::OperationInterrupted {
             return self.too_slow();
+        }
+        if let Some((kind, text)) = functions::error_of(&message) {
+            return SqlError::new(kind, text);
         }
         match kind_of(code, &message) {
             Some(kind) => SqlError { position, ..SqlError::new(kind, message) },

@@ -12,6 +12,7 @@
 //! | How is a request executed? | `engine.rs`; `explain.rs` says what SQLite's errors mean |
 //! | How does a client build a transaction step by step? | `rehearse.rs`, and `scratch.rs`, where it goes on |
 //! | Who may do what? | `roles.rs` |
+//! | What are PostgreSQL's types to SQLite? | `functions/` |
 //! | Where does a statement end? | `split.rs` |
 //! | How is a checkpoint read, and how do two differ? | `snapshot.rs`, `difference.rs` |
 //! | What makes it a service? | `service.rs`, and `database.rs`, which puts keys and values beside it |
@@ -23,6 +24,7 @@ mod difference;
 pub mod engine;
 mod error;
 mod explain;
+mod functions;
 mod meter;
 mod moment;
 mod pages;
@@ -45,6 +47,7 @@ pub use build::build;
 pub use database::Database;
 pub use difference::{Comparison, DIFFERENCES_MAX, Difference, Place, compare, key_count};
 pub use error::{ErrorKind, MESSAGE_BYTES_MAX, SqlError};
+pub use functions::add as add_functions;
 pub use meter::Limits;
 pub use pages::PAGE_BYTES;
 pub use profile::SYSTEM_PREFIX;

@@ -4,6 +4,7 @@
 //! database file. The list of functions is a list of what is allowed: a new one in a new SQLite is refused until
 //! somebody has looked at it.
 
+use crate::functions;
 use crate::meter;
 use crate::moment::{Moment, act};
 use crate::pages::{PAGE_BYTES, PAGES_MAX};
@@ -58,7 +59,7 @@ const FUNCTIONS: &[&str] = &[
 #[rustfmt::skip]
 const PRAGMAS: &[&str] = &[
     "collation_list", "foreign_key_check", "foreign_key_list", "function_list", "index_info", "index_list",
-    "index_xinfo", "integrity_check", "quick_check", "table_info", "table_list", "table_xinfo",
+    "index_xinfo", "integrity_check", "quick_check", "schema_version", "table_info", "table_list", "table_xinfo",
 ];
 
 /// What it means to write rows of a table. Whoever may write a table can give it a trigger, which acts for whoever
@@ -72,6 +73,17 @@ fn written(table: &str, trigger: Option<&str>) -> Result<u32, String> {
         _ if table.to_ascii_lowercase().starts_with(STATISTICS) => Ok(act::WRITES_ROWS | act::WRITES_SCHEMA),
         _ => Ok(act::WRITES_ROWS),
     }
+}
+
+/// What a pragma may be, and with which value.
+fn pragma(name: &str, value: Option<&str>) -> Result<(), String> {
+    if !PRAGMAS.iter().any(|allowed| name.eq_ignore_ascii_case(allowed)) {
+        return Err(format!("PRAGMA {name} is not allowed: settings are the same at all replicas"));
+    }
+    if name.eq_ignore_ascii_case("schema_version") && value.is_some() {
+        return Err("the version of the schema is SQLite's to say".into());
+    }
+    Ok(())
 }
 
 /// What the authorizer says about one action, with a reason if it says no.
@@ -110,15 +122,12 @@ fn judge(context: &AuthContext<'_>, moment: &Moment) -> Result<(), String> {
         AuthAction::Reindex { .. } | AuthAction::Analyze { .. } => note(act::WRITES_SCHEMA),
         AuthAction::Function { function_name } => {
             // CURRENT_TIMESTAMP and its like come as they were written.
-            if !FUNCTIONS.iter().any(|allowed| function_name.eq_ignore_ascii_case(allowed)) {
+            let is_known = FUNCTIONS.iter().any(|allowed| function_name.eq_ignore_ascii_case(allowed));
+            if !is_known && !functions::is_function(function_name) {
                 return Err(format!("function {function_name}() is not allowed in a replicated database"));
             }
         }
-        AuthAction::Pragma { pragma_name, .. } => {
-            if !PRAGMAS.iter().any(|allowed| pragma_name.eq_ignore_ascii_case(allowed)) {
-                return Err(format!("PRAGMA {pragma_name} is not allowed: settings are the same at all replicas"));
-            }
-        }
+        AuthAction::Pragma { pragma_name, pragma_value } => pragma(pragma_name, *pragma_value)?,
         AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } => {
             return Err("transaction control is not allowed in a request: send the statements as one batch".into());
         }

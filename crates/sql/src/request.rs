@@ -162,6 +162,10 @@ pub struct Batch {
     /// Executed in order. If one fails, the answer is [`Response::Failed`](crate::Response::Failed) and nothing is
     /// changed.
     pub statements: Vec<Statement>,
+    /// The version of the schema (SQLite's `schema_version`) that all of this was written for: if it is another one
+    /// when the request begins, the answer is [`Response::Stale`](crate::Response::Stale) and nothing is executed. 0:
+    /// whatever the schema is.
+    pub schema: u32,
 }
 
 impl Wire for Batch {
@@ -176,6 +180,7 @@ impl Wire for Batch {
         for statement in &self.statements {
             statement.encode(&mut texts, out);
         }
+        encode_part(&self.schema, out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         let (mut texts, mut digests) = (Seen(Vec::new()), Seen(Vec::new()));
@@ -187,6 +192,7 @@ impl Wire for Batch {
         for _ in 0..reader.length(STATEMENTS_MAX, STATEMENT_BYTES_MIN)? {
             batch.statements.push(Statement::decode(&mut texts, reader)?);
         }
+        batch.schema = Wire::decode(reader)?;
         Ok(batch)
     }
 }
@@ -266,7 +272,7 @@ const SETTLE: u8 = 67;
 impl Request {
     /// One statement.
     pub fn one(statement: Statement) -> Self {
-        Self::Run(Batch { checks: Vec::new(), statements: vec![statement] })
+        Self::Run(Batch { statements: vec![statement], ..Batch::default() })
     }
 
     /// Whether an operation is one of this service's.
@@ -352,7 +358,7 @@ mod tests {
     fn requests_come_back() {
         let read = Statement::with("select ?1", [Value::Integer(1)]);
         let check = Check { statement: read.clone(), digest: Digest([7; 32]) };
-        let batch = Batch { checks: vec![check], statements: vec![read, Statement::new("delete from t")] };
+        let batch = Batch { checks: vec![check], statements: vec![read, Statement::new("delete from t")], schema: 3 };
         let dated = Dated { time: 7, batch: batch.clone() };
         let requests = [
             Request::Run(batch),
@@ -388,7 +394,7 @@ mod tests {
             assert!((0..=DIGEST_BYTES).contains(&(most - bytes.of_request())));
         }
         assert!(Arc::ptr_eq(&checks[0].statement.sql, &checks[1].statement.sql));
-        let batch = Batch { checks, statements: vec![Statement::new(text)] };
+        let batch = Batch { checks, statements: vec![Statement::new(text)], schema: 0 };
         let request = Request::Settle(Dated { time: 1, batch: batch.clone() });
         assert_eq!(request.length(), bytes.of_request() + STATEMENT_BYTES_MIN);
         assert!(request.length() < 250_000, "{}", request.length());
@@ -400,7 +406,7 @@ mod tests {
     #[test]
     fn numbers_of_what_did_not_come_are_refused() {
         let check = Check { statement: Statement::new("a"), digest: Digest::ZERO };
-        let bytes = Batch { checks: vec![check.clone(), check], statements: Vec::new() }.to_bytes();
+        let bytes = Batch { checks: vec![check.clone(), check], statements: Vec::new(), schema: 0 }.to_bytes();
         let at = bytes.len() - size_of::<u32>();
         // The second text, and the second digest.
         for (place, number) in [(at - 12, 2), (at - 4, 2), (at - 12, u32::MAX)] {

@@ -147,6 +147,9 @@ pub enum Response {
     Malformed,
     /// To a [`Rehearsal`](crate::Rehearsal): what it goes on from is not kept here. Nothing was executed.
     NotHeld,
+    /// Nothing was executed: the schema is not the one that the batch was written for
+    /// ([`Batch::schema`](crate::Batch::schema)).
+    Stale,
 }
 
 const DONE: u8 = 0;
@@ -155,6 +158,7 @@ const CONFLICT: u8 = 2;
 const DESCRIBED: u8 = 3;
 const MALFORMED: u8 = 4;
 const NOT_HELD: u8 = 5;
+const STALE: u8 = 6;
 
 impl Wire for Response {
     fn encode(&self, out: &mut impl Sink) {
@@ -177,6 +181,7 @@ impl Wire for Response {
             }
             Self::Malformed => out.push(MALFORMED),
             Self::NotHeld => out.push(NOT_HELD),
+            Self::Stale => out.push(STALE),
         }
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -187,6 +192,7 @@ impl Wire for Response {
             DESCRIBED => Ok(Self::Described(Wire::decode(reader)?)),
             MALFORMED => Ok(Self::Malformed),
             NOT_HELD => Ok(Self::NotHeld),
+            STALE => Ok(Self::Stale),
             _ => Err(WireError::UnknownTag),
         }
     }
@@ -217,6 +223,7 @@ mod tests {
             Response::Described(Description { parameters: 2, columns, read_only: true }),
             Response::Malformed,
             Response::NotHeld,
+            Response::Stale,
         ];
         for response in all {
             assert_eq!(Response::from_bytes(response.to_bytes().into()), Ok(response));

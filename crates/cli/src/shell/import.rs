@@ -187,7 +187,7 @@ impl Import<'_> {
         let sql: Arc<str> = self.sql.as_str().into();
         let statement = |parameters| Statement { sql: Arc::clone(&sql), parameters };
         let statements = waiting.rows.into_iter().map(statement).collect();
-        let request = Request::Run(Batch { checks: Vec::new(), statements });
+        let request = Request::Run(Batch { statements, ..Batch::default() });
         let rows = format!("\n  It was about the rows {first} to {last} of the file.");
         match self.call(&request).map_err(|failure| failure.with(&rows))? {
             Response::Done(_) => {}

@@ -230,8 +230,8 @@ impl Shell {
     fn batch(&mut self, statements: &[String]) -> Result {
         let start = Instant::now();
         let request = Request::Run(Batch {
-            checks: Vec::new(),
             statements: statements.iter().map(|sql| Statement::new(sql.as_str())).collect(),
+            ..Batch::default()
         });
         let results = self.ask(&request)?;
         for rows in &results {

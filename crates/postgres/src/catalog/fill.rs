@@ -4,6 +4,7 @@
 //! rest.
 
 use super::functions::{Names, SharedNames, array, quoted};
+use crate::translate::Type;
 use crate::types;
 use bezant_sql::{Rows, Value};
 use rusqlite::{Connection, Result, params};
@@ -46,6 +47,7 @@ struct Filler<'a> {
 pub(super) fn fill(catalog: &Connection, schema: &Rows, shared: &SharedNames) -> Result<()> {
     let objects: Vec<Object> = schema.rows.iter().filter_map(|row| object(row)).collect();
     let scratch = Connection::open_in_memory()?;
+    bezant_sql::add_functions(&scratch)?;
     for object in &objects {
         // A view may be about what is no longer there: it has no columns then.
         let _ = scratch.execute_batch(&object.sql);
@@ -117,24 +119,35 @@ impl Filler<'_> {
         read().unwrap_or_default()
     }
 
-    fn attributes(&self, number: i64, columns: &[Column], numbers_itself: Option<(&str, usize)>) -> Result<()> {
-        let sql = "insert into pg_attribute(attrelid, attname, atttypid, attlen, attnum, atttypmod, attnotnull,
+    fn attributes(
+        &self,
+        number: i64,
+        columns: &[Column],
+        sql: &str,
+        numbers_itself: Option<(&str, usize)>,
+    ) -> Result<()> {
+        let insert = "insert into pg_attribute(attrelid, attname, atttypid, attlen, attnum, atttypmod, attnotnull,
             atthasdef, attgenerated) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
         for (at, column) in columns.iter().enumerate() {
-            let (type_id, _, length) = types::of_declaration(&column.declared);
-            let modifier = length.filter(|_| matches!(type_id, types::oid::VARCHAR | types::oid::BPCHAR));
+            let kind = Type::of_column(&column.name, &column.declared, sql);
+            let (type_id, modifier) = match kind {
+                (Type::Any, _) => (types::of_declaration(&column.declared).0, -1),
+                (kind, None) => (kind.oid(), -1),
+                // As PostgreSQL packs them.
+                (Type::Numeric, Some((precision, scale))) => (kind.0.oid(), (precision << 16 | scale & 0x7ff) + 4),
+                (kind, Some((length, _))) => (kind.oid(), length + 4),
+            };
             let sequence = numbers_itself.filter(|(_, place)| *place == at);
             let default = match sequence {
                 Some((table, _)) => Some(format!("nextval('{table}_{}_seq'::regclass)", column.name)),
-                None => column.default.clone(),
+                None => column.default.as_deref().map(|default| crate::translate::default_of(default, kind.0)),
             };
             let generated = if column.generated { "s" } else { "" };
             let place = at as i64 + 1;
             let not_null = column.not_null || column.key > 0;
-            let modifier = modifier.map_or(-1, |length| length + 4);
             let has_default = default.is_some() || column.generated;
             self.catalog.execute(
-                sql,
+                insert,
                 params![
                     number,
                     column.name,
@@ -165,7 +178,7 @@ impl Filler<'_> {
         // An INTEGER that is the primary key is the rowid, and numbers itself.
         let is_rowid = key.len() == 1 && columns[key[0]].declared.eq_ignore_ascii_case("integer");
         let numbers_itself = is_rowid.then(|| (name.as_str(), key[0]));
-        self.attributes(number, &columns, numbers_itself)?;
+        self.attributes(number, &columns, &self.objects[at].sql, numbers_itself)?;
         let key: Vec<i64> = key.into_iter().map(|at| at as i64 + 1).collect();
         let mut key_index = 0;
         for (index, unique, origin, partial) in self.indexes(&name)? {
@@ -349,8 +362,11 @@ impl Filler<'_> {
 
     fn view(&mut self, at: usize) -> Result<()> {
         let object = &self.objects[at];
-        let columns = self.columns(&object.name);
-        self.attributes(object.number, &columns, None)?;
+        let mut columns = self.columns(&object.name);
+        for (column, own) in columns.iter_mut().zip(crate::translate::view_columns(&object.sql)) {
+            column.declared = own.declaration();
+        }
+        self.attributes(object.number, &columns, &object.sql, None)?;
         let query = object.sql.to_ascii_lowercase().find(" as ").map_or("", |at| object.sql[at + 4..].trim());
         let sql = "insert into pg_views_ values ('public', ?1, 'bezant', ?2)";
         self.catalog.execute(sql, params![object.name, query])?;

@@ -297,8 +297,13 @@ fn definitions(connection: &Connection, names: &SharedNames) -> Result<()> {
     strict(connection, "format_type", |context| {
         let (number, modifier) = (text(context, 0)?, text(context, 1)?);
         let name = number.parse().ok().and_then(types::name_of).unwrap_or("???");
-        let length: Option<i32> = modifier.parse().ok().filter(|modifier| *modifier > 4);
-        Ok(Value::Text(length.map_or_else(|| name.into(), |length| format!("{name}({})", length - 4))))
+        let modifier = modifier.parse().ok().map_or(-1, |modifier: i32| modifier.saturating_sub(4));
+        Ok(Value::Text(match name {
+            _ if modifier < 0 => name.into(),
+            // Precision and scale are packed into one number; a scale may be negative.
+            "numeric" => format!("{name}({},{})", modifier >> 16, ((modifier & 0x7ff) ^ 0x400) - 0x400),
+            _ => format!("{name}({modifier})"),
+        }))
     })?;
     let known = Arc::clone(names);
     strict(connection, "pg_relation_name", move |context| {

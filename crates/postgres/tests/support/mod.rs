@@ -316,3 +316,38 @@ fn row(body: &[u8]) -> String {
     }
     values.join(",")
 }
+
+impl Client {
+    /// The types of a statement's parameters and of its columns, by their numbers; or the SQLSTATE.
+    pub fn types(&mut self, sql: &str) -> Result<(Vec<u32>, Vec<u32>), String> {
+        self.send(b'P', &[b"\0", sql.as_bytes(), b"\0\0\0"].concat());
+        self.send(b'D', b"S\0");
+        self.send(b'S', b"");
+        let (mut parameters, mut columns, mut error) = (Vec::new(), Vec::new(), None);
+        loop {
+            let mut head = [0; 5];
+            self.0.read_exact(&mut head).unwrap();
+            let length = u32::from_be_bytes(head[1..].try_into().unwrap()) as usize;
+            let mut body = vec![0; length - 4];
+            self.0.read_exact(&mut body).unwrap();
+            let number = |at: usize| u32::from_be_bytes(body[at..at + 4].try_into().unwrap());
+            match head[0] {
+                b't' => parameters = (2..body.len()).step_by(4).map(number).collect(),
+                b'T' => {
+                    let mut at = 2;
+                    while at < body.len() {
+                        at += body[at..].iter().position(|byte| *byte == 0).unwrap() + 1;
+                        columns.push(number(at + 6));
+                        at += 18;
+                    }
+                }
+                b'E' => {
+                    let at = body.windows(2).position(|pair| pair == b"\0C").unwrap();
+                    error = Some(String::from_utf8_lossy(&body[at + 2..at + 7]).into_owned());
+                }
+                b'Z' => return error.map_or(Ok((parameters, columns)), Err),
+                _ => {}
+            }
+        }
+    }
+}

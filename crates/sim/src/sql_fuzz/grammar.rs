@@ -18,7 +18,8 @@ pub(super) struct Grammar {
     rng: Rng,
     tables: Vec<Table>,
     names: u64,
-    /// Whether statements may use time and randomness, which plain SQLite takes from elsewhere.
+    /// Whether statements may use what plain SQLite does not have or takes from elsewhere: time, randomness, and the
+    /// functions of PostgreSQL's types.
     agreed: bool,
 }
 
@@ -83,6 +84,23 @@ const FUNCTIONS: [(&str, u32); 34] = [
     ("json_quote", 1),
     ("timediff", 2),
 ];
+/// Functions of PostgreSQL's types, with what their arguments look like: an expression for each `?`.
+#[rustfmt::skip]
+const TYPED: [&str; 44] = [
+    "pg_in_bool(?)", "pg_in_int2(?)", "pg_in_int8(?)", "pg_in_float4(?)", "pg_in_float8(?)", "pg_in_numeric(?)",
+    "pg_in_numeric(?, 6, 2)", "pg_in_bytea(?)", "pg_in_date(?)", "pg_in_time('01:02:0' || ?)",
+    "pg_in_timestamp('2024-02-29 1:' || ?)", "pg_in_timestamptz(?, '+02:00')", "pg_in_interval(? || ' days')",
+    "pg_in_uuid(?)", "pg_in_json(?)", "pg_in_jsonb('[' || ? || ']')", "pg_out_float8(?)", "pg_out_bytea(?)",
+    "pg_to_int4(?)", "pg_numeric_fit(?, 5, 1)", "pg_int_add(?, ?, 32)", "pg_int_div(?, ?, 64)", "pg_int_neg(?, 16)",
+    "pg_float_mul(?, ?)", "pg_float_div(?, ?)", "pg_numeric_add(?, ?)", "pg_numeric_mul(?, ?)",
+    "pg_numeric_div(?, ?)", "pg_numeric_mod(?, ?)", "pg_numeric_round(?, ?)", "pg_numeric_cmp(?, ?)",
+    "pg_timestamp_add_interval('2024-01-31 00:00:00', ? || ' 1 0')", "pg_date_trunc('month', ?)",
+    "pg_extract('second', ?)", "pg_like(?, ?)", "pg_ilike(?, '%' || ?)", "pg_like(?, ?, ?)", "pg_substr(?, ?, ?)",
+    "pg_lpad(?, 5, ?)", "pg_varchar(?, 3)", "pg_char_cut(?, 2)", "pg_float8_to_numeric(?)", "pg_int_to_numeric(?)",
+    "(? collate pg_numeric > ?)",
+];
+const TYPED_AGGREGATES: [&str; 6] =
+    ["pg_numeric_sum", "pg_numeric_avg", "pg_int_sum", "pg_bigint_sum", "pg_float_sum", "pg_float_avg"];
 const AGGREGATES: [&str; 9] =
     ["count(*)", "count", "sum", "total", "avg", "min", "max", "group_concat", "json_group_array"];
 const WINDOWS: [&str; 8] =
@@ -228,6 +246,7 @@ impl Grammar {
                 let value = self.value();
                 format!("default ({value})")
             }
+            6 if self.agreed => "collate pg_numeric".into(),
             6 => "collate nocase".into(),
             _ => String::new(),
         }
@@ -411,8 +430,22 @@ impl Grammar {
         }
     }
 
+    /// A function of PostgreSQL's types, of whatever comes.
+    fn typed(&mut self, columns: &[String], depth: u32) -> String {
+        let pieces = self.one_of(&TYPED).split('?');
+        let mut text = String::new();
+        for (number, piece) in pieces.enumerate() {
+            if number > 0 {
+                text += &self.expression(columns, depth);
+            }
+            text += piece;
+        }
+        text
+    }
+
     fn aggregate(&mut self, columns: &[String]) -> String {
-        match self.one_of(&AGGREGATES) {
+        let names = if self.agreed && self.chance(30) { &TYPED_AGGREGATES[..] } else { &AGGREGATES };
+        match self.one_of(names) {
             "count(*)" => "count(*)".into(),
             name => format!("{name}({})", self.expression(columns, 1)),
         }
@@ -439,6 +472,7 @@ impl Grammar {
                 let table = self.table();
                 format!("(select max({}) from {})", self.column(&table.columns), table.name)
             }
+            4 if self.agreed && self.chance(50) => self.typed(columns, below),
             4 | 5 => {
                 let (name, count) = FUNCTIONS[self.rng.below(FUNCTIONS.len() as u64) as usize];
                 let arguments: Vec<String> = (0..count).map(|_| self.expression(columns, below)).collect();

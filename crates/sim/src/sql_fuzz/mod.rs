@@ -76,7 +76,7 @@ impl Rehearsed {
     ) -> Option<Response> {
         let name = |number: u64| Digest::of(Domain::Trace, &number.to_le_bytes());
         let (transaction, after) = (name(transaction), name(self.number.wrapping_sub(1)));
-        let batch = Batch { checks: checks.to_vec(), statements: vec![statement.clone()] };
+        let batch = Batch { checks: checks.to_vec(), statements: vec![statement.clone()], ..Batch::default() };
         let rehearsal = Rehearsal { transaction, after, held, lasts: true, dated: Dated { time: 0, batch } };
         let answer = sql.query(&Request::Rehearse(rehearsal).to_bytes(), &Asker::default());
         answer.ok().map(|answer| Response::from_bytes(answer).expect("a response"))
@@ -215,7 +215,7 @@ fn tried(sql: &mut Sql, rng: &mut Rng, grammar: &mut Grammar, agreed: &Agreed) -
     let mut open = 1;
     for _ in 0..rng.between(1, 5) {
         let statement = Statement::new(grammar.statement(false));
-        let batch = Batch { checks: checks.clone(), statements: vec![statement.clone()] };
+        let batch = Batch { checks: checks.clone(), statements: vec![statement.clone()], ..Batch::default() };
         let answer = sql.execute(&Request::Rehearse(Rehearsal::alone(Dated { time: 0, batch })).to_bytes(), agreed);
         match Response::from_bytes(answer) {
             Ok(Response::Done(results)) => checks.push(Check { statement, digest: results[0].digest() }),
@@ -261,7 +261,7 @@ pub fn run(seed: u64) -> Result<Counts, String> {
             _ => Vec::new(),
         };
         let attempts = checks.len();
-        let request = Request::Run(Batch { checks, statements: statements.clone() });
+        let request = Request::Run(Batch { checks, statements: statements.clone(), ..Batch::default() });
         let operation = Bytes::from(request.to_bytes());
         let differs = |what: &str| format!("seed {seed}, request {number}: {what}\n  {request:#?}");
         let answers = replicas.each_mut().map(|replica| replica.execute(&operation, &agreed));

@@ -41,7 +41,7 @@ const INCREMENT: &str = "insert into register(key, value) values (?1, 1)
 pub(super) fn new() -> Sql {
     let mut sql = Sql::new();
     let statements = TABLES.iter().map(|table| Statement::new(*table)).collect();
-    let request = Request::Run(Batch { checks: Vec::new(), statements });
+    let request = Request::Run(Batch { statements, ..Batch::default() });
     let response = Response::from_bytes(sql.execute(&request.to_bytes(), &Agreed::default()));
     assert!(matches!(response, Ok(Response::Done(_))), "{response:?}");
     sql

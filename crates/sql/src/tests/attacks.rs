@@ -136,6 +136,6 @@ fn an_error_at_the_end_is_its_own() {
         check(Statement::new(big.as_str()), too_much.error.digest()),
         check(Statement::undo(), nothing),
     ];
-    let answer = node.run(&Request::Run(Batch { checks, statements: Vec::new() }));
+    let answer = node.run(&Request::Run(Batch { checks, ..Batch::default() }));
     assert!(matches!(&answer, Response::Failed(failure) if failure.error.kind == ErrorKind::ForeignKey), "{answer:?}");
 }

@@ -44,6 +44,45 @@ fn bytes_count_as_steps() {
     assert_eq!(node.text(&format!("{} select sum(instr(z, 'a' || x)) from n, s", texts(20))), "0");
 }
 
+/// So are those of PostgreSQL's types: each of these would go on for minutes.
+#[test]
+fn functions_of_types_are_paid_for() {
+    let mut node = Node::new();
+    // A thirtieth of what a request may take, for a test that is not optimised.
+    node.sql = std::mem::take(&mut node.sql).with_limits(Limits { steps: 300_000, ..Limits::default() });
+    let number = format!("'{}.{}'", "7".repeat(900), "3".repeat(900));
+    let (open, close) = ("[".repeat(900), "]".repeat(900));
+    for expression in [
+        "sum(pg_like(z, '%' || substr(z, 1, 9000) || x || '%'))".to_owned(),
+        "sum(pg_ilike(z || 'a', '%0%0%0%0%0%0%' || x))".into(),
+        "sum(pg_strpos(z, substr(z, 1, 400000) || x))".into(),
+        "sum(length(pg_lpad(x, 1000000, 'ab')))".into(),
+        "sum(length(pg_upper(z || x)))".into(),
+        "sum(length(pg_substr(z, 400000, x)))".into(),
+        "sum(pg_octet_length(pg_in_bytea('\\x' || z || substr('0' || x, -2))))".into(),
+        "sum(length(pg_in_jsonb('[' || replace(z, '0', '1e99,') || x || ']')))".into(),
+        "sum(length(pg_in_jsonb('{' || replace(substr(z, 1, 90000), '0', '\"a\":1,') || '\"b\":' || x || '}')))".into(),
+        format!("sum(length(pg_in_jsonb('{open}' || x || '{close}')))"),
+        "sum(length(pg_in_numeric(z || x)))".into(),
+        "count(distinct z || x collate pg_numeric)".into(),
+        format!("sum(length(pg_numeric_mul({number} || x, '0.5')))"),
+        format!("sum(length(pg_numeric_div({number} || x, {number})))"),
+        format!("sum(length(pg_numeric_mod({number} || x, '-0.7' || x)))"),
+        format!("sum(length(pg_numeric_round({number} || x, 7)))"),
+        "sum(length(pg_numeric_round(x, 1900)))".into(),
+        format!("length(pg_numeric_sum({number} || x))"),
+        format!("sum(pg_numeric_cmp({number} || x, {number}))"),
+        "sum(pg_numeric_to_float8('0.1' || substr(z, 1, 1900) || x))".into(),
+        "sum(length(pg_in_timestamptz('Mon Jan 5 2024 01:02:03.' || (100000 + x % 100000) || ' pm', '+02')))".into(),
+        "sum(length(pg_in_interval(x % 1000 || ' days 5 hours 3 min 2.5 sec')))".into(),
+        "sum(length(pg_out_float8(1e300 / x)))".into(),
+        "sum(pg_int_add(x, 1, 32))".into(),
+    ] {
+        let (kind, text) = node.error(&format!("{} select {expression} from n, s", texts(100_000_000)));
+        assert!(matches!(kind, ErrorKind::TooSlow | ErrorKind::TooLarge), "{expression}: {kind:?} {text}");
+    }
+}
+
 /// A statement of 100 KB took gigabytes.
 #[test]
 fn memory_is_bounded() {

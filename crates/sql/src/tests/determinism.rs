@@ -196,7 +196,7 @@ fn f35_kept_statements_see_a_schema_change_of_their_request() {
 
 /// A transaction's next step: what it gives after those before it is what it must give again.
 fn step(node: &mut Node, checks: &mut Vec<Check>, statement: Statement) {
-    let batch = Batch { checks: checks.clone(), statements: vec![statement.clone()] };
+    let batch = Batch { checks: checks.clone(), statements: vec![statement.clone()], ..Batch::default() };
     let digest = match node.run(&Request::Rehearse(Rehearsal::alone(Dated { time: 0, batch }))) {
         Response::Done(results) => results[0].digest(),
         Response::Failed(failure) if failure.statement as usize == checks.len() => failure.error.digest(),
@@ -233,7 +233,7 @@ fn f35_attempts_leave_the_same_pages_everywhere() {
         ] {
             step(&mut node, &mut checks, statement);
         }
-        let settle = Request::Settle(Dated { time: 0, batch: Batch { checks, statements: Vec::new() } });
+        let settle = Request::Settle(Dated { time: 0, batch: Batch { checks, ..Batch::default() } });
         other.requests = node.requests;
         assert_eq!(node.run(&settle), Response::Done(Vec::new()));
         assert_eq!(other.run(&settle), Response::Done(Vec::new()));

@@ -76,7 +76,7 @@ impl Node {
 
     fn batch(&mut self, statements: &[&str]) -> Response {
         let statements = statements.iter().map(|sql| Statement::new(*sql)).collect();
-        self.run(&Request::Run(Batch { checks: Vec::new(), statements }))
+        self.run(&Request::Run(Batch { statements, ..Batch::default() }))
     }
 
     /// The only result of one statement.

@@ -57,7 +57,7 @@ impl Steps {
     }
 
     fn settle(&self) -> Request {
-        let batch = Batch { checks: self.shown.clone(), statements: Vec::new() };
+        let batch = Batch { checks: self.shown.clone(), ..Batch::default() };
         Request::Settle(Dated { time: self.rehearsal.dated.time, batch })
     }
 }
@@ -240,7 +240,7 @@ fn a_rehearsal_decides_nothing_that_is_ordered() {
         steps.rehearsal.dated.time = TIME;
         for sql in ["insert into t(b) values (5) returning a", "delete from t where a % 3 = 0", "create table u(c)"] {
             let request = Request::Rehearse(Rehearsal {
-                dated: Dated { time: TIME, batch: Batch { checks: Vec::new(), statements: vec![Statement::new(sql)] } },
+                dated: Dated { time: TIME, batch: Batch { statements: vec![Statement::new(sql)], ..Batch::default() } },
                 ..steps.rehearsal.clone()
             });
             steps.go_on(&node, sql);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{AGE_MAX, ATTEMPTS_MAX, Check, Dated, Limits, Rehearsal};
+use proptest::prelude::*;
 
 #[test]
 fn rows_go_in_and_come_out() {
@@ -56,6 +57,7 @@ fn a_transaction_that_read_something_else_conflicts() {
         node.run(&Request::Run(Batch {
             checks: vec![Check { statement: read.clone(), digest }],
             statements: vec![Statement::new("update t set b = 11 where a = 1")],
+            ..Batch::default()
         }))
     };
     assert!(matches!(add(&mut node), Response::Done(_)));
@@ -172,7 +174,7 @@ fn rehearsals_show_what_a_batch_would_do() {
         ("insert into u select b from t", ""),
         ("select c from u", "x"),
     ] {
-        let batch = Batch { checks: checks.clone(), statements: vec![Statement::new(sql)] };
+        let batch = Batch { checks: checks.clone(), statements: vec![Statement::new(sql)], ..Batch::default() };
         let request = Request::Rehearse(Rehearsal::alone(Dated { time: 0, batch }));
         let query = node.sql.read(&request.to_bytes()).expect("no time, no randomness");
         let response = node.run(&request);
@@ -183,12 +185,46 @@ fn rehearsals_show_what_a_batch_would_do() {
         checks.push(Check { statement: Statement::new(sql), digest: results[0].digest() });
     }
     assert_eq!(node.root(), before);
-    let all = Request::Settle(Dated { time: 0, batch: Batch { checks, statements: Vec::new() } });
+    let all = Request::Settle(Dated { time: 0, batch: Batch { checks, ..Batch::default() } });
     let mut late = node.restarted();
     late.rows("insert into t(b) values ('somebody else')");
     assert_eq!(late.run(&all), Response::Conflict(0));
     assert_eq!(node.run(&all), Response::Done(Vec::new()));
     assert_eq!(node.text("select a, b from t, u"), "1|x");
+}
+
+/// What was written for one schema is not executed under another, whatever it is and however it comes.
+#[test]
+fn a_batch_for_another_schema_is_refused_whole() {
+    let mut node = Node::new();
+    let version = |node: &mut Node| match node.rows("select schema_version from pragma_schema_version").rows[0][0] {
+        Value::Integer(version) => version as u32,
+        ref other => panic!("{other:?}"),
+    };
+    node.rows("create table t(a integer)");
+    let first = version(&mut node);
+    let batch =
+        |schema| Batch { statements: vec![Statement::new("insert into t values (1)")], schema, ..Batch::default() };
+    let read =
+        |schema| Request::Run(Batch { statements: vec![Statement::new("select 1")], schema, ..Batch::default() });
+    assert!(matches!(node.run(&Request::Run(batch(first))), Response::Done(_)));
+    node.rows("alter table t add column b");
+    assert_ne!(version(&mut node), first);
+    let before = node.root();
+    for request in [
+        Request::Run(batch(first)),
+        Request::Rehearse(Rehearsal::alone(Dated { time: 0, batch: batch(first) })),
+        Request::Settle(Dated { time: 0, batch: batch(first) }),
+        read(first),
+    ] {
+        assert_eq!(node.run(&request), Response::Stale);
+    }
+    assert_eq!(node.sql.read(&read(first).to_bytes()), Ok(Response::Stale.to_bytes().into()));
+    assert_eq!(node.root(), before);
+    // Others have the same, whatever they executed before.
+    let now = version(&mut node);
+    assert!(matches!(node.restarted().run(&read(now)), Response::Done(_)));
+    assert_eq!(node.error("pragma schema_version = 7").0, ErrorKind::NotAllowed);
 }
 
 /// What was tried and undone must give again what it gave, errors included; and whoever has no transaction can undo
@@ -210,7 +246,11 @@ fn attempts_are_checked_and_undone() {
         mark(Statement::undo()),
     ];
     let settle = |checks: &[Check]| {
-        let batch = Batch { checks: checks.to_vec(), statements: vec![Statement::new("insert into t values (2)")] };
+        let batch = Batch {
+            checks: checks.to_vec(),
+            statements: vec![Statement::new("insert into t values (2)")],
+            ..Batch::default()
+        };
         Request::Settle(Dated { time: 0, batch })
     };
     assert!(matches!(node.run(&settle(&checks)), Response::Done(_)));
@@ -225,7 +265,7 @@ fn attempts_are_checked_and_undone() {
     // These end the transaction, so that nothing could be undone.
     checks[1].statement = Statement::new("insert or rollback into t values (1)");
     assert_eq!(failed(node.run(&settle(&checks))).kind, ErrorKind::Unique);
-    let batch = Batch { checks, statements: Vec::new() };
+    let batch = Batch { checks, ..Batch::default() };
     let query = node.sql.read(&Request::Run(batch).to_bytes()).expect("it does nothing");
     assert_eq!(failed(Response::from_bytes(query).unwrap()).kind, ErrorKind::NotAllowed);
     assert_eq!(node.text("select group_concat(a) from t"), "1");
@@ -240,7 +280,7 @@ fn rehearsals_leave_no_page_behind() {
     let large = "with recursive n(i) as (select 1 union all select i + 1 from n limit 20)
         insert into t(b, at) select zeroblob(900000), i from n";
     let dated =
-        |time, sql: &str| Dated { time, batch: Batch { checks: Vec::new(), statements: vec![Statement::new(sql)] } };
+        |time, sql: &str| Dated { time, batch: Batch { statements: vec![Statement::new(sql)], ..Batch::default() } };
     let rehearse = |sql: &str| Request::Rehearse(Rehearsal::alone(dated(0, sql)));
     assert!(node.sql.read(&rehearse(large).to_bytes()).is_ok());
     node.sql.save(&mut |number, _| panic!("a query wrote page {number}"));
@@ -268,5 +308,114 @@ fn rehearsals_leave_no_page_behind() {
     for time in [TIME - AGE_MAX, TIME + AGE_MAX] {
         let late = node.run(&Request::Settle(dated(time, "delete from t")));
         assert!(matches!(late, Response::Failed(failure) if failure.error.kind == ErrorKind::TooSlow));
+    }
+}
+
+/// Whatever functions of PostgreSQL's types are given, they answer or refuse.
+#[test]
+fn functions_of_types_take_anything() {
+    let values = [
+        "null",
+        "0",
+        "-1",
+        "64",
+        "9223372036854775807",
+        "(-9223372036854775807 - 1)",
+        "0.1",
+        "-1e308",
+        "9e999",
+        "-9e999",
+        "''",
+        "' '",
+        "'-'",
+        "'.'",
+        "'1'",
+        "'-0'",
+        "'1e'",
+        "'00'",
+        "'-9223372036854775808 us -1 us ago'",
+        "'P'",
+        "'PT1'",
+        "'P-1\u{e4}Y'",
+        "'1-'",
+        "'2024-02-29'",
+        "'0000-00-00'",
+        "'9999-12-31 24:00:00'",
+        "'9999-12-31 23:59:59.999999+00'",
+        "'23:59:60'",
+        "'2147483647 -2147483648 -9223372036854775808'",
+        "'-2147483648 2147483647 9223372036854775807'",
+        "'+15:59'",
+        "'\u{e4}\u{1f600}'",
+        "'%\u{e4}_\\'",
+        "'{\"\\u00e4\u{e4}\":['",
+        "'\"\\ud800\\'",
+        "'month'",
+        "'julian'",
+        "'utc'",
+        "x''",
+        "x'ff00'",
+        "x'c3'",
+        "cast(x'c3' as text)",
+        "cast(x'00' as text)",
+    ];
+    let mut node = Node::new();
+    for (name, arity) in crate::functions::names() {
+        for first in values {
+            let calls: Vec<String> = match arity {
+                1 => vec![format!("{name}({first})")],
+                2 => values.iter().map(|second| format!("{name}({first}, {second})")).collect(),
+                _ => values.iter().map(|second| format!("{name}({first}, {second}, {first})")).collect(),
+            };
+            for call in calls {
+                if let Response::Failed(failure) = node.batch(&[&format!("select {call}")]) {
+                    let message = &failure.error.message;
+                    assert!(!message.contains("panic"), "{call}: {message}");
+                }
+            }
+        }
+    }
+}
+
+/// Every function of PostgreSQL's types that there is may be called.
+#[test]
+fn functions_of_types_are_allowed() {
+    let mut node = Node::new();
+    let names = node.rows("select distinct name from pragma_function_list where name like 'pg!_%' escape '!'");
+    assert!(names.rows.len() > 100, "{}", names.rows.len());
+    for row in &names.rows {
+        let [Value::Text(name)] = &row[..] else { panic!("{row:?}") };
+        assert!(crate::functions::is_function(name), "{name}");
+    }
+}
+
+/// The collation of exact decimals is an order of all texts, and equal numbers are one to an index.
+#[test]
+fn exact_decimals_are_ordered_by_value() {
+    let mut node = Node::new();
+    node.rows("create table t(n numeric_text collate pg_numeric unique)");
+    node.rows(
+        "insert into t values ('10'), ('-1.5'), ('9.99'), ('0'), ('-20'), ('x'), ('0.001'), ('-0'), ('100'), ('')",
+    );
+    let ordered = "select group_concat(n, ' ') from (select n from t order by n)";
+    assert_eq!(node.text(ordered), "-20 -1.5 0 0.001 9.99 10 100  -0 x");
+    assert_eq!(node.error("insert into t values ('10.00')").0, ErrorKind::Unique);
+    assert_eq!(node.text("select n from t where n = '9.9900'"), "9.99");
+}
+
+proptest! {
+    /// Nor does any text that looks a little like a value.
+    #[test]
+    fn any_text_is_a_value_or_not(
+        text in r#"([0-9]{1,4}|[-: .+/,ZTPe"{}\[\]\\@]|jan|utc|pm|day|mon|ago|null|\PC){0,12}"#,
+    ) {
+        let (mut node, text) = (Node::new(), text.replace('\'', "''"));
+        for kind in ["bool", "int2", "int8", "float4", "float8", "numeric", "bytea", "date", "time", "timestamp",
+            "interval", "uuid", "json", "jsonb"] {
+            if let Response::Failed(failure) = node.batch(&[&format!("select pg_in_{kind}('{text}')")]) {
+                let has_sqlstate = !matches!(failure.error.kind, ErrorKind::Constraint | ErrorKind::Other);
+                prop_assert!(has_sqlstate, "{kind} of {text}: {}", failure.error.message);
+            }
+        }
     }
 }

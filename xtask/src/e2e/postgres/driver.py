@@ -66,7 +66,7 @@ with psycopg.connect(ADDRESS) as first, psycopg.connect(ADDRESS, autocommit=True
     # A transaction has one time, as long as it takes.
     (start,) = first.execute("select now()").fetchone()
     assert isinstance(start, datetime.datetime), start
-    first.execute("create table stamps(id integer primary key, at timestamp default current_timestamp)")
+    first.execute("create table stamps(id integer primary key, at timestamptz default current_timestamp)")
     assert first.execute("insert into stamps(id) values (1) returning at").fetchone() == (start,)
     first.commit()
     assert second.execute("select at from stamps").fetchone() == (start,)

@@ -1,0 +1,439 @@
+//! CREATE, ALTER and DROP: tables whose columns keep values of their declared types, whoever writes them.
+
+use super::expression::{Expression, Origin};
+use super::functions::NOW;
+use super::kinds::Type;
+use super::schema::{Column, Table, integer_check, view_comment};
+use super::scope::Scope;
+use super::type_names::data_type;
+use super::write::plain;
+use super::{Translator, folded, name, object, refuse, unsupported};
+use crate::error::{PgError, sqlstate};
+use rusqlite::Connection;
+use sqlparser::ast::{
+    AlterTable, AlterTableOperation, ColumnDef, ColumnOption, ConstraintCharacteristics, CreateIndex, CreateTable,
+    CreateView, DataType, DeferrableInitial, ForeignKeyConstraint, GeneratedAs, IndexColumn, IndexType, ObjectType,
+    OrderBySort, ReferentialAction, RenameTableNameKind, Statement, TableConstraint,
+};
+
+/// A column that is being defined.
+struct Defined {
+    column: Column,
+    /// It numbers itself.
+    is_serial: bool,
+}
+
+impl Translator<'_> {
+    pub(super) fn create_table(&mut self, table: &CreateTable) -> Result<String, PgError> {
+        refuse(table.temporary || table.or_replace, "a temporary table")?;
+        refuse(table.query.is_some(), "CREATE TABLE AS")?;
+        refuse(table.like.is_some() || table.inherits.is_some() || table.partition_of.is_some(), "LIKE or INHERITS")?;
+        refuse(table.partition_by.is_some() || table.clone.is_some() || table.on_commit.is_some(), "this table")?;
+        let called = object(&table.name)?;
+        let mut defined = Vec::new();
+        for column in &table.columns {
+            defined.push(define(column)?);
+        }
+        let columns: Vec<Column> = defined.iter().map(|defined| defined.column.clone()).collect();
+        for (at, column) in columns.iter().enumerate() {
+            if columns[..at].iter().any(|other| other.name == column.name) {
+                let text = format!("column \"{}\" specified more than once", column.name);
+                return Err(PgError::new("42701", text));
+            }
+        }
+        let keys = key_of(table);
+        let known = Table::new(called.clone(), columns);
+        let scope = plain(&known);
+        let mut parts = Vec::new();
+        for (column, defined) in table.columns.iter().zip(&defined) {
+            let is_key = keys.len() == 1 && keys[0] == defined.column.name;
+            if defined.is_serial && !is_key {
+                return Err(unsupported(format!(
+                    "the column {}: a serial that is no primary key",
+                    defined.column.name
+                ))
+                .hint("only the primary key numbers itself; make it PRIMARY KEY, or give the numbers yourself"));
+            }
+            parts.push(self.column(column, defined, keys.contains(&defined.column.name), is_key, &scope)?);
+        }
+        let is_serial = defined.iter().any(|defined| defined.is_serial);
+        for constraint in &table.constraints {
+            // That of a serial stands with its column.
+            if !(is_serial && matches!(constraint, TableConstraint::PrimaryKey(_))) {
+                parts.push(self.constraint(constraint, &scope)?);
+            }
+        }
+        let exists = if table.if_not_exists { "IF NOT EXISTS " } else { "" };
+        Ok(format!("CREATE TABLE {exists}{} ({})", name(&called), parts.join(", ")))
+    }
+
+    /// One column with its constraints.
+    fn column(
+        &mut self,
+        column: &ColumnDef,
+        defined: &Defined,
+        is_in_key: bool,
+        is_key: bool,
+        scope: &Scope<'_>,
+    ) -> Result<String, PgError> {
+        let own = &defined.column;
+        let quoted = name(&own.name);
+        let numbers_itself = is_key && (defined.is_serial || own.kind == Type::Int4);
+        let declaration = if defined.is_serial { "INTEGER".into() } else { own.declaration() };
+        let mut sql = format!("{quoted} {declaration}");
+        if own.kind == Type::Numeric {
+            sql += " COLLATE pg_numeric";
+        }
+        let mut not_null = is_in_key && !numbers_itself;
+        let mut rest = String::new();
+        for option in &column.options {
+            let called = option.name.as_ref().map(|ident| format!(" CONSTRAINT {}", name(&folded(ident))));
+            let called = called.unwrap_or_default();
+            match &option.option {
+                ColumnOption::Null => {}
+                ColumnOption::NotNull => not_null = true,
+                ColumnOption::Default(expr) => {
+                    let value = self.expression(expr, &Scope::default())?;
+                    rest += &format!(" DEFAULT {}", default(&value, &self.assign(&value, own)?)?);
+                }
+                ColumnOption::PrimaryKey(key) => {
+                    characteristics(key.characteristics.as_ref())?;
+                    let counts = if defined.is_serial { " AUTOINCREMENT" } else { "" };
+                    rest += &format!("{called} PRIMARY KEY{counts}");
+                }
+                ColumnOption::Unique(unique) => {
+                    characteristics(unique.characteristics.as_ref())?;
+                    rest += &format!("{called} UNIQUE");
+                }
+                ColumnOption::ForeignKey(key) => rest += &format!("{called} {}", references(key)?),
+                ColumnOption::Check(check) => {
+                    let value = self.expression(&check.expr, scope)?;
+                    rest += &format!("{called} CHECK ({})", self.condition(&value, "CHECK")?);
+                }
+                ColumnOption::Generated { generation_expr: None, .. } => {}
+                ColumnOption::Generated { generation_expr: Some(expr), .. } => {
+                    let value = self.expression(expr, scope)?;
+                    rest += &format!(" GENERATED ALWAYS AS ({}) STORED", self.assign(&value, own)?.sql);
+                }
+                ColumnOption::Collation(collation) => c_collation(&collation.to_string())?,
+                other => return Err(unsupported(format!("{other} of a column"))),
+            }
+        }
+        if defined.is_serial && !rest.contains(" PRIMARY KEY") {
+            rest += " PRIMARY KEY AUTOINCREMENT";
+        }
+        if not_null {
+            sql += " NOT NULL";
+        }
+        let check = check(own);
+        Ok(if check.is_empty() { sql + &rest } else { format!("{sql}{rest} CHECK ({check})") })
+    }
+
+    fn constraint(&mut self, constraint: &TableConstraint, scope: &Scope<'_>) -> Result<String, PgError> {
+        let called = |ident: &Option<sqlparser::ast::Ident>| {
+            ident.as_ref().map(|ident| format!("CONSTRAINT {} ", name(&folded(ident)))).unwrap_or_default()
+        };
+        Ok(match constraint {
+            TableConstraint::PrimaryKey(key) => {
+                characteristics(key.characteristics.as_ref())?;
+                refuse(!key.include.is_empty(), "INCLUDE")?;
+                format!("{}PRIMARY KEY ({})", called(&key.name), self.index_columns(&key.columns, scope)?)
+            }
+            TableConstraint::Unique(unique) => {
+                characteristics(unique.characteristics.as_ref())?;
+                refuse(!unique.include.is_empty(), "INCLUDE")?;
+                refuse(
+                    unique.nulls_distinct == sqlparser::ast::NullsDistinctOption::NotDistinct,
+                    "NULLS NOT DISTINCT",
+                )?;
+                format!("{}UNIQUE ({})", called(&unique.name), self.index_columns(&unique.columns, scope)?)
+            }
+            TableConstraint::ForeignKey(key) => {
+                let columns: Vec<String> = key.columns.iter().map(|ident| name(&folded(ident))).collect();
+                format!("{}FOREIGN KEY ({}) {}", called(&key.name), columns.join(", "), references(key)?)
+            }
+            TableConstraint::Check(check) => {
+                let value = self.expression(&check.expr, scope)?;
+                format!("{}CHECK ({})", called(&check.name), self.condition(&value, "CHECK")?)
+            }
+            other => return Err(unsupported(other)),
+        })
+    }
+
+    /// What an index is about. Where it has NULLs decides nothing but speed.
+    fn index_columns(&mut self, columns: &[IndexColumn], scope: &Scope<'_>) -> Result<String, PgError> {
+        let mut all = Vec::new();
+        for IndexColumn { column, operator_class } in columns {
+            refuse(operator_class.is_some(), "an operator class")?;
+            let value = self.expression(&column.expr, scope)?;
+            Self::comparable(value.kind)?;
+            let direction = match &column.options.sort {
+                None | Some(OrderBySort::Asc) => "",
+                Some(OrderBySort::Desc) => " DESC",
+                Some(_) => return Err(unsupported("USING in an index")),
+            };
+            all.push(format!("{}{direction}", value.compared()));
+        }
+        Ok(all.join(", "))
+    }
+
+    pub(super) fn create_index(&mut self, index: &CreateIndex) -> Result<String, PgError> {
+        refuse(!matches!(index.using, None | Some(IndexType::BTree)), "an index that is no btree")?;
+        refuse(index.nulls_distinct == Some(false), "NULLS NOT DISTINCT")?;
+        refuse(!index.with.is_empty() || !index.index_options.is_empty(), "an option of an index")?;
+        let table = self.known(&object(&index.table_name)?)?.clone();
+        let scope = plain(&table);
+        let columns = self.index_columns(&index.columns, &scope)?;
+        let called = match &index.name {
+            Some(called) => object(called)?,
+            None => {
+                let words: Vec<String> = index.columns.iter().map(|column| column.column.expr.to_string()).collect();
+                let words = words.join("_").replace(|c: char| !c.is_alphanumeric(), "_");
+                format!("{}_{words}_idx", table.name)
+            }
+        };
+        let predicate = match &index.predicate {
+            None => String::new(),
+            Some(expr) => {
+                let value = self.expression(expr, &scope)?;
+                format!(" WHERE {}", self.condition(&value, "WHERE")?)
+            }
+        };
+        let unique = if index.unique { "UNIQUE " } else { "" };
+        let exists = if index.if_not_exists { "IF NOT EXISTS " } else { "" };
+        let (called, table) = (name(&called), name(&table.name));
+        Ok(format!("CREATE {unique}INDEX {exists}{called} ON {table} ({columns}){predicate}"))
+    }
+
+    pub(super) fn create_view(&mut self, view: &CreateView) -> Result<String, PgError> {
+        refuse(view.materialized || view.or_replace || view.temporary, "this kind of view")?;
+        let mut body = self.query(&view.query, None)?;
+        self.settle(&mut body)?;
+        refuse(!self.parameters.is_empty(), "a parameter in a view")?;
+        let mut columns = body.columns();
+        for (column, given) in columns.iter_mut().zip(&view.columns) {
+            column.name = folded(&given.name);
+        }
+        for (at, column) in columns.iter().enumerate() {
+            if columns[..at].iter().any(|other| other.name == column.name) {
+                let text = format!("column \"{}\" specified more than once", column.name);
+                return Err(PgError::new("42701", text));
+            }
+            refuse(column.name.contains("*/") || column.name.contains("/*"), "a comment in a column's name")?;
+        }
+        let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+        let exists = if view.if_not_exists { "IF NOT EXISTS " } else { "" };
+        let called = name(&object(&view.name)?);
+        Ok(format!("CREATE VIEW {exists}{called} AS {} {}", view_comment(&columns), body.render(Some(&names))))
+    }
+
+    pub(super) fn alter_table(&mut self, alter: &AlterTable) -> Result<String, PgError> {
+        let table = self.known(&object(&alter.name)?)?.clone();
+        let [operation] = &alter.operations[..] else {
+            return Err(unsupported("ALTER TABLE with several changes").hint("make them one after the other"));
+        };
+        let quoted = name(&table.name);
+        Ok(match operation {
+            AlterTableOperation::AddColumn { if_not_exists: false, column_def, column_position: None, .. } => {
+                let defined = define(column_def)?;
+                refuse(defined.is_serial, "a serial that is added to a table")?;
+                let mut known = table.clone();
+                known.columns.push(defined.column.clone());
+                let scope = plain(&known);
+                format!("ALTER TABLE {quoted} ADD COLUMN {}", self.column(column_def, &defined, false, false, &scope)?)
+            }
+            AlterTableOperation::DropColumn { column_names, if_exists: false, .. } => {
+                let [column] = &column_names[..] else { return Err(unsupported("DROP of several columns")) };
+                format!("ALTER TABLE {quoted} DROP COLUMN {}", name(&folded(column)))
+            }
+            AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
+                let (old, new) = (name(&folded(old_column_name)), name(&folded(new_column_name)));
+                format!("ALTER TABLE {quoted} RENAME COLUMN {old} TO {new}")
+            }
+            AlterTableOperation::RenameTable { table_name: RenameTableNameKind::To(new) } => {
+                format!("ALTER TABLE {quoted} RENAME TO {}", name(&object(new)?))
+            }
+            other => {
+                return Err(unsupported(format!("ALTER TABLE … {other}"))
+                    .hint("make a new table, fill it with INSERT … SELECT, and rename it"));
+            }
+        })
+    }
+
+    pub(super) fn drop(&mut self, statement: &Statement) -> Result<String, PgError> {
+        let Statement::Drop { object_type, if_exists, names, temporary: false, table: None, .. } = statement else {
+            return Err(unsupported("this DROP"));
+        };
+        let what = match object_type {
+            ObjectType::Table => "TABLE",
+            ObjectType::View => "VIEW",
+            ObjectType::Index => "INDEX",
+            other => return Err(unsupported(format!("DROP {other}"))),
+        };
+        let [one] = &names[..] else { return Err(unsupported("DROP of several").hint("drop one after the other")) };
+        if let Some(other) = self.schema.referrer(&object(one)?).filter(|_| what == "TABLE") {
+            let text = format!("cannot drop table {one} because other objects depend on it");
+            let detail = format!("rows of {other} refer to it");
+            return Err(PgError::new("2BP01", text).detail(detail).hint("drop that table first"));
+        }
+        let exists = if *if_exists { "IF EXISTS " } else { "" };
+        Ok(format!("DROP {what} {exists}{}", name(&object(one)?)))
+    }
+}
+
+fn define(column: &ColumnDef) -> Result<Defined, PgError> {
+    let serial = match &column.data_type {
+        DataType::Custom(name, _) => match name.to_string().to_lowercase().as_str() {
+            "serial" | "serial4" => Some(Type::Int4),
+            "bigserial" | "serial8" => Some(Type::Int8),
+            "smallserial" | "serial2" => Some(Type::Int2),
+            _ => None,
+        },
+        _ => None,
+    };
+    let (kind, modifier) = match serial {
+        Some(kind) => (kind, None),
+        None => data_type(&column.data_type)?,
+    };
+    if kind == Type::Interval {
+        return Err(unsupported("a column of type interval").hint("store seconds, or two timestamps"));
+    }
+    let is_identity = column.options.iter().any(|option| {
+        matches!(
+            option.option,
+            ColumnOption::Generated {
+                generation_expr: None,
+                generated_as: GeneratedAs::Always | GeneratedAs::ByDefault,
+                ..
+            }
+        )
+    });
+    if is_identity && kind.bits().is_none() {
+        return Err(PgError::new("22023", "identity column type must be smallint, integer, or bigint"));
+    }
+    let column = Column::new(folded(&column.name), kind, modifier);
+    Ok(Defined { column, is_serial: serial.is_some() || is_identity })
+}
+
+/// What a column is if nothing is said. A literal is worked out at once: SQLite adds no column to a table whose default
+/// it would have to compute.
+fn default(given: &Expression, assigned: &Expression) -> Result<String, PgError> {
+    if matches!(given.origin, Origin::Value) && !given.sql.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(format!("({})", assigned.sql));
+    }
+    let work_out = || {
+        let connection = Connection::open_in_memory()?;
+        bezant_sql::add_functions(&connection)?;
+        connection.query_row(&format!("SELECT quote({})", assigned.sql), [], |row| row.get::<_, String>(0))
+    };
+    work_out().map_err(|error| {
+        let text = error.to_string();
+        match text.strip_prefix("pg:").and_then(|text| text.split_once(':')) {
+            Some((state, text)) => PgError::new(crate::error::known(state), text),
+            None => PgError::new(sqlstate::SYNTAX, text),
+        }
+    })
+}
+
+/// A default as PostgreSQL says it.
+pub(crate) fn default_of(sql: &str, kind: Type) -> String {
+    match (sql, kind) {
+        ("0", Type::Bool) => "false".into(),
+        ("1", Type::Bool) => "true".into(),
+        _ if !sql.contains(NOW) => sql.into(),
+        (_, Type::Timestamptz) => "CURRENT_TIMESTAMP".into(),
+        (_, Type::Timestamp) => "LOCALTIMESTAMP".into(),
+        (_, Type::Date) => "CURRENT_DATE".into(),
+        _ => sql.into(),
+    }
+}
+
+/// The columns of the primary key, wherever it is declared.
+fn key_of(table: &CreateTable) -> Vec<String> {
+    let is_key = |option: &sqlparser::ast::ColumnOptionDef| matches!(option.option, ColumnOption::PrimaryKey(_));
+    let own =
+        table.columns.iter().filter(|column| column.options.iter().any(is_key)).map(|column| folded(&column.name));
+    let constraint = table.constraints.iter().find_map(|constraint| match constraint {
+        TableConstraint::PrimaryKey(key) => Some(&key.columns),
+        _ => None,
+    });
+    let listed = constraint.into_iter().flatten().filter_map(|column| match &column.column.expr {
+        sqlparser::ast::Expr::Identifier(ident) => Some(folded(ident)),
+        _ => None,
+    });
+    own.chain(listed).collect()
+}
+
+/// What keeps values out that are none of a column's type, whoever writes them: SQLite's own words.
+fn check(column: &Column) -> String {
+    let quoted = name(&column.name);
+    let class = |class: &str| format!("typeof({quoted}) IN ('{class}', 'null')");
+    let integer = class("integer");
+    match column.kind {
+        Type::Bool => format!("{quoted} IN (0, 1)"),
+        Type::Int2 => format!("{integer} AND {quoted} BETWEEN -32768 AND 32767"),
+        Type::Int4 => format!("{integer} AND {}", integer_check(&quoted)),
+        Type::Int8 => integer,
+        Type::Float4 | Type::Float8 => class("real"),
+        Type::Numeric => format!("{} AND {quoted} NOT GLOB '*[^-0-9.]*'", class("text")),
+        Type::Varchar | Type::Char => match column.modifier {
+            Some((length, _)) => format!("{} AND length({quoted}) <= {length}", class("text")),
+            None => class("text"),
+        },
+        Type::Text => class("text"),
+        Type::Bytea => class("blob"),
+        Type::Date => format!("date({quoted}) IS {quoted}"),
+        Type::Time => format!("time(substr({quoted}, 1, 8)) IS substr({quoted}, 1, 8) OR {quoted} = '24:00:00'"),
+        Type::Timestamp => format!("datetime(substr({quoted}, 1, 19)) IS substr({quoted}, 1, 19)"),
+        Type::Timestamptz => {
+            format!("datetime(substr({quoted}, 1, 19)) IS substr({quoted}, 1, 19) AND {quoted} LIKE '%+00'")
+        }
+        Type::Uuid => format!("length({quoted}) = 36 AND {quoted} NOT GLOB '*[^-0-9a-f]*'"),
+        Type::Json | Type::Jsonb => format!("json_valid({quoted})"),
+        Type::Unknown | Type::Any | Type::Interval => String::new(),
+    }
+}
+
+/// SQLite checks all but references at once.
+fn characteristics(said: Option<&ConstraintCharacteristics>) -> Result<(), PgError> {
+    let is_deferrable = said.is_some_and(|said| said.deferrable == Some(true) || said.enforced == Some(false));
+    refuse(is_deferrable, "a deferrable key")
+}
+
+fn references(key: &ForeignKeyConstraint) -> Result<String, PgError> {
+    refuse(key.match_kind.is_some(), "MATCH")?;
+    let mut sql = format!("REFERENCES {}", name(&object(&key.foreign_table)?));
+    if !key.referred_columns.is_empty() {
+        let columns: Vec<String> = key.referred_columns.iter().map(|ident| name(&folded(ident))).collect();
+        sql += &format!("({})", columns.join(", "));
+    }
+    for (event, action) in [("UPDATE", &key.on_update), ("DELETE", &key.on_delete)] {
+        let words = match action {
+            None => continue,
+            Some(ReferentialAction::Restrict) => "RESTRICT",
+            Some(ReferentialAction::Cascade) => "CASCADE",
+            Some(ReferentialAction::SetNull) => "SET NULL",
+            Some(ReferentialAction::NoAction) => "NO ACTION",
+            Some(ReferentialAction::SetDefault) => "SET DEFAULT",
+        };
+        sql += &format!(" ON {event} {words}");
+    }
+    if let Some(said) = &key.characteristics {
+        refuse(said.enforced.is_some(), "ENFORCED")?;
+        if said.deferrable == Some(true) {
+            let initially = if said.initially == Some(DeferrableInitial::Deferred) { "DEFERRED" } else { "IMMEDIATE" };
+            sql += &format!(" DEFERRABLE INITIALLY {initially}");
+        }
+    }
+    Ok(sql)
+}
+
+/// Refuses collations by which SQLite does not sort.
+pub(super) fn c_collation(called: &str) -> Result<(), PgError> {
+    let plain = called.to_lowercase().replace('"', "");
+    if matches!(plain.as_str(), "c" | "posix" | "default" | "pg_catalog.default" | "pg_catalog.c" | "ucs_basic") {
+        return Ok(());
+    }
+    Err(PgError::new(sqlstate::UNSUPPORTED, format!("collation {called} is not supported"))
+        .hint("texts are sorted as by \"C\""))
+}

@@ -1,0 +1,205 @@
+//! PostgreSQL's functions, and how SQLite says them. What stands in none of these tables is a function of SQLite's own,
+//! if the replicas have it; its results are of whatever type its values have.
+
+use super::kinds::Type::{self, *};
+use super::resolve::Signature;
+
+macro_rules! functions {
+    ($($name:ident ($($input:ident),*) -> $result:ident $how:literal;)*) => {
+        &[$(Signature { name: stringify!($name), inputs: &[$($input),*], result: $result, how: $how }),*]
+    };
+}
+
+/// The agreed time, as a `timestamptz`.
+pub(crate) const NOW: &str = "pg_in_timestamptz(strftime('%Y-%m-%d %H:%M:%f', 'now') || '+00', 'UTC')";
+
+/// Functions of one row. `{0}`, `{1}` and so on are the arguments.
+#[rustfmt::skip]
+const SCALARS: &[Signature] = functions! {
+    abs(Int2) -> Int2 "pg_int_abs({0}, 16)";
+    abs(Int4) -> Int4 "pg_int_abs({0}, 32)";
+    abs(Int8) -> Int8 "pg_int_abs({0}, 64)";
+    abs(Numeric) -> Numeric "pg_numeric_abs({0})";
+    abs(Float4) -> Float4 "pg_float_abs({0})";
+    abs(Float8) -> Float8 "pg_float_abs({0})";
+    round(Numeric) -> Numeric "pg_numeric_round({0}, 0)";
+    round(Numeric, Int4) -> Numeric "pg_numeric_round({0}, {1})";
+    round(Float8) -> Float8 "pg_float_round({0})";
+    trunc(Float8) -> Float8 "pg_float_trunc({0})";
+    ceil(Float8) -> Float8 "pg_float_ceil({0})";
+    ceiling(Float8) -> Float8 "pg_float_ceil({0})";
+    floor(Float8) -> Float8 "pg_float_floor({0})";
+    trunc(Numeric) -> Numeric "pg_numeric_trunc({0}, 0)";
+    trunc(Numeric, Int4) -> Numeric "pg_numeric_trunc({0}, {1})";
+    ceil(Numeric) -> Numeric "pg_numeric_ceil({0})";
+    ceiling(Numeric) -> Numeric "pg_numeric_ceil({0})";
+    floor(Numeric) -> Numeric "pg_numeric_floor({0})";
+    sign(Numeric) -> Numeric "pg_numeric_sign({0})";
+    sign(Float8) -> Float8 "CAST(sign({0}) AS REAL)";
+    r#mod(Int2, Int2) -> Int2 "pg_int_mod({0}, {1}, 16)";
+    r#mod(Int4, Int4) -> Int4 "pg_int_mod({0}, {1}, 32)";
+    r#mod(Int8, Int8) -> Int8 "pg_int_mod({0}, {1}, 64)";
+    r#mod(Numeric, Numeric) -> Numeric "pg_numeric_mod({0}, {1})";
+    length(Text) -> Int4 "length({0})";
+    length(Char) -> Int4 "length({0})";
+    length(Bytea) -> Int4 "length({0})";
+    char_length(Text) -> Int4 "length({0})";
+    character_length(Text) -> Int4 "length({0})";
+    octet_length(Text) -> Int4 "octet_length({0})";
+    octet_length(Bytea) -> Int4 "octet_length({0})";
+    lower(Text) -> Text "pg_lower({0})";
+    upper(Text) -> Text "pg_upper({0})";
+    substr(Text, Int4) -> Text "pg_substr({0}, {1})";
+    substr(Text, Int4, Int4) -> Text "pg_substr({0}, {1}, {2})";
+    substring(Text, Int4) -> Text "pg_substr({0}, {1})";
+    substring(Text, Int4, Int4) -> Text "pg_substr({0}, {1}, {2})";
+    left(Text, Int4) -> Text "pg_left({0}, {1})";
+    right(Text, Int4) -> Text "pg_right({0}, {1})";
+    lpad(Text, Int4) -> Text "pg_lpad({0}, {1}, ' ')";
+    lpad(Text, Int4, Text) -> Text "pg_lpad({0}, {1}, {2})";
+    rpad(Text, Int4) -> Text "pg_rpad({0}, {1}, ' ')";
+    rpad(Text, Int4, Text) -> Text "pg_rpad({0}, {1}, {2})";
+    strpos(Text, Text) -> Int4 "pg_strpos({0}, {1})";
+    position(Text, Text) -> Int4 "pg_strpos({0}, {1})";
+    replace(Text, Text, Text) -> Text "replace({0}, {1}, {2})";
+    btrim(Text) -> Text "trim({0}, ' ')";
+    btrim(Text, Text) -> Text "trim({0}, {1})";
+    ltrim(Text) -> Text "ltrim({0}, ' ')";
+    ltrim(Text, Text) -> Text "ltrim({0}, {1})";
+    rtrim(Text) -> Text "rtrim({0}, ' ')";
+    rtrim(Text, Text) -> Text "rtrim({0}, {1})";
+    ascii(Text) -> Int4 "coalesce(unicode({0}), iif({0} IS NULL, NULL, 0))";
+    chr(Int4) -> Text "char({0})";
+    starts_with(Text, Text) -> Bool "(pg_left({0}, length({1})) = {1})";
+    now() -> Timestamptz "{now}";
+    transaction_timestamp() -> Timestamptz "{now}";
+    statement_timestamp() -> Timestamptz "{now}";
+    clock_timestamp() -> Timestamptz "{now}";
+    date(Timestamp) -> Date "pg_timestamp_to_date({0})";
+    date(Timestamptz) -> Date "pg_timestamp_to_date(pg_timestamptz_to_timestamp({0}, {zone}))";
+    date(Date) -> Date "{0}";
+    date_trunc(Text, Interval) -> Interval "";
+    date_trunc(Text, Timestamp) -> Timestamp "pg_date_trunc({0}, {1})";
+    date_trunc(Text, Timestamptz) -> Timestamptz
+        "pg_timestamp_to_timestamptz(pg_date_trunc({0}, pg_timestamptz_to_timestamp({1}, {zone})), {zone})";
+    extract(Text, Date) -> Numeric "pg_extract({0}, {1})";
+    extract(Text, Time) -> Numeric "pg_extract({0}, {1})";
+    extract(Text, Timestamp) -> Numeric "pg_extract({0}, {1})";
+    date_part(Text, Date) -> Float8 "pg_numeric_to_float8(pg_extract({0}, {1}))";
+    date_part(Text, Timestamp) -> Float8 "pg_numeric_to_float8(pg_extract({0}, {1}))";
+    random() -> Float8 "((random() & 9007199254740991) / 9007199254740992.0)";
+};
+
+/// Functions of many rows. `{0}` is the argument, with DISTINCT before it if that was said.
+#[rustfmt::skip]
+const AGGREGATES: &[Signature] = functions! {
+    // Intervals are here for the sake of choosing only: what says nothing is refused.
+    sum(Interval) -> Interval "";
+    avg(Interval) -> Interval "";
+    sum(Int2) -> Int8 "pg_int_sum({0})";
+    sum(Int4) -> Int8 "pg_int_sum({0})";
+    sum(Int8) -> Numeric "pg_bigint_sum({0})";
+    sum(Numeric) -> Numeric "pg_numeric_sum({0})";
+    sum(Float4) -> Float4 "pg_float4_sum({0})";
+    sum(Float8) -> Float8 "pg_float_sum({0})";
+    avg(Int2) -> Numeric "pg_int_avg({0})";
+    avg(Int4) -> Numeric "pg_int_avg({0})";
+    avg(Int8) -> Numeric "pg_int_avg({0})";
+    avg(Numeric) -> Numeric "pg_numeric_avg({0})";
+    avg(Float4) -> Float8 "pg_float4_avg({0})";
+    avg(Float8) -> Float8 "pg_float_avg({0})";
+    bool_and(Bool) -> Bool "min({0})";
+    bool_or(Bool) -> Bool "max({0})";
+    every(Bool) -> Bool "min({0})";
+    string_agg(Text, Text) -> Text "group_concat({0}, {1})";
+};
+
+/// What min and max take.
+pub(crate) const ORDERED: &[Type] =
+    &[Int2, Int4, Int8, Float4, Float8, Numeric, Text, Date, Time, Timestamp, Timestamptz];
+
+/// Functions that only make sense over a window.
+#[rustfmt::skip]
+const WINDOWS: &[Signature] = functions! {
+    row_number() -> Int8 "row_number()";
+    rank() -> Int8 "rank()";
+    dense_rank() -> Int8 "dense_rank()";
+    percent_rank() -> Float8 "percent_rank()";
+    cume_dist() -> Float8 "cume_dist()";
+    ntile(Int4) -> Int4 "ntile({0})";
+};
+
+/// Functions of PostgreSQL's that are not here, although SQLite may have one of this name that does something else.
+pub(crate) const REFUSED: &[&str] = &[
+    "age",
+    "div",
+    "quote_literal",
+    "quote_nullable",
+    "array_agg",
+    "array_length",
+    "array_to_string",
+    "json_agg",
+    "json_build_object",
+    "jsonb_agg",
+    "jsonb_build_object",
+    "make_date",
+    "make_interval",
+    "make_timestamp",
+    "nextval",
+    "currval",
+    "setval",
+    "lastval",
+    "regexp_match",
+    "regexp_matches",
+    "regexp_replace",
+    "split_part",
+    "string_to_array",
+    "to_char",
+    "to_date",
+    "to_json",
+    "to_jsonb",
+    "to_number",
+    "to_timestamp",
+    "translate",
+    "initcap",
+    "reverse",
+    "repeat",
+    "format",
+    "md5",
+    "sha256",
+    "encode",
+    "decode",
+    "gen_random_uuid",
+    "uuid_generate_v4",
+    "power",
+    "sqrt",
+    "exp",
+    "ln",
+    "log",
+    "generate_series",
+    "width_bucket",
+    "stddev",
+    "variance",
+    "corr",
+    "percentile_cont",
+    "mode",
+    "timeofday",
+];
+
+/// What kind of function it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    Scalar,
+    Aggregate,
+    Window,
+}
+
+/// The functions with this name, and their kind; nothing: PostgreSQL has none, or it is treated elsewhere.
+pub(crate) fn named(name: &str) -> Option<(Sort, Vec<&'static Signature>)> {
+    let is_it = |signature: &&Signature| signature.name.trim_start_matches("r#") == name;
+    let tables = [(Sort::Scalar, SCALARS), (Sort::Aggregate, AGGREGATES), (Sort::Window, WINDOWS)];
+    tables.into_iter().find_map(|(sort, table)| {
+        let found: Vec<_> = table.iter().filter(is_it).collect();
+        (!found.is_empty()).then_some((sort, found))
+    })
+}

@@ -1,0 +1,229 @@
+//! PostgreSQL's statements in SQLite's words, by the types of what they are about.
+//!
+//! A statement is parsed, its names are bound to the tables' columns, every expression gets the type that it has in
+//! PostgreSQL, and SQLite is told to compute the same: with its own operators where they decide alike, and with the
+//! replicas' functions `pg_…` where they do not. What is not understood is refused; nothing passes through unread.
+//!
+//! | question | file |
+//! |---|---|
+//! | Which token is it? | `lexical.rs` |
+//! | Which types are there, and which become which? | `kinds.rs`, `casts.rs` |
+//! | Which operator or function is meant? | `resolve.rs`, from `operators.rs` and `functions.rs` |
+//! | What are the tables? | `schema.rs` |
+//! | Which column is it? | `scope.rs` |
+//! | What is an expression? | `value.rs`, `compare.rs` and `call.rs`, with `expression.rs` and `literal.rs` |
+//! | What is a query? | `query.rs`, `from.rs`, `order.rs`, `naming.rs`; `body.rs` waits for the types of its columns |
+//! | What does a statement write? | `write.rs`, `define.rs` |
+
+mod body;
+mod call;
+mod casts;
+mod compare;
+mod define;
+mod expression;
+mod from;
+mod functions;
+mod kinds;
+mod lexical;
+mod literal;
+mod naming;
+mod operators;
+mod order;
+mod query;
+mod resolve;
+mod schema;
+mod scope;
+#[cfg(test)]
+mod tests;
+mod type_names;
+mod value;
+mod write;
+
+use crate::error::{PgError, sqlstate};
+use crate::tokens::{Token, tokens};
+use bezant_sql::{PARAMETERS_MAX, SQL_BYTES_MAX};
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, SetExpr, Statement};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+
+pub(crate) use define::default_of;
+pub(crate) use kinds::Type;
+pub(crate) use literal::integer;
+pub(crate) use schema::{Column, SCHEMA_SQL, Schema, view_columns};
+
+/// How deep the parser goes; SQLite goes no deeper.
+const DEPTH_MAX: usize = 100;
+
+/// A statement for the replicas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Translation {
+    /// What they execute.
+    pub(crate) sql: String,
+    /// The columns of its rows.
+    pub(crate) columns: Vec<Column>,
+    /// The types of its parameters.
+    pub(crate) parameters: Vec<Type>,
+    /// The version of the schema that all of this depends on.
+    pub(crate) schema: u32,
+    /// Whether it changes the schema.
+    pub(crate) defines: bool,
+}
+
+/// Translates one statement. The client may have said the types of some parameters by their numbers; 0 for the rest.
+///
+/// # Errors
+/// What PostgreSQL objects to, or what is not understood.
+pub(crate) fn translate(sql: &str, schema: &Schema, zone: &str, types: &[u32]) -> Result<Translation, PgError> {
+    if sql.len() > SQL_BYTES_MAX {
+        return Err(PgError::new(
+            sqlstate::LIMIT,
+            format!("{} bytes of a statement, of at most {SQL_BYTES_MAX}", sql.len()),
+        ));
+    }
+    let normal = lexical::normalize(sql)?;
+    let statement = parse(&normal)?;
+    let count = tokens(&normal).iter().filter_map(Token::parameter).max().unwrap_or(0);
+    if count > PARAMETERS_MAX {
+        return Err(PgError::new(sqlstate::LIMIT, format!("{count} parameters, of at most {PARAMETERS_MAX}")));
+    }
+    let mut parameters = vec![Type::Unknown; count];
+    for (parameter, number) in parameters.iter_mut().zip(types) {
+        let none = || PgError::unsupported(format!("parameters of the type with number {number} are not supported"));
+        *parameter = Type::of_oid(*number).ok_or_else(none)?;
+    }
+    // What a table says holds for whoever writes it, in whatever zone.
+    let is_lasting = matches!(
+        statement,
+        Statement::CreateTable(_) | Statement::AlterTable(_) | Statement::CreateIndex(_) | Statement::CreateView(_)
+    );
+    let zone = if is_lasting { "UTC" } else { zone };
+    let mut translator = Translator { schema, zone, parameters, tables: Vec::new() };
+    let (sql, columns, defines) = translator.statement(&statement)?;
+    let parameters =
+        translator.parameters.iter().map(|kind| if *kind == Type::Unknown { Type::Text } else { *kind }).collect();
+    Ok(Translation { sql, columns, parameters, schema: schema.version, defines })
+}
+
+fn parse(sql: &str) -> Result<Statement, PgError> {
+    let parsed = Parser::new(&PostgreSqlDialect {})
+        .with_recursion_limit(DEPTH_MAX)
+        .try_with_sql(sql)
+        .and_then(|mut parser| parser.parse_statements());
+    let mut statements = parsed.map_err(|error| {
+        let text = error.to_string();
+        let text = text.trim_start_matches("sql parser error: ");
+        if text.contains("recursion") {
+            return PgError::new("54001", "the statement is nested too deep");
+        }
+        PgError::new(sqlstate::SYNTAX, format!("syntax error: {text}"))
+    })?;
+    match (statements.pop(), statements.is_empty()) {
+        (Some(statement), true) => Ok(statement),
+        _ => Err(PgError::new(sqlstate::SYNTAX, "syntax error: this is not one statement")),
+    }
+}
+
+/// One statement under way.
+pub(crate) struct Translator<'a> {
+    schema: &'a Schema,
+    /// The session's time zone.
+    zone: &'a str,
+    /// What is known of the parameters' types.
+    parameters: Vec<Type>,
+    /// The tables of the WITH clauses that are open, the innermost last.
+    tables: Vec<With>,
+}
+
+/// A table of a WITH clause.
+#[derive(Clone, Debug)]
+struct With {
+    name: String,
+    columns: Vec<Column>,
+    /// What SQLite calls its columns.
+    names: Vec<String>,
+}
+
+impl Translator<'_> {
+    /// A whole statement, the columns of its rows, and whether it changes the schema.
+    fn statement(&mut self, statement: &Statement) -> Result<(String, Vec<Column>, bool), PgError> {
+        let without = |sql| (sql, Vec::new(), true);
+        Ok(match statement {
+            Statement::Query(query) => {
+                if let SetExpr::Insert(inner) | SetExpr::Update(inner) | SetExpr::Delete(inner) = &*query.body {
+                    refuse(query.order_by.is_some() || query.limit_clause.is_some(), "this clause")?;
+                    let with = self.with_clause(query, None)?;
+                    let (sql, columns, defines) = self.statement(inner)?;
+                    return Ok((with + &sql, columns, defines));
+                }
+                let (sql, columns) = self.outermost(query)?;
+                (sql, columns, false)
+            }
+            Statement::Insert(insert) => self.insert(insert)?,
+            Statement::Update(update) => self.update(update)?,
+            Statement::Delete(delete) => self.delete(delete)?,
+            Statement::Truncate(truncate) => (self.truncate(truncate)?, Vec::new(), false),
+            Statement::Explain { statement, analyze: false, .. } => {
+                let (sql, ..) = self.statement(statement)?;
+                let columns =
+                    [("id", Type::Int8), ("parent", Type::Int8), ("notused", Type::Int8), ("detail", Type::Text)];
+                let columns = columns.map(|(name, kind)| Column::new(name, kind, None)).into();
+                (format!("EXPLAIN QUERY PLAN {sql}"), columns, false)
+            }
+            Statement::CreateTable(table) => without(self.create_table(table)?),
+            Statement::CreateIndex(index) => without(self.create_index(index)?),
+            Statement::CreateView(view) => without(self.create_view(view)?),
+            Statement::AlterTable(alter) => without(self.alter_table(alter)?),
+            Statement::Drop { .. } => without(self.drop(statement)?),
+            Statement::Analyze(_) => without("ANALYZE".into()),
+            other => {
+                let words: Vec<String> = other.to_string().split_whitespace().take(2).map(str::to_uppercase).collect();
+                return Err(unsupported(words.join(" ")));
+            }
+        })
+    }
+}
+
+/// A name as SQLite may have it.
+pub(super) fn name(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// What a name without quotes means.
+fn folded(ident: &Ident) -> String {
+    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
+}
+
+/// The one name of an object, without the schema that all are in.
+fn object(object: &ObjectName) -> Result<String, PgError> {
+    let parts: Option<Vec<String>> = object
+        .0
+        .iter()
+        .map(|part| match part {
+            ObjectNamePart::Identifier(ident) => Some(folded(ident)),
+            ObjectNamePart::Function(_) => None,
+        })
+        .collect();
+    match parts.as_deref() {
+        Some([name]) => Ok(name.clone()),
+        Some([schema, name]) if schema == "public" => Ok(name.clone()),
+        Some([schema, _]) => {
+            Err(PgError::new("3F000", format!("schema \"{schema}\" does not exist"))
+                .hint("there is one schema, public"))
+        }
+        _ => Err(PgError::unsupported(format!("the name {object} is not understood"))),
+    }
+}
+
+/// What PostgreSQL has and this has not, or what nobody has thought of.
+fn unsupported(what: impl std::fmt::Display) -> PgError {
+    PgError::unsupported(format!("{what} is not supported")).hint("docs/postgres.md says what there is")
+}
+
+/// Refuses what stands in a statement and would be left out.
+fn refuse(is_there: bool, what: &str) -> Result<(), PgError> {
+    if is_there { Err(unsupported(what)) } else { Ok(()) }
+}
+
+fn mismatch(text: impl Into<String>) -> PgError {
+    PgError::new("42804", text)
+}

@@ -1,0 +1,233 @@
+//! What the tables are: the names and types that statements are bound to.
+
+use super::kinds::{Modifier, Type};
+use crate::tokens::{Kind, tokens};
+use bezant_sql::{Rows, Value};
+use std::collections::BTreeMap;
+
+/// Asks the replicas for the schema, and which version of it this is, in one state. A view may be about what is no
+/// longer there: its columns cannot be asked for with those of the others.
+pub(crate) const SCHEMA_SQL: &str = "select (select schema_version from pragma_schema_version), \
+     s.type, s.name, s.sql, x.name, x.type, x.\"notnull\", x.dflt_value, x.pk, x.hidden \
+     from sqlite_schema s left join pragma_table_xinfo(s.name) x on s.type = 'table' \
+     where s.type in ('table', 'view') order by s.rowid, x.cid";
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) kind: Type,
+    pub(crate) modifier: Modifier,
+    pub(crate) not_null: bool,
+    /// What it is if nothing is said, in SQLite's words.
+    pub(crate) default: Option<String>,
+    /// Whether it numbers itself.
+    pub(crate) is_rowid: bool,
+    /// Whether it is of the primary key.
+    pub(crate) is_key: bool,
+    /// Whether it is computed, and cannot be written.
+    pub(crate) is_generated: bool,
+}
+
+impl Column {
+    /// One of a query's.
+    pub(crate) fn new(name: impl Into<String>, kind: Type, modifier: Modifier) -> Self {
+        let name = name.into();
+        Self {
+            name,
+            kind,
+            modifier,
+            not_null: false,
+            default: None,
+            is_rowid: false,
+            is_key: false,
+            is_generated: false,
+        }
+    }
+}
+
+/// A table or a view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Table {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) is_view: bool,
+    /// Columns of the primary key.
+    keys: usize,
+    /// The tables that its rows refer to, in lower case.
+    refers: Vec<String>,
+}
+
+impl Column {
+    /// How SQLite is told its type.
+    pub(crate) fn declaration(&self) -> String {
+        let word = self.kind.declaration();
+        match (self.kind, self.modifier) {
+            (Type::Numeric, Some((precision, scale))) => format!("{word}({precision},{scale})"),
+            (_, Some((length, _))) => format!("{word}({length})"),
+            (_, None) => word.into(),
+        }
+    }
+}
+
+impl Table {
+    /// One that is being created.
+    pub(super) const fn new(name: String, columns: Vec<Column>) -> Self {
+        Self { name, columns, is_view: false, keys: 0, refers: Vec::new() }
+    }
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Schema {
+    /// SQLite's `schema_version` at the replicas.
+    pub(crate) version: u32,
+    /// By their names in lower case: SQLite does not tell upper from lower case.
+    tables: BTreeMap<String, Table>,
+}
+
+impl Schema {
+    /// From the rows that [`SCHEMA_SQL`] gives.
+    pub(crate) fn of(rows: &Rows) -> Self {
+        let mut schema = Self::default();
+        for row in &rows.rows {
+            let [version, Value::Text(kind), Value::Text(name), sql, column @ ..] = &row[..] else { continue };
+            if let Value::Integer(version) = version {
+                schema.version = *version as u32;
+            }
+            let sql = if let Value::Text(sql) = sql { sql.as_str() } else { "" };
+            let is_view = kind == "view";
+            let table = schema.tables.entry(name.to_ascii_lowercase()).or_insert_with(|| Table {
+                name: name.clone(),
+                columns: if is_view { view_columns(sql) } else { Vec::new() },
+                is_view,
+                keys: 0,
+                refers: references(sql),
+            });
+            if !is_view {
+                table.columns.extend(table_column(column, sql));
+                table.keys += usize::from(matches!(column.get(4), Some(Value::Integer(1..))));
+            }
+        }
+        for table in schema.tables.values_mut() {
+            // Only an INTEGER that is the whole primary key is the rowid.
+            for column in &mut table.columns {
+                column.is_rowid &= table.keys == 1;
+                column.not_null |= column.is_rowid;
+            }
+        }
+        let columns = ["type", "name", "tbl_name", "rootpage", "sql"];
+        let kind = |name: &str| if name == "rootpage" { Type::Int8 } else { Type::Text };
+        let columns = columns.iter().map(|name| Column::new(*name, kind(name), None)).collect();
+        let name = "sqlite_schema".to_owned();
+        schema.tables.insert(name.clone(), Table { is_view: true, ..Table::new(name, columns) });
+        schema
+    }
+
+    /// The name of another table whose rows refer to those of this one.
+    pub(crate) fn referrer(&self, name: &str) -> Option<&str> {
+        let name = name.to_ascii_lowercase();
+        let refers = |(own, table): &(&String, &Table)| **own != name && table.refers.contains(&name);
+        self.tables.iter().find(refers).map(|(_, table)| table.name.as_str())
+    }
+
+    /// The table or view with this name.
+    pub(crate) fn table(&self, name: &str) -> Option<&Table> {
+        self.tables.get(&name.to_ascii_lowercase())
+    }
+}
+
+impl Type {
+    /// The type of a column by its declaration and the statement that has made its table.
+    pub(crate) fn of_column(name: &str, declared: &str, sql: &str) -> (Self, Modifier) {
+        if !declared.eq_ignore_ascii_case("integer") {
+            return Self::of_declaration(declared);
+        }
+        let quoted = super::name(name);
+        let kind = match () {
+            () if sql.contains(&integer_check(&quoted)) => Self::Int4,
+            () if sql.contains(&format!("{quoted} BETWEEN -32768 AND 32767")) => Self::Int2,
+            () if sql.contains("/*pg ") => Self::Int4,
+            () => Self::Int8,
+        };
+        (kind, None)
+    }
+}
+
+/// The CHECK that makes an INTEGER one of PostgreSQL's: without it, it is as wide as SQLite's.
+pub(crate) fn integer_check(name: &str) -> String {
+    format!("{name} BETWEEN -2147483648 AND 2147483647")
+}
+
+fn table_column(values: &[Value], sql: &str) -> Option<Column> {
+    let [Value::Text(name), Value::Text(declared), Value::Integer(not_null), default, Value::Integer(key), hidden] =
+        values
+    else {
+        return None;
+    };
+    let (kind, modifier) = Type::of_column(name, declared, sql);
+    Some(Column {
+        name: name.clone(),
+        kind,
+        modifier,
+        not_null: *not_null != 0,
+        default: if let Value::Text(default) = default { Some(default.clone()) } else { None },
+        // For now: part of the primary key, and an INTEGER.
+        is_rowid: *key != 0 && declared.eq_ignore_ascii_case("integer"),
+        is_key: *key != 0,
+        is_generated: matches!(hidden, Value::Integer(2 | 3)),
+    })
+}
+
+/// What stands behind each REFERENCES of a table.
+fn references(sql: &str) -> Vec<String> {
+    let tokens = tokens(sql);
+    let solid: Vec<_> = tokens.iter().filter(|token| token.is_solid()).collect();
+    let other = |pair: &[&crate::tokens::Token<'_>]| {
+        let name = pair[1].name().filter(|_| pair[0].is("references"));
+        name.map(|name| name.to_ascii_lowercase())
+    };
+    solid.windows(2).filter_map(other).collect()
+}
+
+/// A view says in a comment what its columns are: `/* a integer, b numeric(10,2) */`. One that somebody else made has
+/// columns of whatever type, whose names the gateway does not know.
+pub(crate) fn view_columns(sql: &str) -> Vec<Column> {
+    let comment = tokens(sql).into_iter().find(|token| token.kind == Kind::Space && token.text.starts_with("/*pg "));
+    let Some(comment) = comment else { return Vec::new() };
+    let inside = comment.text.trim_start_matches("/*pg ").trim_end_matches("*/");
+    let parts = tokens(inside);
+    let solid: Vec<_> = parts.iter().filter(|token| token.is_solid()).collect();
+    let column = |part: &[&crate::tokens::Token<'_>]| {
+        let (name, rest) = part.split_first()?;
+        let declared: String = rest.iter().map(|token| token.text).collect::<Vec<_>>().join(" ");
+        let declared = declared.replace(" (", "(").replace("( ", "(").replace(" )", ")").replace(" , ", ",");
+        let (kind, modifier) = Type::of_column("", &declared, "/*pg ");
+        Some(Column::new(name.name()?, kind, modifier))
+    };
+    solid.split(|token| token.is_symbol(";")).filter_map(column).collect()
+}
+
+/// What [`view_columns`] reads.
+pub(crate) fn view_comment(columns: &[Column]) -> String {
+    let one = |column: &Column| format!("{} {}", super::name(&column.name), column.declaration());
+    format!("/*pg {}*/", columns.iter().map(one).collect::<Vec<_>>().join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn views_say_what_they_are() {
+        let columns = [
+            Column::new("a", Type::Int4, None),
+            Column::new("b \" /", Type::Numeric, Some((10, 2))),
+            Column::new("c", Type::Float8, None),
+            Column::new("d", Type::Any, None),
+        ];
+        let sql = format!("CREATE VIEW v AS {} SELECT 1", view_comment(&columns));
+        assert_eq!(view_columns(&sql), columns);
+        assert!(view_columns("create view v as select 1").is_empty());
+    }
+}

@@ -1,0 +1,356 @@
+"""Makes the statements that the referee asks both servers.
+
+    statements.py matrix|fuzz SEED COUNT > STATEMENTS
+    statements.py plain < STATEMENTS > PLAIN
+
+The second form leaves of each line the statement alone, as a line of its own with the values instead of parameters.
+
+A line of JSON each: `sql`; `parameters`, pairs of a type and a text; `script`, those that share tables and follow each
+other; `kind`, what is tried; `ordered`, whether the order of rows says something; `changes`, whether later statements
+of the script depend on it. `matrix` goes through types and operators, and takes COUNT scripts of what there is to try,
+all of them if COUNT is 0; `fuzz` makes COUNT scripts of queries over three tables of mixed types.
+"""
+
+import json
+import random
+import sys
+
+import grammar
+from types_of_postgresql import MIXED, TYPES, quoted
+
+WHAT, SEED, COUNT = sys.argv[1], *(int(argument) for argument in (sys.argv[2:] + ["0", "0"])[:2])
+chance = random.Random(SEED)
+scripts = []
+
+
+class Script:
+    """Statements that follow each other."""
+
+    def __init__(self, kind):
+        self.kind, self.lines = kind, []
+        scripts.append(self)
+
+    def ask(self, sql, *parameters, ordered=False, changes=False):
+        self.lines.append({
+            "kind": self.kind, "sql": sql, "parameters": list(parameters), "ordered": ordered, "changes": changes,
+        })
+
+    def do(self, sql, *parameters):
+        self.ask(sql, *parameters, changes=True)
+
+
+# ---- Types and operators ----
+
+
+def columns(type):
+    """Edge values through a column, and what is said about them there."""
+    script = Script(f"column {type.name}")
+    script.do("drop table if exists r")
+    script.do(f"create table r(id integer primary key, v {type.column})")
+    for number, text in enumerate([*type.values, None]):
+        script.do(f"insert into r values ({number}, {'null' if text is None else chr(39) + quoted(text) + chr(39)})")
+    for number, text in enumerate(type.values, 100):
+        if type.name not in ("boolean",) or text in ("true", "false"):
+            script.do(f"insert into r values ($1, ${2}::{type.name})", ["integer", str(number)], ["text", text])
+    for text in type.wrong:
+        script.ask(f"insert into r values (999, '{quoted(text)}')", changes=True)
+    script.ask("select id, v from r order by id", ordered=True)
+    script.ask("select v::text, v is null from r order by id", ordered=True)
+    script.ask("select count(*), count(v), count(distinct v) from r")
+    if type.ordered:
+        script.ask("select v from r order by v, id", ordered=True)
+        script.ask("select v from r order by v desc nulls last, id", ordered=True)
+        script.ask("select v, count(*) from r group by v order by v", ordered=True)
+        script.ask("select distinct v from r")
+        script.ask("select a.id, b.id from r a join r b on a.v = b.v order by 1, 2", ordered=True)
+        script.ask("select a.id, b.id from r a join r b on a.v < b.v order by 1, 2", ordered=True)
+        for text in type.values[:3]:
+            script.ask(f"select id from r where v = '{quoted(text)}' order by id", ordered=True)
+            script.ask(f"select id from r where v in ('{quoted(text)}', null) order by id", ordered=True)
+            script.ask(f"select id from r where v between '{quoted(text)}' and '{quoted(text)}'")
+        script.ask("select v, lag(v) over (order by v, id) from r order by v, id", ordered=True)
+    if type.name not in ("boolean", "uuid", "json", "jsonb", "bytea"):
+        script.ask("select min(v), max(v) from r")
+    if type.sums:
+        script.ask("select sum(v) from r where id < 3")
+        script.ask("select avg(v) from r where id < 3")
+        script.ask("select sum(v) from r")
+        script.ask("select avg(v) from r")
+        script.ask("select -v, abs(v) from r where id = 1")
+    script.ask("select coalesce(v, null) from r order by id", ordered=True)
+    script.ask("select case when id > 2 then v end from r order by id", ordered=True)
+    script.ask("select nullif(v, v) from r order by id", ordered=True)
+    script.do("update r set v = null where id = 0 returning id, v")
+    script.do("update r set v = (select v from r where id = 1) where id = 0 returning v")
+    script.do(
+        "insert into r select id, v from r where id = 1 on conflict (id) do update set v = excluded.v returning v",
+    )
+    script.do("delete from r where v is null returning id")
+    script.ask("select v from r union select v from r" if type.ordered else "select v from r union all select v from r")
+    script.do(f"create table s(v {type.column} unique)" if type.ordered else f"create table s(v {type.column})")
+    script.do("insert into s select v from r where id = 1")
+    script.ask("insert into s select v from r where id = 1", changes=True)
+    script.do("drop table s")
+
+
+def comparisons(type):
+    if not type.ordered:
+        return
+    script = Script(f"comparison {type.name}")
+    values = [type.literal(text) for text in [*type.values, None]]
+    for left in values:
+        for right in values:
+            script.ask(f"select {left} = {right}, {left} <> {right}, {left} < {right}, {left} >= {right}")
+        script.ask(f"select {left} is distinct from {values[0]}, {left} in ({values[0]}, {values[1]})")
+        script.ask(f"select greatest({left}, {values[0]}), least({left}, {values[1]})")
+
+
+def arithmetic(type):
+    script = Script(f"arithmetic {type.name}")
+    values = [type.literal(text) for text in type.values]
+    for operator in type.arithmetic:
+        for left in values:
+            for right in values:
+                script.ask(f"select {left} {operator} {right}")
+        script.ask(f"select {values[0]} {operator} null, null {operator} {values[1]}")
+        script.ask(f"select {values[1]} {operator} 2, 2 {operator} {values[1]}, {values[1]} {operator} 1.5")
+
+
+def mixtures():
+    names = {type.name: type for type in TYPES}
+    for first, second in MIXED:
+        script = Script(f"mixed {first} {second}")
+        for left in names[first].values[:4]:
+            for right in names[second].values[:4]:
+                pair = names[first].literal(left), names[second].literal(right)
+                for a, b in (pair, pair[::-1]):
+                    script.ask(f"select {a} + {b}, {a} - {b}, {a} * {b}, {a} < {b}, {a} = {b}")
+                    script.ask(f"select {a} / {b}")
+                    script.ask(f"select coalesce({a}, {b}), case when true then {a} else {b} end")
+
+
+def casts():
+    for source in TYPES:
+        script = Script(f"cast from {source.name}")
+        for target in TYPES:
+            for text in [*source.values, None]:
+                script.ask(f"select {source.literal(text)}::{target.name}")
+        for text in source.wrong:
+            script.ask(f"select {source.literal(text)}")
+            script.ask("select $1::" + source.name, ["text", text])
+
+
+def parameters():
+    for type in TYPES:
+        script = Script(f"parameter {type.name}")
+        simple = [text for text in type.values if text == text.strip()]
+        plain = {"boolean": ["true", "false"], "bytea": ["\\x00", "\\xff00"], "time": ["12:30:00"]}
+        plain["date"] = ["2024-02-29", "0001-01-01"]
+        plain["timestamp"] = ["2024-02-29T12:34:56.789000"]
+        plain["timestamptz"] = ["2024-02-29T12:34:56.789000+00:00"]
+        plain["uuid"] = simple[:2]
+        name = type.name.split("(")[0]
+        for text in plain.get(name, simple):
+            script.ask(f"select $1::{type.name}", [name, text])
+            script.ask(f"select $1::{type.name} is null, $1::{type.name}", [name, text])
+        script.ask(f"select $1::{type.name}", [name, None])
+
+
+CALLS_OF_TEXTS = """
+    length({0});upper({0});lower({0});char_length({0});octet_length({0});trim({0});ltrim({0});rtrim({0})
+    substring({0} from 2);substring({0} from 1 for 2);substr({0}, -1, 3);position('b' in {0});strpos({0}, 'c')
+    left({0}, 2);right({0}, -1);lpad({0}, 5, '*');rpad({0}, 5);replace({0}, 'b', 'xx');{0} || 'z';{0} || 1
+    {0} like '%b%';{0} ilike 'A%';{0} not like 'a_c';{0} like 'a\\%%';concat({0}, 1, null, true)
+    reverse({0});repeat({0}, 2);md5({0});ascii({0});split_part({0}, 'b', 1);initcap({0});{0} similar to 'a%'
+    starts_with({0}, 'a');coalesce({0}, 'none');nullif({0}, 'abc');concat_ws('-', {0}, 'x');quote_literal({0})"""
+CALLS_OF_NUMBERS = """
+    abs({0});ceil({0});floor({0});round({0});trunc({0});sign({0});- {0};{0} % 3;mod({0}, 3);sqrt({0});power({0}, 2)
+    round({0}, 1);trunc({0}, 1);{0} ^ 2;{0} & 5;{0} << 2;div({0}, 2);to_char({0}, '999')"""
+CALLS_OF_TIMES = """
+    {0} + interval '1 month';{0} - interval '36 hours';date_trunc('month', {0});extract(year from {0})
+    extract(epoch from {0});extract(dow from {0});{0}::date;{0}::time;{0} + 1;{0} - {0};{0} - date '2024-01-01'
+    date_part('month', {0});to_char({0}, 'YYYY-MM-DD');age({0}, {0});{0} at time zone 'UTC';{0}::timestamp"""
+CALLS_OF_INTERVALS = "{0};{0} * 2;- {0};{0} / 3;{0} + {0};extract(epoch from {0});{0}::text"
+
+
+def functions():
+    numbers = "7|-7|7.5|-2.55|2.5::float8|1e10::real|3::smallint|9223372036854775807|null"
+    times = "date '2024-01-31'|timestamp '2024-02-29 12:34:56.5'|timestamptz '2024-02-29 23:00+00'|time '12:30'"
+    spans = "interval '1 day'|interval '1 mon 2 days 03:04:05.6'|interval '-1 hour'|interval 'P1Y2M'|interval 'x'"
+    for what, calls, values in (
+        ("texts", CALLS_OF_TEXTS, "''|'abc'|'\u00c4b c'|null::text|'a%b_c'"), ("numbers", CALLS_OF_NUMBERS, numbers),
+        ("times", CALLS_OF_TIMES, times), ("intervals", CALLS_OF_INTERVALS, spans),
+    ):
+        script = Script(f"functions of {what}")
+        for call in ";".join(calls.strip().splitlines()).split(";"):
+            for value in values.split("|"):
+                script.ask(f"select {call.strip().format(value)}")
+
+
+CONSTRAINTS = """
+    drop table if exists child
+    drop table if exists parent
+    create table parent(id integer primary key, name text not null unique, n numeric(6,2) default 1.5 check (n > 0))
+    create table child(id integer primary key, p integer references parent(id) on delete cascade, at date not null)
+    insert into parent(id, name) values (1, 'one'), (2, 'two') returning *
+    insert into parent(id, name) values (1, 'again')
+    insert into parent(id, name) values (3, 'one')
+    insert into parent(id) values (4)
+    insert into parent values (5, 'five', -1)
+    insert into parent values (5, 'five', 0.001)
+    insert into parent values (5, 'five', 10000)
+    insert into parent values (5, 'five', default) returning n
+    insert into parent values (6)
+    insert into parent values (6, 'six', 6, 6)
+    insert into child values (1, 1, '2024-01-01') returning id
+    insert into child values (2, 9, '2024-01-01')
+    insert into child values (2, 2, null)
+    insert into child values (2, 2, 'x')
+    insert into child values (2, null, date '2024-01-01' + 1) returning p, at
+    update parent set id = 1 where id = 2
+    update parent set name = null where id = 2
+    update parent set n = n - 5 where id = 2
+    update parent set n = n * 2, name = name || '!' where id = 2 returning *
+    update child set at = at + 7, p = 2 where p is null returning *
+    insert into parent values (1, 'new') on conflict do nothing returning id
+    insert into parent values (1, 'new') on conflict (id) do update set name = excluded.name, n = 7 returning *
+    insert into parent values (7, 'two!') on conflict (name) do update set n = 99 where parent.id > 100 returning *
+    update parent set n = c.id from child c where c.p = parent.id returning parent.id, parent.n
+    delete from child using parent where parent.id = child.p and parent.name = 'new' returning child.at
+    delete from parent where id = 2 returning id
+    select id, name, n from parent order by id
+    select id, p, at from child order by id
+    select * from nowhere
+    select nothing from parent
+    select parent.nothing from parent
+    select x.id from parent
+    select id from parent, child
+    select no_such_function(1)
+    selec 1
+    select 'x
+    select 1 +
+    create table parent(id integer)
+    create table if not exists parent(id integer)
+    drop table nowhere
+    drop table if exists nowhere
+    insert into nowhere values (1)
+    insert into parent(nothing) values (1)
+    update parent set nothing = 1
+    alter table parent add column extra integer default 7
+    select id, extra from parent order by id
+    create index parent_by_n on parent(n)
+    create unique index parent_by_extra on parent(extra) where id > 1
+    drop index parent_by_n
+    create view v as select id, n from parent where n > 1
+    select * from v order by id
+    drop view v
+    drop table parent
+    drop table child
+    drop table parent"""
+QUERIES = """
+    select k, count(*) filter (where v > 1), string_agg(t, ',' order by t), bool_and(v > 0) from m group by k order by k
+    select k, sum(v), avg(v), min(t), max(d) from m group by k having count(*) > 1 order by k
+    select k, v, rank() over (partition by k order by v desc), sum(v) over (order by id) from m order by id
+    select id, lead(v, 1, 0) over w, first_value(t) over w from m window w as (partition by k order by id) order by id
+    select * from m order by v desc nulls last, id limit 2 offset 1
+    select distinct k from m order by k
+    select distinct on (k) k, v from m order by k, v
+    select m.id, n.id from m left join m n on n.v = m.v + 1 order by 1, 2
+    select id from m where v = any(array[1, 2]) order by id
+    select id from m where (k, v) in (select k, max(v) from m group by k) order by id
+    select id from m where v > (select avg(v) from m) order by id
+    select id, (select count(*) from m o where o.k = m.k) from m order by id
+    select id from m where exists (select 1 from m o where o.v > m.v and o.k = m.k) order by id
+    select k from m union select t from m order by 1
+    select k, v from m except select k, v from m where v > 1 order by 1, 2
+    with recursive r(i) as (select 1 union all select i + 1 from r where i < 5) select i, i * 1.5 from r order by i
+    with a as (select k, sum(v) as s from m group by k) select m.id, a.s from m join a using (k) order by m.id
+    select * from (values (1, 'a'), (2, 'b')) as x(i, t) order by i
+    select case k when 'a' then 1 when 'b' then 2.5 else null end from m order by id
+    select coalesce(v, 0) + 1, v || '!', k || v from m order by id
+    select t like 'x%', t ilike 'X%', t not like '%y', t ~ 'x' from m order by id
+    select d + 1, d - date '2024-01-01', extract(month from d), date_trunc('month', d) from m order by id
+    select sum(v), sum(v * 1.5), sum(v::real), avg(v::bigint), sum(v::bigint), count(distinct k) from m
+    select sum(v), max(t), avg(v), count(*), bool_or(true) from m where false
+    select v, count(*) from m group by v order by 2 desc, 1
+    select v / 2, v % 2, v / 2.0, -v, v ^ 2 from m order by id
+    select k as a, v as a from m order by id limit 1
+    select id from m order by nothing
+    select k, v from m group by k
+    select sum(v) from m where sum(v) > 1
+    select id from m where v = 'x'
+    select id from m where t = 1
+    select id from m where d = '2024-01-02' or d = 'x'
+    select id from m where k
+    select 1 where null
+    select id from m limit -1
+    select id from m where v in (1, '2', 3.5) order by id
+    select id from m where d in ('2024-01-01', date '2024-01-02') order by id
+    select 1 as one, 'x' as two, null as three, 1.50 as four, true as five
+    select 1 = 1.0, 'a' < 'B', 'a' = 'a ', 1::real = 1::numeric, '1' = 1
+    select 2147483647 + 1
+    select 2147483648 + 1, 9223372036854775807 + 0, 9223372036854775808
+    select 1 / 0
+    select 1.0 / 3, 1 / 3.0, 2::real / 3, 1e0 / 3, 7 / 2, -7 / 2, -7 % 3
+    select not true and false or true, true = (1 = 1), null and false, null or true
+    select interval '1 day' * 3, date '2024-01-31' + interval '1 month', timestamp '2024-01-01' - timestamp '2023-01-01'
+    select current_date = now()::date, current_timestamp is not null, localtimestamp is not null"""
+
+
+def sessions():
+    script = Script("constraints")
+    for line in CONSTRAINTS.strip().splitlines():
+        sql = line.strip()
+        if sql.split(" ")[0] in ("select", "selec"):
+            script.ask(sql, ordered="order by" in sql)
+        else:
+            # Only what succeeds in PostgreSQL changes something.
+            script.do(sql)
+    script = Script("queries")
+    script.do("drop table if exists m")
+    script.do("create table m(id integer primary key, k text, v integer, t varchar(10), d date)")
+    rows = "(1, 'a', 1, 'xy', '2024-01-01'), (2, 'a', 2, 'x', '2024-01-02'), (3, 'b', 2, null, null)"
+    script.do(f"insert into m values {rows}, (4, 'b', null, 'Zz', '2023-12-31'), (5, null, -7, '', '2024-02-29')")
+    for line in QUERIES.strip().splitlines():
+        script.ask(line.strip(), ordered="order by" in line.split(")")[-1])
+
+
+def matrix():
+    sessions()
+    for type in TYPES:
+        columns(type)
+        comparisons(type)
+        if type.arithmetic:
+            arithmetic(type)
+    mixtures()
+    casts()
+    parameters()
+    functions()
+
+
+def plain():
+    """Statements without parameters, for drivers that write values into them anyway."""
+    for line in sys.stdin:
+        statement = json.loads(line)
+        sql = statement["sql"]
+        for number, (kind, text) in reversed([*enumerate(statement["parameters"], 1)]):
+            sql = sql.replace(f"${number}", "null" if text is None else f"'{quoted(text)}'")
+        print(sql.replace("\\", "\\\\").replace("\n", "\\n"))
+
+
+def main():
+    if WHAT == "plain":
+        plain()
+        return
+    if WHAT == "matrix":
+        matrix()
+    else:
+        for _ in range(COUNT):
+            grammar.script(chance, Script("fuzz"))
+    chosen = scripts if not COUNT or len(scripts) <= COUNT else chance.sample(scripts, COUNT)
+    for number, script in enumerate(chosen):
+        for line in script.lines:
+            print(json.dumps({"script": number, **line}))
+
+
+main()
