@@ -42,6 +42,12 @@ impl NoticeLog {
             Notice::Stable { sequence, root, .. } => {
                 tracing::debug!(event = "checkpoint-stable", sequence = sequence.0, %root, "checkpoint");
             }
+            Notice::Ruled { instance, position, batch, back } => {
+                let (instance, batch, back) = (instance.0, batch.0, back.0);
+                let told = "the replicas executed a request otherwise, each in its own way: it is refused, and what \
+                            came after it is undone";
+                tracing::warn!(event = "request-disputed", instance, position, batch, back, "{told}");
+            }
             Notice::Diverged { sequence, mine, agreed } => {
                 let sequence = sequence.0;
                 let told = "f+1 others have another state: own one is wrong, not repaired yet";

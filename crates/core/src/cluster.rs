@@ -414,6 +414,13 @@ impl Cluster {
         2 * self.limits.checkpoint_interval
     }
 
+    /// How far behind a stable checkpoint batches of clients' requests are ordered. What is left of the window is for
+    /// rulings ([`crate::dissent`]): they must find a place when no checkpoint becomes stable any more.
+    pub fn window_of_requests(&self) -> u64 {
+        let interval = self.limits.checkpoint_interval;
+        self.window() - (interval / 4).max(2).min(interval)
+    }
+
     /// Whether a checkpoint is due after this batch.
     pub const fn is_checkpoint(&self, sequence: Sequence) -> bool {
         sequence.0.is_multiple_of(self.limits.checkpoint_interval)

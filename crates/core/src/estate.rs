@@ -6,11 +6,13 @@
 //! again (D6 of `docs/protocols.md`).
 
 mod contents;
+mod effects;
 mod execution;
 mod replay;
 mod standing;
 
 pub use contents::{Summary, clients_of, genesis_of, page_holder, service_pages};
+pub use effects::Ruled;
 
 use crate::auth::{PublicKey, PublicKeys};
 use crate::checkpoint::Tree;
@@ -41,7 +43,7 @@ struct Meta {
     executed: Sequence,
     /// The hash chain over all requests executed (D3).
     history: Digest,
-    /// The hash chain over all that they wrote.
+    /// The hash chain over all that they answered and wrote.
     effects: Digest,
     /// The agreed time of the last batch that was not null.
     time: Instant,
@@ -49,8 +51,14 @@ struct Meta {
     position: u64,
     /// The position after which the running instance executes nothing more.
     last: u64,
+    /// The batch of the last ruling, of those executed.
+    ruled: Sequence,
+    /// Requests that were refused because they are disputed.
+    disputed: u64,
+    /// The position of the last of them.
+    disputed_last: u64,
 }
-wire_struct!(Meta { executed, history, effects, time, position, last });
+wire_struct!(Meta { executed, history, effects, time, position, last, ruled, disputed, disputed_last });
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -76,6 +84,10 @@ pub struct Estate<S> {
     tentative: Option<Tentative>,
     /// The sessions that the last batch executed ended.
     ended: Vec<SessionId>,
+    /// What was answered and written since the oldest version, request by request.
+    trace: effects::Trace,
+    /// The rulings that the oldest version does not follow yet, in the order of their batches.
+    rulings: Vec<Ruled>,
 }
 
 /// A batch that may still be undone.
@@ -84,6 +96,8 @@ struct Tentative {
     ordered: Ordered,
     /// The history before it.
     history: Digest,
+    /// Requests executed before it.
+    position: u64,
 }
 
 impl<S: Service> Estate<S> {
@@ -102,7 +116,10 @@ impl<S: Service> Estate<S> {
             interval: Vec::new(),
             tentative: None,
             ended: Vec::new(),
+            trace: effects::Trace::default(),
+            rulings: Vec::new(),
         };
+        estate.return_trace();
         // What a service has from the beginning nobody wrote: whoever starts again makes it again.
         estate.service.take_written();
         estate.checkpoint();
@@ -218,6 +235,7 @@ impl<S: Service> Estate<S> {
         let newest = self.versions.keys().next_back().copied().unwrap_or_default();
         self.versions = self.versions.split_off(&sequence.min(newest));
         self.earlier.clear();
+        self.forget_effects();
     }
 
     /// Replaces the whole state by a version that others proved.
@@ -230,6 +248,7 @@ impl<S: Service> Estate<S> {
         self.versions.clear();
         self.versions.insert(self.meta.executed, tree);
         self.since.clear();
+        self.forget_effects();
         Ok(())
     }
 
@@ -240,7 +259,10 @@ impl<S: Service> Estate<S> {
         self.earlier.extend(core::mem::take(&mut self.versions).into_values());
         self.meta.executed = sequence;
         self.meta.last = last;
+        self.meta.ruled = Sequence(0);
+        self.rulings.clear();
         self.checkpoint();
+        self.forget_effects();
     }
 
     /// Goes back to a version, and counts batches from `sequence` on.
@@ -258,6 +280,7 @@ impl<S: Service> Estate<S> {
         self.meta.executed = sequence;
         self.meta.last = u64::MAX;
         self.since.clear();
+        self.rulings.clear();
         self.versions.split_off(&sequence.next());
         Ok(())
     }
@@ -279,8 +302,10 @@ impl<S: Service> Estate<S> {
         self.meta.executed = sequence;
         self.meta.last = u64::MAX;
         self.since.clear();
+        self.rulings.clear();
         self.earlier.clear();
         self.versions = BTreeMap::from([(sequence, tree)]);
+        self.forget_effects();
     }
 
     /// The version with this root, if it is still kept.
@@ -322,6 +347,7 @@ impl<S: Service> Estate<S> {
         self.members.load(&mut part(MEMBERS, META))?;
         let meta = target.get(META).ok_or(BadState)?;
         self.meta = Meta::from_bytes(meta.clone()).map_err(|_| BadState)?;
+        self.return_trace();
         self.tree = target.clone();
         Ok(())
     }

@@ -32,6 +32,7 @@ pub mod clients;
 pub mod cluster;
 pub mod compositions;
 pub mod digest;
+pub mod dissent;
 pub mod estate;
 pub mod history;
 pub mod machine;

@@ -8,12 +8,14 @@
 mod display;
 mod request;
 
+pub(crate) use request::ruling_after;
 pub use request::{Authentication, REQUEST_SIGNATURE_KIND, Request, SYSTEM, Vouched};
 
 use crate::auth::{Keyring, Signable, Signed, Tag, Verified};
 use crate::checkpoint::{Checkpoint, TransferMessage};
 use crate::cluster::{ClientId, Cluster, InstanceId, Sequence, Timestamp, View};
 use crate::digest::{Digest, Domain};
+use crate::dissent::Testimony;
 use crate::machine::Principal;
 use crate::members::CookieMessage;
 use crate::protocols::chain::{ChainMessage, ChainReply};
@@ -65,6 +67,10 @@ pub enum Refusal {
     Unauthorized,
     /// A JOIN with old cookies. What it may have led to long ago is forgotten.
     Expired,
+    /// The replicas executed it otherwise, each in its own way: it has no effect ([`crate::dissent`]).
+    Disputed,
+    /// It was executed after a disputed request, and undone with it: ask again, with a new request.
+    Undone,
 }
 
 impl Refusal {
@@ -91,6 +97,8 @@ impl Wire for Refusal {
             Self::TooSoon => 6,
             Self::Unauthorized => 7,
             Self::Expired => 8,
+            Self::Disputed => 9,
+            Self::Undone => 10,
         });
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -104,6 +112,8 @@ impl Wire for Refusal {
             6 => Ok(Self::TooSoon),
             7 => Ok(Self::Unauthorized),
             8 => Ok(Self::Expired),
+            9 => Ok(Self::Disputed),
+            10 => Ok(Self::Undone),
             _ => Err(WireError::UnknownTag),
         }
     }
@@ -116,8 +126,8 @@ pub enum Outcome {
     Done {
         /// The result.
         result: Bytes,
-        /// What all requests have written until then, chained ([`crate::service::Service::take_written`]): equal
-        /// answers mean equal states. Zero for reads.
+        /// What all requests have answered and written until then, chained
+        /// ([`crate::service::Service::take_written`]): equal answers mean equal states.
         effects: Digest,
     },
     /// It was executed: the digest of the result and the effects, which another replica sends in full.
@@ -127,7 +137,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// What came of a request that wrote nothing.
+    /// A result of a state without effects.
     pub const fn read(result: Bytes) -> Self {
         Self::Done { result, effects: Digest::ZERO }
     }
@@ -262,6 +272,8 @@ pub enum Message {
     Ordering(Ordering),
     /// A signed checkpoint vote between replicas.
     Checkpoint(Box<Signed<Checkpoint>>),
+    /// What a replica's requests did, between replicas.
+    Testimony(Box<Signed<Testimony>>),
     /// State transfer between replicas.
     Transfer(TransferMessage),
     /// About instances, between replicas and clients.
@@ -304,6 +316,7 @@ wire_enum!(Message {
     14 => RingCertain,
     15 => Resilient,
     16 => RingPace,
+    17 => Testimony,
 });
 
 impl Signable for Checkpoint {
@@ -336,6 +349,7 @@ impl Message {
             Self::RingCertain(response) => Some(response.instance),
             Self::Resilient(resilient) => Some(resilient.instance),
             Self::RingPace(pace) => Some(pace.instance),
+            Self::Testimony(signed) => Some(signed.value.scope.base.instance),
             Self::Checkpoint(_) | Self::Transfer(_) | Self::Cookie(_) => None,
         }
     }

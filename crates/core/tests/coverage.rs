@@ -9,7 +9,7 @@ const MESSAGES: [&str; 7] =
     ["Message", "PbftMessage", "TransferMessage", "SwitchMessage", "ResilientMessage", "PaceMessage", "CookieMessage"];
 const RECORDS: [&str; 2] = ["InstanceRecord", "PbftRecord"];
 /// Parts of messages, in whose rows they are.
-const PARTS: [&str; 1] = ["Entry"];
+const PARTS: [&str; 2] = ["Entry", "Ruling"];
 /// Whatever may hold more than one thing.
 const COLLECTIONS: [&str; 5] = ["BTreeMap<", "BTreeSet<", "VecDeque<", "Vec<", "Tree"];
 

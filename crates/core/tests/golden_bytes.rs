@@ -14,6 +14,7 @@ use bezant_core::cluster::{
     ClientAuth, ClientId, Cluster, IdentityId, InstanceId, Limits, ReplicaId, Sequence, Timestamp, View,
 };
 use bezant_core::digest::Digest;
+use bezant_core::dissent::{Scope, Testimony};
 use bezant_core::history::{Boundary, LogEntry};
 use bezant_core::machine::{Instant, Principal};
 use bezant_core::members::{Ask, CONTROL_SESSION, CookieMessage, Credential, Given, Join, SessionId, Stamp};
@@ -70,7 +71,12 @@ fn view_change() -> Signed<ViewChange> {
 }
 
 fn checkpoint() -> Checkpoint {
-    Checkpoint { instance: INSTANCE, sequence: SEQUENCE, root: DIGEST }
+    Checkpoint { instance: INSTANCE, sequence: SEQUENCE, ruled: Sequence(2), root: DIGEST }
+}
+
+fn testimony(block: Option<u32>) -> Testimony {
+    let scope = Scope { base: checkpoint(), position: 9, ruled: Sequence(2), block };
+    Testimony { scope, effects: vec![DIGEST, DIGEST] }
 }
 
 fn certificate() -> Certificate<Checkpoint> {
@@ -291,6 +297,8 @@ fn messages() -> Vec<(&'static str, Message)> {
         ("REPLY with digest", reply(Firmness::Final, Outcome::DoneDigest(DIGEST))),
         ("REPLY with refusal", reply(Firmness::Read, Outcome::Refused(Refusal::NotReadOnly))),
         ("CHECKPOINT", Message::Checkpoint(Box::new(signed(checkpoint())))),
+        ("TESTIMONY in outline", Message::Testimony(Box::new(signed(testimony(None))))),
+        ("TESTIMONY of a block", Message::Testimony(Box::new(signed(testimony(Some(1)))))),
     ];
     messages.extend(strangers());
     let ordering = |message| Message::Ordering(Ordering { instance: INSTANCE, message });

@@ -408,6 +408,7 @@ impl Caller {
             }
             // It may have been executed under a later request's feet: nobody knows.
             Completion::Ended(_) | Completion::TooLate(_) | Completion::Unknown => None,
+            Completion::Refused(Refusal::Disputed) if stage.checks.dissent => Some(Answer::Refused),
             Completion::Refused(refusal) => {
                 let what = format!("{} had {:?} refused: {refusal:?}", self.id(), call.action);
                 return stage.checks.fail("client", stage.now, what);

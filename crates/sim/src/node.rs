@@ -17,7 +17,7 @@ use crate::rng::Rng;
 use crate::scenario::DiskProfile;
 use crate::schedule::Outage;
 use crate::stage::{Happening, Stage};
-use crate::store::{ServiceKind, Store};
+use crate::store::{Dissent, ServiceKind, Store};
 use bezant_core::auth::{Keyring, Tag};
 use bezant_core::cluster::{Cluster, ReplicaId};
 use bezant_core::machine::{Destination, Effect, Input, Instant, Machine, Outbox, Principal};
@@ -39,6 +39,8 @@ pub struct Identity {
     pub cluster: Cluster,
     /// What it runs.
     pub service: ServiceKind,
+    /// If it executes some requests otherwise than others: in which way.
+    pub dissent: Option<Dissent>,
     /// Which replicas lie; it is one of them or not.
     pub liars: BTreeSet<ReplicaId>,
 }
@@ -194,7 +196,9 @@ impl Node {
             }
             stage.note(self.process, 1, || format!("restarts with {} records", log.len()));
         }
-        match Replica::recover(config, Store::new(self.identity.service), snapshot, log) {
+        let dissent = self.identity.dissent.clone();
+        let store = Store::new(self.identity.service).with(dissent);
+        match Replica::recover(config, store, snapshot, log) {
             Ok(machine) => self.machine = Some(machine),
             Err(error) => {
                 let what = format!("{} cannot recover from its own disk: {error}", self.id());

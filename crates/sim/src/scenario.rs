@@ -13,7 +13,7 @@ use crate::rng::Rng;
 use crate::schedule::{self, Ambush, Fault};
 use crate::size::{self, Size};
 use crate::stage::PROCESSES_MAX;
-use crate::store::ServiceKind;
+use crate::store::{Dissent, ServiceKind};
 use crate::workload::Plan;
 use bezant_core::cluster::{ClientAuth, Limits, ReplicaId};
 use bezant_core::compositions::{Protocol, Quota};
@@ -91,6 +91,8 @@ features! {
     Watchers => "watchers",
     /// Everybody hears others, as something is logged and as instances end: see [`schedule::draw_ambushes`].
     Partings => "partings",
+    /// Replicas execute some requests otherwise, each in its own way.
+    Dissent => "dissent",
 }
 
 impl fmt::Display for Feature {
@@ -248,6 +250,14 @@ impl Scenario {
 }
 
 impl Scenario {
+    /// How a replica executes some requests otherwise than others do, if it does.
+    pub fn dissent_of(&self, process: u64, replica: ReplicaId) -> Option<Dissent> {
+        let restarts = self.faults.iter().any(|(_, fault)| !matches!(fault, Fault::Cut(..) | Fault::Turn(_)))
+            || !self.ambushes.is_empty();
+        let has = self.features.contains(&Feature::Dissent);
+        has.then(|| Dissent::draw(self.seed, process, replica, restarts))
+    }
+
     /// Whether nothing but clients may be wrong, and no message takes longer than what the time-outs of Ring allow for:
     /// 4n + f hops, with a sync at each, in twice the time after which a client repeats itself.
     pub fn is_calm(&self) -> bool {
@@ -279,13 +289,22 @@ fn draw_features(options: &ScenarioOptions, size: Size, calm: bool) -> BTreeSet<
     };
     // They cost more than others, and a run without them may get further.
     let spared_partings = Rng::stream(options.seed, "partings at all").below(4) > 0;
+    let spared_dissent = Rng::stream(options.seed, "dissent at all").below(4) > 0 || !may_dissent(options.protocol);
+    // Who is undone as it joins is nobody: that changes what of a history is executed, which runs are checked for.
+    let spared_dissent = spared_dissent || drawn.contains(&Feature::DynamicClients);
     drawn.retain(|feature| {
         let unfit = *feature == Feature::Partings && spared_partings
+            || *feature == Feature::Dissent && spared_dissent
             || calm && feature.is_noise()
             || size == Size::First && feature.is_later();
         !unfit && !spared(*feature) && !options.without.contains(feature)
     });
     drawn
+}
+
+/// Whether a request that is executed otherwise by each replica costs this protocol no more than itself.
+const fn may_dissent(protocol: Protocol) -> bool {
+    matches!(protocol, Protocol::Pbft)
 }
 
 /// Who stays dead in the second phase, of those that may.

@@ -55,6 +55,7 @@ const CALM: u64 = 8;
 
 /// What a calm run does without.
 const NOISE: &[Feature] = &[
+    Feature::Dissent,
     Feature::PowerCut,
     Feature::LostDisk,
     Feature::Crashes,
@@ -85,7 +86,13 @@ impl Feature {
     pub const fn is_later(self) -> bool {
         matches!(
             self,
-            Self::SmallLimits | Self::Blackouts | Self::Unrest | Self::Ambushes | Self::Watchers | Self::Partings
+            Self::SmallLimits
+                | Self::Blackouts
+                | Self::Unrest
+                | Self::Ambushes
+                | Self::Watchers
+                | Self::Partings
+                | Self::Dissent
         )
     }
 }

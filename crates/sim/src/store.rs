@@ -3,8 +3,10 @@
 
 mod registers;
 
+use crate::rng::Rng;
 use crate::workload::{Action, Answer, Key, padding_of};
-use bezant_core::digest::Digest;
+use bezant_core::cluster::ReplicaId;
+use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::Instant;
 use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PAGES_MAX, PageNumber, Service};
 use bezant_core::services::kv::{Condition, Kv, KvOperation, KvResult};
@@ -15,6 +17,12 @@ use std::fmt;
 
 /// The last page, which neither service has: the agreed time of the last operation.
 const TIME_PAGE: PageNumber = PAGES_MAX - 1;
+
+/// The one before: what this replica wrote otherwise.
+const DISSENT_PAGE: PageNumber = PAGES_MAX - 2;
+
+/// One request in so many is executed otherwise, where there is dissent.
+const DISSENT_IN: u8 = 16;
 
 /// What is replicated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -32,6 +40,53 @@ pub struct Store {
     time: Instant,
     /// The time was not saved yet.
     dirty: bool,
+    dissent: Option<Dissent>,
+    /// What all requests wrote otherwise, the last one, and whether it was not saved yet.
+    odd: (Digest, Digest, bool),
+}
+
+/// How a replica executes some requests otherwise than the others.
+#[derive(Clone, Debug)]
+pub struct Dissent {
+    replica: ReplicaId,
+    way: Way,
+    rng: Rng,
+}
+
+/// See [`Dissent`].
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// Each replica in a way of its own.
+    Each,
+    /// Half of the replicas in one way, the others in another.
+    Halves,
+    /// Each replica in one of two ways.
+    Coin,
+    /// Never twice the same. Not where replicas restart: what 2f+1 did alike they might all do otherwise then.
+    Fresh,
+}
+
+impl Dissent {
+    /// That of a replica in the run of this seed; the same way for all.
+    pub fn draw(seed: u64, process: u64, replica: ReplicaId, restarts: bool) -> Self {
+        let way = match Rng::stream(seed, "way of dissent").below(4) {
+            0 => Way::Halves,
+            1 => Way::Coin,
+            2 if !restarts => Way::Fresh,
+            _ => Way::Each,
+        };
+        Self { replica, way, rng: Rng::stream(seed ^ process << 40, "dissent") }
+    }
+
+    /// What it does with a request of this digest.
+    fn next(&mut self, request: Digest) -> u64 {
+        match self.way {
+            Way::Each => u64::from(self.replica.0),
+            Way::Halves => u64::from(self.replica.0 % 2),
+            Way::Coin => u64::from(request.0[1 + self.replica.0 as usize] % 2),
+            Way::Fresh => self.rng.next(),
+        }
+    }
 }
 
 /// What the service holds is the service's own.
@@ -48,7 +103,25 @@ impl Store {
             ServiceKind::Kv => Box::new(Kv::new()),
             ServiceKind::Sql => Box::new(registers::new()),
         };
-        Self { service, time: Instant(0), dirty: false }
+        let odd = (Digest::ZERO, Digest::ZERO, false);
+        Self { service, time: Instant(0), dirty: false, dissent: None, odd }
+    }
+
+    /// The same, executing some requests otherwise than others do.
+    #[must_use]
+    pub fn with(mut self, dissent: Option<Dissent>) -> Self {
+        self.dissent = dissent;
+        self
+    }
+
+    /// Writes what the others do not, if it is time.
+    fn dissent(&mut self, operation: &[u8], agreed: &Agreed) {
+        let Some(dissent) = &mut self.dissent else { return };
+        let request = Digest::of_parts(Domain::Trace, &[operation, &agreed.seed.0]);
+        if request.0[0] % DISSENT_IN == 0 {
+            let written = Digest::of(Domain::Trace, &dissent.next(request).to_le_bytes());
+            self.odd = (self.odd.0.chain(written), written, true);
+        }
     }
 }
 
@@ -57,11 +130,14 @@ impl Service for Store {
         assert!(agreed.time >= self.time, "agreed time went back from {:?} to {:?}", self.time, agreed.time);
         self.time = agreed.time;
         self.dirty = true;
+        self.dissent(operation, agreed);
         self.service.execute(operation, agreed)
     }
 
     fn take_written(&mut self) -> Digest {
-        self.service.take_written()
+        let odd = std::mem::take(&mut self.odd.1);
+        let written = self.service.take_written();
+        if odd == Digest::ZERO { written } else { written.chain(odd) }
     }
 
     fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {
@@ -73,19 +149,26 @@ impl Service for Store {
         if std::mem::take(&mut self.dirty) {
             write(TIME_PAGE, Some(Bytes::copy_from_slice(&self.time.0.to_le_bytes())));
         }
+        if std::mem::take(&mut self.odd.2) {
+            write(DISSENT_PAGE, Some(Bytes::copy_from_slice(&self.odd.0.0)));
+        }
     }
 
     fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
-        let mut time = self.time;
+        let (mut time, mut odd) = (self.time, self.odd.0);
         let mut others = pages.filter(|(page, content)| {
             if *page == TIME_PAGE {
                 let bytes = content.as_deref().and_then(|content| content.try_into().ok());
                 time = Instant(bytes.map_or(0, u64::from_le_bytes));
             }
-            *page != TIME_PAGE
+            if *page == DISSENT_PAGE {
+                let bytes = content.as_deref().and_then(|content| content.try_into().ok());
+                odd = bytes.map_or(Digest::ZERO, Digest);
+            }
+            !matches!(*page, TIME_PAGE | DISSENT_PAGE)
         });
         self.service.load(&mut others)?;
-        (self.time, self.dirty) = (time, false);
+        (self.time, self.dirty, self.odd) = (time, false, (odd, Digest::ZERO, false));
         Ok(())
     }
 }

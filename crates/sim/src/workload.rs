@@ -53,6 +53,8 @@ pub enum Answer {
     Changed(bool),
     /// The sum.
     Sum(u64),
+    /// It was executed otherwise by each replica: it has no effect.
+    Refused,
     /// Something that no correct store answers to this operation.
     Nonsense,
 }

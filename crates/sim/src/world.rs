@@ -105,7 +105,10 @@ impl World {
         };
         let network = Network::new(scenario.network.clone(), Rng::stream(seed, "network"));
         let correct = n - scenario.liars.union(&scenario.outsiders).count();
-        let checks = Checks::new(&cluster, scenario.plan.identities as usize + 1, correct, scenario.is_calm());
+        let dissent = scenario.features.contains(&Feature::Dissent);
+        let identities = scenario.plan.identities as usize + 1;
+        let checks =
+            Checks::new(&cluster, identities, correct, scenario.is_calm(), dissent, !scenario.liars.is_empty());
         let mut stage = Stage::new(cluster.clone(), network, Trace::new(readable), checks, Sides::new(twins.clone()));
         if scenario.adversary == Some(Adversary::Tamper) {
             stage.tamper = Some(Tamper::new(Rng::stream(seed, "tamper")));
@@ -138,6 +141,7 @@ impl World {
                 keyring,
                 cluster: (**cluster).clone(),
                 service: scenario.service,
+                dissent: scenario.dissent_of(process as u64, id),
                 liars: scenario.liars.clone(),
             };
             let clock = scenario.clocks[process];

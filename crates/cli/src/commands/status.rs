@@ -166,6 +166,18 @@ impl Overview {
         })
     }
 
+    /// How many requests were refused because the replicas executed them otherwise, and the position of the last of
+    /// them: as many as f + 1 replicas know of.
+    fn disputed(&self) -> Option<(u64, u64)> {
+        let said = |row: &Row| {
+            let report = &row.account.as_ref().ok()?["report"];
+            Some((report["requests_disputed"].as_u64()?, report["last_disputed"].as_u64()?))
+        };
+        let mut all: Vec<(u64, u64)> = self.rows.iter().filter_map(said).collect();
+        all.sort_unstable_by(|one, other| other.cmp(one));
+        all.get(self.f()).copied().filter(|(count, _)| *count > 0)
+    }
+
     /// Replicas that give wrong answers, or that more than f others hold something against.
     fn at_fault(&self) -> impl Iterator<Item = &Row> {
         let weak = self.f() + 1;
@@ -242,6 +254,13 @@ impl Overview {
                 text += &format!("Replica {replica} had another state than the others {times}: see `diff`.\n");
             }
         }
+        if let Some((count, last)) = self.disputed() {
+            let requests = if count == 1 { "One request was".into() } else { format!("{count} requests were") };
+            text += &format!(
+                "{requests} refused because the replicas executed it otherwise, each in its own way; last at position \
+                 {last}.\nThe service is not deterministic: find out what was asked there.\n"
+            );
+        }
         if let Some(why) = self.stuck() {
             text += &format!("{}: {why}.\n", output::alarming("nothing can be written"));
         }
@@ -265,7 +284,7 @@ fn suspects(account: &std::result::Result<Value, String>) -> impl Iterator<Item 
 }
 
 /// What is shown of a replica's own report: its name there, and here.
-const REPORTED: [(&str, &str); 21] = [
+const REPORTED: [(&str, &str); 23] = [
     ("protocol", "protocol"),
     ("instance", "instance"),
     ("part", "part"),
@@ -286,6 +305,8 @@ const REPORTED: [(&str, &str); 21] = [
     ("pending_requests", "pending_requests"),
     ("transfer", "transfer"),
     ("state_differs_at", "state_differs_at"),
+    ("requests_disputed", "requests_disputed"),
+    ("last_disputed", "last_disputed"),
     ("ring_alarm", "ring_alarm"),
 ];
 

@@ -13,23 +13,32 @@ pub use pages::{ChildId, LEVELS, NODE_CHILDREN, NodeContent, NodeId, Pages, Tree
 pub use transfer::{Progress, Transfer, TransferMessage, serve};
 
 use crate::auth::Certificate;
-use crate::cluster::{InstanceId, Sequence};
+use crate::cluster::{Cluster, InstanceId, Sequence};
 use crate::digest::Digest;
 use crate::wire_struct;
 use alloc::vec::Vec;
 
-/// CHECKPOINT(i, n, d): after batch n the state's Merkle root is d. The root covers the service, the client table,
-/// the agreed time and the history digest.
+/// CHECKPOINT(i, n, r, d): after batch n, under the rulings up to batch r, the state's Merkle root is d. The root covers
+/// the service, the client table, the agreed time and the history digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Checkpoint {
     /// The instance that executed it (S9).
     pub instance: InstanceId,
     /// n.
     pub sequence: Sequence,
+    /// r: the batch of the last ruling that the state follows ([`crate::dissent`]), which may be a later one; 0 if none.
+    pub ruled: Sequence,
     /// d.
     pub root: Digest,
 }
-wire_struct!(Checkpoint { instance, sequence, root });
+wire_struct!(Checkpoint { instance, sequence, ruled, root });
+
+impl Checkpoint {
+    /// Whether there may be one after this batch: it is due, or a ruling in the batch makes it so.
+    pub fn is_plausible(&self, cluster: &Cluster) -> bool {
+        self.sequence > Sequence(0) && (cluster.is_checkpoint(self.sequence) || self.ruled == self.sequence)
+    }
+}
 
 /// A stable version of the state, to be written to disk.
 #[derive(Clone, Debug)]
@@ -54,5 +63,8 @@ impl Snapshot {
 
 /// A certificate for the state before the first batch: everybody computes it, nobody needs to sign it.
 pub const fn genesis(instance: InstanceId, root: Digest) -> Certificate<Checkpoint> {
-    Certificate { value: Checkpoint { instance, sequence: Sequence(0), root }, signatures: Vec::new() }
+    Certificate {
+        value: Checkpoint { instance, sequence: Sequence(0), ruled: Sequence(0), root },
+        signatures: Vec::new(),
+    }
 }

@@ -32,6 +32,8 @@
 //!    asks the others at once.
 //!
 //! 10. f+1 replicas that say TOO LATE end a call without a result: `unanswered.rs`.
+//! 11. A request that was undone because it came after a disputed one ([`crate::dissent`]) has had no effect, and never
+//!     will: its operation is asked for again, as a new request.
 //!
 //! A client that the cluster file does not name joins first: `door.rs`.
 //!
@@ -386,6 +388,9 @@ impl Client {
     ) {
         let Some(call) = self.call.take() else { return };
         let result = outcome.map_or_else(|| call.result(&key), |outcome| Completion::of(&outcome));
+        if result == Completion::Refused(Refusal::Undone) && !call.request.client.identity.is_joining() {
+            return self.ask_anew(now, call, out);
+        }
         let timestamp = call.request.timestamp;
         self.view = call.view_of(&key).unwrap_or(self.view);
         // The word of one replica is no measure for the others.
@@ -406,7 +411,13 @@ impl Client {
 
     /// Step 3: the read cannot be answered by 2f+1 equal replies; order it instead.
     fn fall_back(&mut self, now: Instant, out: &mut Outbox<Self>) {
-        let Some(mut call) = self.call.take() else { return };
+        if let Some(call) = self.call.take() {
+            self.ask_anew(now, call, out);
+        }
+    }
+
+    /// The same operation as a new request, to be ordered.
+    fn ask_anew(&mut self, now: Instant, mut call: Call, out: &mut Outbox<Self>) {
         let request = self.request(now, call.request.operation.clone(), false);
         self.transmit(&request, out);
         call.order_instead(request, now);

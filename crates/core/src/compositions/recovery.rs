@@ -238,7 +238,7 @@ pub(super) fn resume_backup<S: Service>(backup: &mut Backup<Pbft, S>, certificat
 
 /// A state that no certificate of 2f+1 names: what follows in the log says why it may be taken.
 pub(super) fn snapshot_at(instance: InstanceId, position: u64, tree: Tree) -> Snapshot {
-    let value = Checkpoint { instance, sequence: Sequence(position), root: tree.root() };
+    let value = Checkpoint { instance, sequence: Sequence(position), ruled: Sequence(0), root: tree.root() };
     Snapshot { certificate: Certificate { value, signatures: Vec::new() }, tree }
 }
 

@@ -29,12 +29,15 @@ impl<S: Service> Estate<S> {
         assert_eq!(ordered.sequence, self.meta.executed.next(), "batches are executed in sequence");
         self.meta.executed = ordered.sequence;
         self.ended.clear();
-        let history = self.meta.history;
+        let Meta { history, position, .. } = self.meta;
         let count = self.execute_requests(cluster, &ordered, &mut answer);
+        if self.follows_ruling_in(ordered.sequence) {
+            self.meta.ruled = ordered.sequence;
+        }
         if for_good {
             self.since.push(ordered);
         } else {
-            self.tentative = Some(Tentative { ordered, history });
+            self.tentative = Some(Tentative { ordered, history, position });
         }
         count
     }
@@ -84,6 +87,7 @@ impl<S: Service> Estate<S> {
         if let Some(outcome) = self.settled(request) {
             self.meta.history = logged.history;
             self.meta.position += 1;
+            self.remember_effects();
             answer(request, &outcome);
             return false;
         }
@@ -96,7 +100,7 @@ impl<S: Service> Estate<S> {
     /// Answers a request that only reads.
     pub(crate) fn query(&self, request: &Request) -> Outcome {
         let answer = self.service.query(&request.operation, &self.asker(request));
-        answer.map_or(Outcome::Refused(Refusal::NotReadOnly), Outcome::read)
+        answer.map_or(Outcome::Refused(Refusal::NotReadOnly), |result| self.done(result))
     }
 
     /// Who asks, with the key that speaks for it.
@@ -114,9 +118,26 @@ impl<S: Service> Estate<S> {
         self.meta.time = agreed_time(self.meta.time, proposal.time, cluster.limits.agreed_time_step_max);
     }
 
+    /// Executes a request that is new.
     fn execute_new(&mut self, cluster: &Cluster, proposal: &Proposal, request: &Request, history: Digest) -> Outcome {
+        let refused = self.refused();
         self.meta.history = history;
         self.meta.position += 1;
+        if refused == Some(Refusal::Disputed) {
+            self.meta.disputed += 1;
+            self.meta.disputed_last = self.meta.position;
+        }
+        let outcome = match refused {
+            Some(refusal) if request.client.identity.is_joining() => self.refuse_join(request, refusal),
+            // To leave is no matter of the service.
+            Some(refusal) if !is_leave(request.client) => Outcome::Refused(refusal),
+            _ => self.carry_out(cluster, proposal, request),
+        };
+        self.remember_effects();
+        outcome
+    }
+
+    fn carry_out(&mut self, cluster: &Cluster, proposal: &Proposal, request: &Request) -> Outcome {
         if request.operation.len() > cluster.limits.operation_bytes_max {
             return Outcome::Refused(Refusal::TooLarge);
         }
@@ -136,16 +157,16 @@ impl<S: Service> Estate<S> {
             self.members.touch(request.client.identity, &cluster.limits, now);
         }
         let result = self.service.execute(&request.operation, &agreed);
-        self.note_effects();
         // A service that breaks its word must not make a state that nobody can load.
-        self.done(if result.len() > RESULT_BYTES_MAX { Bytes::new() } else { result })
+        let result = if result.len() > RESULT_BYTES_MAX { Bytes::new() } else { result };
+        self.note_effects(&result);
+        self.done(result)
     }
 
-    fn note_effects(&mut self) {
+    /// One step of the chain: what the service answered, and what it wrote meanwhile.
+    fn note_effects(&mut self, result: &[u8]) {
         let written = self.service.take_written();
-        if written != Digest::ZERO {
-            self.meta.effects = Digest::of_parts(Domain::Effects, &[&self.meta.effects.0, &written.0]);
-        }
+        self.meta.effects = Digest::of_parts(Domain::Effects, &[&self.meta.effects.0, &written.0, result]);
     }
 
     const fn done(&self, result: Bytes) -> Outcome {
@@ -161,7 +182,7 @@ impl<S: Service> Estate<S> {
         let client = ClientId { identity: admission.identity, session: 0 };
         let agreed = Agreed { asker: Asker { client, ..agreed.asker }, ..agreed };
         let may_join = self.service.authorize(&join.identification, &agreed);
-        self.note_effects();
+        self.note_effects(&[may_join.into()]);
         if !may_join {
             return Err(Refusal::Unauthorized);
         }

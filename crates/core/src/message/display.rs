@@ -2,6 +2,7 @@
 
 use super::{Message, Outcome, Reply, Request};
 use crate::checkpoint::TransferMessage;
+use crate::dissent::Testimony;
 use crate::history::Boundary;
 use crate::members::{CookieMessage, is_leave};
 use crate::protocols::pbft::{self, Claim, PbftMessage};
@@ -18,6 +19,11 @@ impl Display for Message {
             Self::Reply(reply) => reply.fmt(f),
             Self::Ordering(ordering) => ordering.message.fmt(f),
             Self::Checkpoint(signed) => write!(f, "CHECKPOINT {} {:?}", signed.value.sequence, signed.value.root),
+            Self::Testimony(signed) => {
+                let Testimony { scope, effects } = &signed.value;
+                let block = scope.block.map_or(-1, i64::from);
+                write!(f, "TESTIMONY {} r{} b{block} {}", scope.base.sequence, scope.ruled.0, effects.len())
+            }
             Self::Transfer(transfer) => transfer.fmt(f),
             Self::Switch(switch) => switch.fmt(f),
             Self::RingCertain(r) => {

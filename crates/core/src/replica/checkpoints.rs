@@ -34,7 +34,7 @@ impl<S: Service> Replica<S> {
             | Running::RingResilient(_) => {
                 let anchor = ledger.log.anchor();
                 let (sequence, root) = (Sequence(anchor.position), anchor.root);
-                (Checkpoint { instance: self.instance(), sequence, root }, None)
+                (Checkpoint { instance: self.instance(), sequence, ruled: Sequence(0), root }, None)
             }
             Running::Unreplicated(_) => (self.newest_checkpoint().certificate.value, None),
             Running::Opening(_) | Running::Silent(_) => return None,
@@ -75,7 +75,7 @@ impl<S: Service> Replica<S> {
     /// What this replica has at its newest checkpoint, certain or not, without a signature.
     pub fn newest_checkpoint(&self) -> Snapshot {
         let (sequence, tree) = self.composite.ledger().estate.newest();
-        let value = Checkpoint { instance: self.instance(), sequence, root: tree.root() };
+        let value = Checkpoint { instance: self.instance(), sequence, ruled: Sequence(0), root: tree.root() };
         Snapshot { certificate: Certificate { value, signatures: Vec::new() }, tree: tree.clone() }
     }
 }

@@ -257,6 +257,7 @@ impl<S: Service> Replica<S> {
             executed: estate.executed_for_good(),
             history: estate.history(),
             abstaining: self.amnesia.is_some(),
+            disputed: estate.disputed(),
             rejections: self.rejections.iter().map(|(from, counts)| (from, counts.clone())).collect(),
             ..Report::default()
         };

@@ -108,6 +108,18 @@ pub enum Notice {
         /// What they have.
         agreed: Digest,
     },
+    /// A request is disputed: the replicas executed it otherwise, each in its own way. It is refused, and what came
+    /// after it is undone ([`crate::dissent`]).
+    Ruled {
+        /// The instance.
+        instance: InstanceId,
+        /// The position of the request.
+        position: u64,
+        /// The batch with the ruling.
+        batch: Sequence,
+        /// The batch after which this replica goes on.
+        back: Sequence,
+    },
     /// A state that f+1 others signed, at least, replaced one that was wrong.
     Repaired(Box<Divergence>),
     /// A view began.
@@ -220,6 +232,9 @@ pub struct Report {
     /// Where this replica's state differs from the one that f+1 others signed, until it is repaired. Known in a Backup
     /// only: elsewhere right states of one position may count batches otherwise, and have other roots.
     pub differs: Option<Sequence>,
+    /// How many requests were refused because the replicas executed them otherwise, and the position of the last one
+    /// ([`crate::dissent`]).
+    pub disputed: (u64, u64),
     /// Whether the ring is slow, and where, if a ring runs.
     pub ring_alarm: Option<Alarm>,
     /// What others said that was not accepted, by sender.

@@ -124,7 +124,7 @@ pub(crate) fn settle<S: Service>(
 
 /// What a transfer fetches. Nobody asks for signatures: the proof of the history has them.
 fn state_at(instance: InstanceId, boundary: &Boundary) -> Certificate<Checkpoint> {
-    let value = Checkpoint { instance, sequence: Sequence(boundary.position), root: boundary.root };
+    let value = Checkpoint { instance, sequence: Sequence(boundary.position), ruled: Sequence(0), root: boundary.root };
     Certificate { value, signatures: Vec::new() }
 }
 
@@ -309,7 +309,7 @@ impl Opening {
     pub(crate) fn divergence(&self) -> Option<Divergence> {
         let (position, mine) = self.wrong.clone()?;
         let (Boundary { position: at, root, .. }, agreed) = self.fetched()?;
-        let value = Checkpoint { instance: self.instance, sequence: Sequence(at), root };
+        let value = Checkpoint { instance: self.instance, sequence: Sequence(at), ruled: Sequence(0), root };
         Some(Divergence {
             sequence: Sequence(position),
             mine,

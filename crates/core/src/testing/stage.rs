@@ -313,6 +313,9 @@ fn described(notice: &Notice) -> String {
         Notice::Anchored { position, root, .. } => format!("p{position} is certain, root {root:?}"),
         Notice::Stopped { instance, reason } => format!("stops in {instance}: {reason}"),
         Notice::Switched { instance, part, reason, .. } => format!("runs {part} as {instance}: {reason}"),
+        Notice::Ruled { position, batch, back, .. } => {
+            format!("refuses p{position} as ruled at {batch}, back to {back}")
+        }
         Notice::Begun { instance, position, history } => format!("begins {instance} with p{position} {history:?}"),
     }
 }

@@ -68,6 +68,8 @@ fn report(report: &Report) -> Value {
         "view_changes": report.view_changes,
         "transfer": report.transfer.map(|(target, received)| json!({"target": target.0, "received": received})),
         "state_differs_at": report.differs.map(|sequence| sequence.0),
+        "requests_disputed": report.disputed.0,
+        "last_disputed": report.disputed.1,
         "ring_alarm": report.ring_alarm.as_ref().map(ring_alarm),
         "rejections": rejections.collect::<Vec<_>>(),
         "suspicions": suspicions.collect::<Vec<_>>(),

@@ -81,6 +81,11 @@ const fn why(refusal: Refusal) -> &'static str {
         Refusal::TooSoon => "a session of this key was begun a moment ago: wait, or let that one leave first",
         Refusal::Unauthorized => "the service does not let this key join",
         Refusal::Expired => "joining took too long",
+        Refusal::Disputed => {
+            "the replicas executed it otherwise, each in its own way, so that it was undone everywhere: \
+             it asks the service for something that is not the same on every machine"
+        }
+        Refusal::Undone => "it was undone together with a request that the replicas had executed otherwise",
     }
 }
 

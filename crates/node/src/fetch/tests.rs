@@ -48,7 +48,8 @@ impl Files {
 
     fn snapshot(&self, sequence: u64, signers: &[u8]) -> Snapshot {
         let tree = tree(sequence as u8);
-        let value = Checkpoint { instance: InstanceId(1), sequence: Sequence(sequence), root: tree.root() };
+        let value =
+            Checkpoint { instance: InstanceId(1), sequence: Sequence(sequence), ruled: Sequence(0), root: tree.root() };
         Snapshot { certificate: self.certificate(value, signers), tree }
     }
 

@@ -383,7 +383,12 @@ mod tests {
                     out.persist(Record::Snapshot(Box::new(record)));
                 }
                 Input::Timer(_) => {
-                    let value = Checkpoint { instance: InstanceId(1), sequence: Sequence(1), root: Digest::ZERO };
+                    let value = Checkpoint {
+                        instance: InstanceId(1),
+                        sequence: Sequence(1),
+                        ruled: Sequence(0),
+                        root: Digest::ZERO,
+                    };
                     let signed = self.0.sign(value);
                     for _ in 0..AT_ONCE {
                         out.send(Destination::Replicas, Message::Checkpoint(Box::new(signed.clone())));

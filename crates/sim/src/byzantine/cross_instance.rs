@@ -34,7 +34,7 @@ fn moved(message: &Message, to: InstanceId) -> Message {
         Message::RingReply(reply) => reply.instance = to,
         Message::RingCertain(response) => response.instance = to,
         Message::RingPace(pace) => pace.instance = to,
-        Message::Checkpoint(_) | Message::Transfer(_) | Message::Cookie(_) => {}
+        Message::Checkpoint(_) | Message::Testimony(_) | Message::Transfer(_) | Message::Cookie(_) => {}
     }
     moved
 }

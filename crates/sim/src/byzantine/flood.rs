@@ -40,7 +40,7 @@ fn invent(liar: &mut Liar<'_>) -> PbftMessage {
             })
         }
         7 => {
-            let value = Checkpoint { instance: InstanceId(1), sequence, root: digest };
+            let value = Checkpoint { instance: InstanceId(1), sequence, ruled: Sequence(0), root: digest };
             let stable = bezant_core::auth::Certificate { value, signatures: Vec::new() };
             let change = ViewChange { view, stable, prepared: Vec::new(), pre_prepared: Vec::new() };
             PbftMessage::ViewChange(Box::new(liar.keyring.sign(change)))
@@ -69,7 +69,8 @@ impl Behaviour for Flood {
             if liar.rng.per_mille(200) {
                 let sequence = Sequence(liar.rng.below(1000) * liar.cluster.limits.checkpoint_interval);
                 let root = Digest::of(Domain::Trace, &sequence.0.to_le_bytes());
-                let signed = liar.keyring.sign(Checkpoint { instance: InstanceId(1), sequence, root });
+                let signed =
+                    liar.keyring.sign(Checkpoint { instance: InstanceId(1), sequence, ruled: Sequence(0), root });
                 liar.say(to, &Message::Checkpoint(Box::new(signed)));
             }
         }

@@ -438,7 +438,7 @@ mod tests {
             }
         }
         // View changes, new views, checkpoints, abort reports, hops, votes, PREPs and checkpoints of a ring.
-        assert_eq!(lied, BTreeSet::from([2, 3, 4, 5, 9, 10, 17, 18]));
+        assert_eq!(lied, BTreeSet::from([2, 3, 4, 5, 9, 10, 17, 18, 19]));
     }
 
     #[test]

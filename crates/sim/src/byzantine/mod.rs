@@ -13,6 +13,7 @@ mod equivocate;
 mod exclude;
 mod false_stop;
 mod false_tail;
+mod false_testimony;
 mod fickle_primary;
 mod flood;
 mod forge;
@@ -173,6 +174,8 @@ adversaries! {
     NobodysRequests => "nobodys-requests",
     /// A client that panics in the name of more sessions than anybody remembers.
     SessionFlood => "session-flood",
+    /// A replica that testifies to effects that it had not, and rules upon that.
+    FalseTestimony => "false-testimony",
 }
 
 /// Those that came after the first runs were saved, and in how many of ten thousand runs each takes the place of
@@ -182,6 +185,7 @@ const LATER: &[(Adversary, u64)] = &[
     (Adversary::FicklePrimary, 600),
     (Adversary::NobodysRequests, 100),
     (Adversary::SessionFlood, 80),
+    (Adversary::FalseTestimony, 600),
 ];
 
 impl Adversary {
@@ -226,7 +230,7 @@ impl Adversary {
         let has_ring = schedule.as_ref().is_some_and(|schedule| schedule.parts().contains(&Part::RingFast));
         let may_end = schedule.is_some();
         LATER.iter().copied().filter(move |(adversary, _)| match adversary {
-            Self::References | Self::FicklePrimary => has_backup,
+            Self::References | Self::FicklePrimary | Self::FalseTestimony => has_backup,
             Self::NobodysRequests => has_ring,
             _ => may_end,
         })
@@ -425,6 +429,7 @@ pub fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn Behaviou
         Adversary::References => Box::new(references::References::new(rng)),
         Adversary::FicklePrimary => Box::new(fickle_primary::FicklePrimary::new(rng)),
         Adversary::NobodysRequests => Box::new(nobodys_requests::NobodysRequests::new(rng)),
+        Adversary::FalseTestimony => Box::new(false_testimony::FalseTestimony::default()),
         Adversary::Twins
         | Adversary::PartialMacs
         | Adversary::Tamper

@@ -24,7 +24,8 @@ enum Place {
     Commit(View, Sequence),
     ViewChange(View),
     NewView(View),
-    Checkpoint(Sequence),
+    /// Under the rulings up to a batch.
+    Checkpoint(Sequence, Sequence),
     Decided(Sequence),
     Result(ClientId, Timestamp),
     Abort,
@@ -173,6 +174,8 @@ pub struct Contradiction {
     replicas: BTreeMap<(ReplicaId, InstanceId), Statements>,
     /// Instances in which a replica has said that it stopped.
     stopped: BTreeMap<ReplicaId, InstanceId>,
+    /// Whether a correct replica may execute a request twice in two ways.
+    dissent: bool,
 }
 
 fn digest_of(requests: &[Request]) -> Digest {
@@ -181,6 +184,11 @@ fn digest_of(requests: &[Request]) -> Digest {
 }
 
 impl Contradiction {
+    /// With `dissent` a correct replica may execute a request twice in two ways.
+    pub fn new(dissent: bool) -> Self {
+        Self { dissent, ..Self::default() }
+    }
+
     /// What a replica has said in the latest instance in which it said anything.
     fn latest(&mut self, replica: ReplicaId) -> Option<&mut Statements> {
         let of_replica = (replica, InstanceId(0))..=(replica, InstanceId(u64::MAX));
@@ -272,12 +280,14 @@ impl Check for Contradiction {
                 PbftMessage::NewView(signed) if signed.signer != *replica => Ok(()),
                 message => statements.pbft(message),
             },
-            Message::Checkpoint(signed) if signed.signer == *replica => {
-                statements.say(Place::Checkpoint(signed.value.sequence), signed.value.root)
+            Message::Checkpoint(signed) if signed.signer == *replica && !self.dissent => {
+                statements.say(Place::Checkpoint(signed.value.sequence, signed.value.ruled), signed.value.root)
             }
             // Tentative results may be undone, and a refusal only says that the request is too late by now.
             Message::Reply(reply)
-                if reply.firmness == Firmness::Final && !matches!(reply.outcome, Outcome::Refused(_)) =>
+                if reply.firmness == Firmness::Final
+                    && !matches!(reply.outcome, Outcome::Refused(_))
+                    && !self.dissent =>
             {
                 statements.say(Place::Result(reply.client, reply.timestamp), reply.outcome.digest())
             }

@@ -89,6 +89,10 @@ impl Check for Linearizability {
                 let begun = Call { action: *action, begin: self.events, end: None };
                 self.keys.entry(*key).or_default().insert(*call, begun);
             }
+            // It must have had none.
+            Event::Answered(call, Some(Answer::Refused)) => {
+                self.key_of.get(call).and_then(|key| self.keys.get_mut(key)?.remove(call));
+            }
             Event::Answered(call, Some(answer)) => {
                 let known = self.key_of.get(call).and_then(|key| self.keys.get_mut(key)?.get_mut(call));
                 known.expect("a call is invoked before it is answered").end = Some((self.events, *answer));

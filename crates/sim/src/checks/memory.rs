@@ -48,23 +48,25 @@ pub struct Memory {
 
 impl Memory {
     /// The bounds of this cluster, which names so many identities.
-    pub fn new(cluster: &Cluster, identities: usize) -> Self {
+    pub fn new(cluster: &Cluster, identities: usize, dissent: bool) -> Self {
         let limits = &cluster.limits;
         let (pending, reads) = (limits.pending_requests_max as u64, limits.pending_reads_max as u64);
         let requests = 2 * cluster.window() * limits.batch_requests_max as u64;
-        // For what each other replica passes on there is one place more, and one for each replica's INIT.
-        let of_replicas = 2 * cluster.n as u64 - 1;
+        // For what each other replica passes on there is one place more, and one for each replica's INIT and ruling.
+        let of_replicas = 3 * cluster.n as u64 - 1;
+        // Who executes its log otherwise than before has all of it in hand until the right state is there.
+        let slots = if dissent { 2 * cluster.window() * 64 } else { 2 * cluster.window() };
         let members = limits.members_max as u64;
         let parties = (cluster.n + identities) as u64 + members;
         let sessions = identities as u64 * limits.sessions_per_identity_max as u64 + 64 * members;
         let of_anything = [ENTRIES_MIN, pending, reads, requests, 2 * cluster.history_bound(), 4 * members];
         let entries_max = of_anything.into_iter().max().unwrap_or_default();
         let named = vec![
-            ("pool.waiting", pending + of_replicas, "pending_requests_max, what is passed on, INITs"),
-            ("pool.watched", pending + of_replicas, "pending_requests_max, what is passed on, INITs"),
+            ("pool.waiting", pending + of_replicas, "pending_requests_max, what is passed on, INITs and rulings"),
+            ("pool.watched", pending + of_replicas, "pending_requests_max, what is passed on, INITs and rulings"),
             ("queue.requests", pending, "pending_requests_max"),
             ("running.reads", reads, "pending_reads_max"),
-            ("order.slots", 2 * cluster.window(), "two windows"),
+            ("order.slots", slots, "two windows"),
             ("waiting.clients", CLIENT_SET_MAX, "CLIENT_SET_MAX of shares.rs"),
             ("unserved.clients", CLIENT_SET_MAX, "CLIENT_SET_MAX of shares.rs"),
             ("early.messages", EARLY_MAX, "MESSAGES_MAX of early.rs"),
@@ -161,15 +163,15 @@ mod tests {
         let added_later = vec![(1, vec![1; parts]); added];
         let replica = Replica { pool: Pool { waiting: vec![1; waiting] }, added_later };
         let holdings = Holdings::of(&replica);
-        Memory::new(&cluster, 2).see(0, &Event::Holds(ReplicaId(0), &holdings)).err()
+        Memory::new(&cluster, 2, false).see(0, &Event::Holds(ReplicaId(0), &holdings)).err()
     }
 
     #[test]
     fn whatever_is_added_has_a_bound() {
-        // Three, one for what each other replica passes on, and an INIT of each.
-        assert_eq!(objection(3 + 3 + 4, 256, 2), None);
+        // Three, one for what each other replica passes on, and an INIT and a ruling of each.
+        assert_eq!(objection(3 + 3 + 8, 256, 2), None);
         assert!(
-            objection(4 + 3 + 4, 0, 0)
+            objection(4 + 3 + 8, 0, 0)
                 .is_some_and(|what| what.contains("pool.waiting") && what.contains("pending_requests"))
         );
         assert!(objection(0, 257, 0).is_some_and(|what| what.contains("257 entries in added_later")));

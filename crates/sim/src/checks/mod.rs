@@ -116,24 +116,36 @@ pub struct Checks {
     pub violations: Vec<Violation>,
     /// Counts what the run meets.
     pub watch: Watch,
+    /// Whether correct replicas may execute a request otherwise.
+    pub dissent: bool,
 }
 
 impl Checks {
     /// Every check there is, for so many identities of clients and correct replicas, and a run in which nothing but
-    /// clients may be wrong if it is calm.
-    pub fn new(cluster: &Cluster, identities: usize, correct: usize, is_calm: bool) -> Self {
-        let checks: Vec<Box<dyn Check>> = vec![
+    /// clients may be wrong if it is calm. With `dissent` correct replicas may execute a request otherwise; then those
+    /// who lie may give an answer and testify against it, so that it is taken back (see [`bezant_core::dissent`]).
+    pub fn new(
+        cluster: &Cluster,
+        identities: usize,
+        correct: usize,
+        is_calm: bool,
+        dissent: bool,
+        liars: bool,
+    ) -> Self {
+        let mut checks: Vec<Box<dyn Check>> = vec![
             Box::new(Agreement::default()),
             Box::new(Validity::new(cluster)),
-            Box::new(Contradiction::default()),
+            Box::new(Contradiction::new(dissent)),
             Box::new(Inheritance::default()),
-            Box::new(Roots::default()),
-            Box::new(Memory::new(cluster, identities)),
+            Box::new(Roots::new(dissent)),
+            Box::new(Memory::new(cluster, identities, dissent)),
             Box::new(Lasso::new(cluster, correct)),
             Box::new(Needless::new(cluster, is_calm)),
-            Box::new(Linearizability::default()),
         ];
-        Self { checks, violations: Vec::new(), watch: Watch::new(cluster) }
+        if !(dissent && liars) {
+            checks.push(Box::new(Linearizability::default()));
+        }
+        Self { checks, violations: Vec::new(), watch: Watch::new(cluster), dissent }
     }
 
     /// Shows an event to every check.

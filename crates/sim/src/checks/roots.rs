@@ -9,7 +9,16 @@ use std::collections::BTreeMap;
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Roots {
+    /// Whether correct replicas may execute a request otherwise. Then they may find that they are wrong.
+    dissent: bool,
     stable: BTreeMap<(InstanceId, Sequence), (ReplicaId, Digest)>,
+}
+
+impl Roots {
+    /// With `dissent` a correct replica may execute a request otherwise, and find out.
+    pub fn new(dissent: bool) -> Self {
+        Self { dissent, ..Self::default() }
+    }
 }
 
 impl Check for Roots {
@@ -25,6 +34,7 @@ impl Check for Roots {
                     return Err(format!("at {sequence}, the root is {known:?} at {first} and {root:?} at {replica}"));
                 }
             }
+            Event::Noticed(_, Notice::Diverged { .. } | Notice::Repaired(_)) if self.dissent => {}
             Event::Noticed(replica, Notice::Diverged { sequence, mine, agreed }) => {
                 return Err(format!("{replica} has root {mine:?} at {sequence}; {agreed:?} is certified"));
             }

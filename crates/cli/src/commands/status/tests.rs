@@ -103,3 +103,19 @@ fn where_nothing_can_be_written_it_says_so() {
     assert_eq!(silent.find_obstacle(), Some(Obstacle::Silent));
     assert_eq!(overview(false, &[]).json()["stuck"], Value::Null);
 }
+
+#[test]
+fn disputed_requests_are_told_if_f_plus_1_replicas_know_of_them() {
+    let mut overview = overview(false, &[]);
+    let mut say = |replica: usize, count: u64, overview: &mut Overview| {
+        let report = &mut overview.rows[replica].account.as_mut().unwrap()["report"];
+        (report["requests_disputed"], report["last_disputed"]) = (json!(count), json!(70 + count));
+        overview.show(false)
+    };
+    assert!(!say(0, 9, &mut overview).contains("refused because"), "one may lie");
+    assert!(say(1, 1, &mut overview).contains("One request was refused because"));
+    assert!(
+        say(2, 2, &mut overview).contains("2 requests were refused because")
+            && say(2, 2, &mut overview).contains("last at position 72")
+    );
+}

@@ -4,6 +4,7 @@ mod amnesia;
 mod attacks;
 mod conformance;
 mod costs;
+mod dissent;
 mod divergence;
 mod durability;
 mod effects;

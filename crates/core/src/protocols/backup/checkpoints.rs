@@ -1,7 +1,7 @@
 //! Checkpoints, stability and state transfer: steps 5 to 7 of the [module](super).
 
 use super::{Backup, Init, Queue, VOTES_PER_CHECKPOINT_MAX, VOTES_PER_REPLICA_MAX};
-use crate::auth::{Certificate, Signature, Signed};
+use crate::auth::{Certificate, Signed};
 use crate::checkpoint::transfer::{Transfer, serve};
 use crate::checkpoint::{Checkpoint, Snapshot, TransferMessage, Tree};
 use crate::cluster::{ReplicaId, Sequence};
@@ -27,14 +27,17 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         self.vote(s, queue, sequence, root);
         self.compare(s, sequence);
+        self.doubt_checkpoint(s, sequence, false);
     }
 
     /// Says what the root of this replica's state is at a checkpoint, in place of what it may have said before.
-    fn vote(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, sequence: Sequence, root: Digest) {
-        if !self.order.may_vote() {
+    pub(super) fn vote(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, sequence: Sequence, root: Digest) {
+        let value = Checkpoint { instance: self.instance, sequence, ruled: self.ledger.estate.ruled(), root };
+        // One at the batch of a ruling is not voted for under the next: that has one of its own.
+        if !self.order.may_vote() || !value.is_plausible(s.cluster) || self.dissent.overruled.is_some() {
             return;
         }
-        let vote = s.keyring.sign(Checkpoint { instance: self.instance, sequence, root });
+        let vote = s.keyring.sign(value);
         s.out.send(Destination::Replicas, Message::Checkpoint(Box::new(vote.clone())));
         self.votes.entry(s.me).or_default().retain(|known| known.value.sequence != sequence);
         self.count_vote(s, queue, vote);
@@ -54,12 +57,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if sequence <= self.stable.value.sequence {
             return;
         }
-        let plausible = vote.value.instance == self.instance && s.cluster.is_checkpoint(sequence);
+        let plausible = vote.value.instance == self.instance && vote.value.is_plausible(s.cluster);
         if !plausible || vote.signer == s.me {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
         if self.votes.get(&vote.signer).is_some_and(|known| known.contains(&vote)) {
-            return;
+            return self.doubt_checkpoint(s, sequence, true);
         }
         if !s.keyring.check_signed(&vote) {
             return s.reject(Principal::Replica(from), Rejection::BadSignature);
@@ -68,6 +71,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.count_vote(s, &mut queue, vote);
         self.compare(s, sequence);
         self.drain(s, queue);
+        self.doubt_checkpoint(s, sequence, false);
     }
 
     /// Counts votes for *equal* checkpoints only (museum, flaw 15). A replica has two at a checkpoint, its first
@@ -99,32 +103,32 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// Step 7. Whether f+1 others signed the same other state than this replica has at a checkpoint: then it is wrong,
-    /// and f liars alone never make it think so. What f+1 signed is repaired at once, unless a checkpoint that 2f+1
-    /// signed is to be had instead.
+    /// Step 7. Whether f+1 others signed the same other state than this replica has at a checkpoint, so that it is wrong
+    /// unless others are as well: f liars alone never make it think so. It has the right one as soon as 2f+1 signed
+    /// that, or a ruling says which one it is.
     fn compare(&mut self, s: &mut Surroundings<'_, S>, sequence: Sequence) {
         if sequence <= self.stable.value.sequence {
             return;
         }
         let Some(mine) = self.version(sequence).map(Tree::root) else { return };
-        let mut others: BTreeMap<Checkpoint, Vec<(ReplicaId, Signature)>> = BTreeMap::new();
+        let own = self.votes.get(&s.me).into_iter().flatten().find(|vote| vote.value.sequence == sequence);
+        let ruled = own.map_or(self.ledger.estate.ruled(), |vote| vote.value.ruled);
+        let mut others: BTreeMap<Digest, usize> = BTreeMap::new();
         for vote in self.votes.iter().filter(|(id, _)| **id != s.me).flat_map(|(_, votes)| votes) {
-            if vote.value.sequence == sequence && vote.value.root != mine {
-                others.entry(vote.value).or_default().push((vote.signer, vote.signature));
+            if (vote.value.sequence, vote.value.ruled) == (sequence, ruled) && vote.value.root != mine {
+                *others.entry(vote.value.root).or_default() += 1;
             }
         }
-        let agreed = others.into_iter().find(|(_, signatures)| signatures.len() >= s.cluster.weak());
-        let Some((value, signatures)) = agreed else { return };
-        self.note_difference(s, sequence, value.root);
+        let agreed = others.into_iter().find(|(_, count)| *count >= s.cluster.weak());
+        let Some((root, _)) = agreed else { return };
+        self.note_difference(s, sequence, root);
         if self.ahead.is_some() {
             self.begin_transfer(s);
-        } else if self.transfer.is_none() && self.report.is_none() {
-            self.fetch(s, Certificate { value, signatures });
         }
     }
 
     /// This replica's own state is not the right one.
-    fn note_difference(&mut self, s: &mut Surroundings<'_, S>, sequence: Sequence, agreed: Digest) {
+    pub(super) fn note_difference(&mut self, s: &mut Surroundings<'_, S>, sequence: Sequence, agreed: Digest) {
         let Some(tree) = self.version(sequence).filter(|_| self.wrong.is_none()).cloned() else { return };
         s.out.notify(Notice::Diverged { sequence, mine: tree.root(), agreed });
         self.wrong = Some((sequence, tree));
@@ -166,12 +170,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// The last batch of this instance executed for good. Before it has its init history, the state counts otherwise.
-    fn executed_for_good(&self) -> Sequence {
+    pub(super) fn executed_for_good(&self) -> Sequence {
         if matches!(self.init, Init::Done) { self.ledger.estate.executed_for_good() } else { Sequence(0) }
     }
 
     /// The version of the state after a batch of this instance.
-    fn version(&self, sequence: Sequence) -> Option<&Tree> {
+    pub(super) fn version(&self, sequence: Sequence) -> Option<&Tree> {
         self.ledger.estate.version(sequence).filter(|_| matches!(self.init, Init::Done))
     }
 
@@ -185,6 +189,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.stable = certificate.clone();
         // What was wrong before is right again, whatever made it so: to go back there would be a step backwards.
         self.wrong.take_if(|(at, _)| *at <= sequence);
+        self.dissent.overruled.take_if(|at| *at <= sequence);
         self.transfer.take_if(|transfer| transfer.target().value.sequence <= sequence);
         for of_replica in self.votes.values_mut() {
             of_replica.retain(|vote| vote.value.sequence > sequence);
@@ -216,9 +221,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// A replica that signed another root than 2f+1 others is wrong about its state, or lies.
     fn blame(&self, s: &mut Surroundings<'_, S>, certificate: &Certificate<Checkpoint>) {
-        let Checkpoint { sequence, root, .. } = certificate.value;
+        let Checkpoint { sequence, ruled, root, .. } = certificate.value;
         for (&replica, votes) in &self.votes {
-            if replica != s.me && votes.iter().any(|vote| vote.value.sequence == sequence && vote.value.root != root) {
+            let here = votes.iter().filter(|vote| (vote.value.sequence, vote.value.ruled) == (sequence, ruled));
+            if replica != s.me && here.into_iter().any(|vote| vote.value.root != root) {
                 s.out.notify(Notice::Suspicion { replica, reason: Rejection::BadCertificate });
                 s.reject(Principal::Replica(replica), Rejection::BadCertificate);
             }
@@ -233,7 +239,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// Fetches the state at a checkpoint; a transfer that runs takes it as its new target and keeps what it has.
-    fn fetch(&mut self, s: &mut Surroundings<'_, S>, target: Certificate<Checkpoint>) {
+    pub(super) fn fetch(&mut self, s: &mut Surroundings<'_, S>, target: Certificate<Checkpoint>) {
         let sequence = target.value.sequence;
         match &mut self.transfer {
             Some(transfer) if transfer.target().value.sequence >= sequence => return,
@@ -320,6 +326,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             let mine = self.ledger.estate.newest_version().root();
             return s.out.notify(Notice::Diverged { sequence, mine, agreed: root });
         }
+        self.dissent.overruled = None;
         if let Some(divergence) = repaired {
             s.out.notify(Notice::Repaired(Box::new(divergence)));
         }
@@ -330,8 +337,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             self.call(s, &mut queue, |order, context| order.installed(context, &certificate));
             self.save_snapshot(s, certificate, true);
         } else {
+            // The batch with the ruling is a checkpoint as well, and comes again.
             self.call(s, &mut queue, |order, context| order.went_back(context, sequence));
-            self.vote(s, &mut queue, sequence, root);
         }
         self.drain(s, queue);
         s.out.notify(Notice::Transfer { sequence, received, done: true });

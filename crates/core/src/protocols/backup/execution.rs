@@ -32,7 +32,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             Freshness::Last(entry) => {
                 let (sequence, outcome) = (entry.sequence, entry.outcome.clone());
                 if sequence <= self.ledger.estate.executed_for_good() {
-                    return self.reply(s, &request, self.order.view(), sequence, Firmness::Final, outcome);
+                    self.reply(s, &request, self.order.view(), sequence, Firmness::Final, outcome);
+                    return self.doubt_answer(s, sequence);
                 }
                 self.reply(s, &request, self.tentative_view, sequence, Firmness::Tentative, outcome);
                 // Its client waits although it was executed: the order must see that it becomes final.
@@ -128,9 +129,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 self.execute(s, ordered, Firmness::Tentative);
             }
             Delivery::Final(ordered) => {
-                self.finalise(s, ordered);
+                self.finalise(s, ordered.clone());
+                if self.follow_ruling(s, queue, &ordered) {
+                    return;
+                }
                 self.answer_waiting_reads(s);
-                if s.cluster.is_checkpoint(self.ledger.estate.executed()) {
+                if self.is_checkpoint(s.cluster) {
                     self.take_checkpoint(s, queue);
                 }
             }

@@ -99,10 +99,13 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return self.note_unserved(&ordered);
         }
         self.finalise(s, ordered.clone());
+        if self.follow_ruling(s, queue, &ordered) {
+            return;
+        }
         if self.ledger.estate.is_full() {
             self.note_unserved(&ordered);
             self.end(s);
-        } else if s.cluster.is_checkpoint(self.ledger.estate.executed()) {
+        } else if self.is_checkpoint(s.cluster) {
             self.take_checkpoint(s, queue);
         }
     }

@@ -57,6 +57,7 @@
 //! Per request one MAC to answer it. Per checkpoint one signature made and n−1 checked. Everything else is the order's.
 
 mod checkpoints;
+mod dissent;
 mod execution;
 mod limited;
 
@@ -64,7 +65,7 @@ use crate::auth::{Certificate, Signed};
 use crate::checkpoint::{Checkpoint, Tree, transfer::Transfer};
 use crate::cluster::{InstanceId, ReplicaId, Sequence, View};
 use crate::machine::{Destination, Principal};
-use crate::message::{Message, Request};
+use crate::message::{Message, Request, ruling_after};
 use crate::protocols::speculative::Queue as Waiting;
 use crate::protocols::total_order::Ordered;
 use crate::protocols::total_order::{Context, OrderEffect, TotalOrder};
@@ -112,6 +113,8 @@ pub struct Backup<O: TotalOrder, S> {
     /// A stable checkpoint that this replica has not reached by executing.
     ahead: Option<Certificate<Checkpoint>>,
     transfer: Option<Transfer>,
+    /// What replicas testified about what they executed.
+    dissent: dissent::Dissent,
     /// A state of this replica that is not the one that f+1 others signed, until it is repaired.
     wrong: Option<(Sequence, Tree)>,
     /// Read-only requests, and those that are too late, waiting for a state that may answer them.
@@ -148,6 +151,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             votes: BTreeMap::new(),
             ahead: None,
             transfer: None,
+            dissent: dissent::Dissent::default(),
             wrong: None,
             reads: Waiting::default(),
             tentative_view: View(0),
@@ -205,6 +209,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             (Message::Checkpoint(vote), Principal::Replica(from)) if vote.value.instance == self.instance => {
                 self.on_checkpoint(s, from, *vote);
             }
+            (Message::Testimony(signed), Principal::Replica(from)) => self.on_testimony(s, from, *signed),
             (Message::Transfer(message), Principal::Replica(from)) => self.on_transfer(s, from, message),
             (message, from) => match (O::unwrap_message(message), from) {
                 (Some((instance, message)), Principal::Replica(from)) if instance == self.instance => {
@@ -246,7 +251,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         // Before the init history is there the state may hold what will be taken back. One INIT that is ordered is
         // enough, whoever's it is.
         let (is_decided, works) = (!matches!(self.init, Init::Waiting), matches!(self.init, Init::Done));
+        let ruled = estate.ruled();
         let is_over = |request: &Request| match request.is_system() {
+            true if request.is_ruling() => request.timestamp != ruling_after(ruled),
             true => is_decided,
             false => works && estate.is_over(request),
         };

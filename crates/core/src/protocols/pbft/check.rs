@@ -31,6 +31,12 @@ impl Pbft {
         let requests: Vec<&Request> = self.requests(batch).collect();
         // While INIT is awaited, a batch without one would only fill the window. It is looked at again later.
         let may_be_next = !self.awaits_init || requests.iter().any(|request| request.is_system());
+        // Nor may anything but a ruling have the last places of the window, and that must not be over: so all before it
+        // must be executed. It is looked at again later, too.
+        let has_place = self.in_window_of_requests(context.cluster, sequence)
+            || sequence == self.committed.next()
+                && requests.iter().any(|request| request.is_ruling() && !(context.is_over)(request));
+        let may_be_next = may_be_next && has_place;
         let vouched = requests.iter().all(|request| request.vouched != Vouched::No);
         if batch.references().next().is_none() {
             return may_be_next && vouched;

@@ -85,6 +85,7 @@ impl Pbft {
         while self.leads(context)
             && self.pool.has_unproposed()
             && self.in_window(context.cluster, self.next)
+            && self.has_place(context, self.next)
             && self.may_overlap(context)
         {
             let hybrid = context.cluster.client_auth != ClientAuth::Mac;
@@ -104,6 +105,12 @@ impl Pbft {
             }
             self.propose_batch(context, requests);
         }
+    }
+
+    /// Whether what waits may be proposed here: the last places of the window are for rulings, which go first.
+    fn has_place(&self, context: &Ctx<'_>, sequence: Sequence) -> bool {
+        self.in_window_of_requests(context.cluster, sequence)
+            || sequence == self.committed.next() && self.pool.has_ruling_to_propose(context.is_over)
     }
 
     /// Whether the congestion window lets one more batch follow those in flight. It must not be smaller than the one
@@ -409,7 +416,9 @@ impl Pbft {
         // A replica that prepared the batch remembers it after a crash and answers no read without it; then only a
         // vote for the state needs this record.
         let prepared = slot.and_then(|slot| slot.prepared).is_some_and(|(_, prepared)| prepared == digest);
-        context.push(if prepared && !context.cluster.is_checkpoint(sequence) {
+        let may_vote_for_it =
+            context.cluster.is_checkpoint(sequence) || ordered.requests().any(|request| request.is_ruling());
+        context.push(if prepared && !may_vote_for_it {
             OrderEffect::Append(record)
         } else {
             OrderEffect::Persist(record)

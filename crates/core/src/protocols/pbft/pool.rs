@@ -281,6 +281,15 @@ impl Pool {
         first.or_else(|| self.unproposed.keys().next().copied())
     }
 
+    /// Whether a ruling waits to be proposed.
+    pub(in crate::protocols) fn has_ruling_to_propose(&self, is_over: &dyn Fn(&Request) -> bool) -> bool {
+        let of_system = self.waiting.range(ClientId { identity: IdentityId::SYSTEM, session: 0 }..);
+        of_system.into_iter().any(|(_, waiting)| {
+            let request = &waiting.request;
+            request.is_ruling() && !is_over(request) && self.unproposed.contains_key(&waiting.ticket)
+        })
+    }
+
     /// Takes the next requests for a batch: up to the limits, at least one if any waits. What a batch refers to counts
     /// as what stands in it: others have to hold it for as long. They stay in the pool, as proposed, until they are
     /// executed; those that `vouch` leaves unconvinced are dropped.

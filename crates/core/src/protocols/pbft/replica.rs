@@ -171,6 +171,11 @@ impl Pbft {
         sequence > low && sequence.0 <= low.0 + cluster.window()
     }
 
+    /// Whether a batch may stand here that rules nothing.
+    pub(super) fn in_window_of_requests(&self, cluster: &Cluster, sequence: Sequence) -> bool {
+        sequence.0 <= self.low_water_mark().0 + cluster.window_of_requests()
+    }
+
     /// Whether this replica leads the current view and may act as its primary.
     pub(super) fn leads(&self, context: &Ctx<'_>) -> bool {
         self.phase == Phase::Normal && context.cluster.primary(self.view) == context.me && self.may_vote()
@@ -303,6 +308,9 @@ impl TotalOrder for Pbft {
     }
 
     fn pass_end(&mut self, context: &mut Ctx<'_>) {
+        if self.slots.keys().next_back().is_some_and(|last| !self.in_window_of_requests(context.cluster, *last)) {
+            self.accept_waiting(context);
+        }
         self.propose(context);
         self.watch_requests(context);
     }
@@ -316,6 +324,7 @@ impl TotalOrder for Pbft {
         context.push(OrderEffect::Persist(PbftRecord::Stable(Box::new(certificate.clone()))));
         self.raise_low_water_mark(certificate);
         self.collect_garbage(context.cluster);
+        self.accept_waiting(context);
         self.advance(context);
         self.look_back(context);
     }
@@ -327,6 +336,7 @@ impl TotalOrder for Pbft {
         self.awaits_init = false;
         self.raise_low_water_mark(certificate);
         self.collect_garbage(context.cluster);
+        self.accept_waiting(context);
         self.advance(context);
         self.look_back(context);
         self.send_status(context);
@@ -374,8 +384,7 @@ impl TotalOrder for Pbft {
 
     fn opened(&mut self, context: &mut Ctx<'_>) {
         if core::mem::take(&mut self.awaits_init) {
-            let proposed: Vec<Sequence> = self.slots.keys().copied().collect();
-            proposed.into_iter().for_each(|sequence| self.try_accept(context, sequence));
+            self.accept_waiting(context);
             self.advance(context);
         }
     }
@@ -394,6 +403,12 @@ impl TotalOrder for Pbft {
 }
 
 impl Pbft {
+    /// What could not be accepted before may be now.
+    fn accept_waiting(&mut self, context: &mut Ctx<'_>) {
+        let proposed: Vec<Sequence> = self.slots.keys().copied().collect();
+        proposed.into_iter().for_each(|sequence| self.try_accept(context, sequence));
+    }
+
     /// The state is now the one after this batch, and no batch is tentative.
     fn go_on_after(&mut self, sequence: Sequence) {
         self.tentative = None;

@@ -209,7 +209,8 @@ impl Pbft {
             }
         }
         if core::mem::take(&mut self.fills) {
-            decision.chosen.resize(context.cluster.window() as usize, Batch::null().digest());
+            let filled = decision.chosen.len().max(context.cluster.window_of_requests() as usize);
+            decision.chosen.resize(filled, Batch::null().digest());
         }
         let new_view = NewView { view: self.view, view_changes, chosen: decision.chosen.clone() };
         let signed = Arc::new(context.keyring.sign(new_view));
@@ -287,7 +288,8 @@ impl Pbft {
         let Decision { stable, chosen } = decide(context.cluster, values).ok_or(Rejection::BadViewChange)?;
         // Where nothing prepared the null batch is as good as none.
         let null = Batch::null().digest();
-        let is_filled = new_view.chosen.len() == context.cluster.window() as usize && may_be_filled(context);
+        let is_filled =
+            new_view.chosen.len() == context.cluster.window_of_requests() as usize && may_be_filled(context);
         let follows = new_view
             .chosen
             .strip_prefix(&*chosen)

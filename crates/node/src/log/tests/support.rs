@@ -163,7 +163,8 @@ pub(super) fn tree(sequence: u64) -> Tree {
 
 pub(super) fn snapshot_record(sequence: u64, live: RangeInclusive<u64>, transferred: bool) -> Record {
     let tree = tree(sequence);
-    let value = Checkpoint { instance: InstanceId(1), sequence: Sequence(sequence), root: tree.root() };
+    let value =
+        Checkpoint { instance: InstanceId(1), sequence: Sequence(sequence), ruled: Sequence(0), root: tree.root() };
     let snapshot = Snapshot { certificate: Certificate { value, signatures: Vec::new() }, tree };
     Record::Snapshot(Box::new(SnapshotRecord { snapshot, live: live.map(record).collect(), transferred }))
 }

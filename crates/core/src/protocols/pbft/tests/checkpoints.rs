@@ -2,6 +2,7 @@
 
 use crate::auth::{Certificate, Ed25519};
 use crate::checkpoint::Checkpoint;
+use crate::client::Completion;
 use crate::cluster::{ClientAuth, Limits, ReplicaId, Sequence};
 use crate::digest::Digest;
 use crate::message::Message;
@@ -37,11 +38,11 @@ fn the_log_is_cut_at_the_stable_checkpoint() {
 fn without_a_stable_checkpoint_the_window_ends() {
     let mut net = Net::new(4, every_4());
     net.lose(|frame| kind(&frame.message) == "CHECKPOINT");
-    for value in 1..=8 {
+    for value in 1..=6 {
         assert_eq!(net.add(1), done(value));
     }
-    assert_eq!(net.add(1), None, "h + 2K = 8");
-    assert_eq!(net.executed(), [8; 4]);
+    assert_eq!(net.add(1), None, "h + 2K = 8, and the last two are for rulings");
+    assert_eq!(net.executed(), [6; 4]);
 }
 
 /// The CHECKPOINTs of a full window are lost, then one replica stops: STATUS brings them again, from the f+1 others
@@ -50,14 +51,14 @@ fn without_a_stable_checkpoint_the_window_ends() {
 fn lost_checkpoint_votes_are_said_again() {
     let mut net = Net::new(4, every_4());
     net.lose(|frame| kind(&frame.message) == "CHECKPOINT");
-    for value in 1..=8 {
+    for value in 1..=6 {
         assert_eq!(net.add(1), done(value));
     }
     net.isolate(&[3]);
     net.pass(5_000_000);
-    assert_eq!(net.add(1), done(9));
+    assert_eq!(net.add(1), done(7));
     let stable: Vec<u64> = net.hosts.iter().map(|host| host.replica.report().stable.0).collect();
-    assert_eq!(stable, [8, 8, 8, 0]);
+    assert_eq!(stable, [4, 4, 4, 0]);
 }
 
 #[test]
@@ -117,7 +118,7 @@ fn a_checkpoint_with_a_wrong_root_is_outvoted_and_the_liar_blamed() {
         assert_eq!(net.add(1), done(value));
     }
     let root = Digest([6; 32]);
-    let lie = Checkpoint { instance: INSTANCE, sequence: Sequence(4), root };
+    let lie = Checkpoint { instance: INSTANCE, sequence: Sequence(4), ruled: Sequence(0), root };
     let lie = Message::Checkpoint(Box::new(net.keyring(r(3)).sign(lie)));
     for to in 0..3 {
         net.forge(r(3), r(to), lie.clone());
@@ -138,7 +139,7 @@ fn a_checkpoint_with_a_wrong_root_is_outvoted_and_the_liar_blamed() {
 #[test]
 fn a_stable_checkpoint_without_its_proof_is_refused() {
     let mut net = Net::new(4, every_4());
-    let value = Checkpoint { instance: INSTANCE, sequence: Sequence(4), root: Digest([6; 32]) };
+    let value = Checkpoint { instance: INSTANCE, sequence: Sequence(4), ruled: Sequence(0), root: Digest([6; 32]) };
     let proof = |net: &Net, signers: [u8; 2]| {
         let mine = |id: u8| (ReplicaId(id), net.keyring(r(id)).sign(value).signature);
         let mut signatures = signers.map(mine).to_vec();
@@ -161,7 +162,7 @@ fn a_stable_checkpoint_without_its_proof_is_refused() {
 fn unequal_roots_do_not_add_up() {
     let mut net = Net::new(4, every_4());
     net.lose(|frame| kind(&frame.message) == "CHECKPOINT" && [r(2), r(3)].contains(&frame.from));
-    let lie = Checkpoint { instance: INSTANCE, sequence: Sequence(4), root: Digest([6; 32]) };
+    let lie = Checkpoint { instance: INSTANCE, sequence: Sequence(4), ruled: Sequence(0), root: Digest([6; 32]) };
     let lie = Message::Checkpoint(Box::new(net.keyring(r(3)).sign(lie)));
     net.forge(r(3), r(0), lie);
     for value in 1..=4 {
@@ -203,6 +204,18 @@ fn doubts(net: &Net<Damaged>, at: usize) -> usize {
     net.hosts[at].notices.iter().filter(|(_, notice)| matches!(notice, Notice::Diverged { .. })).count()
 }
 
+/// What an addition gives within ten seconds.
+fn add_in_time(net: &mut Net<Damaged>) -> Option<Completion> {
+    net.submit(0, &Counter::add(1), false);
+    for _ in 0..100 {
+        net.pass(100_000);
+        if let Some(completed) = net.completed.pop() {
+            return Some(completed.result);
+        }
+    }
+    None
+}
+
 /// With one replica down nobody ever certifies a checkpoint against the wrong one: it learns from f+1 others, goes back
 /// to what they signed, and signs again.
 #[test]
@@ -214,42 +227,39 @@ fn a_replica_that_differs_from_f_plus_1_repairs_itself_without_a_certificate() {
     }
     net.isolate(&[1]);
     for value in 4..=21 {
-        net.submit(0, &Counter::add(1), false);
-        net.pass(2_000_000);
-        assert_eq!(net.completed.pop().map(|completed| completed.result), done(value), "two right ones and this one");
+        assert_eq!(add_in_time(&mut net), done(value), "two right ones and this one");
     }
     let report = |id: usize| net.hosts[id].replica.report();
-    assert_eq!([0, 2, 3].map(|id| (report(id).stable.0, report(id).history)), [(20, report(0).history); 3]);
+    assert!(report(0).stable.0 >= 20);
+    assert_eq!([0, 2, 3].map(|id| (report(id).stable, report(id).history)), [(report(0).stable, report(0).history); 3]);
     assert_eq!(report(3).differs, None);
     assert_eq!([0, 2, 3].map(|id| doubts(&net, id)), [0, 0, 1], "said once");
     assert!(net.noticed(3, |notice| matches!(notice, Notice::Repaired(found) if found.sequence == Sequence(4))));
 }
 
-/// The window is full, and two of five have signed other roots at its end, each more than one: they sign again when
+/// The window is full, and two of five have signed other roots in it, each more than one: they sign again when
 /// they have repaired themselves, and that counts, or nothing would ever be ordered again.
 #[test]
 fn what_is_signed_again_after_a_repair_counts() {
     let damaged = |id| if id >= 5 { Damaged::at(1) } else { Damaged::default() };
     let mut net = Net::serving(7, 1, ClientAuth::Hybrid, every_4(), damaged);
     net.lose(|frame| kind(&frame.message) == "CHECKPOINT");
-    for value in 1..=8 {
+    for value in 1..=6 {
         assert_eq!(net.add(1), done(value));
     }
     assert!([5, 6].iter().all(|id| net.hosts[*id].replica.report().differs.is_none()), "nobody has told them");
     for (liar, byte) in [(5, 6), (6, 7), (5, 8), (6, 9)] {
-        let lie = Checkpoint { instance: INSTANCE, sequence: Sequence(8), root: Digest([byte; 32]) };
+        let lie =
+            Checkpoint { instance: INSTANCE, sequence: Sequence(4), ruled: Sequence(0), root: Digest([byte; 32]) };
         let lie = Message::Checkpoint(Box::new(net.keyring(r(liar)).sign(lie)));
         [0, 3, 4, 5, 6].into_iter().filter(|to| *to != liar).for_each(|to| net.forge(r(liar), r(to), lie.clone()));
     }
     net.settle();
-    net.lose(|frame| {
-        let is_first = matches!(&frame.message, Message::Checkpoint(vote) if vote.value.sequence == Sequence(4));
-        is_first || [r(1), r(2)].iter().any(|down| frame.from == *down || frame.to == *down)
-    });
-    net.submit(0, &Counter::add(1), false);
-    net.pass(10_000_000);
-    assert_eq!(net.completed.pop().map(|completed| completed.result), done(9));
-    assert_eq!([0, 3, 4, 5, 6].map(|id| net.hosts[id].replica.report().stable.0), [8; 5]);
+    net.isolate(&[1, 2]);
+    assert_eq!(add_in_time(&mut net), done(7));
+    net.pass(1_000_000);
+    let stable = [0, 3, 4, 5, 6].map(|id| net.hosts[id].replica.report().stable.0);
+    assert!(stable[0] >= 4 && stable == [stable[0]; 5], "{stable:?}");
 }
 
 #[test]
@@ -266,36 +276,38 @@ fn a_state_that_differs_is_reported_until_it_is_repaired() {
     let differs = |net: &Net<Damaged>| [0, 2, 3].map(|id| net.hosts[id].replica.report().differs);
     assert_eq!(differs(&net), [None, None, Some(Sequence(4))]);
     net.isolate(&[1]);
-    net.pass(5_000_000);
+    for _ in 0..200 {
+        net.pass(100_000);
+    }
     assert_eq!(differs(&net), [None; 3]);
     assert_eq!(net.completed.pop().map(|completed| completed.result), done(4));
 }
 
-/// What f+1 signed is no proof for others: nothing is stable, shown or written to disk for it.
+/// Two of seven are down, and two are wrong. What the other three signed is no proof for anybody: nothing is stable,
+/// shown or written to disk for it, before the two have signed it as well.
 #[test]
 fn what_f_plus_1_signed_repairs_and_proves_nothing() {
-    let damaged = |id| if id == 6 { Damaged::at(1) } else { Damaged::default() };
+    let damaged = |id| if id >= 5 { Damaged::at(1) } else { Damaged::default() };
     let mut net = Net::serving(7, 1, ClientAuth::Hybrid, every_4(), damaged);
-    net.lose(|frame| {
-        kind(&frame.message) == "CHECKPOINT" && (frame.to != r(6) || [r(3), r(4), r(5)].contains(&frame.from))
-    });
-    for value in 1..=5 {
+    for value in 1..=3 {
         assert_eq!(net.add(1), done(value));
     }
-    net.pass(1_000_000);
-    let repaired = |net: &Net<Damaged>| {
-        net.hosts[6].replica.service().query(Counter::READ, &Asker::default()) == Ok(5u64.to_le_bytes().to_vec().into())
-    };
-    assert!(repaired(&net) && doubts(&net, 6) == 1);
+    let is_down = |frame: &Frame| [r(1), r(2)].iter().any(|down| frame.from == *down || frame.to == *down);
+    net.lose(move |frame| {
+        is_down(frame) || matches!(&frame.message, Message::Checkpoint(vote) if vote.value.ruled > Sequence(0))
+    });
+    assert_eq!(add_in_time(&mut net), done(4));
+    let sum = |net: &Net<Damaged>| net.hosts[6].replica.service().query(Counter::READ, &Asker::default());
+    assert_eq!((sum(&net), doubts(&net, 6)), (Ok(4u64.to_le_bytes().to_vec().into()), 1));
     let replica = &net.hosts[6].replica;
     assert_eq!((replica.report().stable.0, replica.report().differs), (0, None));
     assert!(replica.certain_checkpoint(None).is_none() && net.hosts[6].is_without_snapshot());
     assert!(net.sent.iter().all(|frame| kind(&frame.message) != "STABLE"));
     net.restart(6, false);
-    assert_eq!(net.add(1), done(6));
-    net.heal();
+    net.isolate(&[1, 2]);
+    assert_eq!(add_in_time(&mut net), done(5));
     net.pass(5_000_000);
-    assert_eq!(net.hosts[6].replica.report().stable.0, 4);
+    assert!(net.hosts[6].replica.report().stable.0 >= 4);
 }
 
 /// The state is right again at the next checkpoint, before the right one of the last is here: that must not be gone
@@ -321,7 +333,8 @@ fn what_is_right_again_is_not_replaced_by_something_older() {
 #[test]
 fn f_liars_make_nobody_doubt_its_state() {
     let mut net = Net::serving(7, 1, ClientAuth::Hybrid, every_4(), |_| Damaged::default());
-    let value = |byte| Checkpoint { instance: INSTANCE, sequence: Sequence(4), root: Digest([byte; 32]) };
+    let value =
+        |byte| Checkpoint { instance: INSTANCE, sequence: Sequence(4), ruled: Sequence(0), root: Digest([byte; 32]) };
     net.lose(|frame| kind(&frame.message) == "CHECKPOINT" && [r(5), r(6)].contains(&frame.from));
     for round in [3, 4] {
         for _ in 0..3 - round % 3 {

@@ -80,7 +80,8 @@ fn a_view_change_must_prove_its_checkpoint() {
     net.isolate(&[0, 2, 3]);
     let root = net.hosts[0].replica.report().stable_root;
     let stable = |instance, sequence, signers: &[u8]| {
-        let value = Checkpoint { instance: InstanceId(instance), sequence: Sequence(sequence), root };
+        let value =
+            Checkpoint { instance: InstanceId(instance), sequence: Sequence(sequence), ruled: Sequence(0), root };
         let signature = |id: &u8| (ReplicaId(*id), net.keyring(r(*id)).sign(value).signature);
         Certificate { value, signatures: signers.iter().map(signature).collect() }
     };

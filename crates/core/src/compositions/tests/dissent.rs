@@ -1,0 +1,132 @@
+//! A request that every replica executes otherwise costs itself and not the cluster: see [`crate::dissent`].
+
+use super::effects::{AMISS, Drifting};
+use crate::client::Completion;
+use crate::cluster::{ClientAuth, Cluster, Limits};
+use crate::compositions::Protocol;
+use crate::message::Refusal;
+use crate::replica::Notice;
+use crate::service::{Asker, Service};
+use crate::services::Counter;
+use crate::testing::net::{Host, Net, cluster, done};
+use alloc::vec;
+use alloc::vec::Vec;
+
+const REFUSED: Option<Completion> = Some(Completion::Refused(Refusal::Disputed));
+
+fn net(protocol: Protocol, interval: u64, clients: u32, make: fn(usize) -> Drifting) -> Net<Drifting> {
+    let limits = Limits { checkpoint_interval: interval, ..Limits::default() };
+    Net::of(Cluster { protocol, ..cluster(4, ClientAuth::Hybrid, limits) }, clients, make)
+}
+
+/// What came of an addition within a minute.
+fn add(net: &mut Net<Drifting>, client: usize, amount: u64) -> Option<Completion> {
+    net.submit(client, &Counter::add(amount), false);
+    for _ in 0..600 {
+        net.pass(100_000);
+        if let Some(completed) = net.completed.pop() {
+            return Some(completed.result);
+        }
+    }
+    None
+}
+
+fn sums(net: &Net<Drifting>) -> Vec<u64> {
+    let read = |host: &Host<Drifting>| {
+        let sum = host.replica.service().query(Counter::READ, &Asker::default());
+        u64::from_le_bytes(sum.map_or([0; 8], |bytes| bytes[..].try_into().unwrap_or_default()))
+    };
+    net.hosts.iter().map(read).collect()
+}
+
+/// Four names, or two twice; with a checkpoint soon or never.
+#[test]
+fn a_disputed_request_is_refused_and_the_cluster_goes_on() {
+    for protocol in [Protocol::Pbft] {
+        for (interval, make) in [
+            (4, Drifting::named as fn(usize) -> Drifting),
+            (1_000, Drifting::named),
+            (4, |id| Drifting::named(id / 2)),
+            (1_000, |id| Drifting::named(id / 2)),
+        ] {
+            let mut net = net(protocol, interval, 1, make);
+            let mut sum = 0;
+            for round in 0..6 {
+                sum += 1;
+                assert_eq!(add(&mut net, 0, 1), done(sum), "{protocol} {interval} {round}");
+                assert_eq!(add(&mut net, 0, AMISS), REFUSED, "{protocol} {interval} {round}");
+            }
+            for _ in 0..20 {
+                sum += 1;
+                assert_eq!(add(&mut net, 0, 1), done(sum), "{protocol} {interval}");
+            }
+            net.pass(1_000_000);
+            assert_eq!(sums(&net), vec![sum; 4], "{protocol} {interval}");
+            assert!((0..4).all(|id| net.noticed(id, |notice| matches!(notice, Notice::Ruled { .. }))));
+        }
+    }
+}
+
+/// Eight clients at once, of which one asks for what is disputed, again and again: the checkpoints in between have
+/// other roots at each replica, or two roots for two replicas each.
+#[test]
+fn what_came_after_a_disputed_request_is_asked_for_again() {
+    for protocol in [Protocol::Pbft] {
+        for interval in [2, 4, 8] {
+            for make in [
+                Drifting::named as fn(usize) -> Drifting,
+                |id| Drifting::named(id / 2),
+                |id| Drifting::named(id.min(2)),
+            ] {
+                let mut net = net(protocol, interval, 8, make);
+                let (mut added, mut refused) = (0, 0);
+                for round in 0..12 {
+                    for client in 0..8 {
+                        let amount = if client == round % 8 && round % 3 == 0 { AMISS } else { 1 };
+                        net.submit(client, &Counter::add(amount), false);
+                        // Some in one batch, others in batches of their own.
+                        if client % 3 == 0 {
+                            net.settle();
+                        }
+                    }
+                    let rounds = (0..600).take_while(|_| {
+                        net.pass(100_000);
+                        net.completed.len() < 8
+                    });
+                    assert!(rounds.count() < 600, "{protocol} {interval} {round}: {:?}", net.completed);
+                    for completed in core::mem::take(&mut net.completed) {
+                        match completed.result {
+                            Completion::Done(_) => added += 1,
+                            Completion::Refused(Refusal::Disputed) => refused += 1,
+                            other => panic!("{protocol} {interval} {round}: {other:?}"),
+                        }
+                    }
+                }
+                net.pass(2_000_000);
+                let found = (sums(&net), added, refused);
+                assert!(
+                    refused <= 4 && found.0.iter().all(|sum| *sum == found.0[0]),
+                    "{protocol} {interval}: {found:?}"
+                );
+                assert_eq!(found.0[0], added + 8 * (4 - refused), "{protocol} {interval}: nines that were agreed on");
+            }
+        }
+    }
+}
+
+/// All clients ask for what is disputed, in batches of their own: there are fewer places for rulings in a window than
+/// that.
+#[test]
+fn disputed_requests_in_one_window_are_ruled_upon_one_by_one() {
+    let mut net = net(Protocol::Pbft, 8, 8, Drifting::named);
+    for client in 0..8 {
+        net.submit(client, &Counter::add(AMISS), false);
+        net.settle();
+    }
+    for _ in 0..600 {
+        net.pass(100_000);
+    }
+    let results: Vec<_> = net.completed.iter().map(|completed| completed.result.clone()).collect();
+    assert_eq!(results, vec![Completion::Refused(Refusal::Disputed); 8]);
+    assert_eq!(sums(&net), [0; 4]);
+}

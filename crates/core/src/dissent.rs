@@ -1,0 +1,392 @@
+//! Dissent: replicas that executed a request otherwise find it, and agree to refuse it.
+//!
+//! # What it is for
+//! A service that is not deterministic after all gives one request another result, or another state, at each replica.
+//! None of them is faulty, and no 2f+1 agree on anything from there on. The request must cost itself and not the
+//! cluster.
+//!
+//! # Steps
+//! * D1. *Remember.* Each replica keeps the [effects](crate::service::Service::take_written) after each request since
+//!   the last stable checkpoint: a chain over what was answered and written, which replies contain.
+//! * D2. *Doubt.* No root of a checkpoint can get 2f+1 votes any more; or a client asks again for what it was answered
+//!   above the stable checkpoint. Then a replica says TESTIMONY: its effects after every [`BLOCK`]-th request, signed. Who
+//!   gets a TESTIMONY says its own.
+//! * D3. *Find.* In the first block at whose end no 2f+1 have testified to the same effects, replicas testify to those
+//!   after each request. If there are 2f+1 who have come to the first request after which no 2f+1 of those who agreed so
+//!   far agree, and not exactly one value has f+1 of them, the request is disputed.
+//! * D4. *Rule.* The TESTIMONIES that show this are a RULING. It authenticates itself, and is ordered like any request.
+//!   The first valid one counts; others that follow the same ruling before it do not.
+//! * D5. *Refuse.* When it is delivered at batch g, the replica goes back to its newest checkpoint before the disputed
+//!   request, or to the stable one, and executes again what follows. The disputed request is refused with
+//!   [`Refusal::Disputed`](crate::message::Refusal::Disputed); what comes after it, up to batch g, with
+//!   [`Refusal::Undone`](crate::message::Refusal::Undone): nobody can have been told a result of that, since replies
+//!   contain the effects. Its clients ask for it again by themselves, as new requests.
+//! * D6. *Compare.* Where they end with no request disputed, although not all have the same effects, and that stays so
+//!   for a status interval, the TESTIMONIES are a RULING as well: states are to be compared. The batch of every ruling is
+//!   a checkpoint. (2f+1 may have the same effects and a client may be left without an answer: f of them are mute.)
+//! * D7. *Repair.* If of 2f+1 votes for a checkpoint f+1 name one root, and no other f+1 another one, but no 2f+1 agree
+//!   although all have been asked again, these votes are a RULING: that state is right. Who has another one fetches it
+//!   (step 7 of [`crate::protocols::backup`]). It is ordered because two halves could repair themselves with the state
+//!   of the other half, and sign both. If no root has f+1, the votes are a RULING together with the TESTIMONIES: the
+//!   first request after which no 2f+1 have the same effects is refused as in D5.
+//! * D8. Votes for checkpoints name the batch of the last ruling that they follow: only such as follow the same add up.
+//!
+//! # Why it is safe
+//! Call a replica *true* that does not lie. *No good request is refused:* if all true replicas executed it alike, 2f+1
+//! have the same effects after it; of any 2f+1 testimonies f+1 are theirs, and the other f make no second value of f+1; the same holds for votes. *All
+//! refuse the same:* the ruling, its place and what it says are ordered; what it refuses follows from them alone.
+//! *What was answered stays:* a client has 2f+1 equal answers. As long as those who differ from them, with those who
+//! lie, are f at most, the rule of D3 finds their value in every 2f+1 testimonies, as above. If more differ, it is still
+//! found unless liars who gave the answer testify otherwise afterwards: with 3f+1 replicas, of which f lie, f+1 true ones
+//! that did one thing cannot be told from f that did another, whatever the protocol (the two worlds differ in what was
+//! said to a client alone). This is the one case in which an answer may be taken back, and it needs a service that is
+//! not deterministic and liars who know when.
+//!
+//! # Why it is live
+//! Where fewer than 2f+1 true replicas have the same effects, their TESTIMONIES meet: they are sent again as long as the
+//! checkpoint is not stable or the client asks. Either a request is disputed, or there are votes for the checkpoint of D6: f+1 equal
+//! ones, and the others get that state by D7, or none, and a request is refused by D7. After each of these rulings one
+//! thing less is between the true replicas. A ruling makes a checkpoint, so that
+//! the window moves on before the next one. The order has room for a ruling in every
+//! window, however many batches wait for the checkpoint: its last places are for rulings only
+//! ([`Cluster::window_of_requests`]). f liars alone bring about TESTIMONIES, a few in each
+//! interval, and rulings by which states are compared; the interval doubles with each of those, up to the longest
+//! time-out of a view.
+//!
+//! # Cost
+//! Without dissent 32 bytes of memory for each request above the stable checkpoint. With it: one or two signed messages
+//! of at most 33 KB from each replica, a ruling of 2f+1 of them, and at most two checkpoint intervals executed again.
+
+use crate::auth::{Certificate, Keyring, Signable, Signed};
+use crate::checkpoint::Checkpoint;
+use crate::cluster::{Cluster, InstanceId, REPLICAS_MAX, Sequence};
+use crate::digest::Digest;
+use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
+use crate::{wire_enum, wire_struct};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// Requests in a block, and blocks in an outline: what follows is not looked at before the stable checkpoint moves.
+pub const BLOCK: usize = 1_024;
+
+/// TESTIMONY: the effects that a replica's state had on its way from a stable checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Testimony {
+    /// What it is about; only testimonies about the same can be compared.
+    pub scope: Scope,
+    /// An outline: at the end of each block. Otherwise: before the first request of the block, and after each of them.
+    /// As far as the replica has executed for good.
+    pub effects: Vec<Digest>,
+}
+
+/// What a [`Testimony`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Scope {
+    /// The stable checkpoint from which it counts.
+    pub base: Checkpoint,
+    /// Requests executed there, over all instances.
+    pub position: u64,
+    /// The batch of the last ruling that the state follows.
+    pub ruled: Sequence,
+    /// The block, or all of them in outline.
+    pub block: Option<u32>,
+}
+wire_struct!(Scope { base, position, ruled, block });
+
+impl Scope {
+    /// Requests executed before those that the testimony is about.
+    pub const fn first(&self) -> u64 {
+        let block = match self.block {
+            Some(block) => block as u64,
+            None => 0,
+        };
+        self.position.saturating_add(block * BLOCK as u64)
+    }
+}
+
+impl Wire for Testimony {
+    fn encode(&self, out: &mut impl Sink) {
+        self.scope.encode(out);
+        encode_list(&self.effects, out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self { scope: Wire::decode(reader)?, effects: reader.list(BLOCK + 1)? })
+    }
+}
+
+impl Signable for Testimony {
+    const KIND: u8 = 19;
+}
+
+/// What replicas agree to do about a difference. It is its own proof: 2f+1 replicas or more, in their order, have signed
+/// what it follows from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ruling {
+    /// D4: a request is disputed, as these testimonies about one block show.
+    Disputed(List<Testimony>),
+    /// D6: these have not all the same effects, but no request is disputed. So there is to be a checkpoint.
+    Unsettled(List<Testimony>),
+    /// D7: one state at a checkpoint is right, as these votes show.
+    Right(List<Checkpoint>),
+    /// D7: no state is.
+    Hopeless(Hopeless),
+}
+wire_enum!(Ruling {
+    1 => Disputed,
+    2 => Unsettled,
+    3 => Right,
+    4 => Hopeless,
+});
+
+/// That no state at a checkpoint is right, and which request is refused for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hopeless {
+    /// Of 2f+1 replicas, with no root that alone has f+1.
+    pub votes: List<Checkpoint>,
+    /// Where they part.
+    pub testimonies: List<Testimony>,
+}
+wire_struct!(Hopeless { votes, testimonies });
+
+/// What replicas have signed, one each, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct List<T>(pub Vec<Signed<T>>);
+
+impl<T: Signable> Wire for List<T> {
+    fn encode(&self, out: &mut impl Sink) {
+        encode_list(&self.0, out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        let list: Vec<Signed<T>> = reader.list(REPLICAS_MAX)?;
+        if list.windows(2).any(|pair| pair[0].signer >= pair[1].signer) {
+            return Err(WireError::NotCanonical);
+        }
+        Ok(Self(list))
+    }
+}
+
+impl<T: Signable> List<T> {
+    fn holds(&self, keyring: &Keyring) -> bool {
+        self.0.iter().all(|signed| keyring.check_signed(signed))
+    }
+}
+
+impl List<Testimony> {
+    /// What all of them are about: one block of an instance.
+    fn scope(&self, instance: InstanceId) -> Option<Scope> {
+        let scope = self.0.first()?.value.scope;
+        let about_one = self.0.iter().all(|signed| signed.value.scope == scope);
+        (about_one && scope.block.is_some() && scope.base.instance == instance).then_some(scope)
+    }
+
+    fn effects(&self) -> impl Iterator<Item = &[Digest]> + Clone {
+        self.0.iter().map(|signed| &*signed.value.effects)
+    }
+}
+
+/// What a ruling says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// This request is disputed: requests executed with it, over all instances.
+    Refused(u64),
+    /// States are to be compared at the batch with the ruling.
+    Compared,
+    /// This state is right, as f+1 replicas or more have signed.
+    Right(Certificate<Checkpoint>),
+}
+
+impl Ruling {
+    /// What it says, if it is one of this instance, and the batch of the ruling that it follows.
+    pub fn verdict(&self, cluster: &Cluster, keyring: &Keyring, instance: InstanceId) -> Option<(Sequence, Verdict)> {
+        match self {
+            Self::Disputed(list) => {
+                let scope = list.scope(instance)?;
+                let verdict = Verdict::Refused(scope.first() + disputed(cluster, list.effects())? as u64);
+                list.holds(keyring).then_some((scope.ruled, verdict))
+            }
+            Self::Unsettled(list) => {
+                let scope = list.scope(instance)?;
+                let holds = is_unsettled(cluster, list.effects()) && list.holds(keyring);
+                holds.then_some((scope.ruled, Verdict::Compared))
+            }
+            Self::Hopeless(Hopeless { votes, testimonies }) => {
+                let scope = testimonies.scope(instance)?;
+                let is_hopeless = votes.0.len() >= cluster.strong()
+                    && votes.0.iter().all(|vote| vote.value.ruled == scope.ruled && vote.value.instance == instance)
+                    && votes.0.windows(2).all(|pair| pair[0].value.sequence == pair[1].value.sequence)
+                    && only_supported(cluster, votes.0.iter().map(|vote| vote.value.root)).is_none();
+                let contested = contested(cluster, testimonies.effects()).filter(|_| is_hopeless)?;
+                let holds = votes.holds(keyring) && testimonies.holds(keyring);
+                holds.then_some((scope.ruled, Verdict::Refused(scope.first() + contested as u64)))
+            }
+            Self::Right(votes) => {
+                let certificate = right(cluster, votes.0.iter())?;
+                let is_here = certificate.value.instance == instance && certificate.value.is_plausible(cluster);
+                let holds = is_here && votes.holds(keyring);
+                holds.then(|| (certificate.value.ruled, Verdict::Right(certificate)))
+            }
+        }
+    }
+}
+
+/// D3: the block in which these outlines end.
+pub fn last_block<'a>(cluster: &Cluster, outlines: impl Iterator<Item = &'a [Digest]>) -> usize {
+    compare(cluster, outlines).0
+}
+
+/// D6: whether 2f+1 of these do not all testify to the same effects, and no request is disputed.
+pub fn is_unsettled<'a>(cluster: &Cluster, testimonies: impl Iterator<Item = &'a [Digest]>) -> bool {
+    let all: Vec<&[Digest]> = testimonies.collect();
+    let (end, disputed) = compare(cluster, all.iter().copied());
+    let differ = |index: usize| tally(all.iter().filter_map(|list| list.get(index))).len() > 1;
+    all.len() >= cluster.strong() && !disputed && (0..=end).any(differ)
+}
+
+/// D7: the first request of a block after which no 2f+1 of these have the same effects, counting from 1.
+pub fn contested<'a>(cluster: &Cluster, testimonies: impl Iterator<Item = &'a [Digest]> + Clone) -> Option<usize> {
+    let (end, _) = compare(cluster, testimonies.clone());
+    let has_come = testimonies.filter(|list| list.len() > end).count() >= cluster.strong();
+    (has_come && end > 0).then_some(end)
+}
+
+/// D3: which request of a block is disputed, counting from 1, if these testimonies show that one is.
+pub fn disputed<'a>(cluster: &Cluster, testimonies: impl Iterator<Item = &'a [Digest]>) -> Option<usize> {
+    let (index, disputed) = compare(cluster, testimonies);
+    (disputed && index > 0).then_some(index)
+}
+
+/// How far 2f+1 agree, and whether there are 2f+1 beyond who do not, of whom not exactly one value has f+1.
+fn compare<'a>(cluster: &Cluster, lists: impl Iterator<Item = &'a [Digest]>) -> (usize, bool) {
+    let mut agreed: Vec<&[Digest]> = lists.collect();
+    for index in 0.. {
+        let next = || agreed.iter().filter_map(|list| list.get(index).copied());
+        let Some((value, count)) = tally(next()).into_iter().max_by_key(|(_, count)| *count) else {
+            return (index, false);
+        };
+        if count < cluster.strong() {
+            return (index, next().count() >= cluster.strong() && only_supported(cluster, next()).is_none());
+        }
+        agreed.retain(|list| list.get(index) == Some(&value));
+    }
+    unreachable!("lists end")
+}
+
+/// D7: the root that f+1 of these votes name, if 2f+1 replicas have voted about one checkpoint under one ruling, and no
+/// other root has f+1.
+pub fn right<'a>(
+    cluster: &Cluster,
+    votes: impl Iterator<Item = &'a Signed<Checkpoint>> + Clone,
+) -> Option<Certificate<Checkpoint>> {
+    let first = votes.clone().next()?.value;
+    let about_one = |vote: &Signed<Checkpoint>| Checkpoint { root: first.root, ..vote.value } == first;
+    if votes.clone().count() < cluster.strong() || !votes.clone().all(about_one) {
+        return None;
+    }
+    let value = only_supported(cluster, votes.clone().map(|vote| vote.value))?;
+    let signatures = votes.filter(|vote| vote.value == value).map(|vote| (vote.signer, vote.signature)).collect();
+    Some(Certificate { value, signatures })
+}
+
+/// D7: of votes that name two roots with f+1 each, as many as are right about one of them. That may be all that there will
+/// ever be, if a liar has voted for a root and testifies to something else.
+pub fn right_without_some(cluster: &Cluster, votes: &[Signed<Checkpoint>]) -> Option<Vec<Signed<Checkpoint>>> {
+    let roots = tally(votes.iter().map(|vote| vote.value.root));
+    let (root, _) = roots.into_iter().max_by_key(|(_, count)| *count)?;
+    let mut others = BTreeMap::new();
+    let mut some = votes.to_vec();
+    some.retain(|vote| {
+        let count: &mut usize = others.entry(vote.value.root).or_default();
+        *count += 1;
+        vote.value.root == root || *count < cluster.weak()
+    });
+    right(cluster, some.iter()).is_some().then_some(some)
+}
+
+/// The only value that f+1 give, if there is exactly one.
+fn only_supported<T: Ord + Copy>(cluster: &Cluster, values: impl Iterator<Item = T>) -> Option<T> {
+    let mut supported = tally(values).into_iter().filter(|(_, count)| *count >= cluster.weak());
+    let (value, _) = supported.next()?;
+    supported.next().is_none().then_some(value)
+}
+
+fn tally<T: Ord>(values: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
+    let mut counts = BTreeMap::new();
+    for value in values {
+        *counts.entry(value).or_default() += 1;
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{ClientAuth, Limits};
+    use alloc::vec;
+
+    fn judge(n: usize, testimonies: &[&str]) -> Option<usize> {
+        let cluster = crate::testing::net::cluster(n, ClientAuth::Hybrid, Limits::default());
+        // A letter stands for what a request did; effects are a chain.
+        let chained = |text: &&str| {
+            let steps = text.bytes().map(|letter| Digest([letter; 32]));
+            let mut effects = vec![Digest([1; 32])];
+            steps.for_each(|step| effects.push(effects[effects.len() - 1].chain(step)));
+            effects
+        };
+        let testimonies: Vec<Vec<Digest>> = testimonies.iter().map(chained).collect();
+        disputed(&cluster, testimonies.iter().map(Vec::as_slice))
+    }
+
+    #[test]
+    fn the_first_request_that_is_not_agreed_on_is_found() {
+        for (n, testimonies, found) in [
+            // All alike, or one that differs, or one that has not come so far: nothing.
+            (4, &["aaa", "aaa", "aaa", "aaa"][..], None),
+            (4, &["aaa", "aaa", "aab", "aaa"], None),
+            (4, &["aaa", "aaa", "a", "aaa"], None),
+            // Too few to tell.
+            (4, &["ab", "ac"], None),
+            (4, &["a", "ab", "ac"], None),
+            // No two alike; and those who follow had no chance.
+            (4, &["aab", "aac", "aad"], Some(3)),
+            (4, &["abx", "acx", "adx", "aex"], Some(2)),
+            // Exactly one value has f+1: who differs can have it.
+            (4, &["aab", "aab", "aac"], None),
+            (4, &["aab", "aab", "aac", "aad"], None),
+            // Two have.
+            (4, &["aab", "aab", "aac", "aac"], Some(3)),
+            // One is wrong from the beginning, and three others do not agree later.
+            (4, &["xaa", "abb", "abc", "abd"], Some(3)),
+            // Where one value has f+1 it is not looked further.
+            (4, &["xab", "aab", "aac"], None),
+            (4, &["aab", "aac", "abb", "acb"], None),
+            (7, &["a", "a", "b", "b", "c"], Some(1)),
+            (7, &["a", "a", "a", "b", "b", "c"], None),
+            (7, &["a", "a", "a", "b", "b", "b"], Some(1)),
+        ] {
+            assert_eq!(judge(n, testimonies), found, "{n}: {testimonies:?}");
+        }
+    }
+
+    /// f liars say what they like; the true ones did all alike.
+    #[test]
+    fn liars_have_no_good_request_refused() {
+        for liars in ["b", "c", "a", ""] {
+            for true_ones in 2..=3 {
+                let mut testimonies = vec!["aaaa"; true_ones];
+                testimonies.push(liars);
+                assert_eq!(judge(4, &testimonies), None);
+            }
+        }
+        assert_eq!(judge(7, &["aa", "aa", "aa", "b", "b"]), None);
+    }
+
+    #[test]
+    fn an_outline_leads_to_the_block() {
+        let cluster = crate::testing::net::cluster(4, ClientAuth::Hybrid, Limits::default());
+        let outline = |bytes: &[u8]| bytes.iter().map(|byte| Digest([*byte; 32])).collect::<Vec<_>>();
+        let all = [outline(&[1, 2, 3]), outline(&[1, 2, 4]), outline(&[1, 2]), outline(&[9, 9, 9])];
+        assert_eq!(last_block(&cluster, all.iter().map(Vec::as_slice)), 2);
+        assert_eq!(last_block(&cluster, all[1..].iter().map(Vec::as_slice)), 0);
+        assert_eq!(last_block(&cluster, all[..2].iter().map(Vec::as_slice)), 0);
+    }
+}

@@ -1,0 +1,160 @@
+//! What this replica's requests did, one by one, and what a ruling has refused of them: steps D1 and D5 of
+//! [`crate::dissent`].
+
+use super::{Estate, Meta};
+use crate::checkpoint::Tree;
+use crate::cluster::Sequence;
+use crate::digest::Digest;
+use crate::message::Refusal;
+use crate::service::{BadState, Service};
+use crate::wire::Wire;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// The effects after each request from some position on.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trace {
+    /// Requests executed before the first of them.
+    first: u64,
+    /// There, and after each request since.
+    effects: VecDeque<Digest>,
+}
+
+impl Trace {
+    fn at(&self, position: u64) -> Option<Digest> {
+        self.effects.get(usize::try_from(position.checked_sub(self.first)?).ok()?).copied()
+    }
+
+    /// The state is that of a position again, or another one than any before.
+    fn return_to(&mut self, position: u64, effects: Digest) {
+        if self.at(position) == Some(effects) {
+            self.effects.truncate((position - self.first) as usize + 1);
+        } else {
+            *self = Self { first: position, effects: VecDeque::from([effects]) };
+        }
+    }
+
+    fn forget_before(&mut self, position: u64) {
+        let old = position.saturating_sub(self.first).min(self.effects.len().saturating_sub(1) as u64);
+        self.effects.drain(..old as usize);
+        self.first += old;
+    }
+}
+
+/// A request is disputed: neither it nor what follows it up to a batch is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ruled {
+    /// Its position.
+    pub position: u64,
+    /// The batch with the ruling.
+    pub until: Sequence,
+}
+
+impl<S: Service> Estate<S> {
+    /// The batch of the last ruling that the state follows, whether or not it has come to that batch; 0 if none.
+    pub fn ruled(&self) -> Sequence {
+        self.rulings.last().map_or(self.meta.ruled, |ruled| ruled.until.max(self.meta.ruled))
+    }
+
+    /// Whether there is a ruling in this batch, and the state follows it.
+    pub fn follows_ruling_in(&self, batch: Sequence) -> bool {
+        self.rulings.iter().any(|ruled| ruled.until == batch)
+    }
+
+    /// The batch just executed has a ruling that changes nothing here.
+    pub fn note_ruling(&mut self, batch: Sequence) {
+        self.rulings.push(Ruled { position: u64::MAX, until: batch });
+        self.meta.ruled = batch;
+    }
+
+    /// Goes back, to execute again under one more ruling what follows. Returns the batch after which the state is: the
+    /// newest checkpoint before the disputed request, but none before `stable`.
+    ///
+    /// # Errors
+    /// [`BadState`] if the service does not accept its own pages.
+    ///
+    /// # Panics
+    /// If there is no version at `stable`.
+    pub fn rule(&mut self, ruled: Ruled, stable: Sequence) -> Result<Sequence, BadState> {
+        self.rulings.push(ruled);
+        let is_before = |(_, tree): &(&Sequence, &Tree)| position_of(tree).is_some_and(|at| at < ruled.position);
+        let before = self.versions.range(stable..).rev().find(is_before);
+        let (&sequence, tree) = before.or_else(|| self.versions.get_key_value(&stable)).expect("the stable version");
+        let tree = tree.clone();
+        self.tentative = None;
+        self.restore(&tree)?;
+        self.since.clear();
+        self.interval.clear();
+        self.versions.split_off(&sequence.next());
+        Ok(sequence)
+    }
+
+    /// Why the next request is not executed, if a ruling says so.
+    pub(super) fn refused(&self) -> Option<Refusal> {
+        let next = self.meta.position + 1;
+        let ruled = self.rulings.iter().filter(|ruled| self.meta.executed <= ruled.until && ruled.position <= next);
+        let first = ruled.map(|ruled| ruled.position).min()?;
+        Some(if first == next { Refusal::Disputed } else { Refusal::Undone })
+    }
+
+    /// The state holds what the last request did.
+    pub(super) fn remember_effects(&mut self) {
+        self.trace.effects.push_back(self.meta.effects);
+    }
+
+    /// How many requests were refused because they are disputed, and the position of the last of them.
+    pub const fn disputed(&self) -> (u64, u64) {
+        (self.meta.disputed, self.meta.disputed_last)
+    }
+
+    /// The trace goes on from the present state.
+    pub(super) fn return_trace(&mut self) {
+        self.trace.return_to(self.meta.position, self.meta.effects);
+    }
+
+    /// Forgets what led to the oldest version, and the rulings that it follows.
+    pub(super) fn forget_effects(&mut self) {
+        let Some((&oldest, tree)) = self.versions.first_key_value() else { return };
+        if let Some(position) = position_of(tree) {
+            self.trace.forget_before(position);
+        }
+        self.rulings.retain(|ruled| ruled.until > oldest);
+    }
+
+    /// Requests executed at a version of the state.
+    pub fn position_at(&self, version: Sequence) -> Option<u64> {
+        position_of(self.versions.get(&version)?)
+    }
+
+    /// The effects after every `step`-th request from a position on, as far as requests were executed for good.
+    pub fn effects_from(&self, position: u64, step: usize, count_max: usize) -> Vec<Digest> {
+        let last = self.tentative.as_ref().map_or(self.meta.position, |tentative| tentative.position);
+        let positions = (position..=last).step_by(step).take(count_max);
+        positions.map_while(|at| self.trace.at(at)).collect()
+    }
+}
+
+fn position_of(tree: &Tree) -> Option<u64> {
+    Some(Meta::from_bytes(tree.get(super::META)?.clone()).ok()?.position)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn a_trace_goes_back_and_forgets() {
+        let digest = |byte| Digest([byte; 32]);
+        let mut trace = Trace { first: 5, effects: VecDeque::from(vec![digest(5), digest(6), digest(7)]) };
+        assert_eq!((trace.at(4), trace.at(7), trace.at(8)), (None, Some(digest(7)), None));
+        trace.forget_before(6);
+        assert_eq!((trace.at(5), trace.at(6)), (None, Some(digest(6))));
+        trace.return_to(6, digest(6));
+        assert_eq!(trace.at(7), None);
+        trace.return_to(6, digest(9));
+        assert_eq!((trace.first, trace.at(6)), (6, Some(digest(9))));
+        trace.forget_before(100);
+        assert_eq!((trace.first, trace.at(6)), (6, Some(digest(9))));
+    }
+}

@@ -1,0 +1,291 @@
+//! Dissent in a Backup: what its replicas say when they have executed something otherwise, and what they do when it is
+//! ruled. Steps D2 to D8 of [`crate::dissent`].
+
+use super::{Backup, Queue};
+use crate::auth::{Certificate, Signed};
+use crate::checkpoint::{Checkpoint, Tree};
+use crate::cluster::{Cluster, ReplicaId, Sequence};
+use crate::dissent::{
+    BLOCK, Hopeless, List, Ruling, Scope, Testimony, Verdict, disputed, is_unsettled, last_block, right,
+    right_without_some,
+};
+use crate::estate::Ruled;
+use crate::machine::{Destination, Instant, Principal};
+use crate::message::{Message, Request};
+use crate::protocols::total_order::{Delivery, OrderEffect, Ordered, TotalOrder};
+use crate::rejection::Rejection;
+use crate::replica::Notice;
+use crate::service::Service;
+use crate::switching::Surroundings;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// How often a replica testifies in an interval, whatever makes it: each time costs a signature and up to 33 KB.
+const TESTIMONIES_MAX: usize = 6;
+
+/// What replicas have testified, as far as it is of use.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dissent {
+    /// The newest of each replica: in outline, and of a block.
+    heard: BTreeMap<(ReplicaId, bool), Signed<Testimony>>,
+    /// When this replica testified lately, and about what.
+    said: Vec<(Instant, Scope)>,
+    /// The ruling before the one that this replica last asked for.
+    asked: Option<Sequence>,
+    /// The checkpoint at which another state than this replica's was ruled to be right, until it has that. Meanwhile it
+    /// neither testifies nor votes.
+    pub(super) overruled: Option<Sequence>,
+    /// Since when not all have the same effects, and no request is disputed.
+    unsettled: Option<Instant>,
+    /// Rulings in a row that refused nothing. A liar can bring them about: the interval doubles with each.
+    fruitless: u32,
+}
+
+impl Dissent {
+    /// What was said before follows another ruling.
+    fn begin_anew(&mut self, ruling: Sequence) {
+        self.heard.retain(|_, signed| signed.value.scope.ruled >= ruling);
+        self.unsettled = None;
+    }
+
+    fn about(&self, scope: Scope) -> impl Iterator<Item = &Signed<Testimony>> + Clone {
+        let of_kind = self.heard.iter().filter(move |((_, is_block), _)| *is_block == scope.block.is_some());
+        of_kind.map(|(_, signed)| signed).filter(move |signed| signed.value.scope == scope)
+    }
+}
+
+impl<O: TotalOrder, S: Service> Backup<O, S> {
+    /// Whether a checkpoint is due after the last batch executed (D6).
+    pub(super) fn is_checkpoint(&self, cluster: &Cluster) -> bool {
+        let executed = self.ledger.estate.executed();
+        cluster.is_checkpoint(executed) || self.ledger.estate.follows_ruling_in(executed)
+    }
+
+    /// D2 and D7: the votes for a checkpoint. `again`: one came that was here before, so that somebody waits.
+    pub(super) fn doubt_checkpoint(&mut self, s: &mut Surroundings<'_, S>, sequence: Sequence, again: bool) {
+        if sequence <= self.stable.value.sequence || self.version(sequence).is_none() {
+            return;
+        }
+        let votes = self.votes_about(sequence);
+        let mut roots = BTreeMap::new();
+        votes.iter().for_each(|vote| *roots.entry(vote.value.root).or_insert(0) += 1);
+        let most = roots.into_values().max().unwrap_or(0);
+        let is_hopeless = most + (s.cluster.n - votes.len()) < s.cluster.strong();
+        if (is_hopeless || again) && most < s.cluster.strong() && right(s.cluster, votes.iter()).is_some() {
+            return self.ask_for(s, self.ledger.estate.ruled(), &Ruling::Right(List(votes)));
+        }
+        if is_hopeless {
+            self.testify(s, None);
+        }
+    }
+
+    /// The last vote of each replica for this checkpoint, under the last ruling.
+    fn votes_about(&self, sequence: Sequence) -> Vec<Signed<Checkpoint>> {
+        let ruled = self.ledger.estate.ruled();
+        let about_it = |vote: &&Signed<Checkpoint>| (vote.value.sequence, vote.value.ruled) == (sequence, ruled);
+        self.votes.values().filter_map(|votes| votes.iter().rfind(about_it)).cloned().collect()
+    }
+
+    /// D2: a client asks again for what it was answered at this batch. An answer may have got lost; or there were no
+    /// 2f+1 equal ones.
+    pub(super) fn doubt_answer(&mut self, s: &mut Surroundings<'_, S>, batch: Sequence) {
+        if batch > self.stable.value.sequence {
+            self.testify(s, None);
+        }
+    }
+
+    /// What this replica would testify about now.
+    fn scope(&self, block: Option<u32>) -> Option<Scope> {
+        let base = self.stable.value;
+        let position =
+            self.ledger.estate.position_at(base.sequence).filter(|_| self.version(base.sequence).is_some())?;
+        Some(Scope { base, position, ruled: self.ledger.estate.ruled(), block })
+    }
+
+    /// D2 and D3. Says the same again only after a status interval.
+    fn testify(&mut self, s: &mut Surroundings<'_, S>, block: Option<u32>) {
+        let may = self.order.may_vote() && self.dissent.overruled.is_none();
+        let Some(scope) = self.scope(block).filter(|_| may) else { return };
+        let limits = &s.cluster.limits;
+        let interval = limits.status_interval.doubled(self.dissent.fruitless, limits.view_timeout_max);
+        self.dissent.said.retain(|(at, _)| s.now < *at + interval);
+        let said = &self.dissent.said;
+        if said.len() >= TESTIMONIES_MAX || said.iter().any(|(_, said)| *said == scope) {
+            return;
+        }
+        self.dissent.said.push((s.now, scope));
+        let (first, step) = match block {
+            None => (scope.first() + BLOCK as u64, BLOCK),
+            Some(_) => (scope.first(), 1),
+        };
+        let effects = self.ledger.estate.effects_from(first, step, BLOCK + usize::from(block.is_some()));
+        let signed = s.keyring.sign(Testimony { scope, effects });
+        s.out.send(Destination::Replicas, Message::Testimony(Box::new(signed.clone())));
+        self.dissent.heard.insert((s.me, block.is_some()), signed);
+        self.weigh(s);
+    }
+
+    /// Somebody testifies.
+    pub(super) fn on_testimony(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, signed: Signed<Testimony>) {
+        let Testimony { scope, .. } = signed.value;
+        if signed.signer != from || scope.base.instance != self.instance {
+            return s.reject(Principal::Replica(from), Rejection::WrongSender);
+        }
+        let place = (from, scope.block.is_some());
+        if self.dissent.heard.get(&place) == Some(&signed) {
+            return self.testify(s, None);
+        }
+        if !s.keyring.check_signed(&signed) {
+            return s.reject(Principal::Replica(from), Rejection::BadSignature);
+        }
+        self.dissent.heard.insert(place, signed);
+        self.testify(s, None);
+        self.weigh(s);
+    }
+
+    /// D3 and D4: what the testimonies amount to.
+    fn weigh(&mut self, s: &mut Surroundings<'_, S>) {
+        let Some(outline) = self.scope(None) else { return };
+        let outlines = self.dissent.about(outline);
+        if outlines.clone().count() < s.cluster.strong() {
+            return;
+        }
+        let block = last_block(s.cluster, outlines.map(|signed| &*signed.value.effects));
+        let Some(block) = u32::try_from(block).ok().filter(|_| block < BLOCK) else { return };
+        self.testify(s, Some(block));
+        let scope = Scope { block: Some(block), ..outline };
+        let of_block: Vec<Signed<Testimony>> = self.dissent.about(scope).cloned().collect();
+        let effects = || of_block.iter().map(|signed| &*signed.value.effects);
+        if disputed(s.cluster, effects()).is_some() {
+            return self.ask_for(s, scope.ruled, &Ruling::Disputed(List(of_block)));
+        }
+        if !is_unsettled(s.cluster, effects()) {
+            self.dissent.unsettled = None;
+            return;
+        }
+        if s.now < *self.dissent.unsettled.get_or_insert(s.now) + s.cluster.limits.status_interval {
+            return;
+        }
+        let newest = self.ledger.estate.newest().0;
+        if newest < self.executed_for_good() {
+            self.ask_for(s, scope.ruled, &Ruling::Unsettled(List(of_block)));
+            return;
+        }
+        let votes = self.votes_about(newest);
+        if let Some(some) = right_without_some(s.cluster, &votes) {
+            self.ask_for(s, scope.ruled, &Ruling::Right(List(some)));
+        } else {
+            let (votes, testimonies) = (List(votes), List(of_block));
+            self.ask_for(s, scope.ruled, &Ruling::Hopeless(Hopeless { votes, testimonies }));
+        }
+    }
+
+    /// D4.
+    fn ask_for(&mut self, s: &mut Surroundings<'_, S>, follows: Sequence, ruling: &Ruling) {
+        let holds = || ruling.verdict(s.cluster, s.keyring, self.instance).is_some();
+        if self.dissent.asked != Some(follows) && holds() {
+            self.dissent.asked = Some(follows);
+            let request = Request::ruling(self.instance, s.me, follows, ruling);
+            self.drive(s, |order, context| order.submit(context, request, None));
+        }
+    }
+
+    /// D5 to D7, when a batch was delivered for good and executed. Whether the replica went back, so that the batch is
+    /// delivered again.
+    pub(super) fn follow_ruling(
+        &mut self,
+        s: &mut Surroundings<'_, S>,
+        queue: &mut Queue<O>,
+        ordered: &Ordered,
+    ) -> bool {
+        let (batch, estate) = (ordered.sequence, &self.ledger.estate);
+        if estate.follows_ruling_in(batch) {
+            return false;
+        }
+        let verdicts = ordered.requests().filter_map(|request| request.verdict(s.cluster, s.keyring, self.instance));
+        let verdict = verdicts.into_iter().find(|(follows, _)| *follows == estate.ruled());
+        let Some((_, verdict)) = verdict else { return false };
+        self.dissent.begin_anew(batch);
+        self.dissent.fruitless += 1;
+        match verdict {
+            Verdict::Refused(position) => {
+                self.refuse_request(s, queue, Ruled { position, until: batch });
+                true
+            }
+            Verdict::Compared => {
+                self.ledger.estate.note_ruling(batch);
+                self.vote_anew(s, queue, batch, batch);
+                false
+            }
+            Verdict::Right(certificate) => {
+                self.ledger.estate.note_ruling(batch);
+                self.repair(s, queue, batch, certificate);
+                false
+            }
+        }
+    }
+
+    /// D5.
+    fn refuse_request(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, ruled: Ruled) {
+        let stable = self.stable.value.sequence;
+        let back = self.ledger.estate.rule(ruled, stable).expect("the service accepts its own pages");
+        let Ruled { position, until: batch } = ruled;
+        s.out.notify(Notice::Ruled { instance: self.instance, position, batch, back });
+        (self.wrong, self.dissent.overruled) = (None, None);
+        self.dissent.said.clear();
+        self.dissent.fruitless = 0;
+        self.forget_unproved_transfer(s.cluster);
+        self.vote_anew(s, queue, batch, back);
+        // The order delivers again what follows.
+        queue.retain(|effect| {
+            !matches!(effect, OrderEffect::Deliver(Delivery::Tentative(_) | Delivery::Final(_) | Delivery::Undo))
+        });
+        self.call(s, queue, |order, context| order.went_back(context, back));
+    }
+
+    /// D7.
+    fn repair(
+        &mut self,
+        s: &mut Surroundings<'_, S>,
+        queue: &mut Queue<O>,
+        batch: Sequence,
+        certificate: Certificate<Checkpoint>,
+    ) {
+        let Checkpoint { sequence, root, .. } = certificate.value;
+        let mine = self.version(sequence).map(Tree::root);
+        if mine.is_none_or(|mine| mine == root) || sequence <= self.stable.value.sequence {
+            return self.vote_anew(s, queue, batch, self.ledger.estate.executed());
+        }
+        self.forget_votes_before(batch);
+        self.dissent.overruled = Some(sequence);
+        self.forget_unproved_transfer(s.cluster);
+        self.note_difference(s, sequence, root);
+        if self.report.is_none() {
+            self.fetch(s, certificate);
+        }
+    }
+
+    /// A state that an earlier ruling was about need not be had any more.
+    fn forget_unproved_transfer(&mut self, cluster: &Cluster) {
+        self.transfer.take_if(|transfer| transfer.target().signatures.len() < cluster.strong());
+    }
+
+    /// D8: what was voted before follows another ruling.
+    fn forget_votes_before(&mut self, ruling: Sequence) {
+        for votes in self.votes.values_mut() {
+            votes.retain(|vote| vote.value.ruled >= ruling);
+        }
+    }
+
+    /// D8: votes for the checkpoints up to a batch, under a new ruling.
+    fn vote_anew(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, ruling: Sequence, until: Sequence) {
+        self.forget_votes_before(ruling);
+        let first = self.stable.value.sequence.next();
+        for sequence in (first.0..=until.0).map(Sequence) {
+            if let Some(root) = self.version(sequence).map(Tree::root) {
+                self.vote(s, queue, sequence, root);
+            }
+        }
+    }
+}
