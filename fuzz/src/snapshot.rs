@@ -140,7 +140,8 @@ mod tests {
             tree.set(number, Some(Bytes::from(vec![number as u8; length])));
         }
         tree.seal();
-        let value = Checkpoint { instance: InstanceId(1), sequence: Sequence(128), ruled: Sequence(0), root: tree.root() };
+        let root = tree.root();
+        let value = Checkpoint { instance: InstanceId(1), sequence: Sequence(128), ruled: Sequence(0), root };
         let signatures = (0..3).map(|id| (ReplicaId(id), Signature([id; 64]))).collect();
         let snapshot = Snapshot { certificate: Certificate { value, signatures }, tree };
         let mut file = Memory::default();

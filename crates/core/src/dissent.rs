@@ -2,28 +2,27 @@
 //!
 //! # What it is for
 //! A service that is not deterministic after all gives one request another result, or another state, at each replica.
-//! None of them is faulty, and no 2f+1 agree on anything from there on. The request must cost itself and not the
-//! cluster.
+//! None of them lies, and no 2f+1 agree on anything from there on. The request must cost itself and not the cluster.
 //!
 //! # Steps
-//! * D1. *Remember.* Each replica keeps the [effects](crate::service::Service::take_written) after each request since
-//!   the last stable checkpoint: a chain over what was answered and written, which replies contain.
+//! * D1. *Remember.* Each replica keeps the effects after each request since the last stable checkpoint: a chain over
+//!   what was answered and [written](crate::service::Service::take_written), which replies contain.
 //! * D2. *Doubt.* No root of a checkpoint can get 2f+1 votes any more; or a client asks again for what it was answered
-//!   above the stable checkpoint. Then a replica says TESTIMONY: its effects after every [`BLOCK`]-th request, signed. Who
-//!   gets a TESTIMONY says its own.
+//!   above the stable checkpoint. Then a replica says TESTIMONY: its effects after every [`BLOCK`]-th request, signed.
+//!   Who gets one says its own.
 //! * D3. *Find.* In the first block at whose end no 2f+1 have testified to the same effects, replicas testify to those
-//!   after each request. If there are 2f+1 who have come to the first request after which no 2f+1 of those who agreed so
-//!   far agree, and not exactly one value has f+1 of them, the request is disputed.
-//! * D4. *Rule.* The TESTIMONIES that show this are a RULING. It authenticates itself, and is ordered like any request.
-//!   The first valid one counts; others that follow the same ruling before it do not.
+//!   after each request. If there are 2f+1 who have come to the first request after which no 2f+1 of those who agreed
+//!   so far agree, and not exactly one value has f+1 of them, the request is disputed.
+//! * D4. *Rule.* The TESTIMONIES that show this are a RULING. It is its own proof, and is ordered like any request. The
+//!   first valid one counts; others that follow the same ruling before it do not.
 //! * D5. *Refuse.* When it is delivered at batch g, the replica goes back to its newest checkpoint before the disputed
 //!   request, or to the stable one, and executes again what follows. The disputed request is refused with
 //!   [`Refusal::Disputed`](crate::message::Refusal::Disputed); what comes after it, up to batch g, with
 //!   [`Refusal::Undone`](crate::message::Refusal::Undone): nobody can have been told a result of that, since replies
 //!   contain the effects. Its clients ask for it again by themselves, as new requests.
-//! * D6. *Compare.* Where they end with no request disputed, although not all have the same effects, and that stays so
-//!   for a status interval, the TESTIMONIES are a RULING as well: states are to be compared. The batch of every ruling is
-//!   a checkpoint. (2f+1 may have the same effects and a client may be left without an answer: f of them are mute.)
+//! * D6. *Compare.* Where no request is disputed, although not all have the same effects, and that stays so for a
+//!   status interval, the TESTIMONIES are a RULING as well: states are to be compared. The batch of every ruling is a
+//!   checkpoint. (2f+1 may have the same effects and a client be left without an answer: f of them are mute.)
 //! * D7. *Repair.* If of 2f+1 votes for a checkpoint f+1 name one root, and no other f+1 another one, but no 2f+1 agree
 //!   although all have been asked again, these votes are a RULING: that state is right. Who has another one fetches it
 //!   (step 7 of [`crate::protocols::backup`]). It is ordered because two halves could repair themselves with the state
@@ -32,30 +31,36 @@
 //! * D8. Votes for checkpoints name the batch of the last ruling that they follow: only such as follow the same add up.
 //!
 //! # Why it is safe
-//! Call a replica *true* that does not lie. *No good request is refused:* if all true replicas executed it alike, 2f+1
-//! have the same effects after it; of any 2f+1 testimonies f+1 are theirs, and the other f make no second value of f+1; the same holds for votes. *All
-//! refuse the same:* the ruling, its place and what it says are ordered; what it refuses follows from them alone.
-//! *What was answered stays:* a client has 2f+1 equal answers. As long as those who differ from them, with those who
-//! lie, are f at most, the rule of D3 finds their value in every 2f+1 testimonies, as above. If more differ, it is still
-//! found unless liars who gave the answer testify otherwise afterwards: with 3f+1 replicas, of which f lie, f+1 true ones
-//! that did one thing cannot be told from f that did another, whatever the protocol (the two worlds differ in what was
-//! said to a client alone). This is the one case in which an answer may be taken back, and it needs a service that is
-//! not deterministic and liars who know when.
+//! Call a replica *true* that does not lie. *No good request is refused:* if all true replicas executed it alike, f+1
+//! of any 2f+1 testimonies are theirs, and the other f make no second value of f+1; the same holds for votes. *All
+//! refuse the same:* the ruling, its place and what it says are ordered; what it refuses follows from them alone. *What
+//! was answered stays:* a client has 2f+1 equal answers. As long as those who executed it otherwise and those who lie
+//! are f at most, f+1 of any 2f+1 testimonies or votes are for it, and for nothing else. If they are more, liars may
+//! have given the answer and testify against it: with 3f+1 replicas, of which f lie, f+1 true ones that did one thing
+//! cannot be told from f that did another, by any protocol, for the two worlds differ only in what was said to a
+//! client. This is the one case in which an answer may be taken back. It needs a service that is not deterministic and
+//! liars who know when; and, in the same way, one that does otherwise again what it did before a restart, at more than
+//! f replicas.
 //!
 //! # Why it is live
-//! Where fewer than 2f+1 true replicas have the same effects, their TESTIMONIES meet: they are sent again as long as the
-//! checkpoint is not stable or the client asks. Either a request is disputed, or there are votes for the checkpoint of D6: f+1 equal
-//! ones, and the others get that state by D7, or none, and a request is refused by D7. After each of these rulings one
-//! thing less is between the true replicas. A ruling makes a checkpoint, so that
-//! the window moves on before the next one. The order has room for a ruling in every
-//! window, however many batches wait for the checkpoint: its last places are for rulings only
-//! ([`Cluster::window_of_requests`]). f liars alone bring about TESTIMONIES, a few in each
-//! interval, and rulings by which states are compared; the interval doubles with each of those, up to the longest
-//! time-out of a view.
+//! Where fewer than 2f+1 true replicas have the same effects, their TESTIMONIES meet: they are sent again as long as
+//! the checkpoint is not stable or the client asks. Either a request is disputed, or there are votes for the checkpoint
+//! of D6: f+1 equal ones, and the others get that state by D7, or none, and a request is refused by D7. After each of
+//! these rulings there is one thing less between the true replicas. A ruling makes a checkpoint, so that the window
+//! moves on before the next one. The order has room for rulings in every window, however many batches wait for the
+//! checkpoint: its last places are for them only ([`Cluster::window_of_requests`]). f liars alone bring about
+//! TESTIMONIES, a few in each interval, and rulings by which states are compared; the interval doubles with each of
+//! those, up to the longest time-out of a view.
+//!
+//! # Where it works
+//! In PBFT alone, and in a Backup for what was executed there. What other instances executed is compared by nobody yet.
+//! And a service that leaves out [`take_written`](crate::service::Service::take_written) is helped only where its
+//! answers differ.
 //!
 //! # Cost
-//! Without dissent 32 bytes of memory for each request above the stable checkpoint. With it: one or two signed messages
-//! of at most 33 KB from each replica, a ruling of 2f+1 of them, and at most two checkpoint intervals executed again.
+//! Without dissent 32 bytes of memory for each request above the stable checkpoint, and a hash of what is answered.
+//! With it: one or two signed messages of at most 33 KB from each replica, a ruling of 2f+1 of them, and at most two
+//! checkpoint intervals executed again.
 
 use crate::auth::{Certificate, Keyring, Signable, Signed};
 use crate::checkpoint::Checkpoint;
@@ -118,8 +123,8 @@ impl Signable for Testimony {
     const KIND: u8 = 19;
 }
 
-/// What replicas agree to do about a difference. It is its own proof: 2f+1 replicas or more, in their order, have signed
-/// what it follows from.
+/// What replicas agree to do about a difference. It is its own proof: 2f+1 replicas or more, in their order, have
+/// signed what it follows from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ruling {
     /// D4: a request is disputed, as these testimonies about one block show.
@@ -223,7 +228,7 @@ impl Ruling {
                 let certificate = right(cluster, votes.0.iter())?;
                 let is_here = certificate.value.instance == instance && certificate.value.is_plausible(cluster);
                 let holds = is_here && votes.holds(keyring);
-                holds.then(|| (certificate.value.ruled, Verdict::Right(certificate)))
+                holds.then_some((certificate.value.ruled, Verdict::Right(certificate)))
             }
         }
     }
@@ -287,8 +292,8 @@ pub fn right<'a>(
     Some(Certificate { value, signatures })
 }
 
-/// D7: of votes that name two roots with f+1 each, as many as are right about one of them. That may be all that there will
-/// ever be, if a liar has voted for a root and testifies to something else.
+/// D7: of votes that name two roots with f+1 each, as many as are right about one of them. That may be all that there
+/// will ever be, if a liar has voted for a root and testifies to something else.
 pub fn right_without_some(cluster: &Cluster, votes: &[Signed<Checkpoint>]) -> Option<Vec<Signed<Checkpoint>>> {
     let roots = tally(votes.iter().map(|vote| vote.value.root));
     let (root, _) = roots.into_iter().max_by_key(|(_, count)| *count)?;

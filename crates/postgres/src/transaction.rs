@@ -5,8 +5,7 @@
 //! of it executed for good, as one request, if every result is still what the client was shown. The outcome is as if
 //! the transactions had run one after the other: those that write in the order of their commits.
 //!
-//! Replicas keep what a rehearsal came to, so that the next one need not bring what it [holds](Transaction::held).
-//! Therefore
+//! Replicas keep what a rehearsal came to, so that the next one need not bring what it [holds](Transaction::held):
 //! * while it runs a transaction sees a snapshot: the database as it was at its beginning, and its own writes. Replicas
 //!   may have begun at different positions, but one that answers has got all results so far from its own, and what is
 //!   believed is said by enough of them: one is correct, and knew of whatever was acknowledged before the transaction
@@ -306,7 +305,6 @@ impl Transaction {
         }
         let (checks, answered) = loop {
             let checks = &self.shown[self.covered..];
-            // Who goes on from what it holds has looked at the schema.
             let schema = if self.held == Digest::ZERO { link.schema } else { 0 };
             let batch = Batch { checks: checks.to_vec(), statements: statements.clone(), schema };
             let time = if self.time == 0 { self.guess } else { self.time };
@@ -324,10 +322,9 @@ impl Transaction {
                 Err(PgError::conflict())
             }
             Err(failure) => Ok(Err(((failure.statement as usize).saturating_sub(checks), failure.error))),
+            Ok(results) if lasts == Lasts::No => Ok(Ok(results)),
             Ok(results) => {
-                if lasts == Lasts::Yes {
-                    self.hold(link, &statements, &results);
-                }
+                self.hold(link, &statements, &results);
                 Ok(Ok(results))
             }
         }

@@ -397,7 +397,8 @@ fn many_rows_cost_what_each_of_them_costs() {
 fn statements_that_come_together_fail_one_by_one() {
     for server in [server(), server_that_orders_reads(None), server_of_replicas()] {
         let mut client = Client::new(&server);
-        client.query("create table t(a integer primary key, at timestamptz default now(), r double precision default (random()))");
+        client
+            .query("create table t(a integer primary key, at timestamptz default now(), r float8 default (random()))");
         client.query("begin");
         assert_eq!(
             send_rows(&mut client, "insert into t(a) values ($1) returning a", [1, 2, 1, 3]),
@@ -497,8 +498,8 @@ impl Party {
         };
         let answer = self.client.query(&sql);
         self.open = !answer.ends_with("Z:I");
-        // Whoever was told that it must run again was told nothing else, and may not believe it; until it goes back, that
-        // is all that it is told.
+        // Whoever was told that it must run again was told nothing else, and may not believe it; until it goes back,
+        // that is all that it is told.
         self.must_run_again |= answer.starts_with("E:40001");
         self.must_run_again &= answer.ends_with("Z:E");
         if !self.must_run_again {

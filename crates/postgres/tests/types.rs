@@ -416,12 +416,12 @@ fn a_stale_schema_never_decides() {
     assert_eq!(one.query("select b from t"), "E:42703 Z:I");
     other.query("alter table t add column b integer");
     assert_eq!(one.query("select b from t"), "T D:- C:SELECT 1 Z:I");
-    // In a transaction that has begun it is a conflict.
+    // In a transaction that has begun it is a conflict, found when it ends.
     one.query("begin");
     assert_eq!(one.query("select a from t"), "T D:7 C:SELECT 1 Z:T");
     other.query("alter table t add column c integer");
-    assert_eq!(one.query("insert into t(a) values ('8')"), "E:40001 Z:E");
-    one.query("rollback");
+    assert_eq!(one.query("insert into t(a) values ('8')"), "C:INSERT 0 1 Z:T");
+    assert_eq!(one.query("commit"), "E:40001 Z:I");
     one.query("begin");
     assert_eq!(one.query("select nosuch from t"), "E:42703 Z:E");
     one.query("rollback");

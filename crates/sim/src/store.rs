@@ -118,7 +118,7 @@ impl Store {
     fn dissent(&mut self, operation: &[u8], agreed: &Agreed) {
         let Some(dissent) = &mut self.dissent else { return };
         let request = Digest::of_parts(Domain::Trace, &[operation, &agreed.seed.0]);
-        if request.0[0] % DISSENT_IN == 0 {
+        if request.0[0].is_multiple_of(DISSENT_IN) {
             let written = Digest::of(Domain::Trace, &dissent.next(request).to_le_bytes());
             self.odd = (self.odd.0.chain(written), written, true);
         }
@@ -234,7 +234,7 @@ mod tests {
         for kind in [ServiceKind::Kv, ServiceKind::Sql] {
             let mut store = Store::new(kind);
             let mut model: Option<u64> = None;
-            let mut rng = crate::rng::Rng::stream(1, "store");
+            let mut rng = Rng::stream(1, "store");
             for step in 1..500 {
                 let action = match rng.below(4) {
                     0 => Action::Get,

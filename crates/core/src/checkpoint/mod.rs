@@ -18,15 +18,16 @@ use crate::digest::Digest;
 use crate::wire_struct;
 use alloc::vec::Vec;
 
-/// CHECKPOINT(i, n, r, d): after batch n, under the rulings up to batch r, the state's Merkle root is d. The root covers
-/// the service, the client table, the agreed time and the history digest.
+/// CHECKPOINT(i, n, r, d): after batch n, under the rulings up to batch r, the state's Merkle root is d. The root
+/// covers the service, the client table, the agreed time and the history digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Checkpoint {
     /// The instance that executed it (S9).
     pub instance: InstanceId,
     /// n.
     pub sequence: Sequence,
-    /// r: the batch of the last ruling that the state follows ([`crate::dissent`]), which may be a later one; 0 if none.
+    /// r: the batch of the last ruling that the state follows ([`crate::dissent`]), which may be a later one; 0 if
+    /// none.
     pub ruled: Sequence,
     /// d.
     pub root: Digest,

@@ -107,7 +107,7 @@ fn where_nothing_can_be_written_it_says_so() {
 #[test]
 fn disputed_requests_are_told_if_f_plus_1_replicas_know_of_them() {
     let mut overview = overview(false, &[]);
-    let mut say = |replica: usize, count: u64, overview: &mut Overview| {
+    let say = |replica: usize, count: u64, overview: &mut Overview| {
         let report = &mut overview.rows[replica].account.as_mut().unwrap()["report"];
         (report["requests_disputed"], report["last_disputed"]) = (json!(count), json!(70 + count));
         overview.show(false)

@@ -103,9 +103,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// Step 7. Whether f+1 others signed the same other state than this replica has at a checkpoint, so that it is wrong
-    /// unless others are as well: f liars alone never make it think so. It has the right one as soon as 2f+1 signed
-    /// that, or a ruling says which one it is.
+    /// Step 7. Whether f+1 others signed the same other state than this replica has at a checkpoint, so that it is
+    /// wrong unless others are as well: f liars alone never make it think so. It has the right one as soon as 2f+1
+    /// signed that, or a ruling says which one it is.
     fn compare(&mut self, s: &mut Surroundings<'_, S>, sequence: Sequence) {
         if sequence <= self.stable.value.sequence {
             return;

@@ -416,8 +416,7 @@ impl Pbft {
         // A replica that prepared the batch remembers it after a crash and answers no read without it; then only a
         // vote for the state needs this record.
         let prepared = slot.and_then(|slot| slot.prepared).is_some_and(|(_, prepared)| prepared == digest);
-        let may_vote_for_it =
-            context.cluster.is_checkpoint(sequence) || ordered.requests().any(|request| request.is_ruling());
+        let may_vote_for_it = context.cluster.is_checkpoint(sequence) || ordered.requests().any(Request::is_ruling);
         context.push(if prepared && !may_vote_for_it {
             OrderEffect::Append(record)
         } else {
