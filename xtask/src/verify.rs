@@ -23,6 +23,9 @@ const CARGO_LIMIT: Duration = Duration::from_secs(20 * 60);
 /// How long each fuzz target runs here. `cargo xtask fuzz` runs them for longer.
 const FUZZ_SMOKE: Duration = Duration::from_secs(8);
 
+/// What the referee of the PostgreSQL gateway asks here. `cargo xtask referee` asks other things.
+const REFEREE_SEED: u64 = 1;
+
 /// One check: its name for `--only`, and what it does. What it returns is printed behind its times.
 struct Step {
     name: &'static str,
@@ -30,10 +33,11 @@ struct Step {
 }
 
 /// The steps that mostly wait, and those that compute beside them. They need nothing of each other.
-const WAITING: [&str; 6] = ["e2e-demo", "e2e-sql", "e2e-cluster", "e2e-aliph", "e2e-ring", "e2e-postgres"];
+const WAITING: [&str; 7] =
+    ["e2e-demo", "e2e-sql", "e2e-cluster", "e2e-aliph", "e2e-ring", "e2e-postgres", "e2e-referee"];
 const COMPUTING: [&str; 5] = ["saved-seeds", "fresh-seeds", "sql-fuzz", "spec", "fuzz"];
 
-const STEPS: [Step; 24] = [
+const STEPS: [Step; 25] = [
     Step { name: "tools", run: |_| tools::all() },
     Step { name: "fmt", run: |_| quiet("fmt", &["fmt", "--all", "--check"]) },
     Step { name: "tidy", run: |_| tidy::check() },
@@ -57,6 +61,7 @@ const STEPS: [Step; 24] = [
     Step { name: "e2e-aliph", run: |_| e2e::faults::aliph(&binary()) },
     Step { name: "e2e-ring", run: |_| e2e::faults::ring(&binary()) },
     Step { name: "e2e-postgres", run: |_| e2e::postgres::run(&binary()) },
+    Step { name: "e2e-referee", run: |_| e2e::referee::gate(&binary(), REFEREE_SEED) },
     Step { name: "e2e-netns", run: netns },
 ];
 
