@@ -147,8 +147,8 @@ impl CheckBytes {
 
     /// The bytes of a request to settle a transaction of all these checks.
     pub const fn of_request(&self) -> usize {
-        /// The kind of the request, its time, and how many checks and statements it has.
-        const REST: usize = 1 + size_of::<u64>() + 2 * size_of::<u32>();
+        /// The kind of the request, its time, how many checks and statements it has, and its schema.
+        const REST: usize = 1 + size_of::<u64>() + 3 * size_of::<u32>();
         self.bytes + REST
     }
 }
@@ -407,7 +407,8 @@ mod tests {
     fn numbers_of_what_did_not_come_are_refused() {
         let check = Check { statement: Statement::new("a"), digest: Digest::ZERO };
         let bytes = Batch { checks: vec![check.clone(), check], statements: Vec::new(), schema: 0 }.to_bytes();
-        let at = bytes.len() - size_of::<u32>();
+        // Behind are the number of statements and the schema.
+        let at = bytes.len() - 2 * size_of::<u32>();
         // The second text, and the second digest.
         for (place, number) in [(at - 12, 2), (at - 4, 2), (at - 12, u32::MAX)] {
             let mut bytes = bytes.clone();
