@@ -22,10 +22,10 @@
 //!    sent again when the order sees that somebody lacks them.
 //! 6. A replica that learns of a stable checkpoint which it cannot reach by executing fetches the state, page by page,
 //!    from all the others, and checks every page against the certified root.
-//! 7. A replica whose own root differs from the one that f+1 others signed, each for the same position, says so and
-//!    repairs itself the same way, from the state that they signed: it need not wait for 2f+1 signatures, which there
-//!    may never be while f others are down. Then it executes again what follows, and signs again; the others count
-//!    that beside what it signed before.
+//! 7. A replica whose own root differs from the one that f+1 others signed, each for the same position, says so. It
+//!    takes the right state as soon as 2f+1 have signed that, or a ruling says which one it is: then it need not wait
+//!    for 2f+1 signatures, which there may never be while f others are down. It executes again what follows.
+//! 8. What replicas have executed otherwise, each in its own way, they find, refuse and undo: [`crate::dissent`].
 //!
 //! # Why it is safe
 //! Clients accept a result on 2f+1 equal replies, so that at least f+1 correct replicas executed it at that position:
@@ -34,18 +34,18 @@
 //! takes effect twice, across view changes, restarts and transfers alike.
 //!
 //! *Step 7 with f+1 signatures.* A correct replica signs a checkpoint only for batches that were delivered as final and
-//! that it executed; these are the same at all correct replicas of the instance, and so is the state after them. One
-//! of f+1 signers is correct. So the state that they signed is the right one, and a replica that has another one there
-//! is wrong: f liars never make a correct replica doubt itself, nor a wrong one take another wrong state. (None of this
-//! holds in a speculative instance: what it has executed may be taken back, and right states after one history may
-//! have two roots, because they count batches by where they come from.) It is no certificate for anybody else: the
-//! stable checkpoint, the window, what is shown and what is written to disk stay as they were until 2f+1 signed. The
-//! log still leads from the snapshot to where the replica was, so that a crash undoes the repair at worst. That a
-//! replica signs two roots makes it one of the f that are faulty, and no two roots get 2f+1 signatures.
+//! that it executed; these are the same at all correct replicas of the instance, and so is the state after them. One of
+//! f+1 signers is correct. So the state that they signed is the right one if all correct replicas executed alike, and a
+//! replica that has another one there is wrong: f liars never have a wrong one taken. If correct replicas executed
+//! otherwise, there may be two such states. Which of them counts is ordered, and all take the same. It is no
+//! certificate for anybody else: the stable checkpoint, the window, what is shown and what is written to disk stay as
+//! they were until 2f+1 signed. The log still leads from the snapshot to where the replica was, so that a crash undoes
+//! the repair at worst. Whoever is overruled signs nothing before it has the right state.
 //!
 //! *It is live.* Say that f are down and others are wrong, which is more than f, but do not lie, and that f+1 correct
-//! ones are left. These sign each checkpoint in the window, and say so again until it is stable; so the wrong ones
-//! learn of it, can have the state of a correct one, and theirs are the signatures that were missing.
+//! ones are left. All of these sign each checkpoint in the window, and say so again until it is stable; 2f+1 votes make
+//! the ruling, and the wrong ones can have the state of a correct one. Theirs are the signatures that were missing, at
+//! the checkpoint that the ruling makes.
 //!
 //! # Deviations from the paper
 //! * Backup there wraps a whole protocol with its clients as a black box. Here it wraps the order only and does what
