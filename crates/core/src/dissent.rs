@@ -55,7 +55,10 @@
 //! # Where it works
 //! In PBFT alone, and in a Backup for what was executed there. What other instances executed is compared by nobody yet.
 //! And a service that leaves out [`take_written`](crate::service::Service::take_written) is helped only where its
-//! answers differ.
+//! answers differ. Places for rulings are a quarter of a checkpoint interval in each window, and two at least. Where
+//! intervals are short, several disputed requests in one window and a liar that has each of them ruled upon more than
+//! once use them up, and the cluster stops: the simulator has met that with an interval of four (false-testimony, seed
+//! 34095).
 //!
 //! # Cost
 //! Without dissent 32 bytes of memory for each request above the stable checkpoint, and a hash of what is answered.
