@@ -251,11 +251,8 @@ impl Scenario {
 
 impl Scenario {
     /// How a replica executes some requests otherwise than others do, if it does.
-    pub fn dissent_of(&self, process: u64, replica: ReplicaId) -> Option<Dissent> {
-        let restarts = self.faults.iter().any(|(_, fault)| !matches!(fault, Fault::Cut(..) | Fault::Turn(_)))
-            || !self.ambushes.is_empty();
-        let has = self.features.contains(&Feature::Dissent);
-        has.then(|| Dissent::draw(self.seed, process, replica, restarts))
+    pub fn dissent_of(&self, replica: ReplicaId) -> Option<Dissent> {
+        self.features.contains(&Feature::Dissent).then(|| Dissent::draw(self.seed, replica))
     }
 
     /// Whether nothing but clients may be wrong, and no message takes longer than what the time-outs of Ring allow for:

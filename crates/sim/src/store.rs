@@ -45,12 +45,12 @@ pub struct Store {
     odd: (Digest, Digest, bool),
 }
 
-/// How a replica executes some requests otherwise than the others.
+/// How a replica executes some requests otherwise than the others. It does the same when it executes them again: what
+/// 2f+1 did alike they might all do otherwise then.
 #[derive(Clone, Debug)]
 pub struct Dissent {
     replica: ReplicaId,
     way: Way,
-    rng: Rng,
 }
 
 /// See [`Dissent`].
@@ -62,29 +62,25 @@ enum Way {
     Halves,
     /// Each replica in one of two ways.
     Coin,
-    /// Never twice the same. Not where replicas restart: what 2f+1 did alike they might all do otherwise then.
-    Fresh,
 }
 
 impl Dissent {
     /// That of a replica in the run of this seed; the same way for all.
-    pub fn draw(seed: u64, process: u64, replica: ReplicaId, restarts: bool) -> Self {
+    pub fn draw(seed: u64, replica: ReplicaId) -> Self {
         let way = match Rng::stream(seed, "way of dissent").below(4) {
             0 => Way::Halves,
             1 => Way::Coin,
-            2 if !restarts => Way::Fresh,
             _ => Way::Each,
         };
-        Self { replica, way, rng: Rng::stream(seed ^ process << 40, "dissent") }
+        Self { replica, way }
     }
 
     /// What it does with a request of this digest.
-    fn next(&mut self, request: Digest) -> u64 {
+    fn act(&self, request: Digest) -> u64 {
         match self.way {
             Way::Each => u64::from(self.replica.0),
             Way::Halves => u64::from(self.replica.0 % 2),
             Way::Coin => u64::from(request.0[1 + self.replica.0 as usize] % 2),
-            Way::Fresh => self.rng.next(),
         }
     }
 }
@@ -116,10 +112,10 @@ impl Store {
 
     /// Writes what the others do not, if it is time.
     fn dissent(&mut self, operation: &[u8], agreed: &Agreed) {
-        let Some(dissent) = &mut self.dissent else { return };
+        let Some(dissent) = &self.dissent else { return };
         let request = Digest::of_parts(Domain::Trace, &[operation, &agreed.seed.0]);
         if request.0[0].is_multiple_of(DISSENT_IN) {
-            let written = Digest::of(Domain::Trace, &dissent.next(request).to_le_bytes());
+            let written = Digest::of(Domain::Trace, &dissent.act(request).to_le_bytes());
             self.odd = (self.odd.0.chain(written), written, true);
         }
     }

@@ -141,7 +141,7 @@ impl World {
                 keyring,
                 cluster: (**cluster).clone(),
                 service: scenario.service,
-                dissent: scenario.dissent_of(process as u64, id),
+                dissent: scenario.dissent_of(id),
                 liars: scenario.liars.clone(),
             };
             let clock = scenario.clocks[process];
