@@ -221,7 +221,7 @@ impl Scenario {
         faults.extend(schedule::draw_unrest(seed, safety, limits.client_retry.0, n, &has));
         faults.extend(blackout.map(|(at, span)| (at, Fault::Cut(Cut::All, span))));
         faults.sort_by_key(|(at, _)| *at);
-        Self {
+        let drawn = Self {
             seed,
             size,
             protocol: options.protocol,
@@ -245,11 +245,22 @@ impl Scenario {
             features,
             limits,
             liars,
-        }
+        };
+        drawn.without_what_uses_up_places(options.adversary)
     }
 }
 
 impl Scenario {
+    /// Where requests are disputed, a liar that testifies falsely may use up the few places for rulings that small
+    /// windows have (see [`bezant_core::dissent`]): they meet only where it is asked for by name.
+    fn without_what_uses_up_places(mut self, choice: Choice) -> Self {
+        let testifies = |parts: &Vec<Adversary>| parts.contains(&Adversary::FalseTestimony);
+        if matches!(choice, Choice::All) && self.cast.replicas.values().any(testifies) {
+            self.features.remove(&Feature::Dissent);
+        }
+        self
+    }
+
     /// How a replica executes some requests otherwise than others do, if it does.
     pub fn dissent_of(&self, replica: ReplicaId) -> Option<Dissent> {
         self.features.contains(&Feature::Dissent).then(|| Dissent::draw(self.seed, replica))
