@@ -40,8 +40,8 @@
 //! have given the answer and testify against it: with 3f+1 replicas, of which f lie, f+1 true ones that did one thing
 //! cannot be told from f that did another, by any protocol, for the two worlds differ only in what was said to a
 //! client. This is the one case in which an answer may be taken back. It needs a service that is not deterministic and
-//! liars who know when; or one that does otherwise, at more than f replicas, when it executes
-//! a request again: after a restart, or after a batch was undone.
+//! liars who know when; or one that does otherwise, at more than f replicas, when it executes a request again: after a
+//! restart, or after a batch was undone.
 //!
 //! # Why it is live
 //! Where fewer than 2f+1 true replicas have the same effects, their TESTIMONIES meet: they are sent again as long as
@@ -104,12 +104,8 @@ wire_struct!(Scope { base, position, ruled, block });
 
 impl Scope {
     /// Requests executed before those that the testimony is about.
-    pub const fn first(&self) -> u64 {
-        let block = match self.block {
-            Some(block) => block as u64,
-            None => 0,
-        };
-        self.position.saturating_add(block * BLOCK as u64)
+    pub fn first(&self) -> u64 {
+        self.position.saturating_add(u64::from(self.block.unwrap_or(0)) * BLOCK as u64)
     }
 }
 
@@ -325,7 +321,8 @@ fn only_supported<T: Ord + Copy>(cluster: &Cluster, values: impl Iterator<Item =
     supported.next().is_none().then_some(value)
 }
 
-fn tally<T: Ord>(values: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
+/// How often each value is given.
+pub(crate) fn tally<T: Ord>(values: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
     let mut counts = BTreeMap::new();
     for value in values {
         *counts.entry(value).or_default() += 1;

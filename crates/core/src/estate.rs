@@ -273,14 +273,20 @@ impl<S: Service> Estate<S> {
     /// # Panics
     /// If the version is not kept.
     pub fn rewind(&mut self, sequence: Sequence) -> Result<(), BadState> {
-        let version = self.versions.get(&sequence).expect("goes back to a version that is kept").clone();
-        self.tentative = None;
-        self.restore(&version)?;
+        self.return_to(sequence)?;
         assert_eq!(self.meta.position, sequence.0, "versions that are gone back to are named by their positions");
         self.meta.executed = sequence;
         self.meta.last = u64::MAX;
-        self.since.clear();
         self.rulings.clear();
+        Ok(())
+    }
+
+    /// The state is that of a version again, which is the newest one then.
+    fn return_to(&mut self, sequence: Sequence) -> Result<(), BadState> {
+        let version = self.versions.get(&sequence).expect("goes back to a version that is kept").clone();
+        self.tentative = None;
+        self.restore(&version)?;
+        self.since.clear();
         self.versions.split_off(&sequence.next());
         Ok(())
     }

@@ -1,13 +1,12 @@
 //! What this replica's requests did, one by one, and what a ruling has refused of them: steps D1 and D5 of
 //! [`crate::dissent`].
 
-use super::{Estate, Meta};
+use super::{Estate, Summary};
 use crate::checkpoint::Tree;
 use crate::cluster::Sequence;
 use crate::digest::Digest;
 use crate::message::Refusal;
 use crate::service::{BadState, Service};
-use crate::wire::Wire;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -79,13 +78,9 @@ impl<S: Service> Estate<S> {
         self.rulings.push(ruled);
         let is_before = |(_, tree): &(&Sequence, &Tree)| position_of(tree).is_some_and(|at| at < ruled.position);
         let before = self.versions.range(stable..).rev().find(is_before);
-        let (&sequence, tree) = before.or_else(|| self.versions.get_key_value(&stable)).expect("the stable version");
-        let tree = tree.clone();
-        self.tentative = None;
-        self.restore(&tree)?;
-        self.since.clear();
+        let sequence = before.map_or(stable, |(sequence, _)| *sequence);
+        self.return_to(sequence)?;
         self.interval.clear();
-        self.versions.split_off(&sequence.next());
         Ok(sequence)
     }
 
@@ -135,7 +130,7 @@ impl<S: Service> Estate<S> {
 }
 
 fn position_of(tree: &Tree) -> Option<u64> {
-    Some(Meta::from_bytes(tree.get(super::META)?.clone()).ok()?.position)
+    Summary::of(tree).map(|of| of.position)
 }
 
 #[cfg(test)]

@@ -446,6 +446,18 @@ impl<S: Service> Net<S> {
         self.call(&Counter::add(amount), false)
     }
 
+    /// A client adds to the counter, and waits for so many tenths of a second at most.
+    pub(crate) fn add_within(&mut self, tenths: usize, client: usize, amount: u64) -> Option<Completion> {
+        self.submit(client, &Counter::add(amount), false);
+        for _ in 0..tenths {
+            self.pass(100_000);
+            if let Some(completed) = self.completed.pop() {
+                return Some(completed.result);
+            }
+        }
+        None
+    }
+
     /// The first client asks one replica for the counter, and waits for a while.
     pub(crate) fn read_local(&mut self) -> Option<Completion> {
         let operation = Bytes::copy_from_slice(Counter::READ);

@@ -19,17 +19,8 @@ fn net(protocol: Protocol, interval: u64, clients: u32, make: fn(usize) -> Drift
     Net::of(Cluster { protocol, ..cluster(4, ClientAuth::Hybrid, limits) }, clients, make)
 }
 
-/// What came of an addition within a minute.
-fn add(net: &mut Net<Drifting>, client: usize, amount: u64) -> Option<Completion> {
-    net.submit(client, &Counter::add(amount), false);
-    for _ in 0..600 {
-        net.pass(100_000);
-        if let Some(completed) = net.completed.pop() {
-            return Some(completed.result);
-        }
-    }
-    None
-}
+/// How long an addition may take, in tenths of a second.
+const PATIENCE: usize = 600;
 
 fn sums(net: &Net<Drifting>) -> Vec<u64> {
     let read = |host: &Host<Drifting>| {
@@ -53,12 +44,12 @@ fn a_disputed_request_is_refused_and_the_cluster_goes_on() {
             let mut sum = 0;
             for round in 0..6 {
                 sum += 1;
-                assert_eq!(add(&mut net, 0, 1), done(sum), "{protocol} {interval} {round}");
-                assert_eq!(add(&mut net, 0, AMISS), REFUSED, "{protocol} {interval} {round}");
+                assert_eq!(net.add_within(PATIENCE, 0, 1), done(sum), "{protocol} {interval} {round}");
+                assert_eq!(net.add_within(PATIENCE, 0, AMISS), REFUSED, "{protocol} {interval} {round}");
             }
             for _ in 0..20 {
                 sum += 1;
-                assert_eq!(add(&mut net, 0, 1), done(sum), "{protocol} {interval}");
+                assert_eq!(net.add_within(PATIENCE, 0, 1), done(sum), "{protocol} {interval}");
             }
             net.pass(1_000_000);
             assert_eq!(sums(&net), vec![sum; 4], "{protocol} {interval}");

@@ -22,15 +22,7 @@ fn a_damaged_state_is_repaired_in_a_backup_or_behind_it() {
             let make = |id| if id == 2 { Damaged::at(3) } else { Damaged::default() };
             let mut net = Net::of(cluster, 1, make);
             for value in 1..=40 {
-                net.submit(0, &Counter::add(1), false);
-                let mut rounds = 0;
-                while net.completed.is_empty() {
-                    net.pass(100_000);
-                    rounds += 1;
-                    assert!(rounds < 1_000, "{protocol} {quota}: {value}");
-                }
-                let result = net.completed.pop().map(|completed| completed.result);
-                assert_eq!(result, done(value), "{protocol} {quota}");
+                assert_eq!(net.add_within(1_000, 0, 1), done(value), "{protocol} {quota}");
             }
             let found = |notice: &Notice| match notice {
                 Notice::Repaired(found) => found.mine.changed(&found.agreed).iter().any(|(number, _)| *number == 0),
@@ -61,14 +53,7 @@ fn a_damaged_state_is_repaired_in_a_backup_with_one_replica_down() {
             if value == 10 {
                 net.isolate(&[1]);
             }
-            net.submit(0, &Counter::add(1), false);
-            let rounds = (0..1_000).take_while(|_| {
-                net.pass(100_000);
-                net.completed.is_empty()
-            });
-            assert!(rounds.count() < 1_000, "{protocol}: {value}");
-            let result = net.completed.pop().map(|completed| completed.result);
-            assert_eq!(result, done(value), "{protocol}");
+            assert_eq!(net.add_within(1_000, 0, 1), done(value), "{protocol}: {value}");
         }
         assert!(net.noticed(2, |notice| matches!(notice, Notice::Repaired(_))), "{protocol}");
         assert_eq!([0, 2, 3].map(|id| net.hosts[id].replica.report().differs), [None; 3], "{protocol}");

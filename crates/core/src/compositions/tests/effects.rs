@@ -59,25 +59,16 @@ fn net(protocol: Protocol, make: fn(usize) -> Drifting) -> Net<Drifting> {
     Net::of(Cluster { protocol, ..cluster }, 1, make)
 }
 
-/// What came of an addition within ten seconds.
-fn add(net: &mut Net<Drifting>, amount: u64) -> Option<Completion> {
-    net.submit(0, &Counter::add(amount), false);
-    for _ in 0..100 {
-        net.pass(100_000);
-        if let Some(completed) = net.completed.pop() {
-            return Some(completed.result);
-        }
-    }
-    None
-}
+/// How long an addition may take, in tenths of a second.
+const PATIENCE: usize = 100;
 
 /// All say nine, and no two hold the same.
 #[test]
 fn what_replicas_wrote_otherwise_is_never_acknowledged() {
     for protocol in PROTOCOLS {
         let mut net = net(protocol, Drifting::named);
-        assert_eq!(add(&mut net, 1), done(1), "{protocol}");
-        assert!(!matches!(add(&mut net, AMISS), Some(Completion::Done(_))), "{protocol}");
+        assert_eq!(net.add_within(PATIENCE, 0, 1), done(1), "{protocol}");
+        assert!(!matches!(net.add_within(PATIENCE, 0, AMISS), Some(Completion::Done(_))), "{protocol}");
     }
 }
 
@@ -87,7 +78,7 @@ fn who_writes_otherwise_alone_stops_nobody() {
     for protocol in PROTOCOLS {
         let mut net = net(protocol, |id| Drifting::named(usize::from(id == 2)));
         for (amount, sum) in [(1, 1), (AMISS, 10), (1, 11), (AMISS, 20)] {
-            assert_eq!(add(&mut net, amount), done(sum), "{protocol}: {sum}");
+            assert_eq!(net.add_within(PATIENCE, 0, amount), done(sum), "{protocol}: {sum}");
         }
     }
 }

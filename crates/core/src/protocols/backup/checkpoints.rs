@@ -6,6 +6,7 @@ use crate::checkpoint::transfer::{Transfer, serve};
 use crate::checkpoint::{Checkpoint, Snapshot, TransferMessage, Tree};
 use crate::cluster::{ReplicaId, Sequence};
 use crate::digest::Digest;
+use crate::dissent::tally;
 use crate::machine::{Destination, Principal};
 use crate::message::Message;
 use crate::protocols::total_order::TotalOrder;
@@ -14,7 +15,6 @@ use crate::replica::{Divergence, LogRecord, Notice, ReplicaTimer, SnapshotRecord
 use crate::service::Service;
 use crate::switching::Surroundings;
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
@@ -113,13 +113,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let Some(mine) = self.version(sequence).map(Tree::root) else { return };
         let own = self.votes.get(&s.me).into_iter().flatten().find(|vote| vote.value.sequence == sequence);
         let ruled = own.map_or(self.ledger.estate.ruled(), |vote| vote.value.ruled);
-        let mut others: BTreeMap<Digest, usize> = BTreeMap::new();
-        for vote in self.votes.iter().filter(|(id, _)| **id != s.me).flat_map(|(_, votes)| votes) {
-            if (vote.value.sequence, vote.value.ruled) == (sequence, ruled) && vote.value.root != mine {
-                *others.entry(vote.value.root).or_default() += 1;
-            }
-        }
-        let agreed = others.into_iter().find(|(_, count)| *count >= s.cluster.weak());
+        let others = self.votes.iter().filter(|(id, _)| **id != s.me).flat_map(|(_, votes)| votes);
+        let otherwise = others
+            .map(|vote| vote.value)
+            .filter(|value| (value.sequence, value.ruled) == (sequence, ruled) && value.root != mine);
+        let roots = tally(otherwise.map(|value| value.root));
+        let agreed = roots.into_iter().find(|(_, count)| *count >= s.cluster.weak());
         let Some((root, _)) = agreed else { return };
         self.note_difference(s, sequence, root);
         if self.ahead.is_some() {

@@ -7,7 +7,7 @@ use crate::checkpoint::{Checkpoint, Tree};
 use crate::cluster::{Cluster, ReplicaId, Sequence};
 use crate::dissent::{
     BLOCK, Hopeless, List, Ruling, Scope, Testimony, Verdict, disputed, is_unsettled, last_block, right,
-    right_without_some,
+    right_without_some, tally,
 };
 use crate::estate::Ruled;
 use crate::machine::{Destination, Instant, Principal};
@@ -55,6 +55,11 @@ impl Dissent {
     }
 }
 
+/// What of a batch may be rulings: none of nearly every one.
+pub(super) fn rulings_of(ordered: &Ordered) -> Vec<Request> {
+    ordered.requests().filter(|request| request.is_ruling()).cloned().collect()
+}
+
 impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Whether a checkpoint is due after the last batch executed (D6).
     pub(super) fn is_checkpoint(&self, cluster: &Cluster) -> bool {
@@ -68,9 +73,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return;
         }
         let votes = self.votes_about(sequence);
-        let mut roots = BTreeMap::new();
-        votes.iter().for_each(|vote| *roots.entry(vote.value.root).or_insert(0) += 1);
-        let most = roots.into_values().max().unwrap_or(0);
+        let most = tally(votes.iter().map(|vote| vote.value.root)).into_values().max().unwrap_or(0);
         let is_hopeless = most + (s.cluster.n - votes.len()) < s.cluster.strong();
         if (is_hopeless || again) && most < s.cluster.strong() && right(s.cluster, votes.iter()).is_some() {
             return self.ask_for(s, self.ledger.estate.ruled(), &Ruling::Right(List(votes)));
@@ -197,15 +200,15 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         &mut self,
         s: &mut Surroundings<'_, S>,
         queue: &mut Queue<O>,
-        ordered: &Ordered,
+        batch: Sequence,
+        rulings: &[Request],
     ) -> bool {
-        let (batch, estate) = (ordered.sequence, &self.ledger.estate);
+        let estate = &self.ledger.estate;
         if estate.follows_ruling_in(batch) {
             return false;
         }
-        let verdicts = ordered.requests().filter_map(|request| request.verdict(s.cluster, s.keyring, self.instance));
-        let verdict = verdicts.into_iter().find(|(follows, _)| *follows == estate.ruled());
-        let Some((_, verdict)) = verdict else { return false };
+        let mut verdicts = rulings.iter().filter_map(|request| request.verdict(s.cluster, s.keyring, self.instance));
+        let Some((_, verdict)) = verdicts.find(|(follows, _)| *follows == estate.ruled()) else { return false };
         self.dissent.begin_anew(batch);
         self.dissent.fruitless += 1;
         match verdict {

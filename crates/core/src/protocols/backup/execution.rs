@@ -1,5 +1,6 @@
 //! Requests, reads, deliveries and replies: steps 1 to 4 of the [module](super).
 
+use super::dissent::rulings_of;
 use super::{Backup, Queue};
 use crate::clients::Freshness;
 use crate::cluster::{Sequence, View};
@@ -129,8 +130,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 self.execute(s, ordered, Firmness::Tentative);
             }
             Delivery::Final(ordered) => {
-                self.finalise(s, ordered.clone());
-                if self.follow_ruling(s, queue, &ordered) {
+                let (batch, rulings) = (ordered.sequence, rulings_of(&ordered));
+                self.finalise(s, ordered);
+                if self.follow_ruling(s, queue, batch, &rulings) {
                     return;
                 }
                 self.answer_waiting_reads(s);

@@ -11,6 +11,7 @@
 //! 4. The k-th request executed is the last: the replica signs the end, and answers only what it has executed. k is a
 //!    function of the instance and the ordered INIT (D11), and travels with the state.
 
+use super::dissent::rulings_of;
 use super::{Backup, Init, Queue};
 use crate::auth::Certificate;
 use crate::checkpoint::{Checkpoint, TransferMessage, genesis};
@@ -99,7 +100,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return self.note_unserved(&ordered);
         }
         self.finalise(s, ordered.clone());
-        if self.follow_ruling(s, queue, &ordered) {
+        if self.follow_ruling(s, queue, ordered.sequence, &rulings_of(&ordered)) {
             return;
         }
         if self.ledger.estate.is_full() {

@@ -273,21 +273,25 @@ impl Pool {
     /// The ticket of the one to be proposed next.
     fn next_turn(&self) -> Option<u64> {
         let waits = |ticket: &u64| self.unproposed.contains_key(ticket);
-        // Nobody accepts anything before the INIT.
-        let inits = self.waiting.range(ClientId { identity: IdentityId::SYSTEM, session: 0 }..);
-        let init = inits.map(|(_, waiting)| waiting.ticket).filter(waits).min();
+        // Nobody accepts anything before the INIT, nor anything but rulings at the end of a window.
+        let of_system = self.of_system().map(|waiting| waiting.ticket).filter(waits).min();
         let ahead = self.reminded.values().chain(self.passed_on.values()).map(|client| self.waiting[client].ticket);
-        let first = init.or_else(|| ahead.filter(waits).min());
+        let first = of_system.or_else(|| ahead.filter(waits).min());
         first.or_else(|| self.unproposed.keys().next().copied())
     }
 
     /// Whether a ruling waits to be proposed.
     pub(in crate::protocols) fn has_ruling_to_propose(&self, is_over: &dyn Fn(&Request) -> bool) -> bool {
-        let of_system = self.waiting.range(ClientId { identity: IdentityId::SYSTEM, session: 0 }..);
-        of_system.into_iter().any(|(_, waiting)| {
+        self.of_system().any(|waiting| {
             let request = &waiting.request;
             request.is_ruling() && !is_over(request) && self.unproposed.contains_key(&waiting.ticket)
         })
+    }
+
+    /// What the system itself asks for.
+    fn of_system(&self) -> impl Iterator<Item = &Waiting> {
+        let first = ClientId { identity: IdentityId::SYSTEM, session: 0 };
+        self.waiting.range(first..).map(|(_, waiting)| &**waiting)
     }
 
     /// Takes the next requests for a batch: up to the limits, at least one if any waits. What a batch refers to counts

@@ -2,7 +2,6 @@
 
 use crate::auth::{Certificate, Ed25519};
 use crate::checkpoint::Checkpoint;
-use crate::client::Completion;
 use crate::cluster::{ClientAuth, Limits, ReplicaId, Sequence};
 use crate::digest::Digest;
 use crate::message::Message;
@@ -204,17 +203,8 @@ fn doubts(net: &Net<Damaged>, at: usize) -> usize {
     net.hosts[at].notices.iter().filter(|(_, notice)| matches!(notice, Notice::Diverged { .. })).count()
 }
 
-/// What an addition gives within ten seconds.
-fn add_in_time(net: &mut Net<Damaged>) -> Option<Completion> {
-    net.submit(0, &Counter::add(1), false);
-    for _ in 0..100 {
-        net.pass(100_000);
-        if let Some(completed) = net.completed.pop() {
-            return Some(completed.result);
-        }
-    }
-    None
-}
+/// How long an addition may take where something is repaired first, in tenths of a second.
+const PATIENCE: usize = 100;
 
 /// With one replica down nobody ever certifies a checkpoint against the wrong one: it learns from f+1 others, goes back
 /// to what they signed, and signs again.
@@ -227,7 +217,7 @@ fn a_replica_that_differs_from_f_plus_1_repairs_itself_without_a_certificate() {
     }
     net.isolate(&[1]);
     for value in 4..=21 {
-        assert_eq!(add_in_time(&mut net), done(value), "two right ones and this one");
+        assert_eq!(net.add_within(PATIENCE, 0, 1), done(value), "two right ones and this one");
     }
     let report = |id: usize| net.hosts[id].replica.report();
     assert!(report(0).stable.0 >= 20);
@@ -256,7 +246,7 @@ fn what_is_signed_again_after_a_repair_counts() {
     }
     net.settle();
     net.isolate(&[1, 2]);
-    assert_eq!(add_in_time(&mut net), done(7));
+    assert_eq!(net.add_within(PATIENCE, 0, 1), done(7));
     net.pass(1_000_000);
     let stable = [0, 3, 4, 5, 6].map(|id| net.hosts[id].replica.report().stable.0);
     assert!(stable[0] >= 4 && stable == [stable[0]; 5], "{stable:?}");
@@ -296,7 +286,7 @@ fn what_f_plus_1_signed_repairs_and_proves_nothing() {
     net.lose(move |frame| {
         is_down(frame) || matches!(&frame.message, Message::Checkpoint(vote) if vote.value.ruled > Sequence(0))
     });
-    assert_eq!(add_in_time(&mut net), done(4));
+    assert_eq!(net.add_within(PATIENCE, 0, 1), done(4));
     let sum = |net: &Net<Damaged>| net.hosts[6].replica.service().query(Counter::READ, &Asker::default());
     assert_eq!((sum(&net), doubts(&net, 6)), (Ok(4u64.to_le_bytes().to_vec().into()), 1));
     let replica = &net.hosts[6].replica;
@@ -305,7 +295,7 @@ fn what_f_plus_1_signed_repairs_and_proves_nothing() {
     assert!(net.sent.iter().all(|frame| kind(&frame.message) != "STABLE"));
     net.restart(6, false);
     net.isolate(&[1, 2]);
-    assert_eq!(add_in_time(&mut net), done(5));
+    assert_eq!(net.add_within(PATIENCE, 0, 1), done(5));
     net.pass(5_000_000);
     assert!(net.hosts[6].replica.report().stable.0 >= 4);
 }
