@@ -1,5 +1,7 @@
 //! Dates and times: SQLite keeps them as text, PostgreSQL's binary format counts from the year 2000 on.
 
+use bezant_sql::{civil, days_of};
+
 /// Days from 1970-01-01 to 2000-01-01.
 const DAYS_TO_2000: i64 = 10_957;
 const MICROS_PER_DAY: i64 = 86_400_000_000;
@@ -14,9 +16,9 @@ pub(crate) fn date(text: &str) -> Option<i32> {
         return None;
     }
     let (year, month, day) = (digits(year)?, digits(month)?, digits(day)?);
-    let days = days_from_civil(year, month, day);
+    let days = days_of(year, month, day);
     // A day that does not exist would come back as another.
-    let exists = YEARS.contains(&year) && civil_from_days(days) == (year, month, day);
+    let exists = YEARS.contains(&year) && civil(days) == (year, month, day);
     exists.then(|| i32::try_from(days - DAYS_TO_2000).ok())?
 }
 
@@ -55,7 +57,7 @@ pub(crate) fn timestamp(text: &str) -> Option<i64> {
 
 /// The other way round; `None`: out of the years that are understood.
 pub(crate) fn date_text(days: i32) -> Option<String> {
-    let (year, month, day) = civil_from_days(i64::from(days) + DAYS_TO_2000);
+    let (year, month, day) = civil(i64::from(days) + DAYS_TO_2000);
     YEARS.contains(&year).then(|| format!("{year:04}-{month:02}-{day:02}"))
 }
 
@@ -123,28 +125,6 @@ pub(crate) fn interval_text(months: i32, days: i32, micros: i64) -> String {
 fn digits(text: &str) -> Option<i64> {
     let is_number = !text.is_empty() && text.len() <= 6 && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().ok())?
-}
-
-/// Days since 1970-01-01. Years begin in March, so that the odd day is the last one.
-const fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-/// The other way round.
-const fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days.rem_euclid(146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (era * 400 + year + (month <= 2) as i64, month, day)
 }
 
 #[cfg(test)]

@@ -48,6 +48,7 @@ pub use database::Database;
 pub use difference::{Comparison, DIFFERENCES_MAX, Difference, Place, compare, key_count};
 pub use error::{ErrorKind, MESSAGE_BYTES_MAX, SqlError};
 pub use functions::add as add_functions;
+pub use functions::{civil, days_of};
 pub use meter::Limits;
 pub use pages::PAGE_BYTES;
 pub use profile::SYSTEM_PREFIX;

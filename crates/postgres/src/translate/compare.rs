@@ -150,32 +150,19 @@ impl Translator<'_> {
         Ok(Expression::new(format!("({left} {not}IN ({}))", body.render(None)), Type::Bool))
     }
 
-    /// `= ANY (…)` of a list or a subquery.
-    pub(super) fn any(
+    /// `= ANY (…)` or, negated, `<> ALL (…)` of a list or a subquery.
+    pub(super) fn quantified(
         &mut self,
         left: &Expr,
         op: &BinaryOperator,
         right: &Expr,
+        negated: bool,
         scope: &Scope<'_>,
     ) -> Result<Expression, PgError> {
-        match (op, without_parentheses(right)) {
-            (BinaryOperator::Eq, Expr::Array(array)) => self.in_list(left, &array.elem, false, scope),
-            (BinaryOperator::Eq, Expr::Subquery(query)) => self.in_query(left, query, false, scope),
-            _ => Err(arrays()),
-        }
-    }
-
-    /// `<> ALL (…)` of a list or a subquery.
-    pub(super) fn all(
-        &mut self,
-        left: &Expr,
-        op: &BinaryOperator,
-        right: &Expr,
-        scope: &Scope<'_>,
-    ) -> Result<Expression, PgError> {
-        match (op, without_parentheses(right)) {
-            (BinaryOperator::NotEq, Expr::Array(array)) => self.in_list(left, &array.elem, true, scope),
-            (BinaryOperator::NotEq, Expr::Subquery(query)) => self.in_query(left, query, true, scope),
+        let known = if negated { BinaryOperator::NotEq } else { BinaryOperator::Eq };
+        match without_parentheses(right) {
+            Expr::Array(array) if *op == known => self.in_list(left, &array.elem, negated, scope),
+            Expr::Subquery(query) if *op == known => self.in_query(left, query, negated, scope),
             _ => Err(arrays()),
         }
     }

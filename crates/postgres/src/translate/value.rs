@@ -70,8 +70,8 @@ impl Translator<'_> {
                 Expression::new(format!("({}EXISTS ({sql}))", if *negated { "NOT " } else { "" }), Type::Bool)
             }
             Expr::Subquery(query) => self.scalar(query, scope)?,
-            Expr::AnyOp { left, compare_op, right, .. } => self.any(left, compare_op, right, scope)?,
-            Expr::AllOp { left, compare_op, right } => self.all(left, compare_op, right, scope)?,
+            Expr::AnyOp { left, compare_op, right, .. } => self.quantified(left, compare_op, right, false, scope)?,
+            Expr::AllOp { left, compare_op, right } => self.quantified(left, compare_op, right, true, scope)?,
             Expr::Collate { expr: inner, collation } => {
                 super::define::c_collation(&collation.to_string())?;
                 self.expression(inner, scope)?

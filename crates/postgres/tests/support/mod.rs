@@ -249,16 +249,21 @@ impl Client {
         self.0.write_all(&message).unwrap();
     }
 
+    /// The next message: its kind, and the rest.
+    fn message(&mut self) -> (char, Vec<u8>) {
+        let mut head = [0; 5];
+        self.0.read_exact(&mut head).unwrap();
+        let length = u32::from_be_bytes(head[1..].try_into().unwrap()) as usize;
+        let mut body = vec![0; length - 4];
+        self.0.read_exact(&mut body).unwrap();
+        (char::from(head[0]), body)
+    }
+
     /// Messages up to ReadyForQuery, in short: kinds, and what matters of rows, tags, errors and the status.
     pub fn hear(&mut self) -> String {
         let mut all = Vec::new();
         loop {
-            let mut head = [0; 5];
-            self.0.read_exact(&mut head).unwrap();
-            let length = u32::from_be_bytes(head[1..].try_into().unwrap()) as usize;
-            let mut body = vec![0; length - 4];
-            self.0.read_exact(&mut body).unwrap();
-            let kind = char::from(head[0]);
+            let (kind, body) = self.message();
             let text =
                 |from: &[u8]| String::from_utf8_lossy(from.split(|byte| *byte == 0).next().unwrap()).into_owned();
             match kind {
@@ -325,15 +330,11 @@ impl Client {
         self.send(b'S', b"");
         let (mut parameters, mut columns, mut error) = (Vec::new(), Vec::new(), None);
         loop {
-            let mut head = [0; 5];
-            self.0.read_exact(&mut head).unwrap();
-            let length = u32::from_be_bytes(head[1..].try_into().unwrap()) as usize;
-            let mut body = vec![0; length - 4];
-            self.0.read_exact(&mut body).unwrap();
+            let (kind, body) = self.message();
             let number = |at: usize| u32::from_be_bytes(body[at..at + 4].try_into().unwrap());
-            match head[0] {
-                b't' => parameters = (2..body.len()).step_by(4).map(number).collect(),
-                b'T' => {
+            match kind {
+                't' => parameters = (2..body.len()).step_by(4).map(number).collect(),
+                'T' => {
                     let mut at = 2;
                     while at < body.len() {
                         at += body[at..].iter().position(|byte| *byte == 0).unwrap() + 1;
@@ -341,11 +342,11 @@ impl Client {
                         at += 18;
                     }
                 }
-                b'E' => {
+                'E' => {
                     let at = body.windows(2).position(|pair| pair == b"\0C").unwrap();
                     error = Some(String::from_utf8_lossy(&body[at + 2..at + 7]).into_owned());
                 }
-                b'Z' => return error.map_or(Ok((parameters, columns)), Err),
+                'Z' => return error.map_or(Ok((parameters, columns)), Err),
                 _ => {}
             }
         }

@@ -22,8 +22,9 @@ const YEARS: std::ops::RangeInclusive<i64> = 1..=9_999;
 const DATES: std::ops::Range<i64> = -2_440_588..2_145_042_906;
 const TIMESTAMPS: std::ops::Range<i64> = -2_440_588..106_762_940;
 
-/// Days since 1970-01-01. Years begin in March, so that the odd day is the last one.
-pub(super) const fn days_of(year: i64, month: i64, day: i64) -> i64 {
+/// Days since 1970-01-01 of a day of the Gregorian calendar. Years begin in March here, so that the odd day is the last
+/// one.
+pub const fn days_of(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let of_era = year.rem_euclid(400);
@@ -31,8 +32,8 @@ pub(super) const fn days_of(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Year, month and day.
-pub(super) const fn civil(days: i64) -> (i64, i64, i64) {
+/// Year, month and day, so many days since 1970-01-01.
+pub const fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let of_era = days.rem_euclid(146_097);

@@ -21,6 +21,8 @@ mod table;
 mod text;
 mod units;
 
+pub use calendar::{civil, days_of};
+
 use crate::error::ErrorKind;
 use crate::meter;
 use crate::value::VALUE_BYTES_MAX;
