@@ -61,17 +61,11 @@ mod tests {
     /// 08007 for whatever may have been executed, and nothing else.
     #[test]
     fn what_may_have_been_executed_is_unknown() {
-        let (id, over) = (Default::default(), Refusal::TakenOver);
-        for error in [
-            CallError::Unknown { id, replicas: Vec::new() },
-            CallError::SessionOver(over),
-            CallError::TooLate(Refusal::StaleTimestamp),
-            CallError::Forgotten,
-            CallError::Closed,
-        ] {
+        let (perhaps, never) = crate::service::tests::call_errors();
+        for error in perhaps {
             assert!(matches!(answer(Err(error.clone()), true), Err(CallFailure::Unknown(_))), "{error}");
         }
-        for error in [CallError::NotSent, CallError::NotAdmitted(over), CallError::Rejected(over)] {
+        for error in never {
             assert!(matches!(answer(Err(error.clone()), true), Err(CallFailure::Refused(_))), "{error}");
         }
         let large = answer(Err(CallError::Rejected(Refusal::TooLarge)), true);

@@ -158,23 +158,30 @@ impl Store for Service {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use bezant_core::message::Refusal;
 
-    #[test]
-    fn what_may_have_been_executed_is_unknown() {
+    /// Errors of calls that may have been executed, and of calls that were not.
+    pub(crate) fn call_errors() -> (Vec<CallError>, Vec<CallError>) {
         let (id, over) = (Default::default(), Refusal::TakenOver);
-        for error in [
+        let perhaps = vec![
             CallError::Unknown { id, replicas: Vec::new() },
             CallError::SessionOver(over),
             CallError::TooLate(Refusal::StaleTimestamp),
             CallError::Forgotten,
             CallError::Closed,
-        ] {
+        ];
+        (perhaps, vec![CallError::NotSent, CallError::NotAdmitted(over), CallError::Rejected(over)])
+    }
+
+    #[test]
+    fn what_may_have_been_executed_is_unknown() {
+        let (perhaps, never) = call_errors();
+        for error in perhaps {
             assert!(matches!(store_error(error.clone()), StoreError::Unknown(_)), "{error}");
         }
-        for error in [CallError::NotSent, CallError::NotAdmitted(over), CallError::Rejected(over)] {
+        for error in never {
             assert!(matches!(store_error(error.clone()), StoreError::Refused(_)), "{error}");
         }
     }

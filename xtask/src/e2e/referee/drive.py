@@ -66,6 +66,15 @@ def failure(sqlstate, message):
     return {"error": sqlstate or "client", "message": message}
 
 
+def outcome(cursor):
+    """What a cursor of Python's database interface has."""
+    if cursor.description is None:
+        return {"rows": [], "types": [], "count": max(cursor.rowcount, 0)}
+    types = [column.type_code for column in cursor.description]
+    rows = [shown(row) for row in cursor.fetchall()]
+    return {"rows": rows, "types": types, "count": len(rows)}
+
+
 class Psycopg:
     """psycopg 3, with results as texts or in binary."""
 
@@ -80,11 +89,7 @@ class Psycopg:
         try:
             values = [native(parameter) for parameter in parameters]
             self.cursor.execute(sql, values or None, binary=self.binary)
-            if self.cursor.description is None:
-                return {"rows": [], "types": [], "count": max(self.cursor.rowcount, 0)}
-            types = [column.type_code for column in self.cursor.description]
-            rows = [shown(row) for row in self.cursor.fetchall()]
-            return {"rows": rows, "types": types, "count": len(rows)}
+            return outcome(self.cursor)
         except self.errors as error:
             return failure(error.sqlstate, str(error))
 
@@ -112,11 +117,7 @@ class Psycopg2:
                 self.cursor.execute(sql, values)
             else:
                 self.cursor.execute(sql)
-            if self.cursor.description is None:
-                return {"rows": [], "types": [], "count": max(self.cursor.rowcount, 0)}
-            types = [column.type_code for column in self.cursor.description]
-            rows = [shown(row) for row in self.cursor.fetchall()]
-            return {"rows": rows, "types": types, "count": len(rows)}
+            return outcome(self.cursor)
         except self.errors as error:
             return failure(error.pgcode, str(error))
 
