@@ -84,7 +84,7 @@ pub struct Estate<S> {
     tentative: Option<Tentative>,
     /// The sessions that the last batch executed ended.
     ended: Vec<SessionId>,
-    /// What was answered and written since the oldest version, request by request.
+    /// What was answered and written since the oldest version, and a while before, request by request.
     trace: effects::Trace,
     /// The rulings that the oldest version does not follow yet, in the order of their batches.
     rulings: Vec<Ruled>,
@@ -116,7 +116,7 @@ impl<S: Service> Estate<S> {
             interval: Vec::new(),
             tentative: None,
             ended: Vec::new(),
-            trace: effects::Trace::default(),
+            trace: effects::Trace::new(cluster),
             rulings: Vec::new(),
         };
         estate.return_trace();
@@ -257,11 +257,18 @@ impl<S: Service> Estate<S> {
     pub fn begin_instance(&mut self, sequence: Sequence, last: u64) {
         assert!(self.tentative.is_none(), "an instance begins with what is final");
         self.earlier.extend(core::mem::take(&mut self.versions).into_values());
+        self.rulings.clear();
+        self.count_batches(sequence, last);
+    }
+
+    /// The state is where the running instance begins.
+    fn count_batches(&mut self, sequence: Sequence, last: u64) {
         self.meta.executed = sequence;
         self.meta.last = last;
         self.meta.ruled = Sequence(0);
-        self.rulings.clear();
+        self.since.clear();
         self.checkpoint();
+        self.interval.clear();
         self.forget_effects();
     }
 
@@ -277,6 +284,7 @@ impl<S: Service> Estate<S> {
         assert_eq!(self.meta.position, sequence.0, "versions that are gone back to are named by their positions");
         self.meta.executed = sequence;
         self.meta.last = u64::MAX;
+        self.meta.ruled = Sequence(0);
         self.rulings.clear();
         Ok(())
     }
@@ -307,6 +315,7 @@ impl<S: Service> Estate<S> {
         let tree = self.newest_version().clone();
         self.meta.executed = sequence;
         self.meta.last = u64::MAX;
+        self.meta.ruled = Sequence(0);
         self.since.clear();
         self.rulings.clear();
         self.earlier.clear();

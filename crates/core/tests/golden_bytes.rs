@@ -153,7 +153,12 @@ fn strangers() -> Vec<(&'static str, Message)> {
 /// Around the ring, from replica 3 with replica 0 as the sequencer: before it, after it, and what the client gets.
 fn ring() -> Vec<(&'static str, Message)> {
     let (instance, entry, tag) = (INSTANCE, ReplicaId(3), Tag::from_bytes([0x7a; 16]));
-    let stamp = ring_fast::Stamp { first: 9, proposal: Proposal { time: Instant(8), seed: DIGEST }, history: DIGEST };
+    let stamp = ring_fast::Stamp {
+        first: 9,
+        proposal: Proposal { time: Instant(8), seed: DIGEST },
+        history: DIGEST,
+        effects: DIGEST,
+    };
     let unnumbered = RingMessage {
         instance,
         entry,

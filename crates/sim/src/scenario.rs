@@ -16,7 +16,7 @@ use crate::stage::PROCESSES_MAX;
 use crate::store::{Dissent, ServiceKind};
 use crate::workload::Plan;
 use bezant_core::cluster::{ClientAuth, Limits, ReplicaId};
-use bezant_core::compositions::{Protocol, Quota};
+use bezant_core::compositions::{Part, Protocol, Quota};
 use bezant_core::machine::Duration;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -276,6 +276,7 @@ impl Scenario {
             && self.liars.is_empty()
             && self.outsiders.is_empty()
             && !self.features.contains(&Feature::Clocks)
+            && !self.features.contains(&Feature::Dissent)
             && (loss, reordering, rate) == (0, false, 0)
             && self.adversary.is_none_or(Adversary::is_a_client)
             && (4 * self.n + self.f) as u64 * hop <= 2 * self.limits.client_retry.0
@@ -310,9 +311,10 @@ fn draw_features(options: &ScenarioOptions, size: Size, calm: bool) -> BTreeSet<
     drawn
 }
 
-/// Whether a request that is executed otherwise by each replica costs this protocol no more than itself.
-const fn may_dissent(protocol: Protocol) -> bool {
-    matches!(protocol, Protocol::Pbft)
+/// Whether a request that is executed otherwise by each replica costs this protocol no more than itself: whether it has
+/// a Backup.
+fn may_dissent(protocol: Protocol) -> bool {
+    protocol == Protocol::Pbft || protocol.schedule().is_some_and(|schedule| schedule.parts().contains(&Part::Backup))
 }
 
 /// Who stays dead in the second phase, of those that may.

@@ -35,9 +35,11 @@ pub struct Checkpoint {
 wire_struct!(Checkpoint { instance, sequence, ruled, root });
 
 impl Checkpoint {
-    /// Whether there may be one after this batch: it is due, or a ruling in the batch makes it so.
+    /// Whether there may be one after this batch: it is due, or a ruling in the batch makes it so, or a Backup may end
+    /// there.
     pub fn is_plausible(&self, cluster: &Cluster) -> bool {
-        self.sequence > Sequence(0) && (cluster.is_checkpoint(self.sequence) || self.ruled == self.sequence)
+        let is_due = cluster.is_checkpoint(self.sequence) || self.ruled == self.sequence;
+        self.sequence > Sequence(0) && (is_due || cluster.protocol.schedule().is_some())
     }
 }
 

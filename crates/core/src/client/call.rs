@@ -64,6 +64,11 @@ impl Said {
     fn is_too_late(&self) -> bool {
         self.key.sequence == Sequence(0) && self.outcome == Outcome::Refused(Refusal::StaleTimestamp)
     }
+
+    /// How many have to say the same.
+    fn needed(&self, cluster: &Cluster) -> usize {
+        if self.is_too_late() { cluster.weak() } else { cluster.strong() }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -148,8 +153,7 @@ impl Call {
         for said in &self.said {
             let support = self.support(said);
             best = best.max(support);
-            let needed = if said.is_too_late() { cluster.weak() } else { cluster.strong() };
-            if support >= needed && self.full(&said.key).is_some() {
+            if support >= said.needed(cluster) && self.full(&said.key).is_some() {
                 return Verdict::Accepted(said.key);
             }
         }
@@ -159,12 +163,12 @@ impl Call {
     }
 
     /// The verdict where every answer is final.
-    pub(super) fn final_verdict(&self, needed: usize) -> Verdict {
-        let accepted = self.said.iter().map(|said| said.key).find(|key| {
-            let finals = self.said.iter().filter(|said| said.key == *key && said.firmness == Firmness::Final);
-            finals.count() >= needed && self.full(key).is_some()
+    pub(super) fn final_verdict(&self, cluster: &Cluster) -> Verdict {
+        let accepted = self.said.iter().find(|of| {
+            let finals = self.said.iter().filter(|said| said.key == of.key && said.firmness == Firmness::Final);
+            finals.count() >= of.needed(cluster) && self.full(&of.key).is_some()
         });
-        accepted.map_or(Verdict::Open, Verdict::Accepted)
+        accepted.map_or(Verdict::Open, |of| Verdict::Accepted(of.key))
     }
 
     fn full(&self, key: &Key) -> Option<&Outcome> {

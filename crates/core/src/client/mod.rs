@@ -351,8 +351,8 @@ impl Client {
         call.add(from, reply);
         let verdict = match part {
             None => call.verdict(&self.cluster),
-            // f+1 equal final answers of a Backup, which orders reads (S12); of any other part, that it is too late.
-            Some(_) => call.final_verdict(self.cluster.weak()),
+            // Final answers of a Backup, which orders reads (S12); of any other part, that it is too late.
+            Some(_) => call.final_verdict(&self.cluster),
         };
         match verdict {
             Verdict::Open => {}

@@ -139,7 +139,7 @@ impl Client {
         };
         let whole = call.responses.values().filter(|response| response.outcome.is_whole());
         let agreed = whole.map(|response| (response, equal(response)));
-        let agreed = agreed.into_iter().find(|(_, bits)| bits.count_ones() as usize >= self.cluster.weak());
+        let agreed = agreed.into_iter().find(|(_, bits)| bits.count_ones() as usize >= self.cluster.strong());
         let Some((Response { position, history, outcome, .. }, vouchers)) = agreed else { return };
         let settled = Settled { position: *position, history: *history, outcome: outcome.clone(), vouchers };
         self.settle(now, settled, out);

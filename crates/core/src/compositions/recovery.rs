@@ -82,7 +82,8 @@ impl<S: Service> Composite<S> {
             (InstanceRecord::Pbft(record), Running::Backup(backup)) => {
                 backup.order_mut().replay(s.cluster, s.me, record);
             }
-            // The end of a Backup is reached again by executing; what it says there is the same.
+            // Its end is reached again by executing.
+            (InstanceRecord::Stopped(report), Running::Backup(backup)) => backup.replay_end(report),
             (_, Running::Backup(_)) => {}
             (record, Running::RingResilient(ring)) => ring.replay(s.cluster, record),
             (record, _) => {

@@ -3,16 +3,20 @@
 
 use super::{Estate, Summary};
 use crate::checkpoint::Tree;
-use crate::cluster::Sequence;
+use crate::cluster::{Cluster, Sequence};
 use crate::digest::Digest;
+use crate::history::Log;
 use crate::message::Refusal;
 use crate::service::{BadState, Service};
+use crate::switching::AbortReport;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// The effects after each request from some position on.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trace {
+    /// How many are kept of those from before the oldest version: others may have to begin there.
+    kept: u64,
     /// Requests executed before the first of them.
     first: u64,
     /// There, and after each request since.
@@ -20,6 +24,10 @@ pub(super) struct Trace {
 }
 
 impl Trace {
+    pub(super) fn new(cluster: &Cluster) -> Self {
+        Self { kept: AbortReport::entries_max(cluster), ..Self::default() }
+    }
+
     fn at(&self, position: u64) -> Option<Digest> {
         self.effects.get(usize::try_from(position.checked_sub(self.first)?).ok()?).copied()
     }
@@ -29,12 +37,12 @@ impl Trace {
         if self.at(position) == Some(effects) {
             self.effects.truncate((position - self.first) as usize + 1);
         } else {
-            *self = Self { first: position, effects: VecDeque::from([effects]) };
+            (self.first, self.effects) = (position, VecDeque::from([effects]));
         }
     }
 
     fn forget_before(&mut self, position: u64) {
-        let old = position.saturating_sub(self.first).min(self.effects.len().saturating_sub(1) as u64);
+        let old = position.saturating_sub(self.first + self.kept).min(self.effects.len().saturating_sub(1) as u64);
         self.effects.drain(..old as usize);
         self.first += old;
     }
@@ -67,21 +75,47 @@ impl<S: Service> Estate<S> {
     }
 
     /// Goes back, to execute again under one more ruling what follows. Returns the batch after which the state is: the
-    /// newest checkpoint before the disputed request, but none before `stable`.
+    /// newest checkpoint before the disputed request, but none before `stable`. If the request is one of those that the
+    /// instance began with, which stand in the log, these are executed again before this returns.
     ///
     /// # Errors
     /// [`BadState`] if the service does not accept its own pages.
     ///
     /// # Panics
     /// If there is no version at `stable`.
-    pub fn rule(&mut self, ruled: Ruled, stable: Sequence) -> Result<Sequence, BadState> {
+    pub fn rule(&mut self, cluster: &Cluster, ruled: Ruled, stable: Sequence, log: &Log) -> Result<Sequence, BadState> {
         self.rulings.push(ruled);
         let is_before = |(_, tree): &(&Sequence, &Tree)| position_of(tree).is_some_and(|at| at < ruled.position);
-        let before = self.versions.range(stable..).rev().find(is_before);
-        let sequence = before.map_or(stable, |(sequence, _)| *sequence);
+        let before = self.versions.range(stable..).rev().find(is_before).map(|(sequence, _)| *sequence);
+        let sequence = before.unwrap_or(stable);
         self.return_to(sequence)?;
         self.interval.clear();
+        if before.is_none() {
+            self.begin_again(cluster, ruled.position, log)?;
+        }
         Ok(sequence)
+    }
+
+    /// Comes to what the instance began with from a version before the disputed request, if there is one: who was given
+    /// a later state keeps that, and differs from the others until it is given theirs.
+    fn begin_again(&mut self, cluster: &Cluster, disputed: u64, log: &Log) -> Result<(), BadState> {
+        let leads_on = log.anchor().position..disputed;
+        let before = self.earlier.iter().rev().find(|tree| position_of(tree).is_some_and(|at| leads_on.contains(&at)));
+        let Some(before) = before.cloned() else { return Ok(()) };
+        let (begun, last) = (self.meta.executed, self.meta.last);
+        self.restore(&before)?;
+        let position = self.meta.position;
+        self.meta.executed = Sequence(position);
+        // All that the log holds stands before the batches with the rulings.
+        let rulings = core::mem::take(&mut self.rulings);
+        self.rulings = rulings.iter().map(|ruled| Ruled { until: Sequence(u64::MAX), ..*ruled }).collect();
+        for logged in log.after(position) {
+            self.execute_entry(cluster, logged, |_, _| ());
+        }
+        self.rulings = rulings;
+        self.versions.clear();
+        self.count_batches(begun, last);
+        Ok(())
     }
 
     /// Why the next request is not executed, if a ruling says so.
@@ -107,10 +141,11 @@ impl<S: Service> Estate<S> {
         self.trace.return_to(self.meta.position, self.meta.effects);
     }
 
-    /// Forgets what led to the oldest version, and the rulings that it follows.
+    /// Forgets what led to the oldest version, and the rulings that it follows. What led to an anchor that others may
+    /// not have yet is still asked for.
     pub(super) fn forget_effects(&mut self) {
         let Some((&oldest, tree)) = self.versions.first_key_value() else { return };
-        if let Some(position) = position_of(tree) {
+        if let Some(position) = position_of(self.earlier.first().unwrap_or(tree)) {
             self.trace.forget_before(position);
         }
         self.rulings.retain(|ruled| ruled.until > oldest);
@@ -119,6 +154,16 @@ impl<S: Service> Estate<S> {
     /// Requests executed at a version of the state.
     pub fn position_at(&self, version: Sequence) -> Option<u64> {
         position_of(self.versions.get(&version)?)
+    }
+
+    /// What the last request and all before it answered and wrote.
+    pub const fn effects(&self) -> Digest {
+        self.meta.effects
+    }
+
+    /// The same at a position, if it is remembered.
+    pub fn effects_at(&self, position: u64) -> Option<Digest> {
+        self.trace.at(position)
     }
 
     /// The effects after every `step`-th request from a position on, as far as requests were executed for good.
@@ -141,7 +186,7 @@ mod tests {
     #[test]
     fn a_trace_goes_back_and_forgets() {
         let digest = |byte| Digest([byte; 32]);
-        let mut trace = Trace { first: 5, effects: VecDeque::from(vec![digest(5), digest(6), digest(7)]) };
+        let mut trace = Trace { kept: 0, first: 5, effects: VecDeque::from(vec![digest(5), digest(6), digest(7)]) };
         assert_eq!((trace.at(4), trace.at(7), trace.at(8)), (None, Some(digest(7)), None));
         trace.forget_before(6);
         assert_eq!((trace.at(5), trace.at(6)), (None, Some(digest(6))));
@@ -151,5 +196,8 @@ mod tests {
         assert_eq!((trace.first, trace.at(6)), (6, Some(digest(9))));
         trace.forget_before(100);
         assert_eq!((trace.first, trace.at(6)), (6, Some(digest(9))));
+        let mut trace = Trace { kept: 1, first: 5, effects: VecDeque::from(vec![digest(5), digest(6), digest(7)]) };
+        trace.forget_before(7);
+        assert_eq!((trace.first, trace.at(6)), (6, Some(digest(6))));
     }
 }

@@ -67,11 +67,12 @@ impl RingForger {
         let proposal = self.last.as_ref().map_or(now, |stamp| stamp.proposal.clone());
         let entries = requests.iter().map(|request| LogEntry::new(proposal.clone(), request.clone()));
         let history = entries.fold(before, |history, entry| history.chain(entry.digest()));
-        Some(Stamp { first: self.next, proposal, history })
+        let effects = self.last.as_ref().map_or(Digest::ZERO, |stamp| stamp.effects);
+        Some(Stamp { first: self.next, proposal, history, effects })
     }
 
     fn change(&self, liar: &mut Liar<'_>, position: usize, ring: &mut RingMessage) {
-        match (liar.rng.below(9), &mut ring.body, &mut ring.stamp) {
+        match (liar.rng.below(10), &mut ring.body, &mut ring.stamp) {
             (0, _, Some(stamp)) => stamp.history = Digest::of(Domain::Trace, &stamp.history.0),
             (1, _, Some(stamp)) => stamp.first += 1,
             (2, _, Some(stamp)) => stamp.proposal.seed = Digest::of(Domain::Trace, &stamp.proposal.seed.0),
@@ -88,6 +89,7 @@ impl RingForger {
             (7, body @ Body::Digest(_), _) => *body = Body::DigestAgain(body.digest()),
             (7, body, _) => *body = Body::Digest(body.digest()),
             (8, _, _) => drop(ring.strikes.pop()),
+            (9, _, Some(stamp)) => stamp.effects = Digest::of(Domain::Trace, &stamp.effects.0),
             (_, Body::Digest(digest) | Body::DigestAgain(digest), _) => *digest = Digest::of(Domain::Trace, &digest.0),
             _ => {}
         }

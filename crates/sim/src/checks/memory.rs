@@ -17,6 +17,7 @@
 use super::{Check, Event, Holdings};
 use bezant_core::cluster::{Cluster, ReplicaId};
 use bezant_core::replica::Notice;
+use bezant_core::switching::AbortReport;
 use std::collections::BTreeSet;
 
 /// Clients in one set: the constant of the core.
@@ -56,6 +57,7 @@ impl Memory {
         let of_replicas = 3 * cluster.n as u64 - 1;
         // Who executes its log otherwise than before has all of it in hand until the right state is there.
         let slots = if dissent { 2 * cluster.window() * 64 } else { 2 * cluster.window() };
+        let effects = requests + 2 * cluster.history_bound() + AbortReport::entries_max(cluster) + 1;
         let members = limits.members_max as u64;
         let parties = (cluster.n + identities) as u64 + members;
         let sessions = identities as u64 * limits.sessions_per_identity_max as u64 + 64 * members;
@@ -67,6 +69,7 @@ impl Memory {
             ("queue.requests", pending, "pending_requests_max"),
             ("running.reads", reads, "pending_reads_max"),
             ("order.slots", slots, "two windows"),
+            ("trace.effects", effects, "two windows, two bounds of a history, and entries_max of reports"),
             ("waiting.clients", CLIENT_SET_MAX, "CLIENT_SET_MAX of shares.rs"),
             ("unserved.clients", CLIENT_SET_MAX, "CLIENT_SET_MAX of shares.rs"),
             ("early.messages", EARLY_MAX, "MESSAGES_MAX of early.rs"),

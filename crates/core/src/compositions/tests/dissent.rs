@@ -12,6 +12,8 @@ use crate::testing::net::{Host, Net, cluster, done};
 use alloc::vec;
 use alloc::vec::Vec;
 
+const PROTOCOLS: [Protocol; 5] = [Protocol::Pbft, Protocol::Quorum, Protocol::ZLight, Protocol::Chain, Protocol::Aliph];
+
 const REFUSED: Option<Completion> = Some(Completion::Refused(Refusal::Disputed));
 
 fn net(protocol: Protocol, interval: u64, clients: u32, make: fn(usize) -> Drifting) -> Net<Drifting> {
@@ -33,7 +35,7 @@ fn sums(net: &Net<Drifting>) -> Vec<u64> {
 /// Four names, or two twice; with a checkpoint soon or never.
 #[test]
 fn a_disputed_request_is_refused_and_the_cluster_goes_on() {
-    for protocol in [Protocol::Pbft] {
+    for protocol in PROTOCOLS {
         for (interval, make) in [
             (4, Drifting::named as fn(usize) -> Drifting),
             (1_000, Drifting::named),
@@ -62,7 +64,7 @@ fn a_disputed_request_is_refused_and_the_cluster_goes_on() {
 /// other roots at each replica, or two roots for two replicas each.
 #[test]
 fn what_came_after_a_disputed_request_is_asked_for_again() {
-    for protocol in [Protocol::Pbft] {
+    for protocol in PROTOCOLS {
         for interval in [2, 4, 8] {
             for make in [
                 Drifting::named as fn(usize) -> Drifting,

@@ -1,15 +1,13 @@
 //! A replica of a composition whose state goes wrong repairs itself, whichever instance notices.
 
-use crate::cluster::{ClientAuth, Cluster, Limits, Sequence};
+use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::compositions::{Protocol, Quota};
 use crate::replica::Notice;
 use crate::service::{Asker, Service};
 use crate::services::Counter;
 use crate::testing::Random;
 use crate::testing::damaged::Damaged;
-use crate::testing::net::{Frame, Net, cluster, done, kind, r};
-use alloc::string::ToString;
-use bytes::Bytes;
+use crate::testing::net::{Net, cluster, done};
 
 /// Two checkpoints fit into a Backup, or none.
 #[test]
@@ -58,37 +56,6 @@ fn a_damaged_state_is_repaired_in_a_backup_with_one_replica_down() {
         assert!(net.noticed(2, |notice| matches!(notice, Notice::Repaired(_))), "{protocol}");
         assert_eq!([0, 2, 3].map(|id| net.hosts[id].replica.report().differs), [None; 3], "{protocol}");
     }
-}
-
-/// The right state at a checkpoint comes when the Backup has ended: it must not stand in the place of the end.
-#[test]
-fn whoever_has_come_to_the_end_of_a_backup_does_not_go_back() {
-    let limits = Limits { history_interval: 4, checkpoint_interval: 8, ..Limits::default() };
-    let cluster = cluster(4, ClientAuth::Hybrid, limits);
-    let cluster = Cluster { quota: Quota::Fixed(8), protocol: Protocol::Chain, ..cluster };
-    let mut net = Net::of(cluster, 2, |id| if id == 2 { Damaged::at(1) } else { Damaged::default() });
-    let is_down = |frame: &Frame| frame.from == r(1) || frame.to == r(1);
-    let is_abort = |frame: &Frame| kind(&frame.message) == "ABORT" && frame.message.to_string().contains(" i2 ");
-    let is_state = |frame: &Frame| ["NODE", "PAGE"].contains(&&*kind(&frame.message));
-    net.lose(move |frame| is_down(frame) || is_abort(frame) || is_state(frame));
-    for request in 0..8 {
-        net.submit(request % 2, &Counter::add(1), false);
-        (0..60).for_each(|_| net.pass(100_000));
-    }
-    let is_at_the_end = |net: &Net<Damaged>, id: usize| {
-        let report = net.hosts[id].replica.report();
-        (report.instance.0, report.position) == (2, 8)
-    };
-    assert!([0, 2, 3].iter().all(|id| is_at_the_end(&net, *id)));
-    assert_eq!(net.hosts[2].replica.report().differs, Some(Sequence(8)));
-    net.lose(move |frame| is_down(frame) || is_abort(frame));
-    net.pass(3_000_000);
-    assert!(is_at_the_end(&net, 2));
-    net.isolate(&[1]);
-    net.pass(3_000_000);
-    assert!(net.noticed(2, |notice| matches!(notice, Notice::Repaired(_))), "behind it");
-    let states = [0, 2, 3].map(|id| net.hosts[id].replica.service().query(Counter::READ, &Asker::default()));
-    assert_eq!(states, [const { Ok(Bytes::from_static(&[8, 0, 0, 0, 0, 0, 0, 0])) }; 3]);
 }
 
 /// Whoever repairs itself crashes before any of the records that it writes meanwhile, and its service goes wrong again

@@ -195,9 +195,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         s.out.notify(Notice::Stable { instance: self.instance, sequence, root });
         self.call(s, queue, |order, context| order.stable(context, &certificate));
-        if s.log_is_long() {
+        // What follows in the log of several instances begins where this one ends.
+        if s.log_is_long() || self.unlogged && self.limited {
             self.save_snapshot(s, certificate, false);
+            self.unlogged = false;
         }
+        self.end_if_done(s);
     }
 
     pub(super) fn save_snapshot(
@@ -314,9 +317,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let certificate = proved.filter(|proved| proved.value == certificate.value).unwrap_or(certificate);
         let diverged = self.version(sequence).is_some_and(|mine| mine.root() != root);
         let is_proved = certificate.signatures.len() >= s.cluster.strong();
-        // Who has come to the end goes back no more: what is wrong there is found behind it.
-        let is_over = !is_proved && self.report.is_some();
-        if is_over || sequence <= self.executed_for_good() && !diverged {
+        if sequence <= self.executed_for_good() && !diverged {
             return;
         }
         let repaired = self.examine(s, &certificate, &tree);
@@ -332,12 +333,18 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let mut queue = Queue::new();
         if is_proved {
             self.stable = certificate.clone();
+            self.unlogged = false;
             self.installed_limited(s, &certificate);
             self.call(s, &mut queue, |order, context| order.installed(context, &certificate));
             self.save_snapshot(s, certificate, true);
         } else {
+            self.unlogged = true;
             // The batch with the ruling is a checkpoint as well, and comes again.
             self.call(s, &mut queue, |order, context| order.went_back(context, sequence));
+            if self.is_done() {
+                // Nothing is executed there any more.
+                self.vote(s, &mut queue, sequence, root);
+            }
         }
         self.drain(s, queue);
         s.out.notify(Notice::Transfer { sequence, received, done: true });

@@ -16,7 +16,7 @@ use crate::protocols::total_order::{Delivery, OrderEffect, Ordered, TotalOrder};
 use crate::rejection::Rejection;
 use crate::replica::Notice;
 use crate::service::Service;
-use crate::switching::Surroundings;
+use crate::switching::{Ledger, Surroundings};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -90,10 +90,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.votes.values().filter_map(|votes| votes.iter().rfind(about_it)).cloned().collect()
     }
 
-    /// D2: a client asks again for what it was answered at this batch. An answer may have got lost; or there were no
+    /// D2: a client asks again for what it was answered at this position. An answer may have got lost; or there were no
     /// 2f+1 equal ones.
-    pub(super) fn doubt_answer(&mut self, s: &mut Surroundings<'_, S>, batch: Sequence) {
-        if batch > self.stable.value.sequence {
+    pub(super) fn doubt_answer(&mut self, s: &mut Surroundings<'_, S>, position: u64) {
+        if self.scope(None).is_some_and(|scope| position > scope.position) {
             self.testify(s, None);
         }
     }
@@ -101,8 +101,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// What this replica would testify about now.
     fn scope(&self, block: Option<u32>) -> Option<Scope> {
         let base = self.stable.value;
-        let position =
-            self.ledger.estate.position_at(base.sequence).filter(|_| self.version(base.sequence).is_some())?;
+        let here = self.ledger.estate.position_at(base.sequence).filter(|_| self.version(base.sequence).is_some())?;
+        let position = self.init_base.filter(|_| base.sequence == Sequence(0)).unwrap_or(here);
         Some(Scope { base, position, ruled: self.ledger.estate.ruled(), block })
     }
 
@@ -231,8 +231,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// D5.
     fn refuse_request(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, ruled: Ruled) {
-        let stable = self.stable.value.sequence;
-        let back = self.ledger.estate.rule(ruled, stable).expect("the service accepts its own pages");
+        let (stable, Ledger { estate, log, .. }) = (self.stable.value.sequence, &mut self.ledger);
+        let back = estate.rule(s.cluster, ruled, stable, log).expect("the service accepts its own pages");
         let Ruled { position, until: batch } = ruled;
         s.out.notify(Notice::Ruled { instance: self.instance, position, batch, back });
         (self.wrong, self.dissent.overruled) = (None, None);

@@ -31,10 +31,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             Freshness::New => self.drive(s, |order, context| order.submit(context, request, from.replica())),
             Freshness::Last(_) if !direct => {}
             Freshness::Last(entry) => {
-                let (sequence, outcome) = (entry.sequence, entry.outcome.clone());
+                let (sequence, position, outcome) = (entry.sequence, entry.position, entry.outcome.clone());
                 if sequence <= self.ledger.estate.executed_for_good() {
                     self.reply(s, &request, self.order.view(), sequence, Firmness::Final, outcome);
-                    return self.doubt_answer(s, sequence);
+                    return self.doubt_answer(s, position);
                 }
                 self.reply(s, &request, self.tentative_view, sequence, Firmness::Tentative, outcome);
                 // Its client waits although it was executed: the order must see that it becomes final.

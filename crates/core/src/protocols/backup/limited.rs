@@ -8,13 +8,15 @@
 //!    executes what was held.
 //! 3. Only final deliveries are executed, so that what a replica signs at the end is the same everywhere (S7, D12).
 //!    Reads are ordered.
-//! 4. The k-th request executed is the last: the replica signs the end, and answers only what it has executed. k is a
-//!    function of the instance and the ordered INIT (D11), and travels with the state.
+//! 4. The k-th request executed is the last, and what the replica answers is only what it has executed. k is a function
+//!    of the instance and the ordered INIT (D11), and travels with the state. After the batch with that request there
+//!    is a checkpoint; when 2f+1 have signed it, the replica signs the end. Of f+1 that have signed an end one is
+//!    correct, so that there is one end. The order goes on until then, for the sake of rulings ([`crate::dissent`]).
 
 use super::dissent::rulings_of;
 use super::{Backup, Init, Queue};
-use crate::auth::Certificate;
-use crate::checkpoint::{Checkpoint, TransferMessage, genesis};
+use crate::auth::{Certificate, Signed};
+use crate::checkpoint::{Checkpoint, TransferMessage, Tree, genesis};
 use crate::clients::Freshness;
 use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence};
 use crate::digest::Digest;
@@ -69,8 +71,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         match self.ledger.estate.freshness(&request) {
             Freshness::Last(entry) if works && !request.is_system() => {
                 if direct {
-                    let (sequence, outcome) = (entry.sequence, entry.outcome.clone());
+                    let (sequence, position, outcome) = (entry.sequence, entry.position, entry.outcome.clone());
                     self.reply(s, &request, self.order.view(), sequence, Firmness::Final, outcome);
+                    self.doubt_answer(s, position);
                 }
             }
             Freshness::Stale if works && !request.is_system() => s.too_late(from, self.order.view(), &request),
@@ -99,16 +102,49 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if self.report.is_some() {
             return self.note_unserved(&ordered);
         }
-        self.finalise(s, ordered.clone());
-        if self.follow_ruling(s, queue, ordered.sequence, &rulings_of(&ordered)) {
+        let (batch, rulings) = (ordered.sequence, rulings_of(&ordered));
+        if self.is_done() {
+            self.note_unserved(&ordered);
+            self.follow_ruling(s, queue, batch, &rulings);
             return;
         }
-        if self.ledger.estate.is_full() {
+        self.finalise(s, ordered.clone());
+        if self.follow_ruling(s, queue, batch, &rulings) {
+            return;
+        }
+        if self.is_done() {
             self.note_unserved(&ordered);
-            self.end(s);
-        } else if self.is_checkpoint(s.cluster) {
+        }
+        if self.is_done() || self.is_checkpoint(s.cluster) {
             self.take_checkpoint(s, queue);
         }
+        self.end_if_done(s);
+    }
+
+    /// Whether its last request is executed.
+    pub(super) fn is_done(&self) -> bool {
+        let estate = &self.ledger.estate;
+        self.limited && matches!(self.init, Init::Done) && estate.is_full() && estate.executed() > Sequence(0)
+    }
+
+    /// Step 4: the end, once the checkpoint there is stable. Whoever has said so before a crash says it again.
+    pub(super) fn end_if_done(&mut self, s: &mut Surroundings<'_, S>) {
+        if !self.is_done() || self.report.is_some() {
+            return;
+        }
+        let executed = self.ledger.estate.executed();
+        let root = self.version(executed).map(Tree::root);
+        if let Some(said) = self.said.take_if(|said| Some(said.value.anchor.root) == root) {
+            self.ledger.close(said.value.anchor.root);
+            self.report = Some(said);
+        } else if self.stable.value.sequence == executed {
+            self.end(s);
+        }
+    }
+
+    /// The log tells that this replica had come to the end.
+    pub(crate) fn replay_end(&mut self, report: Arc<Signed<AbortReport>>) {
+        self.said = Some(report);
     }
 
     /// Ordered too late: their clients have to ask the next instance, and are told so when it runs.
@@ -130,6 +166,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             proof.abort_history(s.cluster)
         });
         let Some(history) = history else { return };
+        self.init_base = history.base().map(|base| base.position);
         let mut opening = Opening::new(s, self.instance, history, &self.ledger);
         opening.ask(s);
         self.init = Init::Opening(Box::new(opening));
@@ -204,9 +241,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         // The order delivers again what follows the certificate.
         self.held.clear();
         self.ledger.close(certificate.value.root);
-        if self.ledger.estate.is_full() {
-            self.end(s);
-        }
+        self.end_if_done(s);
     }
 
     /// What proves that this instance may run.
@@ -239,10 +274,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// Step 4: the end, the same at every correct replica.
+    /// The same at every correct replica.
     fn end(&mut self, s: &mut Surroundings<'_, S>) {
-        let root = self.ledger.estate.checkpoint();
-        let anchor = self.ledger.close(root);
+        let anchor = self.ledger.close(self.stable.value.root);
         let report = AbortReport {
             instance: self.instance,
             anchor,

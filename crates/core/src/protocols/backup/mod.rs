@@ -101,7 +101,13 @@ pub struct Backup<O: TotalOrder, S> {
     init: Init,
     /// Batches delivered before the init history was there.
     held: VecDeque<Ordered>,
+    /// Requests executed where whoever lacks the init history begins to execute it.
+    init_base: Option<u64>,
     report: Option<Arc<Signed<AbortReport>>>,
+    /// The report that it made before a crash, until it is at the end again.
+    said: Option<Arc<Signed<AbortReport>>>,
+    /// Whether the state does not follow from the log: it was repaired with f+1 signatures.
+    unlogged: bool,
     /// What proves that this instance may run, if there was one before it.
     proof: Option<Arc<Proof>>,
     /// Clients whose requests were ordered behind the last one that is executed.
@@ -144,7 +150,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             limited: false,
             init: Init::Done,
             held: VecDeque::new(),
+            init_base: None,
             report: None,
+            said: None,
+            unlogged: false,
             proof: None,
             unserved: ClientSet::default(),
             stable,
@@ -200,6 +209,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         } else {
             self.drive(s, O::opened);
         }
+        self.end_if_done(s);
     }
 
     /// A message that the boundary verified.

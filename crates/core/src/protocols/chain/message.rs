@@ -69,7 +69,7 @@ impl ChainMessage {
     /// What the MAC of a replica at `place` for another covers: instance, positions, batch, and the history with it;
     /// the results as well if that replica executed them.
     pub fn statement(&self, topology: &Topology, place: usize) -> Vec<u8> {
-        let results = if topology.is_last(place) { self.results } else { Digest::ZERO };
+        let results = if topology.executes(place) { self.results } else { Digest::ZERO };
         let mut statement = Vec::with_capacity(113);
         statement.push(CHAIN);
         self.instance.encode(&mut statement);
@@ -93,11 +93,11 @@ impl ChainMessage {
     }
 }
 
-/// The digest of all results of a batch.
-pub(super) fn results_digest(outcomes: &[Digest]) -> Digest {
-    let mut bytes = Vec::with_capacity(32 * outcomes.len());
-    for outcome in outcomes {
-        bytes.extend_from_slice(&outcome.0);
+/// The digest of all results of a batch, and of the state's effects with it: these are all that an empty one has.
+pub(super) fn results_digest(outcomes: &[Digest], effects: Digest) -> Digest {
+    let mut bytes = Vec::with_capacity(32 * (outcomes.len() + 1));
+    for digest in outcomes.iter().chain([&effects]) {
+        bytes.extend_from_slice(&digest.0);
     }
     Digest::of(Domain::Result, &bytes)
 }

@@ -11,7 +11,8 @@
 //! * C3. A replica first checks the MAC of its direct predecessor; if that is bad, the message is not the
 //!   predecessor's, and is dropped. Then come the other MACs meant for it, position, history and agreed values; if
 //!   anything is wrong it stops. Otherwise it logs the batch, adds its own MACs for its successors and passes on. The
-//!   places from 2f execute first, and vouch for results and history to the client.
+//!   places from f execute first and compare: who has other results than the place before stops. Those from 2f vouch
+//!   for results and history to the client.
 //! * C4. The client accepts the tail's answer with the MACs of all of the last f+1 places.
 //!
 //! # Who vouches to whom
@@ -24,6 +25,8 @@
 //! The MACs between replicas cover the history's digest with the batch (D10; the paper's cover request and position
 //! only, so that a replica initialised with another history could be fed the same request: S1). The client's f+1 MACs
 //! include a correct one, so every correct replica before it has logged this history, and with the tail's MAC all have.
+//! Those from place f on cover results and [effects](crate::dissent) as well, so that by the same induction all correct
+//! replicas of the last 2f+1 places have executed alike what a client accepts: f+1 at least.
 //!
 //! # Why it is live
 //! With no failure a batch takes n hops. The head is another replica in each instance (P1).
@@ -37,7 +40,8 @@
 //!   did not begin with.
 //! * CHAIN messages that overtake one another are put in order; the paper relies on TCP.
 //! * The head counts a request's MACs: with fewer or more than f + 1 a place further on would blame it.
-//! * The first 2f places execute when everything that waits has been passed on, and at every checkpoint (P10).
+//! * The first f places execute when everything that waits has been passed on, and at every checkpoint (P10). In the
+//!   paper the first 2f do: then two halves that execute otherwise could both be acknowledged.
 //!
 //! # Cost
 //! MACs per request with batches of b: place p makes and checks [p ≤ f] + [p ≥ 2f] + (min(p, f+1) + |Succ(p)|) / b. The

@@ -35,7 +35,10 @@ pub(crate) struct Chain<S> {
     load: Load,
 }
 
-/// What the places from 2f on know about a batch after executing it.
+/// Why a replica stops that executed otherwise than the one before it.
+const OTHER_RESULTS: &str = "the predecessor has other results";
+
+/// What the places from f on know about a batch after executing it.
 struct Executed {
     history: Digest,
     outcome: Outcome,
@@ -133,8 +136,8 @@ impl<S: Service> Chain<S> {
     /// An empty batch has come as far as this place.
     fn finish_empty(&mut self, s: &mut Surroundings<'_, S>, mut message: ChainMessage) {
         self.confirm(s);
-        if self.topology.is_last(self.place) {
-            message.results = results_digest(&[]);
+        if self.topology.executes(self.place) {
+            message.results = results_digest(&[], self.base.ledger.estate.effects());
         }
         self.add_tags(s, &mut message);
         if self.place < self.topology.tail() {
@@ -229,6 +232,10 @@ impl<S: Service> Chain<S> {
         if message.history != self.base.ledger.log.history() {
             return self.base.stop(s, "the predecessor began with another history", false);
         }
+        let effects = self.base.ledger.estate.effects();
+        if self.place > s.cluster.f && message.results != results_digest(&[], effects) {
+            return self.base.stop(s, OTHER_RESULTS, false);
+        }
         self.finish_empty(s, message);
     }
 
@@ -294,14 +301,16 @@ impl<S: Service> Chain<S> {
         }
         self.base.persist(s, before);
         let mut executed = Vec::new();
-        if self.topology.is_last(self.place) {
+        if self.topology.executes(self.place) {
             executed = self.execute(s);
             let digests: Vec<Digest> = executed.iter().map(|done| done.outcome.digest()).collect();
-            message.results = results_digest(&digests);
-            if self.place > 2 * s.cluster.f && claimed.is_some_and(|(_, results)| results != message.results) {
-                return self.base.stop(s, "the predecessor has other results", false);
+            message.results = results_digest(&digests, self.base.ledger.estate.effects());
+            if self.place > s.cluster.f && claimed.is_some_and(|(_, results)| results != message.results) {
+                return self.base.stop(s, OTHER_RESULTS, false);
             }
-            self.add_reply_tags(s, &mut message, &executed, &digests);
+            if self.topology.is_last(self.place) {
+                self.add_reply_tags(s, &mut message, &executed, &digests);
+            }
         }
         // After that: looking for an answer executes whatever its client has in the log.
         self.confirm(s);

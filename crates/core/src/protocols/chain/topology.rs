@@ -39,7 +39,13 @@ impl Topology {
         0..=self.f
     }
 
-    /// Whether the replica at this place executes before it passes on, and vouches to the client: 2f to 3f.
+    /// Whether the replica at this place executes before it passes on, and vouches for the results to those behind it:
+    /// f to 3f.
+    pub const fn executes(&self, place: usize) -> bool {
+        place >= self.f
+    }
+
+    /// Whether the replica at this place vouches to the client: 2f to 3f.
     pub const fn is_last(&self, place: usize) -> bool {
         place >= 2 * self.f
     }

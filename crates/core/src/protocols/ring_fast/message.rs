@@ -122,8 +122,10 @@ pub struct Stamp {
     pub proposal: Proposal,
     /// The history's digest after the batch.
     pub history: Digest,
+    /// What the state came to with it.
+    pub effects: Digest,
 }
-wire_struct!(Stamp { first, proposal, history });
+wire_struct!(Stamp { first, proposal, history, effects });
 
 /// RING or ACK: a batch on its way from one position to the next. It has no frame MAC: what authenticates it is inside.
 #[derive(Clone, Debug)]

@@ -17,7 +17,8 @@
 //!   replica before the entry, the *exit*, sends ACK instead: the digest of the batch, which goes around once more.
 //!   The runtime lets ACKs overtake RINGs that wait for the same link.
 //! * R4. When a batch comes to the sequencer, it strikes what may not be logged, gives the rest the next positions of
-//!   the history, proposes agreed time and a seed, logs and executes. The others do so when they first see the number:
+//!   the history, proposes agreed time and a seed, logs and executes. It says what the state came to (its
+//!   [effects](crate::dissent)); who comes to something else stops. The others do so when they first see the number:
 //!   those after the sequencer in the RING pass, those before it in the ACK pass. A sequencer to which it comes before
 //!   f+1 positions have checked the clients' MACs waits for the ACK, which then goes as much further.
 //! * R5. The last f+1 positions vouch to the clients for position, history and result; the last one, which is the exit
@@ -76,7 +77,7 @@
 //! * An ACK has the number only as far as replicas are told it. Those that have it already check the MACs over their
 //!   own, so that an ACK with another one does not pass them.
 //! * Piggybacked ACKs, with a MAC for both of ACK and RING, are left out. They would be 5 MACs instead of 7.5 for
-//!   f = b = 1, but no less to hash ([`path`] counts both), and hashing is what a MAC costs here. Replicas that left
+//!   f = b = 1, but hardly less to hash ([`path`] counts both), and hashing is what a MAC costs here. Replicas that left
 //!   those MACs out altogether, for every batch, needed as much CPU as before; and of the batches not even a third find
 //!   an ACK to go with (docs/benchmarks.md). What a common frame would save is saved without it: what leaves together
 //!   for one link is one write. ACKs may go ahead of bodies instead.

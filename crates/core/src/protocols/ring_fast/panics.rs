@@ -11,7 +11,7 @@ use crate::protocols::speculative::{Response, Standing};
 use crate::rejection::{Account, Rejection};
 use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
-use crate::switching::Surroundings;
+use crate::switching::{Ledger, Surroundings};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
@@ -277,8 +277,8 @@ impl<S: Service> RingFast<S> {
         let from = Principal::Replica(path.at(*position - 1));
         let log = &self.base.ledger.log;
         if *position == path.stamp() {
-            let (first, history) = (log.length() + 1, log.history());
-            message.stamp = Some(Stamp { first, proposal: Proposal::default(), history });
+            let (first, history, effects) = (log.length() + 1, log.history(), self.base.ledger.estate.effects());
+            message.stamp = Some(Stamp { first, proposal: Proposal::default(), history, effects });
             return self.pass_on(s, accepted);
         }
         let end = message.stamp.as_ref().map_or(0, |stamp| stamp.first.saturating_sub(1));
@@ -292,13 +292,18 @@ impl<S: Service> RingFast<S> {
             self.pass_on(s, accepted);
         } else if end > log.length() {
             self.probes.insert(path.at(0), accepted);
-        } else if end < log.anchor().position
-            || log.history_at(end) == message.stamp.as_ref().map(|stamp| stamp.history)
-        {
+        } else if end < log.anchor().position || self.has_all_of(message.stamp.as_ref()) {
             self.pass_on(s, accepted);
         } else {
             s.reject(from, Rejection::OutsideWindow);
         }
+    }
+
+    /// Whether this replica had the same history and state at the end of what the sequencer has.
+    fn has_all_of(&self, stamp: Option<&Stamp>) -> bool {
+        let Some(Stamp { first, history, effects, .. }) = stamp else { return false };
+        let (end, Ledger { estate, log, .. }) = (first.saturating_sub(1), &self.base.ledger);
+        log.history_at(end) == Some(*history) && estate.effects_at(end) == Some(*effects)
     }
 }
 

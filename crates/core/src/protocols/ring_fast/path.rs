@@ -335,11 +335,12 @@ mod tests {
     }
 
     /// (7.2) and (7.4): what joint MACs would leave, did every exit begin a batch of its own whenever it sends an ACK,
-    /// so that the two travel together until the batch comes to its own exit. They are fewer, and no cheaper: a MAC
-    /// takes as long as the 64-byte blocks that it covers, and those of two statements are as many together as apart.
+    /// so that the two travel together until the batch comes to its own exit. They are fewer, and little cheaper: a MAC
+    /// takes as long as the 64-byte blocks that it covers, and those of two statements are nearly as many together as
+    /// apart.
     #[test]
-    fn joint_macs_would_be_fewer_and_no_cheaper() {
-        let stamp = Stamp { first: 1, proposal: Proposal::default(), history: Digest::ZERO };
+    fn joint_macs_would_be_fewer_and_little_cheaper() {
+        let stamp = Stamp { first: 1, proposal: Proposal::default(), history: Digest::ZERO, effects: Digest::ZERO };
         let length = |path: &Path, maker| {
             let (instance, entry, body) = (InstanceId(1), path.at(0), Body::Digest(Digest::ZERO));
             let (stamp, strikes, tags) = (Some(stamp.clone()), Vec::new(), Vec::new());
@@ -358,7 +359,7 @@ mod tests {
                     apart += joint * (blocks(of_ack) + blocks(of_ring));
                     together += joint * blocks(of_ack + of_ring);
                 }
-                assert!(together >= apart, "f = {f}, entry r{entry}: {together}, {apart}");
+                assert!(7 * together >= 6 * apart, "f = {f}, entry r{entry}: {together}, {apart}");
                 for b in [1, 10, 64] {
                     let expected = 2 * (f + 1) * (b + 3 * f + 1 + longer(&ring));
                     assert_eq!(macs(&ring, b) - 2 * pairs, expected, "f = {f}, b = {b}, entry r{entry}");

@@ -327,7 +327,7 @@ impl<S: Service> RingFast<S> {
         add_strikes(&mut message.strikes, *position, refused);
         let first = self.base.ledger.log.length() + 1;
         let proposal = self.base.propose(s);
-        message.stamp = Some(Stamp { first, proposal, history: Digest::ZERO });
+        message.stamp = Some(Stamp { first, proposal, history: Digest::ZERO, effects: Digest::ZERO });
         Some(accepted)
     }
 
@@ -361,6 +361,12 @@ impl<S: Service> RingFast<S> {
             position += 1;
             executed.push(Executed { request, position, history: logged.history, outcome: outcome.clone() });
         });
+        let stamp = message.stamp.as_mut().expect("only what has a number is logged");
+        let effects = self.base.ledger.estate.effects();
+        if is_claimed && stamp.effects != effects {
+            return self.base.stop(s, "the sequencer has other results", false);
+        }
+        stamp.effects = effects;
         let held = self.batches.find_mut(message.entry, *batch).expect("it was just there");
         held.executed = executed;
         held.stamp.clone_from(&accepted.message.stamp);

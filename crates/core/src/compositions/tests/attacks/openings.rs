@@ -238,7 +238,7 @@ fn who_is_shown_the_checkpoint_where_it_is_goes_on_from_there() {
 }
 
 /// r3 began with Y, and has gone on from a checkpoint of those who began with X. To a client whose request is in X it
-/// answers with the history of X, from its log as well: with a liar's word that is enough for the client.
+/// answers with the history of X, from its log as well: with two more words that is enough for the client.
 #[test]
 fn who_has_gone_on_from_a_checkpoint_answers_with_the_history_there() {
     for restarts in [false, true] {
@@ -259,7 +259,9 @@ fn who_has_gone_on_from_a_checkpoint_answers_with_the_history_there() {
         });
         let said = said.last().expect("r3 answers");
         assert_eq!((said.position, said.history), (1, history));
-        run.net.forge(r(1), c(0), Message::Response(said));
+        for liar in [r(0), r(1)] {
+            run.net.forge(liar, c(0), Message::Response(said.clone()));
+        }
         run.settle();
         assert!(run.is_idle());
         run.net.heal();

@@ -40,7 +40,12 @@ fn ring_f1_a_number_from_before_the_sequencer_is_not_taken() {
         let request = request_at(&mut run, 1, 2, 1);
         let mut honest = of_entry(&run, 2, &request);
         let entry = LogEntry::new(Proposal::default(), request);
-        let stamp = Stamp { first: 1, proposal: Proposal::default(), history: Digest::ZERO.chain(entry.digest()) };
+        let stamp = Stamp {
+            first: 1,
+            proposal: Proposal::default(),
+            history: Digest::ZERO.chain(entry.digest()),
+            effects: Digest::ZERO,
+        };
         let stamped = RingMessage { stamp: Some(stamp), ..honest.clone() };
         let mut lie = if in_header { stamped.clone() } else { honest.clone() };
         if in_tags {
@@ -283,8 +288,10 @@ fn ring_a_mac_for_one_pass_is_none_for_the_other() {
     let (run, .., message) = under_way(4, 2, 1);
     let path = path(&run, 2);
     let batch = message.body.digest();
-    let numbered =
-        RingMessage { stamp: Some(Stamp { first: 1, proposal: Proposal::default(), history: batch }), ..message };
+    let numbered = RingMessage {
+        stamp: Some(Stamp { first: 1, proposal: Proposal::default(), history: batch, effects: Digest::ZERO }),
+        ..message
+    };
     let statements: Vec<_> = (0..path.last()).map(|maker| numbered.statement(&path, batch, maker)).collect();
     // Before the sequencer, from there to the exit, and from the exit on.
     assert!(statements[..2].iter().all(|other| *other == statements[0]));

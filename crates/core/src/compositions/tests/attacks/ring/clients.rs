@@ -180,7 +180,7 @@ fn ring_a_probe_tells_only_what_everybody_answers_for() {
     let Body::Probe(asked) = message.body else { unreachable!() };
     // As if it came over r3, its exit, on the last position: the MACs of r2 and r3 are missing.
     run.liar = Some(3);
-    let stamp = Stamp { first: 2, proposal: Proposal::default(), history: Digest::ZERO };
+    let stamp = Stamp { first: 2, proposal: Proposal::default(), history: Digest::ZERO, effects: Digest::ZERO };
     let mut last = RingMessage { stamp: Some(stamp), body: Body::Probe(Probe { pass: 2, ..asked }), ..message };
     last.tags = vec![Tag::from_bytes([0; 16]); path.carried(path.last() - 1).count()];
     let statement = last.statement(&path, last.body.digest(), path.last() - 1);
