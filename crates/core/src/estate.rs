@@ -257,7 +257,7 @@ impl<S: Service> Estate<S> {
     pub fn begin_instance(&mut self, sequence: Sequence, last: u64) {
         assert!(self.tentative.is_none(), "an instance begins with what is final");
         self.earlier.extend(core::mem::take(&mut self.versions).into_values());
-        self.rulings.clear();
+        self.forget_rulings();
         self.count_batches(sequence, last);
     }
 
@@ -284,8 +284,7 @@ impl<S: Service> Estate<S> {
         assert_eq!(self.meta.position, sequence.0, "versions that are gone back to are named by their positions");
         self.meta.executed = sequence;
         self.meta.last = u64::MAX;
-        self.meta.ruled = Sequence(0);
-        self.rulings.clear();
+        self.forget_rulings();
         Ok(())
     }
 
@@ -315,9 +314,8 @@ impl<S: Service> Estate<S> {
         let tree = self.newest_version().clone();
         self.meta.executed = sequence;
         self.meta.last = u64::MAX;
-        self.meta.ruled = Sequence(0);
+        self.forget_rulings();
         self.since.clear();
-        self.rulings.clear();
         self.earlier.clear();
         self.versions = BTreeMap::from([(sequence, tree)]);
         self.forget_effects();

@@ -158,6 +158,11 @@ impl Log {
         }
     }
 
+    /// Forgets the checkpoints above the anchor that are not what this replica has there.
+    pub fn retain_boundaries(&mut self, has: impl Fn(&Boundary) -> bool) {
+        self.boundaries.retain(has);
+    }
+
     /// Notes a checkpoint that is known to be true, if it is not below the anchor.
     pub fn learn(&mut self, boundary: Boundary) {
         if boundary.position == self.anchor.position {

@@ -9,7 +9,7 @@
 //! | `quorum`, `zlight`, `chain` | that protocol, `backup(pbft)` |
 //! | `azyzzyva` | `zlight`, `backup(pbft)` |
 //! | `aliph` | `quorum`, `chain`, `backup(pbft)` |
-//! | `ring` | `ring-fast`, `ring-resilient` |
+//! | `ring` | `ring-fast`, `ring-resilient`, `backup(pbft)` |
 //! | a list of the operator's own | as written, e.g. `zlight, chain, backup(pbft)` or `quorum, ring-resilient` |
 //! | `unreplicated` | one server without any protocol, the yardstick of every benchmark |
 
@@ -56,7 +56,7 @@ pub enum Protocol {
     Azyzzyva,
     /// Quorum, Chain, Backup.
     Aliph,
-    /// Ring's two modes in turns.
+    /// Ring's two modes in turns, and Backup, which settles what they executed otherwise.
     Ring,
     /// The operator's own.
     Schedule(Schedule),
@@ -100,7 +100,7 @@ impl Protocol {
             Self::ZLight | Self::Azyzzyva => Some(const { Schedule::of(&[Part::ZLight, Part::Backup]) }),
             Self::Chain => Some(const { Schedule::of(&[Part::Chain, Part::Backup]) }),
             Self::Aliph => Some(const { Schedule::of(&[Part::Quorum, Part::Chain, Part::Backup]) }),
-            Self::Ring => Some(const { Schedule::of(&[Part::RingFast, Part::RingResilient]) }),
+            Self::Ring => Some(const { Schedule::of(&[Part::RingFast, Part::RingResilient, Part::Backup]) }),
             Self::Schedule(schedule) => Some(schedule),
         }
     }

@@ -74,6 +74,12 @@ impl<S: Service> Estate<S> {
         self.meta.ruled = batch;
     }
 
+    /// Another instance runs, which has no rulings yet.
+    pub fn forget_rulings(&mut self) {
+        self.rulings.clear();
+        self.meta.ruled = Sequence(0);
+    }
+
     /// Goes back, to execute again under one more ruling what follows. Returns the batch after which the state is: the
     /// newest checkpoint before the disputed request, but none before `stable`. If the request is one of those that the
     /// instance began with, which stand in the log, these are executed again before this returns.

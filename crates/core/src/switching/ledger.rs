@@ -77,6 +77,12 @@ impl<S: Service> Ledger<S> {
             self.catch_up_to(cluster, position);
         }
         self.catch_up(cluster, |_, _, _| ());
+        // Whoever executed otherwise does not have what others attest.
+        let Self { estate, log, .. } = self;
+        let has = |boundary: &Boundary| {
+            estate.version(Sequence(boundary.position)).is_none_or(|tree| tree.root() == boundary.root)
+        };
+        log.retain_boundaries(has);
     }
 
     /// Executes up to a position, if it is not beyond, and keeps a version of the state there.

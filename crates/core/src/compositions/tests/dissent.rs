@@ -12,7 +12,8 @@ use crate::testing::net::{Host, Net, cluster, done};
 use alloc::vec;
 use alloc::vec::Vec;
 
-const PROTOCOLS: [Protocol; 5] = [Protocol::Pbft, Protocol::Quorum, Protocol::ZLight, Protocol::Chain, Protocol::Aliph];
+const PROTOCOLS: [Protocol; 6] =
+    [Protocol::Pbft, Protocol::Quorum, Protocol::ZLight, Protocol::Chain, Protocol::Aliph, Protocol::Ring];
 
 const REFUSED: Option<Completion> = Some(Completion::Refused(Refusal::Disputed));
 

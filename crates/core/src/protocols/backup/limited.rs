@@ -303,6 +303,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Hands everything on.
     pub(super) fn into_ledger(self) -> Ledger<S> {
         let mut ledger = self.ledger;
+        // Whether or not it has come to its end here.
+        ledger.estate.forget_rulings();
         if self.report.is_some() {
             ledger.estate.anchor_at(Sequence(ledger.log.length()));
         }

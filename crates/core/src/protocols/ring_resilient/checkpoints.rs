@@ -1,6 +1,6 @@
 //! Checkpoints, the end, and what is said again: steps R6 to R8 of the [module](super).
 
-use super::{Commit, EARLY_MAX, ResilientMessage, ResilientTimer, RingResilient, Status};
+use super::{Commit, Doubt, EARLY_MAX, ResilientMessage, ResilientTimer, RingResilient, Status};
 use crate::auth::{Certificate, Signed};
 use crate::cluster::{ClientAuth, ReplicaId};
 use crate::history::Boundary;
@@ -54,6 +54,30 @@ impl<S: Service> RingResilient<S> {
         self.count_votes(s, value);
     }
 
+    /// R6: a client asks again for what it was answered at a position. It may have missed an answer; or there were no
+    /// 2f+1 equal ones.
+    pub(super) fn doubt_answer(&mut self, s: &mut Surroundings<'_, S>, position: u64) {
+        if position <= self.base.ledger.log.anchor().position {
+            return;
+        }
+        let doubt = *self.doubt.get_or_insert(Doubt { position, since: s.now });
+        if s.now >= doubt.since + self.patience {
+            return self.halt_here(s, "a client is not content with its answers");
+        }
+        self.sign_where_it_is(s);
+    }
+
+    /// R6: where this replica is now others may be as well. Not more often than once in a status interval.
+    fn sign_where_it_is(&mut self, s: &mut Surroundings<'_, S>) {
+        let executed = self.base.ledger.estate.executed().0;
+        let may = self.base.may_take_checkpoint() && executed > self.base.ledger.log.anchor().position;
+        let has_signed = self.votes.iter().any(|vote| vote.value.boundary.position == executed);
+        if may && !has_signed && s.now >= self.signed_out_of_turn + s.cluster.limits.status_interval {
+            self.signed_out_of_turn = s.now;
+            self.take_checkpoint(s);
+        }
+    }
+
     /// What this replica signs about its state there.
     const fn stable_at(&self, boundary: Boundary) -> Stable {
         Stable { instance: self.base.instance, init: self.base.init(), boundary }
@@ -87,6 +111,10 @@ impl<S: Service> RingResilient<S> {
             return s.reject(Principal::Replica(from), Rejection::BadSignature);
         }
         let value = vote.value;
+        if boundary.position == self.base.ledger.estate.executed().0 {
+            // Its client may have asked nobody else.
+            self.sign_where_it_is(s);
+        }
         let votes = &mut self.peers.entry(from).or_default().votes;
         votes.push(vote);
         votes.sort_by_key(|vote| vote.value.boundary);
@@ -147,6 +175,7 @@ impl<S: Service> RingResilient<S> {
         self.base.ledger.certify(certificate.clone());
         self.slots = self.slots.split_off(&before.saturating_add(1));
         self.votes.retain(|vote| vote.value.boundary.position > boundary.position);
+        self.doubt.take_if(|doubt| doubt.position <= boundary.position);
         self.peers.values_mut().for_each(|peer| peer.forget_below(boundary.position));
         s.append(self.base.instance, InstanceRecord::Stable(certificate.clone()));
         self.stable = Some(certificate);

@@ -8,7 +8,7 @@
 //! and the next resilient ring of the schedule has another one.
 //!
 //! # Steps
-//! * R1. *Ask.* A client sends its request, signed, to every replica, and again until f+1 have answered. It never
+//! * R1. *Ask.* A client sends its request, signed, to every replica, and again until 2f+1 have answered. It never
 //!   panics. Each replica keeps the newest request of each client, passes those that wait longest on to the sequencer,
 //!   if their signatures hold, and stops if it waits too long while nothing is executed, or much longer while others
 //!   are served and what it has passed on is not.
@@ -28,10 +28,13 @@
 //! * R4. *Prepared.* 2f+1 PREPs for one position and history are a certificate. The replica makes it durable and sends
 //!   COMM to all.
 //! * R5. *Committed.* 2f+1 COMMs for this history or a longer one: the replica executes up to there, and answers each
-//!   client with position, result and history digest. f+1 equal answers commit.
+//!   client with position, result and history digest. 2f+1 equal answers commit.
 //! * R6. *Checkpoint.* After the init history, every CHK-th position and the last one, a replica signs its state.
 //!   2f+1 equal signatures make the checkpoint the anchor; nobody waits for it (F14), but nothing is logged further
-//!   than [`Cluster::history_bound`] above the anchor.
+//!   than [`Cluster::history_bound`] above the anchor. When a client goes on asking for what it was answered above the
+//!   anchor, replicas sign where they are, too. Either 2f+1 have the same state there, and the client has lost an
+//!   answer; or else they have not all executed alike ([`crate::dissent`]), or one of them has stopped: after T a
+//!   replica that is asked stops.
 //! * R7. *End.* Nothing is ordered after the quota's last request. A replica that has executed it, with a checkpoint
 //!   there, stops; and so does one that has waited too long, for a request or for that checkpoint. f+1 that have
 //!   stopped stop all others (S2). The abort report lists the history up to the highest certificate, with that
@@ -111,6 +114,15 @@ pub enum ResilientTimer {
     Repeat,
 }
 
+/// A client asks again for what it was answered.
+#[derive(Clone, Copy, Debug)]
+struct Doubt {
+    /// The answer's position.
+    position: u64,
+    /// When it was first asked for again.
+    since: Instant,
+}
+
 /// A batch that is logged here.
 #[derive(Clone, Debug, Default)]
 struct Slot {
@@ -156,6 +168,10 @@ pub(crate) struct RingResilient<S> {
     committed: Option<u64>,
     /// Own checkpoints above the anchor.
     votes: Vec<Signed<Stable>>,
+    /// An answer above the anchor that a client asks for again.
+    doubt: Option<Doubt>,
+    /// When this replica last signed its state because of that, and not because a checkpoint was due.
+    signed_out_of_turn: Instant,
     /// What proves the anchor, if it was reached in this instance.
     stable: Option<Certificate<Stable>>,
     requests_executed: u64,
@@ -194,6 +210,8 @@ impl<S: Service> RingResilient<S> {
             prepared: None,
             committed: None,
             votes: Vec::new(),
+            doubt: None,
+            signed_out_of_turn: Instant(0),
             stable: None,
             requests_executed: 0,
             passed_on: (Instant(0), Vec::new()),

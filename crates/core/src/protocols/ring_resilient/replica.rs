@@ -56,10 +56,12 @@ impl<S: Service> RingResilient<S> {
             Freshness::Last(entry) if entry.position > self.base.init().0 => {
                 let (position, history, outcome) = (entry.position, entry.history, entry.outcome.clone());
                 self.base.respond(s, &request, position, history, &outcome);
+                self.doubt_answer(s, position);
             }
             Freshness::Last(entry) if self.committed.is_some() => {
                 let (outcome, (position, history)) = (entry.outcome.clone(), self.base.init());
                 self.base.respond(s, &request, position, history, &outcome);
+                self.doubt_answer(s, position);
             }
             Freshness::Stale if self.committed.is_some() || !direct => s.too_late(from, View(0), &request),
             // Others may have begun with another history, and go on with that.

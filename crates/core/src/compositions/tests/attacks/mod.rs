@@ -15,3 +15,10 @@ mod reports;
 mod ring;
 mod ring_resilient;
 mod switches;
+
+use crate::compositions::{Part, Protocol, Schedule};
+
+/// Ring as in the thesis, with no Backup.
+fn two_modes() -> Protocol {
+    Protocol::Schedule(Schedule::new(&[Part::RingFast, Part::RingResilient]).unwrap())
+}

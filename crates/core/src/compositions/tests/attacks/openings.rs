@@ -1,6 +1,7 @@
 //! Two correct replicas begin an instance from different valid proofs, and what one of them needs is gone: see
 //! [`crate::switching::opening`], and `compositions/jump.rs` for what 2f+1 have signed meanwhile.
 
+use super::two_modes;
 use crate::cluster::{Cluster, InstanceId, Limits, ReplicaId, Timestamp};
 use crate::compositions::tests::run::Run;
 use crate::compositions::tests::script::{Report, client, init, proof, report_in};
@@ -81,7 +82,7 @@ fn who_opens_what_nobody_has_goes_on_from_what_is_certified() {
 /// r3 with [a, b], and does not get b. Then r1 crashes.
 #[test]
 fn who_opens_more_than_the_others_of_a_ring_does_without_it() {
-    let mut run = long(Protocol::Ring);
+    let mut run = long(two_modes());
     for (session, hops) in [(0, 6), (1, 5)] {
         let now = run.net.now.0;
         let enters_at_r1 = |wait: &u64| {
@@ -155,7 +156,7 @@ fn one_certifies(run: &mut Run) {
 
 #[test]
 fn who_opens_what_nobody_has_goes_over_to_what_others_began_with() {
-    let mut run = long(Protocol::Ring);
+    let mut run = long(two_modes());
     one_certifies(&mut run);
     run.finish();
     run.check();
@@ -164,7 +165,7 @@ fn who_opens_what_nobody_has_goes_over_to_what_others_began_with() {
 /// The same over links on which an answer takes longer than two status intervals: others have been asked by then.
 #[test]
 fn who_goes_over_does_so_however_long_an_answer_takes() {
-    let mut run = long(Protocol::Ring);
+    let mut run = long(two_modes());
     one_certifies(&mut run);
     let is_late = |frame: &Frame| frame.to == r(3) && kind(&frame.message) == "INIT" && frame.from != r(1);
     run.net.lose(move |frame| frame.from == r(1) || frame.to == r(1) || is_late(frame));
@@ -187,7 +188,7 @@ fn who_goes_over_does_so_however_long_an_answer_takes() {
 #[test]
 fn a_certificate_stays_with_its_anchor() {
     for log_bytes in [1 << 20, 1] {
-        let mut run = Run::with_short_logs(Protocol::Ring, 4, 1, 1, log_bytes);
+        let mut run = Run::with_short_logs(two_modes(), 4, 1, 1, log_bytes);
         run.settle();
         one_certified_end(&mut run);
         for id in 0..4 {
@@ -354,7 +355,7 @@ fn anchored_at(run: &Run, report: &Report, position: u64) -> Report {
 /// is all above its anchor; it goes no further than others accept its report.
 #[test]
 fn a_report_grows_no_longer_than_others_accept() {
-    let cluster = Run::cluster(Protocol::Ring, 4);
+    let cluster = Run::cluster(two_modes(), 4);
     let limits = Limits { view_timeout_max: cluster.limits.view_timeout, ..cluster.limits };
     let mut run = Run::of(Cluster { limits, ..cluster }, 8, 1);
     run.liar = Some(3);

@@ -1,5 +1,6 @@
 //! What a liar makes of a batch on its way: numbers, histories, MACs, passes, strikes, answers.
 
+use super::super::two_modes;
 use super::*;
 
 /// Everybody in turn, all at once, from every entry: the numbers overlap, and nobody panics. Each client is told the
@@ -303,7 +304,7 @@ fn ring_a_mac_for_one_pass_is_none_for_the_other() {
 /// with its MACs, nor the reports that ended the first one.
 #[test]
 fn ring_s8_what_was_said_in_another_instance_is_nothing_here() {
-    let mut run = Run::new(Protocol::Ring, 4, 1, 1);
+    let mut run = Run::new(two_modes(), 4, 1, 1);
     run.liar = Some(2);
     invoke_at(&mut run, 0, 2);
     run.round();
