@@ -42,7 +42,12 @@ pub(crate) fn drawn(name: &str) -> String {
 /// What is wrong with the tables and views that a statement has created, or with all if it has altered some, which may
 /// change a view of them. SQLite's authorizer is not told the new name of a table, nor what a foreign key refers to: a
 /// table could take the system's name, which nobody could drop again, or hold rows of the system's fast.
-pub(crate) fn what_is_wrong(connection: &Connection, created: Option<Vec<String>>) -> rusqlite::Result<Option<String>> {
+/// With `draws_names` nobody looks for names that SQLite drew.
+pub(crate) fn what_is_wrong(
+    connection: &Connection,
+    created: Option<Vec<String>>,
+    draws_names: bool,
+) -> rusqlite::Result<Option<String>> {
     let names = match created {
         Some(names) => names,
         None => {
@@ -70,7 +75,8 @@ pub(crate) fn what_is_wrong(connection: &Connection, created: Option<Vec<String>
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::Unknown) => continue,
             Err(error) => return Err(error),
         };
-        if let Some(name) = drawn_name(columns.iter().map(String::as_str)) {
+        let name = drawn_name(columns.iter().map(String::as_str));
+        if let Some(name) = name.filter(|_| !draws_names) {
             return Ok(Some(drawn(name)));
         }
     }

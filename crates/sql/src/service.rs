@@ -40,6 +40,8 @@ pub struct Sql {
     known: RefCell<Known>,
     roles: RefCell<Roles>,
     limits: Limits,
+    /// See [`Sql::with_drawn_names`].
+    draws_names: bool,
     /// What the open database has done.
     past: Cell<Past>,
     /// How often it was opened.
@@ -85,6 +87,7 @@ impl Sql {
             known: RefCell::default(),
             roles: RefCell::default(),
             limits: Limits::default(),
+            draws_names: false,
             past: Cell::default(),
             opened: 0,
             scratches: RefCell::default(),
@@ -104,6 +107,7 @@ impl Sql {
             known: RefCell::default(),
             roles: RefCell::default(),
             limits: Limits::default(),
+            draws_names: false,
             past: Cell::default(),
             opened: 0,
             scratches: RefCell::default(),
@@ -132,6 +136,7 @@ impl Sql {
             room: RESULT_BYTES_MAX,
             acts: 0,
             limits: self.limits,
+            draws_names: self.draws_names,
             left: Allowance::of(&self.limits),
             least: i64::MAX,
             kept: 0,
@@ -155,6 +160,15 @@ impl Sql {
     #[must_use]
     pub const fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// The same service with one check less: SQLite may draw names at random, and every replica gets others. For tests
+    /// of what a cluster does then. Replicas run a [`Database`](crate::Database), which has no way to ask for it.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_drawn_names(mut self) -> Self {
+        self.draws_names = true;
         self
     }
 
