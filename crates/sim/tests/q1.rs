@@ -115,7 +115,8 @@ fn q1_costs_itself_alone(protocol: Protocol, interval: u64) {
 }
 
 /// What lives through Q1.
-const PROTOCOLS: &[Protocol] = &[Protocol::Pbft];
+const PROTOCOLS: &[Protocol] =
+    &[Protocol::Pbft, Protocol::Aliph, Protocol::Ring, Protocol::Quorum, Protocol::ZLight, Protocol::Chain];
 
 /// With a checkpoint right after Q1, which cannot become stable, and with none for long, so that only what clients ask
 /// again shows that something is wrong.
