@@ -216,6 +216,9 @@ impl Caller {
     fn ask_again(&mut self, stage: &mut Stage, unknown: Unknown) {
         let Unknown { number, call, id } = unknown;
         stage.note(self.process, 10, || format!("asks {:?} on key {} again", call.action, call.key));
+        if self.is_honest() {
+            stage.checks.see(stage.now, &Event::AskedAgain(number));
+        }
         self.open = Some((number, call));
         let operation = store::encode(self.service, call.key, call.action);
         let now = self.now(stage);

@@ -6,7 +6,7 @@
 use super::{Check, Event};
 use bezant_core::cluster::{Cluster, ReplicaId};
 use bezant_core::replica::Report;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A state counts as a livelock when it was seen this often, and this many of the longest view time-outs went by.
 const VISITS_MAX: u64 = 200;
@@ -33,7 +33,7 @@ pub struct Lasso {
     correct: usize,
     healed: bool,
     /// Calls that clients wait for.
-    open: u64,
+    open: BTreeSet<u64>,
     latest: BTreeMap<ReplicaId, Latest>,
     progress: (u64, u64),
     visits: BTreeMap<Abstract, u64>,
@@ -44,7 +44,7 @@ impl Lasso {
     pub fn new(cluster: &Cluster, correct: usize) -> Self {
         let patience = TIMEOUTS_MAX * cluster.limits.view_timeout_max.0;
         let (latest, visits) = (BTreeMap::new(), BTreeMap::new());
-        Self { patience, correct, healed: false, open: 0, latest, progress: (0, 0), visits }
+        Self { patience, correct, healed: false, open: BTreeSet::new(), latest, progress: (0, 0), visits }
     }
 
     fn state(&self) -> Abstract {
@@ -64,8 +64,8 @@ impl Check for Lasso {
 
     fn see(&mut self, at: u64, event: &Event<'_>) -> Result<(), String> {
         match event {
-            Event::Invoked { .. } => self.open += 1,
-            Event::Answered(..) => self.open -= 1,
+            Event::Invoked { call, .. } | Event::AskedAgain(call) => drop(self.open.insert(*call)),
+            Event::Answered(call, _) => drop(self.open.remove(call)),
             Event::Healed => {
                 self.healed = true;
                 self.progress = (at, 0);
@@ -77,7 +77,7 @@ impl Check for Lasso {
                 let latest = Latest { view: view.0, executed: executed.0, progress, changing_view, waiting };
                 self.latest.insert(*replica, latest);
                 let executed = self.latest.values().map(|latest| latest.progress).sum();
-                if executed != self.progress.1 || self.open == 0 || self.latest.len() < self.correct {
+                if executed != self.progress.1 || self.open.is_empty() || self.latest.len() < self.correct {
                     self.progress = (at, executed);
                     self.visits.clear();
                     return Ok(());

@@ -65,6 +65,8 @@ pub enum Event<'a> {
         /// What.
         action: Action,
     },
+    /// An honest client asks again for a call that ended without an answer.
+    AskedAgain(u64),
     /// An honest client accepted an answer that names a history.
     Committed {
         /// The instance that answered.
