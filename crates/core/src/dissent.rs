@@ -9,7 +9,8 @@
 //!   what was answered and [written](crate::service::Service::take_written), which replies contain.
 //! * D2. *Doubt.* No root of a checkpoint can get 2f+1 votes any more; or a client asks again for what it was answered
 //!   above the stable checkpoint. Then a replica says TESTIMONY: its effects after every [`BLOCK`]-th request, signed.
-//!   Who gets one says its own.
+//!   Who gets one says its own. In a Backup that has no stable checkpoint yet they begin where its init history does:
+//!   at the boundary from which whoever lacks that executes it.
 //! * D3. *Find.* One looks along the testimonies of 2f+1 replicas or more. As long as f+1 of those who agreed so far
 //!   agree on the next effects, and no other f+1 of them on something else, these lead on. In the block in which they
 //!   end, replicas testify to the effects after each request. The request after which they end, for want of one value
@@ -17,7 +18,7 @@
 //! * D4. *Rule.* The TESTIMONIES that show this are a RULING. It is its own proof, and is ordered like any request. The
 //!   first valid one counts; others that follow the same ruling before it do not.
 //! * D5. *Refuse.* When it is delivered at batch g, the replica goes back to its newest checkpoint before the disputed
-//!   request, or to the stable one, and executes again what follows. The disputed request is refused with
+//!   request, or to the stable one, or to before the init history, and executes again what follows. The disputed request is refused with
 //!   [`Refusal::Disputed`](crate::message::Refusal::Disputed); what comes after it, up to batch g, with
 //!   [`Refusal::Undone`](crate::message::Refusal::Undone): nobody can have been told a result of that, since replies
 //!   contain the effects. Its clients ask for it again by themselves, as new requests.
@@ -53,10 +54,22 @@
 //! TESTIMONIES, a few in each interval, and rulings by which states are compared; the interval doubles with each of
 //! those, up to the longest time-out of a view.
 //!
-//! # Where it works
-//! In PBFT alone, and in a Backup for what was executed there. What other instances executed is compared by nobody yet.
-//! And a service that leaves out [`take_written`](crate::service::Service::take_written) is helped only where its
-//! answers differ. Places for rulings are a quarter of a checkpoint interval in each window, and two at least. Where
+//! # Where instances abort
+//! Rulings are ordered in PBFT and in Backups. Other instances need not rule: they stop. A client of Quorum, ZLight or
+//! Chain panics when no n replicas, or no 2f+1, have executed its request alike; Chain and the fast ring compare effects
+//! on the way and stop by themselves; a resilient ring stops when a client goes on asking and no 2f+1 sign one state.
+//! Their abort history holds the disputed request, since it is about what was logged. The next Backup begins with it,
+//! finds it and refuses it there. Nobody was told a result of it or of what came after: in every instance an answer
+//! needs 2f+1 replicas with the same effects, and those of an init history are compared before they are vouched for.
+//!
+//! A Backup ends with a checkpoint that 2f+1 signed, so that what follows begins alike everywhere. Until then its order
+//! goes on for the sake of rulings. That is why `ring` has a Backup behind its two modes. A schedule without one, such
+//! as `quorum, ring-resilient`, has no way out: it goes round without acknowledging anything.
+//!
+//! # Where it does not work
+//! A service that leaves out [`take_written`](crate::service::Service::take_written) is helped only where its answers
+//! differ. Who was given a state from the middle of an init history cannot go back to before that: the others refuse
+//! the request without it, and it is given their state. If f others are down then, they are too few. Places for rulings are a quarter of a checkpoint interval in each window, and two at least. Where
 //! intervals are short, several disputed requests in one window and a liar that has each of them ruled upon more than
 //! once use them up, and the cluster stops: the simulator has met that with an interval of four (false-testimony, seed
 //! 13963).

@@ -21,12 +21,12 @@
 //!    multiple of its usual latency asks everybody once more (P12); if that does not help, or two answers differ, it
 //!    panics.
 //! 7. Chain: the tail's answer with the MACs of all of the last f+1 places commits, or equal answers of all of them to
-//!    the repeated request. A limited Backup: f+1 equal final answers commit.
+//!    the repeated request. A limited Backup: 2f+1 equal final answers commit.
 //!    Ring: the exit's answer with the MACs of the last f+1 positions of its entry's way commits, or n equal answers to
 //!    the repeated request. It does not panic but sends its request signed; then f+1 replicas that say that every
 //!    correct one has executed it commit it as well.
-//! 8. A resilient ring is asked at all replicas, again and again. f+1 equal answers, in result, position and history,
-//!    commit: one of those who say so is correct, and has seen 2f+1 hold certificates.
+//! 8. A resilient ring is asked at all replicas, again and again. 2f+1 equal answers, in result, position and history,
+//!    commit; or f+1 that say that 2f+1 have signed the state with it: one of those who say so is correct.
 //! 9. f+1 replicas that say that a later instance is active convince: the client asks everybody again there, with the
 //!    same timestamp, so that the operation is executed at most once. When the only replica that it asked says so, it
 //!    asks the others at once.

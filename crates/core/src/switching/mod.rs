@@ -29,8 +29,8 @@
 //! of the 2f+1 reports are those of correct replicas, which have them on disk and repeat them (S2). They stop every
 //! other correct replica, once it is in that instance, and 2f+1 reports come together again. So S2 must hold in every
 //! state and not only when a report arrives: a replica may have got them all while it was still opening the instance,
-//! and a report that it has already changes nothing when it is repeated. The end of a Backup needs one correct replica
-//! only, because the order brings all others to the same end.
+//! and a report that it has already changes nothing when it is repeated. The end of a Backup is a checkpoint that 2f+1
+//! have signed: the order brings all others there as well, or they fetch the state.
 //!
 //! # Deviations from the paper
 //! * There the client collects the reports, carries the history to the next instance, and every client does so for

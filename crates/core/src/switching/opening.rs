@@ -58,16 +58,18 @@ use crate::service::Service;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// An own version at a checkpoint of the history that is not what f+1 reports attest.
+/// An own version at a checkpoint of the history that is not what f+1 reports attest, or 2f+1 have signed.
 ///
-/// Only the end of a Backup that this replica took part in is compared. A version that was reached by executing a
+/// What f+1 attest is compared at the end of a Backup only that this replica took part in. A version that was reached by executing a
 /// history counts batches otherwise, and so has another root, although it is as right. Whatever went wrong between two
 /// Backups is found behind the next one.
 fn wrong_version<S: Service>(history: &AbortHistory, ledger: &Ledger<S>) -> Option<(u64, Tree)> {
+    let signed = history.certificate.as_ref().map(|certificate| certificate.value.boundary);
     let wrong = |boundary: &Boundary| {
         let tree = ledger.estate.version(Sequence(boundary.position))?;
         let is_end = Summary::of(tree).is_some_and(|of| of.is_end && of.position == boundary.position);
-        (is_end && tree.root() != boundary.root).then(|| (boundary.position, tree.clone()))
+        let counts = is_end || signed == Some(*boundary);
+        (counts && tree.root() != boundary.root).then(|| (boundary.position, tree.clone()))
     };
     history.boundaries.iter().rev().find_map(wrong)
 }

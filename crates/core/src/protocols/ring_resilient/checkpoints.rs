@@ -57,9 +57,6 @@ impl<S: Service> RingResilient<S> {
     /// R6: a client asks again for what it was answered at a position. It may have missed an answer; or there were no
     /// 2f+1 equal ones.
     pub(super) fn doubt_answer(&mut self, s: &mut Surroundings<'_, S>, position: u64) {
-        if position <= self.base.ledger.log.anchor().position {
-            return;
-        }
         let doubt = *self.doubt.get_or_insert(Doubt { position, since: s.now });
         if s.now >= doubt.since + self.patience {
             return self.halt_here(s, "a client is not content with its answers");

@@ -5,6 +5,7 @@ use super::{EARLY_MAX, Order, ResilientMessage, RingResilient, Slot};
 use crate::auth::Signed;
 use crate::clients::Freshness;
 use crate::cluster::{ClientAuth, InstanceId, Limits, ReplicaId, View};
+use crate::digest::Digest;
 use crate::history::{LogEntry, Logged};
 use crate::machine::{Destination, Duration, Instant, Principal};
 use crate::message::{Message, Outcome, Request, Vouched};
@@ -55,13 +56,11 @@ impl<S: Service> RingResilient<S> {
             Freshness::Last(_) if !direct => {}
             Freshness::Last(entry) if entry.position > self.base.init().0 => {
                 let (position, history, outcome) = (entry.position, entry.history, entry.outcome.clone());
-                self.base.respond(s, &request, position, history, &outcome);
-                self.doubt_answer(s, position);
+                self.answer_again(s, &request, position, history, outcome);
             }
             Freshness::Last(entry) if self.committed.is_some() => {
                 let (outcome, (position, history)) = (entry.outcome.clone(), self.base.init());
-                self.base.respond(s, &request, position, history, &outcome);
-                self.doubt_answer(s, position);
+                self.answer_again(s, &request, position, history, outcome);
             }
             Freshness::Stale if self.committed.is_some() || !direct => s.too_late(from, View(0), &request),
             // Others may have begun with another history, and go on with that.
@@ -71,6 +70,25 @@ impl<S: Service> RingResilient<S> {
                 }
             }
             Freshness::Gone(_) => s.reject(from, Rejection::StaleTimestamp),
+        }
+    }
+
+    /// R5 and R6: a client asks again. What the anchor includes 2f+1 have executed alike: f+1 that say so are enough.
+    fn answer_again(
+        &mut self,
+        s: &mut Surroundings<'_, S>,
+        request: &Request,
+        position: u64,
+        history: Digest,
+        outcome: Outcome,
+    ) {
+        let Request { client, timestamp, .. } = *request;
+        let response = Response { instance: self.base.instance, client, timestamp, position, history, outcome };
+        let is_certain = position <= self.base.ledger.log.anchor().position;
+        let message = if is_certain { Message::RingCertain(response) } else { Message::Response(response) };
+        s.out.send(Destination::Client(client), message);
+        if !is_certain {
+            self.doubt_answer(s, position);
         }
     }
 

@@ -239,13 +239,15 @@ fn who_is_shown_the_checkpoint_where_it_is_goes_on_from_there() {
 }
 
 /// r3 began with Y, and has gone on from a checkpoint of those who began with X. To a client whose request is in X it
-/// answers with the history of X, from its log as well: with two more words that is enough for the client.
+/// answers with the history of X, from its log as well, and says that it is certain: with a liar's word that is enough for the client.
 #[test]
 fn who_has_gone_on_from_a_checkpoint_answers_with_the_history_there() {
     for restarts in [false, true] {
         let mut run = quorum_and_ring();
         let history = parted(&mut run, 1, false);
-        let mute = |frame: &Frame| [r(0), r(1), r(2)].contains(&frame.from) && kind(&frame.message) == "RESP";
+        let mute = |frame: &Frame| {
+            [r(0), r(1), r(2)].contains(&frame.from) && ["RESP", "CERTAIN"].contains(&&*kind(&frame.message))
+        };
         run.net.lose(move |frame| kind(&frame.message) == "ABORT" || is_of_r0_to_r3(frame) || mute(frame));
         run.pass(3_000);
         if restarts {
@@ -255,14 +257,12 @@ fn who_has_gone_on_from_a_checkpoint_answers_with_the_history_there() {
         run.pass(2_000);
         let said: Vec<_> = run.net.sent.iter().filter(|frame| frame.from == r(3) && frame.to == c(0)).collect();
         let said = said.into_iter().filter_map(|frame| match &frame.message {
-            Message::Response(response) if response.instance == InstanceId(2) => Some(response.clone()),
+            Message::RingCertain(response) if response.instance == InstanceId(2) => Some(response.clone()),
             _ => None,
         });
         let said = said.last().expect("r3 answers");
         assert_eq!((said.position, said.history), (1, history));
-        for liar in [r(0), r(1)] {
-            run.net.forge(liar, c(0), Message::Response(said.clone()));
-        }
+        run.net.forge(r(1), c(0), Message::RingCertain(said));
         run.settle();
         assert!(run.is_idle());
         run.net.heal();
