@@ -11,6 +11,8 @@
  *  - Functions: a function of SQL that loops over its arguments is replaced by one that counts their bytes and then
  *    calls it. SQLite's tables name a function without parentheses, its definition has them: a macro with arguments
  *    renames the definition and leaves the tables to what is defined here. If SQLite renames one, this does not link.
+ *  - What SQLite calls itself: where a step, or a name in a statement, goes through digits, pages or lists, the call is
+ *    replaced by one that counts them first.
  *  - Memory: so are the functions that allocate. Pages in the cache do not count, for it depends on the past how many
  *    there are, and they are bounded by the cache's size and by what a statement writes.
  *
@@ -36,7 +38,7 @@ typedef struct {
   long long bytes;    /* bytes that may still be gone through */
   long long memory;   /* bytes that may still be allocated */
   long long least;    /* the least that `memory` was, or would have been */
-  long long price;    /* bytes that an allocation costs: planning is paid for by what it allocates */
+  long long price;    /* bytes that an allocation costs now */
   int runs;           /* the meter runs */
   int pages;          /* inside the cache of pages, where nothing counts */
   int refused;        /* an allocation was refused */
@@ -178,7 +180,7 @@ static int bezant_may(sqlite3_context *context, int count, sqlite3_value **value
   switch (work) {
     case BEZANT_ONCE: break;
     case BEZANT_SEARCH: all += product / 64; break;
-    case BEZANT_MATCH: all += product / 2; break;
+    case BEZANT_MATCH: all += product; break;
     case BEZANT_WALK: all *= 1 + count; break;
     case BEZANT_MERGE: all *= 1 + all / 64; break;
     case BEZANT_DATE: all = all * 16 + count * date; break;
@@ -300,16 +302,121 @@ static int jsonEachFilter(sqlite3_vtab_cursor *cursor, int number, const char *t
 #define timediffFunc(c, n, v) bezant_plain_timediffFunc(c, n, v)
 #define unixepochFunc(c, n, v) bezant_plain_unixepochFunc(c, n, v)
 
-/* Two collations go through their texts byte by byte. */
+/* Two collations go through their texts byte by byte, and a step may search an index. */
 #define BEZANT_COLLATION(name)                                                                           \
   static int bezant_plain_##name(void *, int, const void *, int, const void *);                          \
   static int name(void *unused, int bytes1, const void *text1, int bytes2, const void *text2) {          \
-    bezant_bulk((size_t)bytes1 + (size_t)bytes2, BEZANT_BULK);                                           \
+    bezant_go_through((long long)bytes1 + bytes2);                                                       \
     return bezant_plain_##name(unused, bytes1, text1, bytes2, text2);                                    \
   }
 BEZANT_COLLATION(nocaseCollatingFunc)
 BEZANT_COLLATION(rtrimCollFunc)
 #define nocaseCollatingFunc(u, n1, t1, n2, t2) bezant_plain_nocaseCollatingFunc(u, n1, t1, n2, t2)
 #define rtrimCollFunc(u, n1, t1, n2, t2) bezant_plain_rtrimCollFunc(u, n1, t1, n2, t2)
+
+/* ---- What SQLite calls itself ---- */
+
+/* A macro renames the definition of a function and its calls alike. But where it is defined, or declared, an argument
+ * begins with its type. So what an argument is pasted to tells them apart: BEZANT_TYPE_Pager is a comma, and moves
+ * the third place of a list to the plain name; BEZANT_TYPE_pPager is nothing, and the third place is what pays. */
+#define BEZANT_THIRD(a, b, c, ...) c
+#define BEZANT_CASE(...) BEZANT_THIRD(__VA_ARGS__, ~, ~)
+#define BEZANT_TYPE_BtShared ,
+#define BEZANT_TYPE_Mem ,
+#define BEZANT_TYPE_Pager ,
+#define BEZANT_TYPE_Parse ,
+#define BEZANT_TYPE_PgHdr ,
+#define BEZANT_TYPE_Table ,
+#define BEZANT_TYPE_With ,
+#define BEZANT_TYPE_int ,
+#define BEZANT_TYPE_sqlite3 ,
+#define BEZANT_TYPE_u8 ,
+
+/* Counts, and says whether there was enough. If not, what was asked for is not done, and anything may be given instead:
+ * whatever the statement comes to then, src/engine.rs says that it takes too much. */
+static int bezant_pays(long long bytes) {
+  bezant_go_through(bytes);
+  return !bezant_the_meter.runs || bezant_the_meter.bytes >= 0;
+}
+
+/* Texts that are read as numbers, digit by digit, and a zeroblob that is compared with a blob. */
+#define BEZANT_LONG(n, times) ((n) > BEZANT_BULK ? (long long)(n) * (times) : 0)
+#define sqlite3MemRealValueRC(m, r)                                          \
+  BEZANT_CASE(BEZANT_TYPE_##m, bezant_plain_sqlite3MemRealValueRC(m, r),     \
+              (bezant_pays(BEZANT_LONG((m)->n, 2)) ? bezant_plain_sqlite3MemRealValueRC(m, r) : (*(r) = 0, 0)))
+#define sqlite3Atoi64(z, i, n, e)                                            \
+  BEZANT_CASE(BEZANT_TYPE_##e, bezant_plain_sqlite3Atoi64(z, i, n, e),       \
+              (bezant_pays(BEZANT_LONG(n, 2)) ? bezant_plain_sqlite3Atoi64(z, i, n, e) : (*(i) = 0, 0)))
+#define isAllZero(z, n)                                                      \
+  BEZANT_CASE(BEZANT_TYPE_##n, bezant_plain_isAllZero(z, n),                 \
+              (bezant_pays(BEZANT_LONG(n, 1)) ? bezant_plain_isAllZero(z, n) : 1))
+
+/* Pages: one that is asked for, which may be in the cache or not; one of a chain, as of a long value, of which a step
+ * may walk through all; and one that is written for the first time, which is kept twice and hashed. */
+#define BEZANT_PAGE 128
+#define BEZANT_PAGE_OF_CHAIN 1024
+#define BEZANT_PAGE_WRITTEN 4096
+#define sqlite3PagerGet(p, n, page, flags)                                   \
+  BEZANT_CASE(BEZANT_TYPE_##p, bezant_plain_sqlite3PagerGet(p, n, page, flags), \
+              (bezant_go_through(BEZANT_PAGE), bezant_plain_sqlite3PagerGet(p, n, page, flags)))
+#define getOverflowPage(b, n, page, next)                                    \
+  BEZANT_CASE(BEZANT_TYPE_##b, bezant_plain_getOverflowPage(b, n, page, next), \
+              (bezant_go_through(BEZANT_PAGE_OF_CHAIN), bezant_plain_getOverflowPage(b, n, page, next)))
+#define pager_write(p)                                                       \
+  BEZANT_CASE(BEZANT_TYPE_##p, bezant_plain_pager_write(p),                  \
+              (bezant_go_through(BEZANT_PAGE_WRITTEN), bezant_plain_pager_write(p)))
+
+/* Preparing takes no steps: it is paid for by what it allocates, within a step too, as in CREATE TABLE. */
+#define BEZANT_PLANNED 128
+#define sqlite3Prepare(db, sql, n, flags, old, statement, tail)              \
+  BEZANT_CASE(BEZANT_TYPE_##db, bezant_plain_sqlite3Prepare(db, sql, n, flags, old, statement, tail), \
+              (BEZANT_PRICED(bezant_plain_sqlite3Prepare(db, sql, n, flags, old, statement, tail))))
+#define BEZANT_PRICED(call)                                                  \
+  ({                                                                         \
+    long long price = bezant_the_meter.price;                                \
+    int given;                                                               \
+    bezant_the_meter.price = BEZANT_PLANNED;                                 \
+    given = call;                                                            \
+    bezant_the_meter.price = price;                                          \
+    given;                                                                   \
+  })
+
+/* Lists that are searched while a statement is prepared: columns, which have a hash; common tables, outer ones too;
+ * windows; and constants, of which there may be one already. Who has nothing left finds nothing. */
+#define BEZANT_COLUMN 2
+#define BEZANT_NAME 16
+#define sqlite3ColumnIndex(t, name)                                          \
+  BEZANT_CASE(BEZANT_TYPE_##t, bezant_plain_sqlite3ColumnIndex(t, name),     \
+              (bezant_pays(BEZANT_COLUMN * (t)->nCol) ? bezant_plain_sqlite3ColumnIndex(t, name) : -1))
+#define searchWith(w, item, context)                                         \
+  BEZANT_CASE(BEZANT_TYPE_##w, bezant_plain_searchWith(w, item, context),    \
+              (bezant_pays(BEZANT_TABLES(w)) ? bezant_plain_searchWith(w, item, context) : 0))
+#define sqlite3WithAdd(p, w, c)                                              \
+  BEZANT_CASE(BEZANT_TYPE_##p, bezant_plain_sqlite3WithAdd(p, w, c),         \
+              (BEZANT_PARSES(p, BEZANT_TABLES(w)), bezant_plain_sqlite3WithAdd(p, w, c)))
+#define windowFind(p, list, name)                                            \
+  BEZANT_CASE(BEZANT_TYPE_##p, bezant_plain_windowFind(p, list, name),       \
+              (BEZANT_PARSES(p, BEZANT_WINDOWS(list)) ? bezant_plain_windowFind(p, list, name) : 0))
+#define sqlite3ExprCodeRunJustOnce(p, e, r)                                  \
+  BEZANT_CASE(BEZANT_TYPE_##p, bezant_plain_sqlite3ExprCodeRunJustOnce(p, e, r), \
+              (BEZANT_PARSES(p, BEZANT_CONSTANTS(p)) ? bezant_plain_sqlite3ExprCodeRunJustOnce(p, e, r) : 0))
+
+/* Pays, or ends the preparing as SQLite's own look at the progress does. */
+#define BEZANT_PARSES(p, bytes) (bezant_pays(bytes) || ((p)->nErr++, (p)->rc = SQLITE_INTERRUPT, 0))
+#define BEZANT_CONSTANTS(p) ((p)->pConstExpr ? (long long)BEZANT_NAME * (p)->pConstExpr->nExpr : 0)
+#define BEZANT_TABLES(list)                                                  \
+  ({                                                                         \
+    const With *with = (list);                                               \
+    long long bytes = 0;                                                     \
+    for (; with; with = with->pOuter) bytes += (long long)BEZANT_NAME * with->nCte; \
+    bytes;                                                                   \
+  })
+#define BEZANT_WINDOWS(list)                                                 \
+  ({                                                                         \
+    const Window *window = (list);                                           \
+    long long bytes = 0;                                                     \
+    for (; window; window = window->pNextWin) bytes += BEZANT_NAME;          \
+    bytes;                                                                   \
+  })
 
 #endif

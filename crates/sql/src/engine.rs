@@ -38,9 +38,6 @@ const KNOWN_MAX: usize = 1_024;
 /// The longest text of such a statement.
 const KEPT_TEXT_BYTES_MAX: usize = 16 << 10;
 
-/// What an allocation costs while a statement is prepared, in bytes gone through.
-const PLANNED_BYTES: i64 = 128;
-
 /// What each statement does that has been prepared lately, by its text.
 pub(crate) type Known = HashMap<String, Prepared>;
 
@@ -314,7 +311,7 @@ impl<'a> Engine<'a> {
         let connection = &self.database.connection;
         // What it takes is given back with the statement.
         let mut left = Allowance { memory: self.limits.memory as i64, ..self.left };
-        let (prepared, measured) = left.measure_at(PLANNED_BYTES, || connection.prepare(sql));
+        let (prepared, measured) = left.measure(|| connection.prepare(sql));
         self.left.bytes = left.bytes;
         self.check(measured)?;
         let prepared = prepared.map_err(|error| self.explain(error))?;

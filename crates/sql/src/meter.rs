@@ -15,9 +15,7 @@
 //! * pages in the cache do not count;
 //! * plans do not depend on the values of parameters ([`crate::profile`]).
 //!
-//! The meter itself is compiled into SQLite: `include/bezant_meter.h` says what it counts, and how. What it does not
-//! see: the digits of a number that is kept as a text, which are read at every use; a `zeroblob` that is compared;
-//! names that are looked for among thousands of columns.
+//! The meter itself is compiled into SQLite: `include/bezant_meter.h` says what it counts, and how.
 
 #![allow(unsafe_code)]
 
@@ -65,17 +63,12 @@ impl Allowance {
 
     /// Lets SQLite do something while the meter runs.
     pub(crate) fn measure<T>(&mut self, act: impl FnOnce() -> T) -> (T, Measured) {
-        self.measure_at(0, act)
-    }
-
-    /// The same for preparing a statement, which takes no steps: each allocation costs so many bytes gone through.
-    pub(crate) fn measure_at<T>(&mut self, price: i64, act: impl FnOnce() -> T) -> (T, Measured) {
         with(|meter| {
             *meter = Meter {
                 bytes: self.bytes,
                 memory: self.memory,
                 least: self.memory,
-                price,
+                price: 0,
                 runs: 1,
                 pages: 0,
                 refused: 0,

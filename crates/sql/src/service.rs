@@ -47,6 +47,9 @@ pub struct Sql {
     /// How often it was opened.
     opened: u64,
     pub(crate) scratches: RefCell<Scratches>,
+    /// Bytes that all requests together were charged.
+    #[cfg(test)]
+    charged: Cell<i64>,
 }
 
 impl fmt::Debug for Sql {
@@ -91,6 +94,8 @@ impl Sql {
             past: Cell::default(),
             opened: 0,
             scratches: RefCell::default(),
+            #[cfg(test)]
+            charged: Cell::default(),
         }
     }
 
@@ -111,6 +116,8 @@ impl Sql {
             past: Cell::default(),
             opened: 0,
             scratches: RefCell::default(),
+            #[cfg(test)]
+            charged: Cell::default(),
         })
     }
 
@@ -228,8 +235,16 @@ impl Sql {
         response
     }
 
+    /// What all requests together were charged, in bytes gone through.
+    #[cfg(test)]
+    pub(crate) const fn charged(&self) -> i64 {
+        self.charged.get()
+    }
+
     /// SQLite may have kept something of what it did.
     fn remember(&self, done: Past) {
+        #[cfg(test)]
+        self.charged.set(self.charged.get().saturating_add(done.bytes));
         let Past { bytes, kept } = self.past.get();
         self.past.set(Past { bytes: bytes.saturating_add(done.bytes), kept: kept.saturating_add(done.kept) });
     }

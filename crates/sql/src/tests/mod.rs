@@ -1,6 +1,7 @@
 //! The service as a replica uses it.
 
 mod attacks;
+mod charges;
 mod cost;
 mod determinism;
 mod roles;
