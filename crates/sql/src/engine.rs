@@ -258,14 +258,16 @@ impl<'a> Engine<'a> {
         self.disk.moment.take_created();
         let result = self.prepare_and_step(statement);
         let acts = self.disk.moment.acts.load(Ordering::Relaxed);
+        let before = self.acts;
         self.acts |= acts;
-        if acts & act::WRITES_SCHEMA != 0 {
-            self.forget_kept();
+        if acts & act::WRITES_SCHEMA == 0 {
+            return result;
         }
+        self.forget_kept();
+        let paid = self.pay_for_schema(before, acts);
         let rows = result?;
-        if acts & act::WRITES_SCHEMA != 0 {
-            self.check_schema(acts)?;
-        }
+        paid?;
+        self.check_schema(acts)?;
         Ok(rows)
     }
 
@@ -274,6 +276,27 @@ impl<'a> Engine<'a> {
     pub(crate) fn forget_kept(&mut self) {
         self.known.clear();
         self.database.connection.flush_prepared_statement_cache();
+    }
+
+    /// Who changes the schema, or has only tried to, makes the replica read all of it again, once, when the request is
+    /// over.
+    fn pay_for_schema(&mut self, before: u32, acts: u32) -> Result<(), SqlError> {
+        let (connection, moment) = (&self.database.connection, &self.disk.moment);
+        let (size, measured) = self.left.measure(|| moment.privileged(|| schema::size(connection)));
+        self.check(measured)?;
+        let size = size.map_err(|error| self.explain(error))?;
+        if before & act::WRITES_SCHEMA == 0 {
+            self.pay(size.saturating_mul(STEP_BYTES))?;
+        }
+        if acts & act::ADDS_SCHEMA == 0 || size <= schema::SCHEMA_BYTES_MAX {
+            return Ok(());
+        }
+        let text = format!(
+            "the schema is larger than {} bytes, {} for each table, index, view and trigger included",
+            schema::SCHEMA_BYTES_MAX,
+            schema::OBJECT_BYTES
+        );
+        Err(SqlError::with_hint(ErrorKind::TooLarge, text, "drop what is not needed"))
     }
 
     /// Whether the schema that a statement left may stay.

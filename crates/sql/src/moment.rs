@@ -17,6 +17,8 @@ pub(crate) mod act {
     pub(crate) const WRITES_SYSTEM: u32 = 4;
     /// Changes what a table or its name is.
     pub(crate) const ALTERS_TABLES: u32 = 8;
+    /// Adds to the schema.
+    pub(crate) const ADDS_SCHEMA: u32 = 16;
 }
 
 /// See the [module](self).

@@ -104,6 +104,7 @@ fn judge(context: &AuthContext<'_>, moment: &Moment) -> Result<(), String> {
         | AuthAction::Delete { table_name } => note(written(table_name, context.accessor)?),
         AuthAction::CreateTable { table_name: name } | AuthAction::CreateView { view_name: name } => {
             schema(name)?;
+            note(act::ADDS_SCHEMA);
             moment.created.lock().unwrap_or_else(PoisonError::into_inner).push((*name).to_string());
         }
         AuthAction::DropTable { table_name: name }
@@ -114,10 +115,11 @@ fn judge(context: &AuthContext<'_>, moment: &Moment) -> Result<(), String> {
         | AuthAction::CreateTrigger { table_name, trigger_name: name } => {
             schema(table_name)?;
             schema(name)?;
+            note(act::ADDS_SCHEMA);
         }
         AuthAction::AlterTable { table_name: name, .. } => {
             schema(name)?;
-            note(act::ALTERS_TABLES);
+            note(act::ALTERS_TABLES | act::ADDS_SCHEMA);
         }
         AuthAction::Reindex { .. } | AuthAction::Analyze { .. } => note(act::WRITES_SCHEMA),
         AuthAction::Function { function_name } => {

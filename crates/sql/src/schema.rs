@@ -5,6 +5,13 @@ use crate::roles::MEMBERS;
 use rusqlite::{Connection, ErrorCode};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What each table, index, view and trigger counts besides its text.
+pub(crate) const OBJECT_BYTES: i64 = 64;
+
+/// The largest schema, by [`size`]: a replica reads it within a request's time, and less than half of what a request
+/// may cost is left for that.
+pub(crate) const SCHEMA_BYTES_MAX: i64 = 4 << 20;
+
 /// Whether it is a table of the system.
 pub(crate) fn is_system(table: &str) -> bool {
     table.to_ascii_lowercase().starts_with(SYSTEM_PREFIX)
@@ -81,4 +88,10 @@ pub(crate) fn what_is_wrong(
         }
     }
     Ok(None)
+}
+
+/// Bytes of the schema: of its texts, and [`OBJECT_BYTES`] for each table, index, view and trigger.
+pub(crate) fn size(connection: &Connection) -> rusqlite::Result<i64> {
+    let sql = "select count(*) * ?1 + total(octet_length(sql)) from sqlite_schema";
+    connection.query_row(sql, [OBJECT_BYTES], |row| Ok(row.get::<_, f64>(0)? as i64))
 }

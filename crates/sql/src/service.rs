@@ -19,7 +19,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// What a writer's statements can do.
-const WRITER: u32 = act::WRITES_ROWS | act::WRITES_SCHEMA | act::ALTERS_TABLES;
+const WRITER: u32 = act::WRITES_ROWS | act::WRITES_SCHEMA | act::ALTERS_TABLES | act::ADDS_SCHEMA;
 
 /// Everything that a statement can do.
 const ALL: u32 = WRITER | act::WRITES_SYSTEM;

@@ -1,4 +1,4 @@
-//! What a step of SQLite, or preparing a statement, goes through besides bytes: digits, pages and names.
+//! What a step of SQLite, or preparing a statement, goes through besides bytes: digits, pages, names, the schema.
 
 use super::*;
 
@@ -108,4 +108,37 @@ fn planning_within_a_step_is_paid_for() {
     let chain = list(1_000, |n| format!("c{n} as (c{})", n + 1));
     let made = steps(&mut node, &[&format!("create table t({chain}, c1000)")]);
     assert!(made > 1_000 * 1_000 / 2 * 2, "{made}");
+}
+
+/// A change of the schema makes all replicas read all of it again.
+#[test]
+fn the_schema_is_paid_for_by_who_changes_it() {
+    let mut node = Node::new();
+    let many: Vec<String> = (0..500).map(|n| format!("create table t{n}(a, b, '{}')", "c".repeat(1_000))).collect();
+    node.batch(&many.iter().map(String::as_str).collect::<Vec<_>>());
+    let size = 500 * (64 + 1_000);
+    let made = steps(&mut node, &["create table x(a)"]);
+    assert!(made > size && made < 2 * size, "{made}");
+    let both = steps(&mut node, &["drop table x", "create table x(a)"]);
+    assert!(both < 2 * size, "it is read again once: {both}");
+    // Who only tries makes them do it, too.
+    let before = node.sql.charged();
+    node.error("create table x(a)");
+    assert!((node.sql.charged() - before) / 64 > size);
+    // Those who change rows do not.
+    assert!(steps(&mut node, &["insert into x values (1)"]) < 1_000);
+}
+
+#[test]
+fn the_schema_is_bounded() {
+    let mut node = Node::new();
+    let view = |n| format!("create view v{n} as select '{}'", "a".repeat(500_000));
+    for n in 0..8 {
+        node.rows(&view(n));
+    }
+    let (kind, text) = node.error(&view(8));
+    assert!(kind == ErrorKind::TooLarge && text.contains("schema"), "{text}");
+    node.rows("create table small(a)");
+    node.rows("drop view v7");
+    node.rows(&view(8));
 }
