@@ -292,7 +292,7 @@ impl<'a> Engine<'a> {
             return Ok(());
         }
         let text = format!(
-            "the schema is larger than {} bytes, {} for each table, index, view and trigger included",
+            "the schema is larger than {} bytes, {} for each table, index, view, trigger and statistic included",
             schema::SCHEMA_BYTES_MAX,
             schema::OBJECT_BYTES
         );

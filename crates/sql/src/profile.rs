@@ -70,7 +70,9 @@ fn written(table: &str, trigger: Option<&str>) -> Result<u32, String> {
         _ if is_system(table) => Ok(act::WRITES_ROWS | act::WRITES_SYSTEM),
         // What the planner knows is read with the schema, and not when it changes: who starts again would plan
         // otherwise than others.
-        _ if table.to_ascii_lowercase().starts_with(STATISTICS) => Ok(act::WRITES_ROWS | act::WRITES_SCHEMA),
+        _ if table.to_ascii_lowercase().starts_with(STATISTICS) => {
+            Ok(act::WRITES_ROWS | act::WRITES_SCHEMA | act::ADDS_SCHEMA)
+        }
         _ => Ok(act::WRITES_ROWS),
     }
 }
@@ -99,9 +101,10 @@ fn judge(context: &AuthContext<'_>, moment: &Moment) -> Result<(), String> {
     };
     match &context.action {
         AuthAction::Select | AuthAction::Recursive | AuthAction::Read { .. } => {}
-        AuthAction::Insert { table_name }
-        | AuthAction::Update { table_name, .. }
-        | AuthAction::Delete { table_name } => note(written(table_name, context.accessor)?),
+        AuthAction::Insert { table_name } | AuthAction::Update { table_name, .. } => {
+            note(written(table_name, context.accessor)?);
+        }
+        AuthAction::Delete { table_name } => note(written(table_name, context.accessor)? & !act::ADDS_SCHEMA),
         AuthAction::CreateTable { table_name: name } | AuthAction::CreateView { view_name: name } => {
             schema(name)?;
             note(act::ADDS_SCHEMA);
@@ -121,7 +124,7 @@ fn judge(context: &AuthContext<'_>, moment: &Moment) -> Result<(), String> {
             schema(name)?;
             note(act::ALTERS_TABLES | act::ADDS_SCHEMA);
         }
-        AuthAction::Reindex { .. } | AuthAction::Analyze { .. } => note(act::WRITES_SCHEMA),
+        AuthAction::Reindex { .. } | AuthAction::Analyze { .. } => note(act::WRITES_SCHEMA | act::ADDS_SCHEMA),
         AuthAction::Function { function_name } => {
             // CURRENT_TIMESTAMP and its like come as they were written.
             let is_known = FUNCTIONS.iter().any(|allowed| function_name.eq_ignore_ascii_case(allowed));

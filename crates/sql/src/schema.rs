@@ -8,6 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What each table, index, view and trigger counts besides its text.
 pub(crate) const OBJECT_BYTES: i64 = 64;
 
+/// Bytes of the planner's statistics that count as one of the schema: most of them are only copied.
+const STATISTICS_BYTES: i64 = 16;
+
+/// The tables in which these are.
+const STATISTICS: [(&str, &[&str]); 2] =
+    [("sqlite_stat1", &["stat"]), ("sqlite_stat4", &["neq", "nlt", "ndlt", "sample"])];
+
 /// The largest schema, by [`size`]: a replica reads it within a request's time, and less than half of what a request
 /// may cost is left for that.
 pub(crate) const SCHEMA_BYTES_MAX: i64 = 4 << 20;
@@ -90,8 +97,23 @@ pub(crate) fn what_is_wrong(
     Ok(None)
 }
 
-/// Bytes of the schema: of its texts, and [`OBJECT_BYTES`] for each table, index, view and trigger.
+/// Bytes of the schema: of its texts, and [`OBJECT_BYTES`] for each table, index, view and trigger. The planner's
+/// statistics are read with it: they count as much for each row, and one for [`STATISTICS_BYTES`] of theirs.
 pub(crate) fn size(connection: &Connection) -> rusqlite::Result<i64> {
-    let sql = "select count(*) * ?1 + total(octet_length(sql)) from sqlite_schema";
-    connection.query_row(sql, [OBJECT_BYTES], |row| Ok(row.get::<_, f64>(0)? as i64))
+    let bytes =
+        |columns: &[&str]| columns.iter().map(|name| format!("total(octet_length({name}))")).collect::<Vec<_>>();
+    let ask = |table: &str, columns: &[&str], share: i64| {
+        let sum = bytes(columns).join(" + ");
+        let mut all = connection.prepare(&format!("select count(*) * ?1 + ({sum}) / ?2 from {table}"))?;
+        all.query_row([OBJECT_BYTES, share], |row| Ok(row.get::<_, f64>(0)? as i64))
+    };
+    let mut size = ask("sqlite_schema", &["sql"], 1)?;
+    for (table, columns) in STATISTICS {
+        size += match ask(table, columns, STATISTICS_BYTES) {
+            // Nobody has analysed anything yet.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::Unknown) => 0,
+            rows => rows?,
+        };
+    }
+    Ok(size)
 }

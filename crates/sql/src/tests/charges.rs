@@ -142,3 +142,18 @@ fn the_schema_is_bounded() {
     node.rows("drop view v7");
     node.rows(&view(8));
 }
+
+/// The planner's statistics are read with the schema. Whoever writes rows may write them.
+#[test]
+fn statistics_are_a_part_of_the_schema() {
+    let mut node = Node::new();
+    node.batch(&["create table t(a)", "create index i on t(a)", "insert into t values (1)", "analyze"]);
+    let rows = |count| format!("{} insert into sqlite_stat1 select 't', 'i', '1 1' from n", numbers(count));
+    node.rows(&rows(10_000));
+    let made = steps(&mut node, &["create table x(a)"]);
+    assert!(made > 10_000 * 64, "{made}");
+    let (kind, text) = node.error(&rows(70_000));
+    assert!(kind == ErrorKind::TooLarge && text.contains("schema"), "{text}");
+    node.rows("delete from sqlite_stat1");
+    assert!(steps(&mut node, &["create table y(a)"]) < 10_000);
+}
