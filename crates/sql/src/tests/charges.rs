@@ -110,6 +110,30 @@ fn planning_within_a_step_is_paid_for() {
     assert!(made > 1_000 * 1_000 / 2 * 2, "{made}");
 }
 
+/// ALTER TABLE prepares each view, with all views that it reads, and so does whoever asks for its columns.
+#[test]
+fn views_are_paid_for_by_who_asks() {
+    let mut node = Node::new();
+    node.batch(&["create table t(a)", "create view v0 as select a from t"]);
+    for n in 1..=11 {
+        node.rows(&format!("create view v{n} as select x.a from v{} x, v{} y", n - 1, n - 1));
+    }
+    let asked = steps(&mut node, &["select count(*) from pragma_table_info('v11')"]);
+    let altered = steps(&mut node, &["alter table t rename to u"]);
+    assert!(asked > 10 * 2_048, "{asked}");
+    assert!(altered > 10 * 4_096, "{altered}");
+}
+
+/// The last of two thousand columns took a step, and four microseconds.
+#[test]
+fn columns_before_a_column_are_paid_for() {
+    let mut node = Node::new();
+    node.rows(&format!("create table t({})", list(2_000, |n| format!("c{n}"))));
+    node.rows(&format!("{} insert into t(c1999) select x from n", numbers(1_000)));
+    let read = steps(&mut node, &["select sum(c1999) from t"]);
+    assert!(read > 1_000 * 2_000 / 4, "{read}");
+}
+
 /// A change of the schema makes all replicas read all of it again.
 #[test]
 fn the_schema_is_paid_for_by_who_changes_it() {
