@@ -45,6 +45,9 @@ const PREFIX: &str = "pg:";
 /// What a call costs besides, for each argument and the result, in bytes gone through.
 const VALUE_BYTES: usize = 32;
 
+/// What it costs to hold a byte of a text against an element of a pattern: up to ten nanoseconds.
+const PAIR_BYTES: usize = 4;
+
 /// What a function is charged before it works, in bytes gone through, besides [`VALUE_BYTES`] for each argument.
 #[derive(Clone, Copy, Debug)]
 enum Charge {
@@ -63,7 +66,7 @@ impl Charge {
         let work = match self {
             Self::Bytes(times) => all.saturating_mul(times),
             Self::Digits => all.saturating_add(digits(lengths().map(|length| length.min(numeric::TEXT_MAX)).sum())),
-            Self::Product => all.saturating_add(lengths().take(2).fold(1, usize::saturating_mul)),
+            Self::Product => all.saturating_add(lengths().take(2).fold(PAIR_BYTES, usize::saturating_mul)),
         };
         work.saturating_add(arguments.0.len() * VALUE_BYTES)
     }

@@ -134,6 +134,15 @@ fn columns_before_a_column_are_paid_for() {
     assert!(read > 1_000 * 2_000 / 4, "{read}");
 }
 
+/// Each byte is held against most of the pattern.
+#[test]
+fn patterns_are_paid_for() {
+    let text = "replace(hex(zeroblob(5000)), '0', 'a')";
+    let pattern = format!("%{}b", "a".repeat(100));
+    let matched = steps(&mut Node::new(), &[&format!("select pg_like({text}, '{pattern}')")]);
+    assert!(matched > 10_000 * 102 * 4 / 64, "{matched}");
+}
+
 /// A change of the schema makes all replicas read all of it again.
 #[test]
 fn the_schema_is_paid_for_by_who_changes_it() {
