@@ -6,6 +6,7 @@ mod commands;
 mod database;
 mod evidence;
 mod failure;
+mod few;
 mod files;
 mod intruder;
 mod liar;

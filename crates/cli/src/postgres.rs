@@ -1,6 +1,7 @@
 //! The replicated database as the PostgreSQL gateway reaches it: over the client library.
 
 use crate::service::Service;
+use bezant_core::cluster::ReplicaId;
 use bezant_core::message::Refusal;
 use bezant_core::wire::Wire;
 use bezant_node::client::{CallError, Vouched};
@@ -12,23 +13,23 @@ impl Database for Service {
     /// What seems to be a read is asked as a query first, and ordered only if the replicas say that it is none.
     fn call(&self, request: &Request) -> Result<Answer, CallFailure> {
         let operation = Bytes::from(request.to_bytes());
-        if request.seems_read_only() {
-            match self.query(operation.clone()) {
-                // That is what all of them answer when it is ordered.
-                Err(CallError::Rejected(Refusal::NotReadOnly)) if request.goes_on() => {
-                    let (sequence, replicas) = (0, Vec::new());
-                    return Ok(Answer { response: Response::NotHeld, sequence, replicas, ordered: true });
-                }
-                Err(CallError::Rejected(Refusal::NotReadOnly)) => {}
-                Err(CallError::Unknown { replicas, .. }) if request.is_read_only() => {
-                    let what: Vec<String> =
-                        replicas.iter().map(|(id, what)| format!("replica {}: {what}", id.0)).collect();
-                    return Err(CallFailure::Refused(format!("no answer in time; {}", what.join("; "))));
-                }
-                other => return answer(other, self.orders_reads),
-            }
+        if request.seems_read_only()
+            && let Some(answered) = asked(request, self.query(operation.clone()), self.orders_reads)
+        {
+            return answered;
         }
         answer(self.execute(operation), true)
+    }
+
+    /// Few are asked, unless they lately did not agree. What they do not agree on is ordered, and so not held.
+    fn go_on(&self, request: &Request, holders: &[u8]) -> Result<Answer, CallFailure> {
+        let few = if self.orders_reads { None } else { self.few.of(holders) };
+        let Some(few) = few else { return self.call(request) };
+        let result = self.query_few(request.to_bytes().into(), &few);
+        if !agreed(&few, &result) {
+            self.few.doubt();
+        }
+        asked(request, result, false).unwrap_or_else(|| self.call(request))
     }
 
     fn orders_reads(&self) -> bool {
@@ -37,6 +38,31 @@ impl Database for Service {
 
     fn request_bytes_max(&self) -> usize {
         self.operation_bytes_max
+    }
+}
+
+/// Whether few gave an answer. If not, it was ordered, and more than those vouch for it.
+fn agreed(few: &[ReplicaId], result: &Result<Vouched, CallError>) -> bool {
+    match result {
+        Ok(vouched) => vouched.replicas.len() <= few.len(),
+        Err(error) => matches!(error, CallError::Rejected(_)),
+    }
+}
+
+/// What came of asking a query. `None`: it must be ordered.
+fn asked(request: &Request, result: Result<Vouched, CallError>, ordered: bool) -> Option<Result<Answer, CallFailure>> {
+    match result {
+        // That is what all of them answer when it is ordered.
+        Err(CallError::Rejected(Refusal::NotReadOnly)) if request.goes_on() => {
+            let (sequence, replicas) = (0, Vec::new());
+            Some(Ok(Answer { response: Response::NotHeld, sequence, replicas, ordered: true }))
+        }
+        Err(CallError::Rejected(Refusal::NotReadOnly)) => None,
+        Err(CallError::Unknown { replicas, .. }) if request.is_read_only() => {
+            let what: Vec<String> = replicas.iter().map(|(id, what)| format!("replica {}: {what}", id.0)).collect();
+            Some(Err(CallFailure::Refused(format!("no answer in time; {}", what.join("; ")))))
+        }
+        other => Some(answer(other, ordered)),
     }
 }
 
@@ -70,5 +96,19 @@ mod tests {
         }
         let large = answer(Err(CallError::Rejected(Refusal::TooLarge)), true);
         assert!(matches!(large, Err(CallFailure::TooLarge(_))));
+    }
+
+    /// Few that say alike that they do not hold something have answered; what was ordered instead they have not.
+    #[test]
+    fn few_are_doubted_only_if_they_do_not_agree() {
+        let few = [ReplicaId(1), ReplicaId(2)];
+        let by = |ids: &[u8]| {
+            let replicas = ids.iter().copied().map(ReplicaId).collect();
+            Ok(Vouched { result: Bytes::new(), sequence: bezant_core::cluster::Sequence(0), replicas })
+        };
+        assert!(agreed(&few, &by(&[1, 2])));
+        assert!(!agreed(&few, &by(&[0, 1, 2])));
+        assert!(agreed(&few, &Err(CallError::Rejected(Refusal::NotReadOnly))));
+        assert!(!agreed(&few, &Err(CallError::Closed)));
     }
 }

@@ -4,8 +4,10 @@ use crate::checkpoint;
 use crate::commands::status::Member;
 use crate::database::Database;
 use crate::failure::{Failure, Result};
+use crate::few::Few;
 use crate::files;
 use crate::snapshot::Snapshots;
+use bezant_core::cluster::ReplicaId;
 use bezant_core::services::kv::{KvOperation, KvResult};
 use bezant_core::wire::Wire;
 use bezant_gateway::{Store, StoreError};
@@ -60,6 +62,8 @@ pub(crate) struct Service {
     deadline: Duration,
     members: Vec<Member>,
     snapshots: Arc<Snapshots>,
+    /// Who goes on with transactions.
+    pub(crate) few: Few,
     /// Whether the protocol orders every read, as those do whose parts may abort.
     pub(crate) orders_reads: bool,
     /// The most bytes of a request.
@@ -81,7 +85,9 @@ impl Service {
         let snapshots = Arc::new(Snapshots::new(config.clone(), checkpoint::sources(config)?));
         let orders_reads = config.protocol.schedule().is_some();
         let operation_bytes_max = config.limits.operation_bytes_max;
-        Ok(Self { client, deadline, members: files::members(config)?, snapshots, orders_reads, operation_bytes_max })
+        let few = Few::new(config.to_cluster().weak());
+        let members = files::members(config)?;
+        Ok(Self { client, deadline, members, snapshots, few, orders_reads, operation_bytes_max })
     }
 
     /// SQL over the same connections.
@@ -97,6 +103,11 @@ impl Service {
     /// Asks without changing anything, and says who vouched for the result.
     pub(crate) fn query(&self, operation: Bytes) -> std::result::Result<Vouched, CallError> {
         self.client.query(operation, self.deadline).wait_vouched()
+    }
+
+    /// Asks these replicas, and believes what f + 1 of them say alike.
+    pub(crate) fn query_few(&self, operation: Bytes, few: &[ReplicaId]) -> std::result::Result<Vouched, CallError> {
+        self.client.query_few(operation, few, self.deadline).wait_vouched()
     }
 
     /// Executes an operation, and says who vouched for the result.

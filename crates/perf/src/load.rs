@@ -9,7 +9,7 @@
 use crate::compare::course::{BUCKET, Burst};
 use crate::histogram::Histogram;
 use crate::sql::{self, Mix};
-use bezant_core::client::{Completion, Submit};
+use bezant_core::client::{Completion, Read, Submit};
 use bezant_core::machine::{Duration, Instant};
 use bezant_core::message::Refusal;
 use bezant_node::client::{Admitted, CallError, ClientOptions, Driver, EngineHandle, Finished, run};
@@ -235,7 +235,7 @@ impl Driver for ClosedLoop {
         }
         let operation = self.operations[self.sent % self.operations.len()].clone();
         self.sent += 1;
-        Some(Submit { operation, read_only: false, local: false, deadline: Some(now + DEADLINE) })
+        Some(Submit { operation, read_only: false, read: Read::Quorum, deadline: Some(now + DEADLINE) })
     }
 
     fn on_finished(&mut self, finished: Finished) {

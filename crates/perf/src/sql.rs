@@ -3,7 +3,7 @@
 //! The table has a row per payment: a key, two texts, a number. Inserts take keys in turn, each used once; reads ask
 //! for one row by its key, spread over the rows that were there before.
 
-use bezant_core::client::Submit;
+use bezant_core::client::{Read, Submit};
 use bezant_core::machine::Instant;
 use bezant_core::wire::Wire;
 use bezant_sql::{Batch, Request, Response, Statement, Value};
@@ -111,7 +111,7 @@ impl Requests {
             false => Statement::with(READ, [Value::Integer(id.wrapping_mul(SPREAD).rem_euclid(ROWS))]),
         };
         let operation = Request::one(statement).to_bytes().into();
-        Submit { operation, read_only: !insert, local: false, deadline: Some(deadline) }
+        Submit { operation, read_only: !insert, read: Read::Quorum, deadline: Some(deadline) }
     }
 
     /// What is wrong with a result: it must be one row, written or read.

@@ -48,6 +48,16 @@ pub trait Database: Send + Sync + 'static {
     /// [`CallFailure`]: it was refused, or nobody knows.
     fn call(&self, request: &Request) -> Result<Answer, CallFailure>;
 
+    /// The same for a request that goes on from a scratch state ([`Request::goes_on`]). These replicas have all vouched
+    /// for what it goes on from: so many of them may be asked, and no others, that one of those who agree is correct.
+    /// The position of such an answer is 0.
+    ///
+    /// # Errors
+    /// As of [`Self::call`].
+    fn go_on(&self, request: &Request, _holders: &[u8]) -> Result<Answer, CallFailure> {
+        self.call(request)
+    }
+
     /// Whether every request is ordered, reads as well.
     fn orders_reads(&self) -> bool;
 

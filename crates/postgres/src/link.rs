@@ -37,7 +37,7 @@ pub(crate) struct Link {
 }
 
 /// Where an answer comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Provenance {
     /// The position in the order of requests; 0 if not known.
     pub(crate) sequence: u64,
@@ -149,10 +149,16 @@ impl Link {
     fn call(&mut self, request: &Request) -> Result<Response, PgError> {
         self.was_stale = false;
         check_bounds(request)?;
-        let Answer { response, sequence, replicas, ordered } = self.database.call(request)?;
+        let answer = self.database.call(request)?;
+        Ok(self.accept(answer))
+    }
+
+    /// Remembers where an answer comes from.
+    fn accept(&mut self, answer: Answer) -> Response {
+        let Answer { response, sequence, replicas, ordered } = answer;
         self.last = Some(Provenance { sequence, replicas, ordered });
         self.was_stale = response == Response::Stale;
-        Ok(response)
+        response
     }
 
     /// One result per statement, or which one failed. `None`: the replicas do not hold what the request goes on from.
@@ -160,13 +166,27 @@ impl Link {
     /// # Errors
     /// Those of the way there; a check that does not hold is 40001.
     pub(crate) fn ask(&mut self, request: &Request) -> Result<Option<Result<Vec<Rows>, Failure>>, PgError> {
-        match self.call(request)? {
-            Response::Done(results) => Ok(Some(Ok(results))),
-            Response::Failed(failure) => Ok(Some(Err(failure))),
-            Response::NotHeld => Ok(None),
-            Response::Conflict(_) | Response::Stale => Err(PgError::conflict()),
-            Response::Described(_) | Response::Malformed => Err(confused()),
+        self.call(request).and_then(outcome)
+    }
+
+    /// The same of those who hold what the request goes on from, if it does.
+    ///
+    /// # Errors
+    /// As of [`Self::ask`].
+    pub(crate) fn ask_holders(
+        &mut self,
+        request: &Request,
+        holders: &Provenance,
+    ) -> Result<Option<Result<Vec<Rows>, Failure>>, PgError> {
+        if !request.goes_on() {
+            return self.ask(request);
         }
+        self.was_stale = false;
+        check_bounds(request)?;
+        let answer = self.database.go_on(request, &holders.replicas)?;
+        // Those who go on by themselves tell of the state in which they began.
+        let sequence = if answer.sequence == 0 { holders.sequence } else { answer.sequence };
+        outcome(self.accept(Answer { sequence, ..answer }))
     }
 
     /// One result per statement.
@@ -204,6 +224,17 @@ impl Link {
             Some(reads) => Ok(Ok(*reads)),
             None => Ok(self.describe(sql)?.as_ref().map(only_reads).map_err(Clone::clone)),
         }
+    }
+}
+
+/// What a response to statements says.
+fn outcome(response: Response) -> Result<Option<Result<Vec<Rows>, Failure>>, PgError> {
+    match response {
+        Response::Done(results) => Ok(Some(Ok(results))),
+        Response::Failed(failure) => Ok(Some(Err(failure))),
+        Response::NotHeld => Ok(None),
+        Response::Conflict(_) | Response::Stale => Err(PgError::conflict()),
+        Response::Described(_) | Response::Malformed => Err(confused()),
     }
 }
 

@@ -6,12 +6,15 @@
 //! the transactions had run one after the other: those that write in the order of their commits.
 //!
 //! Replicas keep what a rehearsal came to, so that the next one need not bring what it [holds](Transaction::held):
-//! * while it runs a transaction sees a snapshot: the database as it was at its beginning, and its own writes. Replicas
-//!   may have begun at different positions, but one that answers has got all results so far from its own, and what is
-//!   believed is said by enough of them: one is correct, and knew of whatever was acknowledged before the transaction
-//!   began. So a transaction that only reads is of one state, which is not an old one, and has nothing to validate;
+//! * while it runs a transaction sees a snapshot: the database as it was at its beginning, and its own writes. What
+//!   gives it a beginning is asked of all replicas, and 2f + 1 of them vouch for the answer at one position. From there
+//!   on f + 1 are enough, of those who have vouched for all so far, and always the same ones: the others do not hold
+//!   what came after. One of the f + 1 is correct. It began at that position or, if it was asked twice, later: it knew
+//!   of whatever was acknowledged before the transaction began. And it answers only if its own scratch state gave all
+//!   results so far. So a transaction that only reads is of one state, which is not an old one, and has nothing to
+//!   validate. Any f + 1 would not do: the correct one might have been late, and have begun in an old state;
 //! * that somebody else has changed what was shown is noticed at COMMIT, or as soon as a replica has to begin again:
-//!   when enough of them do not hold it, or give different answers. Then all of it comes as checks, and is rehearsed in
+//!   when they do not hold it, or give different answers, or none. Then all of it comes as checks, and is rehearsed in
 //!   the present state. A replica that holds something else than the others can bring that about, and no more;
 //! * whatever is kept is only looked at on the way. What COMMIT does follows from the request alone.
 //!
@@ -21,17 +24,16 @@
 //! Time is that of the commit, unless a statement shows it: then the transaction has its own from there on. What asks
 //! for it without showing it, as `CURRENT_TIMESTAMP` in an INSERT, is rehearsed with a guess.
 
+mod savepoints;
+
 use crate::error::{PgError, sqlstate};
-use crate::link::Link;
+use crate::link::{Link, Provenance};
 use bezant_core::digest::Digest;
 use bezant_sql::{
-    ATTEMPTS_MAX, Batch, Check, CheckBytes, Dated, ErrorKind, Failure, Rehearsal, Request, Rows, STATEMENTS_MAX,
-    SqlError, Statement,
+    Batch, Check, CheckBytes, Dated, ErrorKind, Failure, Rehearsal, Request, Rows, STATEMENTS_MAX, SqlError, Statement,
 };
 use std::collections::VecDeque;
 
-/// Savepoints of a transaction.
-const SAVEPOINTS_MAX: usize = 1_024;
 /// Statements of which it is asked whether one of them writes. Of more it is taken for granted.
 const ASKED_MAX: usize = 64;
 /// Statements that are rehearsed together, ahead of the client's asking for them.
@@ -50,6 +52,8 @@ pub(crate) struct Transaction {
     /// What replicas hold of it: so many of `shown`, and then what is `ahead`. Zero: nothing.
     held: Digest,
     covered: usize,
+    /// Where that began, and those who have vouched for all of it since.
+    holders: Provenance,
     /// Statements that were rehearsed already and that the client has not asked for, with what they gave.
     ahead: VecDeque<(Statement, Rows)>,
     /// Whether the client has learned something of the schema that is none of these results.
@@ -335,6 +339,12 @@ impl Transaction {
         if link.last_was_ordered() {
             return self.forget_held();
         }
+        let last = link.last().cloned().unwrap_or_default();
+        if self.held == Digest::ZERO {
+            self.holders = last;
+        } else {
+            self.holders.replicas.retain(|id| last.replicas.contains(id));
+        }
         let shown = self.shown[self.covered..].iter().map(|check| (&check.statement, check.digest));
         let new = statements.iter().zip(results.iter().map(Rows::digest));
         let chain = |held, (statement, digest): (&Statement, Digest)| Rehearsal::chain(held, statement, digest);
@@ -350,7 +360,7 @@ impl Transaction {
 
     /// Asks with what was shown as checks. `None`: the replicas do not hold what came before.
     fn validate(&self, link: &mut Link, request: &Request) -> Result<Option<Result<Vec<Rows>, Failure>>, PgError> {
-        let answer = link.ask(request);
+        let answer = link.ask_holders(request, &self.holders);
         match &answer {
             Err(error) if error.sqlstate == sqlstate::CONFLICT && self.is_random(link) => Err(random()),
             _ => answer,
@@ -409,64 +419,6 @@ impl Transaction {
             }
         }
         Ok(false)
-    }
-
-    /// Marks a place.
-    ///
-    /// # Errors
-    /// If there are too many already.
-    pub(crate) fn save(&mut self, name: String) -> Result<(), PgError> {
-        if self.savepoints.len() >= SAVEPOINTS_MAX {
-            return Err(PgError::new(
-                sqlstate::LIMIT,
-                format!("a transaction has at most {SAVEPOINTS_MAX} savepoints"),
-            ));
-        }
-        self.savepoints.push((name, self.shown.len()));
-        Ok(())
-    }
-
-    /// Goes back to a place; the transaction goes on from there even if it has failed since. What came after it is an
-    /// attempt from now on.
-    ///
-    /// # Errors
-    /// If there is no such place, or attempts are in attempts too often.
-    pub(crate) fn go_back(&mut self, name: &str) -> Result<(), PgError> {
-        let place = self.find(name)?;
-        let start = self.savepoints[place].1;
-        if depths(&self.shown[start..]).max() == Some(ATTEMPTS_MAX) {
-            let text = format!("ROLLBACK TO is nested more than {ATTEMPTS_MAX} times");
-            return Err(PgError::new(sqlstate::LIMIT, text).hint("roll back the whole transaction"));
-        }
-        self.savepoints.truncate(place + 1);
-        if start < self.shown.len() {
-            if start < self.covered {
-                self.forget_held();
-            }
-            let [mut opens, mut closes] = [Statement::attempt(), Statement::undo()].map(mark);
-            self.bytes.add(&mut opens);
-            self.bytes.add(&mut closes);
-            self.shown.insert(start, opens);
-            self.shown.push(closes);
-            self.savepoints[place].1 = self.shown.len();
-        }
-        self.failed = false;
-        Ok(())
-    }
-
-    /// Forgets a place and all that were marked after it.
-    ///
-    /// # Errors
-    /// If there is no such place.
-    pub(crate) fn release(&mut self, name: &str) -> Result<(), PgError> {
-        let place = self.find(name)?;
-        self.savepoints.truncate(place);
-        Ok(())
-    }
-
-    fn find(&self, name: &str) -> Result<usize, PgError> {
-        let place = self.savepoints.iter().rposition(|(known, _)| known == name);
-        place.ok_or_else(|| PgError::new(sqlstate::NO_SAVEPOINT, format!("savepoint \"{name}\" does not exist")))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::stage::{Happening, Stage};
 use crate::store::{self, ServiceKind};
 use crate::workload::{Action, Answer, Call, LIARS_KEYS, Plan};
 use bezant_core::auth::Keyring;
-use bezant_core::client::{Client, ClientTimer, Completed, Completion, Submit};
+use bezant_core::client::{Client, ClientTimer, Completed, Completion, Read, Submit};
 use bezant_core::cluster::{ClientId, ReplicaId, Timestamp};
 use bezant_core::digest::Digest;
 use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
@@ -208,7 +208,7 @@ impl Caller {
         self.open = Some((number, call));
         let operation = store::encode(self.service, call.key, call.action);
         let deadline = call.deadline.map(|span| self.now(stage) + Duration(span));
-        self.step(stage, Input::Command(Submit { operation, read_only: call.query, local: false, deadline }));
+        self.step(stage, Input::Command(Submit { operation, read_only: call.query, read: Read::Quorum, deadline }));
     }
 
     /// Asks for the outcome of a call that it does not know: it is one operation still. It may have left and come back
@@ -223,7 +223,7 @@ impl Caller {
         let operation = store::encode(self.service, call.key, call.action);
         let now = self.now(stage);
         let deadline = call.deadline.map(|span| now + Duration(span));
-        let submit = Submit { operation, read_only: false, local: false, deadline };
+        let submit = Submit { operation, read_only: false, read: Read::Quorum, deadline };
         self.drive(stage, |machine, out| machine.ask_again(now, id, submit, out));
     }
 

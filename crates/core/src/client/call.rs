@@ -1,6 +1,6 @@
 //! One outstanding request and the replies to it.
 
-use super::{Answer, Completion};
+use super::{Answer, Completion, Read};
 use crate::cluster::{Cluster, ReplicaId, Sequence, View};
 use crate::digest::Digest;
 use crate::machine::{Duration, Instant};
@@ -46,7 +46,7 @@ pub(super) enum Verdict {
     Open,
     /// Enough agree, and the full result is there.
     Accepted(Key),
-    /// A read that 2f+1 cannot agree on any more.
+    /// A read that too few can agree on now.
     Hopeless,
 }
 
@@ -65,9 +65,9 @@ impl Said {
         self.key.sequence == Sequence(0) && self.outcome == Outcome::Refused(Refusal::StaleTimestamp)
     }
 
-    /// How many have to say the same.
-    fn needed(&self, cluster: &Cluster) -> usize {
-        if self.is_too_late() { cluster.weak() } else { cluster.strong() }
+    /// How many have to say the same, where so many have to agree on a result.
+    fn needed(&self, cluster: &Cluster, agree: usize) -> usize {
+        if self.is_too_late() { cluster.weak() } else { agree }
     }
 }
 
@@ -84,8 +84,8 @@ pub(super) struct Call {
     pub(super) responses: BTreeMap<ReplicaId, Response>,
     /// What each replica of a ring says that every correct one has executed.
     pub(super) certain: BTreeMap<ReplicaId, Response>,
-    /// Whether the first answer counts.
-    pub(super) local: bool,
+    /// Whose word counts.
+    pub(super) read: Read,
     /// Whether it has panicked since it was last asked or waited in vain.
     pub(super) panicked: bool,
     /// When it was asked in the present instance.
@@ -105,7 +105,7 @@ impl Call {
             said: Vec::new(),
             responses: BTreeMap::new(),
             certain: BTreeMap::new(),
-            local: false,
+            read: Read::Quorum,
             panicked: false,
             asked: now,
             patience,
@@ -115,6 +115,7 @@ impl Call {
     /// Goes on with an ordinary request for the same operation.
     pub(super) fn order_instead(&mut self, request: Request, now: Instant) {
         self.request = request;
+        self.read = Read::Quorum;
         self.said.clear();
         self.responses.clear();
         self.certain.clear();
@@ -123,11 +124,18 @@ impl Call {
     }
 
     pub(super) fn add(&mut self, from: ReplicaId, reply: Reply) {
-        if reply.firmness.is_ordered() == self.request.read_only {
+        if reply.firmness.is_ordered() == self.request.read_only || !self.asks(from) {
             return;
         }
-        let key = Key { sequence: reply.sequence, gist: Gist::of(&reply.outcome) };
-        let Reply { firmness, view, outcome, .. } = reply;
+        let Reply { firmness, view, mut outcome, mut sequence, .. } = reply;
+        if matches!(self.read, Read::Few(_)) {
+            // Wherever each of them stands, and whatever was executed up to there.
+            sequence = Sequence(0);
+            if let Outcome::Done { effects, .. } = &mut outcome {
+                *effects = Digest::ZERO;
+            }
+        }
+        let key = Key { sequence, gist: Gist::of(&outcome) };
         let said = Said { from, key, firmness, view, outcome };
         match self.said.iter_mut().find(|said| said.from == from) {
             Some(earlier) => *earlier = said,
@@ -145,20 +153,21 @@ impl Call {
     }
 
     pub(super) fn verdict(&self, cluster: &Cluster) -> Verdict {
-        if self.local {
+        if self.read == Read::One {
             let whole = self.said.iter().find(|said| self.full(&said.key).is_some());
             return whole.map_or(Verdict::Open, |said| Verdict::Accepted(said.key));
         }
+        let (asked, strong) = self.quorum(cluster);
         let mut best = 0;
         for said in &self.said {
             let support = self.support(said);
             best = best.max(support);
-            if support >= said.needed(cluster) && self.full(&said.key).is_some() {
+            if support >= said.needed(cluster, strong) && self.full(&said.key).is_some() {
                 return Verdict::Accepted(said.key);
             }
         }
-        let missing = cluster.n - self.said.len();
-        let hopeless = self.request.read_only && best + missing < cluster.strong();
+        let missing = asked - self.said.len();
+        let hopeless = self.request.read_only && best + missing < strong;
         if hopeless { Verdict::Hopeless } else { Verdict::Open }
     }
 
@@ -166,7 +175,7 @@ impl Call {
     pub(super) fn final_verdict(&self, cluster: &Cluster) -> Verdict {
         let accepted = self.said.iter().find(|of| {
             let finals = self.said.iter().filter(|said| said.key == of.key && said.firmness == Firmness::Final);
-            finals.count() >= of.needed(cluster) && self.full(&of.key).is_some()
+            finals.count() >= of.needed(cluster, cluster.strong()) && self.full(&of.key).is_some()
         });
         accepted.map_or(Verdict::Open, |of| Verdict::Accepted(of.key))
     }

@@ -10,6 +10,7 @@
 //!    because of concurrent writes or of faults, it is asked again as an ordinary request: linearizable and live.
 //!    A *local* read goes to one replica, the next one each time, and its answer is taken for what it is: the word of
 //!    one, who may lie or lag behind. If it is silent, all are asked, and the first answer counts.
+//!    A read of *few* goes to some replicas only, and f+1 equal results are enough, wherever those replicas stand.
 //! 4. A request that waits too long goes to every replica, again and again with growing pauses, until its deadline.
 //!    At the deadline the outcome is unknown: it may or may not take effect.
 //!
@@ -45,6 +46,7 @@
 mod call;
 mod door;
 mod fairness;
+mod read;
 mod speculation;
 mod unanswered;
 
@@ -64,6 +66,7 @@ use call::{Call, Gist, Verdict};
 use core::convert::Infallible;
 use door::Joining;
 use fairness::Fairness;
+pub use read::Read;
 
 /// The pause before a request is sent again grows by doubling, up to this factor of `Limits::client_retry`.
 const RETRY_DOUBLINGS_MAX: u32 = 4;
@@ -75,9 +78,8 @@ pub struct Submit {
     pub operation: Bytes,
     /// Try the read-only path first.
     pub read_only: bool,
-    /// Believe the first replica that answers a read, whatever it says. Where instances may abort, reads are ordered
-    /// all the same.
-    pub local: bool,
+    /// Whose word is taken on that path.
+    pub read: Read,
     /// When to give up.
     pub deadline: Option<Instant>,
 }
@@ -255,16 +257,14 @@ impl Client {
         // Where instances may abort, reads are ordered (S12).
         let read_only = submit.read_only && self.cluster.protocol.schedule().is_none();
         let request = self.request(now, submit.operation, read_only);
-        let local = read_only && submit.local;
+        let read = if read_only { submit.read.within(&self.cluster) } else { Read::Quorum };
         self.ask_for_delays(out);
-        if local {
-            let one = ReplicaId((self.last_timestamp.0 % self.cluster.n as u64) as u8);
-            out.send(Destination::Replica(one), Message::Request(request.clone()));
-        } else {
-            self.transmit(&request, out);
+        match read {
+            Read::Quorum => self.transmit(&request, out),
+            Read::Few(_) | Read::One => self.transmit_to(read, &request, out),
         }
         self.wait(request, now, submit.deadline, out);
-        self.call.iter_mut().for_each(|call| call.local = local);
+        self.call.iter_mut().for_each(|call| call.read = read);
     }
 
     /// Asks for the outcome of an earlier request that ended as [`Completion::Unknown`]: the same operation under the
@@ -392,11 +392,12 @@ impl Client {
             return self.ask_anew(now, call, out);
         }
         let timestamp = call.request.timestamp;
-        self.view = call.view_of(&key).unwrap_or(self.view);
-        // The word of one replica is no measure for the others.
-        self.accepted = (!call.local).then_some(Accepted { timestamp, sequence: key.sequence, gist: key.gist });
+        // The word of one replica, or of a few, is no measure for the others.
+        let is_measure = call.read == Read::Quorum;
+        self.view = call.view_of(&key).filter(|_| is_measure).unwrap_or(self.view);
+        self.accepted = is_measure.then_some(Accepted { timestamp, sequence: key.sequence, gist: key.gist });
         let mut answers = Vec::new();
-        if !call.local && call.anybody_differs(&key) {
+        if is_measure && call.anybody_differs(&key) {
             answers = call.answers(&self.cluster, Some(&key));
             for (replica, answer) in &answers {
                 if *answer == Answer::Differed {
@@ -409,7 +410,7 @@ impl Client {
         out.notify(Completed { client, timestamp, result, instance, sequence, history, vouchers, answers, latency });
     }
 
-    /// Step 3: the read cannot be answered by 2f+1 equal replies; order it instead.
+    /// Step 3: the read cannot be answered by enough equal replies; order it instead.
     fn fall_back(&mut self, now: Instant, out: &mut Outbox<Self>) {
         if let Some(call) = self.call.take() {
             self.ask_anew(now, call, out);
@@ -436,7 +437,7 @@ impl Client {
             let at = call.retry_at;
             return self.set_retry(at, out);
         }
-        if call.local {
+        if call.read == Read::One {
             call.retry_at = now + base;
             out.send(Destination::Replicas, Message::Request(call.request.clone()));
         } else if call.request.read_only {

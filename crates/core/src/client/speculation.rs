@@ -327,7 +327,7 @@ pub(super) struct Settled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::Submit;
+    use crate::client::{Read, Submit};
     use crate::cluster::{ClientAuth, Cluster, Limits};
     use crate::compositions::{Protocol, Schedule};
     use crate::machine::{Effect, Input, Machine};
@@ -352,7 +352,7 @@ mod tests {
             let operation = Bytes::from_static(b"x");
             client.step(
                 now,
-                Input::Command(Submit { operation, read_only: false, local: false, deadline: None }),
+                Input::Command(Submit { operation, read_only: false, read: Read::Quorum, deadline: None }),
                 &mut out,
             );
             let timestamp = client.call.as_ref().unwrap().request.timestamp;

@@ -2,7 +2,7 @@
 //! table is the same everywhere, also after restarts and transfers.
 
 use super::{Admission, Credential, Join, SessionId};
-use crate::client::{Completion, Submit};
+use crate::client::{Completion, Read, Submit};
 use crate::cluster::{ClientAuth, ClientId, Limits, Timestamp, View};
 use crate::machine::{Destination, Duration, Input, Instant, Machine, Principal};
 use crate::message::{Message, Outcome, Refusal, Request};
@@ -547,7 +547,8 @@ fn nothing_is_asked_again_under_another_session() {
     let me = net.clients[client].party();
     net.lose(move |frame| frame.to == me);
     let operation = Bytes::copy_from_slice(&Counter::add(5));
-    let submit = Submit { operation, read_only: false, local: false, deadline: Some(net.now + Duration(1_000_000)) };
+    let submit =
+        Submit { operation, read_only: false, read: Read::Quorum, deadline: Some(net.now + Duration(1_000_000)) };
     let again = Submit { deadline: None, ..submit.clone() };
     net.drive_client(client, |machine, now, out| machine.step(now, Input::Command(submit), out));
     net.settle();

@@ -6,7 +6,7 @@
 
 use crate::auth::{Ed25519, Keyring, PublicKeys, SecretKey, Suite};
 use crate::checkpoint::Snapshot;
-use crate::client::{Client, ClientTimer, Completed, Completion, Submit};
+use crate::client::{Client, ClientTimer, Completed, Completion, Read, Submit};
 use crate::cluster::{ClientAuth, ClientId, Cluster, IdentityId, InstanceId, Limits, ReplicaId, Timestamp};
 use crate::machine::{Destination, Effect, Input, Instant, Machine, Outbox, Principal};
 use crate::message::{Message, Ordering, Request};
@@ -307,7 +307,7 @@ impl<S: Service> Net<S> {
         }
     }
 
-    fn step_client(&mut self, session: usize, input: Input<Client>) {
+    pub(crate) fn step_client(&mut self, session: usize, input: Input<Client>) {
         self.drive_client(session, |client, now, out| client.step(now, input, out));
     }
 
@@ -430,7 +430,8 @@ impl<S: Service> Net<S> {
     /// A client begins a call.
     pub(crate) fn submit(&mut self, session: usize, operation: &[u8], read_only: bool) {
         self.now.0 += 10;
-        let submit = Submit { operation: Bytes::copy_from_slice(operation), read_only, local: false, deadline: None };
+        let submit =
+            Submit { operation: Bytes::copy_from_slice(operation), read_only, read: Read::Quorum, deadline: None };
         self.step_client(session, Input::Command(submit));
     }
 
@@ -461,7 +462,7 @@ impl<S: Service> Net<S> {
     /// The first client asks one replica for the counter, and waits for a while.
     pub(crate) fn read_local(&mut self) -> Option<Completion> {
         let operation = Bytes::copy_from_slice(Counter::READ);
-        let submit = Submit { operation, read_only: true, local: true, deadline: None };
+        let submit = Submit { operation, read_only: true, read: Read::One, deadline: None };
         self.step_client(0, Input::Command(submit));
         self.pass(1_000_000);
         self.completed.pop().map(|completed| completed.result)

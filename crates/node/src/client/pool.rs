@@ -5,8 +5,8 @@ use super::ClientOptions;
 use super::call::{Call, CallError, Completer, Vouched};
 use super::engine::{Again, Driver, EngineHandle, EngineStatus, Finished, run};
 use crate::net::Clock;
-use bezant_core::client::{Completion, Submit};
-use bezant_core::cluster::{ClientId, Timestamp};
+use bezant_core::client::{Completion, Read, Submit};
+use bezant_core::cluster::{ClientId, ReplicaId, Timestamp};
 use bezant_core::machine::Instant;
 use bytes::Bytes;
 use mio::Waker;
@@ -25,8 +25,7 @@ type RequestId = (ClientId, Timestamp);
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Ordered,
-    Query,
-    Local,
+    Query(Read),
 }
 
 #[derive(Debug)]
@@ -101,12 +100,19 @@ impl Client {
 
     /// Asks without changing anything. Falls back to an ordered execution where the operation is not read-only.
     pub fn query(&self, operation: Bytes, deadline: Duration) -> Call {
-        self.submit(None, operation, Kind::Query, deadline)
+        self.submit(None, operation, Kind::Query(Read::Quorum), deadline)
     }
 
     /// Asks one replica without changing anything, and believes it: the answer may be old or a lie.
     pub fn query_local(&self, operation: Bytes, deadline: Duration) -> Call {
-        self.submit(None, operation, Kind::Local, deadline)
+        self.submit(None, operation, Kind::Query(Read::One), deadline)
+    }
+
+    /// Asks these replicas only, without changing anything, and believes what f+1 of them say alike: one correct
+    /// replica says so. Whether that is not an old answer is for the caller to know.
+    pub fn query_few(&self, operation: Bytes, replicas: &[ReplicaId], deadline: Duration) -> Call {
+        let few = replicas.iter().filter(|id| u32::from(id.0) < u64::BITS).fold(0, |bits, id| bits | 1 << id.0);
+        self.submit(None, operation, Kind::Query(Read::Few(few)), deadline)
     }
 
     /// Asks again for a request that ended as [`CallError::Unknown`], with the same operation. It is executed at most
@@ -120,8 +126,11 @@ impl Client {
         let (call, completer) = Call::new();
         let micros = u64::try_from(deadline.as_micros()).unwrap_or(u64::MAX);
         let deadline = self.0.clock.now() + bezant_core::machine::Duration(micros);
-        let (read_only, local) = (kind != Kind::Ordered, kind == Kind::Local);
-        let submit = Submit { operation, read_only, local, deadline: Some(deadline) };
+        let (read_only, read) = match kind {
+            Kind::Ordered => (false, Read::Quorum),
+            Kind::Query(read) => (true, read),
+        };
+        let submit = Submit { operation, read_only, read, deadline: Some(deadline) };
         let mut inbox = self.0.inbox.lock();
         if inbox.closed || inbox.calls.len() + inbox.again.len() >= WAITING_MAX {
             let reason = if inbox.closed { CallError::Closed } else { CallError::NotSent };

@@ -11,7 +11,7 @@ use bezant_core::wire::Wire;
 use bezant_gateway::tls::Tls;
 use bezant_gateway::{Door, Password, base64};
 use bezant_postgres::{Answer, CallFailure, Database, Server};
-use bezant_sql::{Request, Response, Rows, Sql, Statement};
+use bezant_sql::{Rehearsal, Request, Response, Rows, Sql, Statement};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, Write};
@@ -54,15 +54,24 @@ impl Replica {
 }
 
 /// Four replicas, of which one is late now and then, one starts again now and then, and the last one lies to whoever
-/// asks without having the request ordered. Believed is what three of them say.
-struct Cluster(Mutex<(Vec<Replica>, u64)>);
+/// asks without having the request ordered: always, or in every other transaction only when few of them go on with what
+/// it has vouched for. Believed is what three of them say, or two of those who hold a transaction.
+struct Cluster(Mutex<(Vec<Replica>, u64, Vouchers)>);
+
+/// By transaction: who has vouched for all of it so far.
+type Vouchers = BTreeMap<Digest, Vec<u8>>;
+
+/// What the last replica says when it lies.
+fn lie(sequence: u64) -> Option<Bytes> {
+    Some(Response::Done(vec![Rows { changes: sequence, ..Rows::default() }]).to_bytes().into())
+}
 
 /// Of how many requests a replica starts again after one.
 const RESTARTS: u64 = 11;
 
 impl Database for Cluster {
     fn call(&self, request: &Request) -> Result<Answer, CallFailure> {
-        let (replicas, number) = &mut *self.0.lock().unwrap();
+        let (replicas, number, vouchers) = &mut *self.0.lock().unwrap();
         *number += 1;
         let bytes = request.to_bytes();
         let sequence = *number;
@@ -72,11 +81,16 @@ impl Database for Cluster {
         if request.seems_read_only() {
             let mut answers: Vec<_> =
                 replicas.iter().map(|replica| replica.sql.query(&bytes, &Asker::default()).ok()).collect();
-            answers[3] = Some(Response::Done(vec![Rows { changes: sequence, ..Rows::default() }]).to_bytes().into());
+            if !number.is_multiple_of(2) {
+                answers[3] = lie(sequence);
+            }
             for answer in &answers {
                 let same: Vec<u8> = (0..4).filter(|id| answers[usize::from(*id)] == *answer).collect();
                 if let (3.., Some(answer)) = (same.len(), answer) {
                     let response = Response::from_bytes(answer.clone()).unwrap();
+                    if let Request::Rehearse(Rehearsal { transaction, .. }) = request {
+                        vouchers.insert(*transaction, same.clone());
+                    }
                     return Ok(Answer { response, sequence, replicas: same, ordered: false });
                 }
             }
@@ -93,6 +107,31 @@ impl Database for Cluster {
         }
         let response = Response::from_bytes(answer.unwrap()).unwrap();
         Ok(Answer { response, sequence, replicas: vec![0, 1, 2], ordered: true })
+    }
+
+    fn go_on(&self, request: &Request, holders: &[u8]) -> Result<Answer, CallFailure> {
+        let (replicas, number, vouchers) = &mut *self.0.lock().unwrap();
+        *number += 1;
+        let Request::Rehearse(Rehearsal { transaction, lasts, .. }) = request else { panic!("{request:?} goes on") };
+        assert_eq!(vouchers.get(transaction).map(Vec::as_slice), Some(holders), "nobody else may go on");
+        assert!(request.goes_on() && holders.len() >= 2);
+        let first = if holders.len() > 2 { *number as usize % holders.len() } else { 0 };
+        let mut few: Vec<u8> = holders.iter().cycle().skip(first).take(2).copied().collect();
+        few.sort_unstable();
+        let bytes = request.to_bytes();
+        let ask = |id: &u8| match *id {
+            3 if !number.is_multiple_of(4) => lie(*number),
+            id => replicas[usize::from(id)].sql.query(&bytes, &Asker::default()).ok(),
+        };
+        let answers: Vec<_> = few.iter().map(ask).collect();
+        let response = match &answers[..] {
+            [Some(one), Some(other)] if one == other => Response::from_bytes(one.clone()).unwrap(),
+            _ => Response::NotHeld,
+        };
+        if *lasts && matches!(response, Response::Done(_)) {
+            vouchers.insert(*transaction, few.clone());
+        }
+        Ok(Answer { response, sequence: 0, replicas: few, ordered: false })
     }
 
     fn orders_reads(&self) -> bool {
@@ -207,7 +246,7 @@ pub fn server() -> Server {
 /// One in front of replicas that forget, are late and lie.
 pub fn server_of_replicas() -> Server {
     let replicas = (0..4).map(|_| Replica::default()).collect();
-    start(Cluster(Mutex::new((replicas, 0))))
+    start(Cluster(Mutex::new((replicas, 0, Vouchers::new()))))
 }
 
 /// One, and how many requests it has sent, of how many bytes together.

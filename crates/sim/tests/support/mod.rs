@@ -2,7 +2,7 @@
 //! that what is written to them need not be kept.
 
 use bezant_core::auth::{Keyring, PublicKeys, SecretKey, Suite};
-use bezant_core::client::{Client, ClientTimer, Completed, Submit};
+use bezant_core::client::{Client, ClientTimer, Completed, Read, Submit};
 use bezant_core::cluster::{ClientId, Cluster, IdentityId};
 use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
 use bezant_core::message::Message;
@@ -95,7 +95,7 @@ impl<S: Service> World<S> {
 
     /// A client begins a call.
     pub(crate) fn submit(&mut self, id: usize, operation: Vec<u8>) {
-        let submit = Submit { operation: operation.into(), read_only: false, local: false, deadline: None };
+        let submit = Submit { operation: operation.into(), read_only: false, read: Read::Quorum, deadline: None };
         self.step_client(id, Input::Command(submit));
     }
 
