@@ -18,10 +18,10 @@
 //! * D4. *Rule.* The TESTIMONIES that show this are a RULING. It is its own proof, and is ordered like any request. The
 //!   first valid one counts; others that follow the same ruling before it do not.
 //! * D5. *Refuse.* When it is delivered at batch g, the replica goes back to its newest checkpoint before the disputed
-//!   request, or to the stable one, or to before the init history, and executes again what follows. The disputed request is refused with
-//!   [`Refusal::Disputed`](crate::message::Refusal::Disputed); what comes after it, up to batch g, with
-//!   [`Refusal::Undone`](crate::message::Refusal::Undone): nobody can have been told a result of that, since replies
-//!   contain the effects. Its clients ask for it again by themselves, as new requests.
+//!   request, or to the stable one, or to before the init history, and executes again what follows. The disputed
+//!   request is refused with [`Refusal::Disputed`](crate::message::Refusal::Disputed); what comes after it, up to batch
+//!   g, with [`Refusal::Undone`](crate::message::Refusal::Undone): nobody can have been told a result of that, since
+//!   replies contain the effects. Its clients ask for it again by themselves, as new requests.
 //! * D6. *Compare.* Where no request is disputed, although not all have the same effects, and that stays so for a
 //!   status interval, the TESTIMONIES are a RULING as well: states are to be compared. The batch of every ruling is a
 //!   checkpoint. (2f+1 may have the same effects and a client be left without an answer: f of them are mute.)
@@ -56,11 +56,12 @@
 //!
 //! # Where instances abort
 //! Rulings are ordered in PBFT and in Backups. Other instances need not rule: they stop. A client of Quorum, ZLight or
-//! Chain panics when no n replicas, or no 2f+1, have executed its request alike; Chain and the fast ring compare effects
-//! on the way and stop by themselves; a resilient ring stops when a client goes on asking and no 2f+1 sign one state.
-//! Their abort history holds the disputed request, since it is about what was logged. The next Backup begins with it,
-//! finds it and refuses it there. Nobody was told a result of it or of what came after: in every instance an answer
-//! needs 2f+1 replicas with the same effects, and those of an init history are compared before they are vouched for.
+//! Chain panics when no n replicas, or no 2f+1, have executed its request alike; Chain and the fast ring compare
+//! effects on the way and stop by themselves; a resilient ring stops when a client goes on asking and no 2f+1 sign one
+//! state. Their abort history holds the disputed request, since it is about what was logged. The next Backup begins
+//! with it, finds it and refuses it there. Nobody was told a result of it or of what came after: in every instance an
+//! answer needs 2f+1 replicas with the same effects, and those of an init history are compared before they are vouched
+//! for.
 //!
 //! A Backup ends with a checkpoint that 2f+1 signed, so that what follows begins alike everywhere. Until then its order
 //! goes on for the sake of rulings. That is why `ring` has a Backup behind its two modes. A schedule without one, such
@@ -69,10 +70,10 @@
 //! # Where it does not work
 //! A service that leaves out [`take_written`](crate::service::Service::take_written) is helped only where its answers
 //! differ. Who was given a state from the middle of an init history cannot go back to before that: the others refuse
-//! the request without it, and it is given their state. If f others are down then, they are too few. Places for rulings are a quarter of a checkpoint interval in each window, and two at least. Where
-//! intervals are short, several disputed requests in one window and a liar that has each of them ruled upon more than
-//! once use them up, and the cluster stops: the simulator has met that with an interval of four (false-testimony, seed
-//! 13963).
+//! the request without it, and it is given their state. If f others are down then, they are too few. Places for rulings
+//! are a quarter of a checkpoint interval in each window, and two at least. Where intervals are short, several disputed
+//! requests in one window and a liar that has each of them ruled upon more than once use them up, and the cluster
+//! stops: the simulator has met that with an interval of four (false-testimony, seed 13963).
 //!
 //! # Cost
 //! Without dissent 32 bytes of memory for each request above the stable checkpoint, and a hash of what is answered.

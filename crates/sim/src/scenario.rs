@@ -252,8 +252,8 @@ impl Scenario {
 
 impl Scenario {
     /// Where requests are disputed, a liar that testifies falsely may use up the few places for rulings that small
-    /// windows have (see [`bezant_core::dissent`]): they meet only where it is asked for by name. The smallest window has
-    /// one place, which a single request that is disputed twice uses up.
+    /// windows have (see [`bezant_core::dissent`]): they meet only where it is asked for by name. The smallest window
+    /// has one place, which a single request that is disputed twice uses up.
     fn without_what_uses_up_places(mut self, choice: Choice) -> Self {
         let testifies = |parts: &Vec<Adversary>| parts.contains(&Adversary::FalseTestimony);
         let meets_liar = matches!(choice, Choice::All) && self.cast.replicas.values().any(testifies);

@@ -411,7 +411,7 @@ impl<'a> Engine<'a> {
         while let Some(row) = cursor.next().map_err(|error| self.explain(error))? {
             let values = (0..width).map(|column| value(row.get_ref(column).expect("within the columns")));
             let values: Vec<Value> = values.collect::<Result<_, _>>()?;
-            self.take(values.iter().map(encoded_bytes).sum())?;
+            self.take(values.iter().map(Value::encoded_bytes).sum())?;
             if width > 0 {
                 rows.push(values);
             }
@@ -489,16 +489,4 @@ fn value(value: ValueRef<'_>) -> Result<Value, SqlError> {
         let hint = "cast it to a blob: CAST(… AS BLOB)";
         SqlError::with_hint(ErrorKind::Mismatch, "a text in the result is not UTF-8", hint)
     })
-}
-
-/// Bytes of a value's encoding.
-fn encoded_bytes(value: &Value) -> usize {
-    const TAG: usize = 1;
-    const LENGTH: usize = 4;
-    TAG + match value {
-        Value::Null => 0,
-        Value::Integer(_) | Value::Real(_) => size_of::<u64>(),
-        Value::Text(text) => LENGTH + text.len(),
-        Value::Blob(bytes) => LENGTH + bytes.len(),
-    }
 }

@@ -25,6 +25,20 @@ pub enum Value {
     Blob(Bytes),
 }
 
+impl Value {
+    /// Bytes of its encoding.
+    pub(crate) const fn encoded_bytes(&self) -> usize {
+        const TAG: usize = 1;
+        const LENGTH: usize = 4;
+        TAG + match self {
+            Self::Null => 0,
+            Self::Integer(_) | Self::Real(_) => size_of::<u64>(),
+            Self::Text(text) => LENGTH + text.len(),
+            Self::Blob(bytes) => LENGTH + bytes.len(),
+        }
+    }
+}
+
 /// Two values are equal if their encodings are: numbers by their bits.
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {

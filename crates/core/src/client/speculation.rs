@@ -191,8 +191,8 @@ impl Client {
         }
     }
 
-    /// Steps 7 and 8: a replica of a ring says that every correct one has executed the request, or that 2f+1 have. Of f+1
-    /// that say the same one is correct.
+    /// Steps 7 and 8: a replica of a ring says that every correct one has executed the request, or that 2f+1 have. Of
+    /// f+1 that say the same one is correct.
     pub(super) fn on_certain(&mut self, now: Instant, from: ReplicaId, response: Response, out: &mut Outbox<Self>) {
         let ours = response.client == self.id && response.instance == self.instance;
         let is_ring = matches!(self.part(), Some(Part::RingFast | Part::RingResilient));

@@ -60,9 +60,9 @@ use alloc::vec::Vec;
 
 /// An own version at a checkpoint of the history that is not what f+1 reports attest, or 2f+1 have signed.
 ///
-/// What f+1 attest is compared at the end of a Backup only that this replica took part in. A version that was reached by executing a
-/// history counts batches otherwise, and so has another root, although it is as right. Whatever went wrong between two
-/// Backups is found behind the next one.
+/// What f+1 attest is compared at the end of a Backup only that this replica took part in. A version that was reached
+/// by executing a history counts batches otherwise, and so has another root, although it is as right. Whatever went
+/// wrong between two Backups is found behind the next one.
 fn wrong_version<S: Service>(history: &AbortHistory, ledger: &Ledger<S>) -> Option<(u64, Tree)> {
     let signed = history.certificate.as_ref().map(|certificate| certificate.value.boundary);
     let wrong = |boundary: &Boundary| {

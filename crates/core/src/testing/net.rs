@@ -15,6 +15,7 @@ use crate::rejection::{Account, Rejection};
 use crate::replica::{LogRecord, Notice, Record, Replica, ReplicaConfig, ReplicaTimer};
 use crate::service::Service;
 use crate::services::Counter;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
@@ -60,7 +61,7 @@ pub(crate) struct Frame {
 /// Something that happened, for those who look on.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    Delivered(Frame),
+    Delivered(Box<Frame>),
     Noticed(ReplicaId, Notice),
     Completed(Completed),
     /// It starts again without its disk.
@@ -333,7 +334,7 @@ impl<S: Service> Net<S> {
     /// Delivers one frame, without the end of a pass.
     pub(crate) fn deliver(&mut self, frame: Frame) {
         let Frame { from, to, message, bytes } = frame.clone();
-        self.events.push(Event::Delivered(frame));
+        self.events.push(Event::Delivered(Box::new(frame)));
         match to {
             Principal::Replica(id) => {
                 if let Some(incoming) = self.hosts[id.0 as usize].replica.open(bytes, from) {

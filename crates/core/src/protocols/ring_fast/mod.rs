@@ -76,8 +76,8 @@
 //!   requests for which it is the entry.
 //! * An ACK has the number only as far as replicas are told it. Those that have it already check the MACs over their
 //!   own, so that an ACK with another one does not pass them.
-//! * Piggybacked ACKs, with a MAC for both of ACK and RING, are left out. They would be 5 MACs instead of 7.5 for
-//!   f = b = 1, but hardly less to hash ([`path`] counts both), and hashing is what a MAC costs here. Replicas that left
+//! * Piggybacked ACKs, with a MAC for both of ACK and RING, are left out. They would be 5 MACs instead of 7.5 for f = b
+//!   = 1, but hardly less to hash ([`path`] counts both), and hashing is what a MAC costs here. Replicas that left
 //!   those MACs out altogether, for every batch, needed as much CPU as before; and of the batches not even a third find
 //!   an ACK to go with (docs/benchmarks.md). What a common frame would save is saved without it: what leaves together
 //!   for one link is one write. ACKs may go ahead of bodies instead.

@@ -239,7 +239,8 @@ fn who_is_shown_the_checkpoint_where_it_is_goes_on_from_there() {
 }
 
 /// r3 began with Y, and has gone on from a checkpoint of those who began with X. To a client whose request is in X it
-/// answers with the history of X, from its log as well, and says that it is certain: with a liar's word that is enough for the client.
+/// answers with the history of X, from its log as well, and says that it is certain: with a liar's word that is enough
+/// for the client.
 #[test]
 fn who_has_gone_on_from_a_checkpoint_answers_with_the_history_there() {
     for restarts in [false, true] {
