@@ -302,10 +302,15 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// Hands everything on.
     pub(super) fn into_ledger(self) -> Ledger<S> {
+        let (is_done, is_closed) = (self.is_done(), self.report.is_some());
         let mut ledger = self.ledger;
         // Whether or not it has come to its end here.
         ledger.estate.forget_rulings();
-        if self.report.is_some() {
+        if is_done && !is_closed {
+            // What others prove is compared with this.
+            ledger.close(ledger.estate.newest_version().root());
+        }
+        if is_done {
             ledger.estate.anchor_at(Sequence(ledger.log.length()));
         }
         ledger
