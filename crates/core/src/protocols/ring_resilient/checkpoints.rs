@@ -10,6 +10,7 @@ use crate::rejection::Rejection;
 use crate::replica::{InstanceRecord, Notice, ReplicaTimer};
 use crate::service::Service;
 use crate::switching::certificate::Stable;
+use crate::switching::report::CHECKPOINTS_MAX;
 use crate::switching::{AbortReport, Certificates, Surroundings};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -64,10 +65,11 @@ impl<S: Service> RingResilient<S> {
         self.sign_where_it_is(s);
     }
 
-    /// R6: where this replica is now others may be as well. Not more often than once in a status interval.
+    /// R6: where this replica is now others may be as well. Not more often than once in a status interval, and as long
+    /// as there is room for the checkpoints that are due: whoever asks may mean no good.
     fn sign_where_it_is(&mut self, s: &mut Surroundings<'_, S>) {
-        let executed = self.base.ledger.estate.executed().0;
-        let may = self.base.may_take_checkpoint() && executed > self.base.ledger.log.anchor().position;
+        let (executed, log) = (self.base.ledger.estate.executed().0, &self.base.ledger.log);
+        let may = executed > log.anchor().position && log.boundaries().len() < CHECKPOINTS_MAX / 2;
         let has_signed = self.votes.iter().any(|vote| vote.value.boundary.position == executed);
         if may && !has_signed && s.now >= self.signed_out_of_turn + s.cluster.limits.status_interval {
             self.signed_out_of_turn = s.now;

@@ -158,7 +158,7 @@ impl<S: Service> Speculation<S> {
     }
 
     /// Whether a report has room for one more: see [`crate::switching::report`].
-    pub(crate) fn may_take_checkpoint(&self) -> bool {
+    fn may_take_checkpoint(&self) -> bool {
         self.ledger.log.boundaries().len() < CHECKPOINTS_MAX
     }
 

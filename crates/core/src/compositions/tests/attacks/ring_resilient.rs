@@ -98,6 +98,32 @@ fn s4_an_equivocating_sequencer_commits_one_history() {
     assert!(run.journals().iter().all(agrees), "nobody executes anything else there");
 }
 
+/// A client asks one replica, or all, again and again for what it was answered: they sign where they are, and are not
+/// asked for more than that.
+#[test]
+fn a_client_that_goes_on_asking_stops_nobody() {
+    for receivers in [1, 4] {
+        let mut run = ring(1);
+        run.invoke(0);
+        let request = run.net.in_flight.iter().find_map(|frame| match &frame.message {
+            Message::Request(request) => Some(request.clone()),
+            _ => None,
+        });
+        let request = request.expect("it was just sent");
+        run.finish();
+        let before = run.net.said(r(1), "RING-CHECKPOINT").len();
+        for _ in 0..200 {
+            run.ask(&request, 0..receivers);
+            run.pass(100);
+        }
+        assert_eq!(run.instances(), [1; 4], "nobody stops");
+        let signed = run.net.said(r(1), "RING-CHECKPOINT").len() - before;
+        assert!((3..=6).contains(&signed), "once, to all three others: {signed}");
+        assert!(!run.net.said(r(0), "CERTAIN").is_empty(), "its answer is certain now");
+        run.check();
+    }
+}
+
 /// A request that is logged and not executed is not logged again.
 #[test]
 fn nothing_is_ordered_twice() {
