@@ -3,7 +3,7 @@
 use super::effects::{AMISS, Drifting};
 use crate::client::Completion;
 use crate::cluster::{ClientAuth, Cluster, Limits};
-use crate::compositions::Protocol;
+use crate::compositions::{Protocol, Quota};
 use crate::message::Refusal;
 use crate::replica::Notice;
 use crate::service::{Asker, Service};
@@ -19,7 +19,9 @@ const REFUSED: Option<Completion> = Some(Completion::Refused(Refusal::Disputed))
 
 fn net(protocol: Protocol, interval: u64, clients: u32, make: fn(usize) -> Drifting) -> Net<Drifting> {
     let limits = Limits { checkpoint_interval: interval, ..Limits::default() };
-    Net::of(Cluster { protocol, ..cluster(4, ClientAuth::Hybrid, limits) }, clients, make)
+    // Backups end soon: while something is disputed, and behind that.
+    let quota = Quota::Fixed(interval + 3);
+    Net::of(Cluster { protocol, quota, ..cluster(4, ClientAuth::Hybrid, limits) }, clients, make)
 }
 
 /// How long an addition may take, in tenths of a second.
