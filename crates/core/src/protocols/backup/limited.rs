@@ -98,19 +98,20 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.execute_limited(s, queue, ordered);
     }
 
-    fn execute_limited(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, ordered: Ordered) {
+    /// Whether the replica went back, as [`Self::follow_ruling`] has it.
+    fn execute_limited(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, ordered: Ordered) -> bool {
         if self.report.is_some() {
-            return self.note_unserved(&ordered);
+            self.note_unserved(&ordered);
+            return false;
         }
         let (batch, rulings) = (ordered.sequence, rulings_of(&ordered));
         if self.is_done() {
             self.note_unserved(&ordered);
-            self.follow_ruling(s, queue, batch, &rulings);
-            return;
+            return self.follow_ruling(s, queue, batch, &rulings);
         }
         self.finalise(s, ordered.clone());
         if self.follow_ruling(s, queue, batch, &rulings) {
-            return;
+            return true;
         }
         if self.is_done() {
             self.note_unserved(&ordered);
@@ -119,6 +120,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             self.take_checkpoint(s, queue);
         }
         self.end_if_done(s);
+        false
     }
 
     /// Whether its last request is executed.
@@ -194,9 +196,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 }
                 let (position, history) = (self.ledger.estate.position(), self.ledger.estate.history());
                 s.out.notify(Notice::Begun { instance: self.instance, position, history });
-                for ordered in core::mem::take(&mut self.held) {
-                    self.execute_limited(s, queue, ordered);
-                }
+                let held = core::mem::take(&mut self.held);
+                // If a ruling makes it go back, the order delivers all that follows again.
+                let _ = held.into_iter().any(|ordered| self.execute_limited(s, queue, ordered));
             }
             unfinished => self.init = unfinished,
         }
