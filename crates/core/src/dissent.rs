@@ -98,7 +98,8 @@ pub struct Testimony {
     /// What it is about; only testimonies about the same can be compared.
     pub scope: Scope,
     /// An outline: at the end of each block. Otherwise: before the first request of the block, and after each of them.
-    /// As far as the replica has executed for good.
+    /// As far as the replica has executed for good. Zero where it does not remember them: its log begins later, at a
+    /// place where all were known to agree.
     pub effects: Vec<Digest>,
 }
 
@@ -257,7 +258,7 @@ pub fn last_block<'a>(cluster: &Cluster, outlines: impl Iterator<Item = &'a [Dig
 pub fn is_unsettled<'a>(cluster: &Cluster, testimonies: impl Iterator<Item = &'a [Digest]>) -> bool {
     let all: Vec<&[Digest]> = testimonies.collect();
     let (end, disputed) = compare(cluster, all.iter().copied());
-    let differ = |index: usize| tally(all.iter().filter_map(|list| list.get(index))).len() > 1;
+    let differ = |index: usize| tally(known(&all, index)).len() > 1;
     !disputed && (0..end).any(differ)
 }
 
@@ -267,8 +268,8 @@ pub fn contested<'a>(cluster: &Cluster, testimonies: impl Iterator<Item = &'a [D
     let all: Vec<&[Digest]> = testimonies.collect();
     let (end, disputed) = compare(cluster, all.iter().copied());
     let is_contested = |index: &usize| {
-        let values = tally(all.iter().filter_map(|list| list.get(*index)));
-        values.into_values().all(|count| count < cluster.strong())
+        let is_remembered = known(&all, *index).count() >= cluster.strong();
+        is_remembered && tally(known(&all, *index)).into_values().all(|count| count < cluster.strong())
     };
     (0..end).find(is_contested).filter(|index| *index > 0 && !disputed)
 }
@@ -280,7 +281,8 @@ pub fn disputed<'a>(cluster: &Cluster, testimonies: impl Iterator<Item = &'a [Di
 }
 
 /// How far f+1 agree, of those who agreed so far, and no other f+1 of them on something else; and whether they end
-/// there because that is no longer so. Nothing is said about what fewer than 2f+1 have come to.
+/// there because that is no longer so. Nothing is said about what fewer than 2f+1 have come to, nor about places that
+/// fewer remember.
 fn compare<'a>(cluster: &Cluster, lists: impl Iterator<Item = &'a [Digest]>) -> (usize, bool) {
     let all: Vec<&[Digest]> = lists.collect();
     let mut agreed = all.clone();
@@ -289,12 +291,20 @@ fn compare<'a>(cluster: &Cluster, lists: impl Iterator<Item = &'a [Digest]>) -> 
             return (index, false);
         }
         agreed.retain(|list| list.len() > index);
-        let Some(value) = only_supported(cluster, agreed.iter().map(|list| list[index])) else {
+        if known(&all, index).count() < cluster.strong() {
+            continue;
+        }
+        let Some(value) = only_supported(cluster, known(&agreed, index)) else {
             return (index, true);
         };
-        agreed.retain(|list| list[index] == value);
+        agreed.retain(|list| [value, Digest::ZERO].contains(&list[index]));
     }
     unreachable!("lists end")
+}
+
+/// What is remembered of a place.
+fn known(lists: &[&[Digest]], index: usize) -> impl Iterator<Item = Digest> {
+    lists.iter().filter_map(move |list| list.get(index).copied().filter(|effects| *effects != Digest::ZERO))
 }
 
 /// D7: the root that f+1 of these votes name, if 2f+1 replicas have voted about one checkpoint under one ruling, and no
@@ -352,11 +362,13 @@ mod tests {
 
     fn judge(n: usize, testimonies: &[&str]) -> Option<usize> {
         let cluster = crate::testing::net::cluster(n, ClientAuth::Hybrid, Limits::default());
-        // A letter stands for what a request did; effects are a chain.
+        // A letter stands for what a request did; effects are a chain. Up to a capital they are not remembered.
         let chained = |text: &&str| {
-            let steps = text.bytes().map(|letter| Digest([letter; 32]));
+            let steps = text.bytes().map(|letter| Digest([letter.to_ascii_lowercase(); 32]));
             let mut effects = vec![Digest([1; 32])];
             steps.for_each(|step| effects.push(effects[effects.len() - 1].chain(step)));
+            let forgotten = text.rfind(|letter: char| letter.is_ascii_uppercase()).map_or(0, |last| last + 1);
+            effects[..forgotten].fill(Digest::ZERO);
             effects
         };
         let testimonies: Vec<Vec<Digest>> = testimonies.iter().map(chained).collect();
@@ -370,6 +382,11 @@ mod tests {
             (4, &["aaa", "aaa", "aaa", "aaa"][..], None),
             (4, &["aaa", "aaa", "aab", "aaa"], None),
             (4, &["aaa", "aaa", "a", "aaa"], None),
+            // Some begin later.
+            (4, &["aab", "Aac", "AAd"], Some(3)),
+            (4, &["aaab", "aaac", "AAad", "AAae"], Some(4)),
+            (4, &["aaa", "AAa", "AAA", "aaa"], None),
+            (4, &["aba", "aca", "AAa"], Some(2)),
             // Too few to tell.
             (4, &["ab", "ac"], None),
             (4, &["a", "ab", "ac"], None),

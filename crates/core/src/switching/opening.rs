@@ -68,7 +68,8 @@ fn wrong_version<S: Service>(history: &AbortHistory, ledger: &Ledger<S>) -> Opti
     let wrong = |boundary: &Boundary| {
         let tree = ledger.estate.version(Sequence(boundary.position))?;
         let is_end = Summary::of(tree).is_some_and(|of| of.is_end && of.position == boundary.position);
-        let counts = is_end || signed == Some(*boundary);
+        let is_same = ledger.log.history_at(boundary.position) == Some(boundary.history);
+        let counts = is_end || is_same && signed == Some(*boundary);
         (counts && tree.root() != boundary.root).then(|| (boundary.position, tree.clone()))
     };
     history.boundaries.iter().rev().find_map(wrong)

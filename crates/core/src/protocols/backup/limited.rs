@@ -27,7 +27,7 @@ use crate::protocols::total_order::{Ordered, TotalOrder};
 use crate::rejection::Rejection;
 use crate::replica::{InstanceRecord, LogRecord, Notice};
 use crate::service::Service;
-use crate::switching::{AbortReport, Bodies, Certificates, Ledger, Opening, Proof, Surroundings};
+use crate::switching::{AbortHistory, AbortReport, Bodies, Certificates, Ledger, Opening, Proof, Surroundings};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -104,6 +104,11 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             self.note_unserved(&ordered);
             return false;
         }
+        if self.init_base.is_none() {
+            // It has restarted, from a state that includes the init history.
+            let history = self.init_among(s, ordered.requests());
+            self.init_base = history.and_then(|history| history.base()).map(|base| base.position);
+        }
         let (batch, rulings) = (ordered.sequence, rulings_of(&ordered));
         if self.is_done() {
             self.note_unserved(&ordered);
@@ -161,19 +166,26 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if !matches!(self.init, Init::Waiting) || self.transfer.is_some() {
             return;
         }
-        let inits = self.held.iter().flat_map(Ordered::requests).filter(|request| request.is_system());
-        let history = inits.into_iter().find_map(|request| {
-            // Whoever ordered it may have lied: what counts is what the proof proves, and that is the same everywhere.
-            let proof = request.proof(s.cluster, s.keyring, self.instance)?;
-            proof.abort_history(s.cluster)
-        });
-        let Some(history) = history else { return };
+        let Some(history) = self.init_among(s, self.held.iter().flat_map(Ordered::requests)) else { return };
         self.init_base = history.base().map(|base| base.position);
         let mut opening = Opening::new(s, self.instance, history, &self.ledger);
         opening.ask(s);
         self.init = Init::Opening(Box::new(opening));
         self.call(s, queue, O::opened);
         self.try_begin(s, queue);
+    }
+
+    /// What the first valid INIT among these requests says.
+    fn init_among<'a>(
+        &self,
+        s: &Surroundings<'_, S>,
+        requests: impl Iterator<Item = &'a Request>,
+    ) -> Option<AbortHistory> {
+        requests.filter(|request| request.is_system()).find_map(|request| {
+            // Whoever ordered it may have lied: what counts is what the proof proves, and that is the same everywhere.
+            let proof = request.proof(s.cluster, s.keyring, self.instance)?;
+            proof.abort_history(s.cluster)
+        })
     }
 
     /// Step 2.
