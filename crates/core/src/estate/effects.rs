@@ -172,8 +172,8 @@ impl<S: Service> Estate<S> {
         self.trace.at(position)
     }
 
-    /// The effects after every `step`-th request from a position on, as far as requests were executed for good; zero where
-    /// they are not remembered any more.
+    /// The effects after every `step`-th request from a position on, as far as requests were executed for good; zero
+    /// where they are not remembered any more.
     pub fn effects_from(&self, position: u64, step: usize, count_max: usize) -> Vec<Digest> {
         let last = self.tentative.as_ref().map_or(self.meta.position, |tentative| tentative.position);
         let positions = (position..=last).step_by(step).take(count_max);

@@ -57,19 +57,19 @@ impl Memory {
         let of_replicas = 3 * cluster.n as u64 - 1;
         // Who executes its log otherwise than before has all of it in hand until the right state is there.
         let slots = if dissent { 2 * cluster.window() * 64 } else { 2 * cluster.window() };
-        let effects = requests + 2 * cluster.history_bound() + AbortReport::entries_max(cluster) + 1;
         let members = limits.members_max as u64;
         let parties = (cluster.n + identities) as u64 + members;
         let sessions = identities as u64 * limits.sessions_per_identity_max as u64 + 64 * members;
         let of_anything = [ENTRIES_MIN, pending, reads, requests, 2 * cluster.history_bound(), 4 * members];
         let entries_max = of_anything.into_iter().max().unwrap_or_default();
+        let effects = entries_max + AbortReport::entries_max(cluster);
         let named = vec![
             ("pool.waiting", pending + of_replicas, "pending_requests_max, what is passed on, INITs and rulings"),
             ("pool.watched", pending + of_replicas, "pending_requests_max, what is passed on, INITs and rulings"),
             ("queue.requests", pending, "pending_requests_max"),
             ("running.reads", reads, "pending_reads_max"),
             ("order.slots", slots, "two windows"),
-            ("trace.effects", effects, "two windows, two bounds of a history, and entries_max of reports"),
+            ("trace.effects", effects, "all that any limit allows, and entries_max of reports"),
             ("waiting.clients", CLIENT_SET_MAX, "CLIENT_SET_MAX of shares.rs"),
             ("unserved.clients", CLIENT_SET_MAX, "CLIENT_SET_MAX of shares.rs"),
             ("early.messages", EARLY_MAX, "MESSAGES_MAX of early.rs"),

@@ -195,8 +195,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         s.out.notify(Notice::Stable { instance: self.instance, sequence, root });
         self.call(s, queue, |order, context| order.stable(context, &certificate));
-        // What follows in the log of several instances begins where this one ends.
-        if s.log_is_long() || self.unlogged && self.limited {
+        if s.log_is_long() || self.unlogged {
             self.save_snapshot(s, certificate, false);
             self.unlogged = false;
         }
@@ -339,12 +338,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             self.save_snapshot(s, certificate, true);
         } else {
             self.unlogged = true;
-            // The batch with the ruling is a checkpoint as well, and comes again.
+            // With its signature there may be 2f+1, so that the window moves on: what follows may need places again.
+            self.vote(s, &mut queue, sequence, root);
             self.call(s, &mut queue, |order, context| order.went_back(context, sequence));
-            if self.is_done() {
-                // Nothing is executed there any more.
-                self.vote(s, &mut queue, sequence, root);
-            }
         }
         self.drain(s, queue);
         s.out.notify(Notice::Transfer { sequence, received, done: true });

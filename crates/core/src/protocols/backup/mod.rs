@@ -44,8 +44,8 @@
 //!
 //! *It is live.* Say that f are down and others are wrong, which is more than f, but do not lie, and that f+1 correct
 //! ones are left. All of these sign each checkpoint in the window, and say so again until it is stable; 2f+1 votes make
-//! the ruling, and the wrong ones can have the state of a correct one. Theirs are the signatures that were missing, at
-//! the checkpoint that the ruling makes.
+//! the ruling, and the wrong ones can have the state of a correct one. Theirs are the signatures that were missing,
+//! there and at the checkpoint that the ruling makes.
 //!
 //! # Deviations from the paper
 //! * Backup there wraps a whole protocol with its clients as a black box. Here it wraps the order only and does what
