@@ -309,6 +309,7 @@ impl Transaction {
         }
         let (checks, answered) = loop {
             let checks = &self.shown[self.covered..];
+            // Who goes on from what it holds has looked at the schema.
             let schema = if self.held == Digest::ZERO { link.schema } else { 0 };
             let batch = Batch { checks: checks.to_vec(), statements: statements.clone(), schema };
             let time = if self.time == 0 { self.guess } else { self.time };

@@ -22,12 +22,9 @@ pub enum Read {
 impl Read {
     /// What is asked for, or [`Read::Quorum`] if so few replicas can be of no use.
     pub(super) fn within(self, cluster: &Cluster) -> Self {
-        let known = |id: &ReplicaId| matches!(self, Self::Few(few) if few >> id.0 & 1 == 1);
-        match self {
-            Self::Few(_) if cluster.replicas().filter(known).count() < cluster.weak() => Self::Quorum,
-            Self::Few(_) => Self::Few(cluster.replicas().filter(known).fold(0, |bits, id| bits | 1 << id.0)),
-            other => other,
-        }
+        let Self::Few(few) = self else { return self };
+        let known = cluster.replicas().fold(0, |bits, id| bits | 1 << id.0) & few;
+        if (known.count_ones() as usize) < cluster.weak() { Self::Quorum } else { Self::Few(known) }
     }
 }
 
@@ -71,7 +68,7 @@ mod tests {
     use crate::machine::Input;
     use crate::message::Outcome;
     use crate::services::Counter;
-    use crate::testing::net::{Net, c, r};
+    use crate::testing::net::{Net, c, done, r};
     use bytes::Bytes;
 
     /// The first client asks these replicas for the counter.
@@ -86,10 +83,6 @@ mod tests {
     fn ask(net: &mut Net, few: u64) -> Option<Completion> {
         submit(net, few);
         net.completed.pop().map(|completed| completed.result)
-    }
-
-    fn done(value: u64) -> Option<Completion> {
-        Some(Completion::Done(Bytes::copy_from_slice(&value.to_le_bytes())))
     }
 
     /// A reply to the read that is under way, as if the counter stood at this value.

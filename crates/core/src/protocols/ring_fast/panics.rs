@@ -242,9 +242,7 @@ impl<S: Service> RingFast<S> {
                 Standing::Done { .. } if matches!(by, Account::Replica(_)) => self.panics.forget(by, client),
                 Standing::Stale => self.panics.forget(by, client),
                 Standing::Done { position, history, outcome } if self.panics.is_certain(position) => {
-                    let Request { timestamp, .. } = request;
-                    let instance = self.base.instance;
-                    let response = Response { instance, client, timestamp, position, history, outcome };
+                    let response = Response::to(self.base.instance, &request, position, history, outcome);
                     s.out.send(Destination::Client(client), Message::RingCertain(response));
                     self.panics.forget(by, client);
                 }

@@ -82,11 +82,10 @@ impl<S: Service> RingResilient<S> {
         history: Digest,
         outcome: Outcome,
     ) {
-        let Request { client, timestamp, .. } = *request;
-        let response = Response { instance: self.base.instance, client, timestamp, position, history, outcome };
+        let response = Response::to(self.base.instance, request, position, history, outcome);
         let is_certain = position <= self.base.ledger.log.anchor().position;
         let message = if is_certain { Message::RingCertain(response) } else { Message::Response(response) };
-        s.out.send(Destination::Client(client), message);
+        s.out.send(Destination::Client(request.client), message);
         if !is_certain {
             self.doubt_answer(s, position);
         }

@@ -27,6 +27,20 @@ pub struct Response {
 }
 wire_struct!(Response { instance, client, timestamp, position, history, outcome });
 
+impl Response {
+    /// The answer of an instance to a request.
+    pub(crate) const fn to(
+        instance: InstanceId,
+        request: &Request,
+        position: u64,
+        history: Digest,
+        outcome: Outcome,
+    ) -> Self {
+        let Request { client, timestamp, .. } = *request;
+        Self { instance, client, timestamp, position, history, outcome }
+    }
+}
+
 /// The replica that sends the full result of a request; the others send its digest.
 pub(crate) fn designated(cluster: &Cluster, client: ClientId, timestamp: Timestamp) -> ReplicaId {
     let n = cluster.n as u64;
@@ -59,15 +73,8 @@ impl<S: Service> Speculation<S> {
         let mut position = self.ledger.estate.position();
         self.execute(s, |s, logged, request, outcome| {
             position += 1;
-            let response = Response {
-                instance,
-                client: request.client,
-                timestamp: request.timestamp,
-                position,
-                history: logged.history,
-                outcome: abridged(s.cluster, s.me, request.client, request.timestamp, outcome),
-            };
-            let message = Message::Response(response);
+            let outcome = abridged(s.cluster, s.me, request.client, request.timestamp, outcome);
+            let message = Message::Response(Response::to(instance, request, position, logged.history, outcome));
             s.out.send(Destination::Client(request.client), message);
         });
     }
@@ -81,10 +88,8 @@ impl<S: Service> Speculation<S> {
         history: Digest,
         outcome: &Outcome,
     ) {
-        let Request { client, timestamp, .. } = *request;
-        let response =
-            Response { instance: self.instance, client, timestamp, position, history, outcome: outcome.clone() };
-        s.out.send(Destination::Client(client), Message::Response(response));
+        let response = Response::to(self.instance, request, position, history, outcome.clone());
+        s.out.send(Destination::Client(request.client), Message::Response(response));
     }
 }
 
