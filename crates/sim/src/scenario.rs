@@ -16,7 +16,7 @@ use crate::stage::PROCESSES_MAX;
 use crate::store::{Dissent, ServiceKind};
 use crate::workload::Plan;
 use bezant_core::cluster::{ClientAuth, Limits, ReplicaId};
-use bezant_core::compositions::{Part, Protocol, Quota};
+use bezant_core::compositions::{Protocol, Quota};
 use bezant_core::machine::Duration;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -300,7 +300,7 @@ fn draw_features(options: &ScenarioOptions, size: Size, calm: bool) -> BTreeSet<
     };
     // They cost more than others, and a run without them may get further.
     let spared_partings = Rng::stream(options.seed, "partings at all").below(4) > 0;
-    let spared_dissent = Rng::stream(options.seed, "dissent at all").below(4) > 0 || !may_dissent(options.protocol);
+    let spared_dissent = Rng::stream(options.seed, "dissent at all").below(4) > 0 || !options.protocol.orders_by_pbft();
     // Who is undone as it joins is nobody: that changes what of a history is executed, which runs are checked for.
     let spared_dissent = spared_dissent || drawn.contains(&Feature::DynamicClients);
     drawn.retain(|feature| {
@@ -311,12 +311,6 @@ fn draw_features(options: &ScenarioOptions, size: Size, calm: bool) -> BTreeSet<
         !unfit && !spared(*feature) && !options.without.contains(feature)
     });
     drawn
-}
-
-/// Whether a request that is executed otherwise by each replica costs this protocol no more than itself: whether it has
-/// a Backup.
-fn may_dissent(protocol: Protocol) -> bool {
-    protocol == Protocol::Pbft || protocol.schedule().is_some_and(|schedule| schedule.parts().contains(&Part::Backup))
 }
 
 /// Who stays dead in the second phase, of those that may.

@@ -105,8 +105,8 @@ impl Protocol {
         }
     }
 
-    /// Whether PBFT orders in it.
-    fn orders_by_pbft(self) -> bool {
+    /// Whether PBFT orders in it, alone or as a Backup: then rulings can be ordered as well ([`crate::dissent`]).
+    pub fn orders_by_pbft(self) -> bool {
         let of_schedule = |schedule: Schedule| schedule.parts().contains(&Part::Backup);
         self == Self::Pbft || self.schedule().is_some_and(of_schedule)
     }

@@ -104,7 +104,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             self.note_unserved(&ordered);
             return false;
         }
-        if self.init_base.is_none() {
+        if self.init_base.is_none() && self.proof.is_some() {
             // It has restarted, from a state that includes the init history.
             let history = self.init_among(s, ordered.requests());
             self.init_base = history.and_then(|history| history.base()).map(|base| base.position);
