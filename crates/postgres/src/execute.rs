@@ -125,7 +125,7 @@ impl Executor {
         for Coming { sql, types, values } in coming {
             match self.translate(&sql, &types) {
                 Ok(translation) if !translation.defines => {
-                    statements.push(Statement::with(translation.sql.as_str(), values));
+                    statements.push(translation.statement(values));
                 }
                 _ => break,
             }
@@ -270,8 +270,7 @@ impl Executor {
                 return Err(PgError::unsupported("cached plan must not change result type")
                     .hint("prepare the statement again: the tables have changed"));
             }
-            let parameters = given.values.to_vec();
-            let rows = this.ask(Statement { sql: translation.sql.as_str().into(), parameters })?;
+            let rows = this.ask(translation.statement(given.values.to_vec()))?;
             if translation.defines {
                 this.translators.defined(this.transaction.is_some());
             }
@@ -350,7 +349,7 @@ impl Executor {
             let (mut translations, mut statements) = (Vec::new(), Vec::new());
             for (sql, _) in plans {
                 let translation = this.translators.translate_after(sql, &zone, &mut this.link, &statements)?;
-                let statement = Statement::new(translation.sql.clone());
+                let statement = translation.statement(Vec::new());
                 this.admit_alone(&statement)?;
                 if translation.defines {
                     this.translators.defined(true);

@@ -168,10 +168,10 @@ impl Translators {
                 Arc::new(translation?)
             }
         };
-        self.bytes += translation.sql.len();
+        self.bytes += translation.bytes();
         if self.kept.len() >= KEPT_MAX || self.bytes > KEPT_BYTES_MAX {
             self.kept.clear();
-            self.bytes = translation.sql.len();
+            self.bytes = translation.bytes();
         }
         self.kept.insert(key, Arc::clone(&translation));
         Ok(translation)

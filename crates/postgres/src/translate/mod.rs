@@ -14,6 +14,7 @@
 //! | What is an expression? | `value.rs`, `compare.rs` and `call.rs`, with `expression.rs` and `literal.rs` |
 //! | What is a query? | `query.rs`, `from.rs`, `order.rs`, `naming.rs`; `body.rs` waits for the types of its columns |
 //! | What does a statement write? | `write.rs`, `define.rs` |
+//! | Which values are told apart from its text? | `lift.rs` |
 
 mod body;
 mod call;
@@ -25,6 +26,7 @@ mod from;
 mod functions;
 mod kinds;
 mod lexical;
+mod lift;
 mod literal;
 mod naming;
 mod operators;
@@ -41,7 +43,7 @@ mod write;
 
 use crate::error::{PgError, sqlstate};
 use crate::tokens::{Token, tokens};
-use bezant_sql::{PARAMETERS_MAX, SQL_BYTES_MAX};
+use bezant_sql::{PARAMETERS_MAX, SQL_BYTES_MAX, Value};
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, SetExpr, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
@@ -59,6 +61,8 @@ const DEPTH_MAX: usize = 100;
 pub(crate) struct Translation {
     /// What they execute.
     pub(crate) sql: String,
+    /// The values that stood in it. Only a statement without parameters of the client's has any.
+    values: Vec<Value>,
     /// The columns of its rows.
     pub(crate) columns: Vec<Column>,
     /// The types of its parameters.
@@ -67,6 +71,20 @@ pub(crate) struct Translation {
     pub(crate) schema: u32,
     /// Whether it changes the schema.
     pub(crate) defines: bool,
+}
+
+impl Translation {
+    /// The statement with the client's parameters.
+    pub(crate) fn statement(&self, mut parameters: Vec<Value>) -> bezant_sql::Statement {
+        parameters.extend_from_slice(&self.values);
+        bezant_sql::Statement::with(self.sql.as_str(), parameters)
+    }
+
+    /// Bytes of its text and of the values that stood in it.
+    pub(crate) fn bytes(&self) -> usize {
+        let longer = |value: &Value| if let Value::Text(text) = value { text.len() } else { 0 };
+        self.sql.len() + self.values.iter().map(|value| size_of::<Value>() + longer(value)).sum::<usize>()
+    }
 }
 
 /// Translates one statement. The client may have said the types of some parameters by their numbers; 0 for the rest.
@@ -101,7 +119,8 @@ pub(crate) fn translate(sql: &str, schema: &Schema, zone: &str, types: &[u32]) -
     let (sql, columns, defines) = translator.statement(&statement)?;
     let parameters =
         translator.parameters.iter().map(|kind| if *kind == Type::Unknown { Type::Text } else { *kind }).collect();
-    Ok(Translation { sql, columns, parameters, schema: schema.version, defines })
+    let (sql, values) = if count == 0 && !defines { lift::lift(&sql) } else { (sql, Vec::new()) };
+    Ok(Translation { sql, values, columns, parameters, schema: schema.version, defines })
 }
 
 fn parse(sql: &str) -> Result<Statement, PgError> {
