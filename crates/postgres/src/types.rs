@@ -328,8 +328,12 @@ pub(crate) fn take(bytes: &Bytes, type_id: u32, format: i16) -> Result<Value, Pg
     let name = || name_of(type_id).map_or_else(|| format!("the type with number {type_id}"), Into::into);
     if format == BINARY_FORMAT {
         let known = take_binary(bytes, type_id);
-        return known.ok_or_else(|| {
-            PgError::new(sqlstate::BAD_BINARY, format!("a binary parameter is no value of {}", name()))
+        return known.ok_or_else(|| match (type_id, bytes.len()) {
+            (oid::DATE | oid::FLOAT4, 4) | (oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::FLOAT8, 8) => {
+                PgError::unsupported(format!("this value of {} is not supported", name()))
+                    .hint("there are the years 1 to 9999, no infinity, and no NaN")
+            }
+            _ => PgError::new(sqlstate::BAD_BINARY, format!("a binary parameter is no value of {}", name())),
         });
     }
     let text = std::str::from_utf8(bytes)

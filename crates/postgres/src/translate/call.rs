@@ -189,7 +189,10 @@ impl Translator<'_> {
             values.iter().map(|value| if value.kind == Type::Any { Type::Unknown } else { value.kind }).collect();
         let names: Vec<&str> = values.iter().map(|value| value.kind.name()).collect();
         let said = format!("{name}({})", names.join(", "));
-        let signature = match resolve(candidates, &kinds) {
+        // PostgreSQL's third one is of network addresses, and what is not known may be one.
+        let may_be_address = name == "trunc" && matches!(&values[..], [value] if value.kind == Type::Unknown);
+        let found = if may_be_address { Found::Many } else { resolve(candidates, &kinds) };
+        let signature = match found {
             Found::One(signature) => signature,
             Found::None => return Err(no_function(&said)),
             Found::Many => {

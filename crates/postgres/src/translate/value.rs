@@ -325,6 +325,7 @@ impl Translator<'_> {
                 let value = self.implicit(&value, Type::Timestamptz)?;
                 Expression::new(format!("pg_timestamptz_to_timestamp({}, {zone})", value.sql), Type::Timestamp)
             }
+            Type::Time => return Err(unsupported("a time with a time zone")),
             other => return Err(no_function(&format!("timezone(unknown, {})", other.name()))),
         })
     }

@@ -8,7 +8,9 @@ REFUSALS; what a script does behind a refused write is not compared, since the t
 """
 
 import json
+import re
 import sys
+from decimal import Decimal
 
 STATEMENTS, THEIRS, OURS, REFUSALS, SHOWN = sys.argv[1:6]
 
@@ -30,11 +32,27 @@ def is_refused(outcome, statement, rules):
     return any(outcome.get("error") == state and part.strip().lower() in sql for state, part in rules)
 
 
-def settled(outcome, ordered):
+# What keeps one of several equal values. 1.0 and 1.00 are equal, and nobody says which is kept.
+KEEPS_ONE = re.compile(r"\b(union(?! all)|except|intersect|distinct|group by)\b", re.IGNORECASE)
+
+
+def by_value(cell):
+    """A number without the zeros at its end."""
+    if isinstance(cell, str) and cell.startswith("Decimal "):
+        number = Decimal(cell.removeprefix("Decimal "))
+        return f"Decimal {number.normalize() if number else Decimal(0)}"
+    return cell
+
+
+def settled(outcome, statement):
     """What is compared of an outcome. Without ORDER BY rows may come as they like."""
     if "error" in outcome:
         return outcome["error"]
-    rows = outcome["rows"] if ordered else sorted(outcome["rows"], key=json.dumps)
+    rows = outcome["rows"]
+    if KEEPS_ONE.search(statement["sql"]):
+        rows = [[by_value(cell) for cell in row] for row in rows]
+    if not statement["ordered"]:
+        rows = sorted(rows, key=json.dumps)
     return (rows, outcome["types"], outcome["count"])
 
 
@@ -55,7 +73,7 @@ def main():
     for statement, theirs, ours in outcomes:
         if statement["script"] == skipped:
             refused += 1
-        elif settled(theirs, statement["ordered"]) == settled(ours, statement["ordered"]):
+        elif settled(theirs, statement) == settled(ours, statement):
             equal += 1
         elif is_refused(ours, statement, rules):
             refused += 1
