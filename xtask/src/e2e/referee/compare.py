@@ -10,7 +10,7 @@ REFUSALS; what a script does behind a refused write is not compared, since the t
 import json
 import re
 import sys
-from decimal import Decimal
+from decimal import Context, Decimal
 
 STATEMENTS, THEIRS, OURS, REFUSALS, SHOWN = sys.argv[1:6]
 
@@ -35,13 +35,15 @@ def is_refused(outcome, statement, rules):
 # What keeps one of several equal values. 1.0 and 1.00 are equal, and nobody says which is kept.
 KEEPS_ONE = re.compile(r"\b(union(?! all)|except|intersect|distinct|group by)\b", re.IGNORECASE)
 
+# More digits than any number has.
+EXACT = Context(prec=150_000)
 
-def by_value(cell):
-    """A number without the zeros at its end."""
-    if isinstance(cell, str) and cell.startswith("Decimal "):
-        number = Decimal(cell.removeprefix("Decimal "))
-        return f"Decimal {number.normalize() if number else Decimal(0)}"
-    return cell
+
+def by_value(cell, type):
+    """A number without the zeros at its end, if it is one."""
+    if cell is None or type not in (1700, "numeric"):
+        return cell
+    return str(Decimal(cell.split()[-1]).normalize(EXACT) or 0)
 
 
 def settled(outcome, statement):
@@ -50,7 +52,7 @@ def settled(outcome, statement):
         return outcome["error"]
     rows = outcome["rows"]
     if KEEPS_ONE.search(statement["sql"]):
-        rows = [[by_value(cell) for cell in row] for row in rows]
+        rows = [list(map(by_value, row, outcome["types"])) for row in rows]
     if not statement["ordered"]:
         rows = sorted(rows, key=json.dumps)
     return (rows, outcome["types"], outcome["count"])
