@@ -1,6 +1,7 @@
 //! Carries out the statements of one connection.
 
 use crate::catalog::Catalog;
+use crate::cursor::{Cursors, Declared};
 use crate::error::{PgError, sqlstate};
 use crate::link::Link;
 use crate::plan::{Plan, Tag};
@@ -83,13 +84,15 @@ pub(crate) struct Executor {
     catalog: Arc<Catalog>,
     user: String,
     transaction: Option<Transaction>,
+    cursors: Cursors,
     translators: Translators,
 }
 
 impl Executor {
     /// At the start of a connection.
     pub(crate) fn new(link: Link, settings: Settings, catalog: Arc<Catalog>, user: String) -> Self {
-        Self { link, settings, catalog, user, transaction: None, translators: Translators::default() }
+        let (cursors, translators) = (Cursors::default(), Translators::default());
+        Self { link, settings, catalog, user, transaction: None, cursors, translators }
     }
 
     /// Whether a transaction is open.
@@ -166,10 +169,21 @@ impl Executor {
             Plan::Rollback { chain } => return self.roll_back(*chain),
             Plan::Savepoint(name) => self.transaction()?.save(name.clone())?,
             Plan::RollbackTo(name) => {
-                self.transaction()?.go_back(name)?;
+                let transaction = self.transaction()?;
+                transaction.go_back(name)?;
+                let depth = transaction.depth();
+                self.cursors.go_back(depth);
                 self.translators.forget_own();
             }
-            Plan::Release(name) => self.transaction()?.release(name)?,
+            Plan::Release(name) => {
+                let transaction = self.transaction()?;
+                transaction.release(name)?;
+                let depth = transaction.depth();
+                self.cursors.release(depth);
+            }
+            Plan::Declare(declared, query) => self.declare(declared, query, given)?,
+            Plan::Fetch { name, way, moves } => return self.cursors.fetch(name, *way, *moves),
+            Plan::Close(name) => self.cursors.close(name.as_deref())?,
             Plan::Set { name, value } => self.settings.set(name, value)?,
             Plan::Reset(name) => self.settings.reset(name.as_deref()),
             Plan::Show(name) => return self.show(name),
@@ -179,7 +193,10 @@ impl Executor {
                     "DISCARD ALL cannot run inside a transaction block",
                 ));
             }
-            Plan::DiscardAll => self.settings.reset(None),
+            Plan::DiscardAll => {
+                self.settings.reset(None);
+                self.cursors.close(None)?;
+            }
             Plan::Deallocate(_) => {}
             Plan::Nothing(tag) => return Ok(Outcome::done(tag)),
             Plan::Catalog(sql) => return self.ask_catalog(sql, given.values),
@@ -191,6 +208,9 @@ impl Executor {
             Plan::Release(_) => "RELEASE",
             Plan::Reset(_) => "RESET",
             Plan::DiscardAll => "DISCARD ALL",
+            Plan::Declare(..) => "DECLARE CURSOR",
+            Plan::Close(None) => "CLOSE CURSOR ALL",
+            Plan::Close(_) => "CLOSE CURSOR",
             Plan::Deallocate(None) => "DEALLOCATE ALL",
             Plan::Deallocate(_) => "DEALLOCATE",
             _ => "SET",
@@ -233,9 +253,11 @@ impl Executor {
     fn commit(&mut self, chain: bool) -> Result<Outcome, PgError> {
         let Some(transaction) = self.end(chain)? else { return Ok(no_transaction("COMMIT")) };
         if transaction.has_failed() {
+            self.cursors.end(false);
             return Ok(Outcome::done("ROLLBACK"));
         }
         let committed = transaction.commit(&mut self.link);
+        self.cursors.end(committed.is_ok());
         if committed.is_err() {
             self.transaction = None;
         }
@@ -244,12 +266,30 @@ impl Executor {
 
     fn roll_back(&mut self, chain: bool) -> Result<Outcome, PgError> {
         let ended = self.end(chain)?;
+        self.cursors.end(false);
         Ok(ended.map_or_else(|| no_transaction("ROLLBACK"), |_| Outcome::done("ROLLBACK")))
     }
 
     fn transaction(&mut self) -> Result<&mut Transaction, PgError> {
         let none = || PgError::new(sqlstate::NO_TRANSACTION, "savepoints can only be used in transaction blocks");
         self.transaction.as_mut().ok_or_else(none)
+    }
+
+    fn declare(&mut self, declared: &Declared, query: &Plan, given: &Given<'_>) -> Result<(), PgError> {
+        if self.transaction.is_none() && !declared.holds {
+            let text = "DECLARE CURSOR can only be used in transaction blocks";
+            return Err(PgError::new(sqlstate::NO_TRANSACTION, text).hint("or declare it WITH HOLD"));
+        }
+        self.cursors.admit(&declared.name)?;
+        let depth = self.transaction.as_ref().map(Transaction::depth);
+        let outcome = self.carry_out(query, given)?;
+        self.cursors.keep(declared, outcome, depth);
+        Ok(())
+    }
+
+    /// The columns of a cursor, if there is one with this name.
+    pub(crate) fn cursor(&self, name: &str) -> Option<&[Column]> {
+        self.cursors.columns(name)
     }
 
     fn show(&self, name: &str) -> Result<Outcome, PgError> {
@@ -308,6 +348,9 @@ impl Executor {
     /// # Errors
     /// Those of the statement.
     pub(crate) fn parameters(&mut self, plan: &Plan, types: Vec<u32>) -> Result<Vec<u32>, PgError> {
+        if let Plan::Declare(_, query) = plan {
+            return self.parameters(query, types);
+        }
         let Plan::Cluster { sql, .. } = plan else { return Ok(types) };
         self.admit(plan)?;
         let translation = self.again_if_stale(|this| this.translate(sql, &types))?;
@@ -373,6 +416,8 @@ impl Executor {
         self.admit(plan)?;
         match plan {
             Plan::Show(name) => Ok((vec![text_column(name)], 0)),
+            Plan::Fetch { name, moves: false, .. } => Ok((self.cursor(name).unwrap_or_default().to_vec(), 0)),
+            Plan::Declare(_, query) => Ok((Vec::new(), self.describe(query, types)?.1)),
             Plan::Catalog(sql) => {
                 let schema = self.again_if_stale(|this| this.look(Statement::new(crate::catalog::SCHEMA_SQL)))?;
                 let (mut columns, parameters) = self.catalog.describe(&schema, &self.user, sql)?;

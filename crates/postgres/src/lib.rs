@@ -17,6 +17,7 @@
 mod calendar;
 mod catalog;
 mod control;
+mod cursor;
 mod database;
 mod error;
 mod execute;

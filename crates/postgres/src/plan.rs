@@ -3,6 +3,7 @@
 
 use crate::catalog;
 use crate::control;
+use crate::cursor::{self, Declared, Way};
 use crate::error::{PgError, sqlstate};
 use crate::rewrite::verb;
 use crate::settings::boolean;
@@ -35,6 +36,12 @@ pub(crate) enum Plan {
     Deallocate(Option<String>),
     /// Forgets everything that the connection has.
     DiscardAll,
+    /// Keeps the result of a query, to give it piece by piece.
+    Declare(Declared, Box<Self>),
+    /// Goes on with it. `moves`: without giving rows.
+    Fetch { name: String, way: Way, moves: bool },
+    /// Forgets it; all of them if none is named.
+    Close(Option<String>),
     /// Nothing to do; the tag says that it is done.
     Nothing(&'static str),
     /// A question about the catalog, in SQLite's words.
@@ -109,14 +116,18 @@ pub(crate) fn of(sql: &str) -> Result<Plan, PgError> {
         "reset" if is_alone(rest, "all") => Plan::Reset(None),
         "reset" => Plan::Reset(Some(setting_name(rest).0)),
         "show" => Plan::Show(setting_name(rest).0),
-        "deallocate" | "close" if rest.last().is_some_and(|token| token.is("all")) => Plan::Deallocate(None),
+        "declare" => cursor::declare(sql)?,
+        "fetch" => cursor::fetch(sql, rest, false)?,
+        "move" => cursor::fetch(sql, rest, true)?,
+        "close" => cursor::close(sql, rest)?,
+        "deallocate" if rest.last().is_some_and(|token| token.is("all")) => Plan::Deallocate(None),
         "deallocate" => Plan::Deallocate(rest.last().and_then(Token::name)),
         "discard" if is_alone(rest, "all") => Plan::DiscardAll,
         "discard" => Plan::Nothing("DISCARD"),
         "unlisten" => Plan::Nothing("UNLISTEN"),
         "vacuum" => Plan::Nothing("VACUUM"),
-        word @ ("listen" | "notify" | "lock" | "declare" | "fetch" | "move" | "prepare" | "execute" | "grant"
-        | "revoke" | "comment" | "do" | "call" | "cluster" | "copy") => return Err(refused(word)),
+        word @ ("listen" | "notify" | "lock" | "prepare" | "execute" | "grant" | "revoke" | "comment" | "do"
+        | "call" | "cluster" | "copy") => return Err(refused(word)),
         _ if catalog::is_about(&solid) => Plan::Catalog(catalog::for_catalog(sql)),
         _ => Plan::Cluster { sql: sql.into(), tag: Tag::of(sql) },
     })
@@ -125,7 +136,6 @@ pub(crate) fn of(sql: &str) -> Result<Plan, PgError> {
 fn refused(word: &str) -> PgError {
     let hint = match word {
         "copy" => "send INSERT statements, several rows in each; `bezant sql` imports files",
-        "declare" | "fetch" | "move" => "leave the cursor out: results are at most 2 MiB, and arrive whole",
         "prepare" | "execute" => "prepare it through the driver, which uses the protocol's own prepared statements",
         "lock" => "leave it out: a transaction is validated when it is committed",
         "listen" | "notify" => "ask again from time to time",

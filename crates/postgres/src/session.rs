@@ -250,6 +250,12 @@ impl Session {
                 Ok(())
             }
             Frontend::Describe(Target::Portal, name) => {
+                // A cursor that was declared is a portal, too.
+                if let (None, Some(columns)) = (self.portals.get(&name), self.executor.cursor(&name)) {
+                    let types: Vec<u32> = columns.iter().map(types::of_column).collect();
+                    give_fields(columns, &types, &[], out);
+                    return Ok(());
+                }
                 self.portal(&name)?;
                 self.described = Some(name);
                 Ok(())

@@ -130,3 +130,45 @@ fn catalog_questions_see_the_tables() {
     assert_eq!(client.query("show server_version"), "T D:15.0 C:SHOW Z:I");
     assert_eq!(client.query("select current_user"), "T D:me C:SELECT 1 Z:I");
 }
+
+#[test]
+fn cursors_show_the_moment_of_their_declaration() {
+    let server = server();
+    let mut client = Client::new(&server);
+    client.query("create table t(a int primary key)");
+    client.query("insert into t values (1), (2), (3)");
+    assert_eq!(client.query("declare c cursor for select a from t"), "E:25P01 Z:I");
+    assert_eq!(client.query("begin; declare c cursor for select a from t order by a"), "C:BEGIN C:DECLARE CURSOR Z:T");
+    assert_eq!(client.query("fetch 2 from c"), "T D:1 D:2 C:FETCH 2 Z:T");
+    assert_eq!(client.query("delete from t where a = 3"), "C:DELETE 1 Z:T");
+    assert_eq!(client.query("fetch c; move backward all in c"), "T D:3 C:FETCH 1 C:MOVE 2 Z:T");
+    assert_eq!(client.query("declare c cursor for select 1"), "E:42P03 Z:E");
+    assert_eq!(client.query("commit; fetch c"), "C:ROLLBACK E:34000 Z:I");
+    // As psycopg does outside of a transaction.
+    assert_eq!(client.query("declare \"C\" cursor with hold for select a from t order by a"), "C:DECLARE CURSOR Z:I");
+    client.query("delete from t");
+    assert_eq!(client.query("fetch forward 2 from \"C\""), "T D:1 D:2 C:FETCH 2 Z:I");
+    assert_eq!(client.query("close \"C\""), "C:CLOSE CURSOR Z:I");
+    assert_eq!(client.query("close \"C\""), "E:34000 Z:I");
+}
+
+#[test]
+fn cursors_are_declared_with_parameters_and_described_by_their_name() {
+    let server = server();
+    let mut client = Client::new(&server);
+    client.query("create table t(a int primary key)");
+    client.query("insert into t values (1), (2), (3)");
+    client.query("begin");
+    let declare = "declare c cursor for select a from t where a > $1 order by a";
+    assert_eq!(client.ask(declare, &["1"], 0), "1 2 n C:DECLARE CURSOR Z:T");
+    client.send(b'D', b"Pc\0");
+    client.send(b'S', b"");
+    assert_eq!(client.hear(), "T Z:T");
+    assert_eq!(client.ask("fetch forward 5 from c", &[], 0), "1 2 T D:2 D:3 C:FETCH 2 Z:T");
+    assert_eq!(
+        client.query("savepoint s; declare d cursor for values (7); rollback to s"),
+        "C:SAVEPOINT C:DECLARE CURSOR C:ROLLBACK Z:T"
+    );
+    assert_eq!(client.query("fetch prior from c"), "T D:3 C:FETCH 1 Z:T");
+    assert_eq!(client.query("fetch d"), "E:34000 Z:E");
+}

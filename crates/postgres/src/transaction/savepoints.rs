@@ -61,6 +61,11 @@ impl Transaction {
         Ok(())
     }
 
+    /// How many there are.
+    pub(crate) const fn depth(&self) -> usize {
+        self.savepoints.len()
+    }
+
     fn find(&self, name: &str) -> Result<usize, PgError> {
         let place = self.savepoints.iter().rposition(|(known, _)| known == name);
         place.ok_or_else(|| PgError::new(sqlstate::NO_SAVEPOINT, format!("savepoint \"{name}\" does not exist")))

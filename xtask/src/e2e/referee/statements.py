@@ -296,6 +296,28 @@ QUERIES = """
     select interval '1 day' * 3, date '2024-01-31' + interval '1 month', timestamp '2024-01-01' - timestamp '2023-01-01'
     select current_date = now()::date, current_timestamp is not null, localtimestamp is not null"""
 
+CURSORS = """
+    fetch c
+    fetch 0 from c
+    fetch 2 from c
+    fetch prior from c
+    fetch backward from c
+    fetch prior from c
+    fetch relative 0 from c
+    fetch relative 3 from c
+    fetch absolute -2 from c
+    fetch -1 in c
+    fetch forward 2 from c
+    fetch all in c
+    fetch next from c
+    fetch last from c
+    fetch backward 2 from c
+    fetch backward all from c
+    fetch first from c
+    fetch absolute 77 from c
+    fetch forward 77 from nowhere
+    fetch sideways from c"""
+
 
 def sessions():
     script = Script("constraints")
@@ -313,6 +335,13 @@ def sessions():
     script.do(f"insert into m values {rows}, (4, 'b', null, 'Zz', '2023-12-31'), (5, null, -7, '', '2024-02-29')")
     for line in QUERIES.strip().splitlines():
         script.ask(line.strip(), ordered="order by" in line.split(")")[-1])
+    script.do("close all")
+    script.do("declare c scroll cursor with hold for select id, k, v, d from m order by id")
+    script.do("delete from m")
+    for line in CURSORS.strip().splitlines():
+        script.ask(line.strip(), ordered=True)
+    for line in ("declare c cursor with hold for select 1", "declare d cursor for select 1", "close c", "close c"):
+        script.do(line)
 
 
 def matrix():
