@@ -5,7 +5,7 @@
 //! committed; all others end with it.
 
 use crate::error::{PgError, sqlstate};
-use crate::execute::Outcome;
+use crate::outcome::Outcome;
 use crate::plan::{self, Plan};
 use crate::rewrite::verb;
 use crate::tokens::{Kind, Token, tokens};

@@ -4,57 +4,18 @@ use crate::catalog::Catalog;
 use crate::cursor::{Cursors, Declared};
 use crate::error::{PgError, sqlstate};
 use crate::link::Link;
+use crate::outcome::{Outcome, columns_of, name_and_type, text_column, types_of};
 use crate::plan::{Plan, Tag};
-use crate::rewrite::rename;
 use crate::settings::{Settings, on_or_off};
 use crate::transaction::Transaction;
-use crate::translate::{Translation, Type};
+use crate::translate::Translation;
 use crate::translator::Translators;
-use crate::types;
 use crate::wire::Status;
 use bezant_sql::{Batch, Column, Request, Rows, Statement, Value};
 use std::sync::Arc;
 
 /// How often a statement is translated until the schema stays the same meanwhile.
 const STALE_MAX: usize = 4;
-
-/// What came of a statement.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Outcome {
-    /// Its columns and rows; no columns: it gives none.
-    pub(crate) rows: Rows,
-    /// How its end is told.
-    pub(crate) tag: String,
-    /// Worth knowing, but no error.
-    pub(crate) notice: Option<PgError>,
-}
-
-impl Outcome {
-    fn done(tag: &str) -> Self {
-        Self { tag: tag.into(), ..Self::default() }
-    }
-
-    /// Rows of the catalog, whose columns go by what SQLite calls them.
-    fn of_catalog(mut rows: Rows, sql: &str) -> Self {
-        let tag = Tag::Select.text(rows.rows.len(), rows.changes);
-        name_and_type(&mut rows.columns, sql);
-        Self { rows, tag, notice: None }
-    }
-
-    /// What a translated statement gave.
-    fn of(mut rows: Rows, tag: &Tag, translation: &Translation) -> Self {
-        let tag = tag.text(rows.rows.len(), rows.changes);
-        if !translation.columns.is_empty() {
-            rows.columns = columns_of(translation);
-            pad(&mut rows, translation);
-        }
-        Self { rows, tag, notice: None }
-    }
-
-    fn warning(tag: &str, sqlstate: &'static str, text: &str) -> Self {
-        Self { notice: Some(PgError::new(sqlstate, text)), ..Self::done(tag) }
-    }
-}
 
 /// What comes with a statement.
 #[derive(Default)]
@@ -128,7 +89,7 @@ impl Executor {
         for Coming { sql, types, values } in coming {
             match self.translate(&sql, &types) {
                 Ok(translation) if !translation.defines => {
-                    statements.push(translation.statement(values));
+                    statements.extend(translation.statements(values));
                 }
                 _ => break,
             }
@@ -310,7 +271,7 @@ impl Executor {
                 return Err(PgError::unsupported("cached plan must not change result type")
                     .hint("prepare the statement again: the tables have changed"));
             }
-            let rows = this.ask(translation.statement(given.values.to_vec()))?;
+            let rows = this.ask_all(translation.statements(given.values.to_vec()))?;
             if translation.defines {
                 this.translators.defined(this.transaction.is_some());
             }
@@ -358,13 +319,25 @@ impl Executor {
     }
 
     fn ask(&mut self, statement: Statement) -> Result<Rows, PgError> {
+        self.ask_all([statement].into_iter())
+    }
+
+    /// Has statements executed that are one to the client, and gives the result of the last.
+    fn ask_all(&mut self, statements: impl Iterator<Item = Statement>) -> Result<Rows, PgError> {
+        let mut last = None;
         if let Some(transaction) = &mut self.transaction {
-            return transaction.execute(&mut self.link, statement);
+            for statement in statements {
+                last = Some(transaction.execute(&mut self.link, statement)?);
+            }
+        } else {
+            let statements: Vec<Statement> = statements.collect();
+            for statement in &statements {
+                self.admit_alone(statement)?;
+            }
+            let batch = Batch { statements, schema: self.link.schema, ..Batch::default() };
+            last = self.link.results(&Request::Run(batch))?.pop();
         }
-        self.admit_alone(&statement)?;
-        let batch = Batch { statements: vec![statement], schema: self.link.schema, ..Batch::default() };
-        let mut results = self.link.results(&Request::Run(batch))?;
-        results.pop().ok_or_else(|| PgError::new(sqlstate::PROTOCOL, "the replicas gave no result"))
+        last.ok_or_else(|| PgError::new(sqlstate::PROTOCOL, "the replicas gave no result"))
     }
 
     /// Outside of a transaction, too, nothing is written where transactions only read by default.
@@ -392,19 +365,23 @@ impl Executor {
             let (mut translations, mut statements) = (Vec::new(), Vec::new());
             for (sql, _) in plans {
                 let translation = this.translators.translate_after(sql, &zone, &mut this.link, &statements)?;
-                let statement = translation.statement(Vec::new());
-                this.admit_alone(&statement)?;
+                for statement in translation.statements(Vec::new()) {
+                    this.admit_alone(&statement)?;
+                    statements.push(statement);
+                }
                 if translation.defines {
                     this.translators.defined(true);
                 }
-                statements.push(statement);
                 translations.push(translation);
             }
             this.translators.end();
             let batch = Batch { statements, schema: this.link.schema, ..Batch::default() };
-            let results = this.link.results(&Request::Run(batch))?;
-            let all = results.into_iter().zip(plans).zip(&translations);
-            Ok(all.map(|((rows, (_, tag)), translation)| Outcome::of(rows, tag, translation)).collect())
+            let mut results = this.link.results(&Request::Run(batch))?.into_iter();
+            let all = plans.iter().zip(&translations);
+            let one = |((_, tag), translation): (&(String, Tag), &Arc<Translation>)| {
+                results.nth(translation.count() - 1).map(|rows| Outcome::of(rows, tag, translation))
+            };
+            Ok(all.filter_map(one).collect())
         })
     }
 
@@ -448,45 +425,6 @@ impl Executor {
     }
 }
 
-/// The types of the columns of a translated statement, as they are announced before there are values.
-fn types_of(translation: &Translation) -> Vec<u32> {
-    columns_of(translation).iter().map(types::of_column).collect()
-}
-
-/// Values of `character(n)` are kept without the blanks at their end, and told with them.
-fn pad(rows: &mut Rows, translation: &Translation) {
-    for (at, column) in translation.columns.iter().enumerate().filter(|(_, column)| column.kind == Type::Char) {
-        let Some((length, _)) = column.modifier else { continue };
-        for row in &mut rows.rows {
-            if let Some(Value::Text(text)) = row.get_mut(at) {
-                let missing = (length as usize).saturating_sub(text.chars().count());
-                text.extend(std::iter::repeat_n(' ', missing));
-            }
-        }
-    }
-}
-
-/// The columns of a translated statement as clients are told of them.
-fn columns_of(translation: &Translation) -> Vec<Column> {
-    let column = |column: &crate::translate::Column| Column {
-        name: column.name.clone(),
-        declared: types::name_of(column.kind.oid()).map(Into::into),
-    };
-    translation.columns.iter().map(column).collect()
-}
-
-/// What SQLite calls a column that has no name tells its type, and is no name.
-fn name_and_type(columns: &mut [Column], sql: &str) {
-    for column in columns.iter_mut() {
-        column.declared = column.declared.take().or_else(|| types::of_expression(&column.name));
-    }
-    rename(columns, sql);
-}
-
 fn no_transaction(tag: &str) -> Outcome {
     Outcome::warning(tag, sqlstate::NO_TRANSACTION, "there is no transaction in progress")
-}
-
-fn text_column(name: &str) -> Column {
-    Column { name: name.into(), declared: Some("TEXT".into()) }
 }

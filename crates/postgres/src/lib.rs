@@ -22,6 +22,7 @@ mod database;
 mod error;
 mod execute;
 mod link;
+mod outcome;
 mod plan;
 mod rewrite;
 mod scram;

@@ -7,7 +7,8 @@
 //! rehearsed together ([`Session::look_ahead`]); whatever is answered is the same.
 
 use crate::error::{PgError, sqlstate};
-use crate::execute::{Coming, Executor, Given, Outcome};
+use crate::execute::{Coming, Executor, Given};
+use crate::outcome::Outcome;
 use crate::plan::{self, Plan, Tag};
 use crate::rewrite::parameter_types;
 use crate::settings::REPORTED;

@@ -172,3 +172,43 @@ fn cursors_are_declared_with_parameters_and_described_by_their_name() {
     assert_eq!(client.query("fetch prior from c"), "T D:3 C:FETCH 1 Z:T");
     assert_eq!(client.query("fetch d"), "E:34000 Z:E");
 }
+
+/// SQLite does one by one what PostgreSQL does in one statement: all of it, or nothing.
+#[test]
+fn one_statement_may_be_several_to_sqlite() {
+    let server = server();
+    let mut client = Client::new(&server);
+    client.query("create table a(i int primary key)");
+    client.query("create table b(i int primary key references a)");
+    client.query("create table c(i int references b)");
+    assert_eq!(client.query("drop table a, b"), "E:2BP01 Z:I");
+    assert_eq!(client.query("drop table a, nowhere"), "E:2BP01 Z:I");
+    assert_eq!(client.query("drop table c, nowhere"), "E:42P01 Z:I");
+    assert_eq!(client.query("select count(*) from c"), "T D:0 C:SELECT 1 Z:I");
+    assert_eq!(client.query("drop table a, b, c; select 1"), "C:DROP TABLE T D:1 C:SELECT 1 Z:I");
+    client.query("create table t(i int primary key)");
+    assert_eq!(
+        client.query("alter table t add column a int default 7, add column b text, add column if not exists i int"),
+        "C:ALTER TABLE Z:I"
+    );
+    assert_eq!(client.query("insert into t values (1) returning *"), "T D:1,7,- C:INSERT 0 1 Z:I");
+    assert_eq!(client.query("alter table t drop column a, drop column nothing"), "E:42703 Z:I");
+    assert_eq!(client.query("alter table t drop column if exists nothing"), "C:ALTER TABLE Z:I");
+    assert_eq!(
+        client.query("begin; alter table t drop column a, drop column b; select * from t"),
+        "C:BEGIN C:ALTER TABLE T D:1 C:SELECT 1 Z:T"
+    );
+    assert_eq!(client.query("rollback; select * from t"), "C:ROLLBACK T D:1,7,- C:SELECT 1 Z:I");
+    client.query("create index a_of_t on t(a); create index b_of_t on t(lower(b)); create index i_of_t on t(i)");
+    assert_eq!(
+        client.query("begin; alter table t drop column a, drop column b; rollback"),
+        "C:BEGIN C:ALTER TABLE C:ROLLBACK Z:I"
+    );
+    assert_eq!(client.query("select count(*) from sqlite_schema where type = 'index'"), "T D:3 C:SELECT 1 Z:I");
+    assert_eq!(client.query("create or replace view v as select i from t"), "C:CREATE VIEW Z:I");
+    assert_eq!(client.query("create or replace view v as select i, a from t"), "C:CREATE VIEW Z:I");
+    assert_eq!(client.query("select * from v"), "T D:1,7 C:SELECT 1 Z:I");
+    assert_eq!(client.query("create or replace view v as select a from t"), "E:42P16 Z:I");
+    assert_eq!(client.query("create or replace view v as select i::text, a from t"), "E:42P16 Z:I");
+    assert_eq!(client.query("create or replace view t as select 1"), "E:42809 Z:I");
+}

@@ -206,7 +206,7 @@ impl Translator<'_> {
     }
 
     pub(super) fn create_view(&mut self, view: &CreateView) -> Result<String, PgError> {
-        refuse(view.materialized || view.or_replace || view.temporary, "this kind of view")?;
+        refuse(view.materialized || view.temporary, "this kind of view")?;
         let mut body = self.query(&view.query, None)?;
         self.settle(&mut body)?;
         refuse(!self.parameters.is_empty(), "a parameter in a view")?;
@@ -223,28 +223,52 @@ impl Translator<'_> {
         }
         let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
         let exists = if view.if_not_exists { "IF NOT EXISTS " } else { "" };
-        let called = name(&object(&view.name)?);
+        let called = object(&view.name)?;
+        if view.or_replace
+            && let Some(old) = self.schema.table(&called)
+        {
+            replaces(old, &columns)?;
+            self.first.push(format!("DROP VIEW {}", name(&called)));
+        }
+        let called = name(&called);
         Ok(format!("CREATE VIEW {exists}{called} AS {} {}", view_comment(&columns), body.render(Some(&names))))
     }
 
     pub(super) fn alter_table(&mut self, alter: &AlterTable) -> Result<String, PgError> {
         let table = self.known(&object(&alter.name)?)?.clone();
-        let [operation] = &alter.operations[..] else {
-            return Err(unsupported("ALTER TABLE with several changes").hint("make them one after the other"));
-        };
+        let mut all = Vec::new();
+        for operation in &alter.operations {
+            all.extend(self.alteration(&table, operation)?);
+        }
+        // There was nothing left to do.
+        let last = all.pop().unwrap_or_else(|| format!("DELETE FROM {} WHERE false", name(&table.name)));
+        self.first = all;
+        Ok(last)
+    }
+
+    /// One change of a table. `None`: it is so already.
+    fn alteration(&mut self, table: &Table, operation: &AlterTableOperation) -> Result<Vec<String>, PgError> {
         let quoted = name(&table.name);
-        Ok(match operation {
-            AlterTableOperation::AddColumn { if_not_exists: false, column_def, column_position: None, .. } => {
+        let has = |column: &str| table.columns.iter().any(|known| known.name == column);
+        let one = match operation {
+            AlterTableOperation::AddColumn { if_not_exists, column_def, column_position: None, .. } => {
                 let defined = define(column_def)?;
+                if *if_not_exists && has(&defined.column.name) {
+                    return Ok(Vec::new());
+                }
                 refuse(defined.is_serial, "a serial that is added to a table")?;
                 let mut known = table.clone();
                 known.columns.push(defined.column.clone());
                 let scope = plain(&known);
                 format!("ALTER TABLE {quoted} ADD COLUMN {}", self.column(column_def, &defined, false, false, &scope)?)
             }
-            AlterTableOperation::DropColumn { column_names, if_exists: false, .. } => {
-                let [column] = &column_names[..] else { return Err(unsupported("DROP of several columns")) };
-                format!("ALTER TABLE {quoted} DROP COLUMN {}", name(&folded(column)))
+            AlterTableOperation::DropColumn { column_names, if_exists, .. } => {
+                let mut all = Vec::new();
+                for column in column_names.iter().map(folded).filter(|column| !*if_exists || has(column)) {
+                    all.extend(table.indexes_of(&column).map(|index| format!("DROP INDEX IF EXISTS {}", name(index))));
+                    all.push(format!("ALTER TABLE {quoted} DROP COLUMN {}", name(&column)));
+                }
+                return Ok(all);
             }
             AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
                 let (old, new) = (name(&folded(old_column_name)), name(&folded(new_column_name)));
@@ -257,7 +281,8 @@ impl Translator<'_> {
                 return Err(unsupported(format!("ALTER TABLE … {other}"))
                     .hint("make a new table, fill it with INSERT … SELECT, and rename it"));
             }
-        })
+        };
+        Ok(vec![one])
     }
 
     pub(super) fn drop(&mut self, statement: &Statement) -> Result<String, PgError> {
@@ -270,15 +295,46 @@ impl Translator<'_> {
             ObjectType::Index => "INDEX",
             other => return Err(unsupported(format!("DROP {other}"))),
         };
-        let [one] = &names[..] else { return Err(unsupported("DROP of several").hint("drop one after the other")) };
-        if let Some(other) = self.schema.referrer(&object(one)?).filter(|_| what == "TABLE") {
-            let text = format!("cannot drop table {one} because other objects depend on it");
-            let detail = format!("rows of {other} refer to it");
-            return Err(PgError::new("2BP01", text).detail(detail).hint("drop that table first"));
-        }
+        let mut left = names.iter().map(object).collect::<Result<Vec<_>, _>>()?;
         let exists = if *if_exists { "IF EXISTS " } else { "" };
-        Ok(format!("DROP {what} {exists}{}", name(&object(one)?)))
+        let (mut gone, mut all) = (Vec::new(), Vec::new());
+        while !left.is_empty() {
+            // Those to whose rows no others refer come first.
+            let referrer = |table: &String| self.schema.referrer(table, &gone).filter(|_| what == "TABLE");
+            let Some(next) = left.iter().position(|table| referrer(table).is_none()) else {
+                let text = format!("cannot drop table {} because other objects depend on it", left[0]);
+                let detail = format!("rows of {} refer to it", referrer(&left[0]).unwrap_or_default());
+                return Err(PgError::new("2BP01", text).detail(detail).hint("drop that table first"));
+            };
+            let next = left.remove(next);
+            all.push(format!("DROP {what} {exists}{}", name(&next)));
+            gone.push(next);
+        }
+        let last = all.pop().ok_or_else(|| unsupported("this DROP"))?;
+        self.first = all;
+        Ok(last)
     }
+}
+
+/// A view may be replaced by one that gives the same columns first.
+fn replaces(old: &Table, columns: &[Column]) -> Result<(), PgError> {
+    let wrong = |text: String| Err(PgError::new("42P16", text));
+    if !old.is_view {
+        return Err(PgError::new("42809", format!("\"{}\" is not a view", old.name)));
+    }
+    if columns.len() < old.columns.len() {
+        return wrong("cannot drop columns from view".into());
+    }
+    for (was, is) in old.columns.iter().zip(columns) {
+        if was.name != is.name {
+            return wrong(format!("cannot change name of view column \"{}\" to \"{}\"", was.name, is.name));
+        }
+        if was.kind != is.kind {
+            let (was, is, of) = (was.kind.name(), is.kind.name(), &was.name);
+            return wrong(format!("cannot change data type of view column \"{of}\" from {was} to {is}"));
+        }
+    }
+    Ok(())
 }
 
 fn define(column: &ColumnDef) -> Result<Defined, PgError> {

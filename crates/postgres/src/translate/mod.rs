@@ -59,6 +59,8 @@ const DEPTH_MAX: usize = 100;
 /// A statement for the replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Translation {
+    /// What they execute before that: PostgreSQL does several things in one statement that SQLite does one by one.
+    first: Vec<String>,
     /// What they execute.
     pub(crate) sql: String,
     /// The values that stood in it. Only a statement without parameters of the client's has any.
@@ -74,16 +76,23 @@ pub(crate) struct Translation {
 }
 
 impl Translation {
-    /// The statement with the client's parameters.
-    pub(crate) fn statement(&self, mut parameters: Vec<Value>) -> bezant_sql::Statement {
+    /// The statement with the client's parameters, behind those that come first.
+    pub(crate) fn statements(&self, mut parameters: Vec<Value>) -> impl Iterator<Item = bezant_sql::Statement> {
         parameters.extend_from_slice(&self.values);
-        bezant_sql::Statement::with(self.sql.as_str(), parameters)
+        let last = bezant_sql::Statement::with(self.sql.as_str(), parameters);
+        self.first.iter().map(|sql| bezant_sql::Statement::new(sql.as_str())).chain([last])
+    }
+
+    /// How many those are.
+    pub(crate) const fn count(&self) -> usize {
+        self.first.len() + 1
     }
 
     /// Bytes of its text and of the values that stood in it.
     pub(crate) fn bytes(&self) -> usize {
         let longer = |value: &Value| if let Value::Text(text) = value { text.len() } else { 0 };
-        self.sql.len() + self.values.iter().map(|value| size_of::<Value>() + longer(value)).sum::<usize>()
+        self.first.iter().chain([&self.sql]).map(String::len).sum::<usize>()
+            + self.values.iter().map(|value| size_of::<Value>() + longer(value)).sum::<usize>()
     }
 }
 
@@ -115,12 +124,12 @@ pub(crate) fn translate(sql: &str, schema: &Schema, zone: &str, types: &[u32]) -
         Statement::CreateTable(_) | Statement::AlterTable(_) | Statement::CreateIndex(_) | Statement::CreateView(_)
     );
     let zone = if is_lasting { "UTC" } else { zone };
-    let mut translator = Translator { schema, zone, parameters, tables: Vec::new() };
+    let mut translator = Translator { schema, zone, parameters, tables: Vec::new(), first: Vec::new() };
     let (sql, columns, defines) = translator.statement(&statement)?;
     let parameters =
         translator.parameters.iter().map(|kind| if *kind == Type::Unknown { Type::Text } else { *kind }).collect();
     let (sql, values) = if count == 0 && !defines { lift::lift(&sql) } else { (sql, Vec::new()) };
-    Ok(Translation { sql, values, columns, parameters, schema: schema.version, defines })
+    Ok(Translation { first: translator.first, sql, values, columns, parameters, schema: schema.version, defines })
 }
 
 fn parse(sql: &str) -> Result<Statement, PgError> {
@@ -151,6 +160,8 @@ pub(crate) struct Translator<'a> {
     parameters: Vec<Type>,
     /// The tables of the WITH clauses that are open, the innermost last.
     tables: Vec<With>,
+    /// What is done before the statement.
+    first: Vec<String>,
 }
 
 /// A table of a WITH clause.

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 /// Asks the replicas for the schema, and which version of it this is, in one state. A view may be about what is no
 /// longer there: its columns cannot be asked for with those of the others.
 pub(crate) const SCHEMA_SQL: &str = "select (select schema_version from pragma_schema_version), \
-     s.type, s.name, s.sql, x.name, x.type, x.\"notnull\", x.dflt_value, x.pk, x.hidden \
+     s.type, s.name, s.sql, coalesce(x.name, s.tbl_name), x.type, x.\"notnull\", x.dflt_value, x.pk, x.hidden \
      from sqlite_schema s left join pragma_table_xinfo(s.name) x on s.type = 'table' \
-     where s.type in ('table', 'view') order by s.rowid, x.cid";
+     where s.type in ('table', 'view') or s.type = 'index' and s.sql is not null order by s.rowid, x.cid";
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +56,8 @@ pub(crate) struct Table {
     keys: usize,
     /// The tables that its rows refer to, in lower case.
     refers: Vec<String>,
+    /// Its indexes, each with the names that stand in it.
+    indexes: Vec<(String, Vec<String>)>,
 }
 
 impl Column {
@@ -71,9 +73,15 @@ impl Column {
 }
 
 impl Table {
+    /// The indexes that depend on a column.
+    pub(super) fn indexes_of(&self, column: &str) -> impl Iterator<Item = &str> {
+        let depends = move |(_, names): &&(String, Vec<String>)| names.iter().any(|name| name == column);
+        self.indexes.iter().filter(depends).map(|(name, _)| name.as_str())
+    }
+
     /// One that is being created.
     pub(super) const fn new(name: String, columns: Vec<Column>) -> Self {
-        Self { name, columns, is_view: false, keys: 0, refers: Vec::new() }
+        Self { name, columns, is_view: false, keys: 0, refers: Vec::new(), indexes: Vec::new() }
     }
 }
 
@@ -96,6 +104,10 @@ impl Schema {
                 schema.version = *version as u32;
             }
             let sql = if let Value::Text(sql) = sql { sql.as_str() } else { "" };
+            if kind == "index" {
+                schema.add_index(name, sql, column);
+                continue;
+            }
             let is_view = kind == "view";
             let table = schema.tables.entry(name.to_ascii_lowercase()).or_insert_with(|| Table {
                 name: name.clone(),
@@ -103,6 +115,7 @@ impl Schema {
                 is_view,
                 keys: 0,
                 refers: references(sql),
+                indexes: Vec::new(),
             });
             if !is_view {
                 table.columns.extend(table_column(column, sql));
@@ -124,10 +137,20 @@ impl Schema {
         schema
     }
 
-    /// The name of another table whose rows refer to those of this one.
-    pub(crate) fn referrer(&self, name: &str) -> Option<&str> {
+    /// An index of a table that came before it: behind the table's name all that is quoted is a column.
+    fn add_index(&mut self, name: &str, sql: &str, table: &[Value]) {
+        let Some(Value::Text(table)) = table.first() else { return };
+        let Some(table) = self.tables.get_mut(&table.to_ascii_lowercase()) else { return };
+        let behind = tokens(sql).into_iter().skip_while(|token| !token.is_symbol("("));
+        let names = behind.filter(|token| token.kind == Kind::Quoted).filter_map(|token| token.name());
+        table.indexes.push((name.into(), names.collect()));
+    }
+
+    /// The name of another table whose rows refer to those of this one, and that is none of these.
+    pub(crate) fn referrer(&self, name: &str, but: &[String]) -> Option<&str> {
         let name = name.to_ascii_lowercase();
-        let refers = |(own, table): &(&String, &Table)| **own != name && table.refers.contains(&name);
+        let is_left = |own: &String| *own != name && !but.iter().any(|gone| gone.eq_ignore_ascii_case(own));
+        let refers = |(own, table): &(&String, &Table)| is_left(own) && table.refers.contains(&name);
         self.tables.iter().find(refers).map(|(_, table)| table.name.as_str())
     }
 

@@ -243,8 +243,19 @@ CONSTRAINTS = """
     drop index parent_by_n
     create view v as select id, n from parent where n > 1
     select * from v order by id
-    drop view v
+    create or replace view v as select id, n, name from parent
+    create or replace view v as select id, name, n from parent
+    create or replace view parent as select 1
+    select * from v order by id
+    drop view v, w
+    drop view if exists v, w
+    alter table parent add column a integer default 1, add column b text, drop column extra
+    alter table parent drop column a, drop column nothing
+    alter table parent drop column if exists nothing, drop column b
+    select * from parent order by id
     drop table parent
+    drop table child, parent
+    drop table if exists nowhere, child
     drop table child
     drop table parent"""
 QUERIES = """

@@ -1,0 +1,86 @@
+//! What came of a statement, with the columns as clients are told of them.
+
+use crate::error::PgError;
+use crate::plan::Tag;
+use crate::rewrite::rename;
+use crate::translate::{Translation, Type};
+use crate::types;
+use bezant_sql::{Column, Rows, Value};
+
+/// What came of a statement.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Outcome {
+    /// Its columns and rows; no columns: it gives none.
+    pub(crate) rows: Rows,
+    /// How its end is told.
+    pub(crate) tag: String,
+    /// Worth knowing, but no error.
+    pub(crate) notice: Option<PgError>,
+}
+
+impl Outcome {
+    pub(crate) fn done(tag: &str) -> Self {
+        Self { tag: tag.into(), ..Self::default() }
+    }
+
+    /// Rows of the catalog, whose columns go by what SQLite calls them.
+    pub(crate) fn of_catalog(mut rows: Rows, sql: &str) -> Self {
+        let tag = Tag::Select.text(rows.rows.len(), rows.changes);
+        name_and_type(&mut rows.columns, sql);
+        Self { rows, tag, notice: None }
+    }
+
+    /// What a translated statement gave.
+    pub(crate) fn of(mut rows: Rows, tag: &Tag, translation: &Translation) -> Self {
+        let tag = tag.text(rows.rows.len(), rows.changes);
+        if !translation.columns.is_empty() {
+            rows.columns = columns_of(translation);
+            pad(&mut rows, translation);
+        }
+        Self { rows, tag, notice: None }
+    }
+
+    pub(crate) fn warning(tag: &str, sqlstate: &'static str, text: &str) -> Self {
+        Self { notice: Some(PgError::new(sqlstate, text)), ..Self::done(tag) }
+    }
+}
+
+/// The types of the columns of a translated statement, as they are announced before there are values.
+pub(crate) fn types_of(translation: &Translation) -> Vec<u32> {
+    columns_of(translation).iter().map(types::of_column).collect()
+}
+
+/// Values of `character(n)` are kept without the blanks at their end, and told with them.
+fn pad(rows: &mut Rows, translation: &Translation) {
+    for (at, column) in translation.columns.iter().enumerate().filter(|(_, column)| column.kind == Type::Char) {
+        let Some((length, _)) = column.modifier else { continue };
+        for row in &mut rows.rows {
+            if let Some(Value::Text(text)) = row.get_mut(at) {
+                let missing = (length as usize).saturating_sub(text.chars().count());
+                text.extend(std::iter::repeat_n(' ', missing));
+            }
+        }
+    }
+}
+
+/// The columns of a translated statement as clients are told of them.
+pub(crate) fn columns_of(translation: &Translation) -> Vec<Column> {
+    let column = |column: &crate::translate::Column| Column {
+        name: column.name.clone(),
+        declared: types::name_of(column.kind.oid()).map(Into::into),
+    };
+    translation.columns.iter().map(column).collect()
+}
+
+/// What SQLite calls a column that has no name tells its type, and is no name.
+pub(crate) fn name_and_type(columns: &mut [Column], sql: &str) {
+    for column in columns.iter_mut() {
+        column.declared = column.declared.take().or_else(|| types::of_expression(&column.name));
+    }
+    rename(columns, sql);
+}
+
+/// A column of texts.
+pub(crate) fn text_column(name: &str) -> Column {
+    Column { name: name.into(), declared: Some("TEXT".into()) }
+}
