@@ -14,6 +14,7 @@ use crate::rewrite::parameter_types;
 use crate::settings::REPORTED;
 use crate::tokens::{Kind, statements, tokens};
 use crate::transaction::AHEAD_MAX;
+use crate::translate::Type;
 use crate::types;
 use crate::wire::{Field, Frontend, Output, Status, Target};
 use bezant_sql::{Column, Value};
@@ -440,7 +441,14 @@ fn take_values(prepared: &Prepared, formats: &[i16], values: &[Option<Bytes>]) -
     }
     let take = |(at, value): (usize, &Option<Bytes>)| {
         let type_id = prepared.types.get(at).copied().unwrap_or(0);
-        value.as_ref().map_or(Ok(Value::Null), |bytes| types::take(bytes, type_id, format_of(formats, at)))
+        let Some(bytes) = value else { return Ok(Value::Null) };
+        match (Type::of_oid(type_id), &prepared.plan) {
+            // The catalog's own queries have them as text.
+            (Some(Type::Array(element)), Some(Plan::Cluster { .. } | Plan::Declare(..))) => {
+                types::take_array(bytes, *element, format_of(formats, at))
+            }
+            _ => types::take(bytes, type_id, format_of(formats, at)),
+        }
     };
     values.iter().enumerate().map(take).collect()
 }

@@ -10,7 +10,10 @@ use bezant_sql::{Column, Value};
 use bytes::Bytes;
 use std::fmt::Write as _;
 
+mod arrays;
 mod numbers;
+
+pub(crate) use arrays::{elements, take_array};
 
 use numbers::{float, is_numeric, put_numeric, real_text, single_text, take_numeric};
 

@@ -212,3 +212,34 @@ fn one_statement_may_be_several_to_sqlite() {
     assert_eq!(client.query("create or replace view v as select i::text, a from t"), "E:42P16 Z:I");
     assert_eq!(client.query("create or replace view t as select 1"), "E:42809 Z:I");
 }
+
+#[test]
+fn a_parameter_may_be_an_array_of_what_is_looked_for() {
+    let server = server();
+    let mut client = Client::new(&server);
+    client.query("create table t(i int primary key, s text, n numeric(5,2), u uuid, d date)");
+    client.query("insert into t values (1, 'a,b', 1.50, null, '2024-01-01'), (2, 'c\"', 2, null, null), (3, null, null, null, null)");
+    let mut ask = |sql: &str, value: &str| client.ask(sql, &[value], 0).replace("1 2 T ", "").replace(" Z:I", "");
+    assert_eq!(ask("select i from t where i = any($1) order by 1", "{3,1,NULL}"), "D:1 D:3 C:SELECT 2");
+    assert_eq!(ask("select i from t where i = any($1::bigint[]) order by 1", "{3,9999999999}"), "D:3 C:SELECT 1");
+    assert_eq!(ask("select i from t where s = any($1) order by 1", "{\"a,b\",\"c\\\"\"}"), "D:1 D:2 C:SELECT 2");
+    assert_eq!(ask("select i from t where n = any($1) order by 1", "{1.5,2.000}"), "D:1 D:2 C:SELECT 2");
+    assert_eq!(ask("select i from t where d = any($1)", "{2024-01-01}"), "D:1 C:SELECT 1");
+    assert_eq!(ask("select i from t where i <> all($1) order by 1", "{1}"), "D:2 D:3 C:SELECT 2");
+    assert_eq!(ask("select i from t where i <> all($1)", "{1,NULL}"), "C:SELECT 0");
+    assert_eq!(ask("select i from t where i = any($1)", "{}"), "C:SELECT 0");
+    assert_eq!(ask("delete from t where i = any($1)", "{2}"), "1 2 n C:DELETE 1");
+    assert_eq!(ask("select i from t where i = any($1)", "{x}"), "1 E:22P02");
+    assert_eq!(ask("select i from t where u = any($1)", "{x}"), "1 2 E:22P02");
+    assert_eq!(ask("select $1::int[]", "{1}"), "E:0A000");
+    assert_eq!(ask("select i from t where i > any($1)", "{1}"), "E:0A000");
+    assert_eq!(
+        client.query("select i from t where i = any('{1, 3}') and s = any('{\"a,b\"}'::text[])"),
+        "T D:1 C:SELECT 1 Z:I"
+    );
+    assert_eq!(client.query("select i from t where i = any('{1, y}')"), "E:22P02 Z:I");
+    assert_eq!(
+        client.query("select 1 = any('{}'), 1 <> all('{}'::int[]), 1 = any('{null}')"),
+        "T D:f,t,- C:SELECT 1 Z:I"
+    );
+}

@@ -257,7 +257,8 @@ fn literals_take_the_type_of_what_is_beside_them() {
 fn what_is_not_understood_is_refused() {
     alone(&[
         ("select array[1]", "0A000"),
-        ("select 1 = any('{1}')", "0A000"),
+        ("select 1 = any('{1}')", "[t]"),
+        ("select '{1}'::int[]", "0A000"),
         ("select 1 = any(array[1, 2])", "[t]"),
         ("select 'a' ~ 'b'", "0A000"),
         ("select distinct on (x) x from (values (1)) as v(x)", "0A000"),

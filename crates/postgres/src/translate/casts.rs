@@ -100,7 +100,7 @@ pub(super) const fn from_text(to: Type) -> &'static str {
         Json => "pg_in_json({})",
         Jsonb => "pg_in_jsonb({})",
         Char => "rtrim({}, ' ')",
-        Unknown | Any | Text | Varchar => "{}",
+        Unknown | Any | Text | Varchar | Array(_) => "{}",
     }
 }
 

@@ -1,13 +1,16 @@
 //! Comparisons beyond two operands: rows, lists, subqueries, ranges and patterns.
 
-use super::casts::Context;
+use super::casts::{Context, from_text};
 use super::expression::{Expression, Origin};
 use super::kinds::Type;
 use super::scope::Scope;
+use super::type_names::data_type;
 use super::value::no_operator;
-use super::{Translator, mismatch, operators, unsupported};
+use super::{Translator, mismatch, operators, refuse, unsupported};
 use crate::error::{PgError, sqlstate};
-use sqlparser::ast::{BinaryOperator, Expr, InTarget, Query, Value};
+use crate::tokens::quote;
+use crate::types::elements;
+use sqlparser::ast::{ArrayElemTypeDef, BinaryOperator, DataType, Expr, InTarget, Query, Value};
 
 impl Translator<'_> {
     /// Values that are compared with the first of them, as values of one type.
@@ -113,7 +116,13 @@ impl Translator<'_> {
         for item in list {
             values.push(self.expression(item, scope)?);
         }
-        let values = self.comparable_types(&values)?;
+        self.in_values(&values, negated)
+    }
+
+    /// Whether the first of these values is one of the others.
+    fn in_values(&mut self, values: &[Expression], negated: bool) -> Result<Expression, PgError> {
+        let not = if negated { "NOT " } else { "" };
+        let values = self.comparable_types(values)?;
         Self::comparable(values[0].kind)?;
         let list: Vec<&str> = values[1..].iter().map(|value| value.sql.as_str()).collect();
         Ok(Expression::new(format!("({} {not}IN ({}))", values[0].compared(), list.join(", ")), Type::Bool))
@@ -161,8 +170,64 @@ impl Translator<'_> {
     ) -> Result<Expression, PgError> {
         let known = if negated { BinaryOperator::NotEq } else { BinaryOperator::Eq };
         match without_parentheses(right) {
-            Expr::Array(array) if *op == known => self.in_list(left, &array.elem, negated, scope),
-            Expr::Subquery(query) if *op == known => self.in_query(left, query, negated, scope),
+            _ if *op != known => Err(arrays()),
+            Expr::Array(array) => self.in_list(left, &array.elem, negated, scope),
+            Expr::Subquery(query) => self.in_query(left, query, negated, scope),
+            Expr::Cast { expr, data_type: DataType::Array(array), format: None, .. } => {
+                let (ArrayElemTypeDef::SquareBracket(of, _) | ArrayElemTypeDef::Parenthesis(of)) = array else {
+                    return Err(arrays());
+                };
+                let (of, modifier) = data_type(of)?;
+                refuse(modifier.is_some(), "an array of values with a length")?;
+                self.in_array(left, expr, Some(of), negated, scope)
+            }
+            other => self.in_array(left, other, None, negated, scope),
+        }
+    }
+
+    /// Whether a value is in an array, which is a parameter or a literal.
+    fn in_array(
+        &mut self,
+        left: &Expr,
+        array: &Expr,
+        of: Option<Type>,
+        negated: bool,
+        scope: &Scope<'_>,
+    ) -> Result<Expression, PgError> {
+        let Expr::Value(array) = without_parentheses(array) else { return Err(arrays()) };
+        let left = self.expression(left, scope)?;
+        match &array.value {
+            Value::SingleQuotedString(text) => {
+                let mut values = vec![left];
+                for element in elements(text)? {
+                    let literal = match element {
+                        Some(text) => Expression::unknown(quote(&text), Origin::Literal(text)),
+                        None => Expression::unknown("NULL", Origin::Null),
+                    };
+                    values.push(match of {
+                        Some(of) => self.cast(&literal, of, None)?,
+                        None => self.implicit(&literal, values[0].kind)?,
+                    });
+                }
+                self.in_values(&values, negated)
+            }
+            Value::Placeholder(text) => {
+                let place = self.place(text)?;
+                let of = of.unwrap_or(if left.kind == Type::Unknown { Type::Text } else { left.kind });
+                let known = self.parameters[place];
+                let kind = if known == Type::Unknown { of.array().ok_or_else(arrays)? } else { known };
+                let Type::Array(element) = kind else { return Err(arrays()) };
+                self.parameters[place] = kind;
+                let is_stored = matches!(element, Type::Bool | Type::Int2 | Type::Int4 | Type::Int8);
+                let value = if is_stored { "value".into() } else { self.fill(from_text(*element), &["value"])? };
+                let both = self.comparable_types(&[left, Expression::new(value, *element)])?;
+                Self::comparable(both[0].kind)?;
+                let (not, place) = (if negated { "NOT " } else { "" }, place + 1);
+                // Compared with an array that is NULL nothing is known, as with NULL in a list.
+                let elements = format!("SELECT {} FROM json_each(coalesce(?{place}, '[null]'))", both[1].sql);
+                let sql = format!("({} {not}IN ({elements}))", both[0].compared());
+                Ok(Expression::new(sql, Type::Bool))
+            }
             _ => Err(arrays()),
         }
     }
@@ -198,7 +263,7 @@ impl Translator<'_> {
             Some(_) => return Err(bad_escape()),
         };
         let not = if negated { "NOT " } else { "" };
-        let sql = format!("({not}{function}({}, {}, {}))", texts[0], texts[1], crate::tokens::quote(escape));
+        let sql = format!("({not}{function}({}, {}, {}))", texts[0], texts[1], quote(escape));
         Ok(Expression::new(sql, Type::Bool))
     }
 }
@@ -211,6 +276,7 @@ fn bad_escape() -> PgError {
     PgError::new("22025", "invalid escape string").hint("It must be empty or one character.")
 }
 
-fn arrays() -> PgError {
-    PgError::unsupported("arrays are not supported").hint("write IN (…), with a parameter for each element")
+pub(super) fn arrays() -> PgError {
+    PgError::unsupported("arrays are not supported, but for = ANY (…) and <> ALL (…)")
+        .hint("write IN (…), with a parameter for each element")
 }

@@ -446,7 +446,7 @@ fn check(column: &Column) -> String {
         }
         Type::Uuid => format!("length({quoted}) = 36 AND {quoted} NOT GLOB '*[^-0-9a-f]*'"),
         Type::Json | Type::Jsonb => format!("json_valid({quoted})"),
-        Type::Unknown | Type::Any | Type::Interval => String::new(),
+        Type::Unknown | Type::Any | Type::Interval | Type::Array(_) => String::new(),
     }
 }
 

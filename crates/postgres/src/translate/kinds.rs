@@ -29,6 +29,8 @@ pub(crate) enum Type {
     Uuid,
     Json,
     Jsonb,
+    /// Several values of one type: a parameter, and nothing else.
+    Array(&'static Self),
 }
 
 /// A length, or a precision and a scale.
@@ -69,19 +71,50 @@ const TYPES: &[(Type, u32, &str, &str)] = &[
     (Type::Jsonb, oid::JSONB, "jsonb", "JSONB_TEXT"),
 ];
 
+/// The types that arrays are of, their numbers and names.
+const ARRAYS: &[(Type, u32, &str)] = &[
+    (Type::Bool, 1000, "boolean[]"),
+    (Type::Int2, 1005, "smallint[]"),
+    (Type::Int4, 1007, "integer[]"),
+    (Type::Int8, oid::INT8S, "bigint[]"),
+    (Type::Float4, 1021, "real[]"),
+    (Type::Float8, 1022, "double precision[]"),
+    (Type::Numeric, 1231, "numeric[]"),
+    (Type::Text, oid::TEXTS, "text[]"),
+    (Type::Varchar, 1015, "character varying[]"),
+    (Type::Char, 1014, "character[]"),
+    (Type::Date, 1182, "date[]"),
+    (Type::Time, 1183, "time without time zone[]"),
+    (Type::Timestamp, 1115, "timestamp without time zone[]"),
+    (Type::Timestamptz, 1185, "timestamp with time zone[]"),
+    (Type::Uuid, 2951, "uuid[]"),
+];
+
 impl Type {
+    /// Arrays of this type, if there are any.
+    pub(crate) fn array(self) -> Option<Self> {
+        ARRAYS.iter().find(|(element, ..)| *element == self).map(|(element, ..)| Self::Array(element))
+    }
+
+    fn array_entry(self) -> Option<&'static (Self, u32, &'static str)> {
+        let Self::Array(of) = self else { return None };
+        ARRAYS.iter().find(|(element, ..)| element == of)
+    }
+
     fn entry(self) -> Option<&'static (Self, u32, &'static str, &'static str)> {
         TYPES.iter().find(|(kind, ..)| *kind == self)
     }
 
     /// Its number; 0: the values decide.
     pub(crate) fn oid(self) -> u32 {
-        self.entry().map_or(0, |(_, oid, ..)| *oid)
+        let of_array = || self.array_entry().map(|(_, oid, _)| *oid);
+        self.entry().map(|(_, oid, ..)| *oid).or_else(of_array).unwrap_or(0)
     }
 
     /// As PostgreSQL's messages call it.
     pub(crate) fn name(self) -> &'static str {
-        self.entry().map_or("any", |(_, _, name, _)| name)
+        let of_array = || self.array_entry().map(|(.., name)| *name);
+        self.entry().map(|(_, _, name, _)| *name).or_else(of_array).unwrap_or("any")
     }
 
     /// How a table declares it.
@@ -95,7 +128,10 @@ impl Type {
             0 => Some(Self::Unknown),
             oid::NAME | oid::CHAR => Some(Self::Text),
             oid::OID => Some(Self::Int8),
-            _ => TYPES.iter().find(|(_, oid, ..)| *oid == number).map(|(kind, ..)| *kind),
+            _ => {
+                let of_array = || ARRAYS.iter().find(|(_, oid, _)| *oid == number).map(|(of, ..)| Self::Array(of));
+                TYPES.iter().find(|(_, oid, ..)| *oid == number).map(|(kind, ..)| *kind).or_else(of_array)
+            }
         }
     }
 

@@ -94,13 +94,21 @@ impl Translator<'_> {
             Value::Boolean(is) => Expression::new(u8::from(*is).to_string(), Type::Bool),
             Value::Null => Expression::unknown("NULL", Origin::Null),
             Value::Placeholder(text) => {
-                let place = text.trim_start_matches('$').parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-                let place = place.filter(|place| *place < self.parameters.len());
-                let none = || PgError::new("42P02", format!("there is no parameter {text}"));
-                self.parameter(place.ok_or_else(none)?)
+                let parameter = self.parameter(self.place(text)?);
+                if let Type::Array(_) = parameter.kind {
+                    return Err(super::compare::arrays());
+                }
+                parameter
             }
             other => return Err(unsupported(other)),
         })
+    }
+
+    /// The place of `$1`, from 0 on.
+    pub(super) fn place(&self, text: &str) -> Result<usize, PgError> {
+        let place = text.trim_start_matches('$').parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        let none = || PgError::new("42P02", format!("there is no parameter {text}"));
+        place.filter(|place| *place < self.parameters.len()).ok_or_else(none)
     }
 
     fn interval(&mut self, interval: &sqlparser::ast::Interval) -> Result<Expression, PgError> {

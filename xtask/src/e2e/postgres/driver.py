@@ -52,6 +52,27 @@ with psycopg.connect(ADDRESS) as first, psycopg.connect(ADDRESS, autocommit=True
         pass
     first.rollback()
 
+    # Lists are arrays, in both formats.
+    for binary, mark in (False, "%t"), (True, "%b"):
+        cursor = first.cursor(binary=binary)
+        for column, values in ("i", [3, 4, 7_000]), ("t", ["naïve ☃", 'a,"b"', None]), ("n", [decimal.Decimal("1.250")]), (
+            "d", [datetime.date(2024, 2, 29)]
+        ), ("u", [uuid.UUID(int=5)]), ("ts", [ROW[5]]), ("f", [0.1]), ("ok", [True]):
+            found = cursor.execute(f"select count(*) from kinds where {column} = any({mark})", (values,)).fetchone()
+            assert found == (2,), (column, binary, found)
+        assert cursor.execute(f"select count(*) from kinds where i <> all({mark})", ([3, 4],)).fetchone() == (50,)
+    first.rollback()
+
+    # Long results come piece by piece, also outside of a transaction.
+    for connection in first, second:
+        with connection.cursor("piecemeal", withhold=connection.autocommit, scrollable=True) as cursor:
+            cursor.itersize = 7
+            cursor.execute("select i from kinds where i between %s and 49 order by i", (10,))
+            assert [n for (n,) in cursor] == list(range(10, 50))
+            cursor.scroll(-2)
+            assert cursor.fetchone() == (49,)
+    first.rollback()
+
     # Both read, both write: the second one to commit is told to try again.
     (before,) = first.execute("select i from kinds where id = 3").fetchone()
     first.execute("update kinds set i = %s where id = 3", (before + 10,))

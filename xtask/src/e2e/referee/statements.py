@@ -268,6 +268,13 @@ QUERIES = """
     select distinct on (k) k, v from m order by k, v
     select m.id, n.id from m left join m n on n.v = m.v + 1 order by 1, 2
     select id from m where v = any(array[1, 2]) order by id
+    select id from m where v = any('{1, 2, null}') order by id
+    select id from m where k <> all('{a}'::text[]) order by id
+    select id from m where k <> all('{"b", null}') order by id
+    select id from m where d = any('{2024-01-01,2024-02-29}') or v = any('{}') order by id
+    select id from m where v = any('{1,x}')
+    select id from m where v = any('1,2')
+    select id from m where v = any('{1,}')
     select id from m where (k, v) in (select k, max(v) from m group by k) order by id
     select id from m where v > (select avg(v) from m) order by id
     select id, (select count(*) from m o where o.k = m.k) from m order by id
