@@ -19,6 +19,7 @@ mod quit;
 mod service;
 mod shell;
 mod snapshot;
+mod watch;
 mod words;
 
 use clap::{CommandFactory, Parser, Subcommand};

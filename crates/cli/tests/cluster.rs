@@ -5,6 +5,7 @@ mod support;
 use rustix::process::Signal;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
 use support::{Outcome, Running, Scratch, bezant, run, spawn, testnet, testnet_with, wait_until};
 
 fn replica(scratch: &Scratch, folder: &str) -> Outcome {
@@ -47,20 +48,46 @@ fn four_replicas_serve_a_shell_and_end_in_order() {
     wait_until("all replicas are ready", || run(&mut bezant(&["status", "--cluster", &cluster]), "").code == Some(0));
     let all = status(0);
     assert_eq!(all["healthy"], true);
+    assert!(all["replicas"].as_array().unwrap().iter().all(|replica| replica["state"] == "healthy"), "{all}");
     replicas[1].signal(Signal::TERM);
     assert_eq!(replicas[1].wait().code(), Some(0));
     let three = status(1);
     assert_eq!(three["stuck"], serde_json::Value::Null, "one may be down");
     assert_eq!((&three["answering"], &three["replicas"][1]["up"]), (&true.into(), &false.into()));
+    assert_eq!(three["replicas"][1]["state"], "unreachable");
+    assert!(three["replicas"][1]["advice"].as_str().unwrap().contains("Start"));
     for replica in &mut replicas[2..] {
         replica.signal(Signal::TERM);
         assert_eq!(replica.wait().code(), Some(0));
     }
-    assert!(status(5)["stuck"].as_str().unwrap().contains("no 3 of 4 replicas agree"));
+    let one = status(5);
+    assert!(one["stuck"].as_str().unwrap().contains("no 3 of 4 replicas agree"));
+    assert_eq!(one["replicas"][0]["state"], "cut_off", "{one}");
     // Nobody can tell any more: one replica is no quorum.
     let unknown = kv(&["--deadline", "1", "set", "a", "2"]);
     assert_refused(&unknown, 3, "outcome unknown");
     assert_refused(&kv(&["--deadline", "1", "get", "a"]), 1, "not enough equal answers");
+}
+
+#[test]
+fn status_ends_in_time_although_nobody_answers() {
+    let scratch = Scratch::new();
+    let base = testnet(&scratch, "net", 4);
+    // Connections are taken, and nothing ever comes.
+    let silent: Vec<_> = (0..4)
+        .flat_map(|replica| (0..3).map(move |port| base + 10 * replica + port))
+        .map(|port| std::net::TcpListener::bind(("127.0.0.1", port)).unwrap())
+        .collect();
+    let start = Instant::now();
+    let outcome = run(&mut bezant(&["status", "--cluster", &scratch.join("net/cluster.toml"), "--json"]), "");
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert_eq!(outcome.code, Some(5), "{outcome:?}");
+    let status: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+    for replica in status["replicas"].as_array().unwrap() {
+        assert_eq!(replica["state"], "unreachable");
+        assert!(replica["why"].as_str().unwrap().contains("no answer"), "{replica}");
+    }
+    drop(silent);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::liar::Liar;
 use crate::logging;
 use crate::notices::NoticeLog;
 use crate::quit;
+use crate::watch::Watch;
 use bezant_core::auth::{Ed25519, Keyring};
 use bezant_core::checkpoint::Snapshot;
 use bezant_core::machine::Principal;
@@ -20,11 +21,10 @@ use bezant_node::config::{ClusterConfig, Durability, NodeConfig, ServiceKind};
 use bezant_node::divergence::Archive;
 use bezant_node::keys;
 use bezant_node::log::{self, OpenError};
-use bezant_node::net::{CloseReason, ServiceBuild};
+use bezant_node::net::ServiceBuild;
 use bezant_node::replica::{self, MemoryLog, ReplicaHandle, ReplicaOptions};
 use bezant_sql::Database;
 use clap::ValueEnum;
-use std::collections::BTreeSet;
 use std::io::BufRead;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often is looked whether the replica has ended by itself.
+/// How often is looked whether the replica has ended by itself, and whether there is something to tell.
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a process that has been killed may take to let go of its directory.
 const IN_USE_MAX: Duration = Duration::from_secs(2);
@@ -93,10 +93,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     };
     let replica = node.replica.0;
     tracing::info!(event = "replica-started", replica, "running");
-    let mut told = BTreeSet::new();
+    let mut watch = Watch::default();
     loop {
         match left.recv_timeout(WATCH_INTERVAL) {
-            Err(RecvTimeoutError::Timeout) if !handle.is_finished() => tell_refusals(&handle, &mut told),
+            Err(RecvTimeoutError::Timeout) if !handle.is_finished() => watch.look(&handle.status()),
             Err(RecvTimeoutError::Timeout) => {
                 return handle.join().map_err(|error| Failure::failed(format!("{error}.")));
             }
@@ -106,17 +106,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     handle.stop().map_err(|error| Failure::failed(format!("{error}.")))?;
     tracing::info!(event = "replica-stopped", replica, "ended in order");
     Ok(())
-}
-
-/// Says once which replica is refused, or refuses us, and why: the operator has to do something about it. Once for each
-/// kind of reason: a liar could give ever another build of its service.
-fn tell_refusals(handle: &ReplicaHandle, told: &mut BTreeSet<(u8, &'static str)>) {
-    for peer in handle.status().peers.iter().filter(|peer| !peer.connected) {
-        let Some(reason) = peer.last_end.filter(CloseReason::is_refusal) else { continue };
-        if told.insert((peer.replica.0, reason.label())) {
-            tracing::warn!(event = "link-refused", replica = peer.replica.0, "no link: {reason}");
-        }
-    }
 }
 
 /// What a replica that misbehaves is told.

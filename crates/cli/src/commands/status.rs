@@ -1,5 +1,6 @@
 //! `bezant status`: how every replica is, and who is at fault.
 
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -9,19 +10,21 @@ use crate::output;
 use crate::service::{Connection, Probe, Service};
 use bezant_core::digest::Digest;
 use serde_json::{Value, json};
+use state::{Condition, State};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long an obstacle that may pass by itself has to last: view changes, transfers, votes that are on their way.
+/// How long has to last what may pass by itself: view changes, transfers, votes that are on their way, a lag.
 const LASTING: Duration = Duration::from_secs(3);
 /// How often it is looked at again until then.
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
 
 /// Show how every replica is, and name those at fault
 ///
-/// Asks the admin port of every replica, and reads once through the client library to see whose answers differ.
+/// Asks the admin port of every replica, and reads a few times through the client library to see whose answers differ.
+/// Ends within 20 s, whoever answers or does not.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  bezant status --cluster net/cluster.toml\n\n\
     Exit codes: 0 all replicas are up, in agreement and trusted · 1 one of them is not · \
@@ -63,6 +66,8 @@ struct Row {
     differed: u64,
     /// Other replicas that hold something against it.
     suspected_by: BTreeSet<u8>,
+    /// How far it is behind f + 1 others, in words, if that is far.
+    lag: Option<String>,
 }
 
 /// Why nothing can be written.
@@ -87,19 +92,30 @@ pub(crate) struct Overview {
 }
 
 impl Overview {
-    /// Asks all replicas at the same time, and again for a while if nothing can be written.
+    /// Asks all replicas at the same time, and again for a while if nothing can be written or one is far behind.
     pub(crate) fn collect(members: &[Member], probe: &Probe) -> Self {
         let start = Instant::now();
         let mut overview = Self::look(members, probe);
-        let first = overview.obstacle;
-        while overview.obstacle.is_some_and(|obstacle| obstacle != Obstacle::Silent && Some(obstacle) == first)
-            && start.elapsed() < LASTING
-        {
+        while overview.may_pass() && start.elapsed() < LASTING {
             thread::sleep(LOOK_AGAIN);
-            overview = Self::look(members, probe);
+            overview = Self::look(members, probe).lasting_since(&overview);
         }
-        overview.obstacle = overview.obstacle.filter(|_| overview.obstacle == first);
         overview
+    }
+
+    /// Whether something is wrong now that may be right in a moment.
+    fn may_pass(&self) -> bool {
+        self.obstacle.is_some_and(|obstacle| obstacle != Obstacle::Silent)
+            || self.rows.iter().any(|row| row.lag.is_some())
+    }
+
+    /// Without what was otherwise at an earlier look.
+    fn lasting_since(mut self, earlier: &Self) -> Self {
+        self.obstacle = self.obstacle.filter(|_| self.obstacle == earlier.obstacle);
+        for (row, before) in self.rows.iter_mut().zip(&earlier.rows) {
+            row.lag = row.lag.take().filter(|_| before.lag.is_some());
+        }
+        self
     }
 
     fn look(members: &[Member], probe: &Probe) -> Self {
@@ -122,11 +138,21 @@ impl Overview {
             lying: probe.lying.contains(&member.replica),
             differed: probe.differed.get(&member.replica).copied().unwrap_or(0),
             suspected_by: suspicions.iter().filter(|(who, _)| *who == member.replica).map(|(_, by)| *by).collect(),
+            lag: None,
         };
         let rows = members.iter().zip(accounts).map(row).collect();
         let mut overview = Self { rows, answering: probe.answering, obstacle: None };
         overview.obstacle = overview.find_obstacle();
+        overview.find_lags();
         overview
+    }
+
+    /// Finds those that are far behind where f + 1 replicas say that they are: f of them may lie.
+    fn find_lags(&mut self) {
+        let mut places: Vec<_> = self.rows.iter().filter_map(Row::place).collect();
+        places.sort_unstable_by(|one, other| other.cmp(one));
+        let Some(&reached) = places.get(self.f()) else { return };
+        self.rows.iter_mut().for_each(|row| row.lag = row.behind(reached));
     }
 
     /// How many replicas may be faulty.
@@ -187,7 +213,7 @@ impl Overview {
     /// Whether the service answers and every replica takes part and tells the truth. What one did earlier is shown,
     /// but does not count here: otherwise a cluster could never become healthy again.
     pub(crate) fn is_healthy(&self) -> bool {
-        let well = |row: &Row| !row.lying && row.account.as_ref().is_ok_and(|account| account["ready"] == json!(true));
+        let well = |row: &Row| !row.lying && row.condition().state == State::Healthy;
         self.answering && self.obstacle.is_none() && self.rows.iter().all(well)
     }
 
@@ -239,13 +265,17 @@ impl Overview {
         for row in self.at_fault() {
             let fault = output::alarming(&format!("replica {} is at fault", row.member.replica));
             text += &match row.lying {
-                true => format!("{fault}: its answers differ from those of the others.\n"),
+                true => format!("{fault}: its answers differ from those of the others. {}.\n", row.condition().advice),
                 false => format!("{fault}: others caught it contradicting them, now or earlier.\n"),
             };
         }
-        for (row, at) in self.rows.iter().filter_map(|row| Some((row, row.differs_at()?))) {
-            let differs = output::alarming(&format!("replica {}'s state differs", row.member.replica));
-            text += &format!("{differs} from that of f + 1 others at {at}, and is not repaired yet.\n");
+        for row in &self.rows {
+            let Condition { state, why, advice } = row.condition();
+            // A liar is told of above.
+            if !matches!(state, State::Healthy | State::Lying) {
+                let who = output::alarming(&format!("replica {}, {}", row.member.replica, state.words()));
+                text += &format!("{who}: {why}. {advice}.\n");
+            }
         }
         for row in &self.rows {
             let divergences = row.account.as_ref().ok().and_then(|account| account["divergences"].as_u64());
@@ -369,14 +399,38 @@ impl Row {
         (executed.saturating_sub(stable) >= interval).then_some((report["instance"].as_u64()?, stable))
     }
 
-    /// Where its state is not that of the others, as it says itself.
-    fn differs_at(&self) -> Option<u64> {
-        self.account.as_ref().ok()?["report"]["state_differs_at"].as_u64()
+    /// The instance that it is in, and the last batch there that it has executed.
+    fn place(&self) -> Option<(u64, u64)> {
+        let report = &self.account.as_ref().ok()?["report"];
+        Some((report["instance"].as_u64()?, report["executed"].as_u64()?))
+    }
+
+    /// How far it is behind this place, in words: an instance, or more than all that a replica can accept above its
+    /// stable checkpoint, so that only the help of others brings it back. Less is a matter of the moment in which each
+    /// was asked. Where instances follow one another, positions in them do not count batches.
+    fn behind(&self, (instance, executed): (u64, u64)) -> Option<String> {
+        let (mine, place) = self.place()?;
+        let account = self.account.as_ref().ok()?;
+        let window = account["checkpoint_interval"].as_u64()?.saturating_mul(2);
+        if mine != instance {
+            let instances = instance.checked_sub(mine)?;
+            return Some(if instances == 1 { "an instance".to_owned() } else { format!("{instances} instances") });
+        }
+        let batches = executed.saturating_sub(place);
+        let counts = matches!(account["report"]["part"].as_str(), None | Some(""));
+        (counts && batches > window).then(|| format!("{batches} batches"))
+    }
+
+    /// What state it is in, and why.
+    fn condition(&self) -> Condition {
+        Condition::of(&self.account, self.lying, self.lag.as_deref())
     }
 
     fn json(&self) -> Value {
+        let Condition { state, why, advice } = self.condition();
+        let told = |text: &str| if text.is_empty() { Value::Null } else { json!(text) };
         let mut fields = json!({ "id": self.member.replica, "up": self.account.is_ok(), "differed": self.differed,
-            "suspected_by": self.suspected_by });
+            "suspected_by": self.suspected_by, "state": state.label(), "why": told(&why), "advice": told(advice) });
         match &self.account {
             Ok(account) => {
                 for (name, shown) in REPORTED {
@@ -393,36 +447,11 @@ impl Row {
 
     fn cells(&self, columns: &[(&str, &str)]) -> Vec<String> {
         let suspected_by: Vec<_> = self.suspected_by.iter().map(u8::to_string).collect();
-        let mut cells = vec![self.member.replica.to_string()];
-        match &self.account {
-            Ok(account) => {
-                let report = &account["report"];
-                cells.push(state(report).to_owned());
-                cells.extend(columns.iter().map(|(_, name)| show(&report[*name])));
-            }
-            Err(why) => {
-                cells.push(why.clone());
-                cells.extend(columns.iter().map(|_| String::new()));
-            }
-        }
+        let mut cells = vec![self.member.replica.to_string(), self.condition().state.words().to_owned()];
+        let report = self.account.as_ref().ok().map(|account| &account["report"]);
+        cells.extend(columns.iter().map(|(_, name)| report.map_or_else(String::new, |report| show(&report[*name]))));
         cells.extend([self.differed.to_string(), suspected_by.join(" ")]);
         cells
-    }
-}
-
-/// A replica's state in a word or two.
-fn state(report: &Value) -> &'static str {
-    let is = |name: &str| report[name] == json!(true);
-    if report["state_differs_at"].is_u64() {
-        "state differs"
-    } else if is("abstaining") {
-        "abstaining"
-    } else if !report["transfer"].is_null() {
-        "catching up"
-    } else if is("changing_view") {
-        "changing view"
-    } else {
-        "up"
     }
 }
 

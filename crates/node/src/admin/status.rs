@@ -2,6 +2,7 @@
 
 use super::{Sample, health};
 use crate::keys::to_hex;
+use crate::replica::Stall;
 use bezant_core::protocols::ring_fast::{Alarm, Pace};
 use bezant_core::rejection::Account;
 use bezant_core::replica::Report;
@@ -30,6 +31,7 @@ pub(super) fn render(sample: &Sample) -> Value {
         "not_ready": why,
         "connected": published.connected.iter().map(|replica| replica.0).collect::<Vec<_>>(),
         "divergences": sample.divergences,
+        "log_full": matches!(published.log, Some(Stall::Full(_))),
         "log_failure": published.log.as_ref().map(ToString::to_string),
         "report": report(&published.report),
         "runtime": runtime(sample),

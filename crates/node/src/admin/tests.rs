@@ -171,6 +171,7 @@ fn status_is_json() {
     let alarm = serde_json::json!({ "beyond_doubt": false, "from": 1, "to": 2, "hop_us": 80_000 });
     assert_eq!(status["report"]["ring_alarm"], alarm);
     assert_eq!(status["runtime"]["client_bytes_in"], 99);
+    assert_eq!((&status["log_full"], &status["log_failure"]), (&false.into(), &Value::Null));
 }
 
 #[test]

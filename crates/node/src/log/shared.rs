@@ -39,6 +39,15 @@ pub(crate) struct Job {
     pub(crate) segment: u64,
 }
 
+/// Which of the log's two threads speaks of its disk: what one can write says nothing about the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writes {
+    /// The one that writes records.
+    Records,
+    /// The one that writes snapshots.
+    Snapshots,
+}
+
 /// How the log is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closing {
@@ -62,7 +71,8 @@ pub(crate) struct State {
     holds: VecDeque<(u64, u64)>,
     /// The latest snapshot to write. A later one makes an earlier one pointless.
     job: Option<Job>,
-    stall: Option<Stall>,
+    /// What keeps each thread from writing, in the order of [`Writes`].
+    stalls: [Option<Stall>; 2],
     closing: Option<Closing>,
     /// The log thread has ended: no more jobs come.
     log_ended: bool,
@@ -220,19 +230,22 @@ impl Shared {
         self.publish(|state| state.holds.retain(|(_, waiting)| *waiting > segment));
     }
 
-    /// Reports a stall or the end of one. [`Stall::Broken`] stays.
-    pub(crate) fn report(&self, stall: Option<Stall>) {
+    /// Reports a stall of a thread or the end of one. [`Stall::Broken`] stays.
+    pub(crate) fn report(&self, who: Writes, stall: Option<Stall>) {
         let mut state = self.lock();
-        if state.stall == stall || matches!(state.stall, Some(Stall::Broken(_))) {
+        let known = &mut state.stalls[who as usize];
+        if *known == stall || matches!(known, Some(Stall::Broken(_))) {
             return;
         }
-        state.stall = stall;
+        *known = stall;
         drop(state);
         self.tell();
     }
 
-    /// What is wrong.
+    /// What is wrong; what is final before what may pass.
     pub(crate) fn stall(&self) -> Option<Stall> {
-        self.lock().stall.clone()
+        let state = self.lock();
+        let mut known = state.stalls.iter().flatten();
+        known.clone().find(|stall| matches!(stall, Stall::Broken(_))).or_else(|| known.next()).cloned()
     }
 }

@@ -1,7 +1,7 @@
 //! The snapshot thread: writes snapshots beside the log and deletes what they make superfluous.
 
 use super::files::{self, Listing};
-use super::shared::{Job, Shared};
+use super::shared::{Job, Shared, Writes};
 use super::writer::{End, Place, Stop, patiently};
 use crate::replica::Stall;
 use crate::snapshot::{self, Descriptor};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(crate) fn run(place: &Place, shared: &Arc<Shared>) {
     let _end = End(Arc::clone(shared));
     while let Some(job) = shared.next_job() {
-        match patiently(shared, place, || write(place, shared, &job)) {
+        match patiently(shared, place, Writes::Snapshots, || write(place, shared, &job)) {
             Ok(()) => {
                 shared.publish_snapshot(job.segment);
                 // What cannot be deleted now is deleted at the next snapshot or start; nothing depends on it.
@@ -21,7 +21,7 @@ pub(crate) fn run(place: &Place, shared: &Arc<Shared>) {
             Err(_) if shared.is_abandoned() => return,
             Err(Stop::Closed) => return,
             Err(Stop::Failed(error)) => {
-                shared.report(Some(Stall::Broken(format!("snapshot: {error}"))));
+                shared.report(Writes::Snapshots, Some(Stall::Broken(format!("snapshot: {error}"))));
                 return;
             }
         }

@@ -3,7 +3,7 @@
 use super::disk::{Disk, DiskFile, is_full};
 use super::files;
 use super::format::{Chain, Header, Identity, OpenFrames};
-use super::shared::{Closing, Job, Rotation, Shared, Work};
+use super::shared::{Closing, Job, Rotation, Shared, Work, Writes};
 use crate::replica::Stall;
 use bezant_core::wire::Rope;
 use std::io::{self, IoSlice};
@@ -48,17 +48,19 @@ impl From<io::Error> for Stop {
 pub(crate) fn patiently<T>(
     shared: &Shared,
     place: &Place,
+    who: Writes,
     mut attempt: impl FnMut() -> io::Result<T>,
 ) -> Result<T, Stop> {
     let mut last_try = false;
     loop {
         match attempt() {
             Ok(value) => {
-                shared.report(None);
+                shared.report(who, None);
                 return Ok(value);
             }
             Err(error) if is_full(&error) && !last_try => {
-                shared.report(Some(Stall::Full(error.to_string())));
+                let full = format!("{}: {error}", place.directory.display());
+                shared.report(who, Some(Stall::Full(full)));
                 match shared.pause(FULL_PAUSE) {
                     None => {}
                     Some(Closing::Abandon) => return Err(Stop::Closed),
@@ -174,7 +176,7 @@ impl Writer {
     pub(crate) fn run(mut self) {
         let _end = End(Arc::clone(&self.shared));
         if let Err(Stop::Failed(error)) = self.work() {
-            self.shared.report(Some(Stall::Broken(error.to_string())));
+            self.shared.report(Writes::Records, Some(Stall::Broken(error.to_string())));
         }
     }
 
@@ -207,7 +209,7 @@ impl Writer {
 
     fn write(&mut self) -> Result<(), Stop> {
         let Self { place, shared, active } = self;
-        patiently(shared, place, || active.write())
+        patiently(shared, place, Writes::Records, || active.write())
     }
 
     fn mark(&mut self) -> Result<(), Stop> {
@@ -238,7 +240,7 @@ impl Writer {
             allocation: self.place.allocation,
         };
         let Self { place, shared, .. } = self;
-        self.active = patiently(shared, place, || Active::create(place, header, &mut rotation.live))?;
+        self.active = patiently(shared, place, Writes::Records, || Active::create(place, header, &mut rotation.live))?;
         self.shared.syncs.fetch_add(1, Ordering::Relaxed);
         self.shared.bytes.fetch_add(rotation.live.len() as u64, Ordering::Relaxed);
         let job = Job { snapshot: rotation.snapshot, segment: header.segment };
@@ -255,7 +257,7 @@ pub(crate) struct End(pub(crate) Arc<Shared>);
 impl Drop for End {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.report(Some(Stall::Broken("a thread of the log panicked".to_owned())));
+            self.0.report(Writes::Records, Some(Stall::Broken("a thread of the log panicked".to_owned())));
         }
         self.0.end_log();
     }

@@ -9,6 +9,7 @@ fn overview(lying: bool, suspected_by: &[u8]) -> Overview {
         lying: lying && replica == 3,
         differed: 0,
         suspected_by: if replica == 2 { suspected_by.iter().copied().collect() } else { BTreeSet::new() },
+        lag: None,
     };
     Overview { rows: (0..4).map(row).collect(), answering: true, obstacle: None }
 }
@@ -49,8 +50,10 @@ fn a_state_that_is_not_repaired_yet_is_shown() {
     assert!(!differs.show(false).contains("differs"));
     differs.rows[3].account.as_mut().unwrap()["report"]["state_differs_at"] = json!(128);
     let text = differs.show(false);
-    assert!(text.contains("replica 3's state differs from that of f + 1 others at 128, and is not repaired yet."));
-    assert!(text.contains("state differs  "), "{text}");
+    assert!(text.contains("replica 3, repairing: its state differs from that of f + 1 others at 128, and is not"));
+    assert!(text.contains("3        repairing  "), "{text}");
+    assert_eq!(differs.json()["replicas"][3]["state"], "repairing");
+    assert!(!differs.is_healthy(), "whatever it says of itself");
     assert_eq!(differs.json()["replicas"][3]["state_differs_at"], 128);
     assert_eq!(differs.json()["replicas"][2]["state_differs_at"], json!(null));
 }
@@ -118,4 +121,30 @@ fn disputed_requests_are_told_if_f_plus_1_replicas_know_of_them() {
         say(2, 2, &mut overview).contains("2 requests were refused because")
             && say(2, 2, &mut overview).contains("last at position 72")
     );
+}
+
+#[test]
+fn one_that_stays_behind_is_told_from_one_that_is_a_moment_late() {
+    let at = |places: [(u64, u64); 4], part: &str| {
+        let mut overview = overview(false, &[]);
+        for (row, (instance, executed)) in overview.rows.iter_mut().zip(places) {
+            let report = json!({ "instance": instance, "executed": executed, "stable": executed, "part": part });
+            row.account = Ok(json!({ "ready": true, "checkpoint_interval": 128, "report": report }));
+        }
+        overview.find_lags();
+        overview
+    };
+    let lagging = |overview: &Overview| overview.rows.iter().filter(|row| row.lag.is_some()).count();
+    let late = at([(1, 800), (1, 800), (1, 800), (1, 544)], "");
+    assert_eq!((lagging(&late), late.may_pass()), (0, false), "the window is as long");
+    let behind = at([(1, 801), (1, 801), (1, 801), (1, 544)], "");
+    assert!(behind.may_pass() && !behind.is_healthy());
+    assert!(behind.show(false).contains("replica 3, behind: it takes part, but is 257 batches behind f + 1 others."));
+    assert_eq!(behind.json()["replicas"][3]["state"], "behind");
+    assert_eq!(lagging(&at([(1, 99_999), (1, 800), (1, 800), (1, 800)], "")), 0, "one may lie");
+    assert_eq!(lagging(&at([(2, 9_000), (2, 9_000), (2, 9_000), (2, 1)], "chain")), 0, "these count requests");
+    assert_eq!(lagging(&at([(2, 1), (2, 1), (2, 1), (1, 9)], "chain")), 1);
+
+    assert_eq!(lagging(&at([(1, 801), (1, 801), (1, 801), (1, 544)], "").lasting_since(&late)), 0, "it passed");
+    assert_eq!(lagging(&at([(1, 801), (1, 801), (1, 801), (1, 544)], "").lasting_since(&behind)), 1, "it stays");
 }

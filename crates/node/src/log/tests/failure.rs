@@ -13,6 +13,8 @@ fn a_full_disk_is_reported_and_survived() {
     disk.switches().full.store(true, Ordering::SeqCst);
     append(&mut log, 3..=40);
     wait_until(|| matches!(log.stall(), Some(Stall::Full(_))));
+    let told = log.stall().unwrap().to_string();
+    assert!(told.starts_with(&format!("{}: ", directory.path().display())), "{told}");
     append(&mut log, 41..=42);
     assert_eq!(log.durable(), 2);
     disk.switches().full.store(false, Ordering::SeqCst);
@@ -52,6 +54,25 @@ fn a_full_disk_delays_a_new_segment_and_a_snapshot() {
     let recovered = directory.open().unwrap();
     assert_eq!(recovered.snapshot.unwrap().sequence().0, 4);
     assert_eq!(numbers(&recovered.records), [5, 6, 7]);
+}
+
+/// The log has space of its own reserved: for a while only snapshots find none.
+#[test]
+fn a_disk_too_full_for_a_snapshot_is_full_although_records_still_fit() {
+    let directory = Directory::initialised();
+    let disk = Arc::new(FaultyDisk::default());
+    let mut log = directory.open_with(disk.clone()).unwrap().log;
+    disk.block_snapshots(true);
+    log.append(&snapshot_record(4, 5..=6, false));
+    append(&mut log, 7..=7);
+    wait_until(|| matches!(log.stall(), Some(Stall::Full(_))));
+    for number in 8..=12 {
+        append(&mut log, number..=number);
+        wait_durable(&log, log.position());
+        assert!(matches!(log.stall(), Some(Stall::Full(_))), "a record that fits says nothing about snapshots");
+    }
+    disk.block_snapshots(false);
+    wait_until(|| log.stall().is_none());
 }
 
 #[test]
