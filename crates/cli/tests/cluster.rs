@@ -4,6 +4,7 @@ mod support;
 
 use rustix::process::Signal;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 use support::{Outcome, Running, Scratch, bezant, run, spawn, testnet, testnet_with, wait_until};
@@ -131,6 +132,28 @@ fn a_log_of_another_cluster_is_refused() {
     let other = "\"00112233445566778899aabbccddeeff\"";
     fs::write(&file, text.replace(id, other)).unwrap();
     assert_refused(&replica(&scratch, "net/replica-0"), 1, "another cluster.toml");
+}
+
+#[test]
+fn whoever_comes_with_another_file_is_told_of_once_with_the_reason_and_what_to_do() {
+    let scratch = Scratch::new();
+    testnet(&scratch, "net", 1);
+    let mut replica = Running(spawn(&mut bezant(&["replica", "--dir", &scratch.join("net/replica-0")])));
+    let cluster = scratch.join("net/cluster.toml");
+    let get = |file: &str| run(&mut bezant(&["kv", "--cluster", file, "--deadline", "1", "get", "a"]), "");
+    wait_until("the replica serves", || get(&cluster).code == Some(1) && get(&cluster).stderr.is_empty());
+    let other = scratch.join("net/other.toml");
+    let text = fs::read_to_string(&cluster).unwrap();
+    fs::write(&other, text + "\n[limits]\ncheckpoint_interval = 64\n").unwrap();
+    // It dials again and again.
+    assert!(get(&other).stderr.contains("not enough equal answers"));
+    replica.signal(Signal::TERM);
+    assert!(replica.wait().success());
+    let mut log = String::new();
+    replica.0.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    let lines: Vec<_> = log.lines().filter(|line| line.contains("connection-refused")).collect();
+    assert!(lines.len() == 1 && lines[0].contains("foreign_cluster"), "{log}");
+    assert!(lines[0].contains("127.0.0.1") && lines[0].contains("give it this cluster's cluster.toml"), "{log}");
 }
 
 #[test]

@@ -133,6 +133,10 @@ fn a_foreign_cluster_is_refused_and_both_sides_know_why() {
     let events = run(&mut [&mut server, &mut client], |events| !events[1].is_empty());
     assert_eq!(down(&events[1]), Some(CloseReason::RefusedByPeer(LinkRefusal::ForeignCluster)));
     assert_eq!(server.metrics().refused[&LinkRefusal::ForeignCluster], 1);
+    let told: Vec<_> = server.metrics().refused_from.iter().collect();
+    let (from, refused) = told[0];
+    assert!(from.is_loopback() && told.len() == 1, "{told:?}");
+    assert_eq!((refused.count, refused.reason, refused.port), (1, LinkRefusal::ForeignCluster, Port::Clients));
 }
 
 #[test]

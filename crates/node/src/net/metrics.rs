@@ -1,6 +1,6 @@
 //! What the network costs and what it refused, for the admin port and for benchmarks.
 
-use super::{CloseReason, LinkRefusal};
+use super::{CloseReason, LinkRefusal, Refusals};
 use std::collections::BTreeMap;
 
 /// One class of peers.
@@ -37,6 +37,8 @@ pub struct NetMetrics {
     pub accepted: u64,
     /// Handshakes refused by us, by reason.
     pub refused: BTreeMap<LinkRefusal, u64>,
+    /// Those of connections that came to us, by address.
+    pub refused_from: Refusals,
     /// Connections closed, by reason.
     pub closed: BTreeMap<CloseReason, u64>,
 }

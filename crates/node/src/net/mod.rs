@@ -12,6 +12,7 @@
 //! | how is it hidden from others? | `tls` |
 //! | which socket next, and for how long? | `hub` |
 //! | who connects to whom, and when again? | [`dialer`] |
+//! | who was refused, and why? | `refusals` |
 //!
 //! What nobody can do: an unauthenticated connection holds [`handshake::HANDSHAKE_BYTES_MAX`] bytes (and what TLS
 //! itself holds) and lives [`HANDSHAKE_SECONDS_MAX`] seconds. There are at most [`UNAUTHENTICATED_MAX`] of them per
@@ -29,6 +30,7 @@ mod hub;
 mod link;
 pub mod metrics;
 mod output;
+mod refusals;
 mod tls;
 
 pub use clock::Clock;
@@ -38,6 +40,7 @@ pub use hub::{Bounds, Channel, Event, Hub, HubOptions, Port};
 pub use link::{CloseReason, LinkId};
 pub use metrics::{NetMetrics, Traffic};
 pub use output::Lane;
+pub use refusals::{REFUSED_ADDRESSES_MAX, Refusals, Refused};
 
 use bezant_core::message::FRAME_BYTES_MAX;
 

@@ -177,6 +177,10 @@ impl Hub {
             _ => None,
         };
         *self.metrics.refused.entry(reason).or_default() += 1;
+        // Whoever is gone already has no address any more, and is counted above.
+        if let (Some(port), Ok(from)) = (link.port, link.socket.peer_addr()) {
+            self.metrics.refused_from.add(from.ip(), port, reason);
+        }
         self.close(
             index,
             match theirs {
