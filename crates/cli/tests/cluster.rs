@@ -234,3 +234,21 @@ fn protocols_that_cannot_let_clients_join_say_so() {
         assert_refused(&run(&mut command, ""), 2, said);
     }
 }
+
+#[test]
+fn limits_are_given_when_a_cluster_is_made_and_must_go_together() {
+    let scratch = Scratch::new();
+    testnet_with(&scratch, "net", 1, &["--limit", "checkpoint_interval=64", "--limit", "view_timeout_ms=500"]);
+    let file = fs::read_to_string(scratch.join("net/cluster.toml")).unwrap();
+    assert!(file.contains("[limits]\ncheckpoint_interval = 64\nview_timeout_ms = 500\n"), "{file}");
+    let dir = scratch.join("other");
+    for (limit, said) in [
+        ("view_timeout_ms=60000", "must not exceed `view_timeout_max_ms`"),
+        ("checkpoint_interval=0", "from 1 to 65536"),
+        ("interval=1", "there is no limit `interval`"),
+    ] {
+        let outcome = run(&mut bezant(&["testnet", "--dir", &dir, "--limit", limit]), "");
+        assert!(outcome.code == Some(2) && outcome.stderr.contains(said), "{outcome:?}");
+    }
+    assert!(!std::path::Path::new(&dir).exists());
+}

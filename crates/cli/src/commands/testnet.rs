@@ -2,10 +2,10 @@
 
 use crate::failure::{Failure, Result};
 use crate::output;
-use bezant_core::cluster::ClientAuth;
+use bezant_core::cluster::{ClientAuth, Limits};
 use bezant_core::compositions::{Quota, Schedule};
 use bezant_node::config::{
-    BACKUP_PATIENCE, Channel, ClusterConfig, Durability, Protocol, Testnet, TestnetError, testnet,
+    BACKUP_PATIENCE, Channel, ClusterConfig, Durability, LimitSetting, Protocol, Testnet, TestnetError, testnet,
 };
 use clap::ValueEnum;
 use serde_json::json;
@@ -71,11 +71,18 @@ pub(crate) struct Shape {
     /// What is on the disk before a replica speaks: all of it, or for benchmarks nothing
     #[arg(long, value_enum, default_value_t)]
     durability: DurabilityName,
+    /// A key of [limits] in cluster.toml, such as checkpoint_interval=64; as often as you like. Most of them cannot be
+    /// changed later
+    #[arg(long = "limit", value_name = "NAME=VALUE")]
+    limits: Vec<LimitSetting>,
 }
 
 impl Shape {
     pub(crate) fn options(&self) -> Testnet {
+        let mut limits = Limits::default();
+        self.limits.iter().for_each(|setting| setting.apply(&mut limits));
         Testnet {
+            limits,
             replicas: usize::from(self.replicas),
             f: self.f.map(usize::from),
             base_port: self.base_port,

@@ -131,7 +131,10 @@ impl ClusterConfig {
             return Err(document.error(top.line_of("cluster_id"), "`cluster_id` is a placeholder: use random bytes"));
         }
         config.cluster().map_err(|error| document.error(top.line_of("f"), error))?;
-        config.check_times(&document)?;
+        if let Some((key, message)) = objection_to(&config.limits, config.dynamic_clients) {
+            let line = document.all("limits").next().map_or(1, |section| section.line_of(key));
+            return Err(document.error(line, message));
+        }
         if let Some(objection) = config.protocol.objection(&config.to_cluster()) {
             let key = match config.protocol {
                 _ if config.dynamic_clients => "dynamic_clients",
@@ -142,17 +145,6 @@ impl ClusterConfig {
             return Err(document.error(top.line_of(key), message));
         }
         Ok(config)
-    }
-
-    /// A faulty primary's clock may be off by `clock_skew_max`: with shorter times it could keep everybody from
-    /// joining, or make everybody stale (F27).
-    fn check_times(&self, document: &Document) -> Result<(), ConfigError> {
-        let Limits { clock_skew_max, cookie_lifetime, session_stale_after, .. } = self.limits;
-        let named = [("cookie_lifetime_ms", cookie_lifetime), ("session_stale_after_ms", session_stale_after)];
-        let short = named.into_iter().find(|(_, span)| span.0 < 2 * clock_skew_max.0);
-        let (Some((name, _)), true) = (short, self.dynamic_clients) else { return Ok(()) };
-        let line = document.all("limits").next().map_or(1, |section| section.line_of(name));
-        Err(document.error(line, format!("`{name}` must be at least twice `clock_skew_max_ms`")))
     }
 
     fn cluster(&self) -> Result<Cluster, String> {
@@ -305,15 +297,23 @@ fn limits(document: &Document) -> Result<Limits, ConfigError> {
             (limit.set)(&mut limits, value);
         }
     }
+    Ok(limits)
+}
+
+/// Which limits do not go with others: the key, and why. A faulty primary's clock may be off by `clock_skew_max`: with
+/// shorter times it could keep everybody from joining, or make everybody stale (F27).
+pub(super) fn objection_to(limits: &Limits, dynamic_clients: bool) -> Option<(&'static str, String)> {
     if limits.view_timeout > limits.view_timeout_max {
-        let message = "`view_timeout_ms` must not exceed `view_timeout_max_ms`";
-        return Err(document.error(section.line_of("view_timeout_ms"), message));
+        return Some(("view_timeout_ms", "`view_timeout_ms` must not exceed `view_timeout_max_ms`".to_owned()));
     }
     if limits.pending_bytes_max < limits.operation_bytes_max {
         let message = "`pending_bytes_max` must hold at least one operation of `operation_bytes_max`";
-        return Err(document.error(section.line_of("pending_bytes_max"), message));
+        return Some(("pending_bytes_max", message.to_owned()));
     }
-    Ok(limits)
+    let spans =
+        [("cookie_lifetime_ms", limits.cookie_lifetime), ("session_stale_after_ms", limits.session_stale_after)];
+    let short = spans.into_iter().find(|(_, span)| dynamic_clients && span.0 < 2 * limits.clock_skew_max.0);
+    short.map(|(name, _)| (name, format!("`{name}` must be at least twice `clock_skew_max_ms`")))
 }
 
 fn public_key(document: &Document, section: &Section) -> Result<PublicKey, ConfigError> {

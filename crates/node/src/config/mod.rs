@@ -16,6 +16,7 @@ pub use address::Address;
 pub use bezant_core::compositions::Protocol;
 pub use cluster::{BACKUP_PATIENCE, Channel, ClusterConfig, IdentityEntry, ReplicaEntry};
 pub use node::{Durability, LogFormat, NodeConfig, ServiceKind};
+pub use reference::LimitSetting;
 pub use testnet::{Testnet, TestnetError, testnet};
 
 use std::fmt;

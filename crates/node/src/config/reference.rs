@@ -132,6 +132,36 @@ pub(super) struct Limit {
     pub(super) set: fn(&mut Limits, u64),
 }
 
+/// One limit and a value that it may have, as `name=value` on a command line.
+#[derive(Clone, Copy, Debug)]
+pub struct LimitSetting {
+    place: usize,
+    value: u64,
+}
+
+impl LimitSetting {
+    /// Sets it.
+    pub fn apply(self, limits: &mut Limits) {
+        (LIMITS[self.place].set)(limits, self.value);
+    }
+}
+
+impl std::str::FromStr for LimitSetting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+        let place = LIMITS.iter().position(|limit| limit.name == name).ok_or_else(|| {
+            let names: Vec<_> = LIMITS.iter().map(|limit| limit.name).collect();
+            format!("there is no limit `{name}`; there are {}", names.join(", "))
+        })?;
+        let Limit { unit, min, max, .. } = LIMITS[place];
+        let value = value.parse().ok().filter(|value| (min..=max).contains(value));
+        let value = value.ok_or_else(|| format!("`{name}` is a number from {min} to {max} ({unit})"))?;
+        Ok(Self { place, value })
+    }
+}
+
 macro_rules! limit {
     ($field:ident, count $unit:literal, $min:expr, $max:expr, $about:literal) => {
         Limit {
@@ -365,6 +395,23 @@ fn edit_distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_is_set_by_name_and_within_its_range() {
+        let mut limits = Limits::default();
+        "checkpoint_interval=64".parse::<LimitSetting>().unwrap().apply(&mut limits);
+        "view_timeout_ms=10".parse::<LimitSetting>().unwrap().apply(&mut limits);
+        assert_eq!((limits.checkpoint_interval, limits.view_timeout), (64, Duration::from_millis(10)));
+        for (text, said) in [
+            ("checkpoint_interval", "NAME=VALUE"),
+            ("checkpoint=1", "there is no limit `checkpoint`"),
+            ("checkpoint_interval=0", "from 1 to 65536 (batches)"),
+            ("view_timeout_ms=soon", "from 10 to 3600000 (milliseconds)"),
+        ] {
+            let error = text.parse::<LimitSetting>().unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
+    }
 
     #[test]
     fn limits_survive_being_written_and_read() {

@@ -1,5 +1,6 @@
 //! Writes the files of a new cluster: one directory to copy to each host, and a client's key.
 
+use super::cluster::objection_to;
 use super::reference::{DURABILITIES, NAME, SERVICES};
 use super::{Address, Channel, ClusterConfig, Durability, IdentityEntry, Protocol, ReplicaEntry, ServiceKind};
 use crate::backup::{self, BackupError};
@@ -86,6 +87,8 @@ pub enum TestnetError {
     Cluster(ClusterError),
     /// The protocol cannot run on so many replicas.
     Protocol(&'static str),
+    /// The limits do not go together, with the reason.
+    Limits(String),
     /// The ports do not fit below 65536, or the host is none that others could reach.
     Address(String),
     /// The name is too long, empty, or has control characters.
@@ -106,7 +109,7 @@ impl fmt::Display for TestnetError {
             Self::NotEmpty(path) => write!(f, "{} is not empty: choose a new directory", path.display()),
             Self::Cluster(error) => error.fmt(f),
             Self::Protocol(why) => f.write_str(why),
-            Self::Address(why) => f.write_str(why),
+            Self::Limits(why) | Self::Address(why) => f.write_str(why),
             Self::Name => write!(f, "the cluster's name must be {NAME}"),
             Self::Key(error) => error.fmt(f),
             Self::Log(error) => error.fmt(f),
@@ -146,6 +149,9 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
     let cluster = Cluster { quota: options.quota, dynamic_clients: options.dynamic_clients, ..cluster };
     if let Some(objection) = options.protocol.objection(&cluster) {
         return Err(TestnetError::Protocol(objection));
+    }
+    if let Some((_, why)) = objection_to(&options.limits, options.dynamic_clients) {
+        return Err(TestnetError::Limits(why));
     }
     if !NAME.accepts(&options.name) {
         return Err(TestnetError::Name);
