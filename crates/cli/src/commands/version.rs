@@ -2,6 +2,7 @@
 
 use crate::failure::Result;
 use crate::output;
+use bezant_node::net::handshake::VERSION as WIRE_VERSION;
 use serde_json::json;
 
 /// Digits of a commit that people read.
@@ -16,7 +17,8 @@ fn commit() -> Option<(&'static str, bool)> {
 
 /// Print the version of this program
 ///
-/// Names the commit that was built as well, and whether sources differed from it: say both in a report.
+/// Names the commit that was built as well, and whether sources differed from it: say both in a report. And what
+/// replicas must have in common to work together: the build of the SQL service, and the version of the wire.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  bezant version --json")]
 pub(crate) struct Arguments {
@@ -32,7 +34,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     if arguments.json {
         let (commit, changed) = commit().unzip();
         return output::line(json!({ "name": "bezant", "version": version, "commit": commit, "changed": changed,
-            "os": os, "architecture": architecture, "debug": cfg!(debug_assertions) }));
+            "os": os, "architecture": architecture, "debug": cfg!(debug_assertions), "sql": bezant_sql::build(),
+            "wire": WIRE_VERSION }));
     }
     let commit = match commit() {
         Some((commit, changed)) => {
@@ -42,5 +45,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         None => "of an unknown commit".to_owned(),
     };
     let build = if cfg!(debug_assertions) { ", a debug build: slow" } else { "" };
-    output::line(format!("bezant {version} ({commit}, {os} {architecture}{build})"))
+    output::line(format!("bezant {version} ({commit}, {os} {architecture}{build})"))?;
+    output::line(format!("works with replicas that have {}, wire version {WIRE_VERSION}", bezant_sql::build()))
 }

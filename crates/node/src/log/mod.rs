@@ -142,7 +142,7 @@ impl OpenError {
 /// What to do about a log that cannot be shown whole.
 const REJOIN: &str = "The replica can no longer show what it promised and must not vote. Start it once with \
     --recover-lost-log: it learns the state from the others and votes again when it is past all it may have said. \
-    Until then it counts as one of the f faulty replicas.";
+    Until then it counts as one of the f faulty replicas";
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

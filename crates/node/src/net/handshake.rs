@@ -31,7 +31,8 @@ pub const HANDSHAKE_BYTES_MAX: usize = 256;
 pub const SESSIONS_PER_CONNECTION_MAX: u32 = 8192;
 
 const MAGIC: [u8; 4] = *b"BZNT";
-const VERSION: u16 = 1;
+/// The version of the wire: sides with different ones refuse each other.
+pub const VERSION: u16 = 1;
 /// First byte of the MAC'd statement; no message's statement begins with it.
 const STATEMENT: u8 = 0xa2;
 
