@@ -4,6 +4,7 @@ use super::*;
 use bezant_core::cluster::{IdentityId, Sequence, View};
 use bezant_core::protocols::ring_fast::{Alarm, Pace, Suspect};
 use bezant_core::rejection::{Account, Rejection, RejectionCounts};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -326,4 +327,33 @@ fn documentation_is_up_to_date() {
     }
     let written = std::fs::read_to_string(&path).unwrap();
     assert!(written == documentation(), "run: BEZANT_WRITE_DOCS=1 cargo test -p bezant-node documentation");
+}
+
+/// The metrics that a file names.
+fn named(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("bezant_")).collect()
+}
+
+#[test]
+fn alerts_and_dashboard_name_metrics_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
+    let page = read("docs/metrics.md");
+    for (file, least) in [("deploy/prometheus/rules.yml", 12), ("deploy/grafana/bezant.json", 20)] {
+        let text = read(file);
+        let named = named(&text);
+        assert!(named.len() >= least, "{file}: {named:?}");
+        for name in named {
+            assert!(METRICS.iter().any(|metric| metric.name == name), "{file} names {name}");
+            assert!(page.contains(&format!("| `{name}` |")), "{name} is not in docs/metrics.md");
+        }
+    }
+    let dashboard: Value = serde_json::from_str(&read("deploy/grafana/bezant.json")).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let expression = |target: &Value| target["expr"].as_str().unwrap().to_owned();
+    for panel in panels {
+        let expressions: Vec<_> = panel["targets"].as_array().unwrap().iter().map(expression).collect();
+        assert!(expressions.iter().all(|text| text.contains("$job")), "{}: {expressions:?}", panel["title"]);
+    }
 }
