@@ -10,12 +10,15 @@ use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::services::Counter;
 use bezant_node::client::{Client, ClientOptions, connect};
 use bezant_node::config::{ClusterConfig, NodeConfig, Testnet, testnet};
+use bezant_node::log::disk::{Disk, DiskFile, RealDisk};
 use bezant_node::net::{Channel, ServiceBuild};
-use bezant_node::replica::{ReplicaHandle, ReplicaOptions, bind, run};
+use bezant_node::replica::{ReplicaHandle, ReplicaOptions, Stall, bind, run};
 use bezant_node::{keys, log};
+use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use support::{Directory, eventually, increment, read};
 
 /// A base port of which every port that a testnet of four needs is free at the moment, and that no other test of this
@@ -65,6 +68,11 @@ impl Net {
 
     /// Starts a replica with what its log says.
     fn open(&mut self, id: u8, is_lost: bool) {
+        self.open_on(id, is_lost, &log_options());
+    }
+
+    /// The same with a disk of one's own.
+    fn open_on(&mut self, id: u8, is_lost: bool, log_options: &log::Options) {
         let node = NodeConfig::load(&self.home(id).join("node.toml")).unwrap();
         let entry = self.config.replica(ReplicaId(id)).unwrap();
         let cluster = self.config.to_cluster();
@@ -72,7 +80,7 @@ impl Net {
         let secret = keys::load(&node.key).unwrap();
         let keyring = Keyring::new(&Ed25519, &cluster, me, secret, self.config.public_keys()).unwrap();
         let identity = log::Identity { cluster: cluster.digest(), replica: node.replica };
-        let found = log::open(&node.directory, &identity, &log_options()).unwrap();
+        let found = log::open(&node.directory, &identity, log_options).unwrap();
         assert_eq!(found.lost_log, is_lost);
         let options = ReplicaOptions {
             service: ServiceBuild::NONE,
@@ -125,6 +133,79 @@ impl Net {
 fn has_snapshot(home: &Path) -> bool {
     let names = std::fs::read_dir(home).unwrap().map(|entry| entry.unwrap().file_name());
     names.into_iter().any(|name| name.to_str().is_some_and(|name| name.starts_with("snapshot-")))
+}
+
+/// The file system, full while the switch is on.
+#[derive(Clone, Debug, Default)]
+struct FullDisk(Arc<AtomicBool>);
+
+impl FullDisk {
+    fn space(&self) -> io::Result<()> {
+        if self.0.load(Ordering::SeqCst) { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+}
+
+impl Disk for FullDisk {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        self.space()?;
+        Ok(Box::new(FullFile(RealDisk.create(path)?, self.clone())))
+    }
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(FullFile(RealDisk.open(path)?, self.clone())))
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        RealDisk.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        RealDisk.remove(path)
+    }
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        RealDisk.sync_directory(path)
+    }
+}
+
+#[derive(Debug)]
+struct FullFile(Box<dyn DiskFile>, FullDisk);
+
+impl DiskFile for FullFile {
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.1.space()?;
+        self.0.write_at(bytes, offset)
+    }
+    fn allocate(&mut self, offset: u64, bytes: u64) -> io::Result<()> {
+        self.1.space()?;
+        self.0.allocate(offset, bytes)
+    }
+    fn truncate(&mut self, bytes: u64) -> io::Result<()> {
+        self.0.truncate(bytes)
+    }
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync()
+    }
+}
+
+#[test]
+fn a_replica_whose_disk_is_full_says_so_and_catches_up_when_there_is_room() {
+    let mut net = Net::start("full");
+    let client = net.client();
+    increment(&client, 50);
+    net.kill(3);
+    let disk = FullDisk::default();
+    net.open_on(3, false, &log::Options { disk: Arc::new(disk.clone()), ..log_options() });
+    increment(&client, 50);
+    disk.0.store(true, Ordering::SeqCst);
+    increment(&client, 200);
+    let stall = |net: &Net| net.replicas[3].as_ref().unwrap().status().stall;
+    eventually("replica 3 has no room", || matches!(stall(&net), Some(Stall::Full(_))));
+    let told = stall(&net).unwrap().to_string();
+    assert!(told.contains(net.home(3).file_name().unwrap().to_str().unwrap()), "{told}");
+    assert_eq!(read(&client), 300, "the others go on");
+    disk.0.store(false, Ordering::SeqCst);
+    eventually("replica 3 goes on by itself", || stall(&net).is_none());
+    eventually("and has caught up", || {
+        increment(&client, 10);
+        net.executed(3) + 16 > net.executed(0)
+    });
 }
 
 #[test]
