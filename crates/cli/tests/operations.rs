@@ -1,4 +1,4 @@
-//! docs/operations.md: its commands, as they stand there, one after the other.
+//! docs/operations.md: its commands, as they stand there, one after the other; and the unit that it installs.
 
 mod support;
 
@@ -71,4 +71,24 @@ fn the_commands_of_the_page_do_what_it_says() {
     assert!(said.contains("is whole and signed") && said.lines().any(|line| line.trim() == "95"), "{said}");
     let refused = fs::read_to_string(scratch.path().join("testnet/cluster.toml")).unwrap();
     assert!(refused.contains("127.0.0.2") && refused.contains("view_timeout_ms = 1500"), "{refused}");
+}
+
+/// systemd's own judgement, where systemd is installed: the program's path is the only thing that is not as it stands.
+#[test]
+fn systemd_takes_the_unit() {
+    let scratch = Scratch::new();
+    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/systemd/bezant@.service");
+    let text = fs::read_to_string(unit).unwrap();
+    let start = "ExecStart=/usr/local/bin/bezant replica --dir /var/lib/bezant/replica-%i";
+    assert!(text.contains(start), "it starts something else");
+    let text = text.replace("/usr/local/bin/bezant", env!("CARGO_BIN_EXE_bezant"));
+    let copy = scratch.path().join("bezant@2.service");
+    fs::write(&copy, text).unwrap();
+    match Command::new("systemd-analyze").arg("verify").arg(&copy).output() {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success() && !said.contains("bezant@2.service"), "{said}");
+        }
+        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "only its absence excuses it"),
+    }
 }
