@@ -19,6 +19,7 @@ mod quit;
 mod service;
 mod shell;
 mod snapshot;
+mod typist;
 mod watch;
 mod words;
 

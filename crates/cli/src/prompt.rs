@@ -1,6 +1,7 @@
 //! Commands, one a line: from a prompt with history on a terminal, from standard input otherwise.
 
 use crate::failure::{Failure, Result};
+use crate::typist::Typist;
 use crate::words;
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -32,10 +33,17 @@ fn history_file() -> Option<PathBuf> {
     Some(folder.join("history"))
 }
 
+/// Whether the editor takes the terminal for one that cannot move its cursor.
+fn is_plain_terminal() -> bool {
+    const PLAIN: [&str; 3] = ["dumb", "cons25", "emacs"];
+    let name = std::env::var("TERM").unwrap_or_default();
+    PLAIN.iter().any(|plain| name.eq_ignore_ascii_case(plain))
+}
+
 /// Where lines come from.
 pub(crate) enum Prompt {
     /// A person.
-    Terminal { editor: Box<DefaultEditor>, text: String, history: Option<PathBuf> },
+    Terminal { editor: Box<DefaultEditor>, typist: Option<Typist>, text: String, history: Option<PathBuf> },
     /// A file or another program: no prompt is shown.
     Input,
 }
@@ -50,7 +58,10 @@ impl Prompt {
         let config = Config::builder().history_ignore_space(true).build();
         let editor =
             DefaultEditor::with_config(config).map_err(|error| Failure::failed(format!("no prompt: {error}")))?;
-        Ok(Self::Terminal { editor: Box::new(editor), text: text.to_owned(), history: None })
+        // Without one, what is typed ahead is lost. The editor leaves terminals that can do nothing to the kernel,
+        // which loses nothing.
+        let typist = if is_plain_terminal() { None } else { Typist::start().ok() };
+        Ok(Self::Terminal { editor: Box::new(editor), typist, text: text.to_owned(), history: None })
     }
 
     /// The same with a history that outlives the process, in the user's folder for state.
@@ -80,19 +91,24 @@ impl Prompt {
     /// The next line, at another prompt than the usual one if there is one.
     pub(crate) fn read(&mut self, instead: Option<&str>) -> Result<Input> {
         match self {
-            Self::Terminal { editor, text, history } => match editor.readline(instead.unwrap_or(text)) {
-                Ok(line) => {
-                    // A line that cannot be remembered can still be carried out.
-                    let _ = editor.add_history_entry(&line);
-                    if let Some(path) = history {
-                        let _ = editor.append_history(path);
+            Self::Terminal { editor, typist, text, history } => {
+                let editing = typist.as_ref().map(Typist::edit);
+                let read = editor.readline(instead.unwrap_or(text));
+                drop(editing);
+                match read {
+                    Ok(line) => {
+                        // A line that cannot be remembered can still be carried out.
+                        let _ = editor.add_history_entry(&line);
+                        if let Some(path) = history {
+                            let _ = editor.append_history(path);
+                        }
+                        Ok(Input::Line(line))
                     }
-                    Ok(Input::Line(line))
+                    Err(ReadlineError::Interrupted) => Ok(Input::Interrupted),
+                    Err(ReadlineError::Eof) => Ok(Input::End),
+                    Err(error) => Err(Failure::failed(format!("the terminal failed: {error}"))),
                 }
-                Err(ReadlineError::Interrupted) => Ok(Input::Interrupted),
-                Err(ReadlineError::Eof) => Ok(Input::End),
-                Err(error) => Err(Failure::failed(format!("the terminal failed: {error}"))),
-            },
+            }
             Self::Input => {
                 let mut line = Vec::new();
                 let mut input = std::io::stdin().lock().take(LINE_BYTES_MAX);

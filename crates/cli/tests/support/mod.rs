@@ -3,6 +3,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of this")]
 
 pub mod database;
+#[cfg(target_os = "linux")]
+pub mod terminal;
 
 use serde_json::Value;
 use std::io::{Read, Write};
