@@ -1,14 +1,31 @@
 //! Ctrl-C and its relatives.
 
 use crate::failure::{Failure, Result};
+use crate::typist;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 /// How a command ends that was asked to by a signal: as shells have it for Ctrl-C.
 pub(crate) const EXIT_CODE: i32 = 130;
 
-/// Calls `leave` on a thread of its own when the process is asked to end.
+/// Whether the process was asked to end.
+static REQUESTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the process was asked to end, and somebody sees to it: what goes wrong from now on goes wrong for that.
+pub(crate) fn was_requested() -> bool {
+    REQUESTED.load(Ordering::SeqCst)
+}
+
+/// Ends the process as one that was asked to, with the terminal as it was.
+pub(crate) fn exit() -> ! {
+    typist::restore();
+    std::process::exit(EXIT_CODE)
+}
+
+/// Calls `leave` on a thread of its own when the process is asked to end. Who asks a second time asks for nothing
+/// more.
 ///
 /// # Errors
 /// The system refuses signal handlers or threads.
@@ -17,6 +34,7 @@ pub(crate) fn on_request(leave: impl FnOnce() + Send + 'static) -> Result {
         .map_err(|error| Failure::failed(format!("no signal handlers: {error}")))?;
     let wait = move || {
         if signals.forever().next().is_some() {
+            REQUESTED.store(true, Ordering::SeqCst);
             leave();
         }
     };

@@ -3,8 +3,8 @@
 
 mod support;
 
-use support::Scratch;
 use support::terminal::Terminal;
+use support::{Scratch, wait_until};
 
 /// What README.md tells people to try.
 fn block_of_the_readme() -> String {
@@ -62,4 +62,85 @@ fn what_is_typed_while_a_command_runs_is_carried_out_after_it() {
     demo.press("or\rquit\r");
     demo.expect("blue");
     assert_eq!(demo.end(), Some(0), "{}", demo.text);
+}
+
+/// Presses Ctrl-C twice, and looks for what is left.
+fn interrupt(scratch: &Scratch, mut demo: Terminal) -> Option<i32> {
+    let session = demo.process.0.id();
+    demo.press("\x03\x03");
+    let code = demo.end();
+    // Replicas have a process group of their own, but are in the session still.
+    assert_eq!(processes_of(session), Vec::<String>::new(), "{}", demo.text);
+    let left: Vec<_> = scratch.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| name == ".local"), "{left:?}\n{}", demo.text);
+    assert!(!demo.text.contains("by itself"), "{}", demo.text);
+    code
+}
+
+/// The processes of a session that have not ended.
+fn processes_of(session: u32) -> Vec<String> {
+    let all = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let states = all.filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok());
+    states
+        .filter(|state| {
+            // After the name: state, parent, group, session.
+            let fields: Vec<_> = state.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+            fields.first() != Some(&"Z") && fields.get(3) == Some(&session.to_string().as_str())
+        })
+        .collect()
+}
+
+#[test]
+fn ctrl_c_while_the_demo_starts_leaves_nothing() {
+    // Before there are files, while they are made, and while the replicas start.
+    for entries in [0, 1, 5] {
+        let scratch = Scratch::new();
+        let demo = Terminal::start(&scratch, &["demo"]);
+        wait_until("the start", || entries_below(scratch.path()) >= entries);
+        let code = interrupt(&scratch, demo);
+        assert!(code == Some(130) || code.is_none(), "{code:?}");
+    }
+}
+
+/// Files and folders at any depth, as far as they are there when they are looked at.
+fn entries_below(folder: &std::path::Path) -> usize {
+    let Ok(entries) = folder.read_dir() else { return 0 };
+    entries.filter_map(Result::ok).map(|entry| 1 + entries_below(&entry.path())).sum()
+}
+
+#[test]
+fn ctrl_c_at_the_prompt_leaves_nothing() {
+    let scratch = Scratch::new();
+    let mut demo = Terminal::start(&scratch, &["demo"]);
+    demo.expect("bezant> ");
+    demo.press("kill 1\r");
+    demo.expect("replica 1 killed");
+    demo.expect("bezant> ");
+    interrupt(&scratch, demo);
+}
+
+#[test]
+fn ctrl_c_while_a_command_runs_leaves_nothing() {
+    let scratch = Scratch::new();
+    let mut demo = Terminal::start(&scratch, &["demo"]);
+    demo.expect("bezant> ");
+    demo.press("restart 2\r");
+    demo.expect("[?2004l");
+    demo.wait_for_command();
+    // It may be at its end already.
+    let code = interrupt(&scratch, demo);
+    assert!(matches!(code, Some(0 | 130)), "{code:?}");
+}
+
+#[test]
+fn ctrl_c_while_nobody_can_answer_leaves_nothing() {
+    let scratch = Scratch::new();
+    let mut demo = Terminal::start(&scratch, &["demo"]);
+    demo.expect("bezant> ");
+    demo.press("kill 1\rkill 2\rset a 1\r");
+    demo.expect("replica 2 killed");
+    demo.expect("set a 1");
+    demo.expect("[?2004l");
+    demo.wait_for_command();
+    assert_eq!(interrupt(&scratch, demo), Some(130));
 }

@@ -1,6 +1,6 @@
 //! The program on a pseudo terminal of its own, as a person has it.
 
-use super::{PATIENCE, Running, Scratch};
+use super::{PATIENCE, Running, Scratch, wait_until};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{self, OpenptFlags};
 use std::fs::File;
@@ -38,6 +38,9 @@ impl Terminal {
         command.env_remove("XDG_STATE_HOME");
         let child = command.stdin(stream()).stdout(stream()).stderr(stream()).spawn().unwrap();
         let keys = File::from(outer);
+        // Before that, Ctrl-C is nobody's.
+        let group = Some(rustix::process::Pid::from_child(&child));
+        wait_until("having a terminal", || rustix::termios::tcgetpgrp(&keys).ok() == group);
         let mut screen = keys.try_clone().unwrap();
         let (send, shown) = mpsc::channel();
         thread::spawn(move || {
@@ -70,6 +73,12 @@ impl Terminal {
                 Err(RecvTimeoutError::Disconnected) => panic!("it ended before it showed {what:?}:\n{}", self.text),
             }
         }
+    }
+
+    /// Waits until a command runs: until then every key is the editor's.
+    pub fn wait_for_command(&self) {
+        let mode = || rustix::termios::tcgetattr(&self.keys).unwrap().local_modes;
+        wait_until("the end of editing", || mode().contains(rustix::termios::LocalModes::ICANON));
     }
 
     /// Waits for the end, and returns the exit code.

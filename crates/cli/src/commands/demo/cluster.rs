@@ -13,6 +13,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
@@ -217,6 +218,8 @@ impl DemoCluster {
             .arg("--dir")
             .arg(self.folder.join(NET).join(format!("replica-{replica}")))
             .arg("--obey-input")
+            // Ctrl-C is for us: who ends because of it here would seem to have failed.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)

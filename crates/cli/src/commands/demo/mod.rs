@@ -119,14 +119,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         protocol: arguments.protocol,
         ..Testnet::default()
     };
-    let cluster = Shared(Arc::new(Mutex::new(DemoCluster::prepare(&std::env::temp_dir(), options)?)));
-    let for_signals = cluster.clone();
+    // Signals first: whoever is asked to leave while the files are made waits until it is known which they are.
+    let made: Arc<Mutex<Option<Shared>>> = Arc::default();
+    let for_signals = Arc::clone(&made);
     quit::on_request(move || {
-        for_signals.lock().stop();
-        std::process::exit(quit::EXIT_CODE);
+        if let Some(cluster) = &*for_signals.lock().unwrap_or_else(PoisonError::into_inner) {
+            cluster.lock().stop();
+        }
+        quit::exit();
     })?;
+    let mut place = made.lock().unwrap_or_else(PoisonError::into_inner);
+    let cluster = Shared(Arc::new(Mutex::new(DemoCluster::prepare(&std::env::temp_dir(), options)?)));
+    *place = Some(cluster.clone());
+    drop(place);
     let outcome = start(&cluster).and_then(|service| converse(arguments, &cluster, &service));
     cluster.lock().stop();
+    if quit::was_requested() {
+        quit::exit();
+    }
     outcome
 }
 
@@ -177,6 +187,8 @@ fn converse(arguments: &Arguments, cluster: &Shared, service: &Arc<Service>) -> 
         match outcome {
             Ok(Next::Continue) => {}
             Ok(Next::Quit) => break,
+            // The replicas are being ended.
+            Err(_) if quit::was_requested() => break,
             Err(failure) => {
                 all_went_right = false;
                 failure.report();
