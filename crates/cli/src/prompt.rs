@@ -1,10 +1,11 @@
 //! Commands, one a line: from a prompt with history on a terminal, from standard input otherwise.
 
 use crate::failure::{Failure, Result};
+use crate::output;
 use crate::typist::Typist;
 use crate::words;
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, Parser};
 use rustyline::error::ReadlineError;
 use rustyline::{Config, DefaultEditor};
 use std::io::{BufRead, IsTerminal, Read};
@@ -146,9 +147,7 @@ pub(crate) fn parse<C: Parser>(line: &str) -> Line<C> {
     match C::try_parse_from(words) {
         Ok(command) => Line::Command(command),
         Err(error) => match error.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-                Line::Help(error.render().to_string().trim_end().to_owned())
-            }
+            ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Line::Help(help::<C>()),
             ErrorKind::InvalidSubcommand => {
                 let what = first_lines(&error.render().to_string());
                 Line::Wrong(Failure::usage(format!("{what}. Type help for a list.")))
@@ -156,6 +155,33 @@ pub(crate) fn parse<C: Parser>(line: &str) -> Line<C> {
             _ => Line::Wrong(Failure::usage(first_lines(&error.render().to_string()))),
         },
     }
+}
+
+/// Every command with its arguments, and what it does: one a line.
+fn help<C: Parser>() -> String {
+    let rows: Vec<_> = C::command()
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+        .map(|command| {
+            let words = command.get_arguments().filter(|argument| !argument.is_hide_set()).map(shown);
+            let words: Vec<_> = std::iter::once(command.get_name().to_owned()).chain(words).collect();
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            vec![words.join(" "), about]
+        })
+        .collect();
+    output::table(&rows).trim_end().to_owned()
+}
+
+/// An argument as a line of usage has it.
+fn shown(argument: &Arg) -> String {
+    if let Some(flag) = argument.get_long() {
+        let takes_value = argument.get_action().takes_values();
+        let value = if takes_value { format!(" {}", argument.get_id().as_str().to_uppercase()) } else { String::new() };
+        return format!("[--{flag}{value}]");
+    }
+    let name = argument.get_id().as_str().to_uppercase();
+    let many = if matches!(argument.get_action(), ArgAction::Append) { "..." } else { "" };
+    if argument.is_required_set() { format!("{name}{many}") } else { format!("[{name}{many}]") }
 }
 
 /// What clap says without its usage lines and its prefix.

@@ -7,6 +7,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use support::{Running, Scratch, bezant, free_ports, run, spawn, wait_until};
 
+/// What the demo says of a replica that it has told to lie.
+const LYING: &str = "replica 3 lying: wrong answers to clients (`status` names it), wrong votes for checkpoints and a \
+    value altered in its state (`diff` names the row)";
+
 #[test]
 fn a_crash_and_a_liar_change_no_answer_and_the_liar_is_named() {
     play("pbft");
@@ -27,8 +31,7 @@ fn play(protocol: &str) -> serde_json::Value {
     let outcome = run(&mut bezant(&["demo", "--protocol", protocol]), script);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     let lines: Vec<_> = outcome.stdout.lines().collect();
-    let expected =
-        ["ok", "blue", "replica 2 killed", "ok", "green", "replica 2 running", "green", "replica 3 lying", "ok"];
+    let expected = ["ok", "blue", "replica 2 killed", "ok", "green", "replica 2 running", "green", LYING, "ok"];
     assert_eq!(lines[..9], expected);
     assert_eq!(lines[9], "red");
     let status: serde_json::Value = serde_json::from_str(lines[10]).unwrap();
@@ -84,7 +87,7 @@ fn sql_is_spoken_first_and_survives_a_crash_and_a_liar() {
         "ok",
         "98",
         "replica 2 running",
-        "replica 3 lying",
+        LYING,
         "name, 2500",
         "7",
         "3",

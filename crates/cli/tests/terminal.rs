@@ -144,3 +144,18 @@ fn ctrl_c_while_nobody_can_answer_leaves_nothing() {
     demo.wait_for_command();
     assert_eq!(interrupt(&scratch, demo), Some(130));
 }
+
+#[test]
+fn help_shows_arguments_and_lies() {
+    let scratch = Scratch::new();
+    let mut demo = Terminal::start(&scratch, &["demo", "--protocol", "unreplicated"]);
+    demo.expect("bezant> ");
+    demo.press("help\rquit\r");
+    for line in
+        ["get KEY ", "set KEY VALUE [--if-absent]", "del KEYS...", "incr KEY [BY]", "kill REPLICA", "lie REPLICA"]
+    {
+        demo.expect(line);
+    }
+    demo.expect("(`diff` names the row)");
+    demo.end();
+}

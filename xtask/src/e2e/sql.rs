@@ -70,7 +70,7 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     demo.check(&expected, "with replica 2 down")?;
     demo.tell("restart 2", "running")?;
     demo.check(&expected, "with replica 2 back")?;
-    demo.tell("lie 3", "lying")?;
+    demo.tell("lie 3", "(`diff` names the row)")?;
     demo.note(2, "a lie")?;
     demo.check(&expected, "with replica 3 lying")?;
     demo.tell("honest 3", "`diff` has one taken")?;

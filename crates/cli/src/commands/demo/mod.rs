@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
 
 /// One line of the demo.
 #[derive(Parser)]
-#[command(no_binary_name = true, name = "", help_template = "{subcommands}", disable_help_flag = true)]
+#[command(no_binary_name = true, name = "", disable_help_flag = true)]
 struct DemoLine {
     #[command(subcommand)]
     command: DemoCommand,
@@ -72,7 +72,7 @@ enum DemoCommand {
         /// Its number
         replica: u8,
     },
-    /// Alter a value in a replica's state behind its back, and let it answer clients wrongly
+    /// Let a replica lie: wrong answers and votes (`status` names it), a value altered (`diff` names the row)
     Lie {
         /// Its number
         replica: u8,
@@ -237,6 +237,19 @@ fn greeting(replicas: usize, servers: &gateway::Servers) -> String {
     text
 }
 
+/// Which lies a replica tells, and what shows each of them.
+fn lies(config: &ClusterConfig) -> &'static str {
+    match config.protocol {
+        Protocol::Unreplicated => {
+            "wrong answers to clients, a value altered in its state; nothing shows either, there is no other to ask"
+        }
+        _ => {
+            "wrong answers to clients (`status` names it), wrong votes for checkpoints and a value altered in its \
+             state (`diff` names the row)"
+        }
+    }
+}
+
 /// What becomes of a value that was altered: nobody compares states but at checkpoints.
 fn until_repaired(config: &ClusterConfig) -> String {
     const ALTERED: &str = "its state may still be altered until the next checkpoint";
@@ -272,7 +285,10 @@ fn carry_out(command: &DemoCommand, cluster: &Shared, service: &Arc<Service>, js
         }
         DemoCommand::Lie { replica } => {
             cluster.lock().tell(replica, "lie")?;
-            done(replica, "lying")
+            match json {
+                true => done(replica, "lying"),
+                false => format!("replica {replica} lying: {}", lies(&cluster.lock().credentials().0)),
+            }
         }
         DemoCommand::Honest { replica } => {
             cluster.lock().tell(replica, "honest")?;
