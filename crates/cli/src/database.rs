@@ -1,6 +1,7 @@
 //! The replicated SQL database as the shell and the gateways reach it: requests in, responses that enough replicas
 //! vouch for out.
 
+use crate::interrupt::Interrupts;
 use crate::snapshot::{ReadError, Snapshots};
 use bezant_core::message::Refusal;
 use bezant_core::wire::Wire;
@@ -59,12 +60,18 @@ pub(crate) struct Database {
     client: Client,
     deadline: Duration,
     snapshots: Arc<Snapshots>,
+    interrupts: Arc<Interrupts>,
 }
 
 impl Database {
     /// Over a client; requests whose outcome is not known at the deadline count as unknown.
-    pub(crate) const fn new(client: Client, deadline: Duration, snapshots: Arc<Snapshots>) -> Self {
-        Self { client, deadline, snapshots }
+    pub(crate) const fn new(
+        client: Client,
+        deadline: Duration,
+        snapshots: Arc<Snapshots>,
+        interrupts: Arc<Interrupts>,
+    ) -> Self {
+        Self { client, deadline, snapshots, interrupts }
     }
 
     /// Carries out a request: atomically, and seen by everybody who asks later.
@@ -89,14 +96,15 @@ impl Database {
             }
         }
         let operation = bytes::Bytes::from(request.to_bytes());
-        let ordered = || self.client.execute(operation.clone(), self.deadline).wait();
+        let wait = |call| self.interrupts.wait(call).ok_or_else(|| interrupted(request));
+        let ordered = || wait(self.client.execute(operation.clone(), self.deadline));
         let result = match (request.seems_read_only(), level) {
             (false, _) => ordered(),
-            (true, Level::Linearizable | Level::Snapshot) => self.client.query(operation.clone(), self.deadline).wait(),
-            (true, Level::Local) => self.client.query_local(operation.clone(), self.deadline).wait(),
+            (true, Level::Linearizable | Level::Snapshot) => wait(self.client.query(operation.clone(), self.deadline)),
+            (true, Level::Local) => wait(self.client.query_local(operation.clone(), self.deadline)),
         };
-        let (result, verified) = match result {
-            Err(CallError::Rejected(Refusal::NotReadOnly)) => (ordered(), true),
+        let (result, verified) = match result? {
+            Err(CallError::Rejected(Refusal::NotReadOnly)) => (ordered()?, true),
             other => (other, level != Level::Local || !request.seems_read_only()),
         };
         let bytes = result.map_err(|error| match error {
@@ -117,5 +125,13 @@ impl Database {
                     .into(),
             )),
         }
+    }
+}
+
+/// What it means that nobody waits for the answer any more.
+fn interrupted(request: &Request) -> DatabaseError {
+    match request.is_read_only() {
+        true => DatabaseError::Unanswered("interrupted; it was a read, so nothing has changed".into()),
+        false => DatabaseError::Unknown("outcome unknown: interrupted before there was an answer".into()),
     }
 }

@@ -8,6 +8,7 @@ mod evidence;
 mod failure;
 mod few;
 mod files;
+mod interrupt;
 mod intruder;
 mod liar;
 mod logging;

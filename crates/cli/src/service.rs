@@ -6,6 +6,7 @@ use crate::database::Database;
 use crate::failure::{Failure, Result};
 use crate::few::Few;
 use crate::files;
+use crate::interrupt::Interrupts;
 use crate::snapshot::Snapshots;
 use bezant_core::cluster::ReplicaId;
 use bezant_core::services::kv::{KvOperation, KvResult};
@@ -62,6 +63,8 @@ pub(crate) struct Service {
     deadline: Duration,
     members: Vec<Member>,
     snapshots: Arc<Snapshots>,
+    /// What ends waiting.
+    pub(crate) interrupts: Arc<Interrupts>,
     /// Who goes on with transactions.
     pub(crate) few: Few,
     /// Whether the protocol orders every read, as those do whose parts may abort.
@@ -87,12 +90,14 @@ impl Service {
         let operation_bytes_max = config.limits.operation_bytes_max;
         let few = Few::new(config.to_cluster().weak());
         let members = files::members(config)?;
-        Ok(Self { client, deadline, members, snapshots, few, orders_reads, operation_bytes_max })
+        let interrupts = Arc::default();
+        Ok(Self { client, deadline, members, snapshots, interrupts, few, orders_reads, operation_bytes_max })
     }
 
     /// SQL over the same connections.
     pub(crate) fn database(&self) -> Database {
-        Database::new(self.client.clone(), self.deadline, Arc::clone(&self.snapshots))
+        let (snapshots, interrupts) = (Arc::clone(&self.snapshots), Arc::clone(&self.interrupts));
+        Database::new(self.client.clone(), self.deadline, snapshots, interrupts)
     }
 
     /// Every replica, and where to ask how it is.
@@ -138,11 +143,12 @@ impl Service {
             true => self.client.query(bytes, deadline),
             false => self.client.execute(bytes, deadline),
         };
-        match call.wait() {
-            Ok(result) => KvResult::from_bytes(result).map_err(|_| {
+        match self.interrupts.wait(call) {
+            Some(Ok(result)) => KvResult::from_bytes(result).map_err(|_| {
                 StoreError::Refused("the replicas agree on a result that is none of this service's".into())
             }),
-            Err(error) => Err(store_error(error)),
+            Some(Err(error)) => Err(store_error(error)),
+            None => Err(StoreError::Unknown("interrupted before there was an answer".into())),
         }
     }
 }

@@ -4,7 +4,7 @@
 mod support;
 
 use support::terminal::Terminal;
-use support::{Scratch, wait_until};
+use support::{Scratch, testnet, wait_until};
 
 /// What README.md tells people to try.
 fn block_of_the_readme() -> String {
@@ -158,4 +158,50 @@ fn help_shows_arguments_and_lies() {
     }
     demo.expect("(`diff` names the row)");
     demo.end();
+}
+
+/// The replicas are not there, so that no answer comes before the deadline.
+#[test]
+fn an_interrupted_write_says_that_its_outcome_is_unknown() {
+    let scratch = Scratch::new();
+    testnet(&scratch, "net", 4);
+    let script = scratch.join("script.sql");
+    std::fs::write(&script, "insert into t values (1);\ninsert into t values (2);\n").unwrap();
+    let cluster = scratch.join("net/cluster.toml");
+    let mut shell = Terminal::start(&scratch, &["sql", "--cluster", &cluster]);
+    let read = ["select 1;", "nothing has changed"];
+    // What follows in the same line, or in the same file, is not done.
+    let two = ["insert into t values (1); delete from t;", "outcome unknown"];
+    let file = [&format!(".read {script}"), "outcome unknown"];
+    for [line, told] in [read, two, file] {
+        shell.expect("sql> ");
+        shell.press(&format!("{line}\r"));
+        shell.expect("[?2004l");
+        shell.wait_for_command();
+        shell.press("\x03\x03");
+        shell.expect(told);
+    }
+    shell.expect("read before you write again");
+    shell.expect("sql> ");
+    shell.press("quit\r");
+    assert_eq!(shell.end(), Some(3), "{}", shell.text);
+    assert_eq!(shell.text.matches("outcome unknown").count(), 2, "{}", shell.text);
+}
+
+#[test]
+fn an_interrupted_key_value_write_says_that_its_outcome_is_unknown() {
+    let scratch = Scratch::new();
+    testnet(&scratch, "net", 4);
+    let cluster = scratch.join("net/cluster.toml");
+    let mut shell = Terminal::start(&scratch, &["kv", "--cluster", &cluster]);
+    shell.expect("kv> ");
+    shell.press("set a 1\r");
+    shell.expect("[?2004l");
+    shell.wait_for_command();
+    shell.press("\x03\x03");
+    shell.expect("outcome unknown: interrupted");
+    shell.expect("read before you write again");
+    shell.expect("kv> ");
+    shell.press("quit\r");
+    assert_eq!(shell.end(), Some(3), "{}", shell.text);
 }

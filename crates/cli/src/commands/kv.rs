@@ -111,6 +111,7 @@ enum ShellCommand {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result {
     let service = Service::connect(&arguments.connection)?;
+    service.interrupts.listen()?;
     match &arguments.operation {
         Some(operation) => {
             let answer = operation.carry_out(&service)?;
@@ -144,6 +145,10 @@ fn shell(service: &Service, json: bool) -> Result {
                 _ => Err(failure.silenced()),
             };
         }
+        if service.interrupts.was_raised() && !prompt.is_terminal() {
+            break;
+        }
+        service.interrupts.forget();
     }
     worst
 }

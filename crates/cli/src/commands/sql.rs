@@ -38,6 +38,7 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result {
     let service = Arc::new(Service::connect(&arguments.connection)?);
+    service.interrupts.listen()?;
     let form = match (arguments.json, arguments.csv) {
         (true, _) => Form::Json,
         (_, true) => Form::Csv,
@@ -53,8 +54,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
 
 fn converse(service: Arc<Service>, form: Form, level: Level) -> Result {
     let mut prompt = Prompt::remembering("sql> ")?;
-    let mut shell = Shell::new(service, form, prompt.is_terminal()).at_level(level);
+    let mut shell = Shell::new(Arc::clone(&service), form, prompt.is_terminal()).at_level(level);
     loop {
+        match prompt.is_terminal() {
+            true => service.interrupts.forget(),
+            false if service.interrupts.was_raised() => break,
+            false => {}
+        }
         match prompt.read(shell.is_waiting().then_some(CONTINUATION))? {
             Input::Line(line) if shell.line(&line) == Next::Quit => break,
             Input::Line(_) => {}

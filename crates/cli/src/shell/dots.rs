@@ -164,7 +164,7 @@ impl Shell {
         self.depth += 1;
         for line in input.lines() {
             let line = line.map_err(wrong)?;
-            if self.line(&line) == Next::Quit {
+            if self.line(&line) == Next::Quit || self.service.interrupts.was_raised() {
                 break;
             }
         }

@@ -172,7 +172,7 @@ impl Shell {
         for sql in statements {
             if let Err(failure) = self.statement(sql) {
                 self.note(failure);
-                if self.stops_at_failure {
+                if self.stops_at_failure || self.service.interrupts.was_raised() {
                     return;
                 }
             }
