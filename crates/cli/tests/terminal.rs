@@ -4,7 +4,7 @@
 mod support;
 
 use support::terminal::Terminal;
-use support::{Scratch, testnet, wait_until};
+use support::{Running, Scratch, bezant, run, spawn, testnet, testnet_with, wait_until};
 
 /// What README.md tells people to try.
 fn block_of_the_readme() -> String {
@@ -204,4 +204,18 @@ fn an_interrupted_key_value_write_says_that_its_outcome_is_unknown() {
     shell.expect("kv> ");
     shell.press("quit\r");
     assert_eq!(shell.end(), Some(3), "{}", shell.text);
+}
+
+#[test]
+fn results_are_boxes_on_a_terminal_and_lines_elsewhere() {
+    let scratch = Scratch::new();
+    testnet_with(&scratch, "net", 1, &["--protocol", "unreplicated"]);
+    let (cluster, dir) = (scratch.join("net/cluster.toml"), scratch.join("net/replica-0"));
+    let _replica = Running(spawn(&mut bezant(&["replica", "--dir", &dir])));
+    let arguments = ["sql", "--cluster", &cluster, "select 1 as one, 2 as two"];
+    let piped = run(&mut bezant(&arguments), "");
+    assert_eq!((piped.code, piped.stdout.as_str()), (Some(0), "1|2\n"), "{piped:?}");
+    let mut terminal = Terminal::start(&scratch, &arguments);
+    terminal.expect("│ one │ two │");
+    assert_eq!(terminal.end(), Some(0));
 }

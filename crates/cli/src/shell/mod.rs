@@ -73,7 +73,7 @@ impl Shell {
         let mode = match form {
             Form::Json => Mode::Json,
             Form::Csv => Mode::Csv,
-            Form::Plain if interactive => Mode::Box,
+            Form::Plain if std::io::stdout().is_terminal() => Mode::Box,
             Form::Plain => Mode::List,
         };
         Self {
