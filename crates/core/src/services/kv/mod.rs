@@ -67,6 +67,17 @@ fn parse_integer(value: &[u8]) -> Option<i64> {
     (number.to_string() == text).then_some(number)
 }
 
+/// The result of a part of a transaction, if there is room for it. Only reads have results that take room.
+fn fit(result: KvResult, room: &mut usize) -> KvResult {
+    match room.checked_sub(result.payload_bytes()) {
+        Some(left) => {
+            *room = left;
+            result
+        }
+        None => KvResult::TooLarge,
+    }
+}
+
 impl Kv {
     /// A service without entries.
     pub fn new() -> Self {
@@ -95,8 +106,32 @@ impl Kv {
             KvOperation::Exists { keys } => {
                 KvResult::Count(keys.iter().filter(|key| self.get(key).is_some()).count() as u64)
             }
+            KvOperation::Transaction { conditions, operations } => {
+                if !operation.is_read_only() {
+                    return None;
+                }
+                if !self.all_hold(conditions) {
+                    return Some(KvResult::NotDone);
+                }
+                let mut room = RESULT_BYTES_MAX;
+                let results = operations.iter().map(|part| Some(fit(self.answer(part)?, &mut room)));
+                KvResult::Transaction(results.collect::<Option<_>>()?)
+            }
             _ => return None,
         })
+    }
+
+    fn all_hold(&self, conditions: &[(Bytes, Option<Bytes>)]) -> bool {
+        conditions.iter().all(|(key, expected)| self.get(key) == expected.as_ref())
+    }
+
+    /// Carries out a transaction. What it writes is noted operation by operation.
+    fn transact(&mut self, conditions: &[(Bytes, Option<Bytes>)], operations: Vec<KvOperation>) -> KvResult {
+        if !self.all_hold(conditions) {
+            return KvResult::NotDone;
+        }
+        let mut room = RESULT_BYTES_MAX;
+        KvResult::Transaction(operations.into_iter().map(|part| fit(self.apply(part), &mut room)).collect())
     }
 
     fn range(&self, from: Bound<&Bytes>, limit: usize, bytes: usize, keys_only: bool) -> KvResult {
@@ -136,6 +171,7 @@ impl Kv {
                 KvResult::Done
             }
             KvOperation::Increment { key, by } => self.increment(key, by),
+            KvOperation::Transaction { conditions, operations } => self.transact(&conditions, operations),
             KvOperation::Get { .. }
             | KvOperation::MultiGet { .. }
             | KvOperation::Range { .. }

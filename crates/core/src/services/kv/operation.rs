@@ -112,11 +112,21 @@ pub enum KvOperation {
         /// By how much.
         by: i64,
     },
+    /// Several operations as one, with nothing in between: [`KvResult::Transaction`] with their results in order, or
+    /// [`KvResult::NotDone`] and none of them if a condition does not hold. One that fails is as if it were not there;
+    /// the others are done all the same. A read whose answer would bring the answers of all above
+    /// [`RESULT_BYTES_MAX`] is [`KvResult::TooLarge`].
+    Transaction {
+        /// Keys and the values that they must have before the first operation, `None`: none. At most [`LIST_MAX`].
+        conditions: Vec<(Bytes, Option<Bytes>)>,
+        /// At most [`LIST_MAX`], and neither [`KvOperation::Range`] nor a transaction.
+        operations: Vec<KvOperation>,
+    },
 }
 
 impl KvOperation {
     /// Whether it leaves the state as it is, so that it may be asked as a query.
-    pub const fn is_read_only(&self) -> bool {
+    pub fn is_read_only(&self) -> bool {
         match self {
             Self::Get { .. } | Self::MultiGet { .. } | Self::Range { .. } | Self::Count | Self::Exists { .. } => true,
             Self::Set { .. }
@@ -124,6 +134,7 @@ impl KvOperation {
             | Self::Delete { .. }
             | Self::CompareAndSet { .. }
             | Self::Increment { .. } => false,
+            Self::Transaction { operations, .. } => operations.iter().all(Self::is_read_only),
         }
     }
 }
@@ -142,6 +153,27 @@ pub(super) fn entry(reader: &mut Reader) -> Result<(Bytes, Bytes), WireError> {
 
 fn optional_value(reader: &mut Reader) -> Result<Option<Bytes>, WireError> {
     Ok(if bool::decode(reader)? { Some(value(reader)?) } else { None })
+}
+
+fn condition(reader: &mut Reader) -> Result<(Bytes, Option<Bytes>), WireError> {
+    Ok((key(reader)?, optional_value(reader)?))
+}
+
+/// An operation of a transaction. It is no transaction itself, so that decoding has no depth, and no range: each may
+/// look at [`LIST_MAX`] entries for a few bytes of operation.
+fn part(reader: &mut Reader) -> Result<KvOperation, WireError> {
+    match reader.tag()? {
+        3 | 11 => Err(WireError::UnknownTag),
+        tag => KvOperation::decode_tagged(tag, reader),
+    }
+}
+
+/// The result of an operation of a transaction.
+fn part_result(reader: &mut Reader) -> Result<KvResult, WireError> {
+    match reader.tag()? {
+        4 | 13 => Err(WireError::UnknownTag),
+        tag => KvResult::decode_tagged(tag, reader),
+    }
 }
 
 /// A list of elements that take at least `element` bytes each.
@@ -225,11 +257,28 @@ impl Wire for KvOperation {
                 out.push(10);
                 encode_keys(keys, out);
             }
+            Self::Transaction { conditions, operations } => {
+                out.push(11);
+                (conditions.len() as u32).encode(out);
+                for (key, expected) in conditions {
+                    encode_payload(key, out);
+                    encode_optional(expected.as_ref(), out);
+                }
+                (operations.len() as u32).encode(out);
+                operations.iter().for_each(|operation| operation.encode(out));
+            }
         }
     }
 
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        Ok(match reader.tag()? {
+        let tag = reader.tag()?;
+        Self::decode_tagged(tag, reader)
+    }
+}
+
+impl KvOperation {
+    fn decode_tagged(tag: u8, reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(match tag {
             1 => Self::Get { key: key(reader)? },
             2 => Self::MultiGet { keys: list(reader, 4, key)? },
             3 => Self::Range {
@@ -250,6 +299,7 @@ impl Wire for KvOperation {
             },
             9 => Self::Increment { key: key(reader)?, by: Wire::decode(reader)? },
             10 => Self::Exists { keys: list(reader, 4, key)? },
+            11 => Self::Transaction { conditions: list(reader, 5, condition)?, operations: list(reader, 1, part)? },
             _ => return Err(WireError::UnknownTag),
         })
     }
@@ -289,6 +339,8 @@ pub enum KvResult {
     Malformed,
     /// The client's role does not allow it: said where the service stands beside one that knows roles.
     Denied,
+    /// What came of the operations of a [`KvOperation::Transaction`], in order.
+    Transaction(Vec<KvResult>),
 }
 
 impl Wire for KvResult {
@@ -326,11 +378,36 @@ impl Wire for KvResult {
             Self::TooLarge => out.push(10),
             Self::Malformed => out.push(11),
             Self::Denied => out.push(12),
+            Self::Transaction(results) => {
+                out.push(13);
+                (results.len() as u32).encode(out);
+                results.iter().for_each(|result| result.encode(out));
+            }
         }
     }
 
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        Ok(match reader.tag()? {
+        let tag = reader.tag()?;
+        Self::decode_tagged(tag, reader)
+    }
+}
+
+impl KvResult {
+    /// Bytes of keys and values, each counted with 8 more, as [`RESULT_BYTES_MAX`] counts them; 0 for what is short
+    /// in any case.
+    pub(super) fn payload_bytes(&self) -> usize {
+        let optional = |value: &Option<Bytes>| 8 + value.as_ref().map_or(0, Bytes::len);
+        match self {
+            Self::Value(value) => optional(value),
+            Self::Values(values) => values.iter().map(optional).sum(),
+            Self::Range { entries, .. } => entries.iter().map(|(key, value)| 8 + key.len() + value.len()).sum(),
+            Self::Transaction(results) => results.iter().map(Self::payload_bytes).sum(),
+            _ => 0,
+        }
+    }
+
+    fn decode_tagged(tag: u8, reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(match tag {
             0 => Self::Done,
             1 => Self::NotDone,
             2 => Self::Value(optional_value(reader)?),
@@ -344,6 +421,7 @@ impl Wire for KvResult {
             10 => Self::TooLarge,
             11 => Self::Malformed,
             12 => Self::Denied,
+            13 => Self::Transaction(list(reader, 1, part_result)?),
             _ => return Err(WireError::UnknownTag),
         })
     }
@@ -372,7 +450,11 @@ mod tests {
             KvOperation::Delete { keys: vec![key.clone()] },
             KvOperation::CompareAndSet { key: key.clone(), expected: None, value: Some(short("v")) },
             KvOperation::Increment { key: key.clone(), by: -1 },
-            KvOperation::Exists { keys: vec![key] },
+            KvOperation::Exists { keys: vec![key.clone()] },
+            KvOperation::Transaction {
+                conditions: vec![(key.clone(), None), (short(""), Some(short("v")))],
+                operations: vec![KvOperation::Count, KvOperation::Get { key }],
+            },
         ]
     }
 
@@ -391,6 +473,7 @@ mod tests {
             KvResult::TooLarge,
             KvResult::Malformed,
             KvResult::Denied,
+            KvResult::Transaction(vec![KvResult::Done, KvResult::Value(None)]),
         ]
     }
 
@@ -417,9 +500,29 @@ mod tests {
         assert_eq!(set(0, VALUE_BYTES_MAX + 1), Err(WireError::TooLong));
     }
 
+    #[test]
+    fn a_transaction_holds_no_transaction_and_no_range() {
+        let wrap = |operation| {
+            let whole = KvOperation::Transaction { conditions: vec![], operations: vec![operation] };
+            KvOperation::from_bytes(whole.to_bytes().into())
+        };
+        assert!(wrap(KvOperation::Count).is_ok());
+        for operation in operations() {
+            let refused = matches!(operation, KvOperation::Transaction { .. } | KvOperation::Range { .. });
+            assert_eq!(wrap(operation.clone()).is_err(), refused, "{operation:?}");
+        }
+        for result in results() {
+            let refused = matches!(result, KvResult::Transaction(_) | KvResult::Range { .. });
+            let read = KvResult::from_bytes(KvResult::Transaction(vec![result.clone()]).to_bytes().into());
+            assert_eq!(read.is_err(), refused, "{result:?}");
+        }
+        let many = KvOperation::Transaction { conditions: vec![], operations: vec![KvOperation::Count; LIST_MAX + 1] };
+        assert_eq!(KvOperation::from_bytes(many.to_bytes().into()), Err(WireError::TooLong));
+    }
+
     proptest! {
         #[test]
-        fn what_decodes_is_canonical(mut bytes in proptest::collection::vec(0u8..4, 0..24), tag in 0u8..12) {
+        fn what_decodes_is_canonical(mut bytes in proptest::collection::vec(0u8..4, 0..24), tag in 0u8..15) {
             bytes.insert(0, tag);
             if let Ok(operation) = KvOperation::from_bytes(bytes.clone().into()) {
                 prop_assert_eq!(operation.to_bytes(), bytes.clone());

@@ -99,6 +99,12 @@ fn model(map: &mut Model, operation: &KvOperation) -> KvResult {
             map.insert(key, bytes(&sum.to_string()));
             KvResult::Integer(sum)
         }
+        KvOperation::Transaction { conditions, operations } => {
+            if conditions.iter().any(|(key, expected)| map.get(key) != expected.as_ref()) {
+                return KvResult::NotDone;
+            }
+            KvResult::Transaction(operations.iter().map(|part| model(map, part)).collect())
+        }
     }
 }
 
@@ -139,8 +145,15 @@ fn any_operation() -> impl Strategy<Value = KvOperation> {
     ]
 }
 
+fn any_transaction() -> impl Strategy<Value = KvOperation> {
+    let conditions = proptest::collection::vec((any_key(), proptest::option::of(any_value())), 0..2);
+    let part = any_operation().prop_filter("no range", |part| !matches!(part, KvOperation::Range { .. }));
+    (conditions, proptest::collection::vec(part, 0..5))
+        .prop_map(|(conditions, operations)| KvOperation::Transaction { conditions, operations })
+}
+
 fn operations() -> impl Strategy<Value = Vec<KvOperation>> {
-    proptest::collection::vec(any_operation(), 0..50)
+    proptest::collection::vec(prop_oneof![3 => any_operation(), 1 => any_transaction()], 0..50)
 }
 
 proptest! {
@@ -301,4 +314,40 @@ fn an_empty_value_is_not_what_was_removed() {
     execute(&mut one, &set("k", ""));
     execute(&mut other, &KvOperation::Delete { keys: vec![bytes("k")] });
     assert_ne!(one.take_written(), other.take_written());
+}
+
+#[test]
+fn a_transaction_is_done_but_for_what_fails_in_it_or_not_at_all() {
+    let mut kv = Kv::new();
+    let increment = |key: &str| KvOperation::Increment { key: bytes(key), by: 1 };
+    let transaction = |conditions, operations| KvOperation::Transaction { conditions, operations };
+    let parts = vec![set("text", "x"), increment("text"), increment("n"), get("n"), get("none")];
+    let done = KvResult::Transaction(vec![
+        KvResult::Done,
+        KvResult::NotAnInteger,
+        KvResult::Integer(1),
+        KvResult::Value(Some(bytes("1"))),
+        KvResult::Value(None),
+    ]);
+    let absent = vec![(bytes("text"), None)];
+    assert_eq!(execute(&mut kv, &transaction(absent.clone(), parts.clone())), done);
+    assert_ne!(kv.take_written(), Digest::ZERO);
+    let before = kv.clone();
+    assert_eq!(execute(&mut kv, &transaction(absent, parts)), KvResult::NotDone);
+    assert_eq!(kv, before);
+    assert_eq!(kv.take_written(), Digest::ZERO);
+    let same = vec![(bytes("text"), Some(bytes("x"))), (bytes("none"), None)];
+    assert_eq!(execute(&mut kv, &transaction(same, vec![])), KvResult::Transaction(vec![]));
+}
+
+#[test]
+fn the_answers_of_a_transaction_are_bounded_together() {
+    let mut kv = Kv::new();
+    let value = Bytes::from(vec![b'v'; RESULT_BYTES_MAX / 2 - ENTRY_OVERHEAD]);
+    let write = KvOperation::Set { key: bytes("k"), value: value.clone(), condition: Condition::Always };
+    let parts = vec![write, get("k"), get("k"), get("k"), set("after", "x")];
+    let read = KvResult::Value(Some(value));
+    let results = vec![KvResult::Done, read.clone(), read, KvResult::TooLarge, KvResult::Done];
+    let transaction = KvOperation::Transaction { conditions: vec![], operations: parts };
+    assert_eq!(execute(&mut kv, &transaction), KvResult::Transaction(results));
 }
