@@ -390,3 +390,76 @@ fn redis_benchmark_runs_its_tests_of_the_supported_commands() {
         assert!(report.contains(test), "{report}");
     }
 }
+
+#[test]
+fn a_transaction_is_carried_out_as_one() {
+    assert_talk(
+        "multi\nset a 1\nincr a\nget a\nmget a b\nping\nexec\nget a\n",
+        "+OK\n+QUEUED\n+QUEUED\n+QUEUED\n+QUEUED\n+QUEUED\n*5\n+OK\n:2\n$1\n2\n*2\n$1\n2\n$-1\n+PONG\n$1\n2\n",
+    );
+    // What fails when it is carried out, fails alone.
+    let not_a_number = "-ERR value is not an integer or out of range\n";
+    assert_talk(
+        "multi\nset a x\nincr a\nset b 1 foo\nset c 1\nexec\nget c\n",
+        &format!("+OK\n{}*4\n+OK\n{not_a_number}-ERR syntax error\n+OK\n$1\n1\n", "+QUEUED\n".repeat(4)),
+    );
+    assert_talk("multi\nexec\nexec\ndiscard\n", "+OK\n*0\n-ERR EXEC without MULTI\n-ERR DISCARD without MULTI\n");
+    assert_talk("multi\nset a 1\ndiscard\nget a\n", "+OK\n+QUEUED\n+OK\n$-1\n");
+    let nested = "-ERR MULTI calls can not be nested\n-ERR WATCH inside MULTI is not allowed\n";
+    assert_talk("multi\nmulti\nwatch a\nset a 1\nexec\n", &format!("+OK\n{nested}+QUEUED\n*1\n+OK\n"));
+    assert_talk("multi\nset a 1\nreset\nget a\nexec\n", "+OK\n+QUEUED\n+RESET\n$-1\n-ERR EXEC without MULTI\n");
+}
+
+#[test]
+fn a_command_that_is_refused_breaks_its_transaction() {
+    let abort = "-EXECABORT Transaction discarded because of previous errors.\n";
+    for wrong in ["get", "fly", "keys *", "scan 0", &format!("get {}", "k".repeat(4_097))] {
+        let said = talk(&start(), &format!("multi\nset a 1\n{wrong}\nset b 1\nexec\nmget a b\n"));
+        let lines: Vec<_> = said.lines().collect();
+        assert!(lines[2].starts_with("-ERR "), "{said}");
+        assert!(said.ends_with(&format!("+QUEUED\n{abort}*2\n$-1\n$-1\n")), "{said}");
+    }
+    let value = "v".repeat(60_000);
+    let sets: String = (0..20).map(|number| format!("set {number} {value}\n")).collect();
+    let said = talk(&start(), &format!("multi\n{sets}exec\ndbsize\n"));
+    assert!(said.contains("-ERR a transaction has at most ") && said.ends_with(&format!("{abort}:0\n")), "{said}");
+}
+
+#[test]
+fn a_transaction_does_nothing_if_a_watched_key_changed() {
+    let server = start();
+    let ends = |server: &Server, before: &str, between: &str| {
+        let mut stream = connect(server);
+        stream.write_all(format!("{before}ping\n").replace('\n', "\r\n").as_bytes()).unwrap();
+        let mut said = Vec::new();
+        while !said.ends_with(b"PONG\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            said.push(byte[0]);
+        }
+        talk(server, between);
+        stream.write_all(b"multi\r\nset c 1\r\nexec\r\nquit\r\n").unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).unwrap();
+        said.replace("\r\n", "\n")
+    };
+    let (done, undone) = ("+OK\n+QUEUED\n*1\n+OK\n+OK\n", "+OK\n+QUEUED\n*-1\n+OK\n");
+    assert_eq!(ends(&server, "watch a b\n", ""), done);
+    assert_eq!(ends(&server, "watch a b\n", "set b 1\n"), undone, "it came");
+    assert_eq!(ends(&server, "watch b\n", "set b 2\n"), undone, "it changed");
+    assert_eq!(ends(&server, "watch b\n", "del b\n"), undone, "it went");
+    assert_eq!(ends(&server, "watch b\nunwatch\n", "set b 3\n"), done);
+    assert_eq!(ends(&server, "watch b\nmulti\ndiscard\n", "set b 4\n"), done);
+    assert_eq!(ends(&server, "watch b\nset b 5\nwatch b\n", ""), undone, "whoever writes it");
+    assert_eq!(ends(&server, "hello 3\nwatch b\n", "set b 6\n"), "+OK\n+QUEUED\n_\n+OK\n");
+    assert_eq!(talk(&server, "watch b\nmulti\nexec\n"), "+OK\n+OK\n*0\n");
+}
+
+#[test]
+fn a_watch_that_failed_lets_nothing_through() {
+    let refused = start_with(Arc::new(Broken(StoreError::Refused("not admitted".into()))));
+    let abort = "-EXECABORT Transaction discarded because of previous errors.\n";
+    let said = talk(&refused, "watch a\nmulti\nset a 1\nexec\nmulti\nset a 1\nexec\n");
+    let no = "-ERR refused: not admitted\n";
+    assert_eq!(said, format!("{no}+OK\n+QUEUED\n{abort}+OK\n+QUEUED\n{no}"));
+}

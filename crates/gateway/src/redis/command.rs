@@ -14,7 +14,9 @@ pub(crate) enum Verb {
     Decr,
     DecrBy,
     Del,
+    Discard,
     Echo,
+    Exec,
     Exists,
     Get,
     Hello,
@@ -24,12 +26,15 @@ pub(crate) enum Verb {
     Keys,
     MGet,
     MSet,
+    Multi,
     Ping,
     Quit,
     Reset,
     Scan,
     Select,
     Set,
+    Unwatch,
+    Watch,
 }
 
 /// One row of the table.
@@ -72,7 +77,9 @@ pub(crate) const TABLE: &[Entry] = &[
     entry("decr", Verb::Decr, 2, WRITE, ONE, "Subtracts one from the number at a key"),
     entry("decrby", Verb::DecrBy, 3, WRITE, ONE, "Subtracts a number from the number at a key"),
     entry("del", Verb::Del, -2, WRITE, REST, "Deletes keys; returns how many there were"),
+    entry("discard", Verb::Discard, 1, None, NONE, "Forgets the commands since MULTI"),
     entry("echo", Verb::Echo, 2, None, NONE, "Returns its argument"),
+    entry("exec", Verb::Exec, 1, None, NONE, "Carries out the commands since MULTI, all at once"),
     entry("exists", Verb::Exists, -2, READ, REST, "Returns how many of the keys exist"),
     entry("get", Verb::Get, 2, READ, ONE, "Returns the value of a key"),
     entry("hello", Verb::Hello, -1, None, NONE, "Shakes hands and chooses the protocol version"),
@@ -82,12 +89,15 @@ pub(crate) const TABLE: &[Entry] = &[
     entry("keys", Verb::Keys, 2, READ, NONE, "Returns all keys that match a pattern"),
     entry("mget", Verb::MGet, -2, READ, REST, "Returns the values of keys"),
     entry("mset", Verb::MSet, -3, WRITE, (1, -1, 2), "Sets the values of keys, all at once"),
+    entry("multi", Verb::Multi, 1, None, NONE, "Begins a transaction"),
     entry("ping", Verb::Ping, -1, None, NONE, "Returns PONG, or its argument"),
     entry("quit", Verb::Quit, -1, None, NONE, "Closes the connection"),
     entry("reset", Verb::Reset, 1, None, NONE, "Makes the connection as new"),
     entry("scan", Verb::Scan, -2, READ, NONE, "Goes through the keys step by step"),
     entry("select", Verb::Select, 2, None, NONE, "Chooses the database: there is only 0"),
     entry("set", Verb::Set, -3, WRITE, ONE, "Sets the value of a key"),
+    entry("unwatch", Verb::Unwatch, 1, None, NONE, "Forgets the watched keys"),
+    entry("watch", Verb::Watch, -2, None, REST, "Has EXEC do nothing if one of the keys changes"),
 ];
 
 /// The row of a command; the case of the name does not matter.

@@ -14,7 +14,10 @@ pub mod reply;
 mod scan;
 pub mod server;
 mod session;
+mod transaction;
+mod translate;
 
 pub use batch::{BATCH_BYTES_MAX, BATCH_OPERATIONS_MAX};
 pub use info::REDIS_VERSION;
 pub use server::Server;
+pub use transaction::{TRANSACTION_BYTES_MAX, TRANSACTION_COMMANDS_MAX};

@@ -27,6 +27,8 @@ pub enum Reply {
     Text(String),
     /// Nothing there.
     Null,
+    /// No list: what `EXEC` answers when a watched key was written.
+    NullArray,
     /// A list.
     Array(Vec<Self>),
     /// Pairs; in RESP2 a flat list.
@@ -57,8 +59,9 @@ impl Reply {
             Self::Bulk(bytes) => write_bulk(b'$', &[bytes], out),
             Self::Text(text) if version == Version::Three => write_bulk(b'=', &[b"txt:", text.as_bytes()], out),
             Self::Text(text) => write_bulk(b'$', &[text.as_bytes()], out),
-            Self::Null if version == Version::Three => out.extend_from_slice(b"_\r\n"),
+            Self::Null | Self::NullArray if version == Version::Three => out.extend_from_slice(b"_\r\n"),
             Self::Null => out.extend_from_slice(b"$-1\r\n"),
+            Self::NullArray => out.extend_from_slice(b"*-1\r\n"),
             Self::Array(items) => {
                 write_line(b'*', &items.len().to_string(), out);
                 items.iter().for_each(|item| item.write(version, out));
@@ -109,6 +112,7 @@ mod tests {
             (Reply::text("a\nb"), "$3\r\na\nb\r\n", "$3\r\na\nb\r\n"),
             (Reply::Text("hi".into()), "$2\r\nhi\r\n", "=6\r\ntxt:hi\r\n"),
             (Reply::Null, "$-1\r\n", "_\r\n"),
+            (Reply::NullArray, "*-1\r\n", "_\r\n"),
             (Reply::Array(vec![Reply::Null, Reply::OK]), "*2\r\n$-1\r\n+OK\r\n", "*2\r\n_\r\n+OK\r\n"),
             (
                 Reply::Map(vec![(Reply::text("k"), Reply::Integer(1))]),

@@ -6,7 +6,7 @@
 use super::glob;
 use super::parser::Arguments;
 use super::reply::Reply;
-use super::session::{error_reply, parse_integer, unexpected};
+use super::translate::{error_reply, parse_integer, unexpected};
 use crate::store::Store;
 use bezant_core::services::kv::{KvOperation, KvResult};
 use bytes::Bytes;

@@ -120,7 +120,7 @@ pub enum KvOperation {
         /// Keys and the values that they must have before the first operation, `None`: none. At most [`LIST_MAX`].
         conditions: Vec<(Bytes, Option<Bytes>)>,
         /// At most [`LIST_MAX`], and neither [`KvOperation::Range`] nor a transaction.
-        operations: Vec<KvOperation>,
+        operations: Vec<Self>,
     },
 }
 
@@ -340,7 +340,7 @@ pub enum KvResult {
     /// The client's role does not allow it: said where the service stands beside one that knows roles.
     Denied,
     /// What came of the operations of a [`KvOperation::Transaction`], in order.
-    Transaction(Vec<KvResult>),
+    Transaction(Vec<Self>),
 }
 
 impl Wire for KvResult {
