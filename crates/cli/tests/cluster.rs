@@ -135,6 +135,30 @@ fn a_log_of_another_cluster_is_refused() {
 }
 
 #[test]
+fn status_says_why_the_others_refuse_a_replica() {
+    let scratch = Scratch::new();
+    testnet(&scratch, "net", 4);
+    let node = scratch.join("net/replica-3/node.toml");
+    let text = fs::read_to_string(&node).unwrap();
+    fs::write(&node, text.replace("service = \"sql\"", "service = \"kv\"")).unwrap();
+    let start = |number: usize| {
+        Running(spawn(&mut bezant(&["replica", "--dir", &scratch.join(&format!("net/replica-{number}"))])))
+    };
+    let _replicas: Vec<_> = (0..4).map(start).collect();
+    let cluster = scratch.join("net/cluster.toml");
+    let mut last = serde_json::Value::Null;
+    wait_until("replica 3 to be refused", || {
+        let outcome = run(&mut bezant(&["status", "--cluster", &cluster, "--json"]), "");
+        last = serde_json::from_str(&outcome.stdout).unwrap();
+        let states: Vec<_> =
+            last["replicas"].as_array().unwrap().iter().filter_map(|replica| replica["state"].as_str()).collect();
+        states == ["healthy", "healthy", "healthy", "cut_off"]
+            && last["replicas"][3]["why"].as_str().unwrap().contains("all must run the same build")
+    });
+    assert_eq!((&last["healthy"], &last["stuck"]), (&false.into(), &serde_json::Value::Null));
+}
+
+#[test]
 fn whoever_comes_with_another_file_is_told_of_once_with_the_reason_and_what_to_do() {
     let scratch = Scratch::new();
     testnet(&scratch, "net", 1);

@@ -33,7 +33,8 @@ pub use metrics::{METRICS, Metric, MetricKind};
 pub use server::{AdminServer, serve};
 
 use crate::divergence::Archive;
-use crate::replica::{Shelf, Stall, Status};
+use crate::net::CloseReason;
+use crate::replica::{PeerStatus, Shelf, Stall, Status};
 use bezant_core::cluster::ReplicaId;
 use bezant_core::digest::Digest;
 use bezant_core::replica::Report;
@@ -122,6 +123,8 @@ pub struct Published {
     pub log: Option<Stall>,
     /// The replicas that it has a link with.
     pub connected: Vec<ReplicaId>,
+    /// Those with which it has none because one side refused the other, and why.
+    pub refused: Vec<(ReplicaId, CloseReason)>,
     /// When this was published; `None`: the replica has not started yet.
     pub updated: Option<Instant>,
 }
@@ -213,7 +216,11 @@ impl From<&Status> for Published {
             cpu_us: status.cpu.process.as_micros() as u64,
         };
         let connected = status.peers.iter().filter(|peer| peer.connected).map(|peer| peer.replica).collect();
-        Self { report: status.report.clone(), runtime, log: status.stall.clone(), connected, updated: status.updated }
+        let apart = status.peers.iter().filter(|peer| !peer.connected);
+        let refusal = |peer: &PeerStatus| Some((peer.replica, peer.last_end.filter(CloseReason::is_refusal)?));
+        let refused = apart.filter_map(refusal).collect();
+        let (report, log) = (status.report.clone(), status.stall.clone());
+        Self { report, runtime, log, connected, refused, updated: status.updated }
     }
 }
 

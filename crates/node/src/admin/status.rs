@@ -2,7 +2,9 @@
 
 use super::{Sample, health};
 use crate::keys::to_hex;
+use crate::net::CloseReason;
 use crate::replica::Stall;
+use bezant_core::cluster::ReplicaId;
 use bezant_core::protocols::ring_fast::{Alarm, Pace};
 use bezant_core::rejection::Account;
 use bezant_core::replica::Report;
@@ -30,12 +32,18 @@ pub(super) fn render(sample: &Sample) -> Value {
         "ready": why.is_empty(),
         "not_ready": why,
         "connected": published.connected.iter().map(|replica| replica.0).collect::<Vec<_>>(),
+        "refused": published.refused.iter().map(refused).collect::<Vec<_>>(),
         "divergences": sample.divergences,
         "log_full": matches!(published.log, Some(Stall::Full(_))),
         "log_failure": published.log.as_ref().map(ToString::to_string),
         "report": report(&published.report),
         "runtime": runtime(sample),
     })
+}
+
+/// A link that one side does not want.
+fn refused((replica, reason): &(ReplicaId, CloseReason)) -> Value {
+    json!({ "replica": replica.0, "reason": reason.label(), "text": reason.to_string() })
 }
 
 fn report(report: &Report) -> Value {

@@ -1,6 +1,7 @@
 //! What the admin port answers, to whom, and that it cannot be held up.
 
 use super::*;
+use crate::net::LinkRefusal;
 use bezant_core::cluster::{IdentityId, Sequence, View};
 use bezant_core::protocols::ring_fast::{Alarm, Pace, Suspect};
 use bezant_core::rejection::{Account, Rejection, RejectionCounts};
@@ -60,7 +61,8 @@ fn published() -> Published {
     };
     let runtime = RuntimeMetrics { client_bytes_in: 99, cpu_us: 1_500_000, ..RuntimeMetrics::default() };
     let connected = vec![ReplicaId(0), ReplicaId(3)];
-    Published { report, runtime, log: None, connected, updated: Some(Instant::now()) }
+    let refused = vec![(ReplicaId(1), CloseReason::Refused(LinkRefusal::ForeignCluster))];
+    Published { report, runtime, log: None, connected, refused, updated: Some(Instant::now()) }
 }
 
 fn start(show: &Show) -> AdminServer {
@@ -172,6 +174,10 @@ fn status_is_json() {
     let alarm = serde_json::json!({ "beyond_doubt": false, "from": 1, "to": 2, "hop_us": 80_000 });
     assert_eq!(status["report"]["ring_alarm"], alarm);
     assert_eq!(status["runtime"]["client_bytes_in"], 99);
+    assert_eq!(
+        (&status["refused"][0]["replica"], &status["refused"][0]["reason"]),
+        (&1.into(), &"foreign_cluster".into())
+    );
     assert_eq!((&status["log_full"], &status["log_failure"]), (&false.into(), &Value::Null));
 }
 

@@ -151,9 +151,7 @@ fn replica(account: &Value) -> Option<Condition> {
         let why = format!("it fetches the state at batch {target} from the others, {received} pages and nodes so far");
         Some(Condition::new(State::Recovering, why, "Wait: it takes part again by itself"))
     } else if let Some(peers) = failing(account, "peers") {
-        let why = format!("it is {}", words(peers));
-        let advice = "Start the others, or look after the network between them; its log tells of links refused";
-        Some(Condition::new(State::CutOff, why, advice))
+        Some(cut_off(account, peers))
     } else if is("changing_view") {
         let why =
             format!("it has left the primary before, and waits for view {}", report["view"].as_u64().unwrap_or(0));
@@ -162,6 +160,22 @@ fn replica(account: &Value) -> Option<Condition> {
     } else {
         None
     }
+}
+
+/// With the reason of one link that was refused, if one was: they are usually the same.
+fn cut_off(account: &Value, peers: &str) -> Condition {
+    let refused = &account["refused"][0];
+    let (why, advice) = match (refused["replica"].as_u64(), refused["text"].as_str()) {
+        (Some(replica), Some(text)) => (
+            format!("it is {}, and has no link with replica {replica}: {}", words(peers), words(text)),
+            "Make its files and its program those of the others: its log says more",
+        ),
+        _ => (
+            format!("it is {}", words(peers)),
+            "Start the others, or look after the network between them; its log tells of links refused",
+        ),
+    };
+    Condition::new(State::CutOff, why, advice)
 }
 
 fn not_ready(account: &Value) -> Option<Condition> {
@@ -207,6 +221,8 @@ mod tests {
     #[test]
     fn each_cause_has_a_state_and_a_reason() {
         let transfer = json!({ "transfer": { "target": 512, "received": 40 } });
+        let mut refused = account(&["peers connected with 0 of 3, 2 are needed"], json!({}));
+        refused["refused"] = json!([{ "replica": 1, "reason": "version", "text": "we refused it: another version" }]);
         let changing = json!({ "changing_view": true, "view": 7 });
         let mut starting = account(&["loop starting", "peers connected with 0 of 3, 2 are needed"], json!({}));
         starting["age_ms"] = Value::Null;
@@ -227,6 +243,7 @@ mod tests {
             (account(&["state differs"], json!({ "state_differs_at": 384 })), State::Repairing, "at 384"),
             (account(&["votes abstaining"], json!({ "abstaining": true })), State::Abstaining, "lost its log"),
             (account(peers, json!({})), State::CutOff, "connected with 1 of 3"),
+            (refused, State::CutOff, "no link with replica 1: we refused it: another version"),
             (account(&["view changing to view 7"], changing), State::ChangingView, "view 7"),
             (account(&["fuel is low"], json!({})), State::NotReady, "fuel is low"),
         ] {
