@@ -71,7 +71,7 @@ pub(crate) struct Shape {
     /// What is on the disk before a replica speaks: all of it, or for benchmarks nothing
     #[arg(long, value_enum, default_value_t)]
     durability: DurabilityName,
-    /// A key of [limits] in cluster.toml, such as checkpoint_interval=64; as often as you like. Most of them cannot be
+    /// One of the limits in cluster.toml, such as checkpoint_interval=64; as often as you like. Most of them cannot be
     /// changed later
     #[arg(long = "limit", value_name = "NAME=VALUE")]
     limits: Vec<LimitSetting>,
