@@ -152,6 +152,11 @@ fn a_cluster_that_cannot_be_is_refused() {
     let dir = scratch.join("net");
     assert_refused(&["testnet", "--dir", &dir, "--replicas", "3", "--f", "1"], 2, "3·1+1 = 4");
     assert_refused(&["testnet", "--dir", &dir, "--base-port", "65530"], 2, "port");
+    assert_refused(&["testnet", "--dir", &dir, "--replicas", "3"], 2, "f = 0");
+    assert_refused(&["testnet", "--dir", &dir, "--replicas", "1"], 2, "--f 0 says that none is meant to");
+    assert!(!std::path::Path::new(&dir).exists());
+    let meant = stdout_of(&["testnet", "--dir", &scratch.join("meant"), "--replicas", "3", "--f", "0"]);
+    assert!(meant.starts_with("n = 3, f = 0: no replica may lie or crash."), "{meant}");
     std::fs::create_dir(&dir).unwrap();
     std::fs::write(scratch.join("net/mine"), "").unwrap();
     assert_refused(&["testnet", "--dir", &dir], 2, "not empty");

@@ -219,3 +219,18 @@ fn results_are_boxes_on_a_terminal_and_lines_elsewhere() {
     terminal.expect("│ one │ two │");
     assert_eq!(terminal.end(), Some(0));
 }
+
+#[test]
+fn a_cluster_without_tolerance_is_asked_about() {
+    let scratch = Scratch::new();
+    let dir = scratch.join("net");
+    for (answer, code) in [("", 1), ("no", 1), ("y", 0)] {
+        assert!(!scratch.path().join("net").exists());
+        let mut terminal = Terminal::start(&scratch, &["testnet", "--dir", &dir, "--replicas", "3"]);
+        terminal.expect("none of them may lie or crash");
+        terminal.expect("[y/N] ");
+        terminal.press(&format!("{answer}\r"));
+        assert_eq!(terminal.end(), Some(code), "{}", terminal.text);
+    }
+    assert!(scratch.path().join("net/cluster.toml").exists());
+}

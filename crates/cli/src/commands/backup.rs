@@ -87,6 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         }
         Command::Restore { file, cluster, dir, shape, json } => {
             let config = ClusterConfig::load(cluster).map_err(Failure::usage)?;
+            shape.confirm()?;
             restore(&read(file, &config)?.tree, dir, shape.options(), *json)
         }
     }

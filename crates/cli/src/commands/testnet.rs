@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::output;
+use crate::prompt::Prompt;
 use bezant_core::cluster::{ClientAuth, Limits};
 use bezant_core::compositions::{Quota, Schedule};
 use bezant_node::config::{
@@ -9,6 +10,7 @@ use bezant_node::config::{
 };
 use clap::ValueEnum;
 use serde_json::json;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// Write the files and keys of a new cluster
@@ -36,7 +38,7 @@ pub(crate) struct Shape {
     /// How many replicas: n tolerate (n - 1) / 3 liars
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
     replicas: u8,
-    /// How many of them may lie or crash [default: as many as possible]
+    /// How many of them may lie or crash: 0 must be said [default: as many as possible]
     #[arg(long)]
     f: Option<u8>,
     /// Replica i listens on this port + 10 i for replicas, + 1 for clients, + 2 for administrators
@@ -78,6 +80,31 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// Whether a cluster is meant that tolerates no fault at all, which few replicas make of themselves: `--f 0` says
+    /// so. A person at a terminal is asked.
+    ///
+    /// # Errors
+    /// It is not, or nobody is there to say so.
+    pub(crate) fn confirm(&self) -> Result {
+        let n = self.replicas;
+        if self.f.is_some() || n > 3 || self.protocol == Protocol::Unreplicated {
+            return Ok(());
+        }
+        let what = match n {
+            1 => "one replica tolerates no fault (f = 0): it may not lie or crash".to_owned(),
+            _ => format!("{n} replicas tolerate no fault (f = 0): none of them may lie or crash"),
+        };
+        if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+            return Err(Failure::usage(format!("{what}. With 4, one may; --f 0 says that none is meant to.")));
+        }
+        output::line(format!("{what}. With 4, one may."))?;
+        let answer = Prompt::new("Go on all the same? [y/N] ")?.next()?.unwrap_or_default();
+        match answer.trim() {
+            "y" | "Y" | "yes" => Ok(()),
+            _ => Err(Failure::failed("nothing was written.")),
+        }
+    }
+
     pub(crate) fn options(&self) -> Testnet {
         let mut limits = Limits::default();
         self.limits.iter().for_each(|setting| setting.apply(&mut limits));
@@ -184,6 +211,7 @@ impl From<DurabilityName> for Durability {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result {
+    arguments.shape.confirm()?;
     let config = testnet(&arguments.dir, &arguments.shape.options()).map_err(|error| refusal(&error))?;
     written(&config, &arguments.dir, arguments.json)
 }
@@ -196,8 +224,12 @@ pub(crate) fn written(config: &ClusterConfig, dir: &Path, json: bool) -> Result 
             "cluster": format!("{dir}/cluster.toml"), "client_key": format!("{dir}/client.key") }));
     }
     let (n, f) = (config.replicas.len(), config.f);
+    let promise = match f {
+        0 => "no replica may lie or crash".to_owned(),
+        _ => format!("the answers stay right while at most {f} lie or crash"),
+    };
     output::line(format!(
-        "n = {n} replicas: the answers stay right while at most {f} lie or crash.\n\
+        "n = {n}, f = {f}: {promise}.\n\
          Start each of them:  bezant replica --dir {dir}/replica-0\n\
          Then try:            bezant kv --cluster {dir}/cluster.toml set color blue"
     ))

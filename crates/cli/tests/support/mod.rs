@@ -149,8 +149,8 @@ pub fn testnet(scratch: &Scratch, name: &str, replicas: u16) -> u16 {
 pub fn testnet_with(scratch: &Scratch, name: &str, replicas: u16, flags: &[&str]) -> u16 {
     let base = free_ports(10 * replicas);
     let dir = scratch.join(name);
-    let (count, port) = (replicas.to_string(), base.to_string());
-    let arguments = ["testnet", "--dir", &dir, "--replicas", &count, "--base-port", &port];
+    let (count, faults, port) = (replicas.to_string(), ((replicas - 1) / 3).to_string(), base.to_string());
+    let arguments = ["testnet", "--dir", &dir, "--replicas", &count, "--f", &faults, "--base-port", &port];
     let outcome = run(bezant(&arguments).args(flags), "");
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     base
