@@ -131,6 +131,9 @@ fn what_is_no_backup_is_refused() {
     for length in [0, 1, 63, 64, whole.len() / 2, whole.len() - 1] {
         assert_refused(&verify(&whole[..length]), 1, "is damaged at byte");
     }
+    for foreign in [&b"-- a dump\n"[..], b"SQLite format 3\0", &[0; 4096]] {
+        assert_refused(&verify(foreign), 1, "is neither a backup nor a replica's snapshot");
+    }
     for place in (0..whole.len()).step_by(whole.len() / 16) {
         let mut flipped = whole.clone();
         flipped[place] ^= 1 << (place % 8);
@@ -141,7 +144,6 @@ fn what_is_no_backup_is_refused() {
         assert_eq!((restore.code, fs::exists(&new).unwrap()), (Some(1), false), "{restore:?}");
     }
     assert_refused(&verify(&[&whole[..], b"more"].concat()), 1, "is damaged");
-    assert_refused(&verify(b"SQLite format 3\0"), 1, "is damaged");
     let missing = run(&mut bezant(&["backup", "verify", &scratch.join("none"), "--cluster", file]), "");
     assert_refused(&missing, 1, "cannot be read");
 }

@@ -25,6 +25,8 @@ pub enum BackupError {
     Io(PathBuf, io::Error),
     /// It is not what was written.
     Unusable(PathBuf, SnapshotError),
+    /// Not even its first bytes are those of a backup.
+    NoBackup(PathBuf),
     /// It is of another cluster, or of this one with other parameters.
     Foreign(PathBuf),
     /// The state with which the cluster begins is missing or damaged.
@@ -39,6 +41,12 @@ impl fmt::Display for BackupError {
             Self::Exists(path) => write!(f, "{} exists: choose another name", path.display()),
             Self::Io(path, error) => write!(f, "{} cannot be written, nothing is left of it: {error}", path.display()),
             Self::Unusable(path, error) => write!(f, "{} {error}", path.display()),
+            Self::NoBackup(path) => write!(
+                f,
+                "{} is neither a backup nor a replica's snapshot: its first bytes are not those of one. `bezant backup \
+                 create` makes one",
+                path.display()
+            ),
             Self::Foreign(path) => {
                 let path = path.display();
                 write!(f, "{path} is of another cluster, or was made when this one had other parameters")
@@ -112,6 +120,9 @@ pub fn read(path: &Path, config: &ClusterConfig) -> Result<Snapshot, BackupError
     let read = snapshot::read_of_cluster(path, config.to_cluster().digest());
     let (_, snapshot) = read.map_err(|error| match error {
         SnapshotError::Foreign(_) => BackupError::Foreign(path.to_owned()),
+        SnapshotError::Damaged { .. } if matches!(snapshot::begins_as_one(path), Ok(false)) => {
+            BackupError::NoBackup(path.to_owned())
+        }
         other => BackupError::Unusable(path.to_owned(), other),
     })?;
     if is_certain(config, &snapshot.certificate) { Ok(snapshot) } else { Err(BackupError::NotCertain(path.to_owned())) }

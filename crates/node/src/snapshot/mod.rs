@@ -280,6 +280,16 @@ pub fn verify(path: &Path, identity: &Identity) -> Result<(), SnapshotError> {
     input.pages(crc, |_, _| {})
 }
 
+/// Whether a file begins as every snapshot does. One that ends before that could be a piece of one.
+///
+/// # Errors
+/// Those of the file.
+pub fn begins_as_one(path: &Path) -> io::Result<bool> {
+    let mut beginning = Vec::with_capacity(MAGIC.len());
+    File::open(path)?.take(MAGIC.len() as u64).read_to_end(&mut beginning)?;
+    Ok(MAGIC.starts_with(&beginning))
+}
+
 /// Reads a snapshot and checks its pages against the root in its certificate.
 ///
 /// # Errors
