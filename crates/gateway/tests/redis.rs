@@ -184,7 +184,7 @@ fn a_client_that_does_not_wait_reads_what_it_wrote() {
 #[test]
 fn set_takes_conditions_and_nothing_else() {
     assert_talk("set a 1 xx\nset a 1 nx\nset a 2 NX\nset a 3 XX\nget a\n", "$-1\n+OK\n$-1\n+OK\n$1\n3\n");
-    assert_talk("set a 1 ex 10\n", "-ERR SET option EX is not supported here: only NX and XX are\n");
+    assert_talk("set a 1 ex 10\n", "-ERR SET option EX is not supported here: only NX, XX and GET are\n");
     assert_talk("set a 1 nx xx\nset a 1 foo\n", "-ERR syntax error\n-ERR syntax error\n");
 }
 
@@ -462,4 +462,58 @@ fn a_watch_that_failed_lets_nothing_through() {
     let said = talk(&refused, "watch a\nmulti\nset a 1\nexec\nmulti\nset a 1\nexec\n");
     let no = "-ERR refused: not admitted\n";
     assert_eq!(said, format!("{no}+OK\n+QUEUED\n{abort}+OK\n+QUEUED\n{no}"));
+}
+
+#[test]
+fn a_write_returns_the_value_before() {
+    assert_talk(
+        "set a 1 get\nset a 2 nx get\nset a 3 GET XX\ngetset a 4\ngetdel a\ngetdel a\ngetset a 5\nget a\n",
+        "$-1\n$1\n1\n$1\n1\n$1\n3\n$1\n4\n$-1\n$-1\n$1\n5\n",
+    );
+    assert_talk(
+        "multi\nset a 1 get\ngetset a 2\ngetdel a\nsetnx a 3\nsetnx a 4\nstrlen a\nexec\n",
+        &format!("+OK\n{}*6\n$-1\n$1\n1\n$1\n2\n:1\n:0\n:1\n", "+QUEUED\n".repeat(6)),
+    );
+}
+
+#[test]
+fn keys_are_set_only_if_none_is_there() {
+    assert_talk("setnx a 1\nsetnx a 2\nget a\n", ":1\n:0\n$1\n1\n");
+    assert_talk("msetnx a 1 b 2\nmsetnx b 3 c 4\nmget a b c\n", ":1\n:0\n*3\n$1\n1\n$1\n2\n$-1\n");
+    assert_talk("msetnx a\n", "-ERR wrong number of arguments for 'msetnx' command\n");
+    assert_talk("set a 1\ntype a\ntype b\n", "+OK\n+string\n+none\n");
+}
+
+#[test]
+fn values_are_measured_cut_and_written_into() {
+    assert_talk(
+        "append a Hello\nappend a ' World'\nget a\nstrlen a\nstrlen b\n",
+        ":5\n:11\n$11\nHello World\n:11\n:0\n",
+    );
+    assert_talk(
+        "set a Hello\nsetrange a 1 ipp\nget a\nsetrange a 0 ''\nsetrange b 0 ''\nexists b\n",
+        "+OK\n:5\n$5\nHippo\n:5\n:0\n:0\n",
+    );
+    assert_talk("setrange a 2 x\nget a\nsetrange a -1 x\n", ":3\n$3\n\0\0x\n-ERR offset is out of range\n");
+    let too_large = "-ERR a value is longer than 524288 bytes\n-ERR the reply or the value is too large\n";
+    assert_talk("setrange a 99999999999 x\nsetrange a 524288 x\n", too_large);
+    let cuts = [
+        ("0 3", "This"),
+        ("-3 -1", "ing"),
+        ("0 -1", "This is a string"),
+        ("10 100", "string"),
+        ("5 2", ""),
+        ("-1 -3", ""),
+        ("-100 0", "T"),
+        ("-100 -99", "T"),
+        ("16 20", ""),
+        ("0 -17", "T"),
+        ("-9223372036854775808 9223372036854775807", "This is a string"),
+    ];
+    let server = start();
+    talk(&server, "set s 'This is a string'\nset empty ''\n");
+    for (range, cut) in cuts {
+        assert_eq!(talk(&server, &format!("getrange s {range}\n")), format!("${}\n{cut}\n", cut.len()), "{range}");
+    }
+    assert_eq!(talk(&server, "getrange empty 0 -1\ngetrange none 0 -1\n"), "$0\n\n$0\n\n");
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 /// What a command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
+    Append,
     Auth,
     Client,
     Command,
@@ -19,6 +20,9 @@ pub(crate) enum Verb {
     Exec,
     Exists,
     Get,
+    GetDel,
+    GetRange,
+    GetSet,
     Hello,
     Incr,
     IncrBy,
@@ -26,6 +30,7 @@ pub(crate) enum Verb {
     Keys,
     MGet,
     MSet,
+    MSetNx,
     Multi,
     Ping,
     Quit,
@@ -33,6 +38,10 @@ pub(crate) enum Verb {
     Scan,
     Select,
     Set,
+    SetNx,
+    SetRange,
+    StrLen,
+    Type,
     Unwatch,
     Watch,
 }
@@ -70,6 +79,7 @@ const REST: (i64, i64, i64) = (1, -1, 1);
 
 /// Every command, sorted by name.
 pub(crate) const TABLE: &[Entry] = &[
+    entry("append", Verb::Append, 3, WRITE, ONE, "Appends to the value of a key; returns its length"),
     entry("auth", Verb::Auth, -2, None, NONE, "Says the password"),
     entry("client", Verb::Client, -2, None, NONE, "Names and describes this connection"),
     entry("command", Verb::Command, -1, None, NONE, "Lists the commands of this gateway"),
@@ -82,6 +92,9 @@ pub(crate) const TABLE: &[Entry] = &[
     entry("exec", Verb::Exec, 1, None, NONE, "Carries out the commands since MULTI, all at once"),
     entry("exists", Verb::Exists, -2, READ, REST, "Returns how many of the keys exist"),
     entry("get", Verb::Get, 2, READ, ONE, "Returns the value of a key"),
+    entry("getdel", Verb::GetDel, 2, WRITE, ONE, "Deletes a key; returns the value that it had"),
+    entry("getrange", Verb::GetRange, 4, READ, ONE, "Returns a part of the value of a key"),
+    entry("getset", Verb::GetSet, 3, WRITE, ONE, "Sets the value of a key; returns the one before"),
     entry("hello", Verb::Hello, -1, None, NONE, "Shakes hands and chooses the protocol version"),
     entry("incr", Verb::Incr, 2, WRITE, ONE, "Adds one to the number at a key"),
     entry("incrby", Verb::IncrBy, 3, WRITE, ONE, "Adds a number to the number at a key"),
@@ -89,6 +102,7 @@ pub(crate) const TABLE: &[Entry] = &[
     entry("keys", Verb::Keys, 2, READ, NONE, "Returns all keys that match a pattern"),
     entry("mget", Verb::MGet, -2, READ, REST, "Returns the values of keys"),
     entry("mset", Verb::MSet, -3, WRITE, (1, -1, 2), "Sets the values of keys, all at once"),
+    entry("msetnx", Verb::MSetNx, -3, WRITE, (1, -1, 2), "Sets the values of keys if none of them exists"),
     entry("multi", Verb::Multi, 1, None, NONE, "Begins a transaction"),
     entry("ping", Verb::Ping, -1, None, NONE, "Returns PONG, or its argument"),
     entry("quit", Verb::Quit, -1, None, NONE, "Closes the connection"),
@@ -96,6 +110,10 @@ pub(crate) const TABLE: &[Entry] = &[
     entry("scan", Verb::Scan, -2, READ, NONE, "Goes through the keys step by step"),
     entry("select", Verb::Select, 2, None, NONE, "Chooses the database: there is only 0"),
     entry("set", Verb::Set, -3, WRITE, ONE, "Sets the value of a key"),
+    entry("setnx", Verb::SetNx, 3, WRITE, ONE, "Sets the value of a key if it does not exist"),
+    entry("setrange", Verb::SetRange, 4, WRITE, ONE, "Writes into the value of a key; returns its length"),
+    entry("strlen", Verb::StrLen, 2, READ, ONE, "Returns the length of the value of a key"),
+    entry("type", Verb::Type, 2, READ, ONE, "Returns string, or none if the key does not exist"),
     entry("unwatch", Verb::Unwatch, 1, None, NONE, "Forgets the watched keys"),
     entry("watch", Verb::Watch, -2, None, REST, "Has EXEC do nothing if one of the keys changes"),
 ];
@@ -112,7 +130,7 @@ pub(crate) fn resolve(arguments: &[Bytes]) -> Result<&'static Entry, Reply> {
     let accepted = if entry.arity < 0 { count >= -entry.arity } else { count == entry.arity };
     // Pairs of keys and values; no more than one message to echo.
     let accepted = match entry.verb {
-        Verb::MSet => accepted && count % 2 == 1,
+        Verb::MSet | Verb::MSetNx => accepted && count % 2 == 1,
         Verb::Ping => accepted && count <= 2,
         Verb::Auth => accepted && count <= 3,
         _ => accepted,

@@ -16,6 +16,7 @@ use super::transaction::{self, Exec, Item, Transaction};
 use super::translate::{check_sizes, translate};
 use crate::door::Door;
 use crate::store::Store;
+use bezant_core::services::kv::KvOperation;
 use bytes::Bytes;
 use std::io;
 use std::net::SocketAddr;
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
 enum Pending {
     /// To a command.
     One(Item),
+    /// To a command, out of the result of one transaction.
+    Atomic(Item),
     /// To `EXEC`, out of the result of one operation.
     Exec(Vec<Item>),
 }
@@ -199,8 +202,14 @@ impl Session {
             Ok(checked) => checked,
             Err(refusal) => return self.ready(refusal),
         };
-        self.pending.push(Pending::One(Item::Results(operations.len(), shape)));
-        self.batch.extend(operations, bytes);
+        let item = Item::Results(operations.len(), shape);
+        if shape.is_atomic() {
+            self.pending.push(Pending::Atomic(item));
+            self.batch.extend(vec![KvOperation::Transaction { conditions: Vec::new(), operations }], bytes);
+        } else {
+            self.pending.push(Pending::One(item));
+            self.batch.extend(operations, bytes);
+        }
     }
 
     /// Carries out what is waiting and writes its replies.
@@ -212,6 +221,10 @@ impl Session {
                 Pending::One(Item::Results(count, shape)) => {
                     shape.reply((0..count).map(|_| self.batch.next_result(store)))
                 }
+                Pending::Atomic(item) => match transaction::reply(vec![item], self.batch.next_result(store)) {
+                    Reply::Array(mut replies) => replies.pop().expect("one reply for one item"),
+                    error => error,
+                },
                 Pending::Exec(items) => transaction::reply(items, self.batch.next_result(store)),
             };
             out.reply(&reply)?;

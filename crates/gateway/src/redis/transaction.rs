@@ -144,7 +144,14 @@ impl Transaction {
         let given = arguments.iter().map(Bytes::len).sum();
         let (item, operations) = match verb {
             Verb::Ping | Verb::Echo | Verb::Select | Verb::Unwatch => (Item::Ready(immediate(verb, arguments)), vec![]),
-            Verb::Auth | Verb::Client | Verb::Command | Verb::Hello | Verb::Info | Verb::Keys | Verb::Scan => {
+            Verb::Auth
+            | Verb::Client
+            | Verb::Command
+            | Verb::Hello
+            | Verb::Info
+            | Verb::Keys
+            | Verb::MSetNx
+            | Verb::Scan => {
                 let name = String::from_utf8_lossy(&arguments[0]).to_lowercase();
                 return Err(Reply::error(format!("'{name}' is not possible in a transaction here")));
             }

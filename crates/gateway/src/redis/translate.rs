@@ -20,6 +20,16 @@ pub(crate) enum Shape {
     Single,
     /// All of them.
     List,
+    /// Whether it was done: 1 or 0.
+    Flag,
+    /// How long the value is.
+    Length,
+    /// The value from here to there, both inclusive; negative: from its end.
+    Part(i64, i64),
+    /// What kind of value the key has.
+    Type,
+    /// The value that was read before the write: two results, with nothing in between.
+    Old,
 }
 
 /// A decimal number as Redis takes it.
@@ -40,11 +50,29 @@ pub(crate) fn translate(verb: Verb, arguments: &Arguments) -> Result<(Vec<KvOper
     match verb {
         Verb::Get => Ok((gets(), Shape::Single)),
         Verb::MGet => Ok((gets(), Shape::List)),
+        Verb::StrLen => Ok((gets(), Shape::Length)),
+        Verb::GetRange => {
+            let (from, to) = (parse_integer(&arguments[2])?, parse_integer(&arguments[3])?);
+            let key = arguments[1].clone();
+            Ok((vec![KvOperation::Get { key }], Shape::Part(from, to)))
+        }
+        Verb::Type => Ok((vec![KvOperation::Exists { keys: arguments[1..].to_vec() }], Shape::Type)),
         Verb::Exists => single(KvOperation::Exists { keys: arguments[1..].to_vec() }),
-        Verb::Set => single(set(arguments)?),
-        Verb::MSet => {
-            let entries = arguments[1..].chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone()));
-            single(KvOperation::MultiSet { entries: entries.collect() })
+        Verb::Set => set(arguments),
+        Verb::SetNx => Ok((vec![write(arguments, Condition::Absent)], Shape::Flag)),
+        Verb::GetSet => Ok((returning_old(arguments, write(arguments, Condition::Always)), Shape::Old)),
+        Verb::GetDel => {
+            let delete = KvOperation::Delete { keys: arguments[1..].to_vec() };
+            Ok((returning_old(arguments, delete), Shape::Old))
+        }
+        Verb::Append => single(splice(arguments, None)),
+        Verb::SetRange => single(splice(arguments, Some(offset(&arguments[2])?))),
+        Verb::MSet => single(KvOperation::MultiSet { entries: pairs(arguments) }),
+        Verb::MSetNx => {
+            let entries = pairs(arguments);
+            let conditions = entries.iter().map(|(key, _)| (key.clone(), None)).collect();
+            let operations = vec![KvOperation::MultiSet { entries }];
+            Ok((vec![KvOperation::Transaction { conditions, operations }], Shape::Flag))
         }
         Verb::Del => single(KvOperation::Delete { keys: arguments[1..].to_vec() }),
         Verb::Incr => increment(1),
@@ -58,6 +86,36 @@ pub(crate) fn translate(verb: Verb, arguments: &Arguments) -> Result<(Vec<KvOper
     }
 }
 
+fn pairs(arguments: &Arguments) -> Vec<(Bytes, Bytes)> {
+    arguments[1..].chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
+}
+
+fn write(arguments: &Arguments, condition: Condition) -> KvOperation {
+    KvOperation::Set { key: arguments[1].clone(), value: arguments[2].clone(), condition }
+}
+
+/// A write with a read of the same key before it.
+fn returning_old(arguments: &Arguments, write: KvOperation) -> Vec<KvOperation> {
+    vec![KvOperation::Get { key: arguments[1].clone() }, write]
+}
+
+/// `APPEND key bytes`, or `SETRANGE key offset bytes`.
+fn splice(arguments: &Arguments, offset: Option<u32>) -> KvOperation {
+    KvOperation::Splice { key: arguments[1].clone(), offset, bytes: arguments[arguments.len() - 1].clone() }
+}
+
+fn offset(text: &[u8]) -> Result<u32, Reply> {
+    let offset = parse_integer(text)?;
+    u32::try_from(offset).map_err(|_| match offset {
+        ..0 => Reply::error("offset is out of range"),
+        _ => value_too_long(),
+    })
+}
+
+fn value_too_long() -> Reply {
+    Reply::error(format!("a value is longer than {VALUE_BYTES_MAX} bytes"))
+}
+
 /// Refuses keys and values that the service does not take, and writes that would not fit into one operation.
 pub(crate) fn check_sizes(operations: &[KvOperation], bytes: usize) -> Result<(), Reply> {
     let is_key = |key: &Bytes| key.len() <= KEY_BYTES_MAX;
@@ -67,6 +125,8 @@ pub(crate) fn check_sizes(operations: &[KvOperation], bytes: usize) -> Result<()
             KvOperation::Get { key } | KvOperation::Increment { key, .. } => (is_key(key), true),
             KvOperation::Set { key, value, .. } => (is_key(key), is_value(value)),
             KvOperation::Delete { keys } | KvOperation::Exists { keys } => (keys.iter().all(is_key), true),
+            KvOperation::Splice { key, bytes, .. } => (is_key(key), is_value(bytes)),
+            KvOperation::Transaction { operations, .. } => return check_sizes(operations, bytes),
             KvOperation::MultiSet { entries } => {
                 (entries.iter().all(|(key, _)| is_key(key)), entries.iter().all(|(_, value)| is_value(value)))
             }
@@ -76,7 +136,7 @@ pub(crate) fn check_sizes(operations: &[KvOperation], bytes: usize) -> Result<()
             return Err(Reply::error(format!("a key is longer than {KEY_BYTES_MAX} bytes")));
         }
         if !values_fit {
-            return Err(Reply::error(format!("a value is longer than {VALUE_BYTES_MAX} bytes")));
+            return Err(value_too_long());
         }
         if !operation.is_read_only() && bytes > WRITE_BYTES_MAX {
             return Err(Reply::error(format!("one command may write at most {WRITE_BYTES_MAX} bytes")));
@@ -85,25 +145,37 @@ pub(crate) fn check_sizes(operations: &[KvOperation], bytes: usize) -> Result<()
     Ok(())
 }
 
-/// `SET key value [NX | XX]`.
-fn set(arguments: &Arguments) -> Result<KvOperation, Reply> {
-    let mut condition = Condition::Always;
+/// `SET key value [NX | XX] [GET]`.
+fn set(arguments: &Arguments) -> Result<(Vec<KvOperation>, Shape), Reply> {
+    let (mut condition, mut old) = (Condition::Always, false);
     for option in &arguments[3..] {
         let option = option.to_ascii_uppercase();
         condition = match (option.as_slice(), condition) {
             (b"NX", Condition::Always) => Condition::Absent,
             (b"XX", Condition::Always) => Condition::Present,
-            (b"EX" | b"PX" | b"EXAT" | b"PXAT" | b"KEEPTTL" | b"GET", _) => {
+            (b"GET", same) => {
+                old = true;
+                same
+            }
+            (b"EX" | b"PX" | b"EXAT" | b"PXAT" | b"KEEPTTL", _) => {
                 let option = String::from_utf8_lossy(&option);
-                return Err(Reply::error(format!("SET option {option} is not supported here: only NX and XX are")));
+                return Err(Reply::error(format!(
+                    "SET option {option} is not supported here: only NX, XX and GET are"
+                )));
             }
             _ => return Err(Reply::error("syntax error")),
         };
     }
-    Ok(KvOperation::Set { key: arguments[1].clone(), value: arguments[2].clone(), condition })
+    let write = write(arguments, condition);
+    Ok(if old { (returning_old(arguments, write), Shape::Old) } else { (vec![write], Shape::Single) })
 }
 
 impl Shape {
+    /// Whether nothing may come between the operations of the command.
+    pub(crate) const fn is_atomic(self) -> bool {
+        matches!(self, Self::Old)
+    }
+
     /// The reply to a command out of the results of its operations.
     pub(crate) fn reply(self, results: impl Iterator<Item = Result<KvResult, StoreError>>) -> Reply {
         let mut replies = Vec::new();
@@ -121,11 +193,37 @@ impl Shape {
         if let Some(error) = error {
             return error;
         }
-        match self {
-            Self::Single => replies.pop().expect("a command of this shape has one operation"),
-            Self::List => Reply::Array(replies),
+        if matches!(self, Self::List) {
+            return Reply::Array(replies);
+        }
+        if matches!(self, Self::Old) {
+            replies.pop();
+        }
+        let reply = replies.pop().expect("a command of this shape has one operation, or two if it is atomic");
+        self.single(reply)
+    }
+
+    fn single(self, reply: Reply) -> Reply {
+        match (self, reply) {
+            (Self::Flag, Reply::Simple(_)) => Reply::Integer(1),
+            (Self::Flag | Self::Length, Reply::Null) => Reply::Integer(0),
+            (Self::Length, Reply::Bulk(value)) => Reply::Integer(value.len() as i64),
+            (Self::Part(..), Reply::Null) => Reply::Bulk(Bytes::new()),
+            (Self::Part(from, to), Reply::Bulk(value)) => Reply::Bulk(part(&value, from, to)),
+            (Self::Type, Reply::Integer(count)) => Reply::Simple(if count == 0 { "none" } else { "string" }),
+            (_, reply) => reply,
         }
     }
+}
+
+/// From here to there, both inclusive; negative: from the end.
+fn part(value: &Bytes, from: i64, to: i64) -> Bytes {
+    let length = value.len() as i64;
+    let place = |index: i64| if index < 0 { index.saturating_add(length).max(0) } else { index };
+    // Redis gives nothing here, although both would be moved to the first byte.
+    let reversed = from < 0 && to < 0 && from > to;
+    let (from, to) = (place(from), place(to).min(length - 1));
+    if reversed || from > to { Bytes::new() } else { value.slice(from as usize..=to as usize) }
 }
 
 fn reply_to_one(result: Result<KvResult, StoreError>) -> Reply {
@@ -135,9 +233,12 @@ fn reply_to_one(result: Result<KvResult, StoreError>) -> Reply {
         Ok(KvResult::Value(value)) => value.map_or(Reply::Null, Reply::Bulk),
         Ok(KvResult::Integer(number)) => Reply::Integer(number),
         Ok(KvResult::Count(count)) => Reply::Integer(count as i64),
+        // Of MSETNX: the only part.
+        Ok(KvResult::Transaction(results)) if results == [KvResult::Done] => Reply::OK,
+        Ok(KvResult::Transaction(results)) if results == [KvResult::Full] => reply_to_one(Ok(KvResult::Full)),
         Ok(KvResult::NotAnInteger) => not_an_integer(),
         Ok(KvResult::Overflow) => Reply::error("increment or decrement would overflow"),
-        Ok(KvResult::TooLarge) => Reply::error("the reply is too large: ask for less at once"),
+        Ok(KvResult::TooLarge) => Reply::error("the reply or the value is too large"),
         Ok(KvResult::Full) => Reply::Error("OOM the service has no room for this key and value".into()),
         Ok(other) => unexpected(&other),
         Err(error) => error_reply(&error),

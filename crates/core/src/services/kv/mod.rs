@@ -22,6 +22,8 @@ use core::ops::Bound;
 pub const BUCKETS: u32 = 4096;
 /// The most bytes of all buckets together, as encoded.
 pub const TOTAL_BYTES_MAX: u64 = 1 << 30;
+/// The most bytes of values that the splices of one transaction write: a short one may write a long value again.
+const SPLICED_BYTES_MAX: usize = 16 << 20;
 /// What an entry takes in a bucket besides key and value, and an entry counts for in a result: its two lengths.
 const ENTRY_OVERHEAD: usize = 8;
 /// The encoding of a bucket begins with the number of its entries.
@@ -130,8 +132,47 @@ impl Kv {
         if !self.all_hold(conditions) {
             return KvResult::NotDone;
         }
-        let mut room = RESULT_BYTES_MAX;
-        KvResult::Transaction(operations.into_iter().map(|part| fit(self.apply(part), &mut room)).collect())
+        let (mut room, mut copies) = (RESULT_BYTES_MAX, SPLICED_BYTES_MAX);
+        let mut part = |part: KvOperation| {
+            if let KvOperation::Splice { key, offset, bytes } = &part {
+                match copies.checked_sub(self.spliced_length(key, *offset, bytes)) {
+                    Some(left) => copies = left,
+                    None => return KvResult::TooLarge,
+                }
+            }
+            fit(self.apply(part), &mut room)
+        };
+        KvResult::Transaction(operations.into_iter().map(&mut part).collect())
+    }
+
+    /// The length that a value would have.
+    fn spliced_length(&self, key: &[u8], offset: Option<u32>, bytes: &[u8]) -> usize {
+        let old = self.get(key).map_or(0, Bytes::len);
+        match offset {
+            Some(_) if bytes.is_empty() => old,
+            Some(offset) => old.max((offset as usize).saturating_add(bytes.len())),
+            None => old + bytes.len(),
+        }
+    }
+
+    fn splice(&mut self, key: Bytes, offset: Option<u32>, bytes: &[u8]) -> KvResult {
+        let length = self.spliced_length(&key, offset, bytes);
+        if length > VALUE_BYTES_MAX {
+            return KvResult::TooLarge;
+        }
+        if offset.is_none() || !bytes.is_empty() {
+            let old = self.get(&key).map(Bytes::as_ref).unwrap_or_default();
+            let start = offset.map_or(old.len(), |offset| offset as usize);
+            let mut value = Vec::with_capacity(length);
+            value.extend_from_slice(old);
+            value.resize(length, 0);
+            value[start..start + bytes.len()].copy_from_slice(bytes);
+            let written = self.write_all([(key, value.into())]);
+            if written != KvResult::Done {
+                return written;
+            }
+        }
+        KvResult::Integer(length as i64)
     }
 
     fn range(&self, from: Bound<&Bytes>, limit: usize, bytes: usize, keys_only: bool) -> KvResult {
@@ -171,6 +212,7 @@ impl Kv {
                 KvResult::Done
             }
             KvOperation::Increment { key, by } => self.increment(key, by),
+            KvOperation::Splice { key, offset, bytes } => self.splice(key, offset, &bytes),
             KvOperation::Transaction { conditions, operations } => self.transact(&conditions, operations),
             KvOperation::Get { .. }
             | KvOperation::MultiGet { .. }

@@ -122,6 +122,17 @@ pub enum KvOperation {
         /// At most [`LIST_MAX`], and neither [`KvOperation::Range`] nor a transaction.
         operations: Vec<Self>,
     },
+    /// Writes into a value. No value counts as an empty one, and a gap is filled with zeros; but no bytes at an offset
+    /// write nothing. [`KvResult::Integer`] with the length that the value has then, or [`KvResult::TooLarge`] and
+    /// nothing changed if that is more than [`VALUE_BYTES_MAX`].
+    Splice {
+        /// Whose value.
+        key: Bytes,
+        /// Where to, in bytes from its beginning; `None`: behind its end.
+        offset: Option<u32>,
+        /// What is there then.
+        bytes: Bytes,
+    },
 }
 
 impl KvOperation {
@@ -133,7 +144,8 @@ impl KvOperation {
             | Self::MultiSet { .. }
             | Self::Delete { .. }
             | Self::CompareAndSet { .. }
-            | Self::Increment { .. } => false,
+            | Self::Increment { .. }
+            | Self::Splice { .. } => false,
             Self::Transaction { operations, .. } => operations.iter().all(Self::is_read_only),
         }
     }
@@ -267,6 +279,15 @@ impl Wire for KvOperation {
                 (operations.len() as u32).encode(out);
                 operations.iter().for_each(|operation| operation.encode(out));
             }
+            Self::Splice { key, offset, bytes } => {
+                out.push(12);
+                encode_payload(key, out);
+                offset.is_some().encode(out);
+                if let Some(offset) = offset {
+                    offset.encode(out);
+                }
+                encode_payload(bytes, out);
+            }
         }
     }
 
@@ -300,6 +321,11 @@ impl KvOperation {
             9 => Self::Increment { key: key(reader)?, by: Wire::decode(reader)? },
             10 => Self::Exists { keys: list(reader, 4, key)? },
             11 => Self::Transaction { conditions: list(reader, 5, condition)?, operations: list(reader, 1, part)? },
+            12 => Self::Splice {
+                key: key(reader)?,
+                offset: if bool::decode(reader)? { Some(Wire::decode(reader)?) } else { None },
+                bytes: value(reader)?,
+            },
             _ => return Err(WireError::UnknownTag),
         })
     }
@@ -453,8 +479,9 @@ mod tests {
             KvOperation::Exists { keys: vec![key.clone()] },
             KvOperation::Transaction {
                 conditions: vec![(key.clone(), None), (short(""), Some(short("v")))],
-                operations: vec![KvOperation::Count, KvOperation::Get { key }],
+                operations: vec![KvOperation::Count, KvOperation::Get { key: key.clone() }],
             },
+            KvOperation::Splice { key, offset: Some(7), bytes: short("v") },
         ]
     }
 

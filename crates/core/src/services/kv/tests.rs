@@ -99,6 +99,22 @@ fn model(map: &mut Model, operation: &KvOperation) -> KvResult {
             map.insert(key, bytes(&sum.to_string()));
             KvResult::Integer(sum)
         }
+        KvOperation::Splice { key, offset, bytes } => {
+            let mut value = map.get(&key).map(|value| value.to_vec()).unwrap_or_default();
+            match offset {
+                None => value.extend_from_slice(&bytes),
+                Some(_) if bytes.is_empty() => return KvResult::Integer(value.len() as i64),
+                Some(offset) => {
+                    for (place, byte) in (offset as usize..).zip(&bytes) {
+                        value.resize(value.len().max(place + 1), 0);
+                        value[place] = *byte;
+                    }
+                }
+            }
+            let length = value.len() as i64;
+            map.insert(key, value.into());
+            KvResult::Integer(length)
+        }
         KvOperation::Transaction { conditions, operations } => {
             if conditions.iter().any(|(key, expected)| map.get(key) != expected.as_ref()) {
                 return KvResult::NotDone;
@@ -142,6 +158,11 @@ fn any_operation() -> impl Strategy<Value = KvOperation> {
             value
         }),
         (any_key(), -3i64..100).prop_map(|(key, by)| KvOperation::Increment { key, by }),
+        (any_key(), proptest::option::of(0u32..6), any_value()).prop_map(|(key, offset, bytes)| KvOperation::Splice {
+            key,
+            offset,
+            bytes
+        }),
     ]
 }
 
@@ -350,4 +371,22 @@ fn the_answers_of_a_transaction_are_bounded_together() {
     let results = vec![KvResult::Done, read.clone(), read, KvResult::TooLarge, KvResult::Done];
     let transaction = KvOperation::Transaction { conditions: vec![], operations: parts };
     assert_eq!(execute(&mut kv, &transaction), KvResult::Transaction(results));
+}
+
+#[test]
+fn splices_are_bounded_alone_and_in_a_transaction() {
+    let mut kv = Kv::new();
+    let splice = |offset, text: &str| KvOperation::Splice { key: bytes("k"), offset, bytes: bytes(text) };
+    let last = VALUE_BYTES_MAX as u32 - 1;
+    assert_eq!(execute(&mut kv, &splice(Some(last), "xy")), KvResult::TooLarge);
+    assert_eq!(execute(&mut kv, &splice(Some(u32::MAX), "x")), KvResult::TooLarge);
+    assert_eq!(kv, Kv::new());
+    assert_eq!(execute(&mut kv, &splice(Some(last), "x")), KvResult::Integer(VALUE_BYTES_MAX as i64));
+    assert_eq!(execute(&mut kv, &splice(None, "x")), KvResult::TooLarge);
+    let room = SPLICED_BYTES_MAX / VALUE_BYTES_MAX;
+    let operations = vec![splice(Some(0), "x"); room + 1];
+    let result = execute(&mut kv, &KvOperation::Transaction { conditions: vec![], operations });
+    let mut results = vec![KvResult::Integer(VALUE_BYTES_MAX as i64); room];
+    results.push(KvResult::TooLarge);
+    assert_eq!(result, KvResult::Transaction(results));
 }
