@@ -328,6 +328,28 @@ fn a_table_that_is_referred_to_is_not_dropped() {
 }
 
 #[test]
+fn functions_of_texts_and_bytes_are_postgresqls() {
+    alone(&[
+        (
+            "select split_part('a,b,c', ',', -1), reverse('abc'), initcap('a bc'), translate('abc', 'ab', 'x')",
+            "[c,cba,A Bc,xc]",
+        ),
+        ("select repeat('ab', 2), repeat('x', -1) = '', repeat(null, 2) is null", "[abab,t,t]"),
+        ("select repeat('x', 1000000000)", "54000"),
+        ("select split_part('a', ',', 0)", "22023"),
+        ("select md5('abc')", "[900150983cd24fb0d6963f7d28e17f72]"),
+        ("select encode(sha256('abc'), 'hex')", "[ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad]"),
+        ("select encode('abc', 'base64'), decode('YWJj', 'base64') = 'abc'", "[YWJj,t]"),
+        ("select sqrt(2), sqrt(-1)", "2201F"),
+        ("select sqrt(2)", "[1.4142135623730951]"),
+        ("select sqrt(2.5)", "0A000"),
+        ("create table t(id uuid primary key)", ""),
+        ("insert into t values (gen_random_uuid()), (uuid_generate_v4())", ""),
+        ("select count(*), count(distinct id) from t where substr(id::text, 15, 1) = '4'", "[2,2]"),
+    ]);
+}
+
+#[test]
 fn functions_of_sqlite_may_be_called() {
     alone(&[
         ("select hex('a'), typeof(1.5), json_extract('{\"a\":[1,2]}', '$.a[1]')", "[61,text,2]"),

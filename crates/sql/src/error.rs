@@ -118,6 +118,8 @@ kinds! {
     35 BadLimit "2201W",
     /// A negative number of rows to leave out.
     36 BadOffset "2201X",
+    /// A root of a negative number.
+    37 BadPower "2201F",
 }
 
 /// Why a statement failed. Nothing was changed.

@@ -13,6 +13,10 @@ macro_rules! functions {
 /// The agreed time, as a `timestamptz`.
 pub(crate) const NOW: &str = "pg_in_timestamptz(strftime('%Y-%m-%d %H:%M:%f', 'now') || '+00', 'UTC')";
 
+/// A UUID of 122 random bits that replicas agree on; the rest says so (RFC 9562, version 4).
+pub(crate) const RANDOM_UUID: &str = "pg_in_uuid(hex(randomblob(6)) || '4' || substr(hex(randomblob(2)), 2) || \
+     substr('89ab', 1 + (random() & 3), 1) || substr(hex(randomblob(8)), 2))";
+
 /// Functions of one row. `{0}`, `{1}` and so on are the arguments.
 #[rustfmt::skip]
 const SCALARS: &[Signature] = functions! {
@@ -71,6 +75,21 @@ const SCALARS: &[Signature] = functions! {
     ascii(Text) -> Int4 "coalesce(unicode({0}), iif({0} IS NULL, NULL, 0))";
     chr(Int4) -> Text "char({0})";
     starts_with(Text, Text) -> Bool "(pg_left({0}, length({1})) = {1})";
+    split_part(Text, Text, Int4) -> Text "pg_split_part({0}, {1}, {2})";
+    repeat(Text, Int4) -> Text "pg_repeat({0}, {1})";
+    reverse(Text) -> Text "pg_reverse({0})";
+    initcap(Text) -> Text "pg_initcap({0})";
+    translate(Text, Text, Text) -> Text "pg_translate({0}, {1}, {2})";
+    md5(Text) -> Text "pg_md5({0})";
+    md5(Bytea) -> Text "pg_md5({0})";
+    sha256(Bytea) -> Bytea "pg_sha256({0})";
+    encode(Bytea, Text) -> Text "pg_encode({0}, {1})";
+    decode(Text, Text) -> Bytea "pg_decode({0}, {1})";
+    sqrt(Float8) -> Float8 "pg_float_sqrt({0})";
+    // Here for the sake of choosing only.
+    sqrt(Numeric) -> Numeric "";
+    gen_random_uuid() -> Uuid "{uuid}";
+    uuid_generate_v4() -> Uuid "{uuid}";
     now() -> Timestamptz "{now}";
     transaction_timestamp() -> Timestamptz "{now}";
     statement_timestamp() -> Timestamptz "{now}";
@@ -152,7 +171,6 @@ pub(crate) const REFUSED: &[&str] = &[
     "regexp_match",
     "regexp_matches",
     "regexp_replace",
-    "split_part",
     "string_to_array",
     "to_char",
     "to_date",
@@ -160,19 +178,8 @@ pub(crate) const REFUSED: &[&str] = &[
     "to_jsonb",
     "to_number",
     "to_timestamp",
-    "translate",
-    "initcap",
-    "reverse",
-    "repeat",
     "format",
-    "md5",
-    "sha256",
-    "encode",
-    "decode",
-    "gen_random_uuid",
-    "uuid_generate_v4",
     "power",
-    "sqrt",
     "exp",
     "ln",
     "log",

@@ -26,7 +26,7 @@ pub(super) fn input(arguments: &Arguments<'_>) -> Outcome {
     .map(Value::Blob)
 }
 
-fn hexadecimal(digits: &str) -> Outcome<Vec<u8>> {
+pub(super) fn hexadecimal(digits: &str) -> Outcome<Vec<u8>> {
     let mut bytes = Vec::with_capacity(digits.len() / 2);
     let mut rest = digits.chars();
     while let Some(first) = rest.next() {
@@ -48,7 +48,7 @@ fn hexadecimal_digit(character: char) -> Outcome<u8> {
     }
 }
 
-fn escaped(text: &[u8]) -> Outcome<Vec<u8>> {
+pub(super) fn escaped(text: &[u8]) -> Outcome<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     loop {
@@ -72,11 +72,15 @@ fn escaped(text: &[u8]) -> Outcome<Vec<u8>> {
 }
 
 pub(super) fn output(arguments: &Arguments<'_>) -> Outcome {
+    spelled("\\x", arguments.blob(0)?)
+}
+
+/// Bytes as pairs of hexadecimal digits, behind what stands before them.
+pub(super) fn spelled(before: &str, bytes: &[u8]) -> Outcome {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let bytes = arguments.blob(0)?;
-    room(2 + 2 * bytes.len())?;
-    let mut text = String::with_capacity(2 + 2 * bytes.len());
-    text.push_str("\\x");
+    room(before.len() + 2 * bytes.len())?;
+    let mut text = String::with_capacity(before.len() + 2 * bytes.len());
+    text.push_str(before);
     for byte in bytes {
         text.push(char::from(DIGITS[usize::from(byte >> 4)]));
         text.push(char::from(DIGITS[usize::from(byte & 15)]));

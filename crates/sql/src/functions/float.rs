@@ -121,6 +121,15 @@ pub(super) fn round(arguments: &Arguments<'_>) -> Outcome {
     Ok(Value::Real(arguments.real(0)?.round_ties_even()))
 }
 
+/// IEEE 754 says every bit of a square root, unlike those of powers and logarithms.
+pub(super) fn sqrt(arguments: &Arguments<'_>) -> Outcome {
+    let number = arguments.real(0)?;
+    if number < 0.0 {
+        return refuse(ErrorKind::BadPower, "cannot take square root of a negative number");
+    }
+    Ok(Value::Real(number.sqrt()))
+}
+
 pub(super) fn trunc(arguments: &Arguments<'_>) -> Outcome {
     Ok(Value::Real(arguments.real(0)?.trunc()))
 }

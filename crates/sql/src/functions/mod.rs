@@ -10,6 +10,8 @@ mod aggregate;
 mod bytes;
 mod calendar;
 mod datetime;
+mod digest;
+mod encoding;
 mod fields;
 mod float;
 mod input;

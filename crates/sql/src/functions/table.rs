@@ -2,7 +2,7 @@
 
 use super::aggregate::{FloatAverage, FloatSum, IntegerAverage, IntegerSum, NumericAverage, NumericSum, add};
 use super::{Arguments, Charge, Function, Outcome};
-use super::{bytes, calendar, float, integer, interval, json, numeric, text};
+use super::{bytes, calendar, digest, encoding, float, integer, interval, json, numeric, text};
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, Result};
 
@@ -56,6 +56,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("pg_float_neg", 1, ONCE, float::neg),
     function("pg_float_abs", 1, ONCE, float::abs),
     function("pg_float_round", 1, ONCE, float::round),
+    function("pg_float_sqrt", 1, ONCE, float::sqrt),
     function("pg_float_trunc", 1, ONCE, float::trunc),
     function("pg_float_ceil", 1, ONCE, float::ceil),
     function("pg_float_floor", 1, ONCE, float::floor),
@@ -106,9 +107,18 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("pg_right", 2, TWICE, text::right),
     function("pg_lower", 1, ONCE, text::lower),
     function("pg_upper", 1, ONCE, text::upper),
+    function("pg_split_part", 3, TWICE, text::split_part),
+    function("pg_repeat", 2, ONCE, text::repeat),
+    function("pg_reverse", 1, TWICE, text::reverse),
+    function("pg_initcap", 1, TWICE, text::initcap),
+    function("pg_translate", 3, FIELDS, text::translate),
     function("pg_octet_length", 1, ONCE, bytes::octet_length),
     function("pg_in_bytea", 1, ONCE, bytes::input),
     function("pg_out_bytea", 1, ONCE, bytes::output),
+    function("pg_encode", 2, TWICE, encoding::encode),
+    function("pg_decode", 2, FIELDS, encoding::decode),
+    function("pg_md5", 1, FIELDS, digest::md5),
+    function("pg_sha256", 1, FIELDS, digest::sha256),
     function("pg_in_uuid", 1, ONCE, bytes::in_uuid),
     function("pg_in_json", 1, Charge::Bytes(32), json::input),
     function("pg_in_jsonb", 1, Charge::Bytes(64), json::input_binary),

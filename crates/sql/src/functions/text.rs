@@ -3,6 +3,7 @@
 use super::{Arguments, Outcome, pay, refuse, room, truth};
 use crate::error::ErrorKind;
 use rusqlite::types::Value;
+use std::collections::BTreeMap;
 
 fn text(text: impl Into<String>) -> Outcome {
     Ok(Value::Text(text.into()))
@@ -241,4 +242,64 @@ pub(super) fn lower(arguments: &Arguments<'_>) -> Outcome {
 
 pub(super) fn upper(arguments: &Arguments<'_>) -> Outcome {
     text(arguments.text(0)?.to_ascii_uppercase())
+}
+
+/// The part with a number between separators; a negative number counts from the end.
+pub(super) fn split_part(arguments: &Arguments<'_>) -> Outcome {
+    let (value, separator, number) = (arguments.text(0)?, arguments.text(1)?, arguments.integer(2)?);
+    if number == 0 {
+        return refuse(ErrorKind::BadParameter, "field position must not be zero");
+    }
+    let skipped = usize::try_from(number.unsigned_abs() - 1).unwrap_or(usize::MAX);
+    let found = match (separator.is_empty(), number > 0) {
+        (true, _) => Some(&*value).filter(|_| skipped == 0),
+        (false, true) => value.split(&*separator).nth(skipped),
+        // Separators are found from the left here, too: those that overlap differ from the right.
+        (false, false) => {
+            let parts = value.split(&*separator).count();
+            parts.checked_sub(skipped + 1).and_then(|place| value.split(&*separator).nth(place))
+        }
+    };
+    text(found.unwrap_or_default())
+}
+
+pub(super) fn repeat(arguments: &Arguments<'_>) -> Outcome {
+    let value = arguments.text(0)?;
+    let count = usize::try_from(arguments.integer(1)?).unwrap_or(0);
+    let bytes = value.len().saturating_mul(count);
+    room(bytes)?;
+    pay(bytes)?;
+    text(if bytes == 0 { String::new() } else { value.repeat(count) })
+}
+
+pub(super) fn reverse(arguments: &Arguments<'_>) -> Outcome {
+    text(arguments.text(0)?.chars().rev().collect::<String>())
+}
+
+/// Words begin with a capital letter. What is not ASCII is neither a letter nor changed, as in the locale C.
+pub(super) fn initcap(arguments: &Arguments<'_>) -> Outcome {
+    let mut is_within = false;
+    let capital = |character: char| {
+        let shown = if is_within { character.to_ascii_lowercase() } else { character.to_ascii_uppercase() };
+        is_within = character.is_ascii_alphanumeric();
+        shown
+    };
+    text(arguments.text(0)?.chars().map(capital).collect::<String>())
+}
+
+/// Each character of one list becomes that at its place in another, or nothing if that list is over.
+pub(super) fn translate(arguments: &Arguments<'_>) -> Outcome {
+    let (value, from, to) = (arguments.text(0)?, arguments.text(1)?, arguments.text(2)?);
+    let mut others = BTreeMap::new();
+    let mut to = to.chars();
+    for character in from.chars() {
+        let other = to.next();
+        others.entry(character).or_insert(other);
+    }
+    let mut out = String::new();
+    for character in value.chars() {
+        out.extend(others.get(&character).copied().unwrap_or(Some(character)));
+        room(out.len())?;
+    }
+    text(out)
 }

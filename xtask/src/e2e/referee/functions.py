@@ -140,7 +140,7 @@ def floats():
             arguments = f"pg_in_float{width}({text(a)}), pg_in_float{width}({text(b)})"
             theirs = f"({text(a)}::float{width} {operators[name]} {text(b)}::float{width} + 0::float{width})::text"
             call(f"pg_out_float{width}({ours}({arguments}))", theirs)
-    for name in ("round", "trunc", "ceil", "floor", "abs"):
+    for name in ("round", "trunc", "ceil", "floor", "abs", "sqrt"):
         for word in FLOATS:
             call(
                 f"pg_out_float8(pg_float_{name}(pg_in_float8({text(word)})))",
@@ -311,6 +311,47 @@ def texts():
     spelled += ["00000000-0000-0000-0000-000000000000", "{}", "a0eebc99--9c0b4ef8bb6d6bb9bd380a11"]
     for value in spelled:
         call(f"pg_in_uuid({text(value)})", f"({text(value)}::uuid)::text")
+
+
+SEPARATED = [
+    "", ",", "a,b,c", ",a,,b,", "abc", "aXbXc", "\u00e4,\u00f6", "aaaaa", "a%b_a\\b", "HELLO wORLD1x-y z", "\u00c4b cd",
+]
+
+
+def pieces():
+    """Parts, copies and changes of texts."""
+    for value in SEPARATED:
+        for separator in ("", ",", ",,", "a", "aa", "\u00e4", "X", "abc"):
+            for number in (0, 1, 2, 3, 9, -1, -2, -3, -9, 2147483647, -2147483647):
+                arguments = f"({text(value)}, {text(separator)}, {number})"
+                call("pg_split_part" + arguments, "split_part" + arguments)
+        for count in (0, 1, 3, -1, -2147483647):
+            call(f"pg_repeat({text(value)}, {count})", f"repeat({text(value)}, {count})")
+        for name in ("reverse", "initcap", "md5"):
+            call(f"pg_{name}({text(value)})", f"{name}({text(value)})")
+        for start, end in (("", ""), ("abc", "xyz"), ("abc", "x"), ("aab", "xyz"), ("", "x"), ("\u00e4,", "a\u00f6z")):
+            arguments = f"({text(value)}, {text(start)}, {text(end)})"
+            call("pg_translate" + arguments, "translate" + arguments)
+    call("pg_repeat('x', 2000000000)", "repeat('x', 2000000000)")
+    call("pg_repeat('', 2000000000)", "repeat('', 2000000000)")
+    for length in (*range(5), 55, 56, 57, 58, 63, 64, 65, 114, 115, 128, 200):
+        digits = "".join(f"{chance.randrange(256):02x}" for _ in range(length))
+        ours, theirs = f"pg_in_bytea('\\x{digits}')", f"'\\x{digits}'::bytea"
+        call(f"pg_md5({ours})", f"md5({theirs})")
+        call(f"pg_out_bytea(pg_sha256({ours}))", f"sha256({theirs})::text")
+        for name in ("hex", "base64", "escape", "BASE64", "no", ""):
+            call(f"pg_encode({ours}, '{name}')", f"encode({theirs}, '{name}')")
+            again = f"decode(encode({theirs}, '{name}'), '{name}')::text"
+            call(f"pg_out_bytea(pg_decode(pg_encode({ours}, '{name}'), '{name}'))", again)
+    coded = [
+        "", "YQ==", "YWI=", "YWJj", " Y W\nJ\tj ", "YQ", "YQ=", "Y===", "=", "YQ==YWJj", "YQ==YQ==",
+        "YWI=YQ==", "Y*==", "Y\u00e4==",
+    ]
+    coded += ["YQ===", "00ff", "0", "0g", "a\\000", "\\", "\\\\", "\\400", "\u00e4", "AB cd", "A B", "YWI=YWI="]
+    coded += ["".join(chance.choice("YWJjZ= \n+/") for _ in range(chance.randrange(9))) for _ in range(COUNT)]
+    for value in coded:
+        for name in ("hex", "base64", "escape", "none"):
+            call(f"pg_out_bytea(pg_decode({text(value)}, '{name}'))", f"decode({text(value)}, '{name}')::text")
 
 
 def assignments():
@@ -565,7 +606,7 @@ def is_kept(line, ours, answer):
 
 
 def main():
-    for family in (integers, floats, numerics, texts, assignments, documents, moments, intervals):
+    for family in (integers, floats, numerics, texts, pieces, assignments, documents, moments, intervals):
         family()
     connection = psycopg.connect(host="127.0.0.1", port=PORT, user="postgres", dbname="postgres", autocommit=True)
     cursor = connection.cursor()

@@ -162,7 +162,10 @@ CALLS_OF_TEXTS = """
     left({0}, 2);right({0}, -1);lpad({0}, 5, '*');rpad({0}, 5);replace({0}, 'b', 'xx');{0} || 'z';{0} || 1
     {0} like '%b%';{0} ilike 'A%';{0} not like 'a_c';{0} like 'a\\%%';concat({0}, 1, null, true)
     reverse({0});repeat({0}, 2);md5({0});ascii({0});split_part({0}, 'b', 1);initcap({0});{0} similar to 'a%'
-    starts_with({0}, 'a');coalesce({0}, 'none');nullif({0}, 'abc');concat_ws('-', {0}, 'x');quote_literal({0})"""
+    starts_with({0}, 'a');coalesce({0}, 'none');nullif({0}, 'abc');concat_ws('-', {0}, 'x');quote_literal({0})
+    split_part({0}, 'b', -1);split_part({0}, '', 1);split_part({0}, 'b', 0);repeat({0}, -1);repeat({0}, 2000000000)
+    translate({0}, 'ab', 'x');sha256({0}::bytea);encode({0}::bytea, 'base64');encode({0}::bytea, 'escape')
+    encode({0}::bytea, 'nothing');decode({0}, 'hex');decode({0}, 'base64');decode('YWJj', 'base64');md5({0}::bytea)"""
 CALLS_OF_NUMBERS = """
     abs({0});ceil({0});floor({0});round({0});trunc({0});sign({0});- {0};{0} % 3;mod({0}, 3);sqrt({0});power({0}, 2)
     round({0}, 1);trunc({0}, 1);{0} ^ 2;{0} & 5;{0} << 2;div({0}, 2);to_char({0}, '999')"""
