@@ -79,6 +79,17 @@ impl Failure {
     }
 }
 
+impl From<bezant_node::Error> for Failure {
+    fn from(error: bezant_node::Error) -> Self {
+        match error {
+            // Says how it is in its own sentences.
+            bezant_node::Error::Config(error) => Self::usage(error),
+            error if error.is_usage() => Self::usage(format!("{error}.")),
+            error => Self::failed(format!("{error}.")),
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.text)

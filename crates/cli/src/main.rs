@@ -12,16 +12,15 @@ mod interrupt;
 mod intruder;
 mod liar;
 mod logging;
-mod notices;
 mod output;
 mod postgres;
 mod prompt;
 mod quit;
+mod served;
 mod service;
 mod shell;
 mod snapshot;
 mod typist;
-mod watch;
 mod words;
 
 use clap::{CommandFactory, Parser, Subcommand};

@@ -1,11 +1,8 @@
 //! Ctrl-C and its relatives.
 
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::typist;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 /// How a command ends that was asked to by a signal: as shells have it for Ctrl-C.
 pub(crate) const EXIT_CODE: i32 = 130;
@@ -30,14 +27,9 @@ pub(crate) fn exit() -> ! {
 /// # Errors
 /// The system refuses signal handlers or threads.
 pub(crate) fn on_request(leave: impl FnOnce() + Send + 'static) -> Result {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
-        .map_err(|error| Failure::failed(format!("no signal handlers: {error}")))?;
-    let wait = move || {
-        if signals.forever().next().is_some() {
-            REQUESTED.store(true, Ordering::SeqCst);
-            leave();
-        }
+    let leave = move || {
+        REQUESTED.store(true, Ordering::SeqCst);
+        leave();
     };
-    let thread = thread::Builder::new().name("signals".into()).spawn(wait);
-    thread.map(drop).map_err(|error| Failure::failed(format!("no thread for signals: {error}")))
+    Ok(bezant_node::host::on_request_to_end(leave)?)
 }

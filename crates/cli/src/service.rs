@@ -77,7 +77,7 @@ impl Service {
     /// Reads the files and connects. Replicas that are not there are looked for again and again.
     pub(crate) fn connect(connection: &Connection) -> Result<Self> {
         let config = ClusterConfig::load(&connection.cluster).map_err(Failure::usage)?;
-        let key = connection.key.clone().unwrap_or_else(|| connection.cluster.with_file_name("client.key"));
+        let key = connection.key.clone().unwrap_or_else(|| client::key_beside(&connection.cluster));
         Self::of(&config, &key, Duration::from_secs(connection.deadline))
     }
 

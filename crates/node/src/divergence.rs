@@ -126,6 +126,22 @@ fn without_pages(mut record: Value) -> Value {
     record
 }
 
+/// Microseconds since the Unix epoch as date and time.
+pub fn utc(microseconds: u64) -> String {
+    let seconds = microseconds / 1_000_000;
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Years that begin in March, so that the odd day is their last; eras of 400 years are equally long.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let (year, hour, minute, second) = (era * 400 + year + carry, rest / 3_600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,5 +163,19 @@ mod tests {
         assert_eq!(again.summaries()[0], json!({ "sequence": 4 }));
         assert_eq!(again.summaries()[RECORDS_MAX - 1], json!({ "sequence": "large" }));
         fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_709_251_199, "2024-02-29T23:59:59Z"),
+            (1_795_000_000, "2026-11-18T11:06:40Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(utc(seconds * 1_000_000), text);
+        }
     }
 }

@@ -4,13 +4,15 @@ use crate::checkpoint::Reading;
 use crate::commands::testnet;
 use crate::failure::{Failure, Result};
 use crate::output;
+use crate::served::Served;
 use bezant_core::checkpoint::{Snapshot, Tree};
 use bezant_core::cluster::{Cluster, ReplicaId};
 use bezant_core::estate::{Summary, genesis_of};
 use bezant_core::service::Service;
 use bezant_core::services::kv::Kv;
 use bezant_node::backup::{self, BackupError};
-use bezant_node::config::{ClusterConfig, ServiceKind, Testnet};
+use bezant_node::config::{ClusterConfig, Testnet};
+use bezant_node::divergence::utc;
 use bezant_node::keys::to_hex;
 use bezant_sql::{Database, SnapshotError};
 use clap::Subcommand;
@@ -97,7 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
 fn restore(old: &Tree, dir: &Path, options: Testnet, json: bool) -> Result {
     let was_there = dir.exists();
     let (service, genesis) = genesis(old, &options)?;
-    let options = Testnet { genesis: Some(genesis), service, ..options };
+    let options = Testnet { genesis: Some(genesis), service: service.name().to_owned(), ..options };
     let config = bezant_node::config::testnet(dir, &options).map_err(|error| {
         if !was_there && error.may_leave_files() {
             // It may not have come so far.
@@ -109,14 +111,14 @@ fn restore(old: &Tree, dir: &Path, options: Testnet, json: bool) -> Result {
 }
 
 /// The state to begin with, and the service that it is of.
-fn genesis(old: &Tree, options: &Testnet) -> Result<(ServiceKind, Tree)> {
+fn genesis(old: &Tree, options: &Testnet) -> Result<(Served, Tree)> {
     let foreign = |_| Failure::failed("the state in the backup is of a service that this version cannot restore.");
     let f = options.f.unwrap_or(options.replicas.saturating_sub(1) / 3);
     let limits = options.limits.clone();
     let cluster = Cluster::new([0; 16], options.replicas, f, options.client_auth, limits).map_err(Failure::usage)?;
     let (kind, service): (_, Box<dyn Service>) = match bezant_sql::Snapshot::open(old) {
-        Ok(_) => (ServiceKind::Sql, Box::new(Database::new())),
-        Err(_) => (ServiceKind::Kv, Box::new(Kv::new())),
+        Ok(_) => (Served::Sql, Box::new(Database::new())),
+        Err(_) => (Served::Kv, Box::new(Kv::new())),
     };
     Ok((kind, genesis_of(&cluster, service, old).map_err(foreign)?))
 }
@@ -199,39 +201,4 @@ fn fields(file: &Path, config: &ClusterConfig, snapshot: &Snapshot) -> Result<Va
         "tables": tables,
         "keys": bezant_sql::key_count(tree),
     }))
-}
-
-/// Microseconds since the Unix epoch as date and time.
-pub(crate) fn utc(microseconds: u64) -> String {
-    let seconds = microseconds / 1_000_000;
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Years that begin in March, so that the odd day is their last; eras of 400 years are equally long.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    let (year, hour, minute, second) = (era * 400 + year + carry, rest / 3_600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_those_of_the_calendar() {
-        for (seconds, text) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_399, "2000-02-28T23:59:59Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (1_709_251_199, "2024-02-29T23:59:59Z"),
-            (1_795_000_000, "2026-11-18T11:06:40Z"),
-            (4_107_542_400, "2100-03-01T00:00:00Z"),
-        ] {
-            assert_eq!(utc(seconds * 1_000_000), text);
-        }
-    }
 }

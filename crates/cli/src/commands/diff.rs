@@ -6,13 +6,13 @@
 
 use crate::admin;
 use crate::checkpoint::{Bar, Fresh, sources};
-use crate::commands::backup::utc;
 use crate::evidence;
 use crate::failure::{Code, Failure, Result};
 use crate::output;
 use bezant_core::checkpoint::Checkpoint;
 use bezant_core::digest::Digest;
 use bezant_node::config::ClusterConfig;
+use bezant_node::divergence::utc;
 use bezant_node::fetch::{self, Account, Source};
 use bezant_node::keys::to_hex;
 use serde_json::{Value, json};
@@ -224,7 +224,7 @@ fn live(at: Checkpoint, (majority, from): (Digest, Source), (root, source): (Dig
         Ok((mine, agreed))
     });
     match trees {
-        Ok((mine, agreed)) => evidence::describe(&bezant_sql::compare(&mine, &agreed), &mut fields),
+        Ok((mine, agreed)) => evidence::describe_states(&mine, &agreed, &mut fields),
         Err(why) => fields["error"] = json!(why),
     }
     fields

@@ -3,25 +3,27 @@
 //! Nothing proves it to anybody: whoever could write to the folder could have written anything.
 
 use crate::failure::{Failure, Result};
+use crate::served::Served;
 use bezant_core::auth::{Ed25519, Keyring};
 use bezant_core::checkpoint::Tree;
 use bezant_core::machine::Principal;
 use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::service::Service;
 use bezant_core::services::kv::Kv;
-use bezant_node::config::{ClusterConfig, NodeConfig, ServiceKind};
+use bezant_node::config::{ClusterConfig, NodeConfig};
+use bezant_node::host::Home;
 use bezant_node::{backup, keys, log};
 use bezant_sql::Database;
 use std::path::Path;
 
 /// Reads snapshot and log, changes nothing, and executes what the log has.
 pub(crate) fn state(dir: &Path) -> Result<Tree> {
-    let node = NodeConfig::load(&dir.join("node.toml")).map_err(Failure::usage)?;
-    let config = ClusterConfig::load(&node.cluster).map_err(Failure::usage)?;
-    match node.service {
-        ServiceKind::Sql => recover(&node, &config, Box::new(Database::new())),
-        ServiceKind::Kv => recover(&node, &config, Box::new(Kv::new())),
-        ServiceKind::Null | ServiceKind::Counter => Err(Failure::usage("this replica's service has no tables.")),
+    let home = Home::load(dir)?;
+    let (node, config) = (&home.node, &home.cluster);
+    match Served::of(&home)? {
+        Served::Sql => recover(node, config, Box::new(Database::new())),
+        Served::Kv => recover(node, config, Box::new(Kv::new())),
+        Served::Null | Served::Counter => Err(Failure::usage("this replica's service has no tables.")),
     }
 }
 

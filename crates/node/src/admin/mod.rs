@@ -33,7 +33,7 @@ pub use metrics::{METRICS, Metric, MetricKind};
 pub use server::{AdminServer, serve};
 
 use crate::divergence::Archive;
-use crate::net::CloseReason;
+use crate::net::{CloseReason, ServiceBuild};
 use crate::replica::{PeerStatus, Shelf, Stall, Status};
 use bezant_core::cluster::ReplicaId;
 use bezant_core::digest::Digest;
@@ -53,6 +53,8 @@ pub struct Info {
     pub cluster: Digest,
     /// Which replica this is.
     pub replica: ReplicaId,
+    /// What it serves, in which version.
+    pub service: ServiceBuild,
     /// Replicas.
     pub n: usize,
     /// Replicas that may be faulty.

@@ -24,6 +24,7 @@ pub(super) fn render(sample: &Sample) -> Value {
         "cluster": info.cluster_name,
         "cluster_digest": to_hex(&info.cluster.0),
         "replica": info.replica.0,
+        "service": info.service.to_string(),
         "n": info.n,
         "f": info.f,
         "checkpoint_interval": info.checkpoint_interval,

@@ -30,6 +30,7 @@ fn board() -> Show {
         cluster_name: "a \"name\"".to_owned(),
         cluster: Digest([0xab; 32]),
         replica: ReplicaId(2),
+        service: ServiceBuild::new("counter 1"),
         n: 4,
         f: 1,
         checkpoint_interval: 128,

@@ -4,6 +4,8 @@
 //! connection per replica. A [`Client`] is a cheap handle; each call borrows a free session, so that many calls may be
 //! under way at once. Every call has a deadline and ends in one of four ways: done, rejected, unknown, or not sent.
 //!
+//! [`open`] connects with what the cluster's files say.
+//!
 //! A [`Call`] is a future for any executor, and can be waited for without one:
 //!
 //! ```no_run
@@ -19,12 +21,14 @@
 //!
 //! Benchmarks bring their own [`Driver`] and run it inside the engine's thread with [`run`].
 
+mod access;
 mod call;
 mod engine;
 mod membership;
 mod options;
 mod pool;
 
+pub use access::{key_beside, open};
 pub use call::{Call, CallError, Vouched};
 pub use engine::{Again, Driver, EngineHandle, EngineStatus, Finished, run};
 pub use membership::Admitted;

@@ -1,5 +1,6 @@
 //! Addresses: where others connect to, and where a replica listens.
 
+use crate::Error;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -23,6 +24,15 @@ impl Address {
         let mut found = (self.host.as_str(), self.port).to_socket_addrs()?;
         found.next().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{self} has no address")))
     }
+}
+
+/// Where these addresses are. Blocks while names are looked up.
+///
+/// # Errors
+/// [`Error::Address`] of the first that is not known.
+pub fn resolve<'a>(addresses: impl Iterator<Item = &'a Address>) -> Result<Vec<SocketAddr>, Error> {
+    let resolve = |address: &Address| address.resolve().map_err(|error| Error::Address(address.to_string(), error));
+    addresses.map(resolve).collect()
 }
 
 impl fmt::Display for Address {

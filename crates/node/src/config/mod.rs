@@ -12,10 +12,10 @@ mod testnet;
 #[cfg(test)]
 mod tests;
 
-pub use address::Address;
+pub use address::{Address, resolve};
 pub use bezant_core::compositions::Protocol;
 pub use cluster::{BACKUP_PATIENCE, Channel, ClusterConfig, IdentityEntry, ReplicaEntry};
-pub use node::{Durability, LogFormat, NodeConfig, ServiceKind};
+pub use node::{Durability, LogFormat, NodeConfig};
 pub use reference::LimitSetting;
 pub use testnet::{Testnet, TestnetError, testnet};
 

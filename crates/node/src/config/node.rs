@@ -1,7 +1,7 @@
 //! `node.toml`: what one replica does in its own way.
 
 use super::document::Document;
-use super::reference::{DURABILITIES, FileKind, LOG_FORMATS, SERVICES};
+use super::reference::{DURABILITIES, FileKind, LOG_FORMATS};
 use super::{ConfigError, read};
 use bezant_core::cluster::ReplicaId;
 use std::net::SocketAddr;
@@ -17,19 +17,8 @@ pub enum Durability {
     Memory,
 }
 
-/// What is replicated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ServiceKind {
-    /// SQL tables, and keys and values.
-    #[default]
-    Sql,
-    /// Keys and values only.
-    Kv,
-    /// Requests and replies of chosen sizes, no state.
-    Null,
-    /// The example of the documentation.
-    Counter,
-}
+/// What is replicated where the file does not say it.
+pub(super) const SERVICE_DEFAULT: &str = "sql";
 
 /// How log messages are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,8 +45,8 @@ pub struct NodeConfig {
     pub directory: PathBuf,
     /// What is durable before the replica speaks.
     pub durability: Durability,
-    /// What is replicated.
-    pub service: ServiceKind,
+    /// What is replicated: the name under which a program serves it, see [`host`](crate::host()).
+    pub service: String,
     /// The least important messages that are shown: `error`, `warn`, `info`, `debug` or `trace`.
     pub log_level: String,
     /// How they are shown.
@@ -100,8 +89,7 @@ impl NodeConfig {
             key: path("key", "key"),
             directory: path("directory", "."),
             durability: [Durability::Sync, Durability::Memory][place("durability", DURABILITIES)],
-            service: [ServiceKind::Sql, ServiceKind::Kv, ServiceKind::Null, ServiceKind::Counter]
-                [place("service", SERVICES)],
+            service: top.text("service").unwrap_or(SERVICE_DEFAULT).to_owned(),
             log_level: top.text("log_level").unwrap_or("info").to_owned(),
             log_format: [LogFormat::Auto, LogFormat::Text, LogFormat::Json][place("log_format", LOG_FORMATS)],
             listen_peers: listen("listen_peers"),

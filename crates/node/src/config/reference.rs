@@ -40,6 +40,8 @@ pub enum Kind {
     },
     /// Text of 1 to so many characters, without control characters.
     Text(usize),
+    /// A word of 1 to so many of a-z, 0-9, `-` and `_`.
+    Word(usize),
     /// One of these words.
     Choice(&'static [&'static str]),
     /// So many bytes in hexadecimal digits.
@@ -58,10 +60,14 @@ pub enum Kind {
 
 impl Kind {
     /// Whether a text is of this kind, as far as that can be said without reading it as an address.
-    pub(super) fn accepts(&self, text: &str) -> bool {
+    pub(crate) fn accepts(&self, text: &str) -> bool {
         match self {
             Self::Number { .. } | Self::Schedule | Self::Flag => false,
             Self::Text(max) => (1..=*max).contains(&text.chars().count()) && !text.chars().any(char::is_control),
+            Self::Word(max) => {
+                let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
+                (1..=*max).contains(&text.len()) && text.bytes().all(fits)
+            }
             Self::Choice(words) => words.contains(&text),
             Self::Hex(bytes) => text.len() == 2 * bytes && text.bytes().all(|digit| digit.is_ascii_hexdigit()),
             Self::Address | Self::Listen => true,
@@ -81,6 +87,7 @@ impl fmt::Display for Kind {
         match self {
             Self::Number { min, max, unit } => write!(f, "a number from {min} to {max} ({unit})"),
             Self::Text(max) => write!(f, "text of 1 to {max} characters"),
+            Self::Word(max) => write!(f, "a word of 1 to {max} of a-z, 0-9, `-` and `_`"),
             Self::Choice(choices) => f.write_str(&words(choices)),
             Self::Hex(bytes) => write!(f, "{} hexadecimal digits", 2 * bytes),
             Self::Address => f.write_str("\"host:port\" under which others reach it"),
@@ -250,6 +257,8 @@ pub(super) const LIMITS: &[Limit] = &[
 
 /// What people call something.
 pub(super) const NAME: Kind = Kind::Text(64);
+/// What a program calls the service that it serves; with its version it fits into a `ServiceBuild`.
+pub(crate) const SERVICE: Kind = Kind::Word(28);
 const REPLICA: Kind = Kind::Number { min: 0, max: REPLICAS_MAX as u64 - 1, unit: "replica" };
 const F: Kind = Kind::Number { min: 0, max: (REPLICAS_MAX as u64 - 1) / 3, unit: "replicas" };
 const QUOTA: Kind = Kind::Number { min: 1, max: 1 << 20, unit: "requests" };
@@ -263,7 +272,6 @@ pub(super) const QUOTAS: &[&str] = &["exponential", "fixed", "flattened"];
 pub(super) const CLIENT_AUTHS: &[&str] = &["mac", "hybrid", "signature"];
 pub(super) const CHANNELS: &[&str] = &["tls", "plain"];
 pub(super) const DURABILITIES: &[&str] = &["sync", "memory"];
-pub(super) const SERVICES: &[&str] = &["sql", "kv", "null", "counter"];
 pub(super) const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
 pub(super) const LOG_FORMATS: &[&str] = &["auto", "text", "json"];
 
@@ -328,9 +336,10 @@ const NODE: &[Row] = &[
     ("durability", Kind::Choice(DURABILITIES), Some("\"sync\""),
         "\"sync\": whatever the replica says was on the disk before. \"memory\": nothing survives the process, so that \
          a restarted replica counts as faulty; for benchmarks."),
-    ("service", Kind::Choice(SERVICES), Some("\"sql\""),
-        "What is replicated: SQL tables with a key-value store beside them, the key-value store alone, an empty \
-         service for benchmarks, or the example of the documentation. The same at every replica."),
+    ("service", SERVICE, Some("\"sql\""),
+        "What is replicated, the same at every replica. `bezant replica` serves \"sql\": SQL tables with a key-value \
+         store beside them, \"kv\": the key-value store alone, \"null\": an empty service for benchmarks, and \
+         \"counter\": the example of the documentation. Every other name is of a program of your own."),
     ("log_level", Kind::Choice(LOG_LEVELS), Some("\"info\""), "The least important messages that are shown."),
     ("log_format", Kind::Choice(LOG_FORMATS), Some("\"auto\""),
         "How messages are shown: for people, for machines, or as fits: text on a terminal, JSON otherwise."),

@@ -1,8 +1,9 @@
 //! Writes the files of a new cluster: one directory to copy to each host, and a client's key.
 
 use super::cluster::objection_to;
-use super::reference::{DURABILITIES, NAME, SERVICES};
-use super::{Address, Channel, ClusterConfig, Durability, IdentityEntry, Protocol, ReplicaEntry, ServiceKind};
+use super::node::SERVICE_DEFAULT;
+use super::reference::{DURABILITIES, NAME, SERVICE};
+use super::{Address, Channel, ClusterConfig, Durability, IdentityEntry, Protocol, ReplicaEntry};
 use crate::backup::{self, BackupError};
 use crate::keys::{self, KeyError};
 use crate::log::{self, Identity, OpenError};
@@ -45,8 +46,8 @@ pub struct Testnet {
     pub dynamic_clients: bool,
     /// What is durable before a replica speaks.
     pub durability: Durability,
-    /// What is replicated.
-    pub service: ServiceKind,
+    /// What is replicated: the name under which a program serves it, a word of 1 to 28 of a-z, 0-9, `-` and `_`.
+    pub service: String,
     /// The bounds.
     pub limits: Limits,
     /// How the logs are created.
@@ -70,7 +71,7 @@ impl Default for Testnet {
             channel: Channel::default(),
             dynamic_clients: false,
             durability: Durability::default(),
-            service: ServiceKind::default(),
+            service: SERVICE_DEFAULT.to_owned(),
             limits: Limits::default(),
             log: log::Options::default(),
             genesis: None,
@@ -93,6 +94,8 @@ pub enum TestnetError {
     Address(String),
     /// The name is too long, empty, or has control characters.
     Name,
+    /// The name of the service is no such word.
+    Service,
     /// A key could not be made.
     Key(KeyError),
     /// A log could not be made.
@@ -111,6 +114,7 @@ impl fmt::Display for TestnetError {
             Self::Protocol(why) => f.write_str(why),
             Self::Limits(why) | Self::Address(why) => f.write_str(why),
             Self::Name => write!(f, "the cluster's name must be {NAME}"),
+            Self::Service => write!(f, "the service's name must be {SERVICE}"),
             Self::Key(error) => error.fmt(f),
             Self::Log(error) => error.fmt(f),
             Self::Genesis(error) => error.fmt(f),
@@ -155,6 +159,9 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
     }
     if !NAME.accepts(&options.name) {
         return Err(TestnetError::Name);
+    }
+    if !SERVICE.accepts(&options.service) {
+        return Err(TestnetError::Service);
     }
     let addresses: Vec<_> = cluster.replicas().map(|id| addresses(options, id)).collect::<Result<_, _>>()?;
     prepare(directory)?;
@@ -229,7 +236,7 @@ fn write(path: &Path, text: &str) -> Result<(), TestnetError> {
 
 fn node_file(options: &Testnet, id: ReplicaId) -> String {
     let durability = DURABILITIES[options.durability as usize];
-    let service = SERVICES[options.service as usize];
+    let service = &options.service;
     format!(
         "# This replica's own settings. `bezant config explain KEY` says what a key does.\n\
          replica = {}\ncluster = \"../cluster.toml\"\nkey = \"key\"\ndirectory = \".\"\n\

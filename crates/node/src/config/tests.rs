@@ -45,7 +45,7 @@ fn refused(text: &str) -> String {
 fn a_testnet_is_complete_and_reads_as_it_was_meant() {
     let directory = Directory::new();
     let mut options = Testnet { replicas: 7, base_port: 5000, client_auth: ClientAuth::Mac, ..options() };
-    options.service = ServiceKind::Counter;
+    options.service = "my-own_1".to_owned();
     options.limits.view_timeout = Duration::from_millis(700);
     let written = testnet(&directory.0, &options).unwrap();
     let read = ClusterConfig::load(&directory.0.join("cluster.toml")).unwrap();
@@ -56,7 +56,7 @@ fn a_testnet_is_complete_and_reads_as_it_was_meant() {
     for id in cluster.replicas() {
         let home = directory.0.join(format!("replica-{}", id.0));
         let node = NodeConfig::load(&home.join("node.toml")).unwrap();
-        assert_eq!((node.replica, node.service, node.durability), (id, ServiceKind::Counter, Durability::Sync));
+        assert_eq!((node.replica, node.service.as_str(), node.durability), (id, "my-own_1", Durability::Sync));
         assert_eq!(ClusterConfig::load(&node.cluster).unwrap(), read);
         let secret = crate::keys::load(&node.key).unwrap();
         let me = bezant_core::machine::Principal::Replica(id);
@@ -266,8 +266,8 @@ fn quotes_in_names_survive() {
 #[test]
 fn node_settings_and_their_defaults() {
     let node = NodeConfig::parse("node.toml", "replica = 2", Path::new("here")).unwrap();
-    assert_eq!((node.durability, node.service, node.log_format), Default::default());
-    assert_eq!(node.cluster, Path::new("here/../cluster.toml"));
+    assert_eq!((node.durability, node.log_format), Default::default());
+    assert_eq!((node.cluster.as_path(), node.service.as_str()), (Path::new("here/../cluster.toml"), "sql"));
     let text = "replica = 2\nkey = \"/etc/key\"\ndurability = \"memory\"\nlisten_peers = \"0.0.0.0:7\"";
     let node = NodeConfig::parse("node.toml", text, Path::new("here")).unwrap();
     assert_eq!((node.key.as_path(), node.durability), (Path::new("/etc/key"), Durability::Memory));

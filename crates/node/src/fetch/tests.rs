@@ -61,6 +61,7 @@ impl Files {
             cluster_name: String::new(),
             cluster: self.config.to_cluster().digest(),
             replica: ReplicaId(replica),
+            service: crate::net::ServiceBuild::new("counter 1"),
             n: 4,
             f: 1,
             checkpoint_interval: 128,

@@ -9,10 +9,11 @@ use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::quit;
+use crate::served::Served;
 use bezant_core::cluster::{ClientAuth, Limits};
 use bezant_core::wire::Wire;
 use bezant_node::client;
-use bezant_node::config::{Channel, ClusterConfig, Protocol, ServiceKind, Testnet};
+use bezant_node::config::{Channel, ClusterConfig, Protocol, Testnet};
 use bezant_perf::compare::sweep::Variant;
 use bezant_perf::figures::{Figures, Settings, Usage};
 use bezant_perf::load::{Asked, Load, Measured, Workload};
@@ -207,7 +208,7 @@ impl Bench {
             client_auth: subject.auth.into(),
             channel: subject.channel.into(),
             durability: subject.durability.into(),
-            service: subject.asked.sql().map_or(ServiceKind::Null, |_| ServiceKind::Sql),
+            service: subject.asked.sql().map_or(Served::Null, |_| Served::Sql).name().to_owned(),
             dynamic_clients: subject.contender.joined,
             limits: limits(subject.variant),
             ..Testnet::default()

@@ -1,7 +1,7 @@
 //! What a replica tells, as log lines. Nothing is logged for ordinary work, so that an idle or a busy healthy cluster
 //! is  silent at the default level; and no peer can flood the log.
 
-use crate::evidence::Recorder;
+use super::evidence::Recorder;
 use bezant_core::cluster::ReplicaId;
 use bezant_core::rejection::Rejection;
 use bezant_core::replica::Notice;
@@ -13,7 +13,7 @@ const REPEAT_AFTER: Duration = Duration::from_secs(10);
 
 /// Writes log lines.
 #[derive(Debug)]
-pub(crate) struct NoticeLog {
+pub(super) struct NoticeLog {
     /// When each suspicion was last logged: at most one entry for each replica and reason.
     suspicions: BTreeMap<(ReplicaId, Rejection), Instant>,
     /// Takes what is to be kept.
@@ -21,11 +21,11 @@ pub(crate) struct NoticeLog {
 }
 
 impl NoticeLog {
-    pub(crate) const fn new(recorder: Recorder) -> Self {
+    pub(super) const fn new(recorder: Recorder) -> Self {
         Self { suspicions: BTreeMap::new(), recorder }
     }
 
-    pub(crate) fn on_notice(&mut self, notice: &Notice) {
+    pub(super) fn on_notice(&mut self, notice: &Notice) {
         match notice {
             Notice::Executed { .. } | Notice::Logged { .. } | Notice::Anchored { .. } => {}
             Notice::Stopped { instance, reason } => {

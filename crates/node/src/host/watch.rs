@@ -1,8 +1,8 @@
 //! What an operator has to hear of a running replica, as log lines: a link that is refused, strangers at its ports, a
 //! disk that is full. Whatever others do, they write no more lines than is said here.
 
-use bezant_node::net::{CloseReason, LinkRefusal, Port, Refusals, Refused};
-use bezant_node::replica::{PeerStatus, Stall, Status};
+use crate::net::{CloseReason, LinkRefusal, Port, Refusals, Refused};
+use crate::replica::{PeerStatus, Stall, Status};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const REFUSED_LINES_MAX: usize = 16;
 
 /// Remembers what has been told.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
+pub(super) struct Watch {
     /// Links refused, by replica and kind of reason: a liar could give ever another build of its service.
     links: BTreeSet<(u8, &'static str)>,
     disk: FullDisk,
@@ -27,7 +27,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Looks at what the replica published last, and tells what is new.
-    pub(crate) fn look(&mut self, status: &Status) {
+    pub(super) fn look(&mut self, status: &Status) {
         let now = Instant::now();
         self.tell_links(&status.peers);
         for (from, Refused { count, reason, port, .. }) in self.strangers.due(&status.net.refused_from, now) {
