@@ -1,0 +1,17 @@
+//! Examples: services, and what their programs have in common.
+
+use std::io;
+
+/// Shows what a replica logs on standard error. Without a subscriber of `tracing` nothing is shown.
+pub fn log_to_stderr() {
+    tracing_subscriber::fmt().with_writer(io::stderr).init();
+}
+
+/// The number that a reply is.
+///
+/// # Errors
+/// In words, if it is none.
+pub fn number(reply: &[u8]) -> Result<u64, String> {
+    let bytes = reply.try_into().map_err(|_| "the service took this for nonsense".to_owned())?;
+    Ok(u64::from_le_bytes(bytes))
+}

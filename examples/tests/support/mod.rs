@@ -1,0 +1,141 @@
+//! Four replicas of an example as processes, which do not outlive their test.
+
+#![allow(dead_code, unreachable_pub, reason = "each test program uses a part of this")]
+
+use std::fs::File;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Ports of a cluster at most; the last one of a block is the claim on it.
+const BLOCK: u16 = 50;
+
+/// A folder with the files of a cluster, and the replicas that run.
+pub struct Cluster {
+    program: &'static str,
+    folder: PathBuf,
+    replicas: Vec<Option<Child>>,
+    /// Keeps the ports for this cluster.
+    _claim: TcpListener,
+}
+
+/// Ports that nobody else gets while the claim lives.
+fn ports() -> (u16, TcpListener) {
+    let blocks = 10_000 / u32::from(BLOCK);
+    for place in 0..blocks {
+        let base = 20_000 + ((std::process::id() + place) % blocks) as u16 * BLOCK;
+        let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+        if let Ok(claim) = bind(base + BLOCK - 1)
+            && (base..base + BLOCK - 1).all(|port| bind(port).is_ok())
+        {
+            return (base, claim);
+        }
+    }
+    panic!("no {BLOCK} neighbouring ports are free");
+}
+
+impl Cluster {
+    /// Makes files with the example's own sub-command, and starts all four.
+    pub fn start(program: &'static str) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("bezant-example-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let (port, claim) = ports();
+        let folder = std::env::temp_dir().join(name);
+        let mut cluster = Self { program, folder, replicas: Vec::new(), _claim: claim };
+        cluster.succeeds(&["new", &cluster.text(""), &port.to_string()]);
+        for replica in 0..4 {
+            let child = cluster.spawn(replica);
+            cluster.replicas.push(Some(child));
+        }
+        cluster
+    }
+
+    /// A path in the folder, as text.
+    pub fn text(&self, name: &str) -> String {
+        self.folder.join(name).display().to_string()
+    }
+
+    /// The cluster's file.
+    pub fn file(&self) -> String {
+        self.text("cluster.toml")
+    }
+
+    fn spawn(&self, replica: usize) -> Child {
+        let log = self.text(&format!("{replica}.log"));
+        let log = File::options().create(true).append(true).open(log).unwrap();
+        let mut command = Command::new(self.program);
+        command.arg("replica").arg(self.folder.join(format!("replica-{replica}")));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap()
+    }
+
+    /// Runs the example to its end.
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(self.program).args(arguments).output().unwrap()
+    }
+
+    /// What it prints if it does what it is asked for.
+    #[track_caller]
+    pub fn succeeds(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// What it says if it does not.
+    #[track_caller]
+    pub fn fails(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// Ends a replica as a crash does.
+    pub fn kill(&mut self, replica: usize) {
+        let mut child = self.replicas[replica].take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Asks a replica to end, and waits until it has, without an error.
+    pub fn stop(&mut self, replica: usize) {
+        let mut child = self.replicas[replica].take().unwrap();
+        let id = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "replica {replica} does not end");
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        assert!(status.success(), "{status}");
+    }
+
+    /// Starts it again.
+    pub fn restart(&mut self, replica: usize) {
+        assert!(self.replicas[replica].is_none());
+        self.replicas[replica] = Some(self.spawn(replica));
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for child in self.replicas.iter_mut().flatten() {
+            // It may have ended.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if std::thread::panicking() {
+            for replica in 0..4 {
+                let log = self.text(&format!("{replica}.log"));
+                eprintln!("{log}:\n{}", std::fs::read_to_string(Path::new(&log)).unwrap_or_default());
+            }
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
