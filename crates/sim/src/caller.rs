@@ -206,7 +206,7 @@ impl Caller {
         }
         stage.note(self.process, 6, || format!("calls {:?} on key {}", call.action, call.key));
         self.open = Some((number, call));
-        let operation = store::encode(self.service, call.key, call.action);
+        let operation = store::encode(self.service, call.key, call.action, number);
         let deadline = call.deadline.map(|span| self.now(stage) + Duration(span));
         self.step(stage, Input::Command(Submit { operation, read_only: call.query, read: Read::Quorum, deadline }));
     }
@@ -220,7 +220,7 @@ impl Caller {
             stage.checks.see(stage.now, &Event::AskedAgain(number));
         }
         self.open = Some((number, call));
-        let operation = store::encode(self.service, call.key, call.action);
+        let operation = store::encode(self.service, call.key, call.action, number);
         let now = self.now(stage);
         let deadline = call.deadline.map(|span| now + Duration(span));
         let submit = Submit { operation, read_only: false, read: Read::Quorum, deadline };

@@ -65,10 +65,10 @@ pub struct Arguments {
     #[arg(long)]
     check_determinism: bool,
     /// Threads, each with runs of its own
-    #[arg(long, default_value_t = default_threads())]
+    #[arg(long, default_value_t = RangeOptions::default().threads)]
     threads: usize,
     /// Stop after so many failing seeds
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = RangeOptions::default().failures_max)]
     failures_max: usize,
     /// Do not look for a smaller run that fails in the same way
     #[arg(long)]
@@ -89,10 +89,6 @@ fn interruption() -> Arc<AtomicBool> {
     stop
 }
 
-fn default_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
-
 fn parse_protocol(name: &str) -> Result<Protocol, String> {
     name.parse().map_err(|error: UnknownProtocol| error.to_string())
 }
@@ -111,6 +107,12 @@ impl Arguments {
     /// The one run that `--seed` names, if it does and if the adversary is one.
     pub fn scenario(&self) -> Option<ScenarioOptions> {
         Some(self.options(self.adversary.parse().ok()?, self.seed?))
+    }
+
+    /// The same about another service.
+    #[must_use]
+    pub fn serving(self, service: ServiceKind) -> Self {
+        Self { service, ..self }
     }
 
     /// Runs and prints.

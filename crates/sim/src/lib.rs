@@ -12,8 +12,10 @@
 //! | who lies, and how? | [`byzantine`] |
 //! | what must be true? | [`checks`] |
 //! | what happened? | [`trace`], [`evidence`], [`shrink`](mod@shrink) |
+//! | does it hold for my service? | [`author`] |
 //! | would we notice? | [`mutants`], [`seeds`] |
 
+pub mod author;
 pub mod byzantine;
 pub mod caller;
 pub mod checks;
@@ -99,9 +101,10 @@ impl fmt::Display for ScenarioOptions {
             Protocol::Schedule(_) => format!("'{}'", protocol.to_string().replace(' ', "")),
             named => named.to_string(),
         };
-        write!(out, "bezant sim --protocol {protocol}")?;
-        if *service == ServiceKind::Sql {
-            out.write_str(" --service sql")?;
+        match service {
+            ServiceKind::Own(author) => write!(out, "{} --protocol {protocol}", author.command)?,
+            ServiceKind::Kv => write!(out, "bezant sim --protocol {protocol}")?,
+            ServiceKind::Sql => write!(out, "bezant sim --protocol {protocol} --service sql")?,
         }
         write!(out, " --f {f} --adversary {adversary} --seed {seed}")?;
         if let Some(size) = size {
@@ -166,6 +169,14 @@ pub struct RangeOptions {
     pub failures_max: usize,
     /// Stop as soon as this is set; runs that have begun come to their end.
     pub stop: Arc<AtomicBool>,
+}
+
+impl Default for RangeOptions {
+    /// All cores, each seed once, until five have failed.
+    fn default() -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self { threads, check_determinism: false, failures_max: 5, stop: Arc::default() }
+    }
 }
 
 /// Runs a range of seeds of otherwise equal options. `progress` is called now and then with the runs done so far.

@@ -189,7 +189,7 @@ pub fn small_limits(seed: u64, service: ServiceKind, limits: Limits) -> Limits {
     };
     let operation_bytes_max = match service {
         ServiceKind::Kv => pick(1, 64, 4_096) as usize + 2 * (limits.inline_bytes_max + VALUE_BYTES),
-        ServiceKind::Sql => limits.operation_bytes_max,
+        ServiceKind::Sql | ServiceKind::Own(_) => limits.operation_bytes_max,
     };
     Limits {
         checkpoint_interval: pick(1, 3, limits.checkpoint_interval),

@@ -1,8 +1,10 @@
 //! What the simulated replicas run: the key-value or the SQL service, with an eye on the agreed time (F27), and the
 //! workload's operations as it takes them.
 
+mod own;
 mod registers;
 
+use crate::author::Author;
 use crate::rng::Rng;
 use crate::workload::{Action, Answer, Key, padding_of};
 use bezant_core::cluster::ReplicaId;
@@ -32,6 +34,9 @@ pub enum ServiceKind {
     Kv,
     /// SQLite: a table of registers, with everything in it that could make replicas differ
     Sql,
+    /// A service of somebody else's, beside keys and values
+    #[value(skip)]
+    Own(Author),
 }
 
 /// The service. It panics, which counts as a violation, when agreed time goes back.
@@ -98,6 +103,7 @@ impl Store {
         let service: Box<dyn Service> = match kind {
             ServiceKind::Kv => Box::new(Kv::new()),
             ServiceKind::Sql => Box::new(registers::new()),
+            ServiceKind::Own(author) => Box::new(own::Own::new(&author)),
         };
         let odd = (Digest::ZERO, Digest::ZERO, false);
         Self { service, time: Instant(0), dirty: false, dissent: None, odd }
@@ -184,11 +190,16 @@ fn number(value: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// The operation's bytes.
-pub fn encode(service: ServiceKind, key: Key, action: Action) -> Bytes {
-    if service == ServiceKind::Sql {
-        return registers::encode(key, action);
+/// The operation's bytes; `number` is that of the call.
+pub fn encode(service: ServiceKind, key: Key, action: Action, number: u64) -> Bytes {
+    match service {
+        ServiceKind::Kv => kv_operation(key, action).into(),
+        ServiceKind::Sql => registers::encode(key, action),
+        ServiceKind::Own(author) => own::with_operation(&author, number, &kv_operation(key, action)),
     }
+}
+
+fn kv_operation(key: Key, action: Action) -> Vec<u8> {
     let key = Bytes::copy_from_slice(&[key]);
     let operation = match action {
         Action::Get => KvOperation::Get { key },
@@ -199,15 +210,20 @@ pub fn encode(service: ServiceKind, key: Key, action: Action) -> Bytes {
         }
         Action::Increment => KvOperation::Increment { key, by: 1 },
     };
-    operation.to_bytes().into()
+    operation.to_bytes()
 }
 
 /// What a result says.
 pub fn decode(service: ServiceKind, action: Action, result: &Bytes) -> Answer {
-    if service == ServiceKind::Sql {
-        return registers::decode(action, result);
-    }
-    match (action, KvResult::from_bytes(result.clone())) {
+    let result = match service {
+        ServiceKind::Sql => return registers::decode(action, result),
+        ServiceKind::Kv => result.clone(),
+        ServiceKind::Own(_) => match own::parted(result) {
+            Some((kv, _)) => result.slice_ref(kv),
+            None => return Answer::Nonsense,
+        },
+    };
+    match (action, KvResult::from_bytes(result)) {
         (Action::Get, Ok(KvResult::Value(None))) => Answer::Value(None),
         (Action::Get, Ok(KvResult::Value(Some(value)))) => {
             number(&value).map_or(Answer::Nonsense, |value| Answer::Value(Some(value)))
@@ -238,12 +254,12 @@ mod tests {
                     2 => Action::Delete,
                     _ => Action::CompareAndSet(model, step),
                 };
-                let result = store.execute(&encode(kind, 7, action), &Agreed::default());
+                let result = store.execute(&encode(kind, 7, action, step), &Agreed::default());
                 let (answer, next) = action.apply(model);
                 assert_eq!(decode(kind, action, &result), answer);
                 model = next;
             }
-            let sum = store.execute(&encode(kind, 8, Action::Increment), &Agreed::default());
+            let sum = store.execute(&encode(kind, 8, Action::Increment, 0), &Agreed::default());
             assert_eq!(decode(kind, Action::Increment, &sum), Answer::Sum(1));
         }
     }

@@ -31,7 +31,7 @@ impl ViewChangeLiar {
     pub(super) fn new(rng: &mut Rng) -> Self {
         let favourite = rng.below(LIES);
         let client = ClientId::default();
-        let operation = store::encode(ServiceKind::Kv, 0, Action::Delete);
+        let operation = store::encode(ServiceKind::Kv, 0, Action::Delete, 0);
         let request = Request::new(InstanceId(1), client, Timestamp(crate::clock::EPOCH), false, operation);
         let forged = Arc::new(Batch::new(Proposal::default(), vec![Entry::Inline(request)]));
         Self { unfaithful: rng.coin(), favourite: rng.coin().then_some(favourite), forged }

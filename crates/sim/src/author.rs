@@ -1,0 +1,327 @@
+//! Tries a service of one's own: alone ([`examine`]), and in the simulator ([`Author::run`], [`Author::main`]).
+//!
+//! In the simulator the service rides beside the key-value store that the workload of every run is about: each request
+//! carries an operation for both, and each answer what both say. So every check of the simulator goes on, and besides:
+//!
+//! | rule of `docs/service.md` | noticed by |
+//! |---|---|
+//! | same operation, same reply and same state | answers and checkpoints that differ: nobody is answered any more |
+//! | pages are a function of the state, and load what was saved | roots that differ after rollbacks and transfers |
+//! | nothing that a client sends may panic | a panic is a violation; some operations are spoiled on the way |
+//! | a query answers what `execute` would | asked before each execution |
+//! | the author's own invariant | asked after each operation and each load |
+
+use crate::command::Arguments;
+use crate::rng::Rng;
+use crate::store::ServiceKind;
+use crate::{RangeOptions, ScenarioOptions, Summary, run_range};
+use bezant_core::compositions::Protocol;
+use bezant_core::machine::Instant;
+use bezant_core::service::{Agreed, Asker, PageNumber, Service};
+use bytes::Bytes;
+use clap::Parser;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::process::ExitCode;
+
+/// The most bytes of an operation that [`Author::operation`] draws, and of a reply to one.
+pub const OPERATION_BYTES_MAX: usize = 1_024;
+/// One operation in so many is spoiled.
+const SPOILED_IN: u64 = 8;
+/// Operations between two checkpoints of [`examine`], at most.
+const CHECKPOINT_AFTER_MAX: u64 = 16;
+
+/// A service that knows what must be true of its state.
+pub trait Checked: Service {
+    /// What must be true after every operation and every load.
+    ///
+    /// # Errors
+    /// What is not, in words.
+    fn invariant(&self) -> Result<(), String>;
+}
+
+/// A service, and what is asked of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Author {
+    /// What the service is called. Two of one name count as the same.
+    pub name: &'static str,
+    /// The command that runs [`Author::main`], as reports say it.
+    pub command: &'static str,
+    /// The service before its first operation, the same every time.
+    pub make: fn() -> Box<dyn Checked>,
+    /// Draws an operation, a function of what it draws alone: reads and writes, also such as the service refuses. At
+    /// most [`OPERATION_BYTES_MAX`] bytes.
+    pub operation: fn(&mut Rng) -> Bytes,
+}
+
+impl PartialEq for Author {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Author {}
+
+impl Author {
+    /// Runs these seeds on all cores, each another cluster with other faults and liars. What was violated is in
+    /// [`Summary::failures`].
+    pub fn run(&self, protocol: Protocol, seeds: Range<u64>) -> Summary {
+        let options = ScenarioOptions { protocol, service: ServiceKind::Own(*self), ..ScenarioOptions::default() };
+        run_range(&options, seeds, &RangeOptions::default(), &|_| ())
+    }
+
+    /// All that `bezant sim` does, from the arguments of the process.
+    pub fn main(&self) -> ExitCode {
+        #[derive(Parser)]
+        struct Command {
+            #[command(flatten)]
+            arguments: Arguments,
+        }
+        Command::parse().arguments.serving(ServiceKind::Own(*self)).run()
+    }
+
+    /// An operation that the author drew, or now and then what became of it on the way.
+    ///
+    /// # Panics
+    /// If it has more than [`OPERATION_BYTES_MAX`] bytes.
+    pub(crate) fn draw(&self, rng: &mut Rng) -> Bytes {
+        let operation = (self.operation)(rng);
+        assert!(operation.len() <= OPERATION_BYTES_MAX, "`operation` drew {} bytes", operation.len());
+        let mut bytes = operation.to_vec();
+        match rng.below(2 * SPOILED_IN) {
+            0 => bytes.truncate(rng.below(bytes.len() as u64 + 1) as usize),
+            1 if !bytes.is_empty() => {
+                let place = rng.below(bytes.len() as u64) as usize;
+                bytes[place] ^= 1 << rng.below(8);
+            }
+            _ => {}
+        }
+        bytes.into()
+    }
+}
+
+/// What a service got wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Objection {
+    /// With which seed.
+    pub seed: u64,
+    /// After how many operations.
+    pub operations: u64,
+    /// What.
+    pub what: String,
+}
+
+impl fmt::Display for Objection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {}, after {} operations: {}", self.seed, self.operations, self.what)
+    }
+}
+
+/// Executes, and compares with what a query says.
+///
+/// # Errors
+/// If the two differ, or the invariant does not hold, in words.
+pub(crate) fn execute(service: &mut dyn Checked, operation: &[u8], agreed: &Agreed) -> Result<Bytes, String> {
+    let asked = service.query(operation, &agreed.asker);
+    let reply = service.execute(operation, agreed);
+    if let Ok(asked) = asked
+        && asked != reply
+    {
+        return Err(format!("a query for {operation:?} answers {asked:?}, and `execute` {reply:?}"));
+    }
+    if reply.len() > OPERATION_BYTES_MAX {
+        return Err(format!("a reply of {} bytes is more than the simulator takes", reply.len()));
+    }
+    service.invariant().map(|()| reply)
+}
+
+/// Pages as they were saved last.
+type Pages = BTreeMap<PageNumber, Bytes>;
+
+/// A service and its pages.
+struct Twin {
+    service: Box<dyn Checked>,
+    pages: Pages,
+}
+
+impl Twin {
+    fn new(author: &Author) -> Self {
+        Self { service: (author.make)(), pages: Pages::new() }
+    }
+
+    fn save(&mut self) {
+        let pages = &mut self.pages;
+        self.service.save(&mut |number, page| match page {
+            Some(page) => drop(pages.insert(number, page)),
+            None => drop(pages.remove(&number)),
+        });
+    }
+
+    /// Makes the state that of these pages, as after a rollback.
+    fn load(&mut self, pages: &Pages) -> Result<(), String> {
+        self.save();
+        let numbers = self.pages.keys().chain(pages.keys());
+        let changed: BTreeMap<_, _> = numbers
+            .filter(|number| self.pages.get(*number) != pages.get(*number))
+            .map(|number| (*number, pages.get(number).cloned()))
+            .collect();
+        self.service.load(&mut changed.into_iter()).map_err(|_| "it does not load what it has saved".to_owned())?;
+        self.pages.clone_from(pages);
+        self.service.invariant()
+    }
+}
+
+/// Tries the rules of `docs/service.md` on the service alone: two that execute the same, save at different moments,
+/// and one of which goes back and forth and is made anew from its pages.
+///
+/// # Errors
+/// The first rule that is broken.
+///
+/// # Panics
+/// If the service does, or [`Author::operation`] draws too much.
+pub fn examine(author: &Author, seed: u64, operations: u64) -> Result<(), Objection> {
+    let mut rng = Rng::stream(seed, author.name);
+    let mut twins = [Twin::new(author), Twin::new(author)];
+    let mut saved = (0, Pages::new());
+    for number in 1..=operations {
+        let object = |what| Objection { seed, operations: number, what };
+        let agreed = Agreed { time: Instant(number), asker: Asker::default(), ..Agreed::default() };
+        let operation = author.draw(&mut rng);
+        if rng.below(CHECKPOINT_AFTER_MAX) == 0 {
+            let [steady, restless] = &mut twins;
+            let other = author.draw(&mut rng);
+            compare(steady, restless, author, &other, &agreed).map_err(object)?;
+            saved = (number, steady.pages.clone());
+        }
+        let [first, second] =
+            [0, 1].map(|twin| execute(&mut *twins[twin].service, &operation, &agreed).map_err(object));
+        let (first, second) = (first?, second?);
+        if first != second {
+            return Err(object(format!("two services answer {operation:?} by {first:?} and by {second:?}")));
+        }
+        if rng.below(CHECKPOINT_AFTER_MAX) == 0 {
+            twins[1].save();
+        }
+    }
+    let object = |what| Objection { seed, operations: saved.0, what };
+    twins[0].load(&saved.1).map_err(object)
+}
+
+/// Whether both have the same pages, also after one of them did something else and went back, and was made anew.
+fn compare(
+    steady: &mut Twin,
+    restless: &mut Twin,
+    author: &Author,
+    other: &[u8],
+    agreed: &Agreed,
+) -> Result<(), String> {
+    steady.save();
+    restless.save();
+    let same = |steady: &Twin, restless: &Twin, when: &str| match steady.pages == restless.pages {
+        true => Ok(()),
+        false => Err(format!("two services of the same operations save different pages{when}")),
+    };
+    same(steady, restless, "")?;
+    execute(&mut *restless.service, other, agreed)?;
+    restless.load(&steady.pages)?;
+    let mut anew = Twin::new(author);
+    anew.load(&steady.pages)?;
+    *restless = anew;
+    restless.save();
+    same(steady, restless, " after `load`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bezant_core::service::{BadState, NotReadOnly};
+
+    /// Adds bytes up, and gets one thing wrong.
+    #[derive(Debug, Default)]
+    struct Sum<const WRONG: u8> {
+        sum: u64,
+        executed: u64,
+    }
+
+    const NOTHING: u8 = 0;
+    const COUNTS_BESIDE_ITS_PAGES: u8 = 1;
+    const QUERIES_OTHERWISE: u8 = 2;
+    const PANICS: u8 = 3;
+    const LOADS_NOTHING: u8 = 4;
+
+    impl<const WRONG: u8> Service for Sum<WRONG> {
+        fn execute(&mut self, operation: &[u8], _agreed: &Agreed) -> Bytes {
+            assert!(WRONG != PANICS || operation.len() == 3, "nonsense");
+            self.sum += operation.iter().map(|byte| u64::from(*byte)).sum::<u64>();
+            self.executed += 1;
+            let counts = WRONG == COUNTS_BESIDE_ITS_PAGES && !operation.is_empty();
+            let told = if counts { self.executed } else { self.sum };
+            Bytes::copy_from_slice(&told.to_le_bytes())
+        }
+
+        fn query(&self, operation: &[u8], _asker: &Asker) -> Result<Bytes, NotReadOnly> {
+            let is_read = operation.is_empty() || WRONG == QUERIES_OTHERWISE;
+            is_read.then(|| Bytes::copy_from_slice(&self.sum.to_le_bytes())).ok_or(NotReadOnly)
+        }
+
+        fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
+            write(0, Some(Bytes::copy_from_slice(&self.sum.to_le_bytes())));
+        }
+
+        fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
+            for (_, page) in pages.filter(|_| WRONG != LOADS_NOTHING) {
+                let page = page.map_or(Ok([0; 8]), |page| page.as_ref().try_into());
+                self.sum = u64::from_le_bytes(page.map_err(|_| BadState)?);
+            }
+            Ok(())
+        }
+    }
+
+    impl<const WRONG: u8> Checked for Sum<WRONG> {
+        fn invariant(&self) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    const fn author<const WRONG: u8>() -> Author {
+        Author {
+            name: "sum",
+            command: "sum",
+            make: || Box::new(Sum::<WRONG>::default()),
+            operation: |rng| Bytes::copy_from_slice(&rng.next().to_le_bytes()[..3]),
+        }
+    }
+
+    fn examined<const WRONG: u8>() -> Result<(), String> {
+        (0..20).try_for_each(|seed| examine(&author::<WRONG>(), seed, 200)).map_err(|objection| objection.what)
+    }
+
+    #[test]
+    fn what_a_service_gets_wrong_is_found_without_a_cluster() {
+        assert_eq!(examined::<NOTHING>(), Ok(()));
+        assert!(examined::<COUNTS_BESIDE_ITS_PAGES>().is_err_and(|what| what.contains("two services answer")));
+        assert!(examined::<QUERIES_OTHERWISE>().is_err_and(|what| what.contains("a query for")));
+        assert!(examined::<LOADS_NOTHING>().is_err_and(|what| what.contains("after `load`")));
+    }
+
+    #[test]
+    fn what_a_service_gets_wrong_is_found_in_the_simulator() {
+        let violated = |author: Author, check: &str| {
+            let failures = author.run(Protocol::Pbft, 0..40).failures;
+            failures.iter().flat_map(|(_, verdict)| &verdict.violations).any(|violation| violation.check == check)
+        };
+        assert!(author::<NOTHING>().run(Protocol::Pbft, 0..40).failures.is_empty());
+        assert!(violated(author::<COUNTS_BESIDE_ITS_PAGES>(), "contradiction"));
+        assert!(violated(author::<QUERIES_OTHERWISE>(), "panic"));
+        assert!(violated(author::<PANICS>(), "panic"));
+        assert!(violated(author::<LOADS_NOTHING>(), "roots"));
+    }
+
+    #[test]
+    fn a_report_says_the_authors_own_command() {
+        let service = ServiceKind::Own(author::<NOTHING>());
+        let text = ScenarioOptions { service, ..ScenarioOptions::default() }.to_string();
+        assert_eq!(text, "sum --protocol pbft --f 1 --adversary all --seed 0");
+    }
+}
