@@ -1,5 +1,7 @@
 //! Examples: services, and what their programs have in common.
 
+pub mod ledger;
+
 use std::io;
 
 /// Shows what a replica logs on standard error. Without a subscriber of `tracing` nothing is shown.
