@@ -1,4 +1,4 @@
-//! Tries a service of one's own: alone ([`examine`]), and in the simulator ([`Author::run`], [`Author::main`]).
+//! Tries a service of one's own: alone ([`Author::examine`]), and in the simulator ([`Author::run`], [`Author::main`]).
 //!
 //! In the simulator the service rides beside the key-value store that the workload of every run is about: each request
 //! carries an operation for both, and each answer what both say. So every check of the simulator goes on, and besides:
@@ -16,8 +16,9 @@ use crate::rng::Rng;
 use crate::store::ServiceKind;
 use crate::{RangeOptions, ScenarioOptions, Summary, run_range};
 use bezant_core::compositions::Protocol;
+use bezant_core::digest::Digest;
 use bezant_core::machine::Instant;
-use bezant_core::service::{Agreed, Asker, PageNumber, Service};
+use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Proposal, Service};
 use bytes::Bytes;
 use clap::Parser;
 use std::collections::BTreeMap;
@@ -25,34 +26,94 @@ use std::fmt;
 use std::ops::Range;
 use std::process::ExitCode;
 
-/// The most bytes of an operation that [`Author::operation`] draws, and of a reply to one.
+/// The most bytes of an operation that [`Trial::operation`] draws, and of a reply to one.
 pub const OPERATION_BYTES_MAX: usize = 1_024;
 /// One operation in so many is spoiled.
 const SPOILED_IN: u64 = 8;
-/// Operations between two checkpoints of [`examine`], at most.
-const CHECKPOINT_AFTER_MAX: u64 = 16;
+/// Operations that are undone at a time, less one.
+const UNDONE_MAX: u64 = 8;
+/// One operation in so many is followed by a checkpoint in [`Author::examine`].
+const CHECKPOINT_IN: u64 = 16;
 
-/// A service that knows what must be true of its state.
-pub trait Checked: Service {
+/// What is to be tried: a service, what it is asked for, and what must be true of it.
+pub trait Trial: 'static {
+    /// The service; its default is what it is before its first operation.
+    type Service: Service + Default + 'static;
+    /// What the service is called. Two of one name count as the same.
+    const NAME: &'static str;
+    /// The command that calls [`Author::main`], as reports say it.
+    const COMMAND: &'static str;
+
+    /// Draws an operation, a function of what it draws alone: reads and writes, also such as the service refuses. At
+    /// most [`OPERATION_BYTES_MAX`] bytes, and so many in its reply.
+    fn operation(rng: &mut Rng) -> Bytes;
+
     /// What must be true after every operation and every load.
     ///
     /// # Errors
     /// What is not, in words.
+    fn invariant(_service: &Self::Service) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A service that knows what must be true of it.
+pub(crate) trait Checked: Service {
     fn invariant(&self) -> Result<(), String>;
 }
 
-/// A service, and what is asked of it.
+/// The service of a trial.
+struct Tried<T: Trial>(T::Service);
+
+impl<T: Trial> fmt::Debug for Tried<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<T: Trial> Checked for Tried<T> {
+    fn invariant(&self) -> Result<(), String> {
+        T::invariant(&self.0)
+    }
+}
+
+impl<T: Trial> Service for Tried<T> {
+    fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
+        self.0.execute(operation, agreed)
+    }
+
+    fn take_written(&mut self) -> Digest {
+        self.0.take_written()
+    }
+
+    fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {
+        self.0.query(operation, asker)
+    }
+
+    fn validate(&self, proposal: &Proposal, operation: &[u8]) -> bool {
+        self.0.validate(proposal, operation)
+    }
+
+    fn authorize(&mut self, identification: &[u8], agreed: &Agreed) -> bool {
+        self.0.authorize(identification, agreed)
+    }
+
+    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
+        self.0.save(write);
+    }
+
+    fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
+        self.0.load(pages)
+    }
+}
+
+/// A [`Trial`], as the simulator carries it about.
 #[derive(Clone, Copy, Debug)]
 pub struct Author {
-    /// What the service is called. Two of one name count as the same.
-    pub name: &'static str,
-    /// The command that runs [`Author::main`], as reports say it.
-    pub command: &'static str,
-    /// The service before its first operation, the same every time.
-    pub make: fn() -> Box<dyn Checked>,
-    /// Draws an operation, a function of what it draws alone: reads and writes, also such as the service refuses. At
-    /// most [`OPERATION_BYTES_MAX`] bytes.
-    pub operation: fn(&mut Rng) -> Bytes,
+    name: &'static str,
+    pub(crate) command: &'static str,
+    pub(crate) make: fn() -> Box<dyn Checked>,
+    operation: fn(&mut Rng) -> Bytes,
 }
 
 impl PartialEq for Author {
@@ -64,6 +125,12 @@ impl PartialEq for Author {
 impl Eq for Author {}
 
 impl Author {
+    /// The author of this trial.
+    pub fn of<T: Trial>() -> Self {
+        let make = || Box::new(Tried::<T>(T::Service::default())) as Box<dyn Checked>;
+        Self { name: T::NAME, command: T::COMMAND, make, operation: T::operation }
+    }
+
     /// Runs these seeds on all cores, each another cluster with other faults and liars. What was violated is in
     /// [`Summary::failures`].
     pub fn run(&self, protocol: Protocol, seeds: Range<u64>) -> Summary {
@@ -71,7 +138,20 @@ impl Author {
         run_range(&options, seeds, &RangeOptions::default(), &|_| ())
     }
 
-    /// All that `bezant sim` does, from the arguments of the process.
+    /// The same, for a test.
+    ///
+    /// # Panics
+    /// If something was violated: says what, and the command that repeats it.
+    pub fn assert_holds(&self, protocol: Protocol, seeds: Range<u64>) {
+        let Summary { failures, scenarios, answered, .. } = self.run(protocol, seeds);
+        if let Some((options, verdict)) = failures.first() {
+            let what: Vec<_> = verdict.violations.iter().map(|violation| violation.what.as_str()).collect();
+            panic!("{} of {scenarios} runs violate something; repeat: {options}\n{}", failures.len(), what.join("\n"));
+        }
+        assert!(answered > 0, "nobody was answered");
+    }
+
+    /// All that `bezant sim` does, from the arguments of the process. `--service` is of no use there.
     pub fn main(&self) -> ExitCode {
         #[derive(Parser)]
         struct Command {
@@ -79,6 +159,18 @@ impl Author {
             arguments: Arguments,
         }
         Command::parse().arguments.serving(ServiceKind::Own(*self)).run()
+    }
+
+    /// Tries the rules of `docs/service.md` on the service alone: two that execute the same, save at different moments,
+    /// and one of which goes back and forth and is made anew from its pages.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    ///
+    /// # Panics
+    /// If the service does, or [`Trial::operation`] draws too much.
+    pub fn examine(&self, seed: u64, operations: u64) -> Result<(), Objection> {
+        examine(self, seed, operations)
     }
 
     /// An operation that the author drew, or now and then what became of it on the way.
@@ -172,15 +264,8 @@ impl Twin {
     }
 }
 
-/// Tries the rules of `docs/service.md` on the service alone: two that execute the same, save at different moments,
-/// and one of which goes back and forth and is made anew from its pages.
-///
-/// # Errors
-/// The first rule that is broken.
-///
-/// # Panics
-/// If the service does, or [`Author::operation`] draws too much.
-pub fn examine(author: &Author, seed: u64, operations: u64) -> Result<(), Objection> {
+/// See [`Author::examine`].
+fn examine(author: &Author, seed: u64, operations: u64) -> Result<(), Objection> {
     let mut rng = Rng::stream(seed, author.name);
     let mut twins = [Twin::new(author), Twin::new(author)];
     let mut saved = (0, Pages::new());
@@ -188,10 +273,9 @@ pub fn examine(author: &Author, seed: u64, operations: u64) -> Result<(), Object
         let object = |what| Objection { seed, operations: number, what };
         let agreed = Agreed { time: Instant(number), asker: Asker::default(), ..Agreed::default() };
         let operation = author.draw(&mut rng);
-        if rng.below(CHECKPOINT_AFTER_MAX) == 0 {
+        if rng.below(CHECKPOINT_IN) == 0 {
             let [steady, restless] = &mut twins;
-            let other = author.draw(&mut rng);
-            compare(steady, restless, author, &other, &agreed).map_err(object)?;
+            compare(steady, restless, author, &mut rng, &agreed).map_err(object)?;
             saved = (number, steady.pages.clone());
         }
         let [first, second] =
@@ -200,7 +284,7 @@ pub fn examine(author: &Author, seed: u64, operations: u64) -> Result<(), Object
         if first != second {
             return Err(object(format!("two services answer {operation:?} by {first:?} and by {second:?}")));
         }
-        if rng.below(CHECKPOINT_AFTER_MAX) == 0 {
+        if rng.below(CHECKPOINT_IN) == 0 {
             twins[1].save();
         }
     }
@@ -213,7 +297,7 @@ fn compare(
     steady: &mut Twin,
     restless: &mut Twin,
     author: &Author,
-    other: &[u8],
+    rng: &mut Rng,
     agreed: &Agreed,
 ) -> Result<(), String> {
     steady.save();
@@ -223,11 +307,14 @@ fn compare(
         false => Err(format!("two services of the same operations save different pages{when}")),
     };
     same(steady, restless, "")?;
-    execute(&mut *restless.service, other, agreed)?;
+    for _ in 0..rng.below(UNDONE_MAX) {
+        execute(&mut *restless.service, &author.draw(rng), agreed)?;
+    }
     restless.load(&steady.pages)?;
-    let mut anew = Twin::new(author);
-    anew.load(&steady.pages)?;
-    *restless = anew;
+    if rng.coin() {
+        *restless = Twin::new(author);
+        restless.load(&steady.pages)?;
+    }
     restless.save();
     same(steady, restless, " after `load`")
 }
@@ -235,7 +322,6 @@ fn compare(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bezant_core::service::{BadState, NotReadOnly};
 
     /// Adds bytes up, and gets one thing wrong.
     #[derive(Debug, Default)]
@@ -249,6 +335,7 @@ mod tests {
     const QUERIES_OTHERWISE: u8 = 2;
     const PANICS: u8 = 3;
     const LOADS_NOTHING: u8 = 4;
+    const GROWS_TOO_MUCH: u8 = 5;
 
     impl<const WRONG: u8> Service for Sum<WRONG> {
         fn execute(&mut self, operation: &[u8], _agreed: &Agreed) -> Bytes {
@@ -278,23 +365,28 @@ mod tests {
         }
     }
 
-    impl<const WRONG: u8> Checked for Sum<WRONG> {
-        fn invariant(&self) -> Result<(), String> {
-            Ok(())
+    struct Trying<const WRONG: u8>;
+
+    impl<const WRONG: u8> Trial for Trying<WRONG> {
+        type Service = Sum<WRONG>;
+        const NAME: &'static str = "sum";
+        const COMMAND: &'static str = "sum sim";
+
+        fn operation(rng: &mut Rng) -> Bytes {
+            Bytes::copy_from_slice(&rng.next().to_le_bytes()[..3])
+        }
+
+        fn invariant(service: &Sum<WRONG>) -> Result<(), String> {
+            if WRONG == GROWS_TOO_MUCH && service.sum > 2_000 { Err("it is too much".to_owned()) } else { Ok(()) }
         }
     }
 
-    const fn author<const WRONG: u8>() -> Author {
-        Author {
-            name: "sum",
-            command: "sum",
-            make: || Box::new(Sum::<WRONG>::default()),
-            operation: |rng| Bytes::copy_from_slice(&rng.next().to_le_bytes()[..3]),
-        }
+    fn author<const WRONG: u8>() -> Author {
+        Author::of::<Trying<WRONG>>()
     }
 
     fn examined<const WRONG: u8>() -> Result<(), String> {
-        (0..20).try_for_each(|seed| examine(&author::<WRONG>(), seed, 200)).map_err(|objection| objection.what)
+        (0..20).try_for_each(|seed| author::<WRONG>().examine(seed, 200)).map_err(|objection| objection.what)
     }
 
     #[test]
@@ -303,6 +395,7 @@ mod tests {
         assert!(examined::<COUNTS_BESIDE_ITS_PAGES>().is_err_and(|what| what.contains("two services answer")));
         assert!(examined::<QUERIES_OTHERWISE>().is_err_and(|what| what.contains("a query for")));
         assert!(examined::<LOADS_NOTHING>().is_err_and(|what| what.contains("after `load`")));
+        assert_eq!(examined::<GROWS_TOO_MUCH>(), Err("it is too much".to_owned()));
     }
 
     #[test]
@@ -311,17 +404,18 @@ mod tests {
             let failures = author.run(Protocol::Pbft, 0..40).failures;
             failures.iter().flat_map(|(_, verdict)| &verdict.violations).any(|violation| violation.check == check)
         };
-        assert!(author::<NOTHING>().run(Protocol::Pbft, 0..40).failures.is_empty());
+        author::<NOTHING>().assert_holds(Protocol::Pbft, 0..40);
         assert!(violated(author::<COUNTS_BESIDE_ITS_PAGES>(), "contradiction"));
         assert!(violated(author::<QUERIES_OTHERWISE>(), "panic"));
         assert!(violated(author::<PANICS>(), "panic"));
         assert!(violated(author::<LOADS_NOTHING>(), "roots"));
+        assert!(violated(author::<GROWS_TOO_MUCH>(), "panic"));
     }
 
     #[test]
     fn a_report_says_the_authors_own_command() {
         let service = ServiceKind::Own(author::<NOTHING>());
         let text = ScenarioOptions { service, ..ScenarioOptions::default() }.to_string();
-        assert_eq!(text, "sum --protocol pbft --f 1 --adversary all --seed 0");
+        assert_eq!(text, "sum sim --protocol pbft --f 1 --adversary all --seed 0");
     }
 }
