@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::files;
+use crate::served;
 use bezant_core::checkpoint::{Checkpoint, Snapshot};
 use bezant_core::cluster::{ClientId, IdentityId, ReplicaId, Timestamp};
 use bezant_core::compositions::Protocol;
@@ -102,6 +103,10 @@ pub(crate) struct Fresh {
 impl Fresh {
     /// Marks the moment.
     pub(crate) fn begin(config: &ClusterConfig, key: &std::path::Path) -> Result<Self> {
+        if served::is_anothers(&files::members(config)?, config.to_cluster().weak()) {
+            let why = "the replicas run a service of somebody's own, which takes no requests from here: give --last";
+            return Err(Failure::usage(format!("{why}, or no key.")));
+        }
         let mut options = files::client_options(config, key, 1, SESSIONS as usize)?;
         let failed = |error: std::io::Error| Failure::failed(format!("cannot connect: {error}."));
         let first_session = options.first_session().map_err(failed)?;

@@ -1,5 +1,7 @@
 //! The services that this program serves, by the names that `node.toml` has for them.
 
+use crate::admin;
+use crate::commands::status::Member;
 use bezant_node::Error;
 use bezant_node::host::Home;
 use bezant_node::net::ServiceBuild;
@@ -15,6 +17,29 @@ pub(crate) enum Served {
     Null,
     /// The example of the documentation.
     Counter,
+}
+
+/// Whether more than f replicas say that they serve a service of somebody's own: what our operations mean to that,
+/// nobody knows. `weak` is f + 1; while fewer answer, those that do are believed.
+pub(crate) fn is_anothers(members: &[Member], weak: usize) -> bool {
+    let (mut ours, mut anothers) = (0, 0);
+    for member in members {
+        let status = admin::get_json(member.admin, "/status").ok();
+        let Some(service) = status.as_ref().and_then(|status| status["service"].as_str()) else { continue };
+        let counted = if is_ours(service) { &mut ours } else { &mut anothers };
+        *counted += 1;
+        if ours.max(anothers) >= weak {
+            break;
+        }
+    }
+    anothers > ours
+}
+
+/// Whether replicas of this program say so of their service, be it another version of it.
+fn is_ours(build: &str) -> bool {
+    let name = build.split(' ').next().unwrap_or_default();
+    // What the SQL service tells is the build of SQLite.
+    name == "SQLite" || Served::ALL.iter().any(|served| served.name() == name)
 }
 
 impl Served {
@@ -43,5 +68,17 @@ impl Served {
             Self::Sql => Ok(ServiceBuild::new(&bezant_sql::build())),
             other => home.serving(other.name(), 1),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_services_are_known_by_their_builds() {
+        assert!(is_ours(&ServiceBuild::new(&bezant_sql::build()).to_string()));
+        assert!(is_ours("kv 1") && is_ours("null 2"));
+        assert!(!is_ours("ledger 1") && !is_ours("kvs 1") && !is_ours(""));
     }
 }

@@ -7,6 +7,7 @@ use crate::failure::{Failure, Result};
 use crate::few::Few;
 use crate::files;
 use crate::interrupt::Interrupts;
+use crate::served;
 use crate::snapshot::Snapshots;
 use bezant_core::cluster::ReplicaId;
 use bezant_core::services::kv::{KvOperation, KvResult};
@@ -49,8 +50,8 @@ pub(crate) struct Connection {
 /// What reading a few times told about the replicas.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Probe {
-    /// Whether the service answers.
-    pub(crate) answering: bool,
+    /// Whether the service answers. `None`: it was not asked, for what we could ask might change another service.
+    pub(crate) answering: Option<bool>,
     /// Who answered otherwise than the others just now.
     pub(crate) lying: BTreeSet<u8>,
     /// How often each replica did so since this client connected; those that never did are left out.
@@ -62,6 +63,8 @@ pub(crate) struct Service {
     client: Client,
     deadline: Duration,
     members: Vec<Member>,
+    /// So many of them say the truth if they say the same.
+    weak: usize,
     snapshots: Arc<Snapshots>,
     /// What ends waiting.
     pub(crate) interrupts: Arc<Interrupts>,
@@ -88,10 +91,11 @@ impl Service {
         let snapshots = Arc::new(Snapshots::new(config.clone(), checkpoint::sources(config)?));
         let orders_reads = config.protocol.schedule().is_some();
         let operation_bytes_max = config.limits.operation_bytes_max;
-        let few = Few::new(config.to_cluster().weak());
+        let weak = config.to_cluster().weak();
+        let few = Few::new(weak);
         let members = files::members(config)?;
         let interrupts = Arc::default();
-        Ok(Self { client, deadline, members, snapshots, interrupts, few, orders_reads, operation_bytes_max })
+        Ok(Self { client, deadline, members, weak, snapshots, interrupts, few, orders_reads, operation_bytes_max })
     }
 
     /// SQL over the same connections.
@@ -126,6 +130,9 @@ impl Service {
 
     /// Reads a few times, so that all replicas have a chance to give themselves away.
     pub(crate) fn probe(&self) -> Probe {
+        if served::is_anothers(&self.members, self.weak) {
+            return Probe::default();
+        }
         // What the client library publishes of earlier answers may be a little old.
         thread::sleep(PUBLISH_INTERVAL);
         let before = self.differed();
@@ -134,7 +141,7 @@ impl Service {
         thread::sleep(LATE_ANSWERS.saturating_sub(start.elapsed()));
         let differed = self.differed();
         let lying = differed.iter().filter(|(replica, count)| before.get(replica) != Some(count));
-        Probe { answering, lying: lying.map(|(replica, _)| *replica).collect(), differed }
+        Probe { answering: Some(answering), lying: lying.map(|(replica, _)| *replica).collect(), differed }
     }
 
     fn ask(&self, operation: &KvOperation, deadline: Duration) -> std::result::Result<KvResult, StoreError> {

@@ -89,7 +89,7 @@ pub trait Service: core::fmt::Debug {
     /// Answers without changing anything.
     ///
     /// # Errors
-    /// [`NotReadOnly`] if the operation could change the state; it is then ordered like any other.
+    /// [`NotReadOnly`] if the operation could change the state: its client has to send it to be ordered.
     fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly>;
 
     /// Whether a primary's proposal is acceptable, asked on a *fresh* proposal only, never on replay. Time and seed

@@ -3,6 +3,7 @@
 mod support;
 
 use bezant_core::cluster::{ClientAuth, Cluster, ReplicaId};
+use bezant_core::message::Refusal;
 use bezant_core::replica::{Record, Replica, ReplicaConfig};
 use bezant_core::services::Counter;
 use bezant_node::client::{CallError, Client, ClientOptions, connect};
@@ -262,6 +263,15 @@ fn without_enough_replicas_a_call_ends_as_unknown_says_what_each_replica_did_and
     let result = client.ask_again(id, Bytes::copy_from_slice(&Counter::add(1)), PATIENCE).wait();
     assert_eq!(result, Err(CallError::Forgotten));
     assert_eq!(read(&client), 2);
+}
+
+#[test]
+fn what_is_not_read_only_is_no_query() {
+    let running = Running::start(ClientAuth::Mac, Channel::Plain);
+    let client = running.client();
+    let call = client.query(Bytes::copy_from_slice(&Counter::add(1)), PATIENCE);
+    assert_eq!(call.wait(), Err(CallError::Rejected(Refusal::NotReadOnly)));
+    assert_eq!(read(&client), 0);
 }
 
 #[test]

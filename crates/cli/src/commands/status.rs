@@ -85,8 +85,8 @@ enum Obstacle {
 /// All replicas at about one moment.
 pub(crate) struct Overview {
     rows: Vec<Row>,
-    /// Whether a read through the client library succeeded.
-    answering: bool,
+    /// Whether a read through the client library succeeded, if one was made.
+    answering: Option<bool>,
     /// Why nothing can be written, if that lasts.
     obstacle: Option<Obstacle>,
 }
@@ -167,7 +167,7 @@ impl Overview {
 
     /// Why nothing can be written at this moment.
     fn find_obstacle(&self) -> Option<Obstacle> {
-        if !self.answering {
+        if self.answering == Some(false) {
             return Some(Obstacle::Silent);
         }
         if self.rows.iter().filter(|row| row.may_take_part()).count() < self.strong() {
@@ -214,7 +214,7 @@ impl Overview {
     /// but does not count here: otherwise a cluster could never become healthy again.
     pub(crate) fn is_healthy(&self) -> bool {
         let well = |row: &Row| !row.lying && row.condition().state == State::Healthy;
-        self.answering && self.obstacle.is_none() && self.rows.iter().all(well)
+        self.answering != Some(false) && self.obstacle.is_none() && self.rows.iter().all(well)
     }
 
     /// As a table, or as one line of JSON.

@@ -98,7 +98,9 @@ impl Client {
         self.submit(None, operation, Kind::Ordered, deadline)
     }
 
-    /// Asks without changing anything. Falls back to an ordered execution where the operation is not read-only.
+    /// Asks without changing anything. Where replicas cannot agree on an answer, or the protocol orders every read, the
+    /// operation is ordered and executed like any other. What is not read-only should not be asked so: it is then
+    /// either executed or [`CallError::Rejected`], as the protocol has it.
     pub fn query(&self, operation: Bytes, deadline: Duration) -> Call {
         self.submit(None, operation, Kind::Query(Read::Quorum), deadline)
     }

@@ -11,7 +11,7 @@ fn overview(lying: bool, suspected_by: &[u8]) -> Overview {
         suspected_by: if replica == 2 { suspected_by.iter().copied().collect() } else { BTreeSet::new() },
         lag: None,
     };
-    Overview { rows: (0..4).map(row).collect(), answering: true, obstacle: None }
+    Overview { rows: (0..4).map(row).collect(), answering: Some(true), obstacle: None }
 }
 
 fn at_fault(overview: &Overview) -> Vec<u8> {
@@ -102,7 +102,7 @@ fn where_nothing_can_be_written_it_says_so() {
     assert_eq!(out(4, &|| Err("no answer".to_owned())), None, "an admin port may be out of reach");
 
     let mut silent = overview(false, &[]);
-    silent.answering = false;
+    silent.answering = Some(false);
     assert_eq!(silent.find_obstacle(), Some(Obstacle::Silent));
     assert_eq!(overview(false, &[]).json()["stuck"], Value::Null);
 }

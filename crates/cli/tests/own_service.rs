@@ -1,0 +1,60 @@
+//! Replicas of somebody's own service, as the sub-commands meet them: what they would ask might change it.
+
+mod support;
+
+use bezant_core::services::Counter;
+use bezant_node::config::{Testnet, testnet};
+use bezant_node::host::Running;
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+use support::{Scratch, bezant, free_ports, run, wait_until};
+
+const DEADLINE: Duration = Duration::from_secs(30);
+
+fn start(scratch: &Scratch) -> Vec<Running> {
+    let options = Testnet { service: "mine".to_owned(), base_port: free_ports(40), ..Testnet::default() };
+    let folder = scratch.path().join("net");
+    testnet(&folder, &options).unwrap();
+    let replica = |number| folder.join(format!("replica-{number}"));
+    (0..4).map(|number| bezant_node::host(&replica(number), "mine", 1, Counter::default()).unwrap()).collect()
+}
+
+#[test]
+fn status_asks_a_service_of_somebodys_own_nothing_that_could_change_it() {
+    let scratch = Scratch::new();
+    let replicas = start(&scratch);
+    let file = scratch.join("net/cluster.toml");
+    let client = bezant_node::client(Path::new(&file)).unwrap();
+    client.execute(Counter::add(7).to_vec().into(), DEADLINE).wait().unwrap();
+    let executed = || replicas.iter().map(|replica| replica.status().report.executed.0).max().unwrap();
+    wait_until("what is published", || executed() == 1);
+
+    // Not all replicas are linked yet.
+    wait_until("health", || {
+        let outcome = run(&mut bezant(&["status", "--cluster", &file, "--json"]), "");
+        let status: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        assert_eq!(status["answering"], Value::Null, "{outcome:?}");
+        outcome.code == Some(0) && status["healthy"] == true
+    });
+
+    let outcome = run(&mut bezant(&["backup", "create", "--cluster", &file, "--to", &scratch.join("b")]), "");
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    assert!(outcome.stderr.contains("a service of somebody's own"), "{outcome:?}");
+    // What is published is at most 100 ms old.
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(executed(), 1, "nothing else was ordered");
+
+    drop(client);
+    replicas.into_iter().for_each(|replica| replica.stop().unwrap());
+}
+
+#[test]
+fn a_replica_of_somebodys_own_service_is_not_for_this_program() {
+    let scratch = Scratch::new();
+    drop(start(&scratch).into_iter().map(|replica| replica.stop().unwrap()).collect::<Vec<_>>());
+    let outcome = run(&mut bezant(&["replica", "--dir", &scratch.join("net/replica-0")]), "");
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    let told = "`service = \"mine\"`, and this program serves \"sql\", \"kv\", \"null\", \"counter\": start";
+    assert!(outcome.stderr.contains(told), "{outcome:?}");
+}
