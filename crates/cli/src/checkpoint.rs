@@ -104,8 +104,8 @@ impl Fresh {
     /// Marks the moment.
     pub(crate) fn begin(config: &ClusterConfig, key: &std::path::Path) -> Result<Self> {
         if served::is_anothers(&files::members(config)?, config.to_cluster().weak()) {
-            let why = "the replicas run a service of somebody's own, which takes no requests from here: give --last";
-            return Err(Failure::usage(format!("{why}, or no key.")));
+            let why = "the replicas run a service of somebody's own, which takes no requests from here: give --last.";
+            return Err(Failure::usage(why));
         }
         let mut options = files::client_options(config, key, 1, SESSIONS as usize)?;
         let failed = |error: std::io::Error| Failure::failed(format!("cannot connect: {error}."));

@@ -13,7 +13,8 @@ use support::{Scratch, bezant, free_ports, run, wait_until};
 const DEADLINE: Duration = Duration::from_secs(30);
 
 fn start(scratch: &Scratch) -> Vec<Running> {
-    let options = Testnet { service: "mine".to_owned(), base_port: free_ports(40), ..Testnet::default() };
+    let mut options = Testnet { service: "mine".to_owned(), base_port: free_ports(40), ..Testnet::default() };
+    options.limits.checkpoint_interval = 4;
     let folder = scratch.path().join("net");
     testnet(&folder, &options).unwrap();
     let replica = |number| folder.join(format!("replica-{number}"));
@@ -45,6 +46,28 @@ fn status_asks_a_service_of_somebodys_own_nothing_that_could_change_it() {
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(executed(), 1, "nothing else was ordered");
 
+    drop(client);
+    replicas.into_iter().for_each(|replica| replica.stop().unwrap());
+}
+
+#[test]
+fn what_asks_the_admin_port_only_serves_every_service() {
+    let scratch = Scratch::new();
+    let replicas = start(&scratch);
+    let file = scratch.join("net/cluster.toml");
+    let client = bezant_node::client(Path::new(&file)).unwrap();
+    for _ in 0..5 {
+        client.execute(Counter::add(1).to_vec().into(), DEADLINE).wait().unwrap();
+    }
+    let backup = scratch.join("b");
+    wait_until("a checkpoint", || {
+        let create = ["backup", "create", "--cluster", &file, "--last", "--to", &backup];
+        run(&mut bezant(&create), "").code == Some(0)
+    });
+    let outcome = run(&mut bezant(&["backup", "verify", &backup, "--cluster", &file]), "");
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let diff = run(&mut bezant(&["diff", "--cluster", &file, "--last"]), "");
+    assert_eq!(diff.code, Some(0), "{diff:?}");
     drop(client);
     replicas.into_iter().for_each(|replica| replica.stop().unwrap());
 }

@@ -119,7 +119,7 @@ pub enum ReplicaError {
     Log(Stall),
     /// The system's readiness queue or a listener failed.
     System(io::Error),
-    /// The machine broke one of its own invariants; the message is on standard error.
+    /// The machine broke one of its own invariants, or the service panicked; the message is on standard error.
     Panicked,
 }
 
@@ -129,7 +129,9 @@ impl fmt::Display for ReplicaError {
             Self::Start(what) => write!(f, "the replica cannot start: {what}"),
             Self::Log(stall) => write!(f, "the replica stopped speaking because its log failed: {stall}"),
             Self::System(error) => write!(f, "the replica stopped: {error}"),
-            Self::Panicked => f.write_str("the replica stopped: it found its own state inconsistent"),
+            Self::Panicked => {
+                f.write_str("the replica stopped: it found its own state inconsistent, or its service panicked")
+            }
         }
     }
 }
