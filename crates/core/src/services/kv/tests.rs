@@ -99,22 +99,7 @@ fn model(map: &mut Model, operation: &KvOperation) -> KvResult {
             map.insert(key, bytes(&sum.to_string()));
             KvResult::Integer(sum)
         }
-        KvOperation::Splice { key, offset, bytes } => {
-            let mut value = map.get(&key).map(|value| value.to_vec()).unwrap_or_default();
-            match offset {
-                None => value.extend_from_slice(&bytes),
-                Some(_) if bytes.is_empty() => return KvResult::Integer(value.len() as i64),
-                Some(offset) => {
-                    for (place, byte) in (offset as usize..).zip(&bytes) {
-                        value.resize(value.len().max(place + 1), 0);
-                        value[place] = *byte;
-                    }
-                }
-            }
-            let length = value.len() as i64;
-            map.insert(key, value.into());
-            KvResult::Integer(length)
-        }
+        KvOperation::Splice { key, offset, bytes } => model_splice(map, key, offset, &bytes),
         KvOperation::Transaction { conditions, operations } => {
             if conditions.iter().any(|(key, expected)| map.get(key) != expected.as_ref()) {
                 return KvResult::NotDone;
@@ -122,6 +107,23 @@ fn model(map: &mut Model, operation: &KvOperation) -> KvResult {
             KvResult::Transaction(operations.iter().map(|part| model(map, part)).collect())
         }
     }
+}
+
+fn model_splice(map: &mut Model, key: Bytes, offset: Option<u32>, bytes: &[u8]) -> KvResult {
+    let mut value = map.get(&key).map(|value| value.to_vec()).unwrap_or_default();
+    match offset {
+        None => value.extend_from_slice(bytes),
+        Some(_) if bytes.is_empty() => return KvResult::Integer(value.len() as i64),
+        Some(offset) => {
+            for (place, byte) in (offset as usize..).zip(bytes) {
+                value.resize(value.len().max(place + 1), 0);
+                value[place] = *byte;
+            }
+        }
+    }
+    let length = value.len() as i64;
+    map.insert(key, value.into());
+    KvResult::Integer(length)
 }
 
 fn any_key() -> impl Strategy<Value = Bytes> {
