@@ -8,6 +8,7 @@ pub(crate) mod faults;
 pub(crate) mod netns;
 pub(crate) mod postgres;
 mod redis;
+mod redis_answers;
 pub(crate) mod referee;
 mod running;
 pub(crate) mod sql;

@@ -89,6 +89,14 @@ impl Redis {
         Ok(values)
     }
 
+    /// Types commands, one a line, on one connection, and returns what is shown.
+    pub(super) fn type_in(self, commands: &str, folder: &Path) -> Result<String> {
+        let script = folder.join("commands.txt");
+        std::fs::write(&script, commands)?;
+        let output = self.command(&["--no-raw"]).stdin(File::open(&script)?).output()?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     /// Sets pairs in order, a few at a time, until the connection breaks. `acknowledged` counts those that were.
     pub(super) fn write_until_cut(self, pairs: &[Pair], acknowledged: &AtomicUsize) -> Result {
         let stream = TcpStream::connect(("127.0.0.1", self.port))?;
