@@ -123,6 +123,122 @@ pub(crate) fn find(name: &[u8]) -> Option<&'static Entry> {
     TABLE.iter().find(|entry| name.eq_ignore_ascii_case(entry.name.as_bytes()))
 }
 
+/// Commands of Redis that read or write what is no string, sorted.
+const OTHER_TYPES: &[&str] = &[
+    "blmove",
+    "blmpop",
+    "blpop",
+    "brpop",
+    "brpoplpush",
+    "bzmpop",
+    "bzpopmax",
+    "bzpopmin",
+    "geoadd",
+    "geodist",
+    "geohash",
+    "geopos",
+    "geosearch",
+    "hdel",
+    "hexists",
+    "hget",
+    "hgetall",
+    "hincrby",
+    "hincrbyfloat",
+    "hkeys",
+    "hlen",
+    "hmget",
+    "hmset",
+    "hrandfield",
+    "hscan",
+    "hset",
+    "hsetnx",
+    "hstrlen",
+    "hvals",
+    "lindex",
+    "linsert",
+    "llen",
+    "lmove",
+    "lmpop",
+    "lpop",
+    "lpos",
+    "lpush",
+    "lpushx",
+    "lrange",
+    "lrem",
+    "lset",
+    "ltrim",
+    "pfadd",
+    "pfcount",
+    "pfmerge",
+    "rpop",
+    "rpoplpush",
+    "rpush",
+    "rpushx",
+    "sadd",
+    "scard",
+    "sdiff",
+    "sdiffstore",
+    "sinter",
+    "sintercard",
+    "sinterstore",
+    "sismember",
+    "smembers",
+    "smismember",
+    "smove",
+    "spop",
+    "srandmember",
+    "srem",
+    "sscan",
+    "sunion",
+    "sunionstore",
+    "xack",
+    "xadd",
+    "xdel",
+    "xgroup",
+    "xinfo",
+    "xlen",
+    "xrange",
+    "xread",
+    "xreadgroup",
+    "xrevrange",
+    "xtrim",
+    "zadd",
+    "zcard",
+    "zcount",
+    "zincrby",
+    "zinter",
+    "zlexcount",
+    "zmpop",
+    "zpopmax",
+    "zpopmin",
+    "zrange",
+    "zrangebylex",
+    "zrangebyscore",
+    "zrank",
+    "zrem",
+    "zrevrange",
+    "zrevrank",
+    "zscan",
+    "zscore",
+    "zunion",
+];
+
+/// Commands of Redis about the end of a key's time, sorted.
+const EXPIRY: &[&str] = &[
+    "expire",
+    "expireat",
+    "expiretime",
+    "getex",
+    "persist",
+    "pexpire",
+    "pexpireat",
+    "pexpiretime",
+    "psetex",
+    "pttl",
+    "setex",
+    "ttl",
+];
+
 /// Finds the command and checks the number of its arguments.
 pub(crate) fn resolve(arguments: &[Bytes]) -> Result<&'static Entry, Reply> {
     let Some(entry) = find(&arguments[0]) else { return Err(unknown(arguments)) };
@@ -143,7 +259,8 @@ pub(crate) fn wrong_number(name: &str) -> Reply {
     Reply::error(format!("wrong number of arguments for '{name}' command"))
 }
 
-/// The error of Redis for a command that it does not know, to the letter: clients look for the word "unknown".
+/// The error of Redis for a command that it does not know, to the letter: clients look for the word "unknown". What
+/// Redis would know is told why we do not.
 fn unknown(arguments: &[Bytes]) -> Reply {
     const SHOWN_BYTES_MAX: usize = 128;
     let mut shown = String::new();
@@ -155,6 +272,14 @@ fn unknown(arguments: &[Bytes]) -> Reply {
         shown.push_str(&format!("'{}' ", printable(argument, room)));
     }
     let name = printable(&arguments[0], SHOWN_BYTES_MAX);
+    let lowercase = name.to_ascii_lowercase();
+    let is_in = |names: &[&str]| names.binary_search(&lowercase.as_str()).is_ok();
+    if is_in(OTHER_TYPES) {
+        return Reply::error(format!("unknown command '{name}': values are strings here, and of no other type"));
+    }
+    if is_in(EXPIRY) {
+        return Reply::error(format!("unknown command '{name}': keys do not expire here"));
+    }
     Reply::error(format!("unknown command '{name}', with args beginning with: {shown}"))
 }
 
@@ -220,6 +345,10 @@ mod tests {
     #[test]
     fn the_table_is_sorted_so_that_a_name_stands_once() {
         assert!(TABLE.windows(2).all(|pair| pair[0].name < pair[1].name));
+        for others in [OTHER_TYPES, EXPIRY] {
+            assert!(others.windows(2).all(|pair| pair[0] < pair[1]));
+            assert!(others.iter().all(|name| find(name.as_bytes()).is_none()));
+        }
     }
 
     #[test]
@@ -230,6 +359,9 @@ mod tests {
         };
         assert_eq!(error(&["foo"]), "ERR unknown command 'foo', with args beginning with: ");
         assert_eq!(error(&["foo", "a", "b"]), "ERR unknown command 'foo', with args beginning with: 'a' 'b' ");
+        let strings = "ERR unknown command 'LPUSH': values are strings here, and of no other type";
+        assert_eq!(error(&["LPUSH", "a", "b"]), strings);
+        assert_eq!(error(&["setex", "a", "1", "b"]), "ERR unknown command 'setex': keys do not expire here");
         let long = "x".repeat(300);
         let expected = format!("ERR unknown command 'Foo', with args beginning with: '{}' ", "x".repeat(128));
         assert_eq!(error(&["Foo", &long, "never shown"]), expected);
