@@ -199,7 +199,10 @@ mod tests {
     proptest! {
         /// Whatever texts are in an array come back from it.
         #[test]
-        fn texts_come_back(texts in proptest::collection::vec(any::<String>(), 0..5), rubbish in r#"[{}",\\ a1]{0,20}"#) {
+        fn texts_come_back(
+            texts in proptest::collection::vec(any::<String>(), 0..5),
+            rubbish in r#"[{}",\\ a1]{0,20}"#,
+        ) {
             let texts: Vec<String> = texts.into_iter().map(|text| text.replace('\0', "")).collect();
             let quoted = |text: &String| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
             let array = format!("{{{}}}", texts.iter().map(quoted).collect::<Vec<_>>().join(","));

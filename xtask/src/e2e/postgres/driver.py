@@ -55,9 +55,16 @@ with psycopg.connect(ADDRESS) as first, psycopg.connect(ADDRESS, autocommit=True
     # Lists are arrays, in both formats.
     for binary, mark in (False, "%t"), (True, "%b"):
         cursor = first.cursor(binary=binary)
-        for column, values in ("i", [3, 4, 7_000]), ("t", ["naïve ☃", 'a,"b"', None]), ("n", [decimal.Decimal("1.250")]), (
-            "d", [datetime.date(2024, 2, 29)]
-        ), ("u", [uuid.UUID(int=5)]), ("ts", [ROW[5]]), ("f", [0.1]), ("ok", [True]):
+        for column, values in (
+            ("i", [3, 4, 7_000]),
+            ("f", [0.1]),
+            ("t", ["naïve ☃", 'a,"b"', None]),
+            ("d", [ROW[4]]),
+            ("ts", [ROW[5]]),
+            ("n", [decimal.Decimal("1.250")]),
+            ("u", [uuid.UUID(int=5)]),
+            ("ok", [True]),
+        ):
             found = cursor.execute(f"select count(*) from kinds where {column} = any({mark})", (values,)).fetchone()
             assert found == (2,), (column, binary, found)
         assert cursor.execute(f"select count(*) from kinds where i <> all({mark})", ([3, 4],)).fetchone() == (50,)
