@@ -88,6 +88,9 @@ impl Database {
     /// # Errors
     /// [`DatabaseError`].
     pub(crate) fn call_at(&self, request: &Request, level: Level) -> Result<Answer, DatabaseError> {
+        if self.interrupts.was_raised() {
+            return Err(DatabaseError::Refused("interrupted before it was sent".into()));
+        }
         if level == Level::Snapshot && request.seems_read_only() {
             match self.snapshots.query(request) {
                 Ok(response) => return Ok(Answer { response, verified: true }),

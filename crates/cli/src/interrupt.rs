@@ -18,8 +18,10 @@ use std::thread;
 struct State {
     /// How many calls are waited for.
     waiting: usize,
-    /// Whether Ctrl-C was pressed since the last [`Interrupts::forget`], while one was.
+    /// Whether Ctrl-C was pressed since the last [`Interrupts::forget`], and did not end the process.
     raised: bool,
+    /// Whether there is a prompt to go back to.
+    has_prompt: bool,
 }
 
 /// Ctrl-C, as those see it who wait. Until somebody listens it does what it does by default.
@@ -45,7 +47,7 @@ impl Interrupts {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on Ctrl-C ends what is waited for, or the process if that is nothing.
+    /// From now on Ctrl-C ends what is waited for, or the process if that is nothing and there is no prompt.
     ///
     /// # Errors
     /// The system refuses signal handlers or threads.
@@ -61,7 +63,7 @@ impl Interrupts {
     /// Ctrl-C. Pressed again before anybody could say what the first did, it does nothing more.
     fn raise(&self) {
         let mut state = self.state();
-        if state.waiting == 0 && !state.raised {
+        if state.waiting == 0 && !state.raised && !state.has_prompt {
             quit::exit();
         }
         state.raised = true;
@@ -73,9 +75,11 @@ impl Interrupts {
         self.state().raised
     }
 
-    /// Somebody was told, and goes on.
+    /// There is a prompt, to which a person comes back now.
     pub(crate) fn forget(&self) {
-        self.state().raised = false;
+        let mut state = self.state();
+        state.raised = false;
+        state.has_prompt = true;
     }
 
     /// Waits until a call ends; `None` if Ctrl-C came first.

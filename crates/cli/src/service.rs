@@ -145,6 +145,9 @@ impl Service {
     }
 
     fn ask(&self, operation: &KvOperation, deadline: Duration) -> std::result::Result<KvResult, StoreError> {
+        if self.interrupts.was_raised() {
+            return Err(StoreError::Refused("interrupted before it was sent".into()));
+        }
         let bytes = operation.to_bytes().into();
         let call = match operation.is_read_only() {
             true => self.client.query(bytes, deadline),

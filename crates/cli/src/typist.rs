@@ -7,8 +7,11 @@
 
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{self, Errno};
+use rustix::process;
 use rustix::pty::{self, OpenptFlags};
 use rustix::termios::{self, InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios};
+use signal_hook::consts::{SIGCONT, SIGTSTP};
+use signal_hook::iterator::Signals;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -33,6 +36,21 @@ pub(crate) fn restore() {
     if let Some((terminal, before)) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
         // A terminal that is gone needs nothing.
         let _ = termios::tcsetattr(terminal, OptionalActions::Drain, &before);
+    }
+}
+
+/// Ctrl-Z stops the process, with the terminal as it was. When it goes on, an editor has it for editing again: the
+/// shell that we are a job of may have changed it meanwhile.
+fn on_stop_or_continue(signal: i32) {
+    let edited = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some((terminal, before)) = edited {
+        let mode = if signal == SIGTSTP { before } else { for_editing(before) };
+        // A terminal that is gone will say so when it is read.
+        let _ = termios::tcsetattr(terminal, OptionalActions::Drain, &mode);
+    }
+    if signal == SIGTSTP {
+        // Nobody can forbid it. This thread may go on for a moment, and so has nothing more to do.
+        let _ = process::kill_process(process::getpid(), process::Signal::STOP);
     }
 }
 
@@ -95,6 +113,8 @@ impl Typist {
         let shared = Arc::new(Shared::default());
         let pass = Pass { terminal: Arc::clone(&terminal), outer, inner, shared: Arc::clone(&shared), handed: 0 };
         let typist = Self { terminal, shared };
+        let mut stops = Signals::new([SIGTSTP, SIGCONT])?;
+        thread::Builder::new().name("stops".into()).spawn(move || stops.forever().for_each(on_stop_or_continue))?;
         rustix::stdio::dup2_stdin(&pass.inner)?;
         thread::Builder::new().name("typist".into()).spawn(move || pass.run())?;
         Ok(typist)
@@ -116,8 +136,8 @@ impl Typist {
     }
 }
 
-/// The terminal while a line is edited: every key at once, none of them shown. Ctrl-C is a key like others; Ctrl-Z
-/// still stops the process.
+/// The terminal while a line is edited: every key at once, none of them shown. Ctrl-C is a key like others, and Ctrl-Z
+/// none.
 fn for_editing(mut mode: Termios) -> Termios {
     mode.input_modes -=
         InputModes::BRKINT | InputModes::ICRNL | InputModes::INPCK | InputModes::ISTRIP | InputModes::IXON;

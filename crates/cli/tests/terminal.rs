@@ -146,6 +146,23 @@ fn ctrl_c_while_nobody_can_answer_leaves_nothing() {
 }
 
 #[test]
+fn ctrl_z_stops_at_the_prompt_and_it_goes_on_there() {
+    let scratch = Scratch::new();
+    testnet(&scratch, "net", 4);
+    let cluster = scratch.join("net/cluster.toml");
+    let mut shell = Terminal::start(&scratch, &["kv", "--cluster", &cluster]);
+    shell.expect("kv> ");
+    shell.press("\x1a");
+    let stat = format!("/proc/{}/stat", shell.process.0.id());
+    wait_until("stopping", || std::fs::read_to_string(&stat).unwrap().contains(") T "));
+    // What has the terminal now gets whole lines.
+    shell.wait_for_command();
+    shell.process.signal(rustix::process::Signal::CONT);
+    shell.press("quit\r");
+    assert_eq!(shell.end(), Some(0), "{}", shell.text);
+}
+
+#[test]
 fn help_shows_arguments_and_lies() {
     let scratch = Scratch::new();
     let mut demo = Terminal::start(&scratch, &["demo", "--protocol", "unreplicated"]);
@@ -158,6 +175,25 @@ fn help_shows_arguments_and_lies() {
     }
     demo.expect("(`diff` names the row)");
     demo.end();
+}
+
+/// Presses Ctrl-C twice while an answer is waited for, and waits for the prompt. What was not sent by then is said
+/// again.
+fn interrupt_command(shell: &mut Terminal, line: &str, told: &str, prompt: &str) {
+    loop {
+        shell.press(&format!("{line}\r"));
+        shell.expect("[?2004l");
+        shell.wait_for_command();
+        let before = shell.text.len();
+        shell.press("\x03\x03");
+        shell.expect("interrupted");
+        shell.expect(prompt);
+        let said = &shell.text[before..];
+        if !said.contains("before it was sent") {
+            assert!(said.contains(told), "{said}");
+            return;
+        }
+    }
 }
 
 /// The replicas are not there, so that no answer comes before the deadline.
@@ -173,16 +209,11 @@ fn an_interrupted_write_says_that_its_outcome_is_unknown() {
     // What follows in the same line, or in the same file, is not done.
     let two = ["insert into t values (1); delete from t;", "outcome unknown"];
     let file = [&format!(".read {script}"), "outcome unknown"];
-    for [line, told] in [read, two, file] {
-        shell.expect("sql> ");
-        shell.press(&format!("{line}\r"));
-        shell.expect("[?2004l");
-        shell.wait_for_command();
-        shell.press("\x03\x03");
-        shell.expect(told);
-    }
-    shell.expect("read before you write again");
     shell.expect("sql> ");
+    for [line, told] in [read, two, file] {
+        interrupt_command(&mut shell, line, told, "sql> ");
+    }
+    assert!(shell.text.contains("read before you write again"), "{}", shell.text);
     shell.press("quit\r");
     assert_eq!(shell.end(), Some(3), "{}", shell.text);
     assert_eq!(shell.text.matches("outcome unknown").count(), 2, "{}", shell.text);
@@ -195,13 +226,8 @@ fn an_interrupted_key_value_write_says_that_its_outcome_is_unknown() {
     let cluster = scratch.join("net/cluster.toml");
     let mut shell = Terminal::start(&scratch, &["kv", "--cluster", &cluster]);
     shell.expect("kv> ");
-    shell.press("set a 1\r");
-    shell.expect("[?2004l");
-    shell.wait_for_command();
-    shell.press("\x03\x03");
-    shell.expect("outcome unknown: interrupted");
-    shell.expect("read before you write again");
-    shell.expect("kv> ");
+    interrupt_command(&mut shell, "set a 1", "outcome unknown: interrupted", "kv> ");
+    assert!(shell.text.contains("read before you write again"), "{}", shell.text);
     shell.press("quit\r");
     assert_eq!(shell.end(), Some(3), "{}", shell.text);
 }

@@ -128,6 +128,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
 fn shell(service: &Service, json: bool) -> Result {
     let mut prompt = Prompt::new("kv> ")?;
     let mut worst = Ok(());
+    if prompt.is_terminal() {
+        service.interrupts.forget();
+    }
     while let Some(line) = prompt.next()? {
         let outcome = match prompt::parse::<ShellLine>(&line) {
             Line::Nothing => Ok(()),
@@ -145,10 +148,11 @@ fn shell(service: &Service, json: bool) -> Result {
                 _ => Err(failure.silenced()),
             };
         }
-        if service.interrupts.was_raised() && !prompt.is_terminal() {
-            break;
+        match prompt.is_terminal() {
+            true => service.interrupts.forget(),
+            false if service.interrupts.was_raised() => break,
+            false => {}
         }
-        service.interrupts.forget();
     }
     worst
 }

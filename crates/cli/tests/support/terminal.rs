@@ -5,7 +5,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pty::{self, OpenptFlags};
 use std::fs::File;
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Instant;
@@ -36,11 +36,12 @@ impl Terminal {
         command.arg("--ctty").arg(env!("CARGO_BIN_EXE_bezant")).args(arguments);
         command.env("TERM", "xterm").env("HOME", scratch.path()).env("TMPDIR", scratch.path());
         command.env_remove("XDG_STATE_HOME");
-        let child = command.stdin(stream()).stdout(stream()).stderr(stream()).spawn().unwrap();
+        let mut child = command.stdin(stream()).stdout(stream()).stderr(stream()).spawn().unwrap();
         let keys = File::from(outer);
-        // Before that, Ctrl-C is nobody's.
+        // Before that, Ctrl-C is nobody's. It may have ended already.
         let group = Some(rustix::process::Pid::from_child(&child));
-        wait_until("having a terminal", || rustix::termios::tcgetpgrp(&keys).ok() == group);
+        let has_ended = |child: &mut Child| child.try_wait().unwrap().is_some();
+        wait_until("having a terminal", || rustix::termios::tcgetpgrp(&keys).ok() == group || has_ended(&mut child));
         let mut screen = keys.try_clone().unwrap();
         let (send, shown) = mpsc::channel();
         thread::spawn(move || {
