@@ -1,5 +1,9 @@
 //! Carries out the statements of one connection.
 
+mod copying;
+
+pub(crate) use copying::Destination;
+
 use crate::catalog::Catalog;
 use crate::cursor::{Cursors, Declared};
 use crate::error::{PgError, sqlstate};
@@ -159,6 +163,8 @@ impl Executor {
                 self.cursors.close(None)?;
             }
             Plan::Deallocate(_) => {}
+            // The session has this conversation.
+            Plan::Copy(_) => return Err(PgError::unsupported("COPY cannot be part of another statement")),
             Plan::Nothing(tag) => return Ok(Outcome::done(tag)),
             Plan::Catalog(sql) => return self.ask_catalog(sql, given.values),
             Plan::Cluster { sql, tag } => return self.ask_cluster(sql, tag, given),

@@ -10,6 +10,7 @@
 //! | What does a message do? | `session.rs` |
 //! | What does a statement ask for? | `plan.rs`, from the pieces that `tokens.rs` finds; `control.rs` for transactions |
 //! | How does SQLite say it? | `translate`, by the types of what it is about; `translator.rs` knows the schema |
+//! | What does COPY bring and take? | `copy.rs`; `session/copying.rs` has the conversation |
 //! | How is it carried out? | `execute.rs`; `transaction.rs` has BEGIN and COMMIT |
 //! | What are values called? | `types.rs`, `calendar.rs` |
 //! | What do tools ask about the tables? | `catalog.rs` |
@@ -17,6 +18,7 @@
 mod calendar;
 mod catalog;
 mod control;
+mod copy;
 mod cursor;
 mod database;
 mod error;
@@ -36,6 +38,7 @@ mod translator;
 mod types;
 pub mod wire;
 
+pub use copy::{COPY_BYTES_MAX, COPY_ROWS_MAX};
 pub use database::{Answer, CallFailure, Database};
 pub use error::{PgError, sqlstate};
 pub use server::{CONNECTIONS_MAX, STALLED_MAX, Server, serve};

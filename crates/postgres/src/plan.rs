@@ -3,6 +3,7 @@
 
 use crate::catalog;
 use crate::control;
+use crate::copy::{self, Copy};
 use crate::cursor::{self, Declared, Way};
 use crate::error::{PgError, sqlstate};
 use crate::rewrite::verb;
@@ -42,6 +43,8 @@ pub(crate) enum Plan {
     Fetch { name: String, way: Way, moves: bool },
     /// Forgets it; all of them if none is named.
     Close(Option<String>),
+    /// Brings rows, or takes them out.
+    Copy(Box<Copy>),
     /// Nothing to do; the tag says that it is done.
     Nothing(&'static str),
     /// A question about the catalog, in SQLite's words.
@@ -120,6 +123,7 @@ pub(crate) fn of(sql: &str) -> Result<Plan, PgError> {
         "fetch" => cursor::fetch(sql, rest, false)?,
         "move" => cursor::fetch(sql, rest, true)?,
         "close" => cursor::close(sql, rest)?,
+        "copy" => Plan::Copy(Box::new(copy::copy(sql)?)),
         "deallocate" if rest.last().is_some_and(|token| token.is("all")) => Plan::Deallocate(None),
         "deallocate" => Plan::Deallocate(rest.last().and_then(Token::name)),
         "discard" if is_alone(rest, "all") => Plan::DiscardAll,
@@ -127,7 +131,7 @@ pub(crate) fn of(sql: &str) -> Result<Plan, PgError> {
         "unlisten" => Plan::Nothing("UNLISTEN"),
         "vacuum" => Plan::Nothing("VACUUM"),
         word @ ("listen" | "notify" | "lock" | "prepare" | "execute" | "grant" | "revoke" | "comment" | "do"
-        | "call" | "cluster" | "copy") => return Err(refused(word)),
+        | "call" | "cluster") => return Err(refused(word)),
         _ if catalog::is_about(&solid) => Plan::Catalog(catalog::for_catalog(sql)),
         _ => Plan::Cluster { sql: sql.into(), tag: Tag::of(sql) },
     })
@@ -135,7 +139,6 @@ pub(crate) fn of(sql: &str) -> Result<Plan, PgError> {
 
 fn refused(word: &str) -> PgError {
     let hint = match word {
-        "copy" => "send INSERT statements, several rows in each; `bezant sql` imports files",
         "prepare" | "execute" => "prepare it through the driver, which uses the protocol's own prepared statements",
         "lock" => "leave it out: a transaction is validated when it is committed",
         "listen" | "notify" => "ask again from time to time",
@@ -237,7 +240,7 @@ mod tests {
         ] {
             assert_eq!(of(sql), Ok(plan), "{sql}");
         }
-        for sql in ["copy t from stdin", "listen x", "savepoint", "set", "set transaction_read_only = maybe"] {
+        for sql in ["copy t from 'file'", "listen x", "savepoint", "set", "set transaction_read_only = maybe"] {
             assert!(of(sql).is_err(), "{sql}");
         }
     }

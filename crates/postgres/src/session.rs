@@ -6,6 +6,11 @@
 //! In a transaction, statements that a client sends without waiting for answers, as drivers do for many rows, are
 //! rehearsed together ([`Session::look_ahead`]); whatever is answered is the same.
 
+mod copying;
+mod rows;
+
+use self::copying::Incoming;
+use self::rows::{fields, give_fields, give_rows, value_types};
 use crate::error::{PgError, sqlstate};
 use crate::execute::{Coming, Executor, Given};
 use crate::outcome::Outcome;
@@ -16,8 +21,8 @@ use crate::tokens::{Kind, statements, tokens};
 use crate::transaction::AHEAD_MAX;
 use crate::translate::Type;
 use crate::types;
-use crate::wire::{Field, Frontend, Output, Status, Target};
-use bezant_sql::{Column, Value};
+use crate::wire::{Frontend, Output, Status, Target};
+use bezant_sql::Value;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -72,13 +77,15 @@ pub(crate) struct Session {
     described: Option<String>,
     /// A message has failed: the rest of its series is skipped.
     skipping: bool,
+    /// Rows that the client is bringing.
+    incoming: Option<Incoming>,
 }
 
 impl Session {
     /// For a client that has said who it is.
     pub(crate) fn new(executor: Executor) -> Self {
         let (prepared, portals) = (BTreeMap::new(), BTreeMap::new());
-        Self { executor, prepared, portals, described: None, skipping: false }
+        Self { executor, prepared, portals, described: None, skipping: false, incoming: None }
     }
 
     /// Settings that every client is told first.
@@ -92,6 +99,7 @@ impl Session {
     pub(crate) fn handle(&mut self, message: Frontend, ahead: &VecDeque<Frontend>, out: &mut Output) -> Flow {
         match message {
             Frontend::Terminate => return Flow::Close,
+            message if self.incoming.is_some() => self.bring(message, out),
             Frontend::Sync => {
                 let owed = self.give_description(None, out);
                 self.report(owed, out);
@@ -104,11 +112,12 @@ impl Session {
             _ if self.skipping => {}
             Frontend::Query(sql) => {
                 self.portals.clear();
-                if let Err(error) = self.query(&sql, out) {
-                    self.executor.fail();
-                    out.error(&error);
+                let all = statements(&sql);
+                if all.is_empty() {
+                    out.empty();
                 }
-                out.ready(self.executor.status());
+                let result = self.query(all, out);
+                self.end_query(result, out);
             }
             other => {
                 let result = self.look_ahead(&other, ahead).and_then(|()| self.extended(other, out));
@@ -128,13 +137,8 @@ impl Session {
         }
     }
 
-    /// The simple protocol: statements as text, and text comes back.
-    fn query(&mut self, sql: &str, out: &mut Output) -> Result<(), PgError> {
-        let all = statements(sql);
-        if all.is_empty() {
-            out.empty();
-            return Ok(());
-        }
+    /// The simple protocol: statements as text, and text comes back. A COPY may wait for rows when it returns.
+    fn query(&mut self, all: Vec<String>, out: &mut Output) -> Result<(), PgError> {
         let mut together: Vec<(String, Tag)> = Vec::new();
         for (number, sql) in all.iter().enumerate() {
             let plan = plan::of(sql)?;
@@ -148,6 +152,12 @@ impl Session {
                 }
                 plan => {
                     self.run_batch(&mut together, out)?;
+                    if let Plan::Copy(copy) = &plan {
+                        if self.copy(&plan, copy, Some(&all[number + 1..]), out)? {
+                            return Ok(());
+                        }
+                        continue;
+                    }
                     let outcome = self.execute(&plan, &Given::default(), out)?;
                     self.give_outcome(&outcome, out)?;
                 }
@@ -364,6 +374,12 @@ impl Session {
             return Ok(());
         };
         let mut outcome = portal.outcome.take();
+        if let (None, Plan::Copy(copy)) = (&outcome, plan) {
+            if is_described {
+                out.no_data();
+            }
+            return self.copy(plan, copy, None, out).map(|_| ());
+        }
         if outcome.is_none() {
             let values = std::mem::take(&mut portal.values);
             let announced = prepared.announced.as_deref().filter(|_| !is_described);
@@ -451,48 +467,4 @@ fn take_values(prepared: &Prepared, formats: &[i16], values: &[Option<Bytes>]) -
         }
     };
     values.iter().enumerate().map(take).collect()
-}
-
-fn value_types(outcome: &Outcome) -> Vec<u32> {
-    let rows = &outcome.rows;
-    let of = |(at, column)| types::of_values(column, rows.rows.iter().map(move |row| &row[at]));
-    rows.columns.iter().enumerate().map(of).collect()
-}
-
-fn fields(columns: &[Column], types: &[u32], formats: &[i16]) -> Vec<Field> {
-    let field = |(at, (column, type_id)): (usize, (&Column, &u32))| Field {
-        name: column.name.clone(),
-        type_id: *type_id,
-        size: types::size_of(*type_id),
-        format: format_of(formats, at),
-    };
-    columns.iter().zip(types).enumerate().map(field).collect()
-}
-
-fn give_fields(columns: &[Column], types: &[u32], formats: &[i16], out: &mut Output) {
-    if columns.is_empty() {
-        out.no_data();
-    } else {
-        out.fields(&fields(columns, types, formats));
-    }
-}
-
-fn give_rows(
-    outcome: &Outcome,
-    types: &[u32],
-    formats: &[i16],
-    range: std::ops::Range<usize>,
-    zone: i32,
-    out: &mut Output,
-) -> Result<(), PgError> {
-    let mut failure = None;
-    for row in outcome.rows.rows.get(range).unwrap_or_default() {
-        out.row(types.len(), |at, bytes| {
-            types::put(&row[at], types[at], format_of(formats, at), zone, bytes).unwrap_or_else(|error| {
-                failure = Some(error);
-                false
-            })
-        });
-    }
-    failure.map_or(Ok(()), Err)
 }

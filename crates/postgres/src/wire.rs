@@ -4,8 +4,10 @@
 //! Reading is ours because the bytes are anyone's: whatever arrives is a message or a [`WireError`], never a panic, and
 //! takes no more memory than [`MESSAGE_BYTES_MAX`].
 
+mod copy;
 mod sasl;
 
+pub use copy::Copying;
 pub use sasl::{read_sasl, sasl_choice};
 
 use crate::error::PgError;
@@ -125,8 +127,8 @@ pub enum Frontend {
     Sync,
     /// Leaves.
     Terminate,
-    /// Part of a COPY that is not under way: ignored.
-    Copy,
+    /// Part of a COPY; ignored where none is under way.
+    Copy(Copying),
     /// Calls a function by number, or sends a password that nobody asked for.
     Unsupported,
 }
@@ -183,7 +185,7 @@ pub fn read(input: &mut BytesMut) -> Result<Option<Frontend>, WireError> {
         b'H' => Frontend::Flush,
         b'S' => Frontend::Sync,
         b'X' => Frontend::Terminate,
-        b'd' | b'c' | b'f' => return Ok(Some(Frontend::Copy)),
+        b'd' | b'c' | b'f' => return Ok(Some(Frontend::Copy(copy::read(kind, body)))),
         _ => return Ok(Some(Frontend::Unsupported)),
     };
     if body.is_empty() { Ok(Some(message)) } else { Err(WireError::Length) }

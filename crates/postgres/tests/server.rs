@@ -36,7 +36,7 @@ fn an_error_ends_a_series_and_nothing_else() {
     let mut client = Client::new(&server);
     assert_eq!(client.ask("select nosuch from nosuch", &[], 0), "E:42P01 Z:I");
     assert_eq!(client.ask("select $1", &[], 0), "1 E:08P01 Z:I");
-    assert_eq!(client.ask("copy t from stdin", &[], 0), "E:0A000 Z:I");
+    assert_eq!(client.ask("copy t from 'file'", &[], 0), "E:0A000 Z:I");
     assert_eq!(client.query("select 'still here'"), "T D:still here C:SELECT 1 Z:I");
 }
 

@@ -313,6 +313,7 @@ impl Client {
                     all.push(format!("E:{}", text(&body[at + 2..])));
                 }
                 'D' => all.push(format!("D:{}", row(&body))),
+                'd' => all.push(format!("d:{}", text(&body))),
                 'Z' => {
                     all.push(format!("Z:{}", char::from(body[0])));
                     return all.join(" ");
