@@ -45,6 +45,8 @@ pub(in crate::commands) struct DemoCluster {
     replicas: Vec<Option<Child>>,
     /// By number: what stands before the command line of a replica. Empty for all that are started as usual.
     launchers: Vec<Vec<String>>,
+    /// What keeps other demos from our ports.
+    _claims: Vec<TcpListener>,
     stopped: bool,
 }
 
@@ -54,18 +56,21 @@ impl DemoCluster {
     pub(in crate::commands) fn prepare(parent: &Path, options: Testnet) -> Result<Self> {
         let folder = make_folder(parent, &options.name)?;
         let prepare = || {
-            let options = match options.addresses.is_empty() {
-                true => Testnet { base_port: free_base_port(options.replicas)?, ..options },
-                false => options,
+            let (options, claims) = match options.addresses.is_empty() {
+                true => {
+                    let (base_port, claims) = free_base_port(options.replicas)?;
+                    (Testnet { base_port, ..options }, claims)
+                }
+                false => (options, Vec::new()),
             };
             let config = config::testnet(&folder.join(NET), &options).map_err(|error| testnet::refusal(&error))?;
             let members = files::members(&config)?;
-            Ok((config, members))
+            Ok((config, members, claims))
         };
         match prepare() {
-            Ok((config, members)) => {
+            Ok((config, members, claims)) => {
                 let replicas = members.iter().map(|_| None).collect();
-                Ok(Self { folder, config, members, replicas, launchers: Vec::new(), stopped: false })
+                Ok(Self { folder, config, members, replicas, launchers: Vec::new(), _claims: claims, stopped: false })
             }
             Err(failure) => {
                 remove_folder(&folder);
@@ -254,14 +259,20 @@ pub(in crate::commands) fn wait_until_up(
     Ok(())
 }
 
-/// A port such that those of all replicas are free just now.
-fn free_base_port(replicas: usize) -> Result<u16> {
-    let is_free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+/// A port such that those of all replicas are free just now, and claims that keep other demos from them: those of the
+/// ports of a replica that none uses.
+fn free_base_port(replicas: usize) -> Result<(u16, Vec<TcpListener>)> {
+    let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     let needed = replicas as u16 * PORTS_PER_REPLICA;
+    let places = u32::from((PORTS.end - PORTS.start - needed) / PORTS_PER_REPLICA);
     for _ in 0..PORT_TRIALS {
-        let base = PORTS.start + (random()? % u32::from(PORTS.end - PORTS.start - needed)) as u16;
-        if (base..base + needed).all(is_free) {
-            return Ok(base);
+        let base = PORTS.start + (random()? % places) as u16 * PORTS_PER_REPLICA;
+        let is_claim = |port: &u16| port % PORTS_PER_REPLICA == PORTS_PER_REPLICA - 1;
+        // The claims first: whoever has them may try the others.
+        let claims: Vec<_> = (base..base + needed).filter(is_claim).map_while(|port| bind(port).ok()).collect();
+        let is_free = |port: u16| is_claim(&port) || bind(port).is_ok();
+        if claims.len() == replicas && (base..base + needed).all(is_free) {
+            return Ok((base, claims));
         }
     }
     Err(Failure::failed(format!("found no {needed} free ports in a row between {} and {}.", PORTS.start, PORTS.end)))
