@@ -106,6 +106,52 @@ fn what_is_wrong_has_postgresqls_sqlstate_and_no_row_stays() {
 }
 
 #[test]
+fn odd_lines_are_what_they_are_to_postgresql() {
+    let server = server();
+    let mut client = Client::new(&server);
+    client.query("create table w(a text, b text)");
+    for (options, lines, rows) in [
+        ("", "a\\x41\\101\tb\\\tc\n", "d:aAA\tb\\tc\n "),
+        ("", "a\\q\\x\\xg\\9\tb\\134N\n", "d:aqxxg9\tb\\\\N\n "),
+        ("", "a\\\nb\tc\n", "d:a\\nb\tc\n "),
+        ("", "a\tb\\", "d:a\tb\n "),
+        ("", "a\tb\\.\nc\td\n", "d:a\tb\n "),
+        ("", "a\tb\n\\.", "22P04"),
+        ("", "a\tb\rc\td\r", "d:a\tb\n d:c\td\n "),
+        ("", "a\tb\rc\td\n", "22P04"),
+        ("", "a\tb\n\n", "22P04"),
+        ("", "\\NN\t\\N \n", "d:NN\tN \n "),
+        ("delimiter '|' null 'x'", "a\\|b|x\n", "d:a|b\t\\N\n "),
+        ("(header match)", "b\ta\na\tb\n", "22P04"),
+        ("csv", "\"a\"b\"c\",d\n", "d:abc\td\n "),
+        ("csv", "a\"b,c\nd\",e\n", "d:ab,c\\nd\te\n "),
+        ("csv escape '\\'", "\"a\\\"b\\\\c\\d\",e\n", "d:a\"b\\\\c\\\\d\te\n "),
+        ("csv", "\\.,b\n", "d:\\\\.\tb\n "),
+        ("csv", ",\"\"\n", "d:\\N\t\n "),
+        ("csv null 'NULL'", "NULL,\"NULL\"\n", "d:\\N\tNULL\n "),
+        ("csv", "a,b\nc\rd,e\n", "22P04"),
+    ] {
+        let brought = bring(&mut client, &format!("copy w from stdin {options}"), lines.as_bytes());
+        let count = rows.matches("d:").count();
+        let expected = if count == 0 { format!("G E:{rows} Z:I") } else { format!("G C:COPY {count} Z:I") };
+        assert_eq!(brought, expected, "{options} {lines:?}");
+        let all = client.query("copy (delete from w returning a, b) to stdout");
+        let rows = if count == 0 { "" } else { rows };
+        assert_eq!(all, format!("H {rows}c C:COPY {count} Z:I"), "{options} {lines:?}");
+    }
+}
+
+#[test]
+fn generated_columns_are_left_out() {
+    let server = server();
+    let mut client = Client::new(&server);
+    client.query("create table g(a integer, b integer generated always as (a * 2) stored, c text)");
+    assert_eq!(bring(&mut client, "copy g from stdin csv", b"1,x\n"), "G C:COPY 1 Z:I");
+    assert_eq!(client.query("copy g to stdout csv"), "H d:1,x\n c C:COPY 1 Z:I");
+    assert_eq!(client.query("select * from g"), "T D:1,2,x C:SELECT 1 Z:I");
+}
+
+#[test]
 fn a_copy_is_part_of_its_transaction() {
     let server = server_of_replicas();
     let mut client = Client::new(&server);

@@ -91,7 +91,7 @@ impl Reader<'_> {
         }
         self.line += 1;
         let is_end = match &self.data[self.at..] {
-            [b'\\', b'.', rest @ ..] => !self.layout.is_csv || matches!(rest, [] | [b'\r' | b'\n', ..]),
+            [b'\\', b'.', rest @ ..] => !self.layout.is_csv || matches!(rest, [b'\r' | b'\n', ..]),
             _ => false,
         };
         if is_end {
@@ -131,7 +131,7 @@ impl Reader<'_> {
     /// Goes over `\.`, behind which the line must end.
     fn end_of_data(&mut self) -> Result<(), PgError> {
         self.at += 2;
-        if self.at < self.data.len() && !self.end_of_line()? {
+        if !self.end_of_line()? {
             return Err(malformed("end-of-copy marker corrupt", self.line));
         }
         self.is_over = true;
@@ -180,10 +180,8 @@ impl Reader<'_> {
 
     /// What a backslash and what follows it stand for. Says whether it was the number of a byte.
     fn escaped(&mut self, value: &mut Vec<u8>) -> bool {
-        let Some(byte) = self.peek() else {
-            value.push(b'\\');
-            return false;
-        };
+        // Behind the last line's last backslash there is nothing to stand for.
+        let Some(byte) = self.peek() else { return false };
         self.at += 1;
         match byte {
             b'0'..=b'7' => {
