@@ -321,3 +321,26 @@ fn not_understood(sql: &str) -> PgError {
     let excerpt: String = sql.chars().take(60).collect();
     PgError::new(sqlstate::SYNTAX, format!("\"{excerpt}\" is not understood as a COPY"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_statement_and_any_lines_are_read_or_refused(
+            sql in r"copy (t|\(|\)|,|a|from|to|stdin|with|csv|null|header|'|'x'|as|\.| |é|\PC){0,12}",
+            lines in prop::collection::vec(prop::sample::select(b"\\.x1\"\"',\t\r\n\nN\xff".to_vec()), 0..40),
+            is_csv in any::<bool>(),
+        ) {
+            let _ = copy(&sql);
+            let format = if is_csv { "csv" } else { "text" };
+            let layout = copy(&format!("copy t from stdin (format {format})")).unwrap().layout;
+            let columns = ["a".to_owned(), "b".to_owned()];
+            if let Ok(rows) = read(&lines, &layout, &columns) {
+                prop_assert!(rows.iter().all(|(_, row)| row.len() == columns.len()));
+            }
+        }
+    }
+}
