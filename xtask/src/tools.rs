@@ -28,12 +28,17 @@ struct Package {
     is_there: fn() -> bool,
 }
 
-const PACKAGES: [Package; 12] = [
+const PACKAGES: [Package; 13] = [
     Package { name: "g++", purpose: "compiles the fuzzing runtime", is_there: || process::is_installed("c++") },
     Package {
         name: "redis-tools",
         purpose: "redis-cli loads real data",
         is_there: || process::is_installed("redis-cli"),
+    },
+    Package {
+        name: "redis-server",
+        purpose: "is what the Redis gateway is compared with",
+        is_there: || process::is_installed("redis-server"),
     },
     Package {
         name: "default-jre-headless",

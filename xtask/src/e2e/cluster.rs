@@ -45,7 +45,7 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     let (first, second) = pairs.split_at(KEYS / 2);
     let mut cluster = Cluster::prepare(LOG, binary, scratch.path(), &["--protocol", "pbft"])?;
     cluster.start_all()?;
-    let answers = redis_answers::check(cluster.redis, LOG, scratch.path())?;
+    redis_answers::check(cluster.redis, LOG, scratch.path())?;
     let start = Instant::now();
 
     let load = cluster.redis.load(first, scratch.path())?;
@@ -73,7 +73,7 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     cluster.wait_for_one_root()?;
     Ok(format!(
         "{KEYS} keys in {:.0} s through a crash (caught up {:.1} s after the load) and a liar; \
-         a blackout after {acknowledged} more; Redis' answers ({answers})",
+         a blackout after {acknowledged} more; Redis' answers",
         loaded.as_secs_f64(),
         catch_up.as_secs_f64()
     ))
