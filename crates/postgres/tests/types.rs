@@ -262,7 +262,7 @@ fn what_is_not_understood_is_refused() {
         ("select 1 = any(array[1, 2])", "[t]"),
         ("select 'a' ~ 'b'", "0A000"),
         ("select distinct on (x) x from (values (1)) as v(x)", "0A000"),
-        ("select to_char(now(), 'YYYY')", "0A000"),
+        ("select to_number('1', '9')", "0A000"),
         ("select nosuch(1)", "42883"),
         ("select * from nosuch", "42P01"),
         ("select x from (values (1)) as v(y)", "42703"),
@@ -346,6 +346,26 @@ fn functions_of_texts_and_bytes_are_postgresqls() {
         ("create table t(id uuid primary key)", ""),
         ("insert into t values (gen_random_uuid()), (uuid_generate_v4())", ""),
         ("select count(*), count(distinct id) from t where substr(id::text, 15, 1) = '4'", "[2,2]"),
+    ]);
+}
+
+#[test]
+fn functions_of_moments_are_postgresqls() {
+    alone(&[
+        (
+            "select to_char(timestamp '2024-02-29 13:05:06.5', 'FMMonth DDth, YYYY HH12:MI:SS.MS AM')",
+            "[February 29th, 2024 01:05:06.500 PM]",
+        ),
+        ("select to_char(timestamptz '2024-02-29 13:05:06+00', 'TZ')", "0A000"),
+        ("select to_char(1, '9')", "0A000"),
+        ("select to_date('2024', 'YYYY')", "0A000"),
+        ("set timezone = '<+02>-02'", ""),
+        ("select to_char(timestamptz '2024-02-29 23:05:06+00', 'YYYY-MM-DD HH24 TZH')", "[2024-03-01 01 +02]"),
+        ("select age(timestamp '2024-03-01', '2023-01-31'), age(current_date)", "[1 year 1 mon 1 day,00:00:00]"),
+        ("select make_date(2024, 2, 29), make_timestamp(2024, 2, 29, 1, 2, 3.5)", "[2024-02-29,2024-02-29 01:02:03.5]"),
+        ("select make_date(2023, 2, 29)", "22008"),
+        ("select to_timestamp(0.5)", "[1970-01-01 02:00:00.5+02]"),
+        ("select date_part('hour', time '12:30'), extract(day from interval '3 days')", "[12,3]"),
     ]);
 }
 

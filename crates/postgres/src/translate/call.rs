@@ -167,9 +167,7 @@ impl Translator<'_> {
         let is_char = values.iter().any(|value| value.kind == Type::Char);
         refuse(is_char && name == "octet_length", "octet_length() of a character(n)")?;
         let is_span = values.iter().any(|value| matches!(value.kind, Type::Interval | Type::Time));
-        let is_moment = matches!(name, "date_part" | "extract" | "date_trunc");
-        let is_known = name == "extract" && values.iter().any(|value| value.kind == Type::Time);
-        refuse(is_span && is_moment && !is_known, &format!("{name}() of this type"))?;
+        refuse(is_span && name == "date_trunc", "date_trunc() of this type")?;
         if name == "date_part" || name == "extract" {
             values = values.into_iter().map(|value| self.in_zone(value)).collect::<Result<_, _>>()?;
         }

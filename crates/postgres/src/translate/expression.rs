@@ -58,7 +58,8 @@ impl Expression {
 impl Translator<'_> {
     /// Fills the places of a template. Whatever grows must end.
     pub(super) fn fill(&self, how: &str, arguments: &[&str]) -> Result<String, PgError> {
-        let mut out = how.replace("{now}", super::functions::NOW).replace("{zone}", &quote(self.zone));
+        let mut out = how.replace("{today}", super::functions::TODAY);
+        out = out.replace("{now}", super::functions::NOW).replace("{zone}", &quote(self.zone));
         out = out.replace("{uuid}", super::functions::RANDOM_UUID);
         if let [only] = arguments {
             out = out.replace("{}", only);

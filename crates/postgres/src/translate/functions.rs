@@ -13,6 +13,9 @@ macro_rules! functions {
 /// The agreed time, as a `timestamptz`.
 pub(crate) const NOW: &str = "pg_in_timestamptz(strftime('%Y-%m-%d %H:%M:%f', 'now') || '+00', 'UTC')";
 
+/// The midnight with which the day began in the session's zone.
+pub(crate) const TODAY: &str = "pg_date_to_timestamp(pg_timestamp_to_date(pg_timestamptz_to_timestamp({now}, {zone})))";
+
 /// A UUID of 122 random bits that replicas agree on; the rest says so (RFC 9562, version 4).
 pub(crate) const RANDOM_UUID: &str = "pg_in_uuid(hex(randomblob(6)) || '4' || substr(hex(randomblob(2)), 2) || \
      substr('89ab', 1 + (random() & 3), 1) || substr(hex(randomblob(8)), 2))";
@@ -106,6 +109,28 @@ const SCALARS: &[Signature] = functions! {
     extract(Text, Timestamp) -> Numeric "pg_extract({0}, {1})";
     date_part(Text, Date) -> Float8 "pg_numeric_to_float8(pg_extract({0}, {1}))";
     date_part(Text, Timestamp) -> Float8 "pg_numeric_to_float8(pg_extract({0}, {1}))";
+    extract(Text, Interval) -> Numeric "pg_extract({0}, {1})";
+    date_part(Text, Time) -> Float8 "pg_numeric_to_float8(pg_extract({0}, {1}))";
+    date_part(Text, Interval) -> Float8 "pg_numeric_to_float8(pg_extract({0}, {1}))";
+    make_date(Int4, Int4, Int4) -> Date "pg_make_date({0}, {1}, {2})";
+    make_timestamp(Int4, Int4, Int4, Int4, Int4, Float8) -> Timestamp
+        "pg_make_timestamp({0}, {1}, {2}, {3}, {4}, {5})";
+    to_timestamp(Float8) -> Timestamptz "pg_to_timestamp({0})";
+    to_timestamp(Text, Text) -> Timestamptz "";
+    age(Timestamp, Timestamp) -> Interval "pg_age({0}, {1})";
+    age(Timestamptz, Timestamptz) -> Interval
+        "pg_age(pg_timestamptz_to_timestamp({0}, {zone}), pg_timestamptz_to_timestamp({1}, {zone}))";
+    age(Timestamp) -> Interval "pg_age({today}, {0})";
+    age(Timestamptz) -> Interval "pg_age({today}, pg_timestamptz_to_timestamp({0}, {zone}))";
+    to_char(Timestamp, Text) -> Text "pg_to_char({0}, {1})";
+    to_char(Timestamptz, Text) -> Text "pg_to_char(pg_timestamptz_to_timestamp({0}, {zone}), {1}, {zone})";
+    // Here for the sake of choosing only.
+    to_char(Interval, Text) -> Text "";
+    to_char(Int4, Text) -> Text "";
+    to_char(Int8, Text) -> Text "";
+    to_char(Float4, Text) -> Text "";
+    to_char(Float8, Text) -> Text "";
+    to_char(Numeric, Text) -> Text "";
     random() -> Float8 "((random() & 9007199254740991) / 9007199254740992.0)";
 };
 
@@ -150,7 +175,6 @@ const WINDOWS: &[Signature] = functions! {
 
 /// Functions of PostgreSQL's that are not here, although SQLite may have one of this name that does something else.
 pub(crate) const REFUSED: &[&str] = &[
-    "age",
     "div",
     "quote_literal",
     "quote_nullable",
@@ -161,9 +185,7 @@ pub(crate) const REFUSED: &[&str] = &[
     "json_build_object",
     "jsonb_agg",
     "jsonb_build_object",
-    "make_date",
     "make_interval",
-    "make_timestamp",
     "nextval",
     "currval",
     "setval",
@@ -172,12 +194,10 @@ pub(crate) const REFUSED: &[&str] = &[
     "regexp_matches",
     "regexp_replace",
     "string_to_array",
-    "to_char",
     "to_date",
     "to_json",
     "to_jsonb",
     "to_number",
-    "to_timestamp",
     "format",
     "power",
     "exp",

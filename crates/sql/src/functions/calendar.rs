@@ -16,10 +16,10 @@ pub(super) const HOUR: i64 = 60 * MINUTE;
 pub(super) const DAY: i64 = 24 * HOUR;
 
 /// The years that there are.
-const YEARS: std::ops::RangeInclusive<i64> = 1..=9_999;
+pub(super) const YEARS: std::ops::RangeInclusive<i64> = 1..=9_999;
 
 /// The days since 1970-01-01 between which PostgreSQL has dates, and timestamps.
-const DATES: std::ops::Range<i64> = -2_440_588..2_145_042_906;
+pub(super) const DATES: std::ops::Range<i64> = -2_440_588..2_145_042_906;
 const TIMESTAMPS: std::ops::Range<i64> = -2_440_588..106_762_940;
 
 /// Days since 1970-01-01 of a day of the Gregorian calendar. Years begin in March here, so that the odd day is the last
@@ -53,7 +53,7 @@ pub(super) const fn days_in(year: i64, month: i64) -> i64 {
 
 /// What a value is, as its text shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Date,
     Time,
     Timestamp,
@@ -73,12 +73,12 @@ impl Kind {
 
 /// A stored date, time or timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Moment {
-    kind: Kind,
+pub(super) struct Moment {
+    pub(super) kind: Kind,
     /// Days since 1970-01-01; 0 for a time.
-    days: i64,
+    pub(super) days: i64,
     /// Microseconds since midnight.
-    micros: i64,
+    pub(super) micros: i64,
 }
 
 impl Moment {
@@ -106,7 +106,7 @@ impl Moment {
     }
 
     /// The argument of a function.
-    fn of(arguments: &Arguments<'_>, number: usize) -> Outcome<Self> {
+    pub(super) fn of(arguments: &Arguments<'_>, number: usize) -> Outcome<Self> {
         let text = arguments.text(number)?;
         match Self::parse(&text) {
             Some(moment) => Ok(moment),
@@ -115,12 +115,12 @@ impl Moment {
     }
 
     /// Microseconds since 1970-01-01.
-    const fn all(self) -> i64 {
+    pub(super) const fn all(self) -> i64 {
         self.days * DAY + self.micros
     }
 
     /// That long after 1970-01-01.
-    const fn at(kind: Kind, micros: i64) -> Self {
+    pub(super) const fn at(kind: Kind, micros: i64) -> Self {
         Self { kind, days: micros.div_euclid(DAY), micros: micros.rem_euclid(DAY) }
     }
 
@@ -146,7 +146,7 @@ impl Moment {
         })
     }
 
-    fn value(self) -> Outcome {
+    pub(super) fn value(self) -> Outcome {
         self.text().map(Value::Text)
     }
 }
@@ -246,7 +246,7 @@ pub(super) fn in_timestamptz(arguments: &Arguments<'_>) -> Outcome {
 }
 
 /// A session's zone: microseconds east of UTC.
-fn zone(arguments: &Arguments<'_>, number: usize) -> Outcome<i64> {
+pub(super) fn zone(arguments: &Arguments<'_>, number: usize) -> Outcome<i64> {
     let name = arguments.text(number)?;
     match name.to_ascii_uppercase().as_str() {
         "UTC" | "GMT" | "Z" => return Ok(0),
@@ -384,12 +384,12 @@ pub(super) fn date_trunc(arguments: &Arguments<'_>) -> Outcome {
 }
 
 /// Days since Monday.
-const fn weekday(days: i64) -> i64 {
+pub(super) const fn weekday(days: i64) -> i64 {
     (days + 3).rem_euclid(7)
 }
 
 /// The year to which a day's week belongs, and the week's number in it.
-const fn iso_week(days: i64) -> (i64, i64) {
+pub(super) const fn iso_week(days: i64) -> (i64, i64) {
     let (year, _, _) = civil(days - weekday(days) + 3);
     let first = days_of(year, 1, 4);
     (year, (days - weekday(days) - (first - weekday(first))) / 7 + 1)

@@ -2,7 +2,7 @@
 
 use super::aggregate::{FloatAverage, FloatSum, IntegerAverage, IntegerSum, NumericAverage, NumericSum, add};
 use super::{Arguments, Charge, Function, Outcome};
-use super::{bytes, calendar, digest, encoding, float, integer, interval, json, numeric, text};
+use super::{bytes, calendar, digest, encoding, float, format, integer, interval, json, moments, numeric, text};
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, Result};
 
@@ -137,6 +137,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("pg_date_sub", 2, FIELDS, calendar::date_sub),
     function("pg_date_trunc", 2, FIELDS, calendar::date_trunc),
     function("pg_extract", 2, FIELDS, calendar::extract),
+    function("pg_make_date", 3, FIELDS, moments::make_date),
+    function("pg_make_timestamp", 6, FIELDS, moments::make_timestamp),
+    function("pg_to_timestamp", 1, FIELDS, moments::to_timestamp),
+    function("pg_age", 2, FIELDS, moments::age),
+    function("pg_to_char", 2, Charge::Bytes(128), format::to_char),
+    function("pg_to_char", 3, Charge::Bytes(128), format::to_char),
     function("pg_timestamp_add_interval", 2, FIELDS, calendar::timestamp_add_interval),
     function("pg_timestamp_sub", 2, FIELDS, calendar::timestamp_sub),
     function("pg_time_add_interval", 2, FIELDS, calendar::time_add_interval),

@@ -542,6 +542,51 @@ def moments():
         call(f"pg_date_to_timestamp(pg_in_date({text(value)}))", f"({text(value)}::date)::timestamp::text")
 
 
+SHOWN = [
+    "YYYY-MM-DD HH24:MI:SS.MS", "DD.MM.YYYY", "FMMonth FMDDth, YYYY", "Mon DD, YYYY HH12:MI AM", "HH:MI:SS.US p.m.",
+    "", '"at" HH24"h"', '"a\\"b" \\"', "IYYY-IW-ID", "IYY IY I IDDD", "DAY|Day|day|DY|Dy|dy", "D DDD J Q W WW CC",
+    "AD a.d.", "MONTH|Month|month|MON|Mon|mon", "RM|rm|FMRM", "Y,YYY YYY YY Y", "FMY,YYYth FMYYYY FMMM FMDD",
+    "SSSS SSSSS", "TH th", "FF1 FF2 FF3 FF4 FF5 FF6", "DDTH MIth SSTH", "Yyyy dD mM", "TMMonth TMDay",
+    "FMHH24:FMMI:FMSS", "TZH:TZM", "tzh tzm", "quarter Q", "FXYYYY", "FM", '"', '"open', "DDSP", "MSth USTH",
+    "\u00e4YYYY\u00f6", "yyyymmddhh24miss", "HH12HH24HH", "x", "D2", "bc B.C.", "FMDDD FMIDDD FMIW FMWW", "MONTHMON",
+    "DAYDY", "\\\\", "am PM A.M. pm",
+]
+
+
+def made():
+    """Moments made of numbers, the age between two, and patterns that show them."""
+    numbers = [-2147483647, -1, 0, 1, 2, 4, 12, 13, 28, 29, 30, 31, 32, 1900, 2000, 2023, 2024, 9999, 10000]
+    days = [(chance.choice(numbers), chance.choice(numbers[1:11]), chance.choice(numbers[3:13])) for _ in range(COUNT)]
+    for year, month, day in [*days, (2024, 2, 29), (2023, 2, 29), (1900, 2, 29), (1, 1, 1), (9999, 12, 31)]:
+        call(f"pg_make_date({year}, {month}, {day})", f"make_date({year}, {month}, {day})::text")
+        hour, minute = chance.choice([0, 1, 12, 23, 24, 25, -1]), chance.choice([0, 1, 59, 60, -1])
+        for second in ("0", "1", "59", "60", "61", "-1", "12.5", "59.9999995", "1.0000005", "1.0000015"):
+            ours = f"pg_make_timestamp({year}, {month}, {day}, {hour}, {minute}, pg_in_float8('{second}'))"
+            theirs = f"make_timestamp({year}, {month}, {day}, {hour}, {minute}, '{second}'::float8)::text"
+            # Of a fraction the message has six digits.
+            if "." not in second or 0 <= hour < 24 and 0 <= minute < 60:
+                call(ours, theirs)
+    seconds = ["0", "-0.5", "1.5", "1e9", "1700000000.123456", "1700000000.1234567", "-62135596800", "253402300799"]
+    for second in seconds + [repr(chance.uniform(-1e9, 4e9)) for _ in range(COUNT)]:
+        ours = f"pg_out_timestamptz(pg_to_timestamp(pg_in_float8('{second}')), 'UTC')"
+        call(ours, f"to_timestamp('{second}'::float8)::text")
+    stamps = ["2024-02-29 12:34:56.789012", "2023-12-31 23:59:59.999999", "2024-01-01 00:00:00", "0001-01-01 00:00:00"]
+    stamps += ["2021-01-03 01:02:03.4", "2020-12-31 11:00:00.05", "2011-11-11 11:11:11", "1999-07-22 13:23:33"]
+    stamps += ["2024-03-31 00:00:01", "2024-03-30 00:00:02", "2023-02-28 10:00:00", "9999-12-31 00:00:00"]
+    for _ in range(COUNT):
+        year, month, day = chance.randrange(1900, 2100), chance.randrange(1, 13), chance.randrange(1, 29)
+        stamps.append(f"{year}-{month:02}-{day:02} {chance.randrange(24):02}:{chance.randrange(60):02}:07.25")
+    for value in stamps:
+        for other in some(stamps, 12):
+            ours = f"pg_out_interval(pg_age(pg_in_timestamp({text(value)}), pg_in_timestamp({text(other)})))"
+            call(ours, f"age({text(value)}::timestamp, {text(other)}::timestamp)::text")
+        for pattern in SHOWN:
+            ours = f"pg_to_char(pg_in_timestamp({text(value)}), {text(pattern)})"
+            call(ours, f"to_char({text(value)}::timestamp, {text(pattern)})")
+            ours = f"pg_to_char(pg_in_timestamp({text(value)}), {text(pattern)}, 'UTC')"
+            call(ours, f"to_char({text(value)}::timestamptz, {text(pattern)})")
+
+
 def spans():
     words = [
         "1 day", "-1 day", "1 month", "-1 month", "1 year 2 mons 3 days 04:05:06.789", "1.5 years", "1.5 months",
@@ -606,7 +651,7 @@ def is_kept(line, ours, answer):
 
 
 def main():
-    for family in (integers, floats, numerics, texts, pieces, assignments, documents, moments, intervals):
+    for family in (integers, floats, numerics, texts, pieces, assignments, documents, moments, made, intervals):
         family()
     connection = psycopg.connect(host="127.0.0.1", port=PORT, user="postgres", dbname="postgres", autocommit=True)
     cursor = connection.cursor()

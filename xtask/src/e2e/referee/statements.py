@@ -172,8 +172,12 @@ CALLS_OF_NUMBERS = """
 CALLS_OF_TIMES = """
     {0} + interval '1 month';{0} - interval '36 hours';date_trunc('month', {0});extract(year from {0})
     extract(epoch from {0});extract(dow from {0});{0}::date;{0}::time;{0} + 1;{0} - {0};{0} - date '2024-01-01'
-    date_part('month', {0});to_char({0}, 'YYYY-MM-DD');age({0}, {0});{0} at time zone 'UTC';{0}::timestamp"""
+    date_part('month', {0});to_char({0}, 'YYYY-MM-DD');age({0}, {0});{0} at time zone 'UTC';{0}::timestamp
+    age({0}, timestamp '2020-02-29 13:00');age({0}, timestamptz '2031-05-31 01:00+02');to_char({0}, 'HH24:MI:SS.US TZH')
+    to_char({0}, 'Day, FMDDth Month IYYY-IW');to_char({0}, '');to_timestamp(1700000000.5);make_date(2024, 2, 30)
+    make_date(2024, 2, 29);make_timestamp(2024, 2, 29, 12, 30, 1.5);date_part('hour', {0});date_part('epoch', {0})"""
 CALLS_OF_INTERVALS = "{0};{0} * 2;- {0};{0} / 3;{0} + {0};extract(epoch from {0});{0}::text"
+CALLS_OF_INTERVALS += ";date_part('day', {0});extract(month from {0})"
 
 
 def functions():
