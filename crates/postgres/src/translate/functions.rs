@@ -126,6 +126,7 @@ const SCALARS: &[Signature] = functions! {
     to_char(Timestamptz, Text) -> Text "pg_to_char(pg_timestamptz_to_timestamp({0}, {zone}), {1}, {zone})";
     // Here for the sake of choosing only.
     to_char(Interval, Text) -> Text "";
+    to_char(Time, Text) -> Text "";
     to_char(Int4, Text) -> Text "";
     to_char(Int8, Text) -> Text "";
     to_char(Float4, Text) -> Text "";

@@ -8,13 +8,13 @@ use crate::error::ErrorKind;
 /// Seconds from 1970 to 2000, from which PostgreSQL counts: its sums are rounded there.
 const YEAR_2000: f64 = 946_684_800.0;
 
-/// A day that there is, in days since 1970-01-01, of the first three arguments.
-fn day_of(arguments: &Arguments<'_>) -> Outcome<i64> {
+/// A day that there is, in days since 1970-01-01, of the first three arguments. `counts`: what is said of a wrong year
+/// before the first counts as if there were a year 0, as PostgreSQL has it for dates.
+fn day_of(arguments: &Arguments<'_>, counts: bool) -> Outcome<i64> {
     let (year, month, day) = (arguments.integer(0)?, arguments.integer(1)?, arguments.integer(2)?);
     let months_days = if (1..=12).contains(&month) { days_in(year, month) } else { 0 };
     if year == 0 || !(1..=months_days).contains(&day) {
-        // PostgreSQL has counted by then as if there were a year 0.
-        let year = if year < 0 { year + 1 } else { year };
+        let year = if counts && year < 0 { year + 1 } else { year };
         let message = format!("date field value out of range: {year}-{month:02}-{day:02}");
         return refuse(ErrorKind::TimeOutOfRange, message);
     }
@@ -25,12 +25,12 @@ fn day_of(arguments: &Arguments<'_>) -> Outcome<i64> {
 }
 
 pub(super) fn make_date(arguments: &Arguments<'_>) -> Outcome {
-    Moment { kind: Kind::Date, days: day_of(arguments)?, micros: 0 }.value()
+    Moment { kind: Kind::Date, days: day_of(arguments, true)?, micros: 0 }.value()
 }
 
 /// Seconds are rounded to microseconds, to even ones where two are as near.
 pub(super) fn make_timestamp(arguments: &Arguments<'_>) -> Outcome {
-    let days = day_of(arguments)?;
+    let days = day_of(arguments, false)?;
     let (hour, minute, second) = (arguments.integer(3)?, arguments.integer(4)?, arguments.real(5)?);
     let micros = (second * SECOND as f64).round_ties_even();
     let is_time = (0..=24).contains(&hour) && (0..60).contains(&minute) && (0.0..=MINUTE as f64).contains(&micros);
