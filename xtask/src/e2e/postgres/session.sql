@@ -51,5 +51,5 @@ insert into author(id) values (9);
 \qecho :LAST_ERROR_SQLSTATE
 selct;
 \qecho :LAST_ERROR_SQLSTATE
-copy book from stdin;
+copy book from 'file';
 \qecho :LAST_ERROR_SQLSTATE
