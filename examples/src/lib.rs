@@ -2,7 +2,9 @@
 
 pub mod ledger;
 
+use std::error::Error;
 use std::io;
+use std::process::ExitCode;
 
 /// Shows what a replica logs on standard error. Without a subscriber of `tracing` nothing is shown.
 pub fn log_to_stderr() {
@@ -16,4 +18,16 @@ pub fn log_to_stderr() {
 pub fn number(reply: &[u8]) -> Result<u64, String> {
     let bytes = reply.try_into().map_err(|_| "the service took this for nonsense".to_owned())?;
     Ok(u64::from_le_bytes(bytes))
+}
+
+/// Runs a program with its arguments; what goes wrong is said on standard error.
+pub fn program(run: impl FnOnce(&[&str]) -> Result<(), Box<dyn Error>>) -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -115,6 +115,11 @@ impl PgError {
         Self::new(sqlstate::READ_ONLY, "cannot write in a read-only transaction")
     }
 
+    /// Something was asked, and nothing was answered.
+    pub(crate) fn no_result() -> Self {
+        Self::new(sqlstate::PROTOCOL, "the replicas gave no result")
+    }
+
     /// As the protocol calls it.
     pub(crate) const fn severity(&self) -> &'static str {
         if self.fatal { "FATAL" } else { "ERROR" }

@@ -69,6 +69,11 @@ impl Executor {
         }
     }
 
+    /// Whether nothing may be written now.
+    fn is_read_only(&self) -> bool {
+        self.transaction.as_ref().map_or(self.settings.is_read_only(), Transaction::is_read_only)
+    }
+
     /// Something went wrong before a statement could be carried out.
     pub(crate) fn fail(&mut self) {
         if let Some(transaction) = &mut self.transaction {
@@ -134,16 +139,12 @@ impl Executor {
             Plan::Rollback { chain } => return self.roll_back(*chain),
             Plan::Savepoint(name) => self.transaction()?.save(name.clone())?,
             Plan::RollbackTo(name) => {
-                let transaction = self.transaction()?;
-                transaction.go_back(name)?;
-                let depth = transaction.depth();
+                let depth = self.transaction()?.go_back(name)?;
                 self.cursors.go_back(depth);
                 self.translators.forget_own();
             }
             Plan::Release(name) => {
-                let transaction = self.transaction()?;
-                transaction.release(name)?;
-                let depth = transaction.depth();
+                let depth = self.transaction()?.release(name)?;
                 self.cursors.release(depth);
             }
             Plan::Declare(declared, query) => self.declare(declared, query, given)?,
@@ -260,7 +261,7 @@ impl Executor {
     }
 
     fn show(&self, name: &str) -> Result<Outcome, PgError> {
-        let read_only = self.transaction.as_ref().map_or(self.settings.is_read_only(), Transaction::is_read_only);
+        let read_only = self.is_read_only();
         let value = match name {
             "transaction_read_only" => on_or_off(read_only).into(),
             _ => self.settings.show(name, &self.link)?,
@@ -343,7 +344,7 @@ impl Executor {
             let batch = Batch { statements, schema: self.link.schema, ..Batch::default() };
             last = self.link.results(&Request::Run(batch))?.pop();
         }
-        last.ok_or_else(|| PgError::new(sqlstate::PROTOCOL, "the replicas gave no result"))
+        last.ok_or_else(PgError::no_result)
     }
 
     /// Outside of a transaction, too, nothing is written where transactions only read by default.

@@ -273,7 +273,7 @@ impl Transaction {
                 Ok(Ok(std::mem::take(first)))
             }
             Ok([_, _, _, _]) => Err(random()),
-            Ok(_) => Err(no_result()),
+            Ok(_) => Err(PgError::no_result()),
             // Once may be within the bounds. COMMIT finds out what changes.
             Err((_, error)) if matches!(error.kind, ErrorKind::TooLarge | ErrorKind::TooSlow) => {
                 self.ask_one(link, statement, Lasts::Yes)
@@ -289,7 +289,7 @@ impl Transaction {
         lasts: Lasts,
     ) -> Result<Result<Rows, SqlError>, PgError> {
         match self.ask(link, vec![statement.clone()], lasts)? {
-            Ok(mut results) => results.pop().map(Ok).ok_or_else(no_result),
+            Ok(mut results) => results.pop().map(Ok).ok_or_else(PgError::no_result),
             Err((_, error)) => Ok(Err(error)),
         }
     }
@@ -318,7 +318,7 @@ impl Transaction {
             let request = Request::Rehearse(Rehearsal { transaction, after, held, lasts, dated });
             match self.validate(link, &request)? {
                 Some(answered) => break (checks.len(), answered),
-                None if self.held == Digest::ZERO => return Err(no_result()),
+                None if self.held == Digest::ZERO => return Err(PgError::no_result()),
                 None => self.forget_held(),
             }
         };
@@ -395,7 +395,7 @@ impl Transaction {
             return Ok(());
         }
         let batch = Batch { checks: self.shown.clone(), schema: link.schema, ..Batch::default() };
-        match self.validate(link, &Request::Settle(Dated { time: self.time, batch }))?.ok_or_else(no_result)? {
+        match self.validate(link, &Request::Settle(Dated { time: self.time, batch }))?.ok_or_else(PgError::no_result)? {
             Ok(_) => Ok(()),
             // Deferred constraints are looked at here, and nowhere before.
             Err(failure) if failure.error.kind == ErrorKind::ForeignKey || !is_about_rows(&failure.error) => {
@@ -446,8 +446,4 @@ fn is_about_rows(error: &SqlError) -> bool {
 fn random() -> PgError {
     PgError::unsupported("the result is random, and drawn when the transaction is committed")
         .hint("leave it out of what the statement returns, or run the statement outside of the transaction")
-}
-
-fn no_result() -> PgError {
-    PgError::new(sqlstate::PROTOCOL, "the replicas gave no result")
 }

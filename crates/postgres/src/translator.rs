@@ -1,6 +1,6 @@
 //! The schema and the statements that were translated for it, for one connection.
 
-use crate::error::{PgError, sqlstate};
+use crate::error::PgError;
 use crate::link::Link;
 use crate::transaction::Transaction;
 use crate::translate::{SCHEMA_SQL, Schema, Translation, translate};
@@ -196,5 +196,5 @@ fn fetch(link: &mut Link) -> Result<Schema, PgError> {
 }
 
 fn last(mut results: Vec<Rows>) -> Result<Rows, PgError> {
-    results.pop().ok_or_else(|| PgError::new(sqlstate::PROTOCOL, "the replicas gave no result"))
+    results.pop().ok_or_else(PgError::no_result)
 }

@@ -57,12 +57,5 @@ fn run(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    bezant_examples::program(run)
 }

@@ -5,7 +5,7 @@ use crate::copy::{Row, Table, too_much};
 use crate::error::{PgError, sqlstate};
 use crate::outcome::Outcome;
 use crate::plan::{self, Plan};
-use crate::transaction::{AHEAD_MAX, Transaction};
+use crate::transaction::AHEAD_MAX;
 use crate::types;
 use bezant_sql::{Batch, Request, Statement, Value};
 
@@ -25,7 +25,7 @@ impl Executor {
     /// That there is no such table or column, or that nothing may be written.
     pub(crate) fn copy_into(&mut self, plan: &Plan, table: &Table) -> Result<Destination, PgError> {
         self.admit(plan)?;
-        if self.transaction.as_ref().map_or(self.settings.is_read_only(), Transaction::is_read_only) {
+        if self.is_read_only() {
             return Err(PgError::read_only());
         }
         let (texts, names) = self.copied_columns(table)?;

@@ -24,11 +24,11 @@ impl Transaction {
     }
 
     /// Goes back to a place; the transaction goes on from there even if it has failed since. What came after it is an
-    /// attempt from now on.
+    /// attempt from now on. Returns how many savepoints there are then.
     ///
     /// # Errors
     /// If there is no such place, or attempts are in attempts too often.
-    pub(crate) fn go_back(&mut self, name: &str) -> Result<(), PgError> {
+    pub(crate) fn go_back(&mut self, name: &str) -> Result<usize, PgError> {
         let place = self.find(name)?;
         let start = self.savepoints[place].1;
         if depths(&self.shown[start..]).max() == Some(ATTEMPTS_MAX) {
@@ -48,17 +48,17 @@ impl Transaction {
             self.savepoints[place].1 = self.shown.len();
         }
         self.failed = false;
-        Ok(())
+        Ok(self.depth())
     }
 
-    /// Forgets a place and all that were marked after it.
+    /// Forgets a place and all that were marked after it. Returns how many are left.
     ///
     /// # Errors
     /// If there is no such place.
-    pub(crate) fn release(&mut self, name: &str) -> Result<(), PgError> {
+    pub(crate) fn release(&mut self, name: &str) -> Result<usize, PgError> {
         let place = self.find(name)?;
         self.savepoints.truncate(place);
-        Ok(())
+        Ok(self.depth())
     }
 
     /// How many there are.
