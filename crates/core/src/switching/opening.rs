@@ -4,8 +4,9 @@
 //! 1. The proof yields the abort history: digests from some anchor to L0.
 //! 2. The own log is compared with it. What they share is kept. If the own log does not reach the history's anchor at
 //!    all, or would grow beyond what a report holds, or the own state at the end of a Backup is not the one that f+1
-//!    reports attest, the state is fetched at the first checkpoint from the anchor on that is known to be true, and
-//!    what follows is executed.
+//!    reports attest, the log begins anew: with the state at the first checkpoint from the anchor on that is known to
+//!    be true, and what follows is executed. That state is fetched, unless it is here: nobody else may have it any
+//!    more, for others drop what is below an anchor to which this replica has consented as well.
 //! 3. The bodies that are missing are fetched, from all who say that they have them, before this replica vouches for
 //!    anything (D9).
 //! 4. What the own log has beyond is taken back: to the last version of the state that the history still covers (D6),
@@ -142,6 +143,7 @@ pub(crate) struct Opening {
     wanted: BTreeMap<Digest, Option<LogEntry>>,
     missing: usize,
     transfer: Option<Transfer>,
+    /// The state with which the log begins anew.
     fetched: Option<Tree>,
     /// An own version that is not the one that f+1 attest, and its position.
     wrong: Option<(u64, Tree)>,
@@ -173,8 +175,11 @@ impl Opening {
             wanted.insert(entry.digest(), Some(entry));
         }
         let missing = wanted.values().filter(|entry| entry.is_none()).count();
-        let transfer = match (shared, history.base()) {
-            (None, Some(boundary)) => {
+        let base = history.base().filter(|_| shared.is_none());
+        let own = base.and_then(|base| ledger.estate.version(Sequence(base.position)).map(|tree| (base, tree)));
+        let fetched = own.filter(|(base, tree)| tree.root() == base.root).map(|(_, tree)| tree.clone());
+        let transfer = match base {
+            Some(boundary) if fetched.is_none() => {
                 let target = state_at(instance, &boundary);
                 let base = ledger.estate.newest_version().clone();
                 let patience = s.cluster.limits.status_interval;
@@ -189,7 +194,7 @@ impl Opening {
             wanted,
             missing,
             transfer,
-            fetched: None,
+            fetched,
             wrong,
             turn: 0,
             idle: 0,
