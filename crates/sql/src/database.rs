@@ -9,7 +9,7 @@ use crate::roles::Role;
 use crate::service::Sql;
 use bezant_core::digest::Digest;
 use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
-use bezant_core::services::kv::{Kv, KvResult};
+use bezant_core::services::kv::{Kv, KvOperation, KvResult};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 
@@ -35,12 +35,15 @@ impl Service for Database {
         if Request::is_request(operation) {
             return self.sql.execute(operation, agreed);
         }
+        // Who reads may be the one for whom keys are removed whose time is over.
+        let reads = || {
+            let operation = KvOperation::from_bytes(Bytes::copy_from_slice(operation));
+            operation.is_ok_and(|operation| operation.is_read_only())
+        };
         match self.sql.role(&agreed.asker) {
             Role::Writer | Role::Admin => self.kv.execute(operation, agreed),
-            Role::Reader => {
-                self.kv.query(operation, &agreed.asker).unwrap_or_else(|NotReadOnly| KvResult::Denied.to_bytes().into())
-            }
-            Role::None => KvResult::Denied.to_bytes().into(),
+            Role::Reader if reads() => self.kv.execute(operation, agreed),
+            Role::Reader | Role::None => KvResult::Denied.to_bytes().into(),
         }
     }
 
@@ -79,7 +82,7 @@ impl Service for Database {
 mod tests {
     use super::*;
     use crate::{Response, Statement};
-    use bezant_core::services::kv::{Condition, KvOperation};
+    use bezant_core::services::kv::Condition;
     use std::collections::BTreeMap;
 
     #[test]

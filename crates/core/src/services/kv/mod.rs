@@ -2,40 +2,38 @@
 //!
 //! Entries lie in [`BUCKETS`] buckets by a hash of the key. A bucket is one page, its entries in the order of their
 //! keys, and only the buckets that were written since the last checkpoint are looked at and encoded again. Beside them
-//! all keys are kept in order, for ranges. A bucket that would not fit in a page, or a service that would exceed
-//! [`TOTAL_BYTES_MAX`], refuses the write with [`KvResult::Full`], which is the same at every replica.
+//! all keys are kept in order, for ranges, and those with a [deadline](Until) in the order in which they are due. A
+//! bucket that would not fit in a page, or a service that would exceed [`TOTAL_BYTES_MAX`], refuses the write with
+//! [`KvResult::Full`], which is the same at every replica.
 
+mod bucket;
+mod deadline;
 mod operation;
+mod result;
 
-pub use operation::{Condition, KEY_BYTES_MAX, KvOperation, KvResult, LIST_MAX, RESULT_BYTES_MAX, VALUE_BYTES_MAX};
+pub use bucket::BUCKETS;
+pub use deadline::{DEADLINE_MS_MAX, DeadlineCondition, Until};
+pub use operation::{Condition, KEY_BYTES_MAX, KvOperation, LIST_MAX, RESULT_BYTES_MAX, VALUE_BYTES_MAX};
+pub use result::KvResult;
 
 use crate::digest::{Digest, Domain};
 use crate::service::{Agreed, Asker, BadState, NotReadOnly, PAGE_BYTES_MAX, PageNumber, Service};
-use crate::wire::{Reader, Wire, WireError, encode_payload};
+use crate::wire::Wire;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use bucket::{BUCKET_OVERHEAD, Bucket, DEADLINE_OVERHEAD, ENTRY_OVERHEAD, Entry, bucket_of, entry_bytes};
 use bytes::Bytes;
 use core::ops::Bound;
+use deadline::{Over, milliseconds};
 
-/// Buckets, and pages of the service.
-pub const BUCKETS: u32 = 4096;
 /// The most bytes of all buckets together, as encoded.
 pub const TOTAL_BYTES_MAX: u64 = 1 << 30;
 /// The most bytes of values that the splices of one transaction write: a short one may write a long value again.
 const SPLICED_BYTES_MAX: usize = 16 << 20;
-/// What an entry takes in a bucket besides key and value, and an entry counts for in a result: its two lengths.
-const ENTRY_OVERHEAD: usize = 8;
-/// The encoding of a bucket begins with the number of its entries.
-const BUCKET_OVERHEAD: usize = 4;
-
-/// The entries that share a page.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Bucket {
-    entries: BTreeMap<Bytes, Bytes>,
-    /// Size of the entries as encoded.
-    bytes: usize,
-}
+/// What [`Kv::note`] says of an entry in the place of its value's length: it was removed, or has another deadline.
+const REMOVED: u32 = u32::MAX;
+const DEADLINE: u32 = u32::MAX - 1;
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,18 +46,10 @@ pub struct Kv {
     effects: Digest,
     /// The keys of all buckets.
     keys: BTreeSet<Bytes>,
+    /// Those with a deadline, the first to come first.
+    due: BTreeSet<(u64, Bytes)>,
     /// The sum over all buckets.
     bytes: u64,
-}
-
-/// FNV-1a, with its high bits spread by the golden ratio.
-fn bucket_of(key: &[u8]) -> PageNumber {
-    let hash = key.iter().fold(0xcbf2_9ce4_8422_2325_u64, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
-    (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - BUCKETS.trailing_zeros())) as PageNumber
-}
-
-const fn entry_bytes(key: &[u8], value: &[u8]) -> usize {
-    ENTRY_OVERHEAD + key.len() + value.len()
 }
 
 /// The number that a value stands for: decimal, in the shortest form, as Redis has it.
@@ -86,11 +76,15 @@ impl Kv {
         Self::default()
     }
 
-    fn get(&self, key: &[u8]) -> Option<&Bytes> {
+    fn entry(&self, key: &[u8]) -> Option<&Entry> {
         self.buckets.get(&bucket_of(key))?.entries.get(key)
     }
 
-    /// Answers a read-only operation; `None` if it is not one.
+    fn get(&self, key: &[u8]) -> Option<&Bytes> {
+        Some(&self.entry(key)?.value)
+    }
+
+    /// Answers a query; `None` if it is none, or must be ordered.
     fn answer(&self, operation: &KvOperation) -> Option<KvResult> {
         Some(match operation {
             KvOperation::Get { key } => KvResult::Value(self.get(key).cloned()),
@@ -105,11 +99,12 @@ impl Kv {
                 self.range(from, *limit as usize, *bytes as usize, *keys_only)
             }
             KvOperation::Count => KvResult::Count(self.keys.len() as u64),
+            KvOperation::CountDeadlines => KvResult::Count(self.due.len() as u64),
             KvOperation::Exists { keys } => {
                 KvResult::Count(keys.iter().filter(|key| self.get(key).is_some()).count() as u64)
             }
             KvOperation::Transaction { conditions, operations } => {
-                if !operation.is_read_only() {
+                if !operation.is_query() {
                     return None;
                 }
                 if !self.all_hold(conditions) {
@@ -118,6 +113,10 @@ impl Kv {
                 let mut room = RESULT_BYTES_MAX;
                 let results = operations.iter().map(|part| Some(fit(self.answer(part)?, &mut room)));
                 KvResult::Transaction(results.collect::<Option<_>>()?)
+            }
+            KvOperation::AsOf { now_ms, operation } => {
+                let is_due = self.first_deadline(operation).is_some_and(|deadline| deadline <= *now_ms);
+                return if is_due { None } else { self.answer(operation) };
             }
             _ => return None,
         })
@@ -128,7 +127,12 @@ impl Kv {
     }
 
     /// Carries out a transaction. What it writes is noted operation by operation.
-    fn transact(&mut self, conditions: &[(Bytes, Option<Bytes>)], operations: Vec<KvOperation>) -> KvResult {
+    fn transact(
+        &mut self,
+        conditions: &[(Bytes, Option<Bytes>)],
+        operations: Vec<KvOperation>,
+        now_ms: u64,
+    ) -> KvResult {
         if !self.all_hold(conditions) {
             return KvResult::NotDone;
         }
@@ -140,7 +144,7 @@ impl Kv {
                     None => return KvResult::TooLarge,
                 }
             }
-            fit(self.apply(part), &mut room)
+            fit(self.apply(part, now_ms), &mut room)
         };
         KvResult::Transaction(operations.into_iter().map(&mut part).collect())
     }
@@ -167,7 +171,8 @@ impl Kv {
             value.extend_from_slice(old);
             value.resize(length, 0);
             value[start..start + bytes.len()].copy_from_slice(bytes);
-            let written = self.write_all([(key, value.into())]);
+            let entry = Entry { deadline_ms: self.deadline_of(&key), value: value.into() };
+            let written = self.write_all([(key, entry)]);
             if written != KvResult::Done {
                 return written;
             }
@@ -191,34 +196,56 @@ impl Kv {
         KvResult::Range { entries, more: false }
     }
 
-    fn apply(&mut self, operation: KvOperation) -> KvResult {
+    fn apply(&mut self, operation: KvOperation, now_ms: u64) -> KvResult {
         match operation {
-            KvOperation::Set { key, value, condition } => match (condition, self.get(&key).is_some()) {
-                (Condition::Always, _) | (Condition::Absent, false) | (Condition::Present, true) => {
-                    self.write_all([(key, value)])
+            KvOperation::Set { key, value, condition } if self.allows(condition, &key) => {
+                self.write_all([(key, Entry::lasting(value))])
+            }
+            KvOperation::SetUntil { key, value, condition, until } if self.allows(condition, &key) => {
+                match self.deadline_for(&key, until, now_ms) {
+                    Ok(deadline_ms) => self.write_all([(key, Entry { value, deadline_ms })]),
+                    Err(Over) => {
+                        self.remove(&key);
+                        KvResult::Done
+                    }
                 }
-                (Condition::Absent, true) | (Condition::Present, false) => KvResult::NotDone,
-            },
-            KvOperation::MultiSet { entries } => self.write_all(entries),
+            }
+            KvOperation::Set { .. } | KvOperation::SetUntil { .. } => KvResult::NotDone,
+            KvOperation::MultiSet { entries } => {
+                self.write_all(entries.into_iter().map(|(key, value)| (key, Entry::lasting(value))))
+            }
             KvOperation::Delete { keys } => KvResult::Count(keys.iter().map(|key| u64::from(self.remove(key))).sum()),
             KvOperation::CompareAndSet { key, expected, value } => {
                 if self.get(&key) != expected.as_ref() {
                     return KvResult::NotDone;
                 }
                 if let Some(value) = value {
-                    return self.write_all([(key, value)]);
+                    return self.write_all([(key, Entry::lasting(value))]);
                 }
                 self.remove(&key);
                 KvResult::Done
             }
             KvOperation::Increment { key, by } => self.increment(key, by),
             KvOperation::Splice { key, offset, bytes } => self.splice(key, offset, &bytes),
-            KvOperation::Transaction { conditions, operations } => self.transact(&conditions, operations),
+            KvOperation::Transaction { conditions, operations } => self.transact(&conditions, operations, now_ms),
+            KvOperation::Expire { key, until, condition } => self.expire(&key, until, condition, now_ms),
+            KvOperation::Persist { key } => self.persist(&key),
+            KvOperation::Deadline { key } => self.deadline(&key, now_ms),
+            KvOperation::AsOf { operation, .. } => self.apply(*operation, now_ms),
             KvOperation::Get { .. }
             | KvOperation::MultiGet { .. }
             | KvOperation::Range { .. }
             | KvOperation::Count
-            | KvOperation::Exists { .. } => self.answer(&operation).expect("read-only operations have an answer"),
+            | KvOperation::CountDeadlines
+            | KvOperation::Exists { .. } => self.answer(&operation).expect("queries have an answer"),
+        }
+    }
+
+    fn allows(&self, condition: Condition, key: &[u8]) -> bool {
+        match condition {
+            Condition::Always => true,
+            Condition::Absent => self.entry(key).is_none(),
+            Condition::Present => self.entry(key).is_some(),
         }
     }
 
@@ -227,33 +254,37 @@ impl Kv {
             return KvResult::NotAnInteger;
         };
         let Some(sum) = number.checked_add(by) else { return KvResult::Overflow };
-        match self.write_all([(key, sum.to_string().into())]) {
+        let entry = Entry { deadline_ms: self.deadline_of(&key), value: sum.to_string().into() };
+        match self.write_all([(key, entry)]) {
             KvResult::Done => KvResult::Integer(sum),
             refused => refused,
         }
     }
 
     /// Writes all entries if there is room for all, otherwise none.
-    fn write_all(&mut self, entries: impl IntoIterator<Item = (Bytes, Bytes)>) -> KvResult {
-        let entries: BTreeMap<Bytes, Bytes> = entries.into_iter().collect();
+    fn write_all(&mut self, entries: impl IntoIterator<Item = (Bytes, Entry)>) -> KvResult {
+        let entries: BTreeMap<Bytes, Entry> = entries.into_iter().collect();
         if !self.has_room(&entries) {
             return KvResult::Full;
         }
-        for (key, value) in &entries {
-            self.write(key, value);
-            self.note(key, Some(value));
+        for (key, entry) in &entries {
+            self.write(key, entry);
+            self.note(key, &entry.value, entry.value.len() as u32);
+            if let Some(deadline_ms) = entry.deadline_ms {
+                self.note(key, &deadline_ms.to_le_bytes(), DEADLINE);
+            }
         }
         KvResult::Done
     }
 
-    fn has_room(&self, entries: &BTreeMap<Bytes, Bytes>) -> bool {
+    fn has_room(&self, entries: &BTreeMap<Bytes, Entry>) -> bool {
         let before = |number| self.buckets.get(&number).map_or(0, |bucket| bucket.bytes);
         let mut buckets: BTreeMap<PageNumber, usize> = BTreeMap::new();
-        for (key, value) in entries {
+        for (key, entry) in entries {
             let number = bucket_of(key);
             let bytes = buckets.entry(number).or_insert_with(|| before(number));
-            *bytes += entry_bytes(key, value);
-            *bytes -= self.get(key).map_or(0, |old| entry_bytes(key, old));
+            *bytes += entry.bytes(key);
+            *bytes -= self.entry(key).map_or(0, |old| old.bytes(key));
         }
         let before: usize = buckets.keys().copied().map(before).sum();
         let after: usize = buckets.values().sum();
@@ -263,44 +294,85 @@ impl Kv {
 
     /// Writes an entry for which there is room. Key and value are copied: as slices of the operation or page that
     /// they came in they would keep all of it in memory.
-    fn write(&mut self, key: &[u8], value: &[u8]) {
+    fn write(&mut self, key: &[u8], entry: &Entry) {
         let number = bucket_of(key);
         let bucket = self.buckets.entry(number).or_default();
-        let (added, mut removed) = (entry_bytes(key, value), 0);
-        let value = Bytes::copy_from_slice(value);
-        if let Some(place) = bucket.entries.get_mut(key) {
-            removed = entry_bytes(key, place);
-            *place = value;
+        let (added, mut removed) = (entry.bytes(key), 0);
+        let entry = Entry { value: Bytes::copy_from_slice(&entry.value), ..*entry };
+        let new = entry.deadline_ms;
+        let old = if let Some(place) = bucket.entries.get_mut(key) {
+            removed = place.bytes(key);
+            core::mem::replace(place, entry).deadline_ms
         } else {
             let key = Bytes::copy_from_slice(key);
             self.keys.insert(key.clone());
-            bucket.entries.insert(key, value);
-        }
+            bucket.entries.insert(key, entry);
+            None
+        };
         bucket.bytes = bucket.bytes + added - removed;
         self.written.insert(number);
         self.bytes = self.bytes + added as u64 - removed as u64;
+        self.move_due(key, old, new);
+    }
+
+    /// Moves a key to its place among those that are due.
+    fn move_due(&mut self, key: &[u8], old: Option<u64>, new: Option<u64>) {
+        if old == new {
+            return;
+        }
+        let key = self.keys.get(key).cloned().expect("every entry's key is there");
+        let mut place = (old.unwrap_or_default(), key);
+        if old.is_some() {
+            self.due.remove(&place);
+        }
+        if let Some(new) = new {
+            place.0 = new;
+            self.due.insert(place);
+        }
+    }
+
+    /// Gives an entry that is there another deadline, if there is room for it. Its value is not touched: it may be
+    /// long, and one operation may do this often.
+    fn set_deadline(&mut self, key: &[u8], deadline_ms: Option<u64>) -> KvResult {
+        let number = bucket_of(key);
+        let bucket = self.buckets.get_mut(&number).expect("the entry is there");
+        let entry = bucket.entries.get_mut(key).expect("the entry is there");
+        let (old, removed) = (entry.deadline_ms, entry.bytes(key));
+        let added = removed - old.map_or(0, |_| DEADLINE_OVERHEAD) + deadline_ms.map_or(0, |_| DEADLINE_OVERHEAD);
+        let (in_bucket, in_all) = (bucket.bytes + added - removed, self.bytes + added as u64 - removed as u64);
+        if added > removed && (BUCKET_OVERHEAD + in_bucket > PAGE_BYTES_MAX || in_all > TOTAL_BYTES_MAX) {
+            return KvResult::Full;
+        }
+        entry.deadline_ms = deadline_ms;
+        (bucket.bytes, self.bytes) = (in_bucket, in_all);
+        self.written.insert(number);
+        self.move_due(key, old, deadline_ms);
+        self.note(key, &deadline_ms.unwrap_or_default().to_le_bytes(), DEADLINE);
+        KvResult::Done
     }
 
     /// Whether there was such an entry.
     fn remove(&mut self, key: &[u8]) -> bool {
         let number = bucket_of(key);
         let Some(bucket) = self.buckets.get_mut(&number) else { return false };
-        let Some(value) = bucket.entries.remove(key) else { return false };
-        bucket.bytes -= entry_bytes(key, &value);
+        let Some(entry) = bucket.entries.remove(key) else { return false };
+        let bytes = entry.bytes(key);
+        bucket.bytes -= bytes;
         if bucket.entries.is_empty() {
             self.buckets.remove(&number);
         }
         self.written.insert(number);
-        self.note(key, None);
-        self.bytes -= entry_bytes(key, &value) as u64;
+        self.note(key, &[], REMOVED);
+        self.bytes -= bytes as u64;
+        self.move_due(key, entry.deadline_ms, None);
         self.keys.remove(key);
         true
     }
 
-    /// Notes what was written for [`Service::take_written`]; an entry that was removed has no value.
-    fn note(&mut self, key: &[u8], value: Option<&[u8]>) {
-        let lengths = [key.len() as u32, value.map_or(u32::MAX, |value| value.len() as u32)].map(u32::to_le_bytes);
-        let parts = [value.unwrap_or_default(), key, &lengths.concat(), &self.effects.0];
+    /// Notes what was written for [`Service::take_written`]: a value with its length, or what stands in that place.
+    fn note(&mut self, key: &[u8], content: &[u8], length: u32) {
+        let lengths = [key.len() as u32, length].map(u32::to_le_bytes);
+        let parts = [content, key, &lengths.concat(), &self.effects.0];
         self.effects = Digest::of_parts(Domain::Effects, &parts);
     }
 
@@ -308,17 +380,18 @@ impl Kv {
     fn load_bucket(&mut self, number: PageNumber, page: Option<Bytes>) -> Result<(), BadState> {
         let old = self.buckets.remove(&number).unwrap_or_default();
         self.bytes -= old.bytes as u64;
-        for key in old.entries.keys() {
-            self.keys.remove(key);
+        for (key, entry) in old.entries {
+            self.move_due(&key, entry.deadline_ms, None);
+            self.keys.remove(&key);
         }
         if let Some(page) = page {
-            let entries = parse_page(page).map_err(|_| BadState)?;
+            let entries = Bucket::parse(page).map_err(|_| BadState)?;
             let ascending = entries.windows(2).all(|pair| pair[0].0 < pair[1].0);
             if entries.is_empty() || !ascending || entries.iter().any(|(key, _)| bucket_of(key) != number) {
                 return Err(BadState);
             }
-            for (key, value) in entries {
-                self.write(&key, &value);
+            for (key, entry) in entries {
+                self.write(&key, &entry);
             }
         }
         self.written.remove(&number);
@@ -326,31 +399,14 @@ impl Kv {
     }
 }
 
-impl Bucket {
-    /// The bucket as a page.
-    fn page(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(BUCKET_OVERHEAD + self.bytes);
-        (self.entries.len() as u32).encode(&mut out);
-        for (key, value) in &self.entries {
-            encode_payload(key, &mut out);
-            encode_payload(value, &mut out);
-        }
-        out
-    }
-}
-
-fn parse_page(page: Bytes) -> Result<Vec<(Bytes, Bytes)>, WireError> {
-    let mut reader = Reader::new(page);
-    let length = reader.length(PAGE_BYTES_MAX, ENTRY_OVERHEAD)?;
-    let entries = (0..length).map(|_| operation::entry(&mut reader)).collect::<Result<_, _>>()?;
-    reader.finish()?;
-    Ok(entries)
-}
-
 impl Service for Kv {
-    fn execute(&mut self, operation: &[u8], _agreed: &Agreed) -> Bytes {
+    fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
         let result = match KvOperation::from_bytes(Bytes::copy_from_slice(operation)) {
-            Ok(operation) => self.apply(operation),
+            Ok(operation) => {
+                let now_ms = milliseconds(agreed.time);
+                self.remove_due(&operation, now_ms);
+                self.apply(operation, now_ms)
+            }
             Err(_) => KvResult::Malformed,
         };
         result.to_bytes().into()
