@@ -10,6 +10,7 @@ use crate::interrupt::Interrupts;
 use crate::served;
 use crate::snapshot::Snapshots;
 use bezant_core::cluster::ReplicaId;
+use bezant_core::message::Refusal;
 use bezant_core::services::kv::{KvOperation, KvResult};
 use bezant_core::wire::Wire;
 use bezant_gateway::{Store, StoreError};
@@ -20,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Requests that one process may have under way: more of them wait.
 const SESSIONS: usize = 256;
@@ -148,12 +149,17 @@ impl Service {
         if self.interrupts.was_raised() {
             return Err(StoreError::Refused("interrupted before it was sent".into()));
         }
-        let bytes = operation.to_bytes().into();
-        let call = match operation.is_read_only() {
-            true => self.client.query(bytes, deadline),
-            false => self.client.execute(bytes, deadline),
+        let start = Instant::now();
+        let asked = operation.is_query().then(|| self.client.query(as_of_now(operation), deadline));
+        let answer = match asked.map(|call| self.interrupts.wait(call)) {
+            // A key may be due: what is not ordered cannot tell.
+            None | Some(Some(Err(CallError::Rejected(Refusal::NotReadOnly)))) => {
+                let left = deadline.saturating_sub(start.elapsed());
+                self.interrupts.wait(self.client.execute(operation.to_bytes().into(), left))
+            }
+            Some(answer) => answer,
         };
-        match self.interrupts.wait(call) {
+        match answer {
             Some(Ok(result)) => KvResult::from_bytes(result).map_err(|_| {
                 StoreError::Refused("the replicas agree on a result that is none of this service's".into())
             }),
@@ -161,6 +167,13 @@ impl Service {
             None => Err(StoreError::Unknown("interrupted before there was an answer".into())),
         }
     }
+}
+
+/// The operation as a query that is refused where a key may be due.
+fn as_of_now(operation: &KvOperation) -> Bytes {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let operation = Box::new(operation.clone());
+    KvOperation::AsOf { now_ms: now.as_millis() as u64, operation }.to_bytes().into()
 }
 
 /// What it means to whoever asked for a key.
@@ -187,7 +200,6 @@ impl Store for Service {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use bezant_core::message::Refusal;
 
     /// Errors of calls that may have been executed, and of calls that were not.
     pub(crate) fn call_errors() -> (Vec<CallError>, Vec<CallError>) {

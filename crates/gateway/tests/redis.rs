@@ -182,9 +182,8 @@ fn a_client_that_does_not_wait_reads_what_it_wrote() {
 }
 
 #[test]
-fn set_takes_conditions_and_nothing_else() {
+fn set_takes_conditions() {
     assert_talk("set a 1 xx\nset a 1 nx\nset a 2 NX\nset a 3 XX\nget a\n", "$-1\n+OK\n$-1\n+OK\n$1\n3\n");
-    assert_talk("set a 1 ex 10\n", "-ERR SET option EX is not supported here: only NX, XX and GET are\n");
     assert_talk("set a 1 nx xx\nset a 1 foo\n", "-ERR syntax error\n-ERR syntax error\n");
 }
 
@@ -516,4 +515,68 @@ fn values_are_measured_cut_and_written_into() {
         assert_eq!(talk(&server, &format!("getrange s {range}\n")), format!("${}\n{cut}\n", cut.len()), "{range}");
     }
     assert_eq!(talk(&server, "getrange empty 0 -1\ngetrange none 0 -1\n"), "$0\n\n$0\n\n");
+}
+
+#[test]
+fn keys_live_as_long_as_they_are_told() {
+    let transaction = "multi\nset a 1 ex 100\nttl a\npttl a\nexpire a 50 gt\nexpire a 200 gt nx\ngetex a px 7000\npttl a\n\
+        persist a\nttl a\nexec\n";
+    let queued = "+QUEUED\n".repeat(9);
+    let not_compatible = "-ERR NX and XX, GT or LT options at the same time are not compatible\n";
+    assert_talk(
+        transaction,
+        &format!("+OK\n{queued}*9\n+OK\n:100\n:100000\n:0\n{not_compatible}$1\n1\n:7000\n:1\n:-1\n"),
+    );
+    let at = "set a 1 exat 4000000000 get\nset a 2 keepttl get\nappend a 3\nexpiretime a\npexpireat a 4000000000500\n\
+        expiretime a\npexpiretime a\nset a 1\nexpiretime a\nttl b\n";
+    let said = "$-1\n$1\n1\n:2\n:4000000000\n:1\n:4000000001\n:4000000000500\n+OK\n:-1\n:-2\n";
+    assert_talk(at, said);
+    assert_talk("setex a 10 1\nexpireat a 1\nexists a\nset a 1 pxat 1\nget a\n", "+OK\n:1\n:0\n+OK\n$-1\n");
+}
+
+#[test]
+fn a_key_is_gone_when_its_time_is_over() {
+    let server = start();
+    assert_eq!(talk(&server, "psetex a 20 1\nset b 2 px 3600000\nmset c 3\n"), "+OK\n+OK\n+OK\n");
+    std::thread::sleep(Duration::from_millis(30));
+    assert_eq!(
+        talk(&server, "dbsize\nkeys *\nmget a b c\nttl a\n"),
+        ":2\n*2\n$1\nb\n$1\nc\n*3\n$-1\n$1\n2\n$1\n3\n:-2\n"
+    );
+    assert!(talk(&server, "info keyspace\n").ends_with("db0:keys=2,expires=1,avg_ttl=0\n\n"));
+}
+
+#[test]
+fn times_that_mean_nothing_are_refused_as_redis_does() {
+    let refused =
+        |command: &str, why: &str| assert_talk(&format!("set a 1\n{command}\n"), &format!("+OK\n-ERR {why}\n"));
+    for options in ["ex", "ex 1 px 1", "keepttl ex 1", "ex 1 keepttl", "persist", "ex x nx xx"] {
+        refused(&format!("set a 1 {options}"), "syntax error");
+    }
+    for options in ["keepttl", "nx", "persist ex 1", "get"] {
+        refused(&format!("getex a {options}"), "syntax error");
+    }
+    for (command, name) in [
+        ("set a 1 ex 0", "set"),
+        ("set a 1 px 9223372036854775807", "set"),
+        ("set a 1 exat 9223372036854775807", "set"),
+        ("SETEX a -1 1", "setex"),
+        ("psetex a 0 1", "psetex"),
+        ("getex a ex 0", "getex"),
+        ("expire a -9223372036854775808", "expire"),
+        ("pexpire a 9223372036854775807", "pexpire"),
+        ("expireat a 9223372036854775807", "expireat"),
+    ] {
+        refused(command, &format!("invalid expire time in '{name}' command"));
+    }
+    refused("expire a 1 foo", "Unsupported option foo");
+    refused("expire a 1 gt lt", "GT and LT options at the same time are not compatible");
+    refused("expire a x", "value is not an integer or out of range");
+}
+
+#[test]
+fn a_client_that_does_not_wait_sets_deadlines_in_its_order() {
+    let sets: String = (0..2_000).map(|number| format!("setex k{} 100 {number}\n", number % 7)).collect();
+    let replies = talk(&start(), &format!("{sets}get k0\nset k0 x\nttl k0\nexpire none 5\npersist k1\n"));
+    assert_eq!(replies, format!("{}$4\n1995\n+OK\n:-1\n:0\n:1\n", "+OK\n".repeat(2_000)));
 }

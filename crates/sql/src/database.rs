@@ -36,13 +36,13 @@ impl Service for Database {
             return self.sql.execute(operation, agreed);
         }
         // Who reads may be the one for whom keys are removed whose time is over.
-        let reads = || {
+        let writes = || {
             let operation = KvOperation::from_bytes(Bytes::copy_from_slice(operation));
-            operation.is_ok_and(|operation| operation.is_read_only())
+            operation.is_ok_and(|operation| !operation.is_read_only())
         };
         match self.sql.role(&agreed.asker) {
             Role::Writer | Role::Admin => self.kv.execute(operation, agreed),
-            Role::Reader if reads() => self.kv.execute(operation, agreed),
+            Role::Reader if !writes() => self.kv.execute(operation, agreed),
             Role::Reader | Role::None => KvResult::Denied.to_bytes().into(),
         }
     }

@@ -4,11 +4,12 @@ use crate::failure::{Code, Failure, Result};
 use crate::output;
 use crate::prompt::{self, Line, Prompt};
 use crate::service::{Connection, Service};
-use bezant_core::services::kv::{Condition, KvOperation, KvResult};
+use bezant_core::services::kv::{Condition, KvOperation, KvResult, Until};
 use bezant_gateway::{Store, StoreError};
 use bytes::Bytes;
 use clap::{Parser, Subcommand};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Read and write the replicated key-value service
 ///
@@ -50,6 +51,15 @@ pub(crate) enum Operation {
         /// Only if the key has a value already
         #[arg(long)]
         if_present: bool,
+        /// Remove the key after so many seconds
+        #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+        ttl: Option<u32>,
+    },
+    /// Print how many seconds a key has left
+    Ttl {
+        /// The key
+        #[arg(allow_negative_numbers = true)]
+        key: String,
     },
     /// Delete keys and print how many there were
     Del {
@@ -182,14 +192,22 @@ impl Operation {
     fn operation(&self) -> KvOperation {
         match self {
             Self::Get { key } => KvOperation::Get { key: bytes(key) },
-            Self::Set { key, value, if_absent, if_present } => {
+            Self::Set { key, value, if_absent, if_present, ttl } => {
                 let condition = match (if_absent, if_present) {
                     (true, _) => Condition::Absent,
                     (_, true) => Condition::Present,
                     _ => Condition::Always,
                 };
-                KvOperation::Set { key: bytes(key), value: bytes(value), condition }
+                let (key, value) = (bytes(key), bytes(value));
+                match ttl {
+                    Some(seconds) => {
+                        let until = Some(Until::In(i64::from(*seconds) * 1_000));
+                        KvOperation::SetUntil { key, value, condition, until }
+                    }
+                    None => KvOperation::Set { key, value, condition },
+                }
             }
+            Self::Ttl { key } => KvOperation::Deadline { key: bytes(key) },
             Self::Del { keys } => KvOperation::Delete { keys: keys.iter().map(|key| bytes(key)).collect() },
             Self::Cas { key, expected, value } => KvOperation::CompareAndSet {
                 key: bytes(key),
@@ -212,6 +230,7 @@ impl Operation {
     pub(crate) fn carry_out(&self, store: &dyn Store) -> Result<Answer> {
         let operation = self.operation();
         match store.call(&operation) {
+            Ok(KvResult::NotDone) if matches!(self, Self::Ttl { .. }) => answer(KvResult::Value(None)),
             Ok(result) => answer(result),
             Err(error @ StoreError::Refused(_)) => Err(Failure::failed(format!("{error}."))),
             Err(StoreError::Unknown(why)) if operation.is_read_only() => Err(Failure::failed(format!("{why}."))),
@@ -234,6 +253,11 @@ fn answer(result: KvResult) -> Result<Answer> {
         KvResult::Value(None) => ("(no value)".to_owned(), json!({ "value": null }), false),
         KvResult::Count(count) => (count.to_string(), json!({ "count": count }), true),
         KvResult::Integer(number) => (number.to_string(), json!({ "value": number }), true),
+        KvResult::Deadline { deadline_ms: None, .. } => ("(no deadline)".to_owned(), json!({ "seconds": null }), true),
+        KvResult::Deadline { now_ms, deadline_ms: Some(deadline_ms) } => {
+            let seconds = Duration::from_millis(deadline_ms.saturating_sub(now_ms)).as_secs_f64();
+            (format!("{seconds:.3}"), json!({ "seconds": seconds }), true)
+        }
         KvResult::Range { entries, more } => {
             let entries: Vec<_> =
                 entries.iter().map(|(key, value)| (output::printable(key), output::printable(value))).collect();

@@ -1,6 +1,6 @@
 //! Operations of one connection on their way to the service, and their results on the way back.
 //!
-//! A run of reads becomes one operation, and so does a run of writes. Other operations go one by one, each after the
+//! A run of reads becomes one operation, and so does a run of writes, or of what has to do with deadlines. Other operations go one by one, each after the
 //! result of the one before, so that all take effect in the order in which they came.
 
 use crate::store::{Store, StoreError};
@@ -52,11 +52,22 @@ const fn is_plain_set(operation: &KvOperation) -> bool {
     matches!(operation, KvOperation::Set { condition: Condition::Always, .. })
 }
 
+const fn is_timed(operation: &KvOperation) -> bool {
+    matches!(
+        operation,
+        KvOperation::SetUntil { .. }
+            | KvOperation::Expire { .. }
+            | KvOperation::Persist { .. }
+            | KvOperation::Deadline { .. }
+    )
+}
+
 /// Takes the operations at the front that can be carried out as one.
 fn take_run(operations: &mut VecDeque<KvOperation>) -> Vec<KvOperation> {
     let length_of =
         |alike: fn(&KvOperation) -> bool| operations.iter().take_while(|&operation| alike(operation)).count();
-    let length = length_of(is_get).max(length_of(is_plain_set)).clamp(1, BATCH_OPERATIONS_MAX);
+    let length = length_of(is_get).max(length_of(is_plain_set)).max(length_of(is_timed));
+    let length = length.clamp(1, BATCH_OPERATIONS_MAX);
     operations.drain(..length.min(operations.len())).collect()
 }
 
@@ -70,6 +81,7 @@ fn call_run(store: &dyn Store, run: &[KvOperation], results: &mut VecDeque<Resul
         Ok(KvResult::Values(values)) if values.len() == run.len() => {
             results.extend(values.into_iter().map(|value| Ok(KvResult::Value(value))));
         }
+        Ok(KvResult::Transaction(parts)) if parts.len() == run.len() => results.extend(parts.into_iter().map(Ok)),
         Ok(KvResult::Done) => results.extend(run.iter().map(|_| Ok(KvResult::Done))),
         // Too much together, and nothing was changed: one half may do, and in the end one operation alone.
         Ok(KvResult::TooLarge | KvResult::Full) => {
@@ -83,6 +95,9 @@ fn call_run(store: &dyn Store, run: &[KvOperation], results: &mut VecDeque<Resul
 
 /// One operation for a run of several.
 fn merge(run: &[KvOperation]) -> KvOperation {
+    if run.iter().all(is_timed) {
+        return KvOperation::Transaction { conditions: Vec::new(), operations: run.to_vec() };
+    }
     let (mut keys, mut entries) = (Vec::new(), Vec::new());
     for operation in run {
         match operation {

@@ -80,8 +80,15 @@ pub(crate) fn info(shared: &Shared, sections: &[Bytes]) -> Reply {
     section("Replication", &[("role", "master".into()), ("connected_slaves", "0".into())]);
     if wanted("keyspace") {
         // The only section that asks the service: left empty, as for an empty database, when that fails.
-        let keys = match shared.store.call(&KvOperation::Count) {
-            Ok(KvResult::Count(keys)) if keys > 0 => vec![("db0", format!("keys={keys},expires=0,avg_ttl=0"))],
+        let operations = vec![KvOperation::Count, KvOperation::CountDeadlines];
+        let counts = match shared.store.call(&KvOperation::Transaction { conditions: Vec::new(), operations }) {
+            Ok(KvResult::Transaction(counts)) => counts,
+            _ => Vec::new(),
+        };
+        let keys = match counts.as_slice() {
+            [KvResult::Count(keys @ 1..), KvResult::Count(expires)] => {
+                vec![("db0", format!("keys={keys},expires={expires},avg_ttl=0"))]
+            }
             _ => Vec::new(),
         };
         section("Keyspace", &keys);

@@ -6,6 +6,7 @@
 mod auth;
 mod batch;
 mod command;
+mod expiry;
 mod glob;
 mod info;
 pub mod output;

@@ -1,6 +1,7 @@
 //! Commands into operations, and results into replies: what needs no connection.
 
 use super::command::Verb;
+use super::expiry::{self, Form};
 use super::parser::Arguments;
 use super::reply::Reply;
 use crate::store::StoreError;
@@ -30,6 +31,8 @@ pub(crate) enum Shape {
     Type,
     /// The value that was read before the write: two results, with nothing in between.
     Old,
+    /// How long the key lives.
+    Life(Form),
 }
 
 /// A decimal number as Redis takes it.
@@ -46,6 +49,7 @@ fn not_an_integer() -> Reply {
 pub(crate) fn translate(verb: Verb, arguments: &Arguments) -> Result<(Vec<KvOperation>, Shape), Reply> {
     let single = |operation| Ok((vec![operation], Shape::Single));
     let gets = || arguments[1..].iter().map(|key| KvOperation::Get { key: key.clone() }).collect();
+    let life = |form| Ok((vec![KvOperation::Deadline { key: arguments[1].clone() }], Shape::Life(form)));
     let increment = |by| single(KvOperation::Increment { key: arguments[1].clone(), by });
     match verb {
         Verb::Get => Ok((gets(), Shape::Single)),
@@ -58,7 +62,19 @@ pub(crate) fn translate(verb: Verb, arguments: &Arguments) -> Result<(Vec<KvOper
         }
         Verb::Type => Ok((vec![KvOperation::Exists { keys: arguments[1..].to_vec() }], Shape::Type)),
         Verb::Exists => single(KvOperation::Exists { keys: arguments[1..].to_vec() }),
-        Verb::Set => set(arguments),
+        Verb::Set => expiry::set(arguments),
+        Verb::SetEx => expiry::set_for(arguments, Form::EX),
+        Verb::PSetEx => expiry::set_for(arguments, Form::PX),
+        Verb::GetEx => expiry::get_and_expire(arguments),
+        Verb::Expire => expiry::expire(arguments, Form::EX),
+        Verb::PExpire => expiry::expire(arguments, Form::PX),
+        Verb::ExpireAt => expiry::expire(arguments, Form::EXAT),
+        Verb::PExpireAt => expiry::expire(arguments, Form::PXAT),
+        Verb::Persist => Ok((vec![KvOperation::Persist { key: arguments[1].clone() }], Shape::Flag)),
+        Verb::Ttl => life(Form::EX),
+        Verb::PTtl => life(Form::PX),
+        Verb::ExpireTime => life(Form::EXAT),
+        Verb::PExpireTime => life(Form::PXAT),
         Verb::SetNx => Ok((vec![write(arguments, Condition::Absent)], Shape::Flag)),
         Verb::GetSet => Ok((returning_old(arguments, write(arguments, Condition::Always)), Shape::Old)),
         Verb::GetDel => {
@@ -95,7 +111,7 @@ fn write(arguments: &Arguments, condition: Condition) -> KvOperation {
 }
 
 /// A write with a read of the same key before it.
-fn returning_old(arguments: &Arguments, write: KvOperation) -> Vec<KvOperation> {
+pub(crate) fn returning_old(arguments: &Arguments, write: KvOperation) -> Vec<KvOperation> {
     vec![KvOperation::Get { key: arguments[1].clone() }, write]
 }
 
@@ -122,8 +138,14 @@ pub(crate) fn check_sizes(operations: &[KvOperation], bytes: usize) -> Result<()
     let is_value = |value: &Bytes| value.len() <= VALUE_BYTES_MAX;
     for operation in operations {
         let (keys_fit, values_fit) = match operation {
-            KvOperation::Get { key } | KvOperation::Increment { key, .. } => (is_key(key), true),
-            KvOperation::Set { key, value, .. } => (is_key(key), is_value(value)),
+            KvOperation::Get { key }
+            | KvOperation::Increment { key, .. }
+            | KvOperation::Expire { key, .. }
+            | KvOperation::Persist { key }
+            | KvOperation::Deadline { key } => (is_key(key), true),
+            KvOperation::Set { key, value, .. } | KvOperation::SetUntil { key, value, .. } => {
+                (is_key(key), is_value(value))
+            }
             KvOperation::Delete { keys } | KvOperation::Exists { keys } => (keys.iter().all(is_key), true),
             KvOperation::Splice { key, bytes, .. } => (is_key(key), is_value(bytes)),
             KvOperation::Transaction { operations, .. } => return check_sizes(operations, bytes),
@@ -145,31 +167,6 @@ pub(crate) fn check_sizes(operations: &[KvOperation], bytes: usize) -> Result<()
     Ok(())
 }
 
-/// `SET key value [NX | XX] [GET]`.
-fn set(arguments: &Arguments) -> Result<(Vec<KvOperation>, Shape), Reply> {
-    let (mut condition, mut old) = (Condition::Always, false);
-    for option in &arguments[3..] {
-        let option = option.to_ascii_uppercase();
-        condition = match (option.as_slice(), condition) {
-            (b"NX", Condition::Always) => Condition::Absent,
-            (b"XX", Condition::Always) => Condition::Present,
-            (b"GET", same) => {
-                old = true;
-                same
-            }
-            (b"EX" | b"PX" | b"EXAT" | b"PXAT" | b"KEEPTTL", _) => {
-                let option = String::from_utf8_lossy(&option);
-                return Err(Reply::error(format!(
-                    "SET option {option} is not supported here: only NX, XX and GET are"
-                )));
-            }
-            _ => return Err(Reply::error("syntax error")),
-        };
-    }
-    let write = write(arguments, condition);
-    Ok(if old { (returning_old(arguments, write), Shape::Old) } else { (vec![write], Shape::Single) })
-}
-
 impl Shape {
     /// Whether nothing may come between the operations of the command.
     pub(crate) const fn is_atomic(self) -> bool {
@@ -181,7 +178,7 @@ impl Shape {
         let mut replies = Vec::new();
         let mut error = None;
         let mut bytes = 0;
-        for reply in results.map(reply_to_one) {
+        for reply in results.map(|result| self.reply_to_one(result)) {
             bytes += if let Reply::Bulk(value) = &reply { value.len() } else { 0 };
             match reply {
                 // What went wrong with one key went wrong with the command. The other results are taken all the same.
@@ -201,6 +198,14 @@ impl Shape {
         }
         let reply = replies.pop().expect("a command of this shape has one operation, or two if it is atomic");
         self.single(reply)
+    }
+
+    fn reply_to_one(self, result: Result<KvResult, StoreError>) -> Reply {
+        match (self, result) {
+            (Self::Life(form), Ok(KvResult::Deadline { now_ms, deadline_ms })) => form.show(now_ms, deadline_ms),
+            (Self::Life(_), Ok(KvResult::NotDone)) => Reply::Integer(-2),
+            (_, result) => reply_to_one(result),
+        }
     }
 
     fn single(self, reply: Reply) -> Reply {
