@@ -419,7 +419,7 @@ impl Caller {
         };
         match (call.action, answer) {
             (_, Some(Answer::Value(seen))) => self.last_seen = seen,
-            (Action::Set(value), Some(Answer::Done)) => self.last_seen = Some(value),
+            (Action::Set(value) | Action::SetFor(value, _), Some(Answer::Done)) => self.last_seen = Some(value),
             _ => {}
         }
         self.remember(number, call, completed);

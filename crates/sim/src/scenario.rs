@@ -93,6 +93,8 @@ features! {
     Partings => "partings",
     /// Replicas execute some requests otherwise, each in its own way.
     Dissent => "dissent",
+    /// Keys that do not live for ever.
+    Expiry => "expiry",
 }
 
 impl fmt::Display for Feature {
@@ -296,6 +298,7 @@ fn draw_features(options: &ScenarioOptions, size: Size, calm: bool) -> BTreeSet<
     let stops = [Feature::PowerCut, Feature::Crashes, Feature::FailedSyncs];
     let spared = |feature| match feature {
         Feature::DynamicClients => options.protocol != Protocol::Pbft,
+        Feature::Expiry => options.service == ServiceKind::Sql,
         feature => options.protocol == Protocol::Unreplicated && stops.contains(&feature),
     };
     // They cost more than others, and a run without them may get further.

@@ -93,6 +93,7 @@ impl Feature {
                 | Self::Watchers
                 | Self::Partings
                 | Self::Dissent
+                | Self::Expiry
         )
     }
 }

@@ -11,7 +11,7 @@ use bezant_core::cluster::ReplicaId;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::Instant;
 use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PAGES_MAX, PageNumber, Service};
-use bezant_core::services::kv::{Condition, Kv, KvOperation, KvResult};
+use bezant_core::services::kv::{Condition, Kv, KvOperation, KvResult, Until};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use clap::ValueEnum;
@@ -209,6 +209,13 @@ fn kv_operation(key: Key, action: Action) -> Vec<u8> {
             KvOperation::CompareAndSet { key, expected: expected.map(register), value: Some(register(value)) }
         }
         Action::Increment => KvOperation::Increment { key, by: 1 },
+        Action::SetFor(value, span) => KvOperation::SetUntil {
+            key,
+            value: register(value),
+            condition: Condition::Always,
+            until: Some(Until::In(span as i64)),
+        },
+        Action::Life => KvOperation::Deadline { key },
     };
     operation.to_bytes()
 }
@@ -228,7 +235,12 @@ pub fn decode(service: ServiceKind, action: Action, result: &Bytes) -> Answer {
         (Action::Get, Ok(KvResult::Value(Some(value)))) => {
             number(&value).map_or(Answer::Nonsense, |value| Answer::Value(Some(value)))
         }
-        (Action::Set(..), Ok(KvResult::Done)) => Answer::Done,
+        (Action::Set(..) | Action::SetFor(..), Ok(KvResult::Done)) => Answer::Done,
+        (Action::Life, Ok(KvResult::NotDone)) => Answer::Life(None),
+        (Action::Life, Ok(KvResult::Deadline { deadline_ms: None, .. })) => Answer::Life(Some(false)),
+        (Action::Life, Ok(KvResult::Deadline { now_ms, deadline_ms: Some(deadline) })) if now_ms < deadline => {
+            Answer::Life(Some(true))
+        }
         (Action::Delete, Ok(KvResult::Count(count @ 0..=1))) => Answer::Changed(count == 1),
         (Action::CompareAndSet(..), Ok(KvResult::Done)) => Answer::Changed(true),
         (Action::CompareAndSet(..), Ok(KvResult::NotDone)) => Answer::Changed(false),
@@ -240,19 +252,22 @@ pub fn decode(service: ServiceKind, action: Action, result: &Bytes) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::Held;
 
     #[test]
     fn the_services_and_the_model_agree() {
         for kind in [ServiceKind::Kv, ServiceKind::Sql] {
             let mut store = Store::new(kind);
-            let mut model: Option<u64> = None;
+            let mut model: Option<Held> = None;
             let mut rng = Rng::stream(1, "store");
             for step in 1..500 {
-                let action = match rng.below(4) {
+                let action = match rng.below(if kind == ServiceKind::Kv { 6 } else { 4 }) {
                     0 => Action::Get,
                     1 => Action::Set(step),
                     2 => Action::Delete,
-                    _ => Action::CompareAndSet(model, step),
+                    3 => Action::CompareAndSet(model.map(|held| held.value), step),
+                    4 => Action::SetFor(step, 1),
+                    _ => Action::Life,
                 };
                 let result = store.execute(&encode(kind, 7, action, step), &Agreed::default());
                 let (answer, next) = action.apply(model);

@@ -27,6 +27,25 @@ pub enum Action {
     CompareAndSet(Option<u64>, u64),
     /// Adds one and answers the sum.
     Increment,
+    /// Writes a value that lives for so many milliseconds.
+    SetFor(u64, u64),
+    /// Reads whether the value lives for ever.
+    Life,
+}
+
+/// What a key holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Held {
+    /// The value.
+    pub value: u64,
+    /// Whether it may go by itself.
+    pub mortal: bool,
+}
+
+impl Held {
+    const fn for_ever(value: u64) -> Self {
+        Self { value, mortal: false }
+    }
 }
 
 /// Values say how many bytes of padding they are stored with, so that a value has one form.
@@ -53,6 +72,8 @@ pub enum Answer {
     Changed(bool),
     /// The sum.
     Sum(u64),
+    /// Whether the value may go by itself; `None`: there is none.
+    Life(Option<bool>),
     /// It was executed otherwise by each replica: it has no effect.
     Refused,
     /// Something that no correct store answers to this operation.
@@ -60,24 +81,30 @@ pub enum Answer {
 }
 
 impl Action {
-    /// The sequential specification: what a store that holds `value` answers, and what it holds then.
-    pub fn apply(self, value: Option<u64>) -> (Answer, Option<u64>) {
+    /// The sequential specification: what a store answers whose key holds this, and what it holds then. When it is that
+    /// what is mortal goes does not depend on the operations.
+    pub fn apply(self, held: Option<Held>) -> (Answer, Option<Held>) {
+        let value = held.map(|held| held.value);
         match self {
-            Self::Get => (Answer::Value(value), value),
-            Self::Set(new) => (Answer::Done, Some(new)),
-            Self::Delete => (Answer::Changed(value.is_some()), None),
-            Self::CompareAndSet(expected, new) if value == expected => (Answer::Changed(true), Some(new)),
-            Self::CompareAndSet(..) => (Answer::Changed(false), value),
-            Self::Increment => {
-                let sum = value.unwrap_or(0) + 1;
-                (Answer::Sum(sum), Some(sum))
+            Self::Get => (Answer::Value(value), held),
+            Self::Set(new) => (Answer::Done, Some(Held::for_ever(new))),
+            Self::SetFor(new, _) => (Answer::Done, Some(Held { value: new, mortal: true })),
+            Self::Delete => (Answer::Changed(held.is_some()), None),
+            Self::CompareAndSet(expected, new) if value == expected => {
+                (Answer::Changed(true), Some(Held::for_ever(new)))
             }
+            Self::CompareAndSet(..) => (Answer::Changed(false), held),
+            Self::Increment => {
+                let Held { value, mortal } = held.unwrap_or(Held::for_ever(0));
+                (Answer::Sum(value + 1), Some(Held { value: value + 1, mortal }))
+            }
+            Self::Life => (Answer::Life(held.map(|held| held.mortal)), held),
         }
     }
 
     /// Whether it leaves the store as it is.
     pub const fn is_read(self) -> bool {
-        matches!(self, Self::Get)
+        matches!(self, Self::Get | Self::Life)
     }
 }
 
@@ -106,6 +133,9 @@ pub struct Plan {
     pub big_bytes: usize,
     /// Requests with a deadline, per mille, and the deadline's span in microseconds.
     pub deadlines: (u64, u64),
+    /// Writes of values that do not live for ever, and reads that ask for that, per mille of all writes and reads; and
+    /// for how many milliseconds such values live at most.
+    pub mortals: (u64, u64),
     /// Reads for each request of another, if the last client does nothing but read what is first; 0: it does not.
     pub watches: u64,
     /// Clients besides that nobody has named.
@@ -126,6 +156,8 @@ impl Plan {
         let queries = rng.between(0, 1000);
         let big = rng.between(50, 500);
         let deadlines = (rng.between(20, 300), limits.client_retry.0 * rng.between(1, 10));
+        let mut mortals = Rng::stream(seed, "mortals");
+        let mortals = (mortals.between(100, 600), safety / 1_000 / mortals.between(2, 40) + 2);
         let watched = has(Feature::Watchers) && Rng::stream(seed, "watchers").coin();
         Self {
             clients,
@@ -139,6 +171,7 @@ impl Plan {
             big: if has(Feature::BigRequests) { big } else { 0 },
             big_bytes: limits.inline_bytes_max + rng.between(1, 200) as usize,
             deadlines: if has(Feature::Deadlines) { deadlines } else { (0, 0) },
+            mortals: if has(Feature::Expiry) { mortals } else { (0, 0) },
             watches: if watched && clients > 1 { WATCHES } else { 0 },
             strangers: if has(Feature::DynamicClients) { Rng::stream(seed, "strangers").between(1, 4) } else { 0 },
             leaves: Rng::stream(seed, "leaves").below(500),
@@ -202,9 +235,12 @@ impl Plan {
         let read = rng.per_mille(self.reads);
         let query = rng.per_mille(self.queries);
         let write = rng.below(10);
+        let mortal = rng.per_mille(self.mortals.0);
         let action = match (read, counter, write) {
+            (true, ..) if mortal && !query => Action::Life,
             (true, ..) => Action::Get,
             (_, true, _) => Action::Increment,
+            _ if mortal => Action::SetFor(value, rng.between(1, self.mortals.1)),
             (.., 0) => Action::Delete,
             (.., 1..=3) => Action::CompareAndSet(last_seen, value),
             _ => Action::Set(value),

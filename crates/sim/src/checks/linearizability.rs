@@ -2,13 +2,14 @@
 //!
 //! Wing and Gong's search with Lowe's memory: find an order of the calls that respects real time and in which every
 //! answer is what the sequential store answers. Keys are independent, so each is searched alone. A call that nobody
-//! knows the end of may have been executed at any time after it began, or never.
+//! knows the end of may have been executed at any time after it began, or never. A value that does not live for ever may
+//! go at any time, but it goes once.
 //!
 //! Durability is part of it: the second phase ends with reads of every key, so that an acknowledged write that did not
 //! survive a power cut leaves no order.
 
 use super::{Check, Event};
-use crate::workload::{Action, Answer, Key};
+use crate::workload::{Action, Answer, Held, Key};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A call as seen from outside.
@@ -37,16 +38,16 @@ struct Search<'a> {
     calls: &'a [Call],
     /// All calls that have ended.
     ended: u128,
-    dead_ends: BTreeSet<(u128, Option<u64>)>,
+    dead_ends: BTreeSet<(u128, Option<Held>)>,
 }
 
 impl Search<'_> {
-    /// Whether the calls not in `done` can follow a store that holds `value`.
-    fn order_exists(&mut self, done: u128, value: Option<u64>) -> bool {
+    /// Whether the calls not in `done` can follow a store that holds this.
+    fn order_exists(&mut self, done: u128, held: Option<Held>) -> bool {
         if done & self.ended == self.ended {
             return true;
         }
-        if self.dead_ends.contains(&(done, value)) {
+        if self.dead_ends.contains(&(done, held)) {
             return false;
         }
         let open = |index: &usize| done & (1 << index) == 0;
@@ -60,12 +61,15 @@ impl Search<'_> {
             if call.begin > first_end {
                 break;
             }
-            let (answer, next) = call.action.apply(value);
+            let (answer, next) = call.action.apply(held);
             if call.end.is_none_or(|(_, seen)| seen == answer) && self.order_exists(done | 1 << index, next) {
                 return true;
             }
         }
-        self.dead_ends.insert((done, value));
+        if held.is_some_and(|held| held.mortal) && self.order_exists(done, None) {
+            return true;
+        }
+        self.dead_ends.insert((done, held));
         false
     }
 }
@@ -163,6 +167,21 @@ mod tests {
         let unknown = Call { action: Action::Set(7), begin: 0, end: None };
         for seen in [None, Some(7)] {
             assert!(is_linearizable(&[unknown.clone(), call(50, 51, Action::Get, Answer::Value(seen))]));
+        }
+    }
+
+    #[test]
+    fn a_value_that_may_go_goes_once() {
+        let get = |begin, seen| call(begin, begin + 1, Action::Get, Answer::Value(seen));
+        let mortal = call(0, 1, Action::SetFor(7, 5), Answer::Done);
+        let lasting = call(0, 1, Action::Set(7), Answer::Done);
+        for (set, life) in [(&mortal, true), (&lasting, false)] {
+            assert!(is_linearizable(&[set.clone(), get(2, Some(7))]));
+            assert_eq!(is_linearizable(&[set.clone(), get(2, Some(7)), get(4, None)]), life);
+            assert!(!is_linearizable(&[set.clone(), get(2, None), get(4, Some(7))]), "it comes back");
+            let is_mortal = call(2, 3, Action::Life, Answer::Life(Some(life)));
+            let is_not = call(2, 3, Action::Life, Answer::Life(Some(!life)));
+            assert_eq!([is_mortal, is_not].map(|call| is_linearizable(&[set.clone(), call])), [true, false]);
         }
     }
 }

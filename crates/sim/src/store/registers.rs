@@ -60,6 +60,7 @@ pub(super) fn encode(key: Key, action: Action) -> Bytes {
             Statement::with(SET_IF_EQUAL, [key, integer(value), padding(value), integer(expected)])
         }
         Action::Increment => Statement::with(INCREMENT, [key]),
+        Action::SetFor(..) | Action::Life => unreachable!("rows live for ever: no plan asks for anything else"),
     };
     Request::one(statement).to_bytes().into()
 }
