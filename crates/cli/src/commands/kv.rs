@@ -9,7 +9,6 @@ use bezant_gateway::{Store, StoreError};
 use bytes::Bytes;
 use clap::{Parser, Subcommand};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 /// Read and write the replicated key-value service
 ///
@@ -253,10 +252,10 @@ fn answer(result: KvResult) -> Result<Answer> {
         KvResult::Value(None) => ("(no value)".to_owned(), json!({ "value": null }), false),
         KvResult::Count(count) => (count.to_string(), json!({ "count": count }), true),
         KvResult::Integer(number) => (number.to_string(), json!({ "value": number }), true),
-        KvResult::Deadline { deadline_ms: None, .. } => ("(no deadline)".to_owned(), json!({ "seconds": null }), true),
+        KvResult::Deadline { deadline_ms: None, .. } => ("(no deadline)".to_owned(), json!({ "left_ms": null }), true),
         KvResult::Deadline { now_ms, deadline_ms: Some(deadline_ms) } => {
-            let seconds = Duration::from_millis(deadline_ms.saturating_sub(now_ms)).as_secs_f64();
-            (format!("{seconds:.3}"), json!({ "seconds": seconds }), true)
+            let left_ms = deadline_ms.saturating_sub(now_ms);
+            (format!("{}.{:03}", left_ms / 1_000, left_ms % 1_000), json!({ "left_ms": left_ms }), true)
         }
         KvResult::Range { entries, more } => {
             let entries: Vec<_> =
