@@ -519,8 +519,8 @@ fn values_are_measured_cut_and_written_into() {
 
 #[test]
 fn keys_live_as_long_as_they_are_told() {
-    let transaction = "multi\nset a 1 ex 100\nttl a\npttl a\nexpire a 50 gt\nexpire a 200 gt nx\ngetex a px 7000\npttl a\n\
-        persist a\nttl a\nexec\n";
+    let transaction = "multi\nset a 1 ex 100\nttl a\npttl a\nexpire a 50 gt\nexpire a 200 gt nx\ngetex a px 7000\n\
+        pttl a\npersist a\nttl a\nexec\n";
     let queued = "+QUEUED\n".repeat(9);
     let not_compatible = "-ERR NX and XX, GT or LT options at the same time are not compatible\n";
     assert_talk(

@@ -1,7 +1,8 @@
 //! Operations of one connection on their way to the service, and their results on the way back.
 //!
-//! A run of reads becomes one operation, and so does a run of writes, or of what has to do with deadlines. Other operations go one by one, each after the
-//! result of the one before, so that all take effect in the order in which they came.
+//! A run of reads becomes one operation, and so does a run of writes, or of what has to do with deadlines. Other
+//! operations go one by one, each after the result of the one before, so that all take effect in the order in which
+//! they came.
 
 use crate::store::{Store, StoreError};
 use bezant_core::services::kv::{Condition, KvOperation, KvResult};

@@ -2,8 +2,8 @@
 //!
 //! Wing and Gong's search with Lowe's memory: find an order of the calls that respects real time and in which every
 //! answer is what the sequential store answers. Keys are independent, so each is searched alone. A call that nobody
-//! knows the end of may have been executed at any time after it began, or never. A value that does not live for ever may
-//! go at any time, but it goes once.
+//! knows the end of may have been executed at any time after it began, or never. A value that does not live for ever
+//! may go at any time, but it goes once.
 //!
 //! Durability is part of it: the second phase ends with reads of every key, so that an acknowledged write that did not
 //! survive a power cut leaves no order.

@@ -105,8 +105,8 @@ impl Wire for KvResult {
 }
 
 impl KvResult {
-    /// Bytes of keys and values, each counted with 8 more, as [`RESULT_BYTES_MAX`](super::RESULT_BYTES_MAX) counts them; 0 for what is short
-    /// in any case.
+    /// Bytes of keys and values, each counted with 8 more, as [`RESULT_BYTES_MAX`](super::RESULT_BYTES_MAX) counts
+    /// them; 0 for what is short in any case.
     pub(super) fn payload_bytes(&self) -> usize {
         let optional = |value: &Option<Bytes>| 8 + value.as_ref().map_or(0, Bytes::len);
         match self {

@@ -105,16 +105,7 @@ fn model(map: &mut Model, operation: &KvOperation, now: u64) -> KvResult {
             };
             KvResult::Done
         }
-        KvOperation::Increment { key, by } => {
-            let (old, deadline) = map.get(&key).cloned().unwrap_or((bytes("0"), None));
-            let old = core::str::from_utf8(&old).unwrap();
-            let Some(number) = old.parse::<i64>().ok().filter(|number| number.to_string() == old) else {
-                return KvResult::NotAnInteger;
-            };
-            let Some(sum) = number.checked_add(by) else { return KvResult::Overflow };
-            map.insert(key, (bytes(&sum.to_string()), deadline));
-            KvResult::Integer(sum)
-        }
+        KvOperation::Increment { key, by } => model_increment(map, key, by),
         KvOperation::Splice { key, offset, bytes } => model_splice(map, key, offset, &bytes),
         KvOperation::Transaction { conditions, operations } => {
             if conditions.iter().any(|(key, expected)| get(map, key) != *expected) {
@@ -133,6 +124,17 @@ fn model(map: &mut Model, operation: &KvOperation, now: u64) -> KvResult {
         },
         KvOperation::AsOf { operation, .. } => model(map, &operation, now),
     }
+}
+
+fn model_increment(map: &mut Model, key: Bytes, by: i64) -> KvResult {
+    let (old, deadline) = map.get(&key).cloned().unwrap_or((bytes("0"), None));
+    let old = core::str::from_utf8(&old).unwrap();
+    let Some(number) = old.parse::<i64>().ok().filter(|number| number.to_string() == old) else {
+        return KvResult::NotAnInteger;
+    };
+    let Some(sum) = number.checked_add(by) else { return KvResult::Overflow };
+    map.insert(key, (bytes(&sum.to_string()), deadline));
+    KvResult::Integer(sum)
 }
 
 fn remove_due(map: &mut Model, now: u64) {
