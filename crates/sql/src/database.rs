@@ -82,7 +82,9 @@ impl Service for Database {
 mod tests {
     use super::*;
     use crate::{Response, Statement};
-    use bezant_core::services::kv::Condition;
+    use bezant_core::auth::PublicKey;
+    use bezant_core::machine::Instant;
+    use bezant_core::services::kv::{Condition, Until};
     use std::collections::BTreeMap;
 
     #[test]
@@ -106,5 +108,28 @@ mod tests {
         );
         let read = Request::one(Statement::new("select * from t"));
         assert_eq!(other.query(&read.to_bytes(), &agreed.asker), database.query(&read.to_bytes(), &agreed.asker));
+    }
+
+    #[test]
+    fn a_reader_writes_nothing_and_sees_keys_go_all_the_same() {
+        let mut database = Database::new();
+        let mut ask = |who: u8, second: u64, operation: &KvOperation| {
+            let asker = Asker { public_key: PublicKey([who; 32]), ..Asker::default() };
+            let agreed = Agreed { time: Instant(second * 1_000_000), asker, ..Agreed::default() };
+            let members = format!("insert into bezant_members values ('{}', 'reader', null)", "01".repeat(32));
+            if second == 0 {
+                database.execute(&Request::one(Statement::new(members)).to_bytes(), &agreed);
+            }
+            KvResult::from_bytes(database.execute(&operation.to_bytes(), &agreed)).unwrap()
+        };
+        let (key, value, condition) = (Bytes::from("k"), Bytes::from("v"), Condition::Always);
+        let until = Some(Until::In(2_000));
+        let set = KvOperation::SetUntil { key: key.clone(), value: value.clone(), condition, until };
+        assert_eq!(ask(9, 0, &set), KvResult::Done);
+        assert_eq!(ask(1, 1, &set), KvResult::Denied);
+        assert_eq!(ask(1, 1, &KvOperation::Get { key: key.clone() }), KvResult::Value(Some(value)));
+        let left = KvResult::Deadline { now_ms: 1_000, deadline_ms: Some(2_000) };
+        assert_eq!(ask(1, 1, &KvOperation::Deadline { key: key.clone() }), left);
+        assert_eq!(ask(1, 2, &KvOperation::Get { key }), KvResult::Value(None));
     }
 }
