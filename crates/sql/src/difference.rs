@@ -350,20 +350,30 @@ fn cut(text: &str) -> String {
 fn keys(mine: &Tree, agreed: &Tree, only_keys: bool, comparison: &mut Comparison) {
     let first = if only_keys { 0 } else { KV };
     let changed: BTreeSet<PageNumber> = mine.changed(agreed).into_iter().map(|(number, _)| number).collect();
-    let load = |tree: &Tree| {
+    // Values with their deadlines.
+    let load = |tree: &Tree| -> Option<BTreeMap<Bytes, (Bytes, Option<u64>)>> {
         let pages = kv_pages(tree, only_keys).filter(|(number, _)| changed.contains(&(number + first)));
         let mut kv = Kv::new();
-        kv.load(&mut pages.map(|(number, page)| (number, Some(page.clone())))).ok().map(|()| entries(&kv))
+        kv.load(&mut pages.map(|(number, page)| (number, Some(page.clone())))).ok()?;
+        let with_deadline = |(key, value): (Bytes, Bytes)| {
+            let deadline = kv.deadline_of(&key);
+            (key, (value, deadline))
+        };
+        Some(entries(&kv).into_iter().map(with_deadline).collect())
     };
     let (Some(here), Some(there)) = (load(mine), load(agreed)) else {
         let error = SnapshotError::Unreadable("the keys and values are none of this service's".to_owned());
         return comparison.unreadable(&error);
     };
+    let said = |(value, deadline): &(Bytes, Option<u64>)| {
+        let until = deadline.map(|deadline_ms| format!(" until {deadline_ms}")).unwrap_or_default();
+        cut(&value.escape_ascii().to_string()) + &until
+    };
     let all: BTreeSet<&Bytes> = here.keys().chain(there.keys()).collect();
     for key in all {
         let (mine, agreed) = (here.get(key), there.get(key));
-        let said = |value: Option<&Bytes>| value.map(|value| cut(&value.escape_ascii().to_string()));
-        if mine != agreed && !comparison.push(Place::Key(key.escape_ascii().to_string()), said(mine), said(agreed)) {
+        let place = Place::Key(key.escape_ascii().to_string());
+        if mine != agreed && !comparison.push(place, mine.map(said), agreed.map(said)) {
             return;
         }
     }
@@ -405,7 +415,7 @@ mod tests {
     use bezant_core::digest::Digest;
     use bezant_core::machine::Instant;
     use bezant_core::service::Agreed;
-    use bezant_core::services::kv::Condition;
+    use bezant_core::services::kv::{Condition, DeadlineCondition, Until};
 
     /// A service, and its pages as they would be in a checkpoint.
     #[derive(Default)]
@@ -431,6 +441,11 @@ mod tests {
         fn set(&mut self, key: &'static str, value: &'static str) {
             let set = KvOperation::Set { key: key.into(), value: value.into(), condition: Condition::Always };
             self.database.execute(&set.to_bytes(), &Agreed::default());
+        }
+
+        fn expire(&mut self, key: &'static str, deadline: i64) {
+            let (key, until, condition) = (key.into(), Until::At(deadline), DeadlineCondition::Always);
+            self.database.execute(&KvOperation::Expire { key, until, condition }.to_bytes(), &Agreed::default());
         }
 
         fn tree(&mut self) -> Tree {
@@ -476,20 +491,30 @@ mod tests {
         agreed.run("delete from accounts where id = 7");
         mine.set("color", "a lie");
         agreed.set("color", "blue");
+        for (replica, deadline) in [(&mut mine, 7), (&mut agreed, 8)] {
+            replica.set("session", "s");
+            replica.expire("session", deadline);
+        }
         let found = compare(&mine.tree(), &agreed.tree());
         let row = |table: &str, row: &str, mine: Option<&str>, agreed: Option<&str>| Difference {
             place: Place::Row { table: table.into(), row: row.into() },
             mine: mine.map(Into::into),
             agreed: agreed.map(Into::into),
         };
+        let key = |key: &str, mine: &str, agreed: &str| Difference {
+            place: Place::Key(key.into()),
+            mine: Some(mine.into()),
+            agreed: Some(agreed.into()),
+        };
         let expected = [
             row("accounts", "7", Some("7, 'owner 7', 100"), None),
             row("late", "every row", None, Some("the table is there")),
             row("other", "'x', 1", None, Some("'x', 1")),
-            Difference { place: Place::Key("color".into()), mine: Some("a lie".into()), agreed: Some("blue".into()) },
+            key("color", "a lie", "blue"),
+            key("session", "s until 7", "s until 8"),
         ];
         assert_eq!(found.differences, expected, "{found:?}");
-        assert_eq!(key_count(&mine.tree()), 1);
+        assert_eq!(key_count(&mine.tree()), 2);
     }
 
     #[test]

@@ -155,7 +155,8 @@ impl Kv {
         first
     }
 
-    pub(super) fn deadline_of(&self, key: &[u8]) -> Option<u64> {
+    /// The deadline of a key that has one, in milliseconds since the Unix epoch, whatever the time is.
+    pub fn deadline_of(&self, key: &[u8]) -> Option<u64> {
         self.entry(key)?.deadline_ms
     }
 
