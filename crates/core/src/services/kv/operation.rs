@@ -1,6 +1,8 @@
 //! What can be asked of the key-value service. The encodings are canonical and bounded; bytes that are no operation are
-//! answered with [`KvResult::Malformed`](super::KvResult::Malformed) by every replica alike.
+//! answered with [`KvResult::Malformed`] by every replica alike.
 
+#[cfg(doc)]
+use super::KvResult;
 use super::deadline::{DeadlineCondition, Until};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_payload};
 use alloc::boxed::Box;
