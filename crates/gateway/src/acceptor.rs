@@ -1,6 +1,7 @@
 //! The sockets of a gateway: one thread a connection, everything bounded.
 
-use rustix::net::sockopt;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv, sockopt};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -11,6 +12,10 @@ use std::time::{Duration, Instant};
 
 /// How long a closing gateway waits for what is being carried out.
 const CLOSING_MAX: Duration = Duration::from_secs(10);
+/// How many connections that were closed before they said anything are taken without a pause, and how long that is: a
+/// flood of them costs no more than so many a second. The system's queue is short, and whoever is new comes in soon.
+const LEFT_MAX: u32 = 64;
+const LEFT_PAUSE: Duration = Duration::from_millis(50);
 /// How long a connection may be idle before the other side is asked whether it still exists.
 const KEEP_ALIVE: Duration = Duration::from_secs(300);
 
@@ -108,13 +113,20 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
 }
 
 fn accept_all<H: Host>(listener: &TcpListener, connections: &Arc<Connections>, host: &Arc<H>) {
-    let mut number = 0_u32;
+    let (mut number, mut left) = (0_u32, 0);
     loop {
         let accepted = listener.accept();
         if connections.closing.load(Ordering::SeqCst) {
             return;
         }
         match accepted {
+            Ok((stream, _)) if has_left(&stream) => {
+                left += 1;
+                if left == LEFT_MAX {
+                    left = 0;
+                    thread::sleep(LEFT_PAUSE);
+                }
+            }
             Ok((stream, peer)) => {
                 number = number.wrapping_add(1);
                 let stream = Arc::new(stream);
@@ -126,6 +138,12 @@ fn accept_all<H: Host>(listener: &TcpListener, connections: &Arc<Connections>, h
             Err(_) => thread::sleep(Duration::from_millis(50)),
         }
     }
+}
+
+/// Whether the other side has closed its connection already, and said nothing before.
+fn has_left(stream: &TcpStream) -> bool {
+    let peeked = recv(stream, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+    peeked.map_or_else(|error| error != Errno::WOULDBLOCK, |(_, count)| count == 0)
 }
 
 /// Starts a connection's thread.
@@ -157,4 +175,31 @@ fn begin<H: Host>(
         connections.open().remove(&number);
     }
     spawned.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn only_who_left_without_a_word_has_left() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let connect = || {
+            let ours = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            (ours, listener.accept().unwrap().0)
+        };
+        let (waits, theirs) = connect();
+        assert!(!has_left(&theirs));
+        drop(waits);
+        let begin = Instant::now();
+        while !has_left(&theirs) {
+            assert!(begin.elapsed() < Duration::from_secs(5));
+        }
+        let (mut spoke, theirs) = connect();
+        spoke.write_all(b"PING\r\n").unwrap();
+        drop(spoke);
+        thread::sleep(Duration::from_millis(20));
+        assert!(!has_left(&theirs));
+    }
 }

@@ -1,7 +1,10 @@
-//! `bezant attack`: a client that misbehaves, to see that a cluster holds.
+//! `bezant attack`: somebody who misbehaves, to see that a cluster holds.
 //!
-//! Every few milliseconds another of its sessions sends a request and panics at all replicas, in the instance that
-//! runs: at once, so that no answer can be in time, or with MACs that hold for some replicas and not for others.
+//! A client: every few milliseconds another of its sessions sends a request and panics at all replicas, in the instance
+//! that runs: at once, so that no answer can be in time, or with MACs that hold for some replicas and not for others.
+//! Or somebody without a key, who [floods](flood) the ports.
+
+mod flood;
 
 use crate::failure::{Failure, Result};
 use crate::{files, output};
@@ -9,7 +12,7 @@ use bezant_core::auth::Tag;
 use bezant_core::cluster::{InstanceId, ReplicaId, Timestamp};
 use bezant_core::message::{Message, Request};
 use bezant_core::switching::{Panic, Switch, SwitchMessage};
-use bezant_node::config::ClusterConfig;
+use bezant_node::config::{Address, ClusterConfig, resolve};
 use bezant_perf::raw::RawClient;
 use bytes::Bytes;
 use clap::ValueEnum;
@@ -28,21 +31,35 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// What it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Kind {
+enum Kind {
     /// Requests whose MACs some replicas accept and others do not, and panics
     PartialMacs,
     /// Signed requests with good MACs, and a panic with each
     Panics,
+    /// Connections without a key that are closed at once, as fast as they can be made
+    ConnectFlood,
 }
 
-/// Attack a cluster as one of its clients, to see that it holds
+/// What a client sends with its panics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Requests {
+    /// Requests whose MACs some replicas accept and others do not.
+    PartialMacs,
+    /// Signed requests with good MACs.
+    Signed,
+}
+
+/// Attack a cluster as one of its clients or from outside, to see that it holds
 ///
 /// Sends requests whose MACs some replicas accept and others do not, and panics all the time. A cluster that is
 /// attacked like that keeps every promise, but may stay out of its fast instances. Nothing is written, for the requests
-/// are none that a service understands.
+/// are none that a service understands. Or floods the ports of all replicas with connections, for which it needs no
+/// key.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  bezant attack --cluster net/cluster.toml --seconds 5\n  \
-    bezant attack --cluster net/cluster.toml --kind panics")]
+    bezant attack --cluster net/cluster.toml --kind panics\n  \
+    bezant attack --cluster net/cluster.toml --kind connect-flood --threads 4\n  \
+    bezant attack --kind connect-flood --address 127.0.0.1:5432")]
 pub(crate) struct Arguments {
     /// What to do
     #[arg(long, value_enum, default_value = "partial-macs")]
@@ -53,6 +70,13 @@ pub(crate) struct Arguments {
     /// The client's secret key [default: client.key beside the cluster's file]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    /// What a connect-flood floods, as often as you like [default: the ports for clients and for replicas of all
+    /// replicas]
+    #[arg(long, value_name = "HOST:PORT")]
+    address: Vec<Address>,
+    /// From how many threads a connect-flood comes
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: u16,
     /// How long
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
@@ -63,19 +87,40 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result {
+    let requests = match arguments.kind {
+        Kind::PartialMacs => Requests::PartialMacs,
+        Kind::Panics => Requests::Signed,
+        Kind::ConnectFlood => return flood_ports(arguments),
+    };
     let key = arguments.key.clone().unwrap_or_else(|| arguments.cluster.with_file_name("client.key"));
-    let mut attacker = Attacker::new(&arguments.cluster, &key, arguments.kind)?;
+    let mut attacker = Attacker::new(&arguments.cluster, &key, requests)?;
     let end = Instant::now() + Duration::from_secs(arguments.seconds);
     attacker.go_on(|| Instant::now() >= end)?;
     let Attacker { attacks, instance, .. } = attacker;
     if arguments.json {
         return output::line(json!({ "attacks": attacks, "instance": instance.0 }));
     }
-    let what = match arguments.kind {
-        Kind::PartialMacs => "with bad MACs",
-        Kind::Panics => "with a signature",
+    let what = match requests {
+        Requests::PartialMacs => "with bad MACs",
+        Requests::Signed => "with a signature",
     };
     output::line(format!("{attacks} requests {what} and as many panics; the last in instance {}", instance.0))
+}
+
+fn flood_ports(arguments: &Arguments) -> Result {
+    let addresses = if arguments.address.is_empty() {
+        let cluster = ClusterConfig::load(&arguments.cluster).map_err(Failure::usage)?;
+        let ports = cluster.replicas.iter().flat_map(|replica| [&replica.client_address, &replica.peer_address]);
+        resolve(ports)?
+    } else {
+        resolve(arguments.address.iter())?
+    };
+    let end = Instant::now() + Duration::from_secs(arguments.seconds);
+    let flood::Flood { made, failed } = flood::flood(&addresses, arguments.threads.into(), end)?;
+    if arguments.json {
+        return output::line(json!({ "connections": made, "failed": failed }));
+    }
+    output::line(format!("{made} connections that were closed at once; {failed} more were refused or not made in time"))
 }
 
 /// An attack under way.
@@ -87,8 +132,8 @@ pub(crate) struct Attack {
 
 impl Attack {
     /// Lets the client of a cluster that was made for this attack it, with other sessions than those that it uses.
-    pub(crate) fn begin(cluster: &Path, kind: Kind) -> Result<Self> {
-        let mut attacker = Attacker::new(cluster, &cluster.with_file_name("client.key"), kind)?;
+    pub(crate) fn begin(cluster: &Path, requests: Requests) -> Result<Self> {
+        let mut attacker = Attacker::new(cluster, &cluster.with_file_name("client.key"), requests)?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || attacker.go_on(|| stopped.load(Ordering::Relaxed)));
@@ -107,7 +152,7 @@ struct Attacker {
     /// The latest that anybody named.
     instance: InstanceId,
     attacks: u64,
-    kind: Kind,
+    requests: Requests,
 }
 
 /// The attack could not be carried out.
@@ -116,11 +161,11 @@ fn failed(error: io::Error) -> Failure {
 }
 
 impl Attacker {
-    fn new(cluster: &Path, key: &Path, kind: Kind) -> Result<Self> {
+    fn new(cluster: &Path, key: &Path, requests: Requests) -> Result<Self> {
         let config = ClusterConfig::load(cluster).map_err(Failure::usage)?;
         let options = files::client_options(&config, key, 1, SESSIONS)?;
         let raw = RawClient::new(&options).map_err(failed)?;
-        Ok(Self { raw, instance: InstanceId(1), attacks: 0, kind })
+        Ok(Self { raw, instance: InstanceId(1), attacks: 0, requests })
     }
 
     fn go_on(&mut self, is_over: impl Fn() -> bool) -> Result {
@@ -151,9 +196,9 @@ impl Attacker {
         let (cluster, keyring) = (self.raw.cluster(), self.raw.keyring());
         let mut request = Request::new(self.instance, client, timestamp, false, Bytes::from_static(b"attack"));
         request = request.authenticate_for_all(cluster, keyring);
-        match self.kind {
-            Kind::Panics => request = request.sign(keyring),
-            Kind::PartialMacs => {
+        match self.requests {
+            Requests::Signed => request = request.sign(keyring),
+            Requests::PartialMacs => {
                 let tags = request.authentication.tags.iter().enumerate();
                 // Every pattern of good and bad ones in turn.
                 let spoilt =

@@ -98,6 +98,8 @@ pub struct RuntimeMetrics {
     pub connections_clients: u64,
     /// Connections that were refused.
     pub connections_refused: u64,
+    /// Connections for which no handshake was begun: closed already, or from where too many handshakes had failed.
+    pub connections_turned_away: u64,
     /// Calls of fdatasync on the log.
     pub fsyncs: u64,
     /// Bytes of records written to the log.
@@ -209,6 +211,7 @@ impl From<&Status> for Published {
             connections_peers: net.replicas.connections,
             connections_clients: net.clients.connections,
             connections_refused: net.refused.values().sum(),
+            connections_turned_away: net.turned_away,
             fsyncs: status.syncs,
             log_bytes: status.log_bytes,
             macs_made: counters.macs_made.get(),

@@ -122,6 +122,7 @@ fn runtime(sample: &Sample) -> Value {
         "connections_peers": runtime.connections_peers,
         "connections_clients": runtime.connections_clients,
         "connections_refused": runtime.connections_refused,
+        "connections_turned_away": runtime.connections_turned_away,
         "fsyncs": runtime.fsyncs,
         "log_bytes": runtime.log_bytes,
         "macs_made": runtime.macs_made,

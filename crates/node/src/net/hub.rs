@@ -6,6 +6,7 @@
 //! clients together have the share of one replica, and take turns.
 
 mod accept;
+mod debt;
 mod read;
 mod share;
 #[cfg(test)]
@@ -26,13 +27,14 @@ use bezant_core::auth::Keyring;
 use bezant_core::cluster::ReplicaId;
 use bezant_core::wire::Rope;
 use bytes::Bytes;
+use debt::Debts;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
 use read::Visit;
 use share::Shares;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub(super) use watch::Watch;
@@ -144,6 +146,7 @@ pub struct Hub {
     /// For what TLS opens.
     sealed: Vec<u8>,
     shares: Shares,
+    debts: Debts,
     /// When this pass began.
     now: Instant,
     /// When links are looked at again.
@@ -195,6 +198,7 @@ impl Hub {
             gulp: Vec::new(),
             sealed: Vec::new(),
             shares: Shares::default(),
+            debts: Debts::default(),
             now: Instant::now(),
             look_at: Instant::now(),
             metrics: NetMetrics::default(),
@@ -236,7 +240,7 @@ impl Hub {
         mut socket: TcpStream,
         tls: Option<Tls>,
         state: State,
-        port: Option<Port>,
+        from: Option<(Port, IpAddr)>,
     ) -> io::Result<LinkId> {
         let index = self.free.pop().unwrap_or(self.links.len() as u32);
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -247,7 +251,7 @@ impl Hub {
             return Err(error);
         }
         self.generation = self.generation.wrapping_add(1);
-        let link = Link::new(self.generation, socket, tls.map(Box::new), state, port);
+        let link = Link::new(self.generation, socket, tls.map(Box::new), state, from);
         if index as usize == self.links.len() {
             self.links.push(Some(link));
         } else {
@@ -444,7 +448,7 @@ impl Hub {
 
     fn close(&mut self, index: u32, reason: CloseReason) {
         if let Some(link) = self.forget(index, reason)
-            && (link.port.is_none() || link.peer().is_some())
+            && (link.from.is_none() || link.peer().is_some())
         {
             self.events.push_back(Event::Down(LinkId { index, generation: link.generation }, reason));
         }
@@ -457,6 +461,8 @@ impl Hub {
         if let Some(peer) = link.peer() {
             class(&mut self.metrics, link.is_client_class()).connections -= 1;
             self.shares.leave(peer, link.accounted);
+        } else if let Some((_, from)) = link.from {
+            self.debts.failed(from, self.now);
         }
         if self.visit.is_some_and(|visit| visit.index == index) {
             self.visit = None;

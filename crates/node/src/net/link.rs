@@ -11,6 +11,7 @@ use mio::net::TcpStream;
 use rustix::buffer::spare_capacity;
 use std::fmt;
 use std::io::{self, ErrorKind, IoSlice, Write};
+use std::net::IpAddr;
 use std::time::Instant;
 
 /// What may be queued on a link before it is authenticated, in bytes: the first requests of a client that has just
@@ -157,8 +158,8 @@ pub(super) struct Link {
     pub(super) generation: u32,
     pub(super) socket: TcpStream,
     pub(super) state: State,
-    /// Where it was accepted; `None` if we dialled.
-    pub(super) port: Option<Port>,
+    /// Where it was accepted, and from whom; `None` if we dialled.
+    pub(super) from: Option<(Port, IpAddr)>,
     pub(super) opened: Instant,
     /// There may be something to read.
     pub(super) readable: bool,
@@ -192,14 +193,14 @@ impl Link {
         socket: TcpStream,
         tls: Option<Box<Tls>>,
         state: State,
-        port: Option<Port>,
+        from: Option<(Port, IpAddr)>,
     ) -> Self {
-        let connected = port.is_some();
+        let connected = from.is_some();
         Self {
             generation,
             socket,
             state,
-            port,
+            from,
             opened: Instant::now(),
             readable: false,
             ending: false,
@@ -230,7 +231,7 @@ impl Link {
     pub(super) const fn is_client_class(&self) -> bool {
         match self.state {
             State::Up(peer) => peer.is_client(),
-            State::Shaking(_) => self.port.is_some(),
+            State::Shaking(_) => self.from.is_some(),
         }
     }
 
@@ -343,7 +344,7 @@ impl Link {
             && let State::Shaking(handshake) = &mut self.state
         {
             handshake.bind(binding.to_vec());
-            if self.port.is_none() {
+            if self.from.is_none() {
                 let hello = handshake.hello();
                 self.queue_handshake(hello);
             }

@@ -35,6 +35,9 @@ pub struct NetMetrics {
     pub writes: u64,
     /// Connections accepted.
     pub accepted: u64,
+    /// Of those, the ones for which no handshake was begun: they had been closed already, or too many handshakes had
+    /// failed.
+    pub turned_away: u64,
     /// Handshakes refused by us, by reason.
     pub refused: BTreeMap<LinkRefusal, u64>,
     /// Those of connections that came to us, by address.

@@ -2,7 +2,7 @@
 
 use super::measure::{Bench, Subject, checked};
 use crate::admin;
-use crate::commands::attack::{Attack, Kind};
+use crate::commands::attack::{Attack, Requests};
 use crate::commands::demo::cluster::wait_until_up;
 use crate::failure::{Failure, Result};
 use crate::files;
@@ -85,8 +85,8 @@ impl Bench {
             Fault::Kill => self.running.with(|cluster| cluster.kill(replica))?,
             Fault::Cut => self.running.laboratory.cut(replica, true)?,
             Fault::Slow => self.running.laboratory.slow(replica, true)?,
-            Fault::Panics => return Attack::begin(file, Kind::Panics).map(Some),
-            Fault::PartialMacs => return Attack::begin(file, Kind::PartialMacs).map(Some),
+            Fault::Panics => return Attack::begin(file, Requests::Signed).map(Some),
+            Fault::PartialMacs => return Attack::begin(file, Requests::PartialMacs).map(Some),
         }
         Ok(None)
     }

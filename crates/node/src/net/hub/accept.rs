@@ -10,7 +10,7 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Token};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 /// Connections accepted per pass and port.
@@ -18,12 +18,16 @@ const ACCEPTS_PER_PASS: usize = 64;
 /// How long accepting rests after the system refused it (for lack of descriptors, say).
 const ACCEPT_REST: Duration = Duration::from_millis(100);
 
+/// How long accepting rests after a pass in which somebody had left already, or was turned away. With
+/// [`ACCEPTS_PER_PASS`] that makes 1,280 of them a second and port, so that a full backlog is done with in less than a
+/// second, and whoever is new comes in although a flood goes on.
+const TURNED_AWAY_REST: Duration = Duration::from_millis(50);
 /// How long accepting rests while as many as may are waiting to be authenticated.
 const FULL_REST: Duration = Duration::from_millis(5);
 /// How long a connection may take to authenticate before newer ones push it out.
 const UNDISTURBED: Duration = Duration::from_secs(1);
 /// Connections that the system may keep for us until we accept them; it has a limit of its own.
-const BACKLOG: i32 = 4096;
+const BACKLOG: i32 = 1024;
 
 /// A bound socket that accepts.
 #[derive(Debug)]
@@ -62,38 +66,62 @@ impl Hub {
         if !listener.acceptable || listener.rest_until.is_some() {
             return;
         }
+        let turned_away = self.metrics.turned_away;
         for _ in 0..ACCEPTS_PER_PASS {
             if !self.has_room(at) {
-                self.listeners[at].rest_until = Some(Instant::now() + FULL_REST);
-                return;
+                return self.rest(at, FULL_REST);
             }
             match self.listeners[at].socket.accept() {
-                Ok((socket, _)) => self.accepted(at, socket),
+                Ok((socket, from)) => self.accepted(at, socket, from.ip().to_canonical()),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.listeners[at].acceptable = false;
-                    return;
+                    break;
                 }
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
-                Err(_) => {
-                    self.listeners[at].rest_until = Some(Instant::now() + ACCEPT_REST);
-                    return;
-                }
+                Err(_) => return self.rest(at, ACCEPT_REST),
+            }
+        }
+        if self.metrics.turned_away > turned_away {
+            self.rest(at, TURNED_AWAY_REST);
+        }
+    }
+
+    /// Accepts nothing for so long. Nor is this thread woken for it, as it would be for every single connection.
+    fn rest(&mut self, at: usize, pause: Duration) {
+        let listener = &mut self.listeners[at];
+        listener.rest_until = Some(Instant::now() + pause);
+        // If it fails, this thread is woken for nothing, and that is all.
+        let _ = self.poll.registry().deregister(&mut listener.socket);
+    }
+
+    fn end_rests(&mut self, now: Instant) {
+        for (at, listener) in self.listeners.iter_mut().enumerate() {
+            if listener.rest_until.is_some_and(|until| now >= until) {
+                listener.acceptable = true;
+                let (socket, token) = (&mut listener.socket, Token(FIRST_LISTENER + at));
+                let watched = self.poll.registry().register(socket, token, Interest::READABLE);
+                // What the system does not want now it may want later.
+                listener.rest_until = watched.err().map(|_| now + ACCEPT_REST);
             }
         }
     }
 
-    fn accepted(&mut self, at: usize, socket: TcpStream) {
+    fn accepted(&mut self, at: usize, socket: TcpStream, from: IpAddr) {
         let Principal::Replica(me) = self.keyring.me() else { return };
+        self.metrics.accepted += 1;
+        if has_left(&socket) || !self.debts.lets_in(from, self.now) {
+            self.metrics.turned_away += 1;
+            return;
+        }
         let port = self.listeners[at].port;
         let expect = match port {
             Port::Replicas => Expect::HigherReplica(me),
             Port::Clients => Expect::AnyClient,
         };
-        self.metrics.accepted += 1;
         prepare(&socket);
         let Ok(handshake) = self.handshake(Peer::Replica(me), expect) else { return };
         let Ok(tls) = self.tls.as_ref().map(TlsSettings::accept).transpose() else { return };
-        let Ok(id) = self.insert(socket, tls, State::Shaking(Box::new(handshake)), Some(port)) else { return };
+        let Ok(id) = self.insert(socket, tls, State::Shaking(Box::new(handshake)), Some((port, from))) else { return };
         self.listeners[at].shaking.push_back(id);
     }
 
@@ -143,8 +171,14 @@ impl Hub {
                 self.close_unless_up(id);
             }
         }
-        for listener in &mut self.listeners {
-            listener.rest_until = listener.rest_until.filter(|&until| now < until);
-        }
+        self.end_rests(now);
+    }
+}
+
+/// Whether the other side has closed its connection already, and said nothing before.
+fn has_left(socket: &TcpStream) -> bool {
+    match socket.peek(&mut [0]) {
+        Ok(count) => count == 0,
+        Err(error) => error.kind() != ErrorKind::WouldBlock,
     }
 }

@@ -162,6 +162,9 @@ impl Hub {
             link.queue_handshake(reply);
         }
         link.up(peer, self.now);
+        if let Some((_, from)) = link.from {
+            self.debts.proved(from, self.now);
+        }
         class(&mut self.metrics, link.is_client_class()).connections += 1;
         self.events.push_back(Event::Up(id, peer));
         self.mark_dirty(id.index);
@@ -177,9 +180,8 @@ impl Hub {
             _ => None,
         };
         *self.metrics.refused.entry(reason).or_default() += 1;
-        // Whoever is gone already has no address any more, and is counted above.
-        if let (Some(port), Ok(from)) = (link.port, link.socket.peer_addr()) {
-            self.metrics.refused_from.add(from.ip(), port, reason);
+        if let Some((port, from)) = link.from {
+            self.metrics.refused_from.add(from, port, reason);
         }
         self.close(
             index,

@@ -392,3 +392,53 @@ fn server_closed(mut socket: &Socket) -> bool {
     socket.set_nonblocking(true).unwrap();
     !matches!(socket.read(&mut [0; 1]), Err(error) if error.kind() == ErrorKind::WouldBlock)
 }
+
+/// Connections that say nothing cost no handshake, only so many are taken at a time, and an honest client comes in
+/// while they wait.
+#[test]
+fn who_has_left_costs_no_handshake_and_keeps_nobody_out() {
+    let (mut server, address) = listening(Channel::Plain, Bounds::default());
+    (0..300).for_each(|_| drop(Socket::connect(address).unwrap()));
+    let begin = Instant::now();
+    server.poll(Some(Duration::from_millis(1))).unwrap();
+    let taken = server.metrics().accepted;
+    assert!(taken < 300, "{taken}");
+    // While it rests nobody is accepted, and nothing wakes it.
+    let polls = (0..).take_while(|_| {
+        server.poll(Some(Duration::from_millis(100))).unwrap();
+        server.metrics().accepted == taken
+    });
+    assert!(polls.count() <= 2);
+    assert!(begin.elapsed() >= Duration::from_millis(50), "{:?}", begin.elapsed());
+    let mut honest = client(ONE, Channel::Plain);
+    honest.dial(address, ReplicaId(0), who(ONE, 0)).unwrap();
+    let events = run(10, &mut [&mut server, &mut honest], |events| up(&events[1]).is_some());
+    assert!(down(&events[1]).is_none());
+    assert_eq!((server.metrics().turned_away, server.metrics().clients.connections), (300, 1));
+    assert_eq!(server.metrics().closed.len(), 0, "{:?}", server.metrics().closed);
+}
+
+/// Whoever begins handshakes and ends none well is turned away before it costs one, and let in again later.
+#[test]
+fn an_address_whose_handshakes_fail_is_turned_away_for_a_while() {
+    let (mut server, address) = listening(Channel::Plain, Bounds::default());
+    for _ in 0..120 {
+        let mut socket = Socket::connect(address).unwrap();
+        let _ = socket.write_all(b"\x04\0\0\0what");
+        run(10, &mut [&mut server], |_| server_closed(&socket));
+    }
+    let failed = server.metrics().refused[&LinkRefusal::NotBezant];
+    assert_eq!(failed + server.metrics().turned_away, 120);
+    assert!(server.metrics().turned_away > 0, "{failed} failed");
+    let mut honest = client(ONE, Channel::Plain);
+    let begin = Instant::now();
+    loop {
+        honest.dial(address, ReplicaId(0), who(ONE, 0)).unwrap();
+        let events =
+            run(10, &mut [&mut server, &mut honest], |events| up(&events[1]).is_some() || down(&events[1]).is_some());
+        if up(&events[1]).is_some() {
+            break;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(10), "{events:?}");
+    }
+}
