@@ -1,5 +1,6 @@
 //! A certified checkpoint, read from the replicas' admin ports: for backups, exports and comparisons.
 
+use crate::commands::status::Member;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::served;
@@ -64,19 +65,25 @@ impl Reading {
 
     /// Whom to ask.
     fn sources(&self, config: &ClusterConfig) -> Result<Vec<Source>> {
-        let all = sources(config)?;
+        let all = sources(config);
         let Some(replica) = self.replica else { return Ok(all) };
-        let one = all.get(usize::from(replica)).copied();
-        let count = all.len() - 1;
-        one.map(|source| vec![source])
-            .ok_or_else(|| Failure::usage(format!("there is no replica {replica}: they are 0 to {count}.")))
+        if let Some(one) = all.iter().find(|source| source.replica == ReplicaId(replica)) {
+            return Ok(vec![*one]);
+        }
+        Err(match config.replica(ReplicaId(replica)) {
+            Some(entry) => Failure::failed(format!("{} does not resolve.", entry.admin_address)),
+            None => {
+                let last = config.replicas.len() - 1;
+                Failure::usage(format!("there is no replica {replica}: they are 0 to {last}."))
+            }
+        })
     }
 }
 
 /// Every replica's admin port.
-pub(crate) fn sources(config: &ClusterConfig) -> Result<Vec<Source>> {
-    let members = files::members(config)?;
-    Ok(members.iter().map(|member| Source { replica: ReplicaId(member.replica), admin: member.admin }).collect())
+pub(crate) fn sources(config: &ClusterConfig) -> Vec<Source> {
+    let source = |member: Member| Some(Source { replica: ReplicaId(member.replica), admin: member.admin? });
+    files::members(config).into_iter().filter_map(source).collect()
 }
 
 fn explain(error: &FetchError) -> Failure {
@@ -103,7 +110,7 @@ pub(crate) struct Fresh {
 impl Fresh {
     /// Marks the moment.
     pub(crate) fn begin(config: &ClusterConfig, key: &std::path::Path) -> Result<Self> {
-        if served::is_anothers(&files::members(config)?, config.to_cluster().weak()) {
+        if served::is_anothers(&files::members(config), config.to_cluster().weak()) {
             let why = "the replicas run a service of somebody's own, which takes no requests from here: give --last.";
             return Err(Failure::usage(why));
         }

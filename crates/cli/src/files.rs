@@ -4,13 +4,14 @@ use crate::commands::status::Member;
 use crate::failure::{Failure, Result};
 use bezant_node::Error;
 use bezant_node::client::ClientOptions;
-use bezant_node::config::{ClusterConfig, resolve};
+use bezant_node::config::{ClusterConfig, Place, Places, ReplicaEntry};
 use std::path::Path;
 
 /// Every replica, and where to ask how it is.
-pub(crate) fn members(config: &ClusterConfig) -> Result<Vec<Member>> {
-    let admin = resolve(config.replicas.iter().map(|replica| &replica.admin_address))?;
-    Ok(config.replicas.iter().zip(admin).map(|(replica, admin)| Member { replica: replica.id.0, admin }).collect())
+pub(crate) fn members(config: &ClusterConfig) -> Vec<Member> {
+    let places = Places::find(config.replicas.iter().map(|replica| &replica.admin_address));
+    let member = |(replica, place): (&ReplicaEntry, &Place)| Member { replica: replica.id.0, admin: place.get() };
+    config.replicas.iter().zip(&places).map(member).collect()
 }
 
 /// How a client with the key in this file reaches the cluster over so many connections, with so many requests under way

@@ -1,6 +1,5 @@
 //! The services that this program serves, by the names that `node.toml` has for them.
 
-use crate::admin;
 use crate::commands::status::Member;
 use bezant_node::Error;
 use bezant_node::host::Home;
@@ -24,7 +23,7 @@ pub(crate) enum Served {
 pub(crate) fn is_anothers(members: &[Member], weak: usize) -> bool {
     let (mut ours, mut anothers) = (0, 0);
     for member in members {
-        let status = admin::get_json(member.admin, "/status").ok();
+        let status = member.account().ok();
         let Some(service) = status.as_ref().and_then(|status| status["service"].as_str()) else { continue };
         let counted = if is_ours(service) { &mut ours } else { &mut anothers };
         *counted += 1;

@@ -89,12 +89,12 @@ impl Service {
     pub(crate) fn of(config: &ClusterConfig, key: &Path, deadline: Duration) -> Result<Self> {
         let options = files::client_options(config, key, 1, SESSIONS)?;
         let client = client::connect(options).map_err(|error| Failure::failed(format!("cannot connect: {error}")))?;
-        let snapshots = Arc::new(Snapshots::new(config.clone(), checkpoint::sources(config)?));
+        let snapshots = Arc::new(Snapshots::new(config.clone(), checkpoint::sources(config)));
         let orders_reads = config.protocol.schedule().is_some();
         let operation_bytes_max = config.limits.operation_bytes_max;
         let weak = config.to_cluster().weak();
         let few = Few::new(weak);
-        let members = files::members(config)?;
+        let members = files::members(config);
         let interrupts = Arc::default();
         Ok(Self { client, deadline, members, weak, snapshots, interrupts, few, orders_reads, operation_bytes_max })
     }

@@ -71,6 +71,26 @@ fn four_replicas_serve_a_shell_and_end_in_order() {
 }
 
 #[test]
+fn a_name_that_nobody_knows_costs_its_own_replica_only() {
+    let scratch = Scratch::new();
+    testnet(&scratch, "net", 4);
+    let cluster = scratch.join("net/cluster.toml");
+    let text = fs::read_to_string(&cluster).unwrap();
+    let (others, last) = text.split_at(text.find("id = 3").unwrap());
+    fs::write(&cluster, others.to_owned() + &last.replace("127.0.0.1", "nobody.invalid")).unwrap();
+    let start = |number: usize| {
+        Running(spawn(&mut bezant(&["replica", "--dir", &scratch.join(&format!("net/replica-{number}"))])))
+    };
+    let _replicas: Vec<_> = (0..3).map(start).collect();
+    let set = run(&mut bezant(&["kv", "--cluster", &cluster, "set", "a", "1"]), "");
+    assert_eq!((set.code, &*set.stdout), (Some(0), "ok\n"), "{set:?}");
+    let status = run(&mut bezant(&["status", "--cluster", &cluster]), "");
+    assert_eq!(status.code, Some(1), "{status:?}");
+    assert!(status.stdout.contains("replica 3, unreachable: its address does not resolve."), "{status:?}");
+    assert_refused(&replica(&scratch, "net/replica-3"), 1, "nobody.invalid");
+}
+
+#[test]
 fn status_ends_in_time_although_nobody_answers() {
     let scratch = Scratch::new();
     let base = testnet(&scratch, "net", 4);

@@ -56,7 +56,7 @@ impl Running {
             service: ServiceBuild::NONE,
             keyring,
             channel: self.channel,
-            replicas: self.replica_ports.clone(),
+            replicas: self.replica_ports.clone().into(),
             replica_listener: ports.0,
             client_listener: ports.1,
             log,
@@ -89,7 +89,7 @@ impl Running {
             service: ServiceBuild::NONE,
             keyring,
             channel: self.channel,
-            replicas: self.replica_ports.clone(),
+            replicas: self.replica_ports.clone().into(),
             replica_listener: ports.0,
             client_listener: ports.1,
             log,
@@ -116,7 +116,7 @@ impl Running {
     fn client_of(&self, cluster: Cluster) -> Client {
         connect(ClientOptions {
             cluster,
-            replicas: self.client_ports.clone(),
+            replicas: self.client_ports.clone().into(),
             keys: keys(4),
             identity: Some(IDENTITY),
             identification: Bytes::new(),

@@ -46,7 +46,7 @@ impl Running {
                 service: ServiceBuild::NONE,
                 keyring,
                 channel,
-                replicas: of_replicas.clone(),
+                replicas: of_replicas.clone().into(),
                 replica_listener,
                 client_listener,
                 log: Box::new(MemoryLog::default()),
@@ -61,7 +61,7 @@ impl Running {
     fn client(&self, identity: Option<IdentityId>, secret: SecretKey) -> Client {
         connect(ClientOptions {
             cluster: self.cluster.clone(),
-            replicas: self.ports.clone(),
+            replicas: self.ports.clone().into(),
             keys: keys(4),
             identity,
             secret,

@@ -54,7 +54,7 @@ fn replica(cluster: &Cluster, id: u8, ports: (TcpListener, TcpListener), peers: 
         service: ServiceBuild::NONE,
         keyring,
         channel: Channel::Tls,
-        replicas: peers,
+        replicas: peers.into(),
         replica_listener: ports.0,
         client_listener: ports.1,
         log: Box::new(MemoryLog::default()),
@@ -74,7 +74,7 @@ fn survives(protocol: Protocol) {
     let replicas: Vec<_> = replicas.collect();
     let client = connect(ClientOptions {
         cluster,
-        replicas: clients,
+        replicas: clients.into(),
         keys: keys(4),
         identity: Some(IDENTITY),
         identification: Bytes::new(),

@@ -6,6 +6,7 @@ use bezant_core::cluster::{ClientId, Cluster, ReplicaId};
 use bezant_core::machine::{Instant, Principal};
 use bezant_core::message::Message;
 use bezant_node::client::ClientOptions;
+use bezant_node::config::Place;
 use bezant_node::net::{Clock, Dialer, Event, Hub, HubOptions, Lane, LinkId, Peer, Target};
 use std::collections::BTreeMap;
 use std::io;
@@ -37,7 +38,7 @@ impl RawClient {
         let sessions = (options.connections * options.sessions_per_connection) as u32;
         let first = ClientId { identity, session: options.first_session()? };
         let who = Peer::Client { identity, first: first.session, sessions };
-        let target = |(replica, &address)| Target { address, replica, who };
+        let target = |(replica, place): (_, &Place)| Target { place: place.clone(), replica, who };
         let targets = options.cluster.replicas().zip(&options.replicas).map(target);
         Ok(Self {
             hub: Hub::new(HubOptions::new(options.keyring()?, options.channel))?,

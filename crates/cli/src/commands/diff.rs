@@ -76,7 +76,7 @@ pub(crate) struct Report {
 impl Report {
     /// Compares. With a client's key a checkpoint is brought about first.
     pub(crate) fn collect(config: &ClusterConfig, key: Option<&Path>) -> Result<Self> {
-        let sources = sources(config)?;
+        let sources = sources(config);
         let newest = match key {
             Some(key) => Some(Fresh::begin(config, key)?.wait(config, &sources)?),
             None => None,

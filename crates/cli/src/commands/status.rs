@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// How long has to last what may pass by itself: view changes, transfers, votes that are on their way, a lag.
 const LASTING: Duration = Duration::from_secs(3);
+/// Why there is no account of a replica whose host has no address.
+pub(crate) const UNRESOLVED: &str = "its address does not resolve";
 /// How often it is looked at again until then.
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
 
@@ -53,7 +55,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
     pub(crate) replica: u8,
-    pub(crate) admin: SocketAddr,
+    /// `None` if its host has no address.
+    pub(crate) admin: Option<SocketAddr>,
+}
+
+impl Member {
+    /// Where to ask.
+    pub(crate) fn address(self) -> Result<SocketAddr> {
+        self.admin.ok_or_else(|| Failure::failed(format!("replica {}: {UNRESOLVED}.", self.replica)))
+    }
+
+    /// Its own account, or in a few words why there is none.
+    pub(crate) fn account(self) -> std::result::Result<Value, String> {
+        self.admin.map_or_else(|| Err(UNRESOLVED.to_owned()), |admin| admin::get_json(admin, "/status"))
+    }
 }
 
 /// One replica's own account, or why there is none; and what was noticed about it.
@@ -121,8 +136,8 @@ impl Overview {
     fn look(members: &[Member], probe: &Probe) -> Self {
         let accounts: Vec<_> = thread::scope(|scope| {
             let ask = |member: &Member| {
-                let admin = member.admin;
-                scope.spawn(move || admin::get_json(admin, "/status"))
+                let member = *member;
+                scope.spawn(move || member.account())
             };
             let asked: Vec<_> = members.iter().map(ask).collect();
             asked.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("no answer".to_owned()))).collect()

@@ -1,7 +1,7 @@
 //! A client from the files of its cluster.
 
 use super::{Client, ClientOptions, connect};
-use crate::config::{self, ClusterConfig, resolve};
+use crate::config::{self, ClusterConfig, Places};
 use crate::{Error, keys};
 use bezant_core::auth::{Ed25519, Suite};
 use bytes::Bytes;
@@ -30,7 +30,7 @@ impl ClientOptions {
     /// way on each. Where clients may join the key need not be one that the cluster's file names.
     ///
     /// # Errors
-    /// [`Error::Key`], [`Error::StrangeClient`], [`Error::Address`].
+    /// [`Error::Key`], [`Error::StrangeClient`].
     pub fn of(
         config: &ClusterConfig,
         key: &Path,
@@ -44,7 +44,7 @@ impl ClientOptions {
         }
         Ok(Self {
             cluster: config.to_cluster(),
-            replicas: resolve(config.replicas.iter().map(|replica| &replica.client_address))?,
+            replicas: Places::find(config.replicas.iter().map(|replica| &replica.client_address)),
             keys: config.public_keys(),
             identity,
             identification: Bytes::new(),

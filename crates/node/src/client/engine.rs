@@ -2,6 +2,7 @@
 
 use super::ClientOptions;
 use super::membership::{Admitted, Membership};
+use crate::config::Place;
 use crate::net::clock::{Clock, until};
 use crate::net::{Dialer, Event, Hub, HubOptions, Lane, LinkId, NetMetrics, Peer, Target};
 use crate::replica::CpuTime;
@@ -199,7 +200,7 @@ impl<D: Driver> Engine<D> {
                     Peer::Client { identity, first, sessions: per_connection as u32 }
                 }
             };
-            let target = |(replica, &address)| Target { address, replica, who };
+            let target = |(replica, place): (_, &Place)| Target { place: place.clone(), replica, who };
             let dialer = |target| Dialer::new(target, connection == 0);
             cluster.replicas().zip(&options.replicas).map(target).map(dialer).collect()
         };

@@ -1,5 +1,6 @@
 //! What a client has to know before it can connect.
 
+use crate::config::Places;
 use crate::net::Channel;
 use bezant_core::auth::{Ed25519, Keyring, PublicKeys, SecretKey, Suite};
 use bezant_core::cluster::{ClientId, Cluster, IdentityId};
@@ -7,7 +8,6 @@ use bezant_core::machine::Principal;
 use bezant_core::members::MEMBER_SESSIONS_MAX;
 use bytes::Bytes;
 use std::io;
-use std::net::SocketAddr;
 
 /// Whom to connect to, and as whom.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub struct ClientOptions {
     /// The cluster's parameters.
     pub cluster: Cluster,
     /// Where each replica listens for clients, by number.
-    pub replicas: Vec<SocketAddr>,
+    pub replicas: Places,
     /// The keys that the cluster admits.
     pub keys: PublicKeys,
     /// Whose sessions these are. `None`: somebody's whom the cluster file does not name; they join by themselves.

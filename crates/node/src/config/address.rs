@@ -16,6 +16,11 @@ pub struct Address {
 }
 
 impl Address {
+    /// The address, if the host is no name.
+    pub(super) fn numeric(&self) -> Option<SocketAddr> {
+        self.host.parse().ok().map(|ip| SocketAddr::new(ip, self.port))
+    }
+
     /// Looks the name up. Blocks while it does.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ mod address;
 mod cluster;
 mod document;
 mod node;
+mod place;
 pub mod reference;
 mod testnet;
 #[cfg(test)]
@@ -16,6 +17,7 @@ pub use address::{Address, resolve};
 pub use bezant_core::compositions::Protocol;
 pub use cluster::{BACKUP_PATIENCE, Channel, ClusterConfig, IdentityEntry, ReplicaEntry};
 pub use node::{Durability, LogFormat, NodeConfig};
+pub use place::{Place, Places};
 pub use reference::LimitSetting;
 pub use testnet::{Testnet, TestnetError, testnet};
 

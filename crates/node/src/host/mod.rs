@@ -19,7 +19,7 @@ use crate::Error;
 use crate::admin::{self, AdminServer, Board, Info};
 use crate::backup;
 use crate::config::reference::SERVICE;
-use crate::config::{ClusterConfig, Durability, NodeConfig, resolve};
+use crate::config::{ClusterConfig, Durability, NodeConfig, Places, resolve};
 use crate::divergence::Archive;
 use crate::keys;
 use crate::log::{self, OpenError};
@@ -160,8 +160,11 @@ impl Home {
         // The directory's lock comes first: it has the better explanation for a replica that runs already.
         let Found { snapshot, records, lost_log, log } = self.open_log()?;
         let bind = |listen: Option<SocketAddr>, address| {
-            let known = resolve(std::iter::once(address))?;
-            replica::bind(listen.unwrap_or(known[0])).map_err(Error::Listen)
+            let listen = match listen {
+                Some(listen) => listen,
+                None => resolve(std::iter::once(address))?[0],
+            };
+            replica::bind(listen).map_err(Error::Listen)
         };
         let replica_listener = bind(self.node.listen_peers, &entry.peer_address)?;
         let client_listener = bind(self.node.listen_clients, &entry.client_address)?;
@@ -174,7 +177,7 @@ impl Home {
             keyring: keyring.clone(),
             service,
             channel: self.cluster.channel.into(),
-            replicas: resolve(self.cluster.replicas.iter().map(|replica| &replica.peer_address))?,
+            replicas: Places::find(self.cluster.replicas.iter().map(|replica| &replica.peer_address)),
             replica_listener,
             client_listener,
             log,

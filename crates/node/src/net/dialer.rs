@@ -6,9 +6,9 @@
 use super::handshake::Peer;
 use super::hub::Hub;
 use super::link::{CloseReason, LinkId};
+use crate::config::Place;
 use bezant_core::cluster::ReplicaId;
 use bezant_core::machine::{Duration, Instant};
-use std::net::SocketAddr;
 
 /// The first wait after a failure.
 const BACKOFF: Duration = Duration::from_millis(20);
@@ -18,10 +18,10 @@ const PROBE_MAX: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_millis(1000);
 
 /// Whom to dial, and as whom.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Target {
     /// Where it listens.
-    pub address: SocketAddr,
+    pub place: Place,
     /// Who must answer there.
     pub replica: ReplicaId,
     /// Who we say that we are.
@@ -94,12 +94,14 @@ impl Dialer {
             return None;
         }
         if now >= self.next {
-            match hub.dial(self.target.address, self.target.replica, self.target.who) {
-                Ok(link) => {
+            let Target { place, replica, who } = &self.target;
+            match place.get().map(|address| hub.dial(address, *replica, *who)) {
+                Some(Ok(link)) => {
                     self.link = Some(link);
                     return None;
                 }
-                Err(_) => self.on_down(CloseReason::Unreachable, now),
+                Some(Err(_)) => self.on_down(CloseReason::Unreachable, now),
+                None => self.on_down(CloseReason::Unresolved, now),
             }
         }
         Some(self.next)
@@ -119,10 +121,11 @@ fn jittered(wait: Duration) -> Duration {
 mod tests {
     use super::*;
     use bezant_core::cluster::IdentityId;
+    use std::net::SocketAddr;
 
     fn dialer(finds_out: bool) -> Dialer {
         let who = Peer::Client { identity: IdentityId(1), first: 0, sessions: 1 };
-        let target = Target { address: ([127, 0, 0, 1], 1).into(), replica: ReplicaId(0), who };
+        let target = Target { place: SocketAddr::from(([127, 0, 0, 1], 1)).into(), replica: ReplicaId(0), who };
         Dialer::new(target, finds_out)
     }
 

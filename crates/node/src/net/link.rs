@@ -31,6 +31,8 @@ pub struct LinkId {
 /// Why a link ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CloseReason {
+    /// The name of its host has no address.
+    Unresolved,
     /// Nobody listens there, or the connection could not be made.
     Unreachable,
     /// The other side closed it.
@@ -86,6 +88,7 @@ impl CloseReason {
     /// A stable name in snake case.
     pub const fn label(self) -> &'static str {
         match self {
+            Self::Unresolved => "unresolved",
             Self::Unreachable => "unreachable",
             Self::Ended => "ended",
             Self::Failed => "failed",
@@ -107,6 +110,7 @@ impl CloseReason {
 impl fmt::Display for CloseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Unresolved => f.write_str("its address does not resolve"),
             Self::Unreachable => f.write_str("nobody answers at its address"),
             Self::Ended => f.write_str("it closed the connection"),
             Self::Failed => f.write_str("the connection failed"),

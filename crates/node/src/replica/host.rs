@@ -462,7 +462,7 @@ mod tests {
             keyring: keyring.clone(),
             channel: Channel::Plain,
             service: ServiceBuild::NONE,
-            replicas: vec![SocketAddr::from(([127, 0, 0, 1], 1)); 4],
+            replicas: vec![SocketAddr::from(([127, 0, 0, 1], 1)); 4].into(),
             replica_listener: listener(),
             client_listener: listener(),
             log: Box::new(FullLog::default()),

@@ -15,6 +15,7 @@ pub use durability::{Durability, MemoryLog, Stall};
 pub use shelf::{Shelf, Shown};
 pub use status::{CpuTime, PeerStatus, Status};
 
+use crate::config::Places;
 use crate::net::{Channel, ServiceBuild};
 use bezant_core::auth::Keyring;
 use bezant_core::checkpoint::{Checkpoint, Snapshot};
@@ -85,7 +86,7 @@ pub struct ReplicaOptions {
     /// The service and its build. Replicas that run another one are refused.
     pub service: ServiceBuild,
     /// Where every replica listens for replicas, by number.
-    pub replicas: Vec<SocketAddr>,
+    pub replicas: Places,
     /// This replica's port for replicas, bound. See [`bind`].
     pub replica_listener: TcpListener,
     /// This replica's port for clients, bound.

@@ -1,11 +1,11 @@
 //! Which link leads to whom.
 
+use crate::config::{Place, Places};
 use crate::net::{CloseReason, Dialer, Hub, LinkId, Peer, Target};
 use bezant_core::auth::PublicKey;
 use bezant_core::cluster::{ClientId, IdentityId, ReplicaId};
 use bezant_core::machine::{Instant, Principal};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 /// Links of one key that hear what is said to it: a client that takes over, and the one whose session it ends.
 const LINKS_PER_KEY_MAX: usize = 2;
@@ -33,15 +33,15 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    pub(super) fn new(me: ReplicaId, addresses: &[SocketAddr]) -> Self {
-        let way = |(number, &address): (usize, &SocketAddr)| {
+    pub(super) fn new(me: ReplicaId, places: &Places) -> Self {
+        let way = |(number, place): (usize, &Place)| {
             let replica = ReplicaId(number as u8);
-            let target = Target { address, replica, who: Peer::Replica(me) };
+            let target = Target { place: place.clone(), replica, who: Peer::Replica(me) };
             Way { dialer: (replica < me).then(|| Dialer::new(target, true)), link: None, last: None }
         };
         Self {
             me,
-            replicas: addresses.iter().enumerate().map(way).collect(),
+            replicas: places.iter().enumerate().map(way).collect(),
             clients: BTreeMap::new(),
             client_links: BTreeMap::new(),
             strangers: BTreeMap::new(),

@@ -32,12 +32,12 @@ impl Bench {
         let (request_bytes, reply_bytes) = (course.request_bytes.clone(), course.reply_bytes);
         let workload = Workload { request_bytes, reply_bytes, sql: None, bursts, timeline: true };
         let config = ClusterConfig::load(file).map_err(Failure::usage)?;
-        let members = files::members(&config)?;
+        let members = files::members(&config);
         let first = members.first().ok_or_else(|| Failure::failed("the cluster has no replicas."))?;
         let mut load = self.load(subject, file, None, &workload)?;
         load.measure();
         let origin = load.origin().ok_or_else(|| Failure::failed("no request was sent."))?;
-        let mut watch = Watch { origin, admin: first.admin, instances: Vec::new() };
+        let mut watch = Watch { origin, admin: first.address()?, instances: Vec::new() };
         let marks = match course.event {
             Event::Outage { fault, before, down, after, .. } => {
                 let last = subject.replicas().0 as u8 - 1;

@@ -2,7 +2,6 @@
 
 use super::contender::Contender;
 use super::netns::Laboratory;
-use crate::admin;
 use crate::commands::demo::cluster::{DemoCluster, wait_until_up};
 use crate::commands::status::Member;
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
@@ -233,7 +232,7 @@ impl Bench {
     /// Measures a cluster that is running.
     pub(super) fn measure_at(&self, subject: &Subject, file: &Path, key: Option<&Path>) -> Result<Figures> {
         let config = ClusterConfig::load(file).map_err(Failure::usage)?;
-        let members = files::members(&config)?;
+        let members = files::members(&config);
         if let Some(mix) = subject.asked.sql() {
             prepare(&config, file, key, bezant_perf::sql::preparation(mix))?;
         }
@@ -358,7 +357,7 @@ pub(super) fn checked(measured: std::io::Result<Measured>) -> Result<Measured> {
 fn usages(members: &[Member]) -> Result<Vec<Usage>> {
     let usage = |member: &Member| {
         let failed = |why: String| Failure::failed(format!("replica {}: {why}.", member.replica));
-        let status = admin::get_json(member.admin, "/status").map_err(failed)?;
+        let status = member.account().map_err(failed)?;
         Usage::from_status(&status).ok_or_else(|| failed("its admin port gives no counters".to_owned()))
     };
     members.iter().map(usage).collect()

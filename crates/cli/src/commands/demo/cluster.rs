@@ -64,7 +64,7 @@ impl DemoCluster {
                 false => (options, Vec::new()),
             };
             let config = config::testnet(&folder.join(NET), &options).map_err(|error| testnet::refusal(&error))?;
-            let members = files::members(&config)?;
+            let members = files::members(&config);
             Ok((config, members, claims))
         };
         match prepare() {
@@ -210,7 +210,7 @@ impl DemoCluster {
         }
         let child = self.spawn(replica).map_err(|error| Failure::failed(format!("replica {replica}: {error}")))?;
         *self.slot(replica)? = Some(child);
-        Ok(self.members[usize::from(replica)].admin)
+        self.members[usize::from(replica)].address()
     }
 
     fn spawn(&self, replica: u8) -> std::io::Result<Child> {

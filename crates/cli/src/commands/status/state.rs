@@ -1,5 +1,6 @@
 //! What state a replica is in: one for each cause, with a sentence that says why and one that says what to do.
 
+use super::UNRESOLVED;
 use crate::admin;
 use crate::output;
 use serde_json::{Value, json};
@@ -103,6 +104,10 @@ fn unreachable(error: &str) -> Condition {
     if error == admin::NOT_RUNNING {
         let advice = "Start its process; if it does not stay, its log says why";
         return Condition::new(State::Unreachable, "nobody listens at its admin port", advice);
+    }
+    if error == UNRESOLVED {
+        let advice = "Look after the name service, or the replica's addresses in cluster.toml";
+        return Condition::new(State::Unreachable, error, advice);
     }
     let why = format!("its admin port gives no account: {}", words(error));
     Condition::new(State::Unreachable, why, "Look after its machine, and the network to it")
@@ -263,6 +268,8 @@ mod tests {
         assert_eq!(Condition::of(&wrong, true, None).state, State::Repairing, "that is why it answers otherwise");
         let refused = Condition::of(&Err(admin::NOT_RUNNING.to_owned()), false, None);
         assert_eq!((refused.state, refused.advice.starts_with("Start")), (State::Unreachable, true));
+        let unresolved = Condition::of(&Err(UNRESOLVED.to_owned()), false, None);
+        assert_eq!((unresolved.state, &*unresolved.why), (State::Unreachable, UNRESOLVED));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::*;
 
 fn overview(lying: bool, suspected_by: &[u8]) -> Overview {
     let row = |replica| Row {
-        member: Member { replica, admin: ([127, 0, 0, 1], 1).into() },
+        member: Member { replica, admin: Some(([127, 0, 0, 1], 1).into()) },
         account: Ok(json!({ "report": { "view": 2, "stable_root": "0123456789abcdef" }, "ready": true })),
         lying: lying && replica == 3,
         differed: 0,
