@@ -6,6 +6,7 @@
 mod e2e;
 mod failure;
 mod fuzz;
+mod package;
 mod process;
 mod purity;
 mod seeds;
@@ -29,7 +30,7 @@ pub(crate) struct Chore {
 }
 
 /// Every sub-command. Documents that name another one are wrong, and `tidy` says so.
-pub(crate) const CHORES: [Chore; 10] = [
+pub(crate) const CHORES: [Chore; 11] = [
     Chore {
         name: "verify",
         arguments: "[--list] [--lanes N] [--only STEP]...",
@@ -83,6 +84,12 @@ pub(crate) const CHORES: [Chore; 10] = [
         arguments: "[cluster|demo]",
         purpose: "the end-to-end tests of the real binary, both or one",
         run: e2e::run,
+    },
+    Chore {
+        name: "package",
+        arguments: "[--binary PATH] [--out FOLDER]",
+        purpose: "a Debian package of a release build, or of a binary that is there",
+        run: package::run,
     },
     Chore {
         name: "advisories",
