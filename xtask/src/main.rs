@@ -15,6 +15,7 @@ mod spec;
 mod tidy;
 mod tools;
 mod verify;
+mod wheel;
 
 use failure::{Failure, Result};
 use std::process::ExitCode;
@@ -30,7 +31,7 @@ pub(crate) struct Chore {
 }
 
 /// Every sub-command. Documents that name another one are wrong, and `tidy` says so.
-pub(crate) const CHORES: [Chore; 11] = [
+pub(crate) const CHORES: [Chore; 12] = [
     Chore {
         name: "verify",
         arguments: "[--list] [--lanes N] [--only STEP]...",
@@ -81,8 +82,8 @@ pub(crate) const CHORES: [Chore; 11] = [
     },
     Chore {
         name: "e2e",
-        arguments: "[cluster|demo]",
-        purpose: "the end-to-end tests of the real binary, both or one",
+        arguments: "[NAME] [--binary PATH]",
+        purpose: "the end-to-end tests of the real binary, all or one",
         run: e2e::run,
     },
     Chore {
@@ -90,6 +91,12 @@ pub(crate) const CHORES: [Chore; 11] = [
         arguments: "[--binary PATH] [--out FOLDER]",
         purpose: "a Debian package of a release build, or of a binary that is there",
         run: package::run,
+    },
+    Chore {
+        name: "wheel",
+        arguments: "",
+        purpose: "the Python client for this machine, to target/wheel",
+        run: wheel::run,
     },
     Chore {
         name: "advisories",

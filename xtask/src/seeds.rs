@@ -31,8 +31,17 @@ const SILENT_MAX: u64 = 1_000;
 const SQL_SEEDS: u64 = 160;
 
 /// One build of all that is run in release mode: by itself each program would have the libraries built again.
-pub(crate) const BUILD: [&str; 11] =
-    ["build", "--release", "--locked", "-p", "bezant", "-p", "bezant-sim", "--bin", "bezant", "--bin", "sql-fuzz"];
+pub(crate) const BUILD: [&str; 9] = [
+    "build",
+    "--release",
+    "--locked",
+    "-pbezant",
+    "-pbezant-sim",
+    "-pbezant-ffi",
+    "--bin=bezant",
+    "--bin=sql-fuzz",
+    "--lib",
+];
 
 fn simulate(log: &str, arguments: &[&str]) -> Result<String> {
     let binary = verify::binary();

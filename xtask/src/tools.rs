@@ -126,6 +126,9 @@ pub(crate) fn all() -> Result<String> {
     if install_postgres_node()? {
         added.push("node-postgres");
     }
+    if install_python_client()? {
+        added.push("hatchling and mypy");
+    }
     Ok(if added.is_empty() { "all there".into() } else { format!("added {}", added.join(", ")) })
 }
 
@@ -289,6 +292,33 @@ fn install_postgres_python() -> Result<bool> {
     }
     install_python(&folder_of("python", &[PYTHON_REQUIREMENTS])?, PYTHON_REQUIREMENTS)?;
     Ok(true)
+}
+
+/// Names the Python packages that build and check the Python client.
+const CLIENT_REQUIREMENTS: &str = "clients/python/requirements.txt";
+
+/// Where they are. Fails if the step `tools` has not run.
+pub(crate) fn python_client() -> Result<PathBuf> {
+    let folder = folder_of("client", &[CLIENT_REQUIREMENTS])?;
+    ensure_set_up(folder.join("hatchling").is_dir(), "hatchling", "e2e-python")?;
+    Ok(folder)
+}
+
+/// Whether they had to be installed.
+fn install_python_client() -> Result<bool> {
+    if python_client().is_ok() {
+        return Ok(false);
+    }
+    install_python(&folder_of("client", &[CLIENT_REQUIREMENTS])?, CLIENT_REQUIREMENTS)?;
+    Ok(true)
+}
+
+/// Sets up what a wheel needs and nothing else.
+pub(crate) fn python_client_set_up() -> Result {
+    for package in PACKAGES.iter().filter(|package| package.name == "python3-pip" && !(package.is_there)()) {
+        install_package(package)?;
+    }
+    install_python_client().map(drop)
 }
 
 /// Installs what a file of requirements names to a folder. pip compares the hashes.

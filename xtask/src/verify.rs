@@ -33,11 +33,11 @@ struct Step {
 }
 
 /// The steps that mostly wait, and those that compute beside them. They need nothing of each other.
-const WAITING: [&str; 7] =
-    ["e2e-demo", "e2e-sql", "e2e-cluster", "e2e-aliph", "e2e-ring", "e2e-postgres", "e2e-referee"];
+const WAITING: [&str; 8] =
+    ["e2e-demo", "e2e-sql", "e2e-cluster", "e2e-aliph", "e2e-ring", "e2e-postgres", "e2e-python", "e2e-referee"];
 const COMPUTING: [&str; 5] = ["saved-seeds", "fresh-seeds", "sql-fuzz", "spec", "fuzz"];
 
-const STEPS: [Step; 25] = [
+const STEPS: [Step; 26] = [
     Step { name: "tools", run: |_| tools::all() },
     Step { name: "fmt", run: |_| quiet("fmt", &["fmt", "--all", "--check"]) },
     Step { name: "tidy", run: |_| tidy::check() },
@@ -61,6 +61,7 @@ const STEPS: [Step; 25] = [
     Step { name: "e2e-aliph", run: |_| e2e::faults::aliph(&binary()) },
     Step { name: "e2e-ring", run: |_| e2e::faults::ring(&binary()) },
     Step { name: "e2e-postgres", run: |_| e2e::postgres::run(&binary()) },
+    Step { name: "e2e-python", run: |_| e2e::python::run(&binary()) },
     Step { name: "e2e-referee", run: |_| e2e::referee::gate(&binary(), REFEREE_SEED) },
     Step { name: "e2e-netns", run: netns },
 ];

@@ -109,7 +109,7 @@ impl Cluster {
     pub(super) fn admit(&self, name: &str) -> Result<PathBuf> {
         let key = self.folder.join(format!("{name}.key"));
         let public = process::output_of(self.bezant("key").arg("generate").arg(&key))?;
-        let mut file = OpenOptions::new().append(true).open(self.folder.join("cluster.toml"))?;
+        let mut file = OpenOptions::new().append(true).open(self.file())?;
         writeln!(file, "\n[[identity]]\nid = 1\nname = \"{name}\"\npublic_key = \"{}\"", public.trim())?;
         Ok(key)
     }
@@ -117,8 +117,13 @@ impl Cluster {
     /// Lets a client misbehave for some seconds, and says what it did.
     pub(super) fn attack(&self, key: &Path, seconds: u64) -> Result<String> {
         let mut attack = self.bezant("attack");
-        attack.arg("--cluster").arg(self.folder.join("cluster.toml")).arg("--key").arg(key);
+        attack.arg("--cluster").arg(self.file()).arg("--key").arg(key);
         process::output_of(attack.args(["--seconds", &seconds.to_string()]))
+    }
+
+    /// The cluster's file.
+    pub(super) fn file(&self) -> PathBuf {
+        self.folder.join("cluster.toml")
     }
 
     fn bezant(&self, sub_command: &str) -> Command {
@@ -141,7 +146,7 @@ impl Cluster {
 
     fn start_gateway(&self, redis: Redis) -> Result<Running> {
         let mut gateway = self.bezant("gateway");
-        gateway.arg("--cluster").arg(self.folder.join("cluster.toml"));
+        gateway.arg("--cluster").arg(self.file());
         gateway.args(["--redis", &format!("127.0.0.1:{}", redis.port)]);
         let running = Running::start(self.log, &mut gateway)?;
         wait_until("the gateway answers", START_MAX, || redis.is_up())?;
@@ -228,7 +233,7 @@ impl Cluster {
     }
 
     /// Waits until the status names one replica, and no other, as being at fault.
-    fn wait_for_fault(&self, id: usize) -> Result {
+    pub(super) fn wait_for_fault(&self, id: usize) -> Result {
         let what = format!("the status names replica {id}");
         wait_until(&what, CATCH_UP_MAX, || self.status()["at_fault"] == serde_json::json!([id]))?;
         Ok(())
@@ -237,7 +242,7 @@ impl Cluster {
     /// What `bezant status` says; its exit code says once more whether all is well. Null if it says nothing.
     fn status(&self) -> Value {
         let mut command = self.bezant("status");
-        command.arg("--cluster").arg(self.folder.join("cluster.toml")).arg("--json");
+        command.arg("--cluster").arg(self.file()).arg("--json");
         let output = command.output().map(|output| output.stdout).unwrap_or_default();
         serde_json::from_slice(&output).unwrap_or(Value::Null)
     }

@@ -7,6 +7,7 @@ pub(crate) mod demo;
 pub(crate) mod faults;
 pub(crate) mod netns;
 pub(crate) mod postgres;
+pub(crate) mod python;
 mod redis;
 mod redis_answers;
 pub(crate) mod referee;
@@ -16,7 +17,7 @@ mod words;
 
 use crate::failure::{Failure, Result};
 use crate::process::{self, logged};
-use crate::verify;
+use crate::{Options, seeds, verify};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,26 +25,33 @@ use std::time::Duration;
 /// An end-to-end test of a binary; it returns what it measured, in words.
 type Test = fn(&Path) -> Result<String>;
 
-const TESTS: [(&str, Test); 7] = [
+const TESTS: [(&str, Test); 8] = [
     ("demo", demo::run),
     ("sql", sql::run),
     ("cluster", cluster::run),
     ("aliph", faults::aliph),
     ("ring", faults::ring),
     ("postgres", postgres::run),
+    ("python", python::run),
     ("netns", netns::run),
 ];
 
 /// `cargo xtask e2e`.
 pub(crate) fn run(arguments: &[String]) -> Result {
-    let build = ["build", "--release", "--locked", "-p", "bezant"];
-    logged("build", Duration::from_secs(20 * 60), &mut process::cargo(&build))?;
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let names = arguments.iter().take_while(|word| !word.starts_with("--")).count();
+    let (names, options) = arguments.split_at(names);
+    let binary = match Options::parse(options, &["--binary"])?.text("--binary") {
+        Some(path) => path.into(),
+        None => {
+            logged("build", Duration::from_secs(20 * 60), &mut process::cargo(&seeds::BUILD))?;
+            verify::binary()
+        }
+    };
+    let words: Vec<&str> = names.iter().map(String::as_str).collect();
     if words.len() > 1 || words.iter().any(|word| TESTS.iter().all(|(name, _)| name != word)) {
         let names = TESTS.map(|(name, _)| name).join(", ");
         return Err(Failure::new(format!("the end-to-end tests are {names}")));
     }
-    let binary = verify::binary();
     for (name, test) in TESTS.iter().filter(|(name, _)| words.is_empty() || words.contains(name)) {
         println!("{name}: {}", test(&binary)?);
     }
