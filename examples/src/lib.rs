@@ -2,13 +2,28 @@
 
 pub mod ledger;
 
+use bezant_core::service::Service;
+use bezant_node::host::Running;
 use std::error::Error;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Shows what a replica logs on standard error. Without a subscriber of `tracing` nothing is shown.
 pub fn log_to_stderr() {
     tracing_subscriber::fmt().with_writer(io::stderr).init();
+}
+
+/// Runs all replicas of a folder in this process, until it is asked to end: for a first look, since what ends the
+/// process ends them all.
+///
+/// # Errors
+/// As [`bezant_node::host`](bezant_node::host()).
+pub fn demo<S: Service + Default + Send + 'static>(folder: &Path, name: &str) -> Result<(), bezant_node::Error> {
+    let host = |number| bezant_node::host(&folder.join(format!("replica-{number}")), name, 1, S::default());
+    let mut others = (0..4).map(host).collect::<Result<Vec<_>, _>>()?;
+    others.remove(0).until_asked_to_end()?;
+    others.into_iter().try_for_each(Running::stop)
 }
 
 /// The number that a reply is.

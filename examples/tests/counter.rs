@@ -33,3 +33,10 @@ fn what_an_author_gets_wrong_is_said_clearly() {
     assert!(said.contains("node.toml says `service = \"ledger\"`, and this program serves \"counter\""), "{said}");
     assert!(cluster.fails(&["sum"]).contains("counter new DIR"));
 }
+
+#[test]
+fn a_demo_is_one_process_with_all_replicas() {
+    let mut cluster = Cluster::demo(env!("CARGO_BIN_EXE_counter"));
+    assert_eq!(cluster.succeeds(&["add", &cluster.file(), "7"]), "7");
+    cluster.stop(0);
+}

@@ -1,9 +1,14 @@
 //! The services that this program serves, by the names that `node.toml` has for them.
 
 use crate::commands::status::Member;
+use crate::failure::Failure;
 use bezant_node::Error;
 use bezant_node::host::Home;
 use bezant_node::net::ServiceBuild;
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// What is replicated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +37,43 @@ pub(crate) fn is_anothers(members: &[Member], weak: usize) -> bool {
         }
     }
     anothers > ours
+}
+
+/// How long what follows may take. Who has not told by then does not count: admin ports may be out of reach.
+const TELLING_MAX: Duration = Duration::from_secs(1);
+
+/// Refuses a cluster of which more than f replicas say that they serve a service of somebody's own, which would take
+/// our operations for others. `weak` is f + 1.
+pub(crate) fn expect_ours(members: &[Member], weak: usize) -> Result<(), Failure> {
+    let (tell, told) = mpsc::channel();
+    for member in members.iter().copied() {
+        let tell = tell.clone();
+        // It ends by itself soon after.
+        thread::spawn(move || {
+            let status = admin::get_json(member.admin, "/status").ok();
+            let service = status.and_then(|status| Some(status["service"].as_str()?.to_owned()));
+            // Nobody may wait for it any more.
+            _ = service.map(|service| tell.send(service));
+        });
+    }
+    drop(tell);
+    let deadline = Instant::now() + TELLING_MAX;
+    let mut counted = BTreeMap::new();
+    while let Ok(service) = told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        let count = counted.entry(service.clone()).or_insert(0);
+        *count += 1;
+        match *count >= weak {
+            true if is_ours(&service) => break,
+            true => {
+                return Err(Failure::usage(format!(
+                    "the replicas serve {service:?}, a service of somebody's own, which would take what is sent from \
+                     here for something else: use its own program."
+                )));
+            }
+            false => {}
+        }
+    }
+    Ok(())
 }
 
 /// Whether replicas of this program say so of their service, be it another version of it.

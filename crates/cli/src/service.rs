@@ -85,6 +85,13 @@ impl Service {
         Self::of(&config, &key, Duration::from_secs(connection.deadline))
     }
 
+    /// The same for operations of our own services: replicas that serve another one are not asked.
+    pub(crate) fn connect_to_ours(connection: &Connection) -> Result<Self> {
+        let service = Self::connect(connection)?;
+        served::expect_ours(&service.members, service.weak)?;
+        Ok(service)
+    }
+
     /// With what the files say.
     pub(crate) fn of(config: &ClusterConfig, key: &Path, deadline: Duration) -> Result<Self> {
         let options = files::client_options(config, key, 1, SESSIONS)?;

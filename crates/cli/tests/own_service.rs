@@ -51,6 +51,40 @@ fn status_asks_a_service_of_somebodys_own_nothing_that_could_change_it() {
 }
 
 #[test]
+fn what_would_send_operations_of_another_service_is_refused_and_those_of_this_one_are_measured() {
+    let scratch = Scratch::new();
+    let replicas = start(&scratch);
+    let file = scratch.join("net/cluster.toml");
+    let executed = || replicas.iter().map(|replica| replica.status().report.executed.0).max().unwrap();
+    for arguments in [
+        &["kv", "--cluster", &file, "count"][..],
+        &["sql", "--cluster", &file, "select 1"],
+        &["gateway", "--cluster", &file, "--redis", "127.0.0.1:0"],
+        &["attack", "--cluster", &file, "--seconds", "1"],
+        &["bench", "--cluster", &file, "--seconds", "1"],
+    ] {
+        let outcome = run(&mut bezant(arguments), "");
+        assert_eq!(outcome.code, Some(2), "{arguments:?}: {outcome:?}");
+        assert!(outcome.stderr.contains("the replicas serve \"mine 1\""), "{arguments:?}: {outcome:?}");
+    }
+    assert_eq!(executed(), 0, "nothing was ordered");
+
+    let (one, two) = ("0100000000000000", "0200000000000000");
+    let bench = ["bench", "--cluster", &file, "--seconds", "1", "--clients", "1", "--json", "--warmup", "0"];
+    let outcome = run(bezant(&bench).args(["--operation", one, "--operation", two, "--outstanding", "1"]), "");
+    let figures: Value = serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{outcome:?}"));
+    assert_eq!((&figures["workload"], &figures["request_bytes"]), (&"given".into(), &8.into()));
+    let client = bezant_node::client(Path::new(&file)).unwrap();
+    let sum = client.query(Counter::READ.into(), DEADLINE).wait().unwrap();
+    // In turn, one at a time: as many of one as of the other, or one more.
+    let (sum, ops) = (u64::from_le_bytes(sum.as_ref().try_into().unwrap()), figures["ops"].as_u64().unwrap());
+    assert!(ops > 0 && sum >= ops / 2 * 3 && sum % 3 != 2, "{ops} operations, {sum}");
+
+    drop(client);
+    replicas.into_iter().for_each(|replica| replica.stop().unwrap());
+}
+
+#[test]
 fn what_asks_the_admin_port_only_serves_every_service() {
     let scratch = Scratch::new();
     let replicas = start(&scratch);

@@ -42,6 +42,8 @@ pub enum Asked {
     Alike,
     /// Operations of the null service, of [`MIXED`] bytes.
     Mixed,
+    /// Operations of any service, as they are given.
+    Given,
     /// Requests to the SQL service.
     Sql(Mix),
 }
@@ -52,6 +54,7 @@ impl Asked {
         match self {
             Self::Alike => "null",
             Self::Mixed => "null-mixed",
+            Self::Given => "given",
             Self::Sql(mix) => mix.name(),
         }
     }
@@ -60,7 +63,7 @@ impl Asked {
     pub const fn sql(self) -> Option<Mix> {
         match self {
             Self::Sql(mix) => Some(mix),
-            Self::Alike | Self::Mixed => None,
+            Self::Alike | Self::Mixed | Self::Given => None,
         }
     }
 }
@@ -74,6 +77,8 @@ pub struct Workload {
     pub reply_bytes: usize,
     /// Requests to the SQL service instead; sizes do not matter then.
     pub sql: Option<Mix>,
+    /// These operations in turn instead, whatever their results are; none: not these.
+    pub given: Vec<Bytes>,
     /// How many of them are under way, if that is not always one for each session.
     pub bursts: Option<Vec<Burst>>,
     /// Whether what is answered is counted for each [`BUCKET`] of time.
@@ -83,20 +88,24 @@ pub struct Workload {
 impl Workload {
     /// One for each session, at all times.
     pub fn steady(request_bytes: usize, reply_bytes: usize) -> Self {
-        Self { request_bytes: vec![request_bytes], reply_bytes, sql: None, bursts: None, timeline: false }
+        let request_bytes = vec![request_bytes];
+        Self { request_bytes, reply_bytes, sql: None, given: Vec::new(), bursts: None, timeline: false }
     }
 
     /// One for each session, at all times; sizes matter for operations that are alike.
     pub fn of(asked: Asked, request_bytes: usize, reply_bytes: usize) -> Self {
         match asked {
-            Asked::Alike => Self::steady(request_bytes, reply_bytes),
+            Asked::Alike | Asked::Given => Self::steady(request_bytes, reply_bytes),
             Asked::Mixed => Self { request_bytes: MIXED.to_vec(), ..Self::steady(0, reply_bytes) },
             Asked::Sql(mix) => Self { sql: Some(mix), ..Self::steady(OPERATION_BYTES_MIN, 0) },
         }
     }
 
-    /// Operations of the null service.
+    /// What is asked, if not the SQL service.
     fn operations(&self) -> Vec<Bytes> {
+        if !self.given.is_empty() {
+            return self.given.clone();
+        }
         let operation = |bytes: &usize| {
             let mut operation = vec![0; (*bytes).max(OPERATION_BYTES_MIN)];
             operation[..4].copy_from_slice(&(self.reply_bytes as u32).to_le_bytes());
@@ -213,7 +222,8 @@ struct ClosedLoop {
     /// Taken in turn.
     operations: Vec<Bytes>,
     sent: usize,
-    reply_bytes: usize,
+    /// Bytes of a proper result, if that is known.
+    reply_bytes: Option<usize>,
     sql: Option<sql::Requests>,
     recorded: Option<Recorded>,
     shared: Arc<Shared>,
@@ -275,7 +285,7 @@ impl ClosedLoop {
         if self.sql.is_some() {
             return sql::Requests::objection(result);
         }
-        let (bytes, wanted) = (result.len(), self.reply_bytes);
+        let (bytes, wanted) = (result.len(), self.reply_bytes?);
         (bytes != wanted).then(|| format!("a result of {bytes} bytes instead of {wanted}: is the service `null`?"))
     }
 
@@ -374,7 +384,7 @@ impl Load {
                 thread,
                 operations: workload.operations(),
                 sent: 0,
-                reply_bytes: workload.reply_bytes,
+                reply_bytes: workload.given.is_empty().then_some(workload.reply_bytes),
                 sql: workload.sql.map(|mix| sql::Requests::new(mix, Arc::clone(&keys))),
                 recorded: workload.timeline.then(Recorded::default),
                 shared: Arc::clone(&shared),

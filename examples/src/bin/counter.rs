@@ -1,7 +1,7 @@
 //! A replicated counter as a program of its own: what to write around a service, in full.
 
 use bezant_core::services::Counter;
-use bezant_examples::{log_to_stderr, number};
+use bezant_examples::{demo, log_to_stderr, number};
 use bezant_node::config::{Testnet, testnet};
 use std::error::Error;
 use std::process::ExitCode;
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 const USAGE: &str = "\
 counter new DIR [PORT]      write the files of four replicas, from this port on
+counter demo DIR [PORT]     the same, and run all four in this process
 counter replica DIR         run one of them; DIR is the folder of that replica
 counter add CLUSTER AMOUNT  add to the number; CLUSTER is the file cluster.toml
 counter read CLUSTER        read it";
@@ -22,6 +23,12 @@ fn run(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
         ["new", dir, port] => {
             let service = "counter".to_owned();
             testnet(dir.as_ref(), &Testnet { service, base_port: port.parse()?, ..Testnet::default() })?;
+        }
+        ["demo", dir] => return run(&["demo", dir, "4100"]),
+        ["demo", dir, port] => {
+            run(&["new", dir, port])?;
+            log_to_stderr();
+            demo::<Counter>(dir.as_ref(), "counter")?;
         }
         ["replica", dir] => {
             log_to_stderr();

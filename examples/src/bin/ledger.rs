@@ -1,7 +1,7 @@
 //! The replicated ledger as a program of its own. See `bezant_examples::ledger`.
 
 use bezant_examples::ledger::{Answer, Ledger, Operation};
-use bezant_examples::log_to_stderr;
+use bezant_examples::{demo, log_to_stderr};
 use bezant_node::config::{Testnet, testnet};
 use std::error::Error;
 use std::process::ExitCode;
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 const USAGE: &str = "\
 ledger new DIR [PORT]                      write the files of four replicas, from this port on
+ledger demo DIR [PORT]                     the same, and run all four in this process
 ledger replica DIR                         run one of them; DIR is the folder of that replica
 ledger open CLUSTER ACCOUNT                open an account; CLUSTER is the file cluster.toml, ACCOUNT a number
 ledger balance CLUSTER ACCOUNT             what is in it
@@ -42,6 +43,12 @@ fn run(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
             let service = "ledger".to_owned();
             testnet(dir.as_ref(), &Testnet { service, base_port: port.parse()?, ..Testnet::default() })?;
             Ok(())
+        }
+        ["demo", dir] => run(&["demo", dir, "4100"]),
+        ["demo", dir, port] => {
+            run(&["new", dir, port])?;
+            log_to_stderr();
+            Ok(demo::<Ledger>(dir.as_ref(), "ledger")?)
         }
         ["replica", dir] => {
             log_to_stderr();

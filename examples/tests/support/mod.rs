@@ -41,17 +41,36 @@ fn ports() -> (u16, TcpListener) {
 impl Cluster {
     /// Makes files with the example's own sub-command, and starts all four.
     pub fn start(program: &'static str) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("bezant-example-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let (port, claim) = ports();
-        let folder = std::env::temp_dir().join(name);
-        let mut cluster = Self { program, folder, replicas: Vec::new(), _claim: claim };
+        let (mut cluster, port) = Self::empty(program);
         cluster.succeeds(&["new", &cluster.text(""), &port.to_string()]);
         for replica in 0..4 {
             let child = cluster.spawn(replica);
             cluster.replicas.push(Some(child));
         }
         cluster
+    }
+
+    /// Lets the example do all of that, in one process: that is number 0 here.
+    pub fn demo(program: &'static str) -> Self {
+        let (mut cluster, port) = Self::empty(program);
+        let mut demo = Command::new(program);
+        demo.args(["demo", &cluster.text(""), &port.to_string()]).stdin(Stdio::null()).stdout(Stdio::null());
+        cluster.replicas.push(Some(demo.stderr(Stdio::null()).spawn().unwrap()));
+        let deadline = Instant::now() + PATIENCE;
+        while !Path::new(&cluster.file()).exists() {
+            assert!(Instant::now() < deadline, "there are no files");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        cluster
+    }
+
+    /// A folder and ports, with nothing there yet.
+    fn empty(program: &'static str) -> (Self, u16) {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("bezant-example-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let (port, claim) = ports();
+        let folder = std::env::temp_dir().join(name);
+        (Self { program, folder, replicas: Vec::new(), _claim: claim }, port)
     }
 
     /// A path in the folder, as text.

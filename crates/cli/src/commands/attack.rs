@@ -7,7 +7,7 @@
 mod flood;
 
 use crate::failure::{Failure, Result};
-use crate::{files, output};
+use crate::{files, output, served};
 use bezant_core::auth::Tag;
 use bezant_core::cluster::{InstanceId, ReplicaId, Timestamp};
 use bezant_core::message::{Message, Request};
@@ -92,6 +92,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         Kind::Panics => Requests::Signed,
         Kind::ConnectFlood => return flood_ports(arguments),
     };
+    let config = ClusterConfig::load(&arguments.cluster).map_err(Failure::usage)?;
+    served::expect_ours(&files::members(&config)?, config.to_cluster().weak())?;
     let key = arguments.key.clone().unwrap_or_else(|| arguments.cluster.with_file_name("client.key"));
     let mut attacker = Attacker::new(&arguments.cluster, &key, requests)?;
     let end = Instant::now() + Duration::from_secs(arguments.seconds);

@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     if arguments.open_to_network && door.password.is_none() {
         tracing::warn!(event = "gateway-open", "whoever reaches the gateway may read and write: see --password-file");
     }
-    let service = Arc::new(Service::connect(&arguments.connection)?);
+    let service = Arc::new(Service::connect_to_ours(&arguments.connection)?);
     let mut servers = Servers::start(arguments.postgres, arguments.redis, &service, &door)?;
     if let Some(address) = servers.postgres() {
         tracing::info!(event = "gateway-started", %address, "serving PostgreSQL clients");

@@ -119,7 +119,7 @@ enum ShellCommand {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result {
-    let service = Service::connect(&arguments.connection)?;
+    let service = Service::connect_to_ours(&arguments.connection)?;
     service.interrupts.listen()?;
     match &arguments.operation {
         Some(operation) => {

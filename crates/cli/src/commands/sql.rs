@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result {
-    let service = Arc::new(Service::connect(&arguments.connection)?);
+    let service = Arc::new(Service::connect_to_ours(&arguments.connection)?);
     service.interrupts.listen()?;
     let form = match (arguments.json, arguments.csv) {
         (true, _) => Form::Json,

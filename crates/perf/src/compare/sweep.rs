@@ -284,6 +284,7 @@ impl fmt::Display for Panel {
         match (self.asked, self.request_bytes) {
             (Asked::Sql(mix), _) => out.write_str(mix.name())?,
             (Asked::Mixed, _) => write!(out, "mixed/{} bytes", self.reply_bytes)?,
+            (Asked::Given, _) => out.write_str(self.asked.name())?,
             (Asked::Alike, Some(bytes)) => write!(out, "{bytes}/{} bytes", self.reply_bytes)?,
             (Asked::Alike, None) => write!(out, "results of {} bytes", self.reply_bytes)?,
         }

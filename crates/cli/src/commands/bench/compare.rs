@@ -158,6 +158,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
             warmup: pace.warmup,
             seconds: pace.seconds,
             load_threads: if each_has_a_thread(contenders) { usize::MAX } else { arguments.load_threads.into() },
+            given: Vec::new(),
             running: running.clone(),
         };
         let mut comparison = Comparison::new(arguments, &bench, experiment, contenders);

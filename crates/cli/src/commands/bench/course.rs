@@ -30,7 +30,7 @@ impl Bench {
             Event::Outage { .. } => None,
         };
         let (request_bytes, reply_bytes) = (course.request_bytes.clone(), course.reply_bytes);
-        let workload = Workload { request_bytes, reply_bytes, sql: None, bursts, timeline: true };
+        let workload = Workload { request_bytes, bursts, timeline: true, ..Workload::steady(0, reply_bytes) };
         let config = ClusterConfig::load(file).map_err(Failure::usage)?;
         let members = files::members(&config);
         let first = members.first().ok_or_else(|| Failure::failed("the cluster has no replicas."))?;

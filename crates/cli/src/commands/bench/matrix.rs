@@ -105,6 +105,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
         warmup: Duration::from_secs(arguments.warmup),
         seconds: Duration::from_secs(arguments.seconds),
         load_threads: arguments.load_threads.into(),
+        given: Vec::new(),
         running,
     };
     let subjects = subjects(arguments);

@@ -18,6 +18,7 @@ use bezant_perf::figures::{Figures, Settings, Usage};
 use bezant_perf::load::{Asked, Load, Measured, Workload};
 use bezant_perf::switching::{self, History, Took};
 use bezant_sql::{Request, Response};
+use bytes::Bytes;
 use clap::ValueEnum;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -54,7 +55,7 @@ impl fmt::Display for Subject {
         write!(out, "{} {clients}×{outstanding} ", self.contender)?;
         match self.asked {
             Asked::Alike => write!(out, "{request_bytes}/{reply_bytes} bytes")?,
-            Asked::Mixed | Asked::Sql(_) => out.write_str(self.asked.name())?,
+            Asked::Mixed | Asked::Given | Asked::Sql(_) => out.write_str(self.asked.name())?,
         }
         write!(out, " {} {} {}", name(self.durability), name(self.channel), name(self.auth))
     }
@@ -170,6 +171,8 @@ pub(super) struct Bench {
     pub(super) seconds: Duration,
     /// Threads over which clients are spread.
     pub(super) load_threads: usize,
+    /// Operations of the service of a cluster that is running, if its own are to be measured.
+    pub(super) given: Vec<Bytes>,
     pub(super) running: Running,
 }
 
@@ -236,7 +239,8 @@ impl Bench {
         if let Some(mix) = subject.asked.sql() {
             prepare(&config, file, key, bezant_perf::sql::preparation(mix))?;
         }
-        let workload = Workload::of(subject.asked, subject.request_bytes, subject.reply_bytes);
+        let of_subject = Workload::of(subject.asked, subject.request_bytes, subject.reply_bytes);
+        let workload = Workload { given: self.given.clone(), ..of_subject };
         let mut load = self.load(subject, file, key, &workload)?;
         thread::sleep(self.warmup);
         let before = usages(&members)?;

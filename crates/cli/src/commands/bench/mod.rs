@@ -17,13 +17,16 @@ use super::testnet::{AuthName, ChannelName, DurabilityName, parse_protocol};
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::quit;
+use crate::{files, served};
 use bezant_core::members::MEMBER_SESSIONS_MAX;
-use bezant_node::config::Protocol;
+use bezant_node::config::{ClusterConfig, Protocol};
+use bezant_node::keys;
 use bezant_perf::figures::Figures;
 use bezant_perf::load::Asked;
 use bezant_perf::network::Network;
 use bezant_perf::sql::Mix;
 use bezant_perf::suite::{self, Point};
+use bytes::Bytes;
 use clap::ValueEnum;
 use contender::Contender;
 use measure::{Bench, Cleanup, Subject};
@@ -107,9 +110,14 @@ pub(crate) struct Arguments {
     /// Measure every row of the published table instead, in turns with `unreplicated`
     #[arg(long, conflicts_with_all = ["cluster", "compare", "joined", "protocol"])]
     suite: bool,
-    /// Measure this running cluster instead of one that is started for it; its service must be `null`
+    /// Measure this running cluster instead of one that is started for it; its service must be `null`, or what
+    /// --service or --operation say
     #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "protocol", "f", "channel", "auth", "netns"])]
     cluster: Option<PathBuf>,
+    /// Have that cluster execute this operation of whatever service it has, in hexadecimal; several are taken in turn
+    #[arg(long, value_name = "HEX", requires = "cluster", value_parser = operation)]
+    #[arg(conflicts_with_all = ["request", "reply", "service", "workload"])]
+    operation: Vec<Bytes>,
     /// The client's secret key for that cluster [default: client.key beside the cluster's file]
     #[arg(long, value_name = "FILE", requires = "cluster")]
     key: Option<PathBuf>,
@@ -175,8 +183,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         warmup: Duration::from_secs(arguments.warmup),
         seconds: Duration::from_secs(arguments.seconds),
         load_threads: arguments.load_threads.into(),
+        given: arguments.operation.clone(),
         running: measure::Running::default(),
     };
+    if let Some(file) = arguments.cluster.as_ref().filter(|_| arguments.operation.is_empty()) {
+        let config = ClusterConfig::load(file).map_err(Failure::usage)?;
+        served::expect_ours(&files::members(&config)?, config.to_cluster().weak())?;
+    }
     let for_signals = bench.running.clone();
     quit::on_request(move || for_signals.exit())?;
     let _cleanup = Cleanup(bench.running.clone());
@@ -246,6 +259,11 @@ fn median(mut runs: Vec<Figures>) -> Figures {
     runs.swap_remove(middle)
 }
 
+/// An operation in hexadecimal.
+fn operation(digits: &str) -> std::result::Result<Bytes, &'static str> {
+    keys::from_hex_any(digits).map(Bytes::from).ok_or("no pairs of hexadecimal digits")
+}
+
 /// What those who join can do.
 fn check_joined(auth: AuthName, clients: u64, outstanding: u64) -> Result {
     if auth == AuthName::Mac {
@@ -267,17 +285,19 @@ fn subjects(arguments: &Arguments) -> Result<Vec<Subject>> {
         true => Contender::from(protocol).joined().map_err(|why| Failure::usage(format!("--joined: {why}."))),
         false => Ok(protocol.into()),
     };
+    let longest = arguments.operation.iter().map(Bytes::len).max();
     let one = Subject {
         contender: contender(arguments.protocol)?,
         f: arguments.f,
         clients: arguments.clients as usize,
         outstanding: arguments.outstanding as usize,
-        request_bytes: arguments.request as usize,
-        reply_bytes: arguments.reply as usize,
+        request_bytes: longest.unwrap_or(arguments.request as usize),
+        reply_bytes: if longest.is_some() { 0 } else { arguments.reply as usize },
         durability: arguments.durability,
         channel: arguments.channel,
         auth: arguments.auth,
         asked: match (arguments.service, arguments.workload) {
+            (ServiceName::Null, _) if longest.is_some() => Asked::Given,
             (ServiceName::Null, _) => Asked::Alike,
             (ServiceName::Sql, WorkloadName::Insert) => Asked::Sql(Mix::Insert),
             (ServiceName::Sql, WorkloadName::Read) => Asked::Sql(Mix::Read),
