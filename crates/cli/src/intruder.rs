@@ -64,6 +64,11 @@ impl<S: Alterable> Service for Intruded<S> {
         self.service.borrow().query(operation, asker)
     }
 
+    fn ordered_query(&mut self, operation: &[u8], agreed: &Agreed) -> Result<Bytes, NotReadOnly> {
+        self.intrude();
+        self.service.get_mut().ordered_query(operation, agreed)
+    }
+
     fn validate(&self, proposal: &Proposal, operation: &[u8]) -> bool {
         self.service.borrow().validate(proposal, operation)
     }

@@ -92,6 +92,16 @@ pub trait Service: core::fmt::Debug {
     /// [`NotReadOnly`] if the operation could change the state: its client has to send it to be ordered.
     fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly>;
 
+    /// Answers a query that was ordered, because the protocol orders every read or because not enough replicas answered
+    /// it alike. Like [`Service::execute`] it must be the same on every machine: where [`Service::query`] goes by more
+    /// than the state, this may not.
+    ///
+    /// # Errors
+    /// [`NotReadOnly`] if the operation could change the state: then it does not.
+    fn ordered_query(&mut self, operation: &[u8], agreed: &Agreed) -> Result<Bytes, NotReadOnly> {
+        self.query(operation, &agreed.asker)
+    }
+
     /// Whether a primary's proposal is acceptable, asked on a *fresh* proposal only, never on replay. Time and seed
     /// are checked by the replica itself; most services need nothing here.
     fn validate(&self, _proposal: &Proposal, _operation: &[u8]) -> bool {
@@ -131,6 +141,10 @@ impl<S: Service + ?Sized> Service for Box<S> {
 
     fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {
         (**self).query(operation, asker)
+    }
+
+    fn ordered_query(&mut self, operation: &[u8], agreed: &Agreed) -> Result<Bytes, NotReadOnly> {
+        (**self).ordered_query(operation, agreed)
     }
 
     fn validate(&self, proposal: &Proposal, operation: &[u8]) -> bool {

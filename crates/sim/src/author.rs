@@ -90,6 +90,10 @@ impl<T: Trial> Service for Tried<T> {
         self.0.query(operation, asker)
     }
 
+    fn ordered_query(&mut self, operation: &[u8], agreed: &Agreed) -> Result<Bytes, NotReadOnly> {
+        self.0.ordered_query(operation, agreed)
+    }
+
     fn validate(&self, proposal: &Proposal, operation: &[u8]) -> bool {
         self.0.validate(proposal, operation)
     }

@@ -223,7 +223,7 @@ impl Caller {
         let operation = store::encode(self.service, call.key, call.action, number);
         let now = self.now(stage);
         let deadline = call.deadline.map(|span| now + Duration(span));
-        let submit = Submit { operation, read_only: false, read: Read::Quorum, deadline };
+        let submit = Submit { operation, read_only: call.query, read: Read::Quorum, deadline };
         self.drive(stage, |machine, out| machine.ask_again(now, id, submit, out));
     }
 

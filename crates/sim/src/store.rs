@@ -146,6 +146,10 @@ impl Service for Store {
         self.service.query(operation, asker)
     }
 
+    fn ordered_query(&mut self, operation: &[u8], agreed: &Agreed) -> Result<Bytes, NotReadOnly> {
+        self.service.ordered_query(operation, agreed)
+    }
+
     fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
         self.service.save(write);
         if std::mem::take(&mut self.dirty) {

@@ -64,6 +64,13 @@ impl Service for Database {
         }
     }
 
+    fn ordered_query(&mut self, operation: &[u8], agreed: &Agreed) -> Result<Bytes, NotReadOnly> {
+        match Request::is_request(operation) {
+            true => self.sql.ordered_query(operation, agreed),
+            false => self.query(operation, &agreed.asker),
+        }
+    }
+
     fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
         self.sql.save(write);
         self.kv.save(&mut |number, page| write(KV + number, page));

@@ -7,7 +7,8 @@
 //! 2. An ordered request is done when 2f+1 replicas gave the same result for the same position, each of them final or
 //!    tentative in one and the same view. 2f+1 rather than f+1 because read-only requests must see it (F21).
 //! 3. A read-only request is done when 2f+1 replicas gave the same result *at the same position*. If they cannot,
-//!    because of concurrent writes or of faults, it is asked again as an ordinary request: linearizable and live.
+//!    because of concurrent writes or of faults, it is asked again as a request that is ordered, and answered as a query
+//!    there: linearizable and live.
 //!    A *local* read goes to one replica, the next one each time, and its answer is taken for what it is: the word of
 //!    one, who may lie or lag behind. If it is silent, all are asked, and the first answer counts.
 //!    A read of *few* goes to some replicas only, and f+1 equal results are enough, wherever those replicas stand.
@@ -76,7 +77,7 @@ const RETRY_DOUBLINGS_MAX: u32 = 4;
 pub struct Submit {
     /// What to execute.
     pub operation: Bytes,
-    /// Try the read-only path first.
+    /// It only reads: try the path without an order first. What is not read-only is refused, ordered or not.
     pub read_only: bool,
     /// Whose word is taken on that path.
     pub read: Read,
@@ -256,7 +257,10 @@ impl Client {
         }
         // Where instances may abort, reads are ordered (S12).
         let read_only = submit.read_only && self.cluster.protocol.schedule().is_none();
-        let request = self.request(now, submit.operation, read_only);
+        let request = match submit.read_only && !read_only {
+            true => self.ordered_query(now, submit.operation),
+            false => self.request(now, submit.operation, read_only),
+        };
         let read = if read_only { submit.read.within(&self.cluster) } else { Read::Quorum };
         self.ask_for_delays(out);
         match read {
@@ -267,8 +271,8 @@ impl Client {
         self.call.iter_mut().for_each(|call| call.read = read);
     }
 
-    /// Asks for the outcome of an earlier request that ended as [`Completion::Unknown`]: the same operation under the
-    /// same timestamp, so that it is executed at most once. Under another session, after joining again, it would be
+    /// Asks for the outcome of an earlier request that ended as [`Completion::Unknown`]: the same operation, read-only
+    /// if it was before, under the same timestamp, so that it is executed at most once. Under another session, after joining again, it would be
     /// another request: it is not sent, and ends as [`Completion::Ended`].
     ///
     /// # Panics
@@ -281,7 +285,9 @@ impl Client {
             return out.notify(Completed { client, ..ended });
         }
         self.last_timestamp = self.last_timestamp.max(timestamp);
-        let request = self.compose(timestamp, false, submit.operation).authenticate(&self.cluster, &self.keyring);
+        let request = self.compose(timestamp, false, submit.operation);
+        let request = if submit.read_only { request.as_ordered_query() } else { request };
+        let request = request.authenticate(&self.cluster, &self.keyring);
         let everywhere = match self.part() {
             Some(part) if !part.is_resilient() => request.clone().authenticate_for_all(&self.cluster, &self.keyring),
             _ => request.clone(),
@@ -300,8 +306,19 @@ impl Client {
     }
 
     fn request(&mut self, now: Instant, operation: Bytes, read_only: bool) -> Request {
+        let timestamp = self.next_timestamp(now);
+        self.compose(timestamp, read_only, operation).authenticate(&self.cluster, &self.keyring)
+    }
+
+    /// A query that is ordered: what is not read-only is refused there as well.
+    fn ordered_query(&mut self, now: Instant, operation: Bytes) -> Request {
+        let timestamp = self.next_timestamp(now);
+        self.compose(timestamp, false, operation).as_ordered_query().authenticate(&self.cluster, &self.keyring)
+    }
+
+    fn next_timestamp(&mut self, now: Instant) -> Timestamp {
         self.last_timestamp = self.at_fair_entry(Timestamp(now.0.max(self.last_timestamp.0 + 1)));
-        self.compose(self.last_timestamp, read_only, operation).authenticate(&self.cluster, &self.keyring)
+        self.last_timestamp
     }
 
     /// A request of this client, without proof yet.
@@ -419,7 +436,11 @@ impl Client {
 
     /// The same operation as a new request, to be ordered.
     fn ask_anew(&mut self, now: Instant, mut call: Call, out: &mut Outbox<Self>) {
-        let request = self.request(now, call.request.operation.clone(), false);
+        let operation = call.request.operation.clone();
+        let request = match call.request.read_only || call.request.is_ordered_query() {
+            true => self.ordered_query(now, operation),
+            false => self.request(now, operation, false),
+        };
         self.transmit(&request, out);
         call.order_instead(request, now);
         self.call = Some(call);

@@ -120,7 +120,7 @@ mod tests {
         says(&mut net, 3, 9);
         net.settle();
         assert_eq!(net.completed.pop().map(|completed| completed.result), done(0), "the others are asked");
-        assert_eq!(net.said(c(0), "REQUEST").len(), 1, "it was ordered at once");
+        assert_eq!(net.said(c(0), "ORDERED-QUERY").len(), 1, "it was ordered at once");
     }
 
     #[test]

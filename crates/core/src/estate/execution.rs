@@ -8,7 +8,7 @@ use crate::history::{LogEntry, Logged};
 use crate::members::{Admission, Room, is_leave};
 use crate::message::{Outcome, Refusal, Request};
 use crate::protocols::total_order::Ordered;
-use crate::service::{Agreed, Asker, Proposal, RESULT_BYTES_MAX, Service};
+use crate::service::{Agreed, Asker, NotReadOnly, Proposal, RESULT_BYTES_MAX, Service};
 use crate::wire::Wire;
 use bytes::Bytes;
 
@@ -156,7 +156,13 @@ impl<S: Service> Estate<S> {
         if request.client.identity.is_member() {
             self.members.touch(request.client.identity, &cluster.limits, now);
         }
-        let result = self.service.execute(&request.operation, &agreed);
+        let result = match request.is_ordered_query() {
+            false => self.service.execute(&request.operation, &agreed),
+            true => match self.service.ordered_query(&request.operation, &agreed) {
+                Ok(result) => result,
+                Err(NotReadOnly) => return Outcome::Refused(Refusal::NotReadOnly),
+            },
+        };
         // A service that breaks its word must not make a state that nobody can load.
         let result = if result.len() > RESULT_BYTES_MAX { Bytes::new() } else { result };
         self.note_effects(&result);

@@ -77,6 +77,7 @@ impl Display for Request {
             () if self.client.identity.is_joining() => "JOIN",
             () if is_leave(self.client) => "LEAVE",
             () if self.read_only => "QUERY",
+            () if self.is_ordered_query() => "ORDERED-QUERY",
             () => "REQUEST",
         };
         write!(f, "{kind} {} {} {} bytes", self.client, self.timestamp, self.operation.len())

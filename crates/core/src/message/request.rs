@@ -62,6 +62,32 @@ pub struct Authentication {
 
 wire_struct!(Authentication { tags, signature });
 
+/// How a client wants an operation carried out: one byte on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Manner {
+    /// Ordered, and executed.
+    #[default]
+    Ordered,
+    /// Answered at once, without an order.
+    Query,
+    /// Ordered, and answered as a query: it is executed only if it only reads.
+    OrderedQuery,
+}
+
+impl Wire for Manner {
+    fn encode(&self, out: &mut impl Sink) {
+        out.push(*self as u8);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        match reader.tag()? {
+            0 => Ok(Self::Ordered),
+            1 => Ok(Self::Query),
+            2 => Ok(Self::OrderedQuery),
+            _ => Err(WireError::NotCanonical),
+        }
+    }
+}
+
 /// REQUEST: a client's operation.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -75,6 +101,8 @@ pub struct Request {
     pub timestamp: Timestamp,
     /// Asked as a read-only query; never ordered.
     pub read_only: bool,
+    /// Asked as a query where that is ordered.
+    ordered_query: bool,
     /// What to execute.
     pub operation: Bytes,
     /// The client's proof.
@@ -83,6 +111,10 @@ pub struct Request {
     digest: Digest,
     /// What this replica has checked; not on the wire.
     pub vouched: Vouched,
+}
+
+const fn manner(read_only: bool) -> Manner {
+    if read_only { Manner::Query } else { Manner::Ordered }
 }
 
 impl Request {
@@ -94,7 +126,7 @@ impl Request {
         read_only: bool,
         operation: Bytes,
     ) -> Self {
-        Self::with_credential(instance, client, None, timestamp, read_only, operation)
+        Self::with_credential(instance, client, None, timestamp, manner(read_only), operation)
     }
 
     /// The same, of a client that the cluster file does not name.
@@ -106,7 +138,7 @@ impl Request {
         read_only: bool,
         operation: Bytes,
     ) -> Self {
-        Self::with_credential(instance, client, Some(credential), timestamp, read_only, operation)
+        Self::with_credential(instance, client, Some(credential), timestamp, manner(read_only), operation)
     }
 
     fn with_credential(
@@ -114,14 +146,39 @@ impl Request {
         client: ClientId,
         credential: Option<Credential>,
         timestamp: Timestamp,
-        read_only: bool,
+        manner: Manner,
         operation: Bytes,
     ) -> Self {
-        let digest = Self::digest_of(client, credential.as_ref(), timestamp, read_only, &operation);
-        let credential = credential.map(Box::new);
-        let authentication = Authentication::default();
-        let vouched = Vouched::No;
-        Self { instance, client, credential, timestamp, read_only, operation, authentication, digest, vouched }
+        let digest = Self::digest_of(client, credential.as_ref(), timestamp, manner, &operation);
+        Self {
+            instance,
+            client,
+            credential: credential.map(Box::new),
+            timestamp,
+            read_only: manner == Manner::Query,
+            ordered_query: manner == Manner::OrderedQuery,
+            operation,
+            authentication: Authentication::default(),
+            digest,
+            vouched: Vouched::No,
+        }
+    }
+
+    /// The same, without proof yet, to be ordered and executed only if the service says that it only reads.
+    #[must_use]
+    pub fn as_ordered_query(self) -> Self {
+        let Self { instance, client, timestamp, operation, .. } = self;
+        let credential = self.credential.map(|credential| *credential);
+        Self::with_credential(instance, client, credential, timestamp, Manner::OrderedQuery, operation)
+    }
+
+    /// Whether it is executed only if the service says that it only reads.
+    pub const fn is_ordered_query(&self) -> bool {
+        self.ordered_query
+    }
+
+    const fn manner(&self) -> Manner {
+        if self.ordered_query { Manner::OrderedQuery } else { manner(self.read_only) }
     }
 
     /// The operation comes first, so that its chunks lie where the hash works on many side by side; the identity in the
@@ -130,7 +187,7 @@ impl Request {
         client: ClientId,
         credential: Option<&Credential>,
         timestamp: Timestamp,
-        read_only: bool,
+        manner: Manner,
         operation: &[u8],
     ) -> Digest {
         const TRAILER: usize = 17;
@@ -138,7 +195,7 @@ impl Request {
         trailer[..4].copy_from_slice(&client.identity.0.to_le_bytes());
         trailer[4..8].copy_from_slice(&client.session.to_le_bytes());
         trailer[8..16].copy_from_slice(&timestamp.0.to_le_bytes());
-        trailer[16] = u8::from(read_only);
+        trailer[16] = manner as u8;
         if let Some(Credential { key, session }) = credential {
             return Digest::of_parts(Domain::Request, &[operation, &key.0, &session.0, &trailer]);
         }
@@ -165,7 +222,7 @@ impl Request {
             credential.encode(out);
         }
         self.timestamp.encode(out);
-        self.read_only.encode(out);
+        self.manner().encode(out);
         encode_shared(&self.operation, out);
     }
 
@@ -175,9 +232,9 @@ impl Request {
         let client = ClientId::decode(reader)?;
         let credential = if client.identity.is_dynamic() { Some(Wire::decode(reader)?) } else { None };
         let timestamp = Wire::decode(reader)?;
-        let read_only = Wire::decode(reader)?;
+        let manner = Wire::decode(reader)?;
         let operation = reader.payload(FRAME_BYTES_MAX)?;
-        Ok(Self::with_credential(instance, client, credential, timestamp, read_only, operation))
+        Ok(Self::with_credential(instance, client, credential, timestamp, manner, operation))
     }
 
     /// The client's key and session, if the cluster file does not name it; on the wire exactly then.

@@ -36,6 +36,11 @@ impl Service for Journal {
         Err(NotReadOnly)
     }
 
+    /// A read is a line, too, so that its place shows.
+    fn ordered_query(&mut self, operation: &[u8], agreed: &Agreed) -> Result<Bytes, NotReadOnly> {
+        Ok(self.execute(operation, agreed))
+    }
+
     fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
         if core::mem::take(&mut self.dirty) {
             write(0, Some(self.bytes().into()));

@@ -99,8 +99,7 @@ impl Client {
     }
 
     /// Asks without changing anything. Where replicas cannot agree on an answer, or the protocol orders every read, the
-    /// operation is ordered and executed like any other. What is not read-only should not be asked so: it is then
-    /// either executed or [`CallError::Rejected`], as the protocol has it.
+    /// question is ordered. What is not read-only is [`CallError::Rejected`] in any case.
     pub fn query(&self, operation: Bytes, deadline: Duration) -> Call {
         self.submit(None, operation, Kind::Query(Read::Quorum), deadline)
     }
@@ -159,9 +158,10 @@ impl Client {
 #[derive(Debug)]
 struct Pool {
     inbox: SharedInbox,
-    active: BTreeMap<usize, Completer>,
-    /// By session: the request that it was last used for, if its outcome is unknown.
-    unknown: BTreeMap<usize, RequestId>,
+    /// By session: the call that it carries out, and whether that is a query.
+    active: BTreeMap<usize, (Completer, bool)>,
+    /// By session: the request that it was last used for, if its outcome is unknown, and whether it is a query.
+    unknown: BTreeMap<usize, (RequestId, bool)>,
     /// Why calls wait that could be made, if they do.
     admitted: Admitted,
 }
@@ -182,7 +182,7 @@ impl Driver for Pool {
             let waiting = self.inbox.lock().calls.pop_front()?;
             if now < waiting.deadline {
                 self.unknown.remove(&session);
-                self.active.insert(session, waiting.completer);
+                self.active.insert(session, (waiting.completer, waiting.submit.read_only));
                 return Some(waiting.submit);
             }
             waiting.completer.complete(Err(self.not_sent()));
@@ -194,10 +194,10 @@ impl Driver for Pool {
     }
 
     fn on_finished(&mut self, finished: Finished) {
-        let Some(completer) = self.active.remove(&finished.session) else { return };
+        let Some((completer, is_query)) = self.active.remove(&finished.session) else { return };
         let completed = finished.completed;
         if completed.result == Completion::Unknown {
-            self.unknown.insert(finished.session, (completed.client, completed.timestamp));
+            self.unknown.insert(finished.session, ((completed.client, completed.timestamp), is_query));
         }
         completer.complete(match completed.result {
             Completion::Done(result) => Ok(Vouched::new(result, completed.sequence, completed.vouchers)),
@@ -214,10 +214,11 @@ impl Driver for Pool {
 
     fn again(&mut self) -> Option<Again> {
         loop {
-            let (id, waiting) = self.inbox.lock().again.pop_front()?;
-            if let Some(session) = self.unknown.iter().find(|(_, kept)| **kept == id).map(|(session, _)| *session) {
+            let (id, mut waiting) = self.inbox.lock().again.pop_front()?;
+            if let Some((&session, &(_, is_query))) = self.unknown.iter().find(|(_, (kept, _))| *kept == id) {
                 self.unknown.remove(&session);
-                self.active.insert(session, waiting.completer);
+                self.active.insert(session, (waiting.completer, is_query));
+                waiting.submit.read_only = is_query;
                 return Some(Again { session, id, submit: waiting.submit });
             }
             waiting.completer.complete(Err(CallError::Forgotten));

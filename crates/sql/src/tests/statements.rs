@@ -142,6 +142,42 @@ fn queries_only_read() {
 }
 
 #[test]
+fn what_is_ordered_as_a_query_only_reads_as_well() {
+    let mut node = Node::new();
+    node.rows("create table t(a integer primary key)");
+    let before = node.root();
+    let mut ordered = |sql: &str| {
+        let answer = node.sql.ordered_query(&Request::one(Statement::new(sql)).to_bytes(), &agreed(1));
+        answer.map(|bytes| Response::from_bytes(bytes).expect("a response"))
+    };
+    for sql in ["insert into t values (1)", "drop table t", "select random()", "select current_timestamp"] {
+        assert_eq!(ordered(sql), Err(NotReadOnly), "{sql}");
+    }
+    assert!(matches!(ordered("select count(*) from t"), Ok(Response::Done(_))));
+    assert!(matches!(ordered("select no"), Ok(Response::Failed(_))));
+    let settled = Request::Settle(Dated::default());
+    assert_eq!(node.sql.ordered_query(&settled.to_bytes(), &agreed(1)), Err(NotReadOnly));
+    assert_eq!(node.root(), before);
+}
+
+/// A query that comes near a bound is left to the order, which must judge it, and alike however much was asked before.
+#[test]
+fn what_comes_near_a_bound_is_judged_where_it_is_ordered() {
+    let sql = "with recursive n(i) as (select 1 union all select i + 1 from n limit 400)
+        select count(b) from (select i, zeroblob(900000) as b from n order by -i)";
+    let (mut node, mut busy) = (Node::new(), Node::new());
+    assert_eq!(node.query(sql), Err(NotReadOnly));
+    for _ in 0..3 {
+        let _ = busy.query(sql);
+    }
+    let operation = Request::one(Statement::new(sql)).to_bytes();
+    let answers = [&mut node, &mut busy].map(|node| node.sql.ordered_query(&operation, &agreed(1)));
+    assert_eq!(answers[0], answers[1]);
+    let answer = Response::from_bytes(answers[0].clone().expect("it only reads")).expect("a response");
+    assert!(matches!(answer, Response::Failed(_)), "{answer:?}");
+}
+
+#[test]
 fn functions_are_known_however_they_are_written() {
     let mut node = Node::new();
     node.rows("CREATE TABLE t(a INTEGER PRIMARY KEY, at DEFAULT CURRENT_TIMESTAMP, d DEFAULT (DATE('now')))");

@@ -10,6 +10,7 @@ mod durability;
 mod effects;
 mod explore;
 mod load;
+mod queries;
 mod run;
 mod script;
 
