@@ -12,7 +12,7 @@ use crate::error::{ErrorKind, SqlError};
 use crate::explain::stop;
 use crate::meter::{Allowance, Limits, Measured, Past, STEP_BYTES};
 use crate::moment::act;
-use crate::request::{AGE_MAX, ATTEMPT, ATTEMPTS_MAX, Batch, Dated, Rehearsal, Statement, UNDO};
+use crate::request::{AGE_MAX, ATTEMPT, ATTEMPTS_MAX, Batch, Dated, REBUILD, Rehearsal, Statement, UNDO};
 use crate::response::{Column, Description, Failure, RESULT_BYTES_MAX, Response, Rows};
 use crate::schema;
 use crate::value::Value;
@@ -194,6 +194,7 @@ impl<'a> Engine<'a> {
         let undoes = match &*statement.sql {
             ATTEMPT => false,
             UNDO => true,
+            REBUILD => return self.rebuild(&statement.parameters),
             _ => return self.statement(statement),
         };
         if self.database.connection.is_autocommit() || undoes && self.open == 0 {
@@ -240,6 +241,10 @@ impl<'a> Engine<'a> {
 
     /// What a statement would take and give.
     pub(crate) fn describe(&mut self, sql: &str) -> Result<Response, Near> {
+        if sql == REBUILD {
+            let description = Description { parameters: 4, columns: Vec::new(), read_only: false };
+            return Ok(Response::Described(description));
+        }
         self.begin(0, Digest::ZERO);
         let described = self.prepare(sql).and_then(|statement| {
             let (parameters, read_only) = (statement.parameter_count() as u32, statement.readonly());
@@ -252,7 +257,7 @@ impl<'a> Engine<'a> {
         })
     }
 
-    fn statement(&mut self, statement: &Statement) -> Result<Rows, Fault> {
+    pub(crate) fn statement(&mut self, statement: &Statement) -> Result<Rows, Fault> {
         self.disk.moment.acts.store(0, Ordering::Relaxed);
         self.disk.moment.asked.store(0, Ordering::Relaxed);
         self.disk.moment.take_created();
@@ -356,7 +361,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Whether what SQLite did was within bounds. If not, that is what is said, whatever SQLite says.
-    fn check(&mut self, measured: Measured) -> Result<(), SqlError> {
+    pub(crate) fn check(&mut self, measured: Measured) -> Result<(), SqlError> {
         self.least = self.least.min(measured.least);
         self.kept += measured.kept.max(0);
         match measured.refused {

@@ -11,6 +11,7 @@
 //! | What may a statement cost? | `meter.rs`, and `include/bezant_meter.h`, which is compiled into SQLite |
 //! | How is a request executed? | `engine.rs`; `explain.rs` says what SQLite's errors mean |
 //! | How does a client build a transaction step by step? | `rehearse.rs`, and `scratch.rs`, where it goes on |
+//! | How is a table changed that SQLite cannot change? | `rebuild.rs` |
 //! | Who may do what? | `roles.rs` |
 //! | What are PostgreSQL's types to SQLite? | `functions/` |
 //! | Where does a statement end? | `split.rs` |
@@ -29,6 +30,7 @@ mod meter;
 mod moment;
 mod pages;
 mod profile;
+mod rebuild;
 mod rehearse;
 mod request;
 mod response;

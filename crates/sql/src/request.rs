@@ -21,6 +21,8 @@ pub const ATTEMPTS_MAX: usize = 32;
 /// Marks of an attempt. No statement of SQL has a zero byte, and nobody types one.
 pub(crate) const ATTEMPT: &str = "\0attempt";
 pub(crate) const UNDO: &str = "\0undo";
+/// The mark of a table that is made anew, which is no statement of SQL either.
+pub(crate) const REBUILD: &str = "\0rebuild";
 
 /// One SQL statement with the values of its parameters `?1`, `?2` and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,6 +53,23 @@ impl Statement {
     /// Undoes what was executed since the last attempt that is open, and closes it.
     pub fn undo() -> Self {
         Self::new(UNDO)
+    }
+
+    /// Makes a table anew, which keeps its name, its indexes and its triggers, and is referred to as before. All of it
+    /// happens, or nothing does; afterwards every reference from and to the table holds. The texts are pieces of
+    /// `CREATE TABLE … definition` and `INSERT INTO … (columns) SELECT values FROM …`, where the old table has its own
+    /// name.
+    ///
+    /// Its errors are those of the two statements, of references ([`ErrorKind::ForeignKey`](crate::ErrorKind)), and of
+    /// an index or a trigger that does not go with the new columns.
+    pub fn rebuild(
+        table: impl Into<String>,
+        definition: impl Into<String>,
+        columns: impl Into<String>,
+        values: impl Into<String>,
+    ) -> Self {
+        let texts = [table.into(), definition.into(), columns.into(), values.into()];
+        Self::with(REBUILD, texts.map(Value::Text))
     }
 }
 

@@ -195,6 +195,12 @@ impl Arguments<'_> {
     }
 }
 
+/// An error with the SQLSTATE and the words that the arguments say: for a value that must not be there.
+fn raise(arguments: &Arguments<'_>) -> Outcome {
+    let (sqlstate, text) = (arguments.text(0)?, arguments.text(1)?);
+    refuse(ErrorKind::of_sqlstate(&sqlstate).unwrap_or(ErrorKind::BadParameter), text)
+}
+
 /// A function of SQL.
 struct Function {
     name: &'static str,

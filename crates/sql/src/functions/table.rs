@@ -39,6 +39,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     // Numbers of rows
     function("pg_only", 1, ONCE, integer::only),
     function("pg_limit", 2, ONCE, integer::limit),
+    function("pg_raise", 2, ONCE, super::raise),
     // Floating-point numbers
     function("pg_in_float4", 1, TWICE, float::in_float4),
     function("pg_in_float8", 1, TWICE, float::in_float8),

@@ -4,6 +4,7 @@ mod attacks;
 mod charges;
 mod cost;
 mod determinism;
+mod rebuild;
 mod roles;
 mod scratch;
 mod statements;
