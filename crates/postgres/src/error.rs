@@ -131,6 +131,7 @@ impl From<SqlError> for PgError {
         // What clients look for in PostgreSQL's message is in its SQLSTATE; the text is SQLite's.
         let sqlstate = match error.kind {
             ErrorKind::AlreadyExists if error.message.starts_with("duplicate column") => "42701",
+            ErrorKind::Other if error.message.starts_with("foreign key mismatch") => "42830",
             kind => kind.sqlstate(),
         };
         Self::new(sqlstate, error.message).hint(error.hint)

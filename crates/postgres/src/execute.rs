@@ -368,20 +368,9 @@ impl Executor {
     /// That of the first one that failed; nothing was changed.
     pub(crate) fn execute_batch(&mut self, plans: &[(String, Tag)]) -> Result<Vec<Outcome>, PgError> {
         self.again_if_stale(|this| {
-            let zone = this.settings.zone();
-            let (mut translations, mut statements) = (Vec::new(), Vec::new());
-            for (sql, _) in plans {
-                let translation = this.translators.translate_after(sql, &zone, &mut this.link, &statements)?;
-                for statement in translation.statements(Vec::new()) {
-                    this.admit_alone(&statement)?;
-                    statements.push(statement);
-                }
-                if translation.defines {
-                    this.translators.defined(true);
-                }
-                translations.push(translation);
-            }
+            let translated = this.translate_all(plans);
             this.translators.end();
+            let (translations, statements) = translated?;
             let batch = Batch { statements, schema: this.link.schema, ..Batch::default() };
             let mut results = this.link.results(&Request::Run(batch))?.into_iter();
             let all = plans.iter().zip(&translations);
@@ -390,6 +379,24 @@ impl Executor {
             };
             Ok(all.filter_map(one).collect())
         })
+    }
+
+    /// Statements in SQLite's words, each as the tables are behind those before it.
+    fn translate_all(&mut self, plans: &[(String, Tag)]) -> Result<(Vec<Arc<Translation>>, Vec<Statement>), PgError> {
+        let zone = self.settings.zone();
+        let (mut translations, mut statements) = (Vec::new(), Vec::new());
+        for (sql, _) in plans {
+            let translation = self.translators.translate_after(sql, &zone, &mut self.link, &statements)?;
+            for statement in translation.statements(Vec::new()) {
+                self.admit_alone(&statement)?;
+                statements.push(statement);
+            }
+            if translation.defines {
+                self.translators.defined(true);
+            }
+            translations.push(translation);
+        }
+        Ok((translations, statements))
     }
 
     /// The columns that a statement will give, and how many parameters it has at least.

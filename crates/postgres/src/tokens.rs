@@ -59,7 +59,10 @@ impl Token<'_> {
     pub(crate) fn name(&self) -> Option<String> {
         match self.kind {
             Kind::Word => Some(self.text.to_ascii_lowercase()),
-            Kind::Quoted => Some(self.text.trim_matches('"').replace("\"\"", "\"")),
+            Kind::Quoted => {
+                let inside = self.text.strip_prefix('"').unwrap_or(self.text);
+                Some(inside.strip_suffix('"').unwrap_or(inside).replace("\"\"", "\""))
+            }
             _ => None,
         }
     }

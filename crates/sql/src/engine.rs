@@ -355,7 +355,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Takes from what this request may cost.
-    fn pay(&mut self, bytes: i64) -> Result<(), SqlError> {
+    pub(crate) fn pay(&mut self, bytes: i64) -> Result<(), SqlError> {
         self.left.bytes -= bytes;
         if self.left.is_spent() { Err(self.too_slow()) } else { Ok(()) }
     }

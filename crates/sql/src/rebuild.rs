@@ -13,6 +13,7 @@
 use crate::engine::{Engine, Fault, denied};
 use crate::error::{ErrorKind, SqlError};
 use crate::explain::stop;
+use crate::meter::STEP_BYTES;
 use crate::moment::act;
 use crate::request::Statement;
 use crate::response::Rows;
@@ -32,6 +33,9 @@ const ACTS: u32 = act::WRITES_ROWS | act::WRITES_SCHEMA | act::ALTERS_TABLES | a
 /// What SQLite does differently meanwhile: whether it is on, and whether it is on otherwise.
 const SETTINGS: [(DbConfig, bool); 2] =
     [(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false), (DbConfig::SQLITE_DBCONFIG_LEGACY_ALTER_TABLE, true)];
+
+/// What it costs to look for the references of a table, besides its rows, in bytes gone through.
+const CHILD_BYTES: i64 = 1_000 * STEP_BYTES;
 
 /// What [`Statement::rebuild`] says.
 struct Plan<'a> {
@@ -62,9 +66,9 @@ impl Engine<'_> {
         self.forget_kept();
         let last = connection.last_insert_rowid();
         self.control("savepoint rebuild");
-        self.set(|off| off);
+        self.set(|meanwhile| meanwhile);
         let result = self.exchange(&Plan { table, definition, columns, values });
-        self.set(|off| !off);
+        self.set(|meanwhile| !meanwhile);
         self.forget_kept();
         set_last_insert_rowid(connection, last);
         self.disk.moment.changes.store(0, Ordering::Relaxed);
@@ -102,13 +106,14 @@ impl Engine<'_> {
         for part in parts {
             self.alone(part)?;
         }
-        match self.own(|connection| dangling(connection, table))? {
-            None => Ok(()),
-            Some((child, parent)) => {
+        for child in self.own(|connection| referring(connection, table))? {
+            self.pay(CHILD_BYTES)?;
+            if let Some(parent) = self.own(|connection| dangling(connection, &child, table))? {
                 let text = format!("a row of table \"{child}\" refers to one of table \"{parent}\" that is not there");
-                Err(SqlError::new(ErrorKind::ForeignKey, text).into())
+                return Err(SqlError::new(ErrorKind::ForeignKey, text).into());
             }
         }
+        Ok(())
     }
 
     /// A statement of the client's.
@@ -159,22 +164,18 @@ fn keep_sequence(connection: &Connection, table: &str, sequence: i64) -> rusqlit
     connection.execute("insert into sqlite_sequence(name, seq) values (?1, ?2)", (table, sequence)).map(drop)
 }
 
-/// A table with a row that refers to none of another table, where one of both is this one.
-fn dangling(connection: &Connection, table: &str) -> rusqlite::Result<Option<(String, String)>> {
-    let mut referring = connection.prepare(
-        "select distinct s.name from sqlite_schema s, pragma_foreign_key_list(s.name) f
+/// A table and those that refer to it.
+fn referring(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+    let mut all = connection.prepare(
+        "select distinct s.name from sqlite_schema s left join pragma_foreign_key_list(s.name) f
             where s.type = 'table' and (s.name = ?1 collate nocase or f.\"table\" = ?1 collate nocase) order by 1",
     )?;
-    let children = referring.query_map([table], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
-    let mut check = connection.prepare(
-        "select \"table\", parent from pragma_foreign_key_check(?1)
-            where ?1 = ?2 collate nocase or parent = ?2 collate nocase limit 1",
-    )?;
-    for child in children {
-        let found = check.query_row([child.as_str(), table], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        if found.is_some() {
-            return Ok(found);
-        }
-    }
-    Ok(None)
+    all.query_map([table], |row| row.get(0))?.collect()
+}
+
+/// To which table a row of one refers, and to no row there, where one of both is this one.
+fn dangling(connection: &Connection, child: &str, table: &str) -> rusqlite::Result<Option<String>> {
+    let check = "select parent from pragma_foreign_key_check(?1)
+        where ?1 = ?2 collate nocase or parent = ?2 collate nocase limit 1";
+    connection.query_row(check, [child, table], |row| row.get(0)).optional()
 }

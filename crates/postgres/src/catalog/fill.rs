@@ -4,7 +4,7 @@
 //! rest.
 
 use super::functions::{Names, SharedNames, array, quoted};
-use crate::translate::Type;
+use crate::translate::{ConstraintKind, Definition, NamedConstraint, Type};
 use crate::types;
 use bezant_sql::{Rows, Value};
 use rusqlite::{Connection, Result, params};
@@ -180,6 +180,8 @@ impl Filler<'_> {
         let numbers_itself = is_rowid.then(|| (name.as_str(), key[0]));
         self.attributes(number, &columns, &self.objects[at].sql, numbers_itself)?;
         let key: Vec<i64> = key.into_iter().map(|at| at as i64 + 1).collect();
+        let declared = Definition::parse(&self.objects[at].sql).map(|definition| definition.named(&name));
+        let declared = declared.unwrap_or_default();
         let mut key_index = 0;
         for (index, unique, origin, partial) in self.indexes(&name)? {
             let index_number = self.names.relations.get(&index).copied().unwrap_or(0);
@@ -188,7 +190,7 @@ impl Filler<'_> {
             if is_key {
                 key_index = index_number;
             }
-            let index = self.call_as_postgresql_does(index, &name, is_key, &parts)?;
+            let index = self.call_as_postgresql_does(index, &name, &declared, is_key, &parts)?;
             let definition = self.index_definition(&index, &name, unique, &parts);
             self.index(index_number, number, &parts, (unique, is_key, partial))?;
             self.names.definitions.insert(index_number, definition);
@@ -200,7 +202,8 @@ impl Filler<'_> {
         if !key.is_empty() {
             let named: Vec<(i64, String)> =
                 key.iter().map(|place| (*place, columns[*place as usize - 1].name.clone())).collect();
-            let constraint = format!("{name}_pkey");
+            let constraint = name_of(&declared, ConstraintKind::PrimaryKey, None);
+            let constraint = constraint.unwrap_or_else(|| format!("{name}_pkey"));
             if key_index == 0 {
                 key_index = number + 1;
                 self.relation(key_index, &constraint, "i")?;
@@ -211,7 +214,8 @@ impl Filler<'_> {
             }
             self.constraint(number, &constraint, "p", key_index, &key, format!("PRIMARY KEY ({})", list(&named)))?;
         }
-        self.foreign_keys(number, &name, &columns)?;
+        self.foreign_keys(number, &name, &columns, &declared)?;
+        self.checks(number, &columns, &declared)?;
         let sql = "update pg_class set relhasindex = (select count(*) > 0 from pg_index where indrelid = ?1)
             where oid = ?1";
         self.catalog.execute(sql, [number]).map(drop)
@@ -222,6 +226,7 @@ impl Filler<'_> {
         &mut self,
         index: String,
         table: &str,
+        named: &[NamedConstraint],
         is_key: bool,
         parts: &[(i64, String)],
     ) -> Result<String> {
@@ -229,7 +234,9 @@ impl Filler<'_> {
             return Ok(index);
         }
         let columns: Vec<&str> = parts.iter().map(|(_, name)| name.as_str()).collect();
-        let name = if is_key { format!("{table}_pkey") } else { format!("{table}_{}_key", columns.join("_")) };
+        let kind = if is_key { ConstraintKind::PrimaryKey } else { ConstraintKind::Unique };
+        let invented = || if is_key { format!("{table}_pkey") } else { format!("{table}_{}_key", columns.join("_")) };
+        let name = name_of(named, kind, Some(&columns)).unwrap_or_else(invented);
         if let Some(number) = self.names.relations.remove(&index) {
             self.catalog.execute("update pg_class set relname = ?2 where oid = ?1", params![number, name])?;
             self.names.relations.insert(name.clone(), number);
@@ -301,9 +308,26 @@ impl Filler<'_> {
         Ok(())
     }
 
-    fn foreign_keys(&mut self, number: i64, table: &str, columns: &[Column]) -> Result<()> {
+    /// The CHECKs that somebody has declared.
+    fn checks(&mut self, number: i64, columns: &[Column], named: &[NamedConstraint]) -> Result<()> {
+        for NamedConstraint { name, constraint, .. } in named {
+            if constraint.kind != ConstraintKind::Check {
+                continue;
+            }
+            let places = columns.iter().zip(1_i64..).filter(|(column, _)| constraint.mentions(&column.name));
+            let places: Vec<i64> = places.map(|(_, place)| place).collect();
+            self.constraint(number, name, "c", 0, &places, constraint.text.clone())?;
+            self.catalog.execute("update pg_class set relchecks = relchecks + 1 where oid = ?1", [number])?;
+        }
+        Ok(())
+    }
+
+    fn foreign_keys(&mut self, number: i64, table: &str, columns: &[Column], named: &[NamedConstraint]) -> Result<()> {
         let keys: Vec<ForeignKey> = self.read_foreign_keys(table)?;
-        for key in keys {
+        // Both are in the order in which they were declared.
+        let declared: Vec<&NamedConstraint> =
+            named.iter().filter(|named| named.constraint.kind == ConstraintKind::ForeignKey).collect();
+        for (at, key) in keys.iter().enumerate() {
             let Some(&other) = self.names.relations.get(&key.other) else { continue };
             let other_columns = self.columns(&key.other);
             let place = |columns: &[Column], name: &str| {
@@ -329,7 +353,8 @@ impl Filler<'_> {
                     definition += &format!(" ON {event} {action}");
                 }
             }
-            let name = format!("{table}_{}_fkey", key.from.join("_"));
+            let name = declared.get(at).filter(|_| declared.len() == keys.len());
+            let name = name.map_or_else(|| format!("{table}_{}_fkey", key.from.join("_")), |named| named.name.clone());
             self.constraint(number, &name, "f", 0, &from_places, definition)?;
             let sql = "update pg_constraint set confrelid = ?2, confkey = ?3, confupdtype = ?4, confdeltype = ?5,
                 confmatchtype = 's' where oid = ?1";
@@ -394,6 +419,16 @@ struct ForeignKey {
     to: Vec<Option<String>>,
     on_update: String,
     on_delete: String,
+}
+
+/// What a constraint is called: the first of a kind, of these columns.
+fn name_of(named: &[NamedConstraint], kind: ConstraintKind, columns: Option<&[&str]>) -> Option<String> {
+    let is = |named: &&NamedConstraint| {
+        named.constraint.kind == kind
+            && columns
+                .is_none_or(|columns| named.constraint.columns.iter().map(String::as_str).eq(columns.iter().copied()))
+    };
+    named.iter().find(is).map(|named| named.name.clone())
 }
 
 fn list(parts: &[(i64, String)]) -> String {

@@ -60,6 +60,45 @@ fn relations_have_names_kinds_and_keys() {
     assert_eq!(index, ["CREATE INDEX book_price ON public.book USING btree (price) WHERE (price > 10)"]);
 }
 
+/// By the names that they were given, or that PostgreSQL would give them: what tools drop them by.
+#[test]
+fn constraints_have_names() {
+    let schema = schema(&[
+        "create table p(a int constraint k primary key, b int unique, c int constraint u unique check (c > 0))",
+        "create table f(a int references gone(x), b int constraint r references p, c int references p,
+            check (a < b), check (b < c), constraint w check (a > 1), constraint v unique (a, b), unique (b))",
+    ]);
+    let catalog = Catalog::new();
+    let ask = |sql: &str| {
+        let Ok(Plan::Catalog(sql)) = plan::of(sql) else { panic!("{sql} is no question about the catalog") };
+        let rows = catalog.query(&schema, "me", &sql, &[]).unwrap();
+        rows.rows
+            .iter()
+            .map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        ask("select conname, contype, conkey from pg_constraint order by conrelid, contype, conname"),
+        [
+            "p_c_check|c|{3}",
+            "k|p|{1}",
+            "p_b_key|u|{2}",
+            "u|u|{3}",
+            "f_check|c|{1,2}",
+            "f_check1|c|{2,3}",
+            "w|c|{1}",
+            "f_c_fkey|f|{3}",
+            "r|f|{2}",
+            "f_b_key|u|{2}",
+            "v|u|{1,2}",
+        ]
+    );
+    let checks = ask("select constraint_name from information_schema.table_constraints where constraint_type = 'CHECK'
+        and table_name = 'f' order by 1");
+    assert_eq!(checks, ["f_check", "f_check1", "w"]);
+    assert_eq!(ask("select pg_get_constraintdef(oid) from pg_constraint where conname = 'w'"), ["check (a > 1)"]);
+}
+
 #[test]
 fn columns_have_types_and_defaults() {
     let columns =

@@ -1,4 +1,4 @@
-//! CREATE, ALTER and DROP: tables whose columns keep values of their declared types, whoever writes them.
+//! CREATE and DROP: tables whose columns keep values of their declared types, whoever writes them.
 
 use super::expression::{Expression, Origin};
 use super::functions::NOW;
@@ -11,16 +11,16 @@ use super::{Translator, folded, name, object, refuse, unsupported};
 use crate::error::{PgError, sqlstate};
 use rusqlite::Connection;
 use sqlparser::ast::{
-    AlterTable, AlterTableOperation, ColumnDef, ColumnOption, ConstraintCharacteristics, CreateIndex, CreateTable,
-    CreateView, DataType, DeferrableInitial, ForeignKeyConstraint, GeneratedAs, IndexColumn, IndexType, ObjectType,
-    OrderBySort, ReferentialAction, RenameTableNameKind, Statement, TableConstraint,
+    ColumnDef, ColumnOption, ConstraintCharacteristics, CreateIndex, CreateTable, CreateView, DataType,
+    DeferrableInitial, ForeignKeyConstraint, GeneratedAs, IndexColumn, IndexType, ObjectType, OrderBySort,
+    ReferentialAction, Statement, TableConstraint,
 };
 
 /// A column that is being defined.
-struct Defined {
-    column: Column,
+pub(super) struct Defined {
+    pub(super) column: Column,
     /// It numbers itself.
-    is_serial: bool,
+    pub(super) is_serial: bool,
 }
 
 impl Translator<'_> {
@@ -48,11 +48,7 @@ impl Translator<'_> {
         for (column, defined) in table.columns.iter().zip(&defined) {
             let is_key = keys.len() == 1 && keys[0] == defined.column.name;
             if defined.is_serial && !is_key {
-                return Err(unsupported(format!(
-                    "the column {}: a serial that is no primary key",
-                    defined.column.name
-                ))
-                .hint("only the primary key numbers itself; make it PRIMARY KEY, or give the numbers yourself"));
+                return Err(no_key(&defined.column.name));
             }
             parts.push(self.column(column, defined, keys.contains(&defined.column.name), is_key, &scope)?);
         }
@@ -68,7 +64,7 @@ impl Translator<'_> {
     }
 
     /// One column with its constraints.
-    fn column(
+    pub(super) fn column(
         &mut self,
         column: &ColumnDef,
         defined: &Defined,
@@ -129,7 +125,7 @@ impl Translator<'_> {
         Ok(if check.is_empty() { sql + &rest } else { format!("{sql}{rest} CHECK ({check})") })
     }
 
-    fn constraint(&mut self, constraint: &TableConstraint, scope: &Scope<'_>) -> Result<String, PgError> {
+    pub(super) fn constraint(&mut self, constraint: &TableConstraint, scope: &Scope<'_>) -> Result<String, PgError> {
         let called = |ident: &Option<sqlparser::ast::Ident>| {
             ident.as_ref().map(|ident| format!("CONSTRAINT {} ", name(&folded(ident)))).unwrap_or_default()
         };
@@ -234,57 +230,6 @@ impl Translator<'_> {
         Ok(format!("CREATE VIEW {exists}{called} AS {} {}", view_comment(&columns), body.render(Some(&names))))
     }
 
-    pub(super) fn alter_table(&mut self, alter: &AlterTable) -> Result<String, PgError> {
-        let table = self.known(&object(&alter.name)?)?.clone();
-        let mut all = Vec::new();
-        for operation in &alter.operations {
-            all.extend(self.alteration(&table, operation)?);
-        }
-        // There was nothing left to do.
-        let last = all.pop().unwrap_or_else(|| format!("DELETE FROM {} WHERE false", name(&table.name)));
-        self.first = all;
-        Ok(last)
-    }
-
-    /// One change of a table. `None`: it is so already.
-    fn alteration(&mut self, table: &Table, operation: &AlterTableOperation) -> Result<Vec<String>, PgError> {
-        let quoted = name(&table.name);
-        let has = |column: &str| table.columns.iter().any(|known| known.name == column);
-        let one = match operation {
-            AlterTableOperation::AddColumn { if_not_exists, column_def, column_position: None, .. } => {
-                let defined = define(column_def)?;
-                if *if_not_exists && has(&defined.column.name) {
-                    return Ok(Vec::new());
-                }
-                refuse(defined.is_serial, "a serial that is added to a table")?;
-                let mut known = table.clone();
-                known.columns.push(defined.column.clone());
-                let scope = plain(&known);
-                format!("ALTER TABLE {quoted} ADD COLUMN {}", self.column(column_def, &defined, false, false, &scope)?)
-            }
-            AlterTableOperation::DropColumn { column_names, if_exists, .. } => {
-                let mut all = Vec::new();
-                for column in column_names.iter().map(folded).filter(|column| !*if_exists || has(column)) {
-                    all.extend(table.indexes_of(&column).map(|index| format!("DROP INDEX IF EXISTS {}", name(index))));
-                    all.push(format!("ALTER TABLE {quoted} DROP COLUMN {}", name(&column)));
-                }
-                return Ok(all);
-            }
-            AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
-                let (old, new) = (name(&folded(old_column_name)), name(&folded(new_column_name)));
-                format!("ALTER TABLE {quoted} RENAME COLUMN {old} TO {new}")
-            }
-            AlterTableOperation::RenameTable { table_name: RenameTableNameKind::To(new) } => {
-                format!("ALTER TABLE {quoted} RENAME TO {}", name(&object(new)?))
-            }
-            other => {
-                return Err(unsupported(format!("ALTER TABLE … {other}"))
-                    .hint("make a new table, fill it with INSERT … SELECT, and rename it"));
-            }
-        };
-        Ok(vec![one])
-    }
-
     pub(super) fn drop(&mut self, statement: &Statement) -> Result<String, PgError> {
         let Statement::Drop { object_type, if_exists, names, temporary: false, table: None, .. } = statement else {
             return Err(unsupported("this DROP"));
@@ -337,7 +282,13 @@ fn replaces(old: &Table, columns: &[Column]) -> Result<(), PgError> {
     Ok(())
 }
 
-fn define(column: &ColumnDef) -> Result<Defined, PgError> {
+/// Only the primary key numbers itself.
+pub(super) fn no_key(column: &str) -> PgError {
+    unsupported(format!("the column {column}: a serial that is no primary key"))
+        .hint("only the primary key numbers itself; make it PRIMARY KEY, or give the numbers yourself")
+}
+
+pub(super) fn define(column: &ColumnDef) -> Result<Defined, PgError> {
     let serial = match &column.data_type {
         DataType::Custom(name, _) => match name.to_string().to_lowercase().as_str() {
             "serial" | "serial4" => Some(Type::Int4),
@@ -373,16 +324,21 @@ fn define(column: &ColumnDef) -> Result<Defined, PgError> {
 
 /// What a column is if nothing is said. A literal is worked out at once: SQLite adds no column to a table whose default
 /// it would have to compute.
-fn default(given: &Expression, assigned: &Expression) -> Result<String, PgError> {
+pub(super) fn default(given: &Expression, assigned: &Expression) -> Result<String, PgError> {
     if matches!(given.origin, Origin::Value) && !given.sql.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(format!("({})", assigned.sql));
     }
-    let work_out = || {
+    work_out(&assigned.sql)
+}
+
+/// What an expression without columns is, as a literal.
+pub(super) fn work_out(sql: &str) -> Result<String, PgError> {
+    let compute = || {
         let connection = Connection::open_in_memory()?;
         bezant_sql::add_functions(&connection)?;
-        connection.query_row(&format!("SELECT quote({})", assigned.sql), [], |row| row.get::<_, String>(0))
+        connection.query_row(&format!("SELECT quote({sql})"), [], |row| row.get::<_, String>(0))
     };
-    work_out().map_err(|error| {
+    compute().map_err(|error| {
         let text = error.to_string();
         match text.strip_prefix("pg:").and_then(|text| text.split_once(':')) {
             Some((state, text)) => PgError::new(crate::error::known(state), text),
@@ -421,7 +377,7 @@ fn key_of(table: &CreateTable) -> Vec<String> {
 }
 
 /// What keeps values out that are none of a column's type, whoever writes them: SQLite's own words.
-fn check(column: &Column) -> String {
+pub(super) fn check(column: &Column) -> String {
     let quoted = name(&column.name);
     let class = |class: &str| format!("typeof({quoted}) IN ('{class}', 'null')");
     let integer = class("integer");

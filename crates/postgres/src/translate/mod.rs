@@ -14,13 +14,17 @@
 //! | What is an expression? | `value.rs`, `compare.rs` and `call.rs`, with `expression.rs` and `literal.rs` |
 //! | What is a query? | `query.rs`, `from.rs`, `order.rs`, `naming.rs`; `body.rs` waits for the types of its columns |
 //! | What does a statement write? | `write.rs`, `define.rs` |
+//! | How does a table change? | `alter.rs`; `anew.rs` and `retype.rs`, from the parts that `definition.rs` finds |
 //! | Which values are told apart from its text? | `lift.rs` |
 
+mod alter;
+mod anew;
 mod body;
 mod call;
 mod casts;
 mod compare;
 mod define;
+mod definition;
 mod expression;
 mod from;
 mod functions;
@@ -33,6 +37,7 @@ mod operators;
 mod order;
 mod query;
 mod resolve;
+mod retype;
 mod schema;
 mod scope;
 #[cfg(test)]
@@ -49,6 +54,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
 pub(crate) use define::default_of;
+pub(crate) use definition::{Definition, Kind as ConstraintKind, Named as NamedConstraint};
 pub(crate) use kinds::Type;
 pub(crate) use literal::integer;
 pub(crate) use schema::{Column, SCHEMA_SQL, Schema, view_columns};
@@ -63,7 +69,8 @@ pub(crate) struct Translation {
     first: Vec<String>,
     /// What they execute.
     pub(crate) sql: String,
-    /// The values that stood in it. Only a statement without parameters of the client's has any.
+    /// The values that stood in it, or by which a table is made anew. Only a statement without parameters of the
+    /// client's has any.
     values: Vec<Value>,
     /// The columns of its rows.
     pub(crate) columns: Vec<Column>,
@@ -124,11 +131,12 @@ pub(crate) fn translate(sql: &str, schema: &Schema, zone: &str, types: &[u32]) -
         Statement::CreateTable(_) | Statement::AlterTable(_) | Statement::CreateIndex(_) | Statement::CreateView(_)
     );
     let zone = if is_lasting { "UTC" } else { zone };
-    let mut translator = Translator { schema, zone, parameters, tables: Vec::new(), first: Vec::new() };
+    let mut translator =
+        Translator { schema, zone, parameters, tables: Vec::new(), first: Vec::new(), values: Vec::new() };
     let (sql, columns, defines) = translator.statement(&statement)?;
     let parameters =
         translator.parameters.iter().map(|kind| if *kind == Type::Unknown { Type::Text } else { *kind }).collect();
-    let (sql, values) = if count == 0 && !defines { lift::lift(&sql) } else { (sql, Vec::new()) };
+    let (sql, values) = if count == 0 && !defines { lift::lift(&sql) } else { (sql, translator.values) };
     Ok(Translation { first: translator.first, sql, values, columns, parameters, schema: schema.version, defines })
 }
 
@@ -162,6 +170,8 @@ pub(crate) struct Translator<'a> {
     tables: Vec<With>,
     /// What is done before the statement.
     first: Vec<String>,
+    /// The values of the statement, if it changes the schema.
+    values: Vec<Value>,
 }
 
 /// A table of a WITH clause.

@@ -4,6 +4,7 @@ use super::kinds::{Modifier, Type};
 use crate::tokens::{Kind, tokens};
 use bezant_sql::{Rows, Value};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Asks the replicas for the schema, and which version of it this is, in one state. A view may be about what is no
 /// longer there: its columns cannot be asked for with those of the others.
@@ -56,8 +57,19 @@ pub(crate) struct Table {
     keys: usize,
     /// The tables that its rows refer to, in lower case.
     refers: Vec<String>,
-    /// Its indexes, each with the names that stand in it.
-    indexes: Vec<(String, Vec<String>)>,
+    indexes: Vec<Index>,
+    /// The statement that has made it.
+    pub(crate) sql: Arc<str>,
+}
+
+/// An index that somebody has created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Index {
+    pub(super) name: String,
+    /// The names that stand in it.
+    names: Vec<String>,
+    /// Whether it is of columns as they are, compared by their own rules.
+    pub(super) is_plain: bool,
 }
 
 impl Column {
@@ -74,14 +86,13 @@ impl Column {
 
 impl Table {
     /// The indexes that depend on a column.
-    pub(super) fn indexes_of(&self, column: &str) -> impl Iterator<Item = &str> {
-        let depends = move |(_, names): &&(String, Vec<String>)| names.iter().any(|name| name == column);
-        self.indexes.iter().filter(depends).map(|(name, _)| name.as_str())
+    pub(super) fn indexes_of(&self, column: &str) -> impl Iterator<Item = &Index> {
+        self.indexes.iter().filter(move |index| index.names.iter().any(|name| name == column))
     }
 
     /// One that is being created.
-    pub(super) const fn new(name: String, columns: Vec<Column>) -> Self {
-        Self { name, columns, is_view: false, keys: 0, refers: Vec::new(), indexes: Vec::new() }
+    pub(super) fn new(name: String, columns: Vec<Column>) -> Self {
+        Self { name, columns, is_view: false, keys: 0, refers: Vec::new(), indexes: Vec::new(), sql: "".into() }
     }
 }
 
@@ -116,6 +127,7 @@ impl Schema {
                 keys: 0,
                 refers: references(sql),
                 indexes: Vec::new(),
+                sql: sql.into(),
             });
             if !is_view {
                 table.columns.extend(table_column(column, sql));
@@ -141,9 +153,37 @@ impl Schema {
     fn add_index(&mut self, name: &str, sql: &str, table: &[Value]) {
         let Some(Value::Text(table)) = table.first() else { return };
         let Some(table) = self.tables.get_mut(&table.to_ascii_lowercase()) else { return };
-        let behind = tokens(sql).into_iter().skip_while(|token| !token.is_symbol("("));
-        let names = behind.filter(|token| token.kind == Kind::Quoted).filter_map(|token| token.name());
-        table.indexes.push((name.into(), names.collect()));
+        let behind: Vec<_> = tokens(sql).into_iter().skip_while(|token| !token.is_symbol("(")).collect();
+        let is_plain = |token: &crate::tokens::Token<'_>| match token.kind {
+            Kind::Quoted | Kind::Space => true,
+            Kind::Word => token.is("desc"),
+            _ => matches!(token.text, "(" | "," | ")"),
+        };
+        let is_plain = behind.iter().all(is_plain);
+        let names = behind.iter().filter(|token| token.kind == Kind::Quoted).filter_map(|token| token.name()).collect();
+        table.indexes.push(Index { name: name.into(), names, is_plain });
+    }
+
+    /// The tables whose rows refer to those of this one, itself included.
+    pub(super) fn referrers(&self, name: &str) -> impl Iterator<Item = &Table> {
+        let name = name.to_ascii_lowercase();
+        self.tables.values().filter(move |table| table.refers.contains(&name))
+    }
+
+    /// Whether a table, a view or an index has this name.
+    pub(super) fn has_relation(&self, name: &str) -> bool {
+        let is = |own: &str| own.eq_ignore_ascii_case(name);
+        self.tables.values().any(|table| is(&table.name) || table.indexes.iter().any(|index| is(&index.name)))
+    }
+
+    /// A view that names a column of a table.
+    pub(super) fn view_of(&self, table: &str, column: &str) -> Option<&str> {
+        let names = |view: &&Table| {
+            let all: Vec<String> = tokens(&view.sql).iter().filter_map(crate::tokens::Token::name).collect();
+            let has = |name: &str| all.iter().any(|own| own.eq_ignore_ascii_case(name));
+            view.is_view && has(table) && has(column)
+        };
+        self.tables.values().find(names).map(|view| view.name.as_str())
     }
 
     /// The name of another table whose rows refer to those of this one, and that is none of these.
