@@ -24,7 +24,9 @@ fn constraints_come_and_go() {
         &mut client,
         &[
             ("alter table k add foreign key (p) references p(a)", "E:42830"),
-            ("alter table k add foreign key (p) references p", "E:42830"),
+            ("alter table k add foreign key (p) references p", "E:42704"),
+            ("alter table k add foreign key (p) references nosuch", "E:42P01"),
+            ("alter table k add foreign key (nosuch) references p(a)", "E:42703"),
             ("alter table p add primary key (a)", ALTERED),
             ("alter table p add constraint again primary key (b)", "E:42P16"),
             ("alter table k add foreign key (p) references p(a) on delete cascade", ALTERED),
@@ -131,6 +133,8 @@ fn columns_come_and_go() {
             ("alter table e drop column b", ALTERED),
             ("insert into e values (2)", "C:INSERT 0 1"),
             ("alter table o drop column id", "E:0A000"),
+            ("alter table e add column a int, add column if not exists a int", "E:42701"),
+            ("alter table e add column if not exists a int", ALTERED),
             ("alter table t add column g int generated always as (a * 2) stored", ALTERED),
             ("select g from t where id = 1", "T D:20 C:SELECT 1"),
             ("alter table t drop column a", "E:2BP01"),
@@ -174,4 +178,63 @@ fn changes_are_taken_back_with_their_transaction() {
     assert_eq!(client.query("alter table t alter a set not null"), "E:25006 Z:I");
     assert_eq!(other.query("alter table t alter a set not null; insert into t values (null, 1)"), "E:23502 Z:I");
     assert_eq!(other.query("insert into t values (null, 1)"), "C:INSERT 0 1 Z:I");
+}
+
+/// By the names that PostgreSQL would have given.
+#[test]
+fn the_catalog_tells_what_was_changed() {
+    let server = server();
+    let mut client = Client::new(&server);
+    client.query("create table p(a int primary key, b int check (b > 0), c int, check (b < c and c < 9))");
+    client.query("create table k(p int references p, q int)");
+    all(
+        &mut client,
+        &[
+            ("alter table p add unique (c, b), add constraint more unique (c)", ALTERED),
+            (
+                "select conname, contype, conkey::text from pg_constraint where conrelid = 'p'::regclass order by conname",
+                "T D:more,u,{3} D:p_b_check,c,{2} D:p_c_b_key,u,{3,2} D:p_check,c,{2,3} D:p_pkey,p,{1} C:SELECT 5",
+            ),
+            ("alter table p rename to r", ALTERED),
+            ("alter table r drop constraint p_c_b_key, drop constraint more", ALTERED),
+            (
+                "select constraint_name from information_schema.table_constraints where table_name = 'k'",
+                "T D:k_p_fkey C:SELECT 1",
+            ),
+            ("alter table k drop constraint k_p_fkey, alter q set default 4, alter q set not null", ALTERED),
+            (
+                "select column_default, is_nullable from information_schema.columns where column_name = 'q'",
+                "T D:4,NO C:SELECT 1",
+            ),
+            ("create index likely on k(q text_pattern_ops)", "E:0A000"),
+            ("create table l(a varchar(5)); create index on l(a varchar_pattern_ops)", "C:CREATE TABLE C:CREATE INDEX"),
+        ],
+    );
+}
+
+/// Half a table is never there: what is too much is refused.
+#[test]
+fn what_is_too_much_is_not_done() {
+    let server = server();
+    let mut client = Client::new(&server);
+    client.query("create table t(a int, b text)");
+    let rows = "insert into t with recursive n(i) as (select 1 union all select i + 1 from n limit 50000)
+        select i, 'x' from n";
+    for _ in 0..6 {
+        assert_eq!(client.query(rows), "C:INSERT 0 50000 Z:I");
+    }
+    assert_eq!(client.query("alter table t alter b type bytea using decode(md5(b), 'hex')"), "E:57014 Z:I");
+    assert_eq!(
+        client.query("begin; alter table t alter b type bytea using decode(md5(b), 'hex')"),
+        "C:BEGIN E:57014 Z:E"
+    );
+    assert_eq!(client.query("rollback; select count(*) from t where b = 'x'"), "C:ROLLBACK T D:300000 C:SELECT 1 Z:I");
+    assert_eq!(
+        client.query("delete from t where a > 20000; alter table t alter b type bytea using decode(md5(b), 'hex')"),
+        "C:DELETE 180000 C:ALTER TABLE Z:I"
+    );
+    assert_eq!(
+        client.query("select count(*), count(b) from t where length(b) = 16"),
+        "T D:120000,120000 C:SELECT 1 Z:I"
+    );
 }

@@ -314,8 +314,8 @@ impl Filler<'_> {
             if constraint.kind != ConstraintKind::Check {
                 continue;
             }
-            let places = columns.iter().zip(1_i64..).filter(|(column, _)| constraint.mentions(&column.name));
-            let places: Vec<i64> = places.map(|(_, place)| place).collect();
+            let place = |name: &String| columns.iter().position(|column| column.name == *name);
+            let places: Vec<i64> = constraint.columns.iter().filter_map(place).map(|at| at as i64 + 1).collect();
             self.constraint(number, name, "c", 0, &places, constraint.text.clone())?;
             self.catalog.execute("update pg_class set relchecks = relchecks + 1 where oid = ?1", [number])?;
         }

@@ -46,8 +46,9 @@ impl Translator<'_> {
         let one = match operation {
             AlterTableOperation::AddColumn { if_not_exists, column_def, .. } => {
                 let defined = define(column_def)?;
-                if *if_not_exists && has(&defined.column.name) {
-                    return Ok(Vec::new());
+                if has(&defined.column.name) {
+                    let none = Ok(Vec::new());
+                    return if *if_not_exists { none } else { Err(already_there(&defined.column.name, table)) };
                 }
                 let mut known = table.clone();
                 known.columns.push(defined.column.clone());
@@ -141,6 +142,10 @@ impl Translator<'_> {
             other => Err(not_here(other)),
         }
     }
+}
+
+pub(super) fn already_there(column: &str, table: &Table) -> PgError {
+    PgError::new("42701", format!("column \"{column}\" of relation \"{}\" already exists", table.name))
 }
 
 fn not_here(operation: &AlterTableOperation) -> PgError {

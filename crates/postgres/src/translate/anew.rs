@@ -1,6 +1,7 @@
 //! A table that is made anew because SQLite cannot change it: its definition is edited part by part, and its rows are
 //! copied by [`Statement::rebuild`].
 
+use super::alter::already_there;
 use super::define::{default, define, no_key};
 use super::definition::{ColumnPart, Constraint, Definition, Kind, Named};
 use super::schema::Table;
@@ -196,8 +197,7 @@ impl Translator<'_> {
         let defined = define(column)?;
         let own = &defined.column;
         if anew.column(&own.name).is_ok() {
-            let text = || format!("column \"{}\" of relation \"{}\" already exists", own.name, anew.old.name);
-            return if if_not_exists { Ok(()) } else { Err(PgError::new("42701", text())) };
+            return if if_not_exists { Ok(()) } else { Err(already_there(&own.name, &anew.old)) };
         }
         let is_key = column.options.iter().any(|option| matches!(option.option, ColumnOption::PrimaryKey(_)));
         if defined.is_serial && !is_key {
@@ -328,7 +328,12 @@ impl Translator<'_> {
         if let Some(column) = columns.iter().find(|column| other.columns.iter().all(|known| known.name != **column)) {
             return Err(none(column));
         }
-        if !columns.is_empty() && columns.len() != key.columns.len() {
+        let keys = if other.name == anew.old.name { anew.definition.key().len() } else { other.keys() };
+        if columns.is_empty() && keys == 0 {
+            let text = format!("there is no primary key for referenced table \"{}\"", other.name);
+            return Err(PgError::new("42704", text));
+        }
+        if key.columns.len() != if columns.is_empty() { keys } else { columns.len() } {
             let text = "number of referencing and referenced columns for foreign key disagree";
             return Err(PgError::new("42830", text));
         }

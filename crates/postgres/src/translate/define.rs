@@ -12,7 +12,7 @@ use crate::error::{PgError, sqlstate};
 use rusqlite::Connection;
 use sqlparser::ast::{
     ColumnDef, ColumnOption, ConstraintCharacteristics, CreateIndex, CreateTable, CreateView, DataType,
-    DeferrableInitial, ForeignKeyConstraint, GeneratedAs, IndexColumn, IndexType, ObjectType, OrderBySort,
+    DeferrableInitial, ForeignKeyConstraint, GeneratedAs, IndexColumn, IndexType, ObjectName, ObjectType, OrderBySort,
     ReferentialAction, Statement, TableConstraint,
 };
 
@@ -160,8 +160,14 @@ impl Translator<'_> {
     fn index_columns(&mut self, columns: &[IndexColumn], scope: &Scope<'_>) -> Result<String, PgError> {
         let mut all = Vec::new();
         for IndexColumn { column, operator_class } in columns {
-            refuse(operator_class.is_some(), "an operator class")?;
             let value = self.expression(&column.expr, scope)?;
+            // Texts are sorted by bytes in any index.
+            let is_by_bytes = |class: &ObjectName| {
+                let class = object(class).unwrap_or_default();
+                let known = matches!(class.as_str(), "text_pattern_ops" | "varchar_pattern_ops" | "bpchar_pattern_ops");
+                known && value.kind.is_string()
+            };
+            refuse(operator_class.as_ref().is_some_and(|class| !is_by_bytes(class)), "an operator class")?;
             Self::comparable(value.kind)?;
             let direction = match &column.options.sort {
                 None | Some(OrderBySort::Asc) => "",

@@ -214,7 +214,13 @@ impl Definition {
         let mut named = Vec::new();
         for (place, mut constraint) in all {
             if constraint.kind == Kind::Check {
-                constraint.columns.retain(|name| self.columns.iter().any(|part| part.name == *name));
+                let mut seen = Vec::new();
+                for name in constraint.columns.drain(..) {
+                    if self.columns.iter().any(|part| part.name == name) && !seen.contains(&name) {
+                        seen.push(name);
+                    }
+                }
+                constraint.columns = seen;
                 // That of a column is called for it, whatever it is about.
                 if let (Some(column), None) = (place.column, &constraint.name) {
                     constraint.columns = vec![self.columns[column].name.clone()];

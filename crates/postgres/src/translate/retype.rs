@@ -58,13 +58,6 @@ impl Translator<'_> {
             let text = "cannot alter type of a column used by a view or rule";
             return Err(PgError::new(sqlstate::UNSUPPORTED, text).detail(format!("view {view} depends on it")));
         }
-        if old.kind != kind {
-            let is_text = |kind| matches!(kind, Type::Text | Type::Varchar);
-            let are_texts = is_text(old.kind) && is_text(kind);
-            let are_integers = old.kind.bits().is_some() && kind.bits().is_some();
-            // Without a function of PostgreSQL's nothing in an expression depends on how wide its integers are.
-            anew.check_type_is_free(at, &|text| are_texts || are_integers && !text.contains("pg_"))?;
-        }
         if part.find(Kind::Generated).is_some() {
             return Err(unsupported("another type of a generated column"));
         }
@@ -74,6 +67,13 @@ impl Translator<'_> {
             Some(default) => Some(self.default_as(&default.text, &old, &new)?),
             None => None,
         };
+        if old.kind != kind {
+            let is_text = |kind| matches!(kind, Type::Text | Type::Varchar);
+            let are_texts = is_text(old.kind) && is_text(kind);
+            let are_integers = old.kind.bits().is_some() && kind.bits().is_some();
+            // Without a function of PostgreSQL's nothing in an expression depends on how wide its integers are.
+            anew.check_type_is_free(at, &|text| are_texts || are_integers && !text.contains("pg_"))?;
+        }
         let is_identity = anew.is_identity(at);
         if is_identity && kind.bits().is_none() {
             return Err(PgError::new("22023", "identity column type must be smallint, integer, or bigint"));

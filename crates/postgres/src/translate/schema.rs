@@ -85,6 +85,11 @@ impl Column {
 }
 
 impl Table {
+    /// How many columns its primary key has.
+    pub(super) const fn keys(&self) -> usize {
+        self.keys
+    }
+
     /// The indexes that depend on a column.
     pub(super) fn indexes_of(&self, column: &str) -> impl Iterator<Item = &Index> {
         self.indexes.iter().filter(move |index| index.names.iter().any(|name| name == column))
