@@ -2,7 +2,7 @@
 
 use super::anew::{Anew, depends};
 use super::define::define;
-use super::definition::{Definition, Kind};
+use super::definition::{ColumnPart, Definition, Kind, not_understood};
 use super::schema::Table;
 use super::write::plain;
 use super::{Translator, folded, name, object, refuse, unsupported};
@@ -53,7 +53,8 @@ impl Translator<'_> {
                 let mut known = table.clone();
                 known.columns.push(defined.column.clone());
                 let scope = plain(&known);
-                format!("ALTER TABLE {quoted} ADD COLUMN {}", self.column(column_def, &defined, false, false, &scope)?)
+                let text = self.column(column_def, &defined, false, false, &scope)?;
+                format!("ALTER TABLE {quoted} ADD COLUMN {}", pinned(table, text)?)
             }
             AlterTableOperation::DropColumn { column_names, if_exists, .. } => {
                 let mut all = Vec::new();
@@ -142,6 +143,16 @@ impl Translator<'_> {
             other => Err(not_here(other)),
         }
     }
+}
+
+/// A column that comes to a table, with the names of its constraints.
+fn pinned(table: &Table, column: String) -> Result<String, PgError> {
+    let Some(mut definition) = Definition::parse(&table.sql) else { return Ok(column) };
+    let known = definition.columns.len();
+    definition.columns.push(ColumnPart::parse(&column).ok_or_else(not_understood)?);
+    definition.retyped();
+    definition.pin(&table.name)?;
+    Ok(definition.columns[known].render())
 }
 
 pub(super) fn already_there(column: &str, table: &Table) -> PgError {

@@ -3,7 +3,7 @@
 
 use super::alter::already_there;
 use super::define::{default, define, no_key};
-use super::definition::{ColumnPart, Constraint, Definition, Kind, Named};
+use super::definition::{ColumnPart, Constraint, Definition, Kind, Named, not_understood, taken};
 use super::schema::Table;
 use super::scope::Scope;
 use super::write::plain;
@@ -38,8 +38,9 @@ impl Anew {
     }
 
     /// What is executed first, and what makes the table.
-    pub(super) fn finish(self) -> Result<(Vec<String>, Statement), PgError> {
+    pub(super) fn finish(mut self) -> Result<(Vec<String>, Statement), PgError> {
         let table = &self.old.name;
+        self.definition.pin(table)?;
         let (mut columns, mut values) = (Vec::new(), Vec::new());
         for part in self.definition.columns.iter().filter(|part| part.find(Kind::Generated).is_none()) {
             let quoted = name(&part.name);
@@ -169,16 +170,10 @@ impl Anew {
     /// Whether a name is not yet that of a constraint.
     fn check_free(&self, called: &str) -> Result<(), PgError> {
         if self.named().iter().any(|named| named.name == called) {
-            let text = format!("constraint \"{called}\" for relation \"{}\" already exists", self.old.name);
-            return Err(PgError::new("42710", text));
+            return Err(taken(called, &self.old.name));
         }
         Ok(())
     }
-}
-
-/// A part that the gateway itself has just written, and does not understand.
-fn not_understood() -> PgError {
-    unsupported("this part of a table")
 }
 
 pub(super) fn depends(what: &str, detail: &str) -> PgError {
@@ -216,14 +211,8 @@ impl Translator<'_> {
         }
         anew.added.insert(own.name.clone());
         anew.definition.columns.push(part);
-        let names: Vec<String> = anew.named().into_iter().map(|named| named.name).collect();
-        match (1..names.len()).find(|at| names[..*at].contains(&names[*at])) {
-            Some(at) => {
-                let text = format!("constraint \"{}\" for relation \"{}\" already exists", names[at], anew.old.name);
-                Err(PgError::new("42710", text))
-            }
-            None => Ok(()),
-        }
+        anew.definition.retyped();
+        Ok(())
     }
 
     pub(super) fn drop_column(&mut self, anew: &mut Anew, column: &str, if_exists: bool) -> Result<(), PgError> {
@@ -282,7 +271,7 @@ impl Translator<'_> {
 
     pub(super) fn add_constraint(&mut self, anew: &mut Anew, constraint: &TableConstraint) -> Result<(), PgError> {
         let text = self.constraint(constraint, &plain(&anew.new))?;
-        let mut added = Constraint::parse(&text, None).ok_or_else(not_understood)?;
+        let added = Constraint::parse(&text, None).ok_or_else(not_understood)?;
         if let Some(called) = &added.name {
             anew.check_free(called)?;
             let is_index = matches!(added.kind, Kind::PrimaryKey | Kind::Unique);
@@ -301,13 +290,7 @@ impl Translator<'_> {
             Kind::ForeignKey => self.check_reference(anew, &added)?,
             _ => {}
         }
-        anew.definition.constraints.push(added.clone());
-        if added.name.is_none() {
-            // So that it keeps its name, whatever its table and its columns are called later.
-            added.name = anew.named().pop().map(|named| named.name);
-            let last = anew.definition.constraints.len() - 1;
-            anew.definition.constraints[last] = added;
-        }
+        anew.definition.constraints.push(added);
         Ok(())
     }
 

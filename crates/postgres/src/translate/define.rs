@@ -1,5 +1,6 @@
 //! CREATE and DROP: tables whose columns keep values of their declared types, whoever writes them.
 
+use super::definition::{Definition, not_understood};
 use super::expression::{Expression, Origin};
 use super::functions::NOW;
 use super::kinds::Type;
@@ -29,6 +30,7 @@ impl Translator<'_> {
         refuse(table.query.is_some(), "CREATE TABLE AS")?;
         refuse(table.like.is_some() || table.inherits.is_some() || table.partition_of.is_some(), "LIKE or INHERITS")?;
         refuse(table.partition_by.is_some() || table.clone.is_some() || table.on_commit.is_some(), "this table")?;
+        refuse(table.columns.is_empty(), "a table without columns")?;
         let called = object(&table.name)?;
         let mut defined = Vec::new();
         for column in &table.columns {
@@ -60,7 +62,9 @@ impl Translator<'_> {
             }
         }
         let exists = if table.if_not_exists { "IF NOT EXISTS " } else { "" };
-        Ok(format!("CREATE TABLE {exists}{} ({})", name(&called), parts.join(", ")))
+        let mut definition = Definition::parse(&format!("({})", parts.join(", "))).ok_or_else(not_understood)?;
+        definition.pin(&called)?;
+        Ok(format!("CREATE TABLE {exists}{} {}", name(&called), definition.render()))
     }
 
     /// One column with its constraints.

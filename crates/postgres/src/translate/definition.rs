@@ -6,6 +6,7 @@ use super::define::check;
 use super::kinds::Type;
 use super::name;
 use super::schema::Column;
+use crate::error::PgError;
 use crate::tokens::{Kind as TokenKind, Token, tokens};
 
 /// The longest name that PostgreSQL gives, in bytes.
@@ -53,7 +54,7 @@ pub(crate) struct Definition {
     pub(crate) constraints: Vec<Constraint>,
     /// What stands behind the parentheses.
     tail: String,
-    /// The whole text.
+    /// The whole text, from which types are read.
     sql: String,
 }
 
@@ -131,7 +132,8 @@ impl ColumnPart {
         Some(Constraint { name: None, kind: Kind::Check, text, columns })
     }
 
-    fn render(&self) -> String {
+    /// What stands for it in a CREATE TABLE.
+    pub(crate) fn render(&self) -> String {
         let constraints = self.constraints.iter().map(Constraint::render);
         let declared = (!self.declared.is_empty()).then(|| self.declared.clone());
         [name(&self.name)].into_iter().chain(declared).chain(constraints).collect::<Vec<_>>().join(" ")
@@ -186,6 +188,11 @@ impl Definition {
         format!("({}) {}", all.join(", "), self.tail).trim_end().into()
     }
 
+    /// A column has another type now.
+    pub(crate) fn retyped(&mut self) {
+        self.sql = self.render();
+    }
+
     /// The type of a column.
     pub(crate) fn column_of(&self, part: &ColumnPart) -> Column {
         let (kind, modifier) = Type::of_column(&part.name, &part.declared, &self.sql);
@@ -233,6 +240,21 @@ impl Definition {
         named
     }
 
+    /// Writes those names down, so that they stay when the table or a column is called otherwise.
+    ///
+    /// # Errors
+    /// If two constraints have one name.
+    pub(crate) fn pin(&mut self, table: &str) -> Result<(), PgError> {
+        let named = self.named(table);
+        for (number, Named { name, place, .. }) in named.iter().enumerate() {
+            if named[..number].iter().any(|other| other.name == *name) {
+                return Err(taken(name, table));
+            }
+            self.at(*place).name = Some(name.clone());
+        }
+        Ok(())
+    }
+
     /// The constraint at a place.
     pub(crate) fn at(&mut self, place: Place) -> &mut Constraint {
         &mut self.list(place.column)[place.at]
@@ -252,6 +274,16 @@ impl Definition {
         let found = own.chain(&self.constraints).find(|constraint| constraint.kind == Kind::PrimaryKey);
         found.map(|key| key.columns.clone()).unwrap_or_default()
     }
+}
+
+/// A part that the gateway itself has just written, and does not understand.
+pub(crate) fn not_understood() -> PgError {
+    super::unsupported("this part of a table")
+}
+
+/// A constraint has this name already.
+pub(crate) fn taken(name: &str, table: &str) -> PgError {
+    PgError::new("42710", format!("constraint \"{name}\" for relation \"{table}\" already exists"))
 }
 
 /// The name that PostgreSQL gives to a constraint that has none, unless it is taken.

@@ -99,6 +99,7 @@ impl Translator<'_> {
         for own in anew.definition.constraints.iter_mut().filter(|own| own.mentions(&known)) {
             own.text = own.text.replace(&format!("{quoted} COLLATE pg_numeric"), &quoted);
         }
+        anew.definition.retyped();
         anew.new.columns[at] = Column { kind, modifier, ..anew.new.columns[at].clone() };
         Ok(())
     }
