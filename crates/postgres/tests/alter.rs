@@ -193,7 +193,7 @@ fn the_catalog_tells_what_was_changed() {
         &[
             ("alter table p add unique (c, b), add constraint more unique (c)", ALTERED),
             (
-                "select conname, contype, conkey::text from pg_constraint where conrelid = 'p'::regclass order by conname",
+                "select conname, contype, conkey::text from pg_constraint where conrelid = 'p'::regclass order by 1",
                 "T D:more,u,{3} D:p_b_check,c,{2} D:p_c_b_key,u,{3,2} D:p_check,c,{2,3} D:p_pkey,p,{1} C:SELECT 5",
             ),
             ("alter table p rename to r", ALTERED),

@@ -82,6 +82,8 @@ fn kind_of(error: ffi::Error, message: &str) -> Option<ErrorKind> {
         (_, ffi::SQLITE_CONSTRAINT_NOTNULL) => ErrorKind::NotNull,
         (_, ffi::SQLITE_CONSTRAINT_CHECK) => ErrorKind::Check,
         (_, ffi::SQLITE_CONSTRAINT_FOREIGNKEY) => ErrorKind::ForeignKey,
+        // ON DELETE RESTRICT is a trigger of SQLite's own.
+        (_, ffi::SQLITE_CONSTRAINT_TRIGGER) if message == "FOREIGN KEY constraint failed" => ErrorKind::ForeignKey,
         (_, ffi::SQLITE_CONSTRAINT_TRIGGER) => ErrorKind::Raised,
         (ErrorCode::ConstraintViolation, _) => ErrorKind::Constraint,
         (ErrorCode::TypeMismatch, _) => ErrorKind::Mismatch,

@@ -1,7 +1,7 @@
 //! What the tables are: the names and types that statements are bound to.
 
 use super::kinds::{Modifier, Type};
-use crate::tokens::{Kind, tokens};
+use crate::tokens::{Kind, Token, tokens};
 use bezant_sql::{Rows, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -159,13 +159,13 @@ impl Schema {
         let Some(Value::Text(table)) = table.first() else { return };
         let Some(table) = self.tables.get_mut(&table.to_ascii_lowercase()) else { return };
         let behind: Vec<_> = tokens(sql).into_iter().skip_while(|token| !token.is_symbol("(")).collect();
-        let is_plain = |token: &crate::tokens::Token<'_>| match token.kind {
+        let is_plain = |token: &Token<'_>| match token.kind {
             Kind::Quoted | Kind::Space => true,
             Kind::Word => token.is("desc"),
             _ => matches!(token.text, "(" | "," | ")"),
         };
         let is_plain = behind.iter().all(is_plain);
-        let names = behind.iter().filter(|token| token.kind == Kind::Quoted).filter_map(|token| token.name()).collect();
+        let names = behind.iter().filter(|token| token.kind == Kind::Quoted).filter_map(Token::name).collect();
         table.indexes.push(Index { name: name.into(), names, is_plain });
     }
 
@@ -184,7 +184,7 @@ impl Schema {
     /// A view that names a column of a table.
     pub(super) fn view_of(&self, table: &str, column: &str) -> Option<&str> {
         let names = |view: &&Table| {
-            let all: Vec<String> = tokens(&view.sql).iter().filter_map(crate::tokens::Token::name).collect();
+            let all: Vec<String> = tokens(&view.sql).iter().filter_map(Token::name).collect();
             let has = |name: &str| all.iter().any(|own| own.eq_ignore_ascii_case(name));
             view.is_view && has(table) && has(column)
         };
@@ -251,7 +251,7 @@ fn table_column(values: &[Value], sql: &str) -> Option<Column> {
 fn references(sql: &str) -> Vec<String> {
     let tokens = tokens(sql);
     let solid: Vec<_> = tokens.iter().filter(|token| token.is_solid()).collect();
-    let other = |pair: &[&crate::tokens::Token<'_>]| {
+    let other = |pair: &[&Token<'_>]| {
         let name = pair[1].name().filter(|_| pair[0].is("references"));
         name.map(|name| name.to_ascii_lowercase())
     };
@@ -266,7 +266,7 @@ pub(crate) fn view_columns(sql: &str) -> Vec<Column> {
     let inside = comment.text.trim_start_matches("/*pg ").trim_end_matches("*/");
     let parts = tokens(inside);
     let solid: Vec<_> = parts.iter().filter(|token| token.is_solid()).collect();
-    let column = |part: &[&crate::tokens::Token<'_>]| {
+    let column = |part: &[&Token<'_>]| {
         let (name, rest) = part.split_first()?;
         let declared: String = rest.iter().map(|token| token.text).collect::<Vec<_>>().join(" ");
         let declared = declared.replace(" (", "(").replace("( ", "(").replace(" )", ")").replace(" , ", ",");

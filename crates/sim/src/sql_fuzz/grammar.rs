@@ -48,41 +48,13 @@ const OPERATORS: [&str; 20] = [
     "+", "-", "*", "/", "%", "||", "=", "<>", "<", ">=", "and", "or", "is", "is not", "&", "|", "<<", ">>", "like",
     "glob",
 ];
+#[rustfmt::skip]
 const FUNCTIONS: [(&str, u32); 34] = [
-    ("abs", 1),
-    ("coalesce", 2),
-    ("hex", 1),
-    ("ifnull", 2),
-    ("instr", 2),
-    ("length", 1),
-    ("lower", 1),
-    ("upper", 1),
-    ("max", 2),
-    ("min", 2),
-    ("nullif", 2),
-    ("quote", 1),
-    ("replace", 3),
-    ("round", 2),
-    ("substr", 3),
-    ("trim", 1),
-    ("typeof", 1),
-    ("unicode", 1),
-    ("char", 2),
-    ("printf", 2),
-    ("iif", 3),
-    ("sign", 1),
-    ("date", 2),
-    ("julianday", 1),
-    ("strftime", 2),
-    ("unixepoch", 1),
-    ("json_array", 2),
-    ("json_extract", 2),
-    ("json_type", 1),
-    ("concat", 2),
-    ("unhex", 1),
-    ("octet_length", 1),
-    ("json_quote", 1),
-    ("timediff", 2),
+    ("abs", 1), ("coalesce", 2), ("hex", 1), ("ifnull", 2), ("instr", 2), ("length", 1), ("lower", 1), ("upper", 1),
+    ("max", 2), ("min", 2), ("nullif", 2), ("quote", 1), ("replace", 3), ("round", 2), ("substr", 3), ("trim", 1),
+    ("typeof", 1), ("unicode", 1), ("char", 2), ("printf", 2), ("iif", 3), ("sign", 1), ("date", 2), ("julianday", 1),
+    ("strftime", 2), ("unixepoch", 1), ("json_array", 2), ("json_extract", 2), ("json_type", 1), ("concat", 2),
+    ("unhex", 1), ("octet_length", 1), ("json_quote", 1), ("timediff", 2),
 ];
 /// Functions of PostgreSQL's types, with what their arguments look like: an expression for each `?`.
 #[rustfmt::skip]
@@ -199,6 +171,26 @@ impl Grammar {
         }
         let name = self.name("t");
         let columns: Vec<String> = (0..self.rng.between(1, 5)).map(|n| format!("c{n}")).collect();
+        let mut parts = self.parts(&columns);
+        let rowid = if parts[0].contains("primary key") && !parts[0].contains("autoincrement") && self.chance(20) {
+            " without rowid"
+        } else {
+            ""
+        };
+        let mut columns = columns;
+        let mut generated = 0;
+        if self.chance(25) {
+            let (expression, kind) = (self.expression(&columns, 1), self.one_of(&["stored", "virtual"]));
+            parts.insert(columns.len(), format!("computed generated always as ({expression}) {kind}"));
+            columns.push("computed".to_owned());
+            generated = 1;
+        }
+        self.tables.push(Table { name: name.clone(), columns, generated, is_view: false });
+        format!("create table {name}({}){rowid}", parts.join(", "))
+    }
+
+    /// What a table of some columns is made of.
+    fn parts(&mut self, columns: &[String]) -> Vec<String> {
         let mut parts = Vec::new();
         for (number, column) in columns.iter().enumerate() {
             let key = match number {
@@ -220,21 +212,25 @@ impl Grammar {
                 self.one_of(&["", "on delete cascade", "on delete set null", "deferrable initially deferred"])
             ));
         }
-        let rowid = if parts[0].contains("primary key") && !parts[0].contains("autoincrement") && self.chance(20) {
-            " without rowid"
-        } else {
-            ""
-        };
-        let mut columns = columns;
-        let mut generated = 0;
-        if self.chance(25) {
-            let (expression, kind) = (self.expression(&columns, 1), self.one_of(&["stored", "virtual"]));
-            parts.insert(columns.len(), format!("computed generated always as ({expression}) {kind}"));
-            columns.push("computed".to_owned());
-            generated = 1;
-        }
-        self.tables.push(Table { name: name.clone(), columns, generated, is_view: false });
-        format!("create table {name}({}){rowid}", parts.join(", "))
+        parts
+    }
+
+    /// Whether a table is made anew now, which plain SQLite does not do.
+    pub(super) fn rebuilds(&mut self) -> bool {
+        self.agreed && !self.tables.is_empty() && self.chance(4)
+    }
+
+    /// A table that is made anew: most columns keep their values.
+    pub(super) fn rebuild(&mut self) -> [String; 4] {
+        let Table { name, columns, .. } = self.writable();
+        let parts = self.parts(&columns);
+        let known = self.tables.iter_mut().filter(|other| other.name == name);
+        known.for_each(|other| (other.columns, other.generated) = (columns.clone(), 0));
+        let values: Vec<String> = columns
+            .iter()
+            .map(|column| if self.chance(85) { column.clone() } else { self.expression(&columns, 1) })
+            .collect();
+        [name, format!("({})", parts.join(", ")), columns.join(", "), values.join(", ")]
     }
 
     fn column_constraint(&mut self, before: &[String]) -> String {

@@ -114,11 +114,13 @@ impl Rehearsed {
 
     /// Goes on with a transaction, and then with one from its beginning, one statement after the other.
     fn live(&mut self, sql: &Sql, rng: &mut Rng, grammar: &mut Grammar) -> Result<(), String> {
-        self.step(sql, Statement::new(grammar.statement(false)), false)?;
+        self.step(sql, next(grammar), false)?;
         if rng.below(4) == 0 {
             self.begin();
             for _ in 0..rng.between(2, 6) {
-                self.step(sql, Statement::new(grammar.statement(rng.below(3) == 0)), true)?;
+                let reads = rng.below(3) == 0;
+                let statement = if reads { Statement::new(grammar.statement(true)) } else { next(grammar) };
+                self.step(sql, statement, true)?;
             }
         }
         Ok(())
@@ -175,7 +177,7 @@ impl Replica {
             }
             Life::Undoes if rng.below(4) == 0 => {
                 self.save();
-                let request = Request::one(Statement::new(grammar.statement(false)));
+                let request = Request::one(next(grammar));
                 self.sql.execute(&request.to_bytes(), agreed);
                 let mut changed = BTreeMap::new();
                 self.sql.save(&mut |number, _| _ = changed.insert(number, self.pages.get(&number).cloned()));
@@ -198,6 +200,15 @@ impl Replica {
     }
 }
 
+/// A statement that may write. Where plain SQLite does not follow, tables are made anew as well.
+fn next(grammar: &mut Grammar) -> Statement {
+    if !grammar.rebuilds() {
+        return Statement::new(grammar.statement(false));
+    }
+    let [table, definition, columns, values] = grammar.rebuild();
+    Statement::rebuild(table, definition, columns, values)
+}
+
 /// Half of the runs have limits that many of their statements reach.
 fn limits(rng: &mut Rng) -> Limits {
     match rng.below(4) {
@@ -214,7 +225,7 @@ fn tried(sql: &mut Sql, rng: &mut Rng, grammar: &mut Grammar, agreed: &Agreed) -
     let mut checks = vec![mark(Statement::attempt())];
     let mut open = 1;
     for _ in 0..rng.between(1, 5) {
-        let statement = Statement::new(grammar.statement(false));
+        let statement = next(grammar);
         let batch = Batch { checks: checks.clone(), statements: vec![statement.clone()], ..Batch::default() };
         let answer = sql.execute(&Request::Rehearse(Rehearsal::alone(Dated { time: 0, batch })).to_bytes(), agreed);
         match Response::from_bytes(answer) {
@@ -250,7 +261,7 @@ pub fn run(seed: u64) -> Result<Counts, String> {
     let mut counts = Counts::default();
     for number in 1..=REQUESTS {
         let count = if rng.below(3) == 0 { rng.between(2, 4) } else { 1 };
-        let statements: Vec<_> = (0..count).map(|_| Statement::new(grammar.statement(false))).collect();
+        let statements: Vec<_> = (0..count).map(|_| next(&mut grammar)).collect();
         let agreed = Agreed {
             time: Instant(1_790_000_000_000_000 + number * 1_234_567),
             seed: Digest::of(Domain::Trace, &[seed.to_le_bytes(), number.to_le_bytes()].concat()),

@@ -40,6 +40,19 @@ update book set price = price + 1 where isbn = '4' returning price;
 rollback;
 select count(*), sum(price)::float8 as total, sold from book group by sold order by sold;
 select * from cheap;
+\qecho '== changed tables'
+alter table book add constraint fair check (price < 1000), alter column sold set not null, alter isbn type text;
+\qecho :LAST_ERROR_SQLSTATE
+drop view cheap;
+alter table book add constraint fair check (price < 1000), alter column sold set not null, alter isbn type text;
+alter table author add unique (born, name);
+alter table book drop constraint book_author_id_fkey;
+alter table book add foreign key (author_id) references author on delete restrict;
+\d book
+delete from author where id = 1;
+\qecho :LAST_ERROR_SQLSTATE
+insert into book values ('6', 1, 2000, true);
+\qecho :LAST_ERROR_SQLSTATE
 \qecho '== errors'
 select * from nosuch;
 \qecho :LAST_ERROR_SQLSTATE

@@ -321,6 +321,140 @@ QUERIES = """
     select interval '1 day' * 3, date '2024-01-31' + interval '1 month', timestamp '2024-01-01' - timestamp '2023-01-01'
     select current_date = now()::date, current_timestamp is not null, localtimestamp is not null"""
 
+ALTERATIONS = """
+    drop view if exists v
+    drop table if exists k
+    drop table if exists p
+    drop table if exists s
+    drop table if exists g
+    drop table if exists i
+    create table p(a int, b text, c numeric(10,2), d varchar(5) default 'x', e date)
+    create table k(id serial primary key, p int, q text)
+    insert into p values (1, 'x', 1.50, 'abc', '2024-01-01'), (2, 'y', 2, null, null)
+    insert into k(p, q) values (1, '1'), (2, '22'), (null, 'x')
+    alter table k add foreign key (p) references p(a)
+    alter table k add foreign key (p) references p
+    alter table p add primary key (a)
+    alter table p add primary key (b)
+    alter table k add foreign key (p, q) references p(a)
+    alter table k add foreign key (nosuch) references p(a)
+    alter table k add foreign key (p) references p(nosuch)
+    alter table k add foreign key (p) references nosuch(a)
+    alter table k add foreign key (p) references p(a) on delete cascade on update set null
+    insert into k(p) values (3)
+    alter table k add constraint k_p_fkey unique (p)
+    alter table p drop constraint p_pkey
+    alter table p drop column a
+    alter table p add constraint u unique (b, c), add constraint ok check (a < 10)
+    insert into p values (3, 'x', 1.5)
+    insert into p values (33, 'z', 1)
+    alter table p add check (c > 1.7)
+    alter table p add check (c > 0)
+    alter table p add check (c > 0)
+    alter table p add check (c > a or b is not null)
+    alter table p add check (c + 1)
+    alter table p add check (nosuch > 1)
+    alter table p add unique (nosuch)
+    alter table p add constraint u check (a > 0)
+    alter table p drop constraint nosuch
+    alter table p drop constraint if exists nosuch
+    alter table p rename constraint u to w
+    alter table p rename constraint u to w
+    alter table p rename constraint w to ok
+    alter table p alter b set not null
+    alter table p alter e set not null
+    alter table p alter a drop not null
+    alter table p alter nosuch drop not null
+    alter table p alter b drop not null, alter b set default 'dflt'
+    insert into p(a, c) values (5, 7)
+    select * from p order by a
+    alter table p alter c set default 'x'
+    alter table p alter c set default now()
+    alter table p alter c set default 1 + 0.5
+    alter table p alter b type int
+    alter table p alter b type int using 1
+    alter table p alter b type varchar(2)
+    alter table p alter d type varchar(2)
+    alter table p alter d type varchar(2) using left(d, 2)
+    select * from p order by a
+    alter table p drop constraint w
+    alter table p drop constraint p_c_check, drop constraint p_c_check1, drop constraint p_check
+    alter table p alter c type int
+    insert into p(a, b) values (6, 'q')
+    select * from p order by a
+    alter table p alter c type bigint, alter e type timestamp, alter a type bigint
+    select * from p order by a
+    alter table k alter q type int using length(q)
+    select q + 1 from k order by id
+    alter table k alter q type boolean
+    alter table k alter q type boolean using q > 1
+    select q from k order by id
+    alter table k alter q type text
+    select q || '!' from k order by id
+    alter table k add column r int not null
+    alter table k add column r int not null default 5
+    alter table k add column r int
+    alter table k add column if not exists r int
+    alter table k add column s text unique default 'x'
+    alter table k add column s text unique, add column t int check (t > 0) default 3
+    insert into k(s, t) values ('a', 0)
+    insert into k(s) values ('a')
+    insert into k(s) values ('a')
+    alter table k drop column s, drop column t
+    alter table k drop column p
+    select q, r from k order by q
+    delete from p where a = 1
+    alter table p drop constraint p_pkey
+    alter table p drop constraint p_pkey
+    insert into p(a, b) values (2, 'q')
+    insert into p(a, b) values (null, 'q')
+    alter table p add primary key (a)
+    delete from p where b = 'q'
+    alter table p add constraint pk primary key (a, c)
+    alter table p add primary key (a, c)
+    create view v as select a, b from p
+    alter table p drop column b
+    alter table v alter a type int
+    alter table v add unique (a)
+    drop view v
+    create table s(id int primary key, up int)
+    insert into s values (1, null), (2, 1)
+    alter table s add foreign key (up) references s
+    insert into s values (3, 4)
+    delete from s where id = 1
+    alter table s add unique (up), add constraint self foreign key (id) references s(up)
+    delete from s
+    alter table s add unique (up), add constraint self foreign key (id) references s(up)
+    alter table s drop constraint s_up_key
+    alter table s drop constraint self, drop constraint s_up_key
+    alter table s drop column up
+    alter table s alter id add generated always as identity
+    insert into s default values returning id
+    alter table s alter id add generated by default as identity
+    alter table nosuch add unique (a)
+    alter table if exists nosuch add unique (a)
+    create table g(a int, b int generated always as (a * 2) stored)
+    insert into g(a) values (1), (2)
+    alter table g alter a set not null
+    select * from g order by a
+    alter table g alter b set default 1
+    alter table g alter a type bigint
+    alter table g drop column a
+    alter table g add column c int generated always as (a + 1) stored
+    select * from g order by a
+    create index gi on g(a)
+    create unique index gu on g((a + 1))
+    alter table g alter a set default 5
+    insert into g(a) values (1)
+    insert into g default values returning a
+    create table i(a int, b numeric)
+    create index on i(b)
+    create unique index iu on i(a) where a > 0
+    insert into i values (1, 1.0), (2, 1.00)
+    alter table i add unique (b)
+    alter table i add unique (b)
+    select * from i order by a"""
+
 CURSORS = """
     fetch c
     fetch 0 from c
@@ -345,14 +479,15 @@ CURSORS = """
 
 
 def sessions():
-    script = Script("constraints")
-    for line in CONSTRAINTS.strip().splitlines():
-        sql = line.strip()
-        if sql.split(" ")[0] in ("select", "selec"):
-            script.ask(sql, ordered="order by" in sql)
-        else:
-            # Only what succeeds in PostgreSQL changes something.
-            script.do(sql)
+    for kind, story in (("constraints", CONSTRAINTS), ("alterations", ALTERATIONS)):
+        script = Script(kind)
+        for line in story.strip().splitlines():
+            sql = line.strip()
+            if sql.split(" ")[0] in ("select", "selec"):
+                script.ask(sql, ordered="order by" in sql)
+            else:
+                # Only what succeeds in PostgreSQL changes something.
+                script.do(sql)
     script = Script("queries")
     script.do("drop table if exists m")
     script.do("create table m(id integer primary key, k text, v integer, t varchar(10), d date)")
