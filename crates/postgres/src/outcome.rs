@@ -1,6 +1,6 @@
 //! What came of a statement, with the columns as clients are told of them.
 
-use crate::error::PgError;
+use crate::error::{PgError, sqlstate};
 use crate::plan::Tag;
 use crate::rewrite::rename;
 use crate::translate::{Translation, Type};
@@ -37,7 +37,8 @@ impl Outcome {
             rows.columns = columns_of(translation);
             pad(&mut rows, translation);
         }
-        Self { rows, tag, notice: None }
+        let notice = translation.notice.map(|text| PgError::new(sqlstate::NOTICE, text));
+        Self { rows, tag, notice }
     }
 
     pub(crate) fn warning(tag: &str, sqlstate: &'static str, text: &str) -> Self {

@@ -74,6 +74,7 @@ impl Tag {
             "update" => Self::Changes("UPDATE"),
             "delete" => Self::Changes("DELETE"),
             "truncate" => Self::Words("TRUNCATE TABLE".into()),
+            "comment" => Self::Words("COMMENT".into()),
             _ => Self::Words(words(sql)),
         }
     }
@@ -130,8 +131,8 @@ pub(crate) fn of(sql: &str) -> Result<Plan, PgError> {
         "discard" => Plan::Nothing("DISCARD"),
         "unlisten" => Plan::Nothing("UNLISTEN"),
         "vacuum" => Plan::Nothing("VACUUM"),
-        word @ ("listen" | "notify" | "lock" | "prepare" | "execute" | "grant" | "revoke" | "comment" | "do"
-        | "call" | "cluster") => return Err(refused(word)),
+        word @ ("listen" | "notify" | "lock" | "prepare" | "execute" | "grant" | "revoke" | "do" | "call"
+        | "cluster") => return Err(refused(word)),
         _ if catalog::is_about(&solid) => Plan::Catalog(catalog::for_catalog(sql)),
         _ => Plan::Cluster { sql: sql.into(), tag: Tag::of(sql) },
     })

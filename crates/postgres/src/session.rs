@@ -171,6 +171,7 @@ impl Session {
             return Ok(());
         }
         for outcome in self.executor.execute_batch(&std::mem::take(together))? {
+            outcome.notice.iter().for_each(|notice| out.notice(notice));
             self.give_outcome(&outcome, out)?;
         }
         Ok(())

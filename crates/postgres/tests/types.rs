@@ -511,3 +511,86 @@ fn a_transaction_sees_the_tables_that_it_makes() {
     assert!(other.query(both).contains("D:2024-01-02"));
     assert_eq!(one.query("select d - 1 from u"), "T D:2023-12-31 C:SELECT 1 Z:I");
 }
+
+#[test]
+fn functions_are_tables_too() {
+    alone(&[
+        ("select * from lower('ABC')", "[abc]"),
+        ("select x.y from abs(-3) as x(y)", "[3]"),
+        ("select * from current_schema()", "[public]"),
+        ("select s from current_schema as s", "[public]"),
+        ("select * from count(1)", "42803"),
+        ("create table t(a integer)", ""),
+        ("insert into t select g from generate_series(1, 3) g", ""),
+        ("select a, l from t, lower('X') l order by a", "[1,x][2,x][3,x]"),
+        ("select * from t, generate_series(1, t.a) g", "0A000"),
+        ("select a, (select sum(g) from generate_series(1, a) g) from t order by a", "[1,1][2,3][3,6]"),
+        ("select generate_series(1, 3)", "0A000"),
+    ]);
+}
+
+#[test]
+fn a_series_has_the_type_of_its_beginning_and_its_end() {
+    alone(&[
+        ("select * from generate_series(1, 10, 4)", "[1][5][9]"),
+        ("select * from generate_series(3, 1, -1) as g(n) where n <> 2", "[3][1]"),
+        ("select * from generate_series(1, 0)", ""),
+        ("select * from generate_series(1, null)", ""),
+        ("select * from generate_series(1, 3, 0)", "22023"),
+        (
+            "select * from generate_series(9223372036854775806, 9223372036854775807)",
+            "[9223372036854775806][9223372036854775807]",
+        ),
+        (
+            "select * from generate_series(-9223372036854775807, -9223372036854775808, -1::bigint)",
+            "[-9223372036854775807][-9223372036854775808]",
+        ),
+        ("select * from generate_series(1.1, 2.5, 0.7)", "[1.1][1.8][2.5]"),
+        (
+            "select d::date from generate_series(date '2024-01-31', '2024-03-31', '1 month') d",
+            "[2024-01-31][2024-02-29][2024-03-29]",
+        ),
+        (
+            "select * from generate_series('2024-01-01 12:00'::timestamp, '2024-01-01', '-6 hours')",
+            "[2024-01-01 12:00:00][2024-01-01 06:00:00][2024-01-01 00:00:00]",
+        ),
+        ("select * from generate_series('a', 'b')", "42725"),
+        ("select count(*) from generate_series(1, 1000000000)", "57014"),
+    ]);
+}
+
+#[test]
+fn tables_are_emptied_together() {
+    alone(&[
+        ("create table parent(id serial primary key)", ""),
+        ("create table child(id integer primary key, p integer references parent(id))", ""),
+        ("insert into parent default values returning id", "[1]"),
+        ("insert into child values (1, 1)", ""),
+        ("truncate parent", "0A000"),
+        ("truncate parent, child", ""),
+        ("select (select count(*) from parent) + (select count(*) from child)", "[0]"),
+        ("insert into parent default values returning id", "[2]"),
+        ("insert into child values (1, 2)", ""),
+        ("truncate parent restart identity cascade", ""),
+        ("select (select count(*) from parent) + (select count(*) from child)", "[0]"),
+        ("insert into parent default values returning id", "[1]"),
+        ("truncate nowhere", "42P01"),
+    ]);
+}
+
+#[test]
+fn an_index_has_a_name_even_if_nobody_gives_it_one() {
+    alone(&[
+        ("create table t(k text, v integer)", ""),
+        ("create index on t(k)", ""),
+        ("create index on t(k)", ""),
+        ("create unique index on t(lower(k), lower(k), v + 1)", ""),
+        ("drop index t_k_idx, t_k_idx1, t_lower_lower1_expr_idx", ""),
+        ("drop index t_k_idx", "42704"),
+        ("comment on table t is 'it''s'", ""),
+        ("comment on column t.v is null", ""),
+        ("comment on column t.w is 'x'", "42703"),
+        ("comment on table nowhere is 'x'", "42P01"),
+        ("comment on database postgres is 'x'", "0A000"),
+    ]);
+}

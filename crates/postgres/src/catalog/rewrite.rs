@@ -11,6 +11,28 @@ use crate::tokens::{Kind, Token, quote, text_of, tokens};
 const CLAUSES: [&str; 10] =
     ["where", "group", "having", "order", "limit", "offset", "union", "intersect", "except", "window"];
 
+/// Words behind a table that are no alias of it.
+const ENDS_TABLE: [&str; 18] = [
+    "where",
+    "group",
+    "having",
+    "order",
+    "limit",
+    "offset",
+    "fetch",
+    "union",
+    "intersect",
+    "except",
+    "window",
+    "join",
+    "inner",
+    "left",
+    "right",
+    "full",
+    "cross",
+    "on",
+];
+
 /// A catalog query as SQLite understands it.
 pub(crate) fn for_catalog(sql: &str) -> String {
     let all = tokens(sql);
@@ -134,6 +156,12 @@ impl Rewriter<'_> {
                 self.set(&name, token.text);
             }
             "as" => self.alias_or_type(),
+            "current_user" | "session_user" | "current_role" | "current_catalog" | "current_schema"
+            | "current_database" | "version"
+                if self.is_table() =>
+            {
+                self.value_in_from(&name);
+            }
             "current_user" | "session_user" | "current_role" | "current_catalog" | "current_schema" => {
                 self.push(token.text);
                 if self.follows(&["("]).is_none() {
@@ -142,6 +170,22 @@ impl Rewriter<'_> {
             }
             _ => self.push(token.text),
         }
+    }
+
+    /// Whether a table has to come next.
+    fn is_table(&self) -> bool {
+        self.pieces.last().is_some_and(|last| last.eq_ignore_ascii_case("from") || last.eq_ignore_ascii_case("join"))
+    }
+
+    /// `FROM current_schema()`: a function of one value as a table. Its column is called as the table is.
+    fn value_in_from(&mut self, function: &str) {
+        self.at = self.follows(&["(", ")"]).unwrap_or(self.at);
+        self.at = self.follows(&["as"]).unwrap_or(self.at);
+        let is_name = |token: &&Token<'_>| token.name().is_some_and(|name| !ENDS_TABLE.contains(&name.as_str()));
+        let alias = self.tokens.get(self.at).filter(is_name).and_then(Token::name);
+        self.at += usize::from(alias.is_some());
+        let alias = crate::translate::name(alias.as_deref().unwrap_or(function));
+        self.push(format!("(SELECT {function}() AS {alias}) AS {alias}"));
     }
 
     /// `OPERATOR(pg_catalog.~)`.

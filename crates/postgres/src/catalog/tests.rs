@@ -121,6 +121,11 @@ fn arrays_are_texts_that_can_be_taken_apart() {
         ) k join pg_attribute a on a.attrelid = k.conrelid and a.attnum = k.attnum order by k.ord");
     assert_eq!(places, ["isbn|1", "author_id|2"]);
     assert_eq!(ask("select relname from pg_class where relkind = any (array['v', 'm'])"), ["cheap"]);
+    assert_eq!(ask("select * from current_schema() where 1 = 1"), ["public"]);
+    assert_eq!(
+        ask("select s.s, current_database from current_database() join current_schema s on true"),
+        ["public|bezant"]
+    );
     assert_eq!(functions::elements(&functions::array(&["a", "b c", "", "\"\\"])), ["a", "b c", "", "\"\\"]);
 }
 

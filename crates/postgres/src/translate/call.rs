@@ -179,6 +179,11 @@ impl Translator<'_> {
             _ => {}
         }
         let Some((sort, candidates)) = functions::named(name) else { return self.of_sqlite(name, &values, &manner) };
+        if sort == Sort::Set {
+            return Err(
+                unsupported(format!("{name}() outside of FROM")).hint(format!("select from it: FROM {name}(…)"))
+            );
+        }
         if values.iter().any(|value| value.kind == Type::Any) && sort != Sort::Scalar {
             return self.of_sqlite(name, &values, &manner);
         }

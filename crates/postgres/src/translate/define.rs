@@ -192,11 +192,7 @@ impl Translator<'_> {
         let columns = self.index_columns(&index.columns, &scope)?;
         let called = match &index.name {
             Some(called) => object(called)?,
-            None => {
-                let words: Vec<String> = index.columns.iter().map(|column| column.column.expr.to_string()).collect();
-                let words = words.join("_").replace(|c: char| !c.is_alphanumeric(), "_");
-                format!("{}_{words}_idx", table.name)
-            }
+            None => self.index_name(&table, &index.columns),
         };
         let predicate = match &index.predicate {
             None => String::new(),
@@ -250,21 +246,21 @@ impl Translator<'_> {
             ObjectType::Index => "INDEX",
             other => return Err(unsupported(format!("DROP {other}"))),
         };
-        let mut left = names.iter().map(object).collect::<Result<Vec<_>, _>>()?;
+        let mut names = names.iter().map(object).collect::<Result<Vec<_>, _>>()?;
         let exists = if *if_exists { "IF EXISTS " } else { "" };
-        let (mut gone, mut all) = (Vec::new(), Vec::new());
-        while !left.is_empty() {
-            // Those to whose rows no others refer come first.
-            let referrer = |table: &String| self.schema.referrer(table, &gone).filter(|_| what == "TABLE");
-            let Some(next) = left.iter().position(|table| referrer(table).is_none()) else {
-                let text = format!("cannot drop table {} because other objects depend on it", left[0]);
-                let detail = format!("rows of {} refer to it", referrer(&left[0]).unwrap_or_default());
-                return Err(PgError::new("2BP01", text).detail(detail).hint("drop that table first"));
-            };
-            let next = left.remove(next);
-            all.push(format!("DROP {what} {exists}{}", name(&next)));
-            gone.push(next);
+        if what == "TABLE" {
+            names = self.schema.referrers_first(names).map_err(|(table, referrer)| {
+                PgError::new("2BP01", format!("cannot drop table {table} because other objects depend on it"))
+                    .detail(format!("rows of {referrer} refer to it"))
+                    .hint("drop that table first")
+            })?;
         }
+        if let Some(none) = names.iter().find(|name| what == "INDEX" && self.schema.indexed(name).is_none())
+            && !*if_exists
+        {
+            return Err(PgError::new("42704", format!("index \"{none}\" does not exist")));
+        }
+        let mut all: Vec<String> = names.iter().map(|called| format!("DROP {what} {exists}{}", name(called))).collect();
         let last = all.pop().ok_or_else(|| unsupported("this DROP"))?;
         self.first = all;
         Ok(last)

@@ -5,7 +5,7 @@ use super::schema::Column;
 use super::scope::{Named, Scope, Source};
 use super::{Translator, With, folded, name, object, refuse, unsupported};
 use crate::error::{PgError, sqlstate};
-use sqlparser::ast::{Expr, JoinConstraint, JoinOperator, TableAlias, TableFactor, TableWithJoins};
+use sqlparser::ast::{Expr, JoinConstraint, JoinOperator, TableAlias, TableFactor, TableFunctionArgs, TableWithJoins};
 use std::collections::BTreeSet;
 
 impl Translator<'_> {
@@ -110,6 +110,16 @@ impl Translator<'_> {
                 refuse(!with_hints.is_empty() || !partitions.is_empty() || !index_directives.is_empty(), "a hint")?;
                 self.table(&object(table)?, alias.as_ref(), scope)
             }
+            TableFactor::Table {
+                name: function,
+                alias,
+                args: Some(TableFunctionArgs { args, settings: None }),
+                with_ordinality: false,
+                ..
+            }
+            | TableFactor::Function { name: function, args, alias, with_ordinality: false, .. } => {
+                self.set(function, args, alias.as_ref(), scope)
+            }
             TableFactor::Derived { lateral: false, subquery, alias, sample: None } => {
                 let outer = scope.outer;
                 let mut body = self.query(subquery, outer)?;
@@ -180,7 +190,7 @@ impl Translator<'_> {
     }
 }
 
-fn enter(source: Source, scope: &mut Scope<'_>) -> Result<(), PgError> {
+pub(super) fn enter(source: Source, scope: &mut Scope<'_>) -> Result<(), PgError> {
     if scope.sources.iter().any(|known| known.alias == source.alias) {
         let text = format!("table name \"{}\" specified more than once", source.alias);
         return Err(PgError::new("42712", text));
@@ -190,7 +200,7 @@ fn enter(source: Source, scope: &mut Scope<'_>) -> Result<(), PgError> {
 }
 
 /// Columns with the names that an alias gives to the first of them.
-fn renamed(columns: Vec<Column>, alias: &TableAlias) -> Result<Vec<Column>, PgError> {
+pub(super) fn renamed(columns: Vec<Column>, alias: &TableAlias) -> Result<Vec<Column>, PgError> {
     if alias.columns.len() > columns.len() {
         let text = format!(
             "table \"{}\" has {} columns available but {} columns specified",

@@ -5,8 +5,46 @@ use super::kinds::Type::{self, *};
 use super::resolve::Signature;
 
 macro_rules! functions {
-    ($($name:ident ($($input:ident),*) -> $result:ident $how:literal;)*) => {
+    ($($name:ident ($($input:ident),*) -> $result:ident $how:expr;)*) => {
         &[$(Signature { name: stringify!($name), inputs: &[$($input),*], result: $result, how: $how }),*]
+    };
+}
+
+/// Rows from a start to a stop by steps, from how the step is said, its sign, the next value, and a collation. What comes
+/// next is made before it is known whether it comes: so integers, whose range ends, have a condition of their own. The
+/// name in it is none that a table is likely to have.
+macro_rules! series {
+    ($step:literal, $sign:literal, $next:literal, $collation:literal) => {
+        series!(
+            $step,
+            $sign,
+            $next,
+            concat!("iif(sign > 0, value", $collation, " <= stop, value", $collation, " >= stop)"),
+            $collation
+        )
+    };
+    ($step:literal, $sign:literal, $next:literal, $goes_on:expr, $collation:literal) => {
+        concat!(
+            "WITH RECURSIVE \"a series\"(value, stop, step, sign) AS (SELECT value, stop, step, ",
+            $sign,
+            "(step) FROM (SELECT {0} AS value, {1} AS stop, ",
+            $step,
+            " AS step) UNION ALL SELECT ",
+            $next,
+            ", stop, step, sign FROM \"a series\" WHERE ",
+            $goes_on,
+            ") SELECT value FROM \"a series\" WHERE iif(sign > 0, value",
+            $collation,
+            " <= stop, value",
+            $collation,
+            " >= stop)"
+        )
+    };
+}
+
+macro_rules! integers {
+    ($step:literal) => {
+        series!($step, "pg_int_step", "value + step", "iif(sign > 0, stop - value >= step, stop - value <= step)", "")
     };
 }
 
@@ -174,6 +212,24 @@ const WINDOWS: &[Signature] = functions! {
     ntile(Int4) -> Int4 "ntile({0})";
 };
 
+/// Functions that give several rows, each with a `value`.
+#[rustfmt::skip]
+const SETS: &[Signature] = functions! {
+    generate_series(Int4, Int4) -> Int4 integers!("1");
+    generate_series(Int4, Int4, Int4) -> Int4 integers!("{2}");
+    generate_series(Int8, Int8) -> Int8 integers!("1");
+    generate_series(Int8, Int8, Int8) -> Int8 integers!("{2}");
+    generate_series(Numeric, Numeric) -> Numeric
+        series!("'1'", "pg_numeric_step", "pg_numeric_add(value, step)", " COLLATE pg_numeric");
+    generate_series(Numeric, Numeric, Numeric) -> Numeric
+        series!("{2}", "pg_numeric_step", "pg_numeric_add(value, step)", " COLLATE pg_numeric");
+    generate_series(Timestamp, Timestamp, Interval) -> Timestamp
+        series!("{2}", "pg_interval_step", "pg_timestamp_add_interval(value, step)", "");
+    generate_series(Timestamptz, Timestamptz, Interval) -> Timestamptz
+        series!("{2}", "pg_interval_step", "pg_timestamp_to_timestamptz(pg_timestamp_add_interval(\
+        pg_timestamptz_to_timestamp(value, {zone}), step), {zone})", "");
+};
+
 /// Functions of PostgreSQL's that are not here, although SQLite may have one of this name that does something else.
 pub(crate) const REFUSED: &[&str] = &[
     "div",
@@ -204,7 +260,6 @@ pub(crate) const REFUSED: &[&str] = &[
     "exp",
     "ln",
     "log",
-    "generate_series",
     "width_bucket",
     "stddev",
     "variance",
@@ -220,12 +275,14 @@ pub(crate) enum Sort {
     Scalar,
     Aggregate,
     Window,
+    /// Of FROM alone.
+    Set,
 }
 
 /// The functions with this name, and their kind; nothing: PostgreSQL has none, or it is treated elsewhere.
 pub(crate) fn named(name: &str) -> Option<(Sort, Vec<&'static Signature>)> {
     let is_it = |signature: &&Signature| signature.name.trim_start_matches("r#") == name;
-    let tables = [(Sort::Scalar, SCALARS), (Sort::Aggregate, AGGREGATES), (Sort::Window, WINDOWS)];
+    let tables = [(Sort::Scalar, SCALARS), (Sort::Aggregate, AGGREGATES), (Sort::Window, WINDOWS), (Sort::Set, SETS)];
     tables.into_iter().find_map(|(sort, table)| {
         let found: Vec<_> = table.iter().filter(is_it).collect();
         (!found.is_empty()).then_some((sort, found))

@@ -12,8 +12,8 @@
 //! | What are the tables? | `schema.rs` |
 //! | Which column is it? | `scope.rs` |
 //! | What is an expression? | `value.rs`, `compare.rs` and `call.rs`, with `expression.rs` and `literal.rs` |
-//! | What is a query? | `query.rs`, `from.rs`, `order.rs`, `naming.rs`; `body.rs` waits for the types of its columns |
-//! | What does a statement write? | `write.rs`, `define.rs` |
+//! | What is a query? | `query.rs`, `from.rs`, `sets.rs`, `order.rs`, `naming.rs`; `body.rs` waits for the types of its columns |
+//! | What does a statement write? | `write.rs`, `define.rs`, `upkeep.rs` |
 //! | How does a table change? | `alter.rs`; `anew.rs` and `retype.rs`, from the parts that `definition.rs` finds |
 //! | Which values are told apart from its text? | `lift.rs` |
 
@@ -40,9 +40,11 @@ mod resolve;
 mod retype;
 mod schema;
 mod scope;
+mod sets;
 #[cfg(test)]
 mod tests;
 mod type_names;
+mod upkeep;
 mod value;
 mod write;
 
@@ -80,6 +82,8 @@ pub(crate) struct Translation {
     pub(crate) schema: u32,
     /// Whether it changes the schema.
     pub(crate) defines: bool,
+    /// What is worth knowing about it.
+    pub(crate) notice: Option<&'static str>,
 }
 
 impl Translation {
@@ -131,13 +135,21 @@ pub(crate) fn translate(sql: &str, schema: &Schema, zone: &str, types: &[u32]) -
         Statement::CreateTable(_) | Statement::AlterTable(_) | Statement::CreateIndex(_) | Statement::CreateView(_)
     );
     let zone = if is_lasting { "UTC" } else { zone };
-    let mut translator =
-        Translator { schema, zone, parameters, tables: Vec::new(), first: Vec::new(), values: Vec::new() };
+    let mut translator = Translator {
+        schema,
+        zone,
+        parameters,
+        tables: Vec::new(),
+        first: Vec::new(),
+        values: Vec::new(),
+        notice: None,
+    };
     let (sql, columns, defines) = translator.statement(&statement)?;
     let parameters =
         translator.parameters.iter().map(|kind| if *kind == Type::Unknown { Type::Text } else { *kind }).collect();
-    let (sql, values) = if count == 0 && !defines { lift::lift(&sql) } else { (sql, translator.values) };
-    Ok(Translation { first: translator.first, sql, values, columns, parameters, schema: schema.version, defines })
+    let Translator { first, values, notice, .. } = translator;
+    let (sql, values) = if count == 0 && !defines { lift::lift(&sql) } else { (sql, values) };
+    Ok(Translation { first, sql, values, columns, parameters, schema: schema.version, defines, notice })
 }
 
 fn parse(sql: &str) -> Result<Statement, PgError> {
@@ -172,6 +184,8 @@ pub(crate) struct Translator<'a> {
     first: Vec<String>,
     /// The values of the statement, if it changes the schema.
     values: Vec<Value>,
+    /// What is worth knowing about it.
+    notice: Option<&'static str>,
 }
 
 /// A table of a WITH clause.
@@ -202,6 +216,9 @@ impl Translator<'_> {
             Statement::Update(update) => self.update(update)?,
             Statement::Delete(delete) => self.delete(delete)?,
             Statement::Truncate(truncate) => (self.truncate(truncate)?, Vec::new(), false),
+            Statement::Comment { object_type, object_name, if_exists: false, .. } => {
+                (self.comment(object_type, object_name)?, Vec::new(), false)
+            }
             Statement::Explain { statement, analyze: false, .. } => {
                 let (sql, ..) = self.statement(statement)?;
                 let columns =

@@ -60,6 +60,8 @@ pub(crate) struct Table {
     indexes: Vec<Index>,
     /// The statement that has made it.
     pub(crate) sql: Arc<str>,
+    /// Whether its primary key never gives a number twice.
+    pub(super) counts: bool,
 }
 
 /// An index that somebody has created.
@@ -97,7 +99,8 @@ impl Table {
 
     /// One that is being created.
     pub(super) fn new(name: String, columns: Vec<Column>) -> Self {
-        Self { name, columns, is_view: false, keys: 0, refers: Vec::new(), indexes: Vec::new(), sql: "".into() }
+        let (refers, indexes, sql) = (Vec::new(), Vec::new(), "".into());
+        Self { name, columns, is_view: false, keys: 0, refers, indexes, sql, counts: false }
     }
 }
 
@@ -133,6 +136,7 @@ impl Schema {
                 refers: references(sql),
                 indexes: Vec::new(),
                 sql: sql.into(),
+                counts: tokens(sql).iter().any(|token| token.is("autoincrement")),
             });
             if !is_view {
                 table.columns.extend(table_column(column, sql));
@@ -197,6 +201,28 @@ impl Schema {
         let is_left = |own: &String| *own != name && !but.iter().any(|gone| gone.eq_ignore_ascii_case(own));
         let refers = |(own, table): &(&String, &Table)| is_left(own) && table.refers.contains(&name);
         self.tables.iter().find(refers).map(|(_, table)| table.name.as_str())
+    }
+
+    /// Tables whose rows are referred to behind those that refer to them. Of tables that refer to each other in a
+    /// circle, or are referred to from elsewhere: one of them, and who refers to it.
+    pub(super) fn referrers_first(&self, mut left: Vec<String>) -> Result<Vec<String>, (String, String)> {
+        let mut first = Vec::new();
+        while !left.is_empty() {
+            match left.iter().position(|table| self.referrer(table, &first).is_none()) {
+                Some(next) => first.push(left.remove(next)),
+                None => {
+                    let referrer = self.referrer(&left[0], &first).unwrap_or_default().to_owned();
+                    return Err((left.swap_remove(0), referrer));
+                }
+            }
+        }
+        Ok(first)
+    }
+
+    /// The table that has an index with this name.
+    pub(super) fn indexed(&self, index: &str) -> Option<&Table> {
+        let has = |table: &&Table| table.indexes.iter().any(|found| found.name.eq_ignore_ascii_case(index));
+        self.tables.values().find(has)
     }
 
     /// The table or view with this name.

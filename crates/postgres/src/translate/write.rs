@@ -1,4 +1,4 @@
-//! INSERT, UPDATE, DELETE and TRUNCATE: every value becomes one of its column's declared type, or is refused.
+//! INSERT, UPDATE and DELETE: every value becomes one of its column's declared type, or is refused.
 
 use super::body::Body;
 use super::kinds::Type;
@@ -8,7 +8,7 @@ use super::{Translator, folded, name, object, refuse, unsupported};
 use crate::error::{PgError, sqlstate};
 use sqlparser::ast::{
     Assignment, AssignmentTarget, ConflictTarget, Delete, Expr, FromTable, Ident, Insert, OnConflictAction, OnInsert,
-    SelectItem, SetExpr, TableFactor, TableObject, TableWithJoins, Truncate, Update, UpdateTableFromKind,
+    SelectItem, SetExpr, TableFactor, TableObject, TableWithJoins, Update, UpdateTableFromKind,
 };
 
 /// A statement that writes, the columns that it returns, and whether it changes the schema, which it does not.
@@ -64,7 +64,7 @@ impl Translator<'_> {
     }
 
     /// A table that can be written.
-    fn written(&self, table: &str) -> Result<Table, PgError> {
+    pub(super) fn written(&self, table: &str) -> Result<Table, PgError> {
         let found = self.known(table)?.clone();
         if found.is_view {
             return Err(PgError::new("55000", format!("cannot write view \"{table}\"")).hint("write its table"));
@@ -208,13 +208,6 @@ impl Translator<'_> {
         };
         let (returning, columns) = self.returning(delete.returning.as_deref(), &table, &alias)?;
         Ok((format!("DELETE FROM {}{condition}{returning}", called(&table, &alias)), columns, false))
-    }
-
-    pub(super) fn truncate(&mut self, truncate: &Truncate) -> Result<String, PgError> {
-        refuse(truncate.identity.is_some(), "TRUNCATE … IDENTITY")?;
-        refuse(truncate.partitions.is_some() || truncate.if_exists, "this TRUNCATE")?;
-        let [table] = &truncate.table_names[..] else { return Err(unsupported("TRUNCATE of several tables")) };
-        Ok(format!("DELETE FROM {}", name(&self.written(&object(&table.name)?)?.name)))
     }
 
     /// The table that is written, and what it is called in the statement.

@@ -43,6 +43,11 @@ impl Interval {
         }
     }
 
+    /// Microseconds, with months of 30 days, by which PostgreSQL compares.
+    pub(super) fn length(self) -> i128 {
+        i128::from(self.months * MONTH_DAYS + self.days) * i128::from(DAY) + i128::from(self.micros)
+    }
+
     pub(super) fn value(self) -> Outcome {
         let fits = |number: i64| i32::try_from(number).is_ok();
         if !fits(self.months) || !fits(self.days) {

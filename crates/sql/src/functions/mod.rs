@@ -21,6 +21,7 @@ mod interval;
 mod json;
 mod moments;
 mod numeric;
+mod series;
 mod table;
 mod text;
 mod units;

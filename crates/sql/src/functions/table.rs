@@ -2,7 +2,9 @@
 
 use super::aggregate::{FloatAverage, FloatSum, IntegerAverage, IntegerSum, NumericAverage, NumericSum, add};
 use super::{Arguments, Charge, Function, Outcome};
-use super::{bytes, calendar, digest, encoding, float, format, integer, interval, json, moments, numeric, text};
+use super::{
+    bytes, calendar, digest, encoding, float, format, integer, interval, json, moments, numeric, series, text,
+};
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, Result};
 
@@ -40,6 +42,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("pg_only", 1, ONCE, integer::only),
     function("pg_limit", 2, ONCE, integer::limit),
     function("pg_raise", 2, ONCE, super::raise),
+    function("pg_int_step", 1, ONCE, series::of_integer),
+    function("pg_numeric_step", 1, Digits, series::of_numeric),
+    function("pg_interval_step", 1, FIELDS, series::of_interval),
     // Floating-point numbers
     function("pg_in_float4", 1, TWICE, float::in_float4),
     function("pg_in_float8", 1, TWICE, float::in_float8),

@@ -263,6 +263,16 @@ CONSTRAINTS = """
     drop table parent
     drop table child, parent
     drop table if exists nowhere, child
+    truncate parent, nowhere
+    truncate parent
+    truncate child restart identity
+    truncate parent continue identity cascade
+    create index on child(p)
+    create index on child(p, (p + 1))
+    drop index child_p_idx, child_p_expr_idx
+    drop index child_p_idx
+    comment on column child.p is 'whose'
+    comment on table nowhere is 'x'
     drop table child
     drop table parent"""
 QUERIES = """
@@ -319,7 +329,19 @@ QUERIES = """
     select 1.0 / 3, 1 / 3.0, 2::real / 3, 1e0 / 3, 7 / 2, -7 / 2, -7 % 3
     select not true and false or true, true = (1 = 1), null and false, null or true
     select interval '1 day' * 3, date '2024-01-31' + interval '1 month', timestamp '2024-01-01' - timestamp '2023-01-01'
-    select current_date = now()::date, current_timestamp is not null, localtimestamp is not null"""
+    select current_date = now()::date, current_timestamp is not null, localtimestamp is not null
+    select * from generate_series(1, 10, 4)
+    select g.n, m.id from generate_series(3, 1, -1) as g(n) left join m on m.id = g.n order by 1
+    select * from generate_series(1.1, 4, 0.75)
+    select * from generate_series(date '2024-01-31', '2024-06-30', '1 month') as d
+    select * from generate_series(timestamp '2024-01-02', timestamp '2024-01-01', '-7 hours')
+    select * from generate_series(1, 3, 0)
+    select * from generate_series('a', 'b')
+    select id, (select sum(g) from generate_series(1, m.id) g) from m order by id
+    select * from lower('ABC') as l
+    select x.y from abs(-3) as x(y)
+    select * from count(1)
+    select * from current_schema()"""
 
 ALTERATIONS = """
     drop view if exists v
