@@ -261,7 +261,6 @@ fn what_is_not_understood_is_refused() {
         ("select '{1}'::int[]", "0A000"),
         ("select 1 = any(array[1, 2])", "[t]"),
         ("select 'a' ~ 'b'", "0A000"),
-        ("select distinct on (x) x from (values (1)) as v(x)", "0A000"),
         ("select to_number('1', '9')", "0A000"),
         ("select nosuch(1)", "42883"),
         ("select * from nosuch", "42P01"),
@@ -592,5 +591,72 @@ fn an_index_has_a_name_even_if_nobody_gives_it_one() {
         ("comment on column t.w is 'x'", "42703"),
         ("comment on table nowhere is 'x'", "42P01"),
         ("comment on database postgres is 'x'", "0A000"),
+    ]);
+}
+
+#[test]
+fn distinct_on_keeps_the_first_row() {
+    alone(&[
+        ("create table t(id integer primary key, k text, n numeric)", ""),
+        ("insert into t values (1, 'a', 1.0), (2, 'a', 2), (3, 'b', 1.00), (4, null, 3)", ""),
+        ("select distinct on (k) k, id from t order by k, id desc", "[a,2][b,3][-,4]"),
+        ("select distinct on (q) k as q, id from t order by q desc, 2 limit 2", "[-,4][b,3]"),
+        ("select distinct on (n) id from t order by n, id", "[1][2][4]"),
+        ("select distinct on (k) k, count(*) from t group by k, n order by k, n", "[a,1][b,1][-,1]"),
+        ("select distinct on (k) k from t union all select 'z' order by 1", "[a][b][z][-]"),
+        ("select distinct on (k) k, id from t order by id", "42P10"),
+        ("select distinct on (k, n) k, id from t order by k, id", "42P10"),
+        ("select distinct on (2) k from t", "42P10"),
+    ]);
+}
+
+#[test]
+fn rows_of_a_write_are_selected() {
+    alone(&[
+        ("create table t(id integer primary key, k text)", ""),
+        ("with x as (insert into t values (1, 'a'), (2, 'b') returning *) select k as key, id from x", "[a,1][b,2]"),
+        ("with x as (update t set k = 'c' where id = 1 returning id + 1 as i, k) select x.* from x", "[2,c]"),
+        ("with a as (select 2 as i), x as (delete from t using a where id = i returning k) select y.k from x y", "[b]"),
+        ("with x as (delete from t returning id) select count(*) from x", "0A000"),
+        ("with x as (delete from t returning id) select id from x where id > 1", "0A000"),
+        ("with x as (delete from t returning id) select k from x", "42703"),
+        ("with x as (delete from t) select * from x", "0A000"),
+        ("select * from t", "[1,c]"),
+    ]);
+}
+
+#[test]
+fn comparisons_with_all_rows_know_what_is_not_known() {
+    alone(&[
+        ("create table t(id integer, n numeric)", ""),
+        ("insert into t values (1, 1.0), (2, 2), (3, null)", ""),
+        ("select id from t where id > all(select n from t where n < 3) order by id", "[3]"),
+        ("select id from t where id >= any(select n from t) order by id", "[1][2][3]"),
+        ("select 5 > all(select n from t), 5 > any(select n from t), 0 > any(select n from t)", "[-,t,-]"),
+        ("select 1 > all(select 1 where false), null < any(select 1 where false)", "[t,f]"),
+        ("select row(1, 2) < row(1, 3), row(1, null) = (1, 2)", "[t,-]"),
+        ("update t set (id, n) = (select 7, 8.50) where id = 3 returning *", "[7,8.50]"),
+        ("update t set (id, n) = (select id, n from t)", "21000"),
+        ("update t set (id, n) = (select 1, 2, 3)", "42601"),
+        ("values (2, 'a'), (1, 'b') order by 1 limit 1", "[1,b]"),
+        ("select id from t order by id offset 1 row fetch next row only", "[2]"),
+        ("select id, c from t, lateral (select count(*) as c from t) x where id = 1", "[1,3]"),
+        ("select t.id, c from t, lateral (select count(*) as c from t y where y.id = t.id) x", "0A000"),
+    ]);
+}
+
+#[test]
+fn an_identity_that_is_always_generated_takes_no_number() {
+    alone(&[
+        ("create table t(id bigint primary key generated always as identity, a integer)", ""),
+        ("insert into t(a) values (1) returning id", "[1]"),
+        ("insert into t(id, a) values (7, 1)", "428C9"),
+        ("insert into t select 7, 1", "428C9"),
+        ("insert into t values (default, 2) returning id", "[2]"),
+        ("insert into t overriding system value values (7, 3) returning id", "[7]"),
+        ("insert into t(id, a) overriding user value values (7, 3)", "0A000"),
+        ("update t set id = 9", "428C9"),
+        ("update t set (id, a) = (select 9, 9)", "428C9"),
+        ("select id from t order by id", "[1][2][7]"),
     ]);
 }

@@ -140,5 +140,5 @@ impl Executor {
 
 fn insert(table: &str, columns: &[String]) -> String {
     let numbers: Vec<String> = (1..=columns.len()).map(|number| format!("${number}")).collect();
-    format!("insert into {table} ({}) values ({})", columns.join(", "), numbers.join(", "))
+    format!("insert into {table} ({}) overriding system value values ({})", columns.join(", "), numbers.join(", "))
 }

@@ -58,7 +58,9 @@ impl Body {
 
     /// The whole, its columns called by these names, or as PostgreSQL calls them.
     pub(super) fn render(&self, names: Option<&[String]>) -> String {
-        format!("{}{}{}", self.with, self.core(names, false), self.tail)
+        // SQLite has no clauses behind VALUES.
+        let is_part = !self.tail.is_empty() && matches!(self.core, Core::Values(_));
+        format!("{}{}{}", self.with, self.core(names, is_part), self.tail)
     }
 
     fn core(&self, names: Option<&[String]>, is_part: bool) -> String {

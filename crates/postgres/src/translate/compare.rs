@@ -170,6 +170,7 @@ impl Translator<'_> {
     ) -> Result<Expression, PgError> {
         let known = if negated { BinaryOperator::NotEq } else { BinaryOperator::Eq };
         match without_parentheses(right) {
+            Expr::Subquery(query) if *op != known => self.any_or_all(left, op, query, negated, scope),
             _ if *op != known => Err(arrays()),
             Expr::Array(array) => self.in_list(left, &array.elem, negated, scope),
             Expr::Subquery(query) => self.in_query(left, query, negated, scope),
@@ -183,6 +184,38 @@ impl Translator<'_> {
             }
             other => self.in_array(left, other, None, negated, scope),
         }
+    }
+
+    /// A comparison with the rows of a subquery: with any of them, or with all.
+    fn any_or_all(
+        &mut self,
+        left: &Expr,
+        op: &BinaryOperator,
+        query: &Query,
+        all: bool,
+        scope: &Scope<'_>,
+    ) -> Result<Expression, PgError> {
+        let op = op.to_string();
+        let op = if op == "!=" { "<>" } else { op.as_str() };
+        if !operators::is_comparison(op) {
+            return Err(unsupported(format!("{op} with ANY or ALL")));
+        }
+        let mut body = self.query(query, Some(scope))?;
+        self.settle(&mut body)?;
+        let [column] = &body.columns()[..] else {
+            return Err(PgError::new(sqlstate::SYNTAX, "subquery has too many columns"));
+        };
+        let left = self.expression(left, scope)?;
+        let compared = self.operate(op, &left, &Expression::new("\"0\"", column.kind))?.sql;
+        let rows = format!("SELECT {compared} AS \"is\" FROM ({})", body.render(Some(&["0".to_owned()])));
+        // One of them decides; else nothing is known if one is not known.
+        let (best, decides) = if all { ("min", 0) } else { ("max", 1) };
+        let sql = format!(
+            "(SELECT CASE WHEN {best}(\"is\") = {decides} THEN {decides} \
+             WHEN count(*) = count(\"is\") THEN {} END FROM ({rows}))",
+            1 - decides
+        );
+        Ok(Expression::new(sql, Type::Bool))
     }
 
     /// Whether a value is in an array, which is a parameter or a literal.

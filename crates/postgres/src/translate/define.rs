@@ -4,7 +4,7 @@ use super::definition::{Definition, not_understood};
 use super::expression::{Expression, Origin};
 use super::functions::NOW;
 use super::kinds::Type;
-use super::schema::{Column, Table, integer_check, view_comment};
+use super::schema::{ALWAYS, Column, Table, integer_check, view_comment};
 use super::scope::Scope;
 use super::type_names::data_type;
 use super::write::plain;
@@ -79,7 +79,11 @@ impl Translator<'_> {
         let own = &defined.column;
         let quoted = name(&own.name);
         let numbers_itself = is_key && (defined.is_serial || own.kind == Type::Int4);
-        let declaration = if defined.is_serial { "INTEGER".into() } else { own.declaration() };
+        let declaration = match defined.is_serial {
+            true if own.is_always => ALWAYS.into(),
+            true => "INTEGER".into(),
+            false => own.declaration(),
+        };
         let mut sql = format!("{quoted} {declaration}");
         if own.kind == Type::Numeric {
             sql += " COLLATE pg_numeric";
@@ -311,21 +315,18 @@ pub(super) fn define(column: &ColumnDef) -> Result<Defined, PgError> {
     if kind == Type::Interval {
         return Err(unsupported("a column of type interval").hint("store seconds, or two timestamps"));
     }
-    let is_identity = column.options.iter().any(|option| {
-        matches!(
-            option.option,
-            ColumnOption::Generated {
-                generation_expr: None,
-                generated_as: GeneratedAs::Always | GeneratedAs::ByDefault,
-                ..
-            }
-        )
-    });
-    if is_identity && kind.bits().is_none() {
+    let is_identity = |how: GeneratedAs| {
+        column.options.iter().any(|option| {
+            matches!(&option.option, ColumnOption::Generated { generation_expr: None, generated_as, .. } if *generated_as == how)
+        })
+    };
+    let is_serial = serial.is_some() || is_identity(GeneratedAs::Always) || is_identity(GeneratedAs::ByDefault);
+    if is_serial && kind.bits().is_none() {
         return Err(PgError::new("22023", "identity column type must be smallint, integer, or bigint"));
     }
-    let column = Column::new(folded(&column.name), kind, modifier);
-    Ok(Defined { column, is_serial: serial.is_some() || is_identity })
+    let is_always = is_identity(GeneratedAs::Always);
+    let column = Column { is_always, ..Column::new(folded(&column.name), kind, modifier) };
+    Ok(Defined { column, is_serial })
 }
 
 /// What a column is if nothing is said. A literal is worked out at once: SQLite adds no column to a table whose default

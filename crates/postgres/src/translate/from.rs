@@ -5,7 +5,9 @@ use super::schema::Column;
 use super::scope::{Named, Scope, Source};
 use super::{Translator, With, folded, name, object, refuse, unsupported};
 use crate::error::{PgError, sqlstate};
-use sqlparser::ast::{Expr, JoinConstraint, JoinOperator, TableAlias, TableFactor, TableFunctionArgs, TableWithJoins};
+use sqlparser::ast::{
+    Expr, JoinConstraint, JoinOperator, Query, TableAlias, TableFactor, TableFunctionArgs, TableWithJoins,
+};
 use std::collections::BTreeSet;
 
 impl Translator<'_> {
@@ -120,9 +122,11 @@ impl Translator<'_> {
             | TableFactor::Function { name: function, args, alias, with_ordinality: false, .. } => {
                 self.set(function, args, alias.as_ref(), scope)
             }
-            TableFactor::Derived { lateral: false, subquery, alias, sample: None } => {
-                let outer = scope.outer;
-                let mut body = self.query(subquery, outer)?;
+            TableFactor::Derived { lateral, subquery, alias, sample: None } => {
+                if *lateral {
+                    self.check_lateral(subquery, scope)?;
+                }
+                let mut body = self.query(subquery, scope.outer)?;
                 self.settle(&mut body)?;
                 let Some(alias) = alias else {
                     return Err(PgError::new(sqlstate::SYNTAX, "subquery in FROM must have an alias")
@@ -139,6 +143,16 @@ impl Translator<'_> {
             }
             other => Err(unsupported(format!("{other} in FROM"))),
         }
+    }
+
+    /// LATERAL means nothing if the subquery is not about the tables before it. SQLite has no other.
+    fn check_lateral(&mut self, subquery: &Query, scope: &Scope<'_>) -> Result<(), PgError> {
+        let beside = self.query(subquery, Some(scope))?.render(None);
+        if self.query(subquery, scope.outer).is_ok_and(|alone| alone.render(None) == beside) {
+            return Ok(());
+        }
+        Err(unsupported("LATERAL of tables beside it")
+            .hint("write a subquery in the list of columns, or a join with GROUP BY"))
     }
 
     fn table(&mut self, table: &str, alias: Option<&TableAlias>, scope: &mut Scope<'_>) -> Result<String, PgError> {

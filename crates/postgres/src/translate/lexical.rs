@@ -28,7 +28,9 @@ pub(super) fn normalize(sql: &str) -> Result<String, PgError> {
     // Where the last literal ends in `out`, if nothing but space has come since, and whether a new line has.
     let mut literal: Option<(usize, bool)> = None;
     let (mut last, mut word) = (Kind::Space, Prefix::None);
-    for token in tokens(sql) {
+    let mut before: Option<Token<'_>> = None;
+    let all = tokens(sql);
+    for (at, token) in all.iter().copied().enumerate() {
         if last == Kind::Number && matches!(token.kind, Kind::Word | Kind::Number) {
             return Err(syntax(format!("trailing junk after numeric literal at or near \"{}\"", token.text)));
         }
@@ -60,8 +62,11 @@ pub(super) fn normalize(sql: &str) -> Result<String, PgError> {
                 literal = Some((out.len(), false));
             }
             Kind::Number => out.push_str(number(token.text)?),
+            // `ROW (a, b)` is `(a, b)`.
+            _ if token.is("row") && begins_row(before, &all[at + 1..]) => {}
             _ => out.push_str(token.text),
         }
+        before = Some(token);
         if !matches!(token.kind, Kind::Text | Kind::Dollar) {
             literal = None;
         }
@@ -69,6 +74,15 @@ pub(super) fn normalize(sql: &str) -> Result<String, PgError> {
         follow(&mut chains, token)?;
     }
     Ok(out)
+}
+
+/// Whether the word ROW between these begins a row of values: a table and a column may be called so, too.
+fn begins_row(before: Option<Token<'_>>, behind: &[Token<'_>]) -> bool {
+    const WORDS: [&str; 12] =
+        ["select", "where", "and", "or", "not", "having", "when", "then", "else", "in", "between", "by"];
+    let is_symbol = |token: &Token<'_>| token.kind == Kind::Symbol && !matches!(token.text, "." | ")" | "]");
+    before.is_some_and(|before| before.is_any(&WORDS) || is_symbol(&before))
+        && behind.iter().find(|token| token.is_solid()).is_some_and(|next| next.is_symbol("("))
 }
 
 /// Counts what may hang together.
@@ -213,6 +227,8 @@ mod tests {
             ("/* a /* b */ ' */ 1", "  1"),
             ("'a' 'b'", "'a' 'b'"),
             ("N'x'", "'x'"),
+            ("(row(1), ROW (2), row, t.row)", "((1),  (2), row, t.row)"),
+            ("insert into row (row) values (row)", "insert into row (row) values (row)"),
         ] {
             assert_eq!(normalize(sql).as_deref(), Ok(wanted), "{sql}");
         }

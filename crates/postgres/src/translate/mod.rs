@@ -12,8 +12,8 @@
 //! | What are the tables? | `schema.rs` |
 //! | Which column is it? | `scope.rs` |
 //! | What is an expression? | `value.rs`, `compare.rs` and `call.rs`, with `expression.rs` and `literal.rs` |
-//! | What is a query? | `query.rs`, `from.rs`, `sets.rs`, `order.rs`, `naming.rs`; `body.rs` waits for the types of its columns |
-//! | What does a statement write? | `write.rs`, `define.rs`, `upkeep.rs` |
+//! | What is a query? | `query.rs`, `from.rs`, `sets.rs`, `order.rs`, `first.rs`, `naming.rs`; `body.rs` waits for the types of its columns |
+//! | What does a statement write? | `write.rs`, `returned.rs`, `define.rs`, `upkeep.rs` |
 //! | How does a table change? | `alter.rs`; `anew.rs` and `retype.rs`, from the parts that `definition.rs` finds |
 //! | Which values are told apart from its text? | `lift.rs` |
 
@@ -26,6 +26,7 @@ mod compare;
 mod define;
 mod definition;
 mod expression;
+mod first;
 mod from;
 mod functions;
 mod kinds;
@@ -38,6 +39,7 @@ mod order;
 mod query;
 mod resolve;
 mod retype;
+mod returned;
 mod schema;
 mod scope;
 mod sets;
@@ -208,6 +210,9 @@ impl Translator<'_> {
                     let with = self.with_clause(query, None)?;
                     let (sql, columns, defines) = self.statement(inner)?;
                     return Ok((with + &sql, columns, defines));
+                }
+                if let Some(written) = self.returned(query)? {
+                    return self.statement(&Statement::Query(Box::new(written)));
                 }
                 let (sql, columns) = self.outermost(query)?;
                 (sql, columns, false)

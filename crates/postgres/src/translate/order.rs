@@ -12,6 +12,7 @@ use sqlparser::ast::{Expr, GroupByExpr, LimitClause, OrderByExpr, OrderBySort, Q
 impl Translator<'_> {
     /// LIMIT, OFFSET and FETCH, which PostgreSQL takes in any order.
     pub(super) fn limit(&mut self, query: &Query, body: &mut Body, outer: Option<&Scope<'_>>) -> Result<(), PgError> {
+        let one = Expr::value(Value::Number("1".into(), false));
         let (mut limit, mut offset) = match &query.limit_clause {
             None => (None, None),
             Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
@@ -21,8 +22,7 @@ impl Translator<'_> {
         };
         if let Some(fetch) = &query.fetch {
             refuse(fetch.with_ties || fetch.percent, "FETCH WITH TIES")?;
-            limit = fetch.quantity.as_ref();
-            refuse(limit.is_none(), "FETCH without a number")?;
+            limit = Some(fetch.quantity.as_ref().unwrap_or(&one));
         }
         let scope = Scope::within(outer);
         let mut count = |expr: Option<&Expr>, clause: &str| match expr {
@@ -153,7 +153,7 @@ fn unfolded(sql: &str, kind: Type) -> String {
 }
 
 /// One term, with its direction. PostgreSQL has NULLs behind all values, SQLite before them.
-fn direct(term: &OrderByExpr, sql: &str, kind: Type, scope: Option<&Scope<'_>>) -> Result<String, PgError> {
+pub(super) fn direct(term: &OrderByExpr, sql: &str, kind: Type, scope: Option<&Scope<'_>>) -> Result<String, PgError> {
     refuse(term.with_fill.is_some(), "WITH FILL")?;
     Translator::comparable(kind)?;
     let descends = match &term.options.sort {
@@ -173,7 +173,7 @@ fn direct(term: &OrderByExpr, sql: &str, kind: Type, scope: Option<&Scope<'_>>) 
 }
 
 /// A place in the list, if an expression is one.
-fn ordinal(expr: &Expr) -> Option<usize> {
+pub(super) fn ordinal(expr: &Expr) -> Option<usize> {
     let Expr::Value(value) = expr else { return None };
     let Value::Number(text, _) = &value.value else { return None };
     text.parse().ok()

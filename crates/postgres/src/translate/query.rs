@@ -11,8 +11,8 @@ use super::scope::Scope;
 use super::{Translator, With, folded, mismatch, name, refuse, unsupported};
 use crate::error::{PgError, sqlstate};
 use sqlparser::ast::{
-    Cte, Distinct, NamedWindowExpr, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
-    SetOperator, SetQuantifier, Values, WildcardAdditionalOptions,
+    Cte, Distinct, Expr, NamedWindowExpr, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    SetExpr, SetOperator, SetQuantifier, Values, WildcardAdditionalOptions,
 };
 
 /// What is selected, with names.
@@ -39,17 +39,23 @@ impl Translator<'_> {
         refuse(!query.pipe_operators.is_empty(), "|>")?;
         let tables = self.tables.len();
         let with = self.with_clause(query, outer)?;
-        let (core, scope) = self.set_expr(&query.body, outer)?;
-        let is_one = scope.as_ref().is_some_and(Scope::is_one_row);
-        let mut body = Body { with, is_one, ..Body::plain(core) };
         let terms = match query.order_by.as_ref().map(|order| &order.kind) {
             None => &[][..],
             Some(OrderByKind::Expressions(terms)) => terms,
             Some(OrderByKind::All(_)) => return Err(unsupported("ORDER BY ALL")),
         };
-        if !terms.is_empty() {
-            body.tail = format!(" ORDER BY {}", self.order(terms, &mut body, scope.as_ref())?);
-        }
+        let mut body = match on(&query.body) {
+            Some((select, keys)) => Body { with, ..self.distinct_on(select, keys, terms, outer)? },
+            None => {
+                let (core, scope) = self.set_expr(&query.body, outer)?;
+                let is_one = scope.as_ref().is_some_and(Scope::is_one_row);
+                let mut body = Body { with, is_one, ..Body::plain(core) };
+                if !terms.is_empty() {
+                    body.tail = format!(" ORDER BY {}", self.order(terms, &mut body, scope.as_ref())?);
+                }
+                body
+            }
+        };
         self.limit(query, &mut body, outer)?;
         self.tables.truncate(tables);
         Ok(body)
@@ -112,6 +118,9 @@ impl Translator<'_> {
     ) -> Result<(Core, Option<Scope<'s>>), PgError> {
         Ok(match body {
             SetExpr::Select(select) => {
+                if let Some((select, keys)) = on(body) {
+                    return Ok((self.distinct_on(select, keys, &[], outer)?.core, None));
+                }
                 let (core, scope) = self.select(select, outer)?;
                 (core, Some(scope))
             }
@@ -190,7 +199,11 @@ impl Translator<'_> {
         Ok(Core::Values(rows))
     }
 
-    fn select<'s>(&mut self, select: &Select, outer: Option<&'s Scope<'s>>) -> Result<(Core, Scope<'s>), PgError> {
+    pub(super) fn select<'s>(
+        &mut self,
+        select: &Select,
+        outer: Option<&'s Scope<'s>>,
+    ) -> Result<(Core, Scope<'s>), PgError> {
         refuse(select.top.is_some() || select.into.is_some(), "SELECT INTO")?;
         refuse(
             !select.lateral_views.is_empty() || select.prewhere.is_some() || select.qualify.is_some(),
@@ -201,11 +214,7 @@ impl Translator<'_> {
             "this clause",
         )?;
         refuse(select.exclude.is_some() || select.value_table_mode.is_some(), "this clause")?;
-        let distinct = match &select.distinct {
-            None | Some(Distinct::All) => false,
-            Some(Distinct::Distinct) => true,
-            Some(Distinct::On(_)) => return Err(unsupported("DISTINCT ON").clone()),
-        };
+        let distinct = select.distinct == Some(Distinct::Distinct);
         let mut scope = Scope::within(outer);
         let from = self.from(&select.from, &mut scope)?;
         let mut rest = if from.is_empty() { String::new() } else { format!(" FROM {from}") };
@@ -286,6 +295,17 @@ impl Translator<'_> {
             return Err(unsupported("a list without columns"));
         }
         Ok((all, loose))
+    }
+}
+
+/// A SELECT DISTINCT ON, and what it is distinct by.
+fn on(body: &SetExpr) -> Option<(&Select, &[Expr])> {
+    match body {
+        SetExpr::Select(select) => match &select.distinct {
+            Some(Distinct::On(keys)) => Some((select, keys)),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Column {
     pub(crate) is_key: bool,
     /// Whether it is computed, and cannot be written.
     pub(crate) is_generated: bool,
+    /// Whether it numbers itself and takes no number.
+    pub(crate) is_always: bool,
 }
 
 impl Column {
@@ -43,6 +45,7 @@ impl Column {
             is_rowid: false,
             is_key: false,
             is_generated: false,
+            is_always: false,
         }
     }
 }
@@ -253,6 +256,9 @@ pub(crate) fn integer_check(name: &str) -> String {
     format!("{name} BETWEEN -2147483648 AND 2147483647")
 }
 
+/// How a column is declared that numbers itself and takes no number.
+pub(crate) const ALWAYS: &str = "INTEGER /*always*/";
+
 fn table_column(values: &[Value], sql: &str) -> Option<Column> {
     let [Value::Text(name), Value::Text(declared), Value::Integer(not_null), default, Value::Integer(key), hidden] =
         values
@@ -270,6 +276,7 @@ fn table_column(values: &[Value], sql: &str) -> Option<Column> {
         is_rowid: *key != 0 && declared.eq_ignore_ascii_case("integer"),
         is_key: *key != 0,
         is_generated: matches!(hidden, Value::Integer(2 | 3)),
+        is_always: sql.contains(&format!("{} {ALWAYS}", super::name(name))),
     })
 }
 

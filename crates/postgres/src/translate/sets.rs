@@ -24,8 +24,14 @@ impl Translator<'_> {
     ) -> Result<String, PgError> {
         let function = object(called)?;
         let outer = Scope::within(scope.outer);
-        let made = self.set_of(called, &function, arguments, &outer);
-        let (query, value) = made.map_err(|error| self.or_lateral(error, called, arguments, scope))?;
+        let (query, value) = {
+            // It may be about the tables before it, which SQLite does not know there.
+            let beside = self.set_of(called, &function, arguments, &Scope::within(Some(scope)))?;
+            let alone = self.set_of(called, &function, arguments, &outer);
+            alone.ok().filter(|alone| *alone == beside).ok_or_else(|| {
+                unsupported(format!("{called}() of a table beside it")).hint("call it in the list of columns")
+            })?
+        };
         if outer.aggregates.take() {
             return Err(PgError::new("42803", "aggregate functions are not allowed in functions in FROM"));
         }
@@ -73,26 +79,6 @@ impl Translator<'_> {
         let inputs: Vec<_> = inputs.iter().map(String::as_str).collect();
         let rows = self.fill(signature.how, &inputs)?;
         Ok((format!(" FROM ({rows})"), Expression::new("\"value\"", signature.result)))
-    }
-
-    /// SQLite has no LATERAL: a function may not be about the tables beside it.
-    fn or_lateral(
-        &mut self,
-        error: PgError,
-        called: &ObjectName,
-        arguments: &[FunctionArg],
-        scope: &Scope<'_>,
-    ) -> PgError {
-        let is_missing = matches!(error.sqlstate, "42703" | "42P01");
-        let is_there = |argument: &FunctionArg| match argument {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => self.expression(expr, scope).is_ok(),
-            _ => false,
-        };
-        if is_missing && arguments.iter().all(is_there) {
-            return unsupported(format!("{called}() of a table beside it"))
-                .hint("call it in the list of columns, or join with a set that is large enough");
-        }
-        error
     }
 }
 

@@ -7,8 +7,9 @@ use super::scope::{Scope, Source};
 use super::{Translator, folded, name, object, refuse, unsupported};
 use crate::error::{PgError, sqlstate};
 use sqlparser::ast::{
-    Assignment, AssignmentTarget, ConflictTarget, Delete, Expr, FromTable, Ident, Insert, OnConflictAction, OnInsert,
-    SelectItem, SetExpr, TableFactor, TableObject, TableWithJoins, Update, UpdateTableFromKind,
+    Assignment, AssignmentTarget, ConflictTarget, Delete, Expr, FromTable, Ident, Insert, InsertOverriding,
+    OnConflictAction, OnInsert, Query, SelectItem, SetExpr, TableFactor, TableObject, TableWithJoins, Update,
+    UpdateTableFromKind,
 };
 
 /// A statement that writes, the columns that it returns, and whether it changes the schema, which it does not.
@@ -22,6 +23,7 @@ impl Translator<'_> {
             insert.partitioned.is_some() || insert.output.is_some() || insert.insert_alias.is_some(),
             "this INSERT",
         )?;
+        refuse(insert.overriding == Some(InsertOverriding::User), "OVERRIDING USER VALUE")?;
         let TableObject::TableName(table) = &insert.table else { return Err(unsupported("INSERT into a function")) };
         let table = self.written(&object(table)?)?;
         let alias = insert.table_alias.as_ref().map_or_else(|| table.name.clone(), |alias| folded(&alias.alias));
@@ -30,6 +32,9 @@ impl Translator<'_> {
         let is_listed = !columns.is_empty();
         if !is_listed {
             columns = table.columns.iter().filter(|column| !column.is_generated).cloned().collect();
+        }
+        if insert.overriding.is_some() {
+            columns.iter_mut().for_each(|column| column.is_always = false);
         }
         let source = match &insert.source {
             None => "DEFAULT VALUES".into(),
@@ -45,6 +50,7 @@ impl Translator<'_> {
                     _ => {
                         let mut body = self.query(query, None)?;
                         fewer(&mut columns, body.columns().len(), is_listed)?;
+                        columns.iter().try_for_each(numbers_itself)?;
                         self.assign_columns(&mut body, &columns)?;
                         selected(&body, insert.on.is_some())
                     }
@@ -81,6 +87,9 @@ impl Translator<'_> {
             }
             let mut values = Vec::with_capacity(row.len());
             for (expr, column) in row.iter().zip(columns) {
+                if !is_default(expr) {
+                    numbers_itself(column)?;
+                }
                 values.push(self.value_for(expr, column, &scope)?);
             }
             all.push(format!("({})", values.join(", ")));
@@ -96,6 +105,26 @@ impl Translator<'_> {
         }
         let value = self.expression(expr, scope)?;
         Ok(self.assign(&value, column)?.sql)
+    }
+
+    /// Columns that become those of the one row of a query, or NULL if it has none.
+    fn row_for(&mut self, query: &Query, columns: &[Column], scope: &Scope<'_>) -> Result<String, PgError> {
+        let mut body = self.query(query, Some(scope))?;
+        if body.columns().len() != columns.len() {
+            return Err(PgError::new(sqlstate::SYNTAX, "number of columns does not match number of values"));
+        }
+        let is_one = body.is_one;
+        self.assign_columns(&mut body, columns)?;
+        let names: Vec<String> = columns.iter().map(|column| name(&column.name)).collect();
+        let inner: Vec<String> = (0..columns.len()).map(|at| at.to_string()).collect();
+        let rows = body.render(Some(&inner));
+        let only = |(at, column): (usize, &String)| match at {
+            // SQLite would take the first row of several.
+            0 if !is_one => format!("iif(count(*) > 1, pg_only(count(*)), max({}))", name(column)),
+            _ => format!("max({})", name(column)),
+        };
+        let row: Vec<String> = inner.iter().enumerate().map(only).collect();
+        Ok(format!("({}) = (SELECT {} FROM ({rows}))", names.join(", "), row.join(", ")))
     }
 
     fn conflict(
@@ -144,15 +173,26 @@ impl Translator<'_> {
             match (to, value) {
                 (AssignmentTarget::ColumnName(column), value) => {
                     let column = target(table, &object(column)?)?;
+                    refuse_always(&column, is_default(value))?;
                     out.push(format!("{} = {}", name(&column.name), self.value_for(value, &column, scope)?));
                 }
                 (AssignmentTarget::Tuple(columns), Expr::Tuple(values)) if columns.len() == values.len() => {
                     for (column, value) in columns.iter().zip(values) {
                         let column = target(table, &object(column)?)?;
+                        refuse_always(&column, is_default(value))?;
                         out.push(format!("{} = {}", name(&column.name), self.value_for(value, &column, scope)?));
                     }
                 }
-                (AssignmentTarget::Tuple(_), _) => return Err(unsupported("an assignment of a whole row")),
+                (AssignmentTarget::Tuple(columns), Expr::Subquery(query)) => {
+                    let columns = columns.iter().map(|column| target(table, &object(column)?));
+                    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+                    columns.iter().try_for_each(|column| refuse_always(column, false))?;
+                    out.push(self.row_for(query, &columns, scope)?);
+                }
+                (AssignmentTarget::Tuple(_), Expr::Tuple(_)) => {
+                    return Err(PgError::new(sqlstate::SYNTAX, "number of columns does not match number of values"));
+                }
+                (AssignmentTarget::Tuple(_), _) => return Err(unsupported("an assignment to several columns of this")),
             }
         }
         Ok(out.join(", "))
@@ -247,9 +287,28 @@ fn target(table: &Table, column: &str) -> Result<Column, PgError> {
     let text = || format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
     let found = found.ok_or_else(|| PgError::new("42703", text()))?;
     if found.is_generated {
-        return Err(PgError::new("428C9", format!("column \"{column}\" can only be updated to DEFAULT")));
+        return Err(only_default(column));
     }
     Ok(found.clone())
+}
+
+fn only_default(column: &str) -> PgError {
+    PgError::new("428C9", format!("column \"{column}\" can only be updated to DEFAULT"))
+}
+
+/// Refuses to change the number that a row has got.
+fn refuse_always(column: &Column, is_default: bool) -> Result<(), PgError> {
+    if column.is_always && !is_default { Err(only_default(&column.name)) } else { Ok(()) }
+}
+
+/// Refuses a number for a row that gets one.
+fn numbers_itself(column: &Column) -> Result<(), PgError> {
+    if !column.is_always {
+        return Ok(());
+    }
+    Err(PgError::new("428C9", format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name))
+        .detail(format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name))
+        .hint("Use OVERRIDING SYSTEM VALUE to override."))
 }
 
 /// Without a list of columns there may be fewer values than columns.

@@ -263,6 +263,13 @@ CONSTRAINTS = """
     drop table parent
     drop table child, parent
     drop table if exists nowhere, child
+    with x as (insert into child values (90, null, '2024-01-01') returning *) select at as day, id from x
+    with x as (update child set at = at + 1 where id = 90 returning id, at) select x.* from x
+    with x as (delete from child where id = 90 returning id, p) select y.p, y.id from x y
+    with x as (delete from child where id = 90 returning id) select nothing from x
+    update parent set (name, n) = (select 'sub', 4.50) where id = 1 returning *
+    update parent set (name, n) = (select name, n from parent) where id = 1
+    update parent set (name, n) = row('row', 5) where id = 1 returning *
     truncate parent, nowhere
     truncate parent
     truncate child restart identity
@@ -341,7 +348,18 @@ QUERIES = """
     select * from lower('ABC') as l
     select x.y from abs(-3) as x(y)
     select * from count(1)
-    select * from current_schema()"""
+    select * from current_schema()
+    select distinct on (k) k, id from m order by k desc, v desc nulls last, id
+    select distinct on (v, k) id from m order by k, v, id
+    select distinct on (q) upper(k) as q, id from m order by q, 2 desc limit 2
+    select distinct on (k) k, sum(v) from m group by k, t order by k, sum(v)
+    select distinct on (k) id from m order by id
+    select id from m where id > all(select v from m where v < 3) order by id
+    select id, id < any(select v from m), id <> any(select v from m), id >= all(select v from m) from m order by id
+    select row(1, 2) < row(1, 3), row(k, v) = ('a', 1), (k, v) in (row('a', 1), ('b', 2)) from m order by id
+    values (2, 'a'), (1, 'b') order by 1 limit 1
+    select id from m order by id offset 1 row fetch next row only
+    select m.id, x.c from m, lateral (select count(*) as c from m) x order by id"""
 
 ALTERATIONS = """
     drop view if exists v
