@@ -660,3 +660,47 @@ fn an_identity_that_is_always_generated_takes_no_number() {
         ("select id from t order by id", "[1][2][7]"),
     ]);
 }
+
+#[test]
+fn json_is_made_of_values_as_postgresql_writes_it() {
+    alone(&[
+        ("create table t(id integer primary key, k text, n numeric(5,2), at timestamptz)", ""),
+        ("insert into t values (1, 'a\"', 1.50, '2024-01-01 12:30+02'), (2, null, null, null)", ""),
+        (
+            "select row_to_json(t) from t order by id",
+            r#"[{"id":1,"k":"a\"","n":1.50,"at":"2024-01-01T10:30:00+00:00"}][{"id":2,"k":null,"n":null,"at":null}]"#,
+        ),
+        ("select jsonb_build_object('id', id, 'b', n) from t where id = 1", r#"[{"b": 1.50, "id": 1}]"#),
+        ("select json_build_object('id', id, 'b', n) from t where id = 1", r#"[{"id" : 1, "b" : 1.50}]"#),
+        ("select json_build_array(id, null, true), to_jsonb(k) from t where id = 1", r#"[[1, null, true],"a\""]"#),
+        ("select json_agg(id order by id desc), json_agg(id) filter (where false) from t", "[[2, 1],-]"),
+        ("select json_agg(x) from (select id from t order by id) x", "[[{\"id\":1}, \n {\"id\":2}]]"),
+        ("select jsonb_object_agg(id, n) from t", r#"[{"1": 1.50, "2": null}]"#),
+        ("select json_object_agg(id, n order by id) from t", r#"[{ "1" : 1.50, "2" : null }]"#),
+        ("select json_agg(id) over (order by id rows 1 preceding) from t", "[[1]][[1, 2]]"),
+        ("select json_object_agg(k, id) from t", "22023"),
+        ("select json_build_object('a')", "22023"),
+        ("select json_agg('a')", "42804"),
+        ("select json_agg(distinct id) from t", "0A000"),
+    ]);
+}
+
+#[test]
+fn json_is_looked_into() {
+    alone(&[
+        ("create table t(j json, b jsonb)", ""),
+        (r#"insert into t values ('{"a" : [1, {"b":null}], "a":2}', '{"z":{"q":[1, "two"]},"n":1.0}')"#, ""),
+        ("select j->'a', j->>'a', j->0, b->'z'->'q'->-1, b->'z'->'q'->>1 from t", r#"[2,2,-,"two",two]"#),
+        ("select b#>'{z,q,0}', b#>>'{z,q,-1}', b->>'none' from t", "[1,two,-]"),
+        ("select b @> '{\"n\":1}', b @> '{\"z\":{}}', b <@ '{}', b ? 'n', b ? 'q' from t", "[t,t,f,t,f]"),
+        ("select '[1, 2]'::jsonb @> '1', '[1, 2]'::jsonb @> '[2, 2]', '1'::jsonb @> '[1]'", "[t,t,f]"),
+        (r#"select b || '{"n":null}' from t"#, r#"[{"n": null, "z": {"q": [1, "two"]}}]"#),
+        ("select '1'::jsonb || '[2]', '[]'::jsonb || '[]'", "[[1, 2],[]]"),
+        ("select b || 'x' from t", "22P02"),
+        ("select jsonb_array_length(b->'z'->'q'), jsonb_typeof(b->'n') from t", "[2,number]"),
+        ("select jsonb_array_length(b) from t", "22023"),
+        ("select b->'n' = '1' from t", "0A000"),
+        ("select jsonb_set(b, '{a}', '1') from t", "0A000"),
+        ("select b #> k from (select b, 'x' as k from t) x", "0A000"),
+    ]);
+}

@@ -1,6 +1,7 @@
 //! Functions, and what the parser takes for something of its own although PostgreSQL has a function for it.
 
 use super::casts::Context;
+use super::documents::{self, makes_json};
 use super::expression::{Expression, Origin, common_modifier};
 use super::functions::{self, ORDERED, Sort};
 use super::kinds::Type;
@@ -24,6 +25,8 @@ struct Manner {
     /// ` FILTER (…)` and ` OVER (…)` behind them.
     tail: String,
     is_window: bool,
+    /// The argument is the row of a table.
+    is_row: bool,
 }
 
 /// Whether a function is one of many rows.
@@ -31,6 +34,7 @@ fn is_aggregate(name: &str, arguments: &FunctionArguments) -> bool {
     let count = if let FunctionArguments::List(list) = arguments { list.args.len() } else { 0 };
     match name {
         "min" | "max" => count == 1,
+        name if documents::AGGREGATES.contains(&name) => true,
         "count" | "group_concat" | "total" | "json_group_array" | "json_group_object" => true,
         _ => functions::named(name).is_some_and(|(sort, _)| sort == Sort::Aggregate),
     }
@@ -114,6 +118,11 @@ impl Translator<'_> {
                 manner.distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
                 for argument in &list.args {
                     match argument {
+                        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) if makes_json(&name) => {
+                            let (value, is_row) = self.row_or_value(expr, scope)?;
+                            values.push(value);
+                            manner.is_row |= is_row;
+                        }
                         FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => values.push(self.expression(expr, scope)?),
                         FunctionArg::Unnamed(FunctionArgExpr::Wildcard) if name == "count" => {}
                         other => return Err(unsupported(format!("the argument {other}"))),
@@ -170,6 +179,10 @@ impl Translator<'_> {
         refuse(is_span && name == "date_trunc", "date_trunc() of this type")?;
         if name == "date_part" || name == "extract" {
             values = values.into_iter().map(|value| self.in_zone(value)).collect::<Result<_, _>>()?;
+        }
+        if makes_json(name) {
+            refuse(manner.distinct, "DISTINCT in this function")?;
+            return self.make_json(name, &values, manner.is_row, &manner.order, &manner.tail);
         }
         match name {
             "count" => return self.count(&values, &manner),

@@ -126,6 +126,10 @@ const SCALARS: &[Signature] = functions! {
     sha256(Bytea) -> Bytea "pg_sha256({0})";
     encode(Bytea, Text) -> Text "pg_encode({0}, {1})";
     decode(Text, Text) -> Bytea "pg_decode({0}, {1})";
+    json_array_length(Json) -> Int4 "pg_json_array_length({0})";
+    jsonb_array_length(Jsonb) -> Int4 "pg_json_array_length({0})";
+    json_typeof(Json) -> Text "pg_json_typeof({0})";
+    jsonb_typeof(Jsonb) -> Text "pg_json_typeof({0})";
     sqrt(Float8) -> Float8 "pg_float_sqrt({0})";
     // Here for the sake of choosing only.
     sqrt(Numeric) -> Numeric "";
@@ -238,10 +242,10 @@ pub(crate) const REFUSED: &[&str] = &[
     "array_agg",
     "array_length",
     "array_to_string",
-    "json_agg",
-    "json_build_object",
-    "jsonb_agg",
-    "jsonb_build_object",
+    "json_object",
+    "jsonb_object",
+    "jsonb_set",
+    "jsonb_insert",
     "make_interval",
     "nextval",
     "currval",
@@ -252,8 +256,6 @@ pub(crate) const REFUSED: &[&str] = &[
     "regexp_replace",
     "string_to_array",
     "to_date",
-    "to_json",
-    "to_jsonb",
     "to_number",
     "format",
     "power",

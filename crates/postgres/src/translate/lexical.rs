@@ -62,6 +62,11 @@ pub(super) fn normalize(sql: &str) -> Result<String, PgError> {
                 literal = Some((out.len(), false));
             }
             Kind::Number => out.push_str(number(token.text)?),
+            // A sign behind an operator is none of it: `j->-1`.
+            _ if matches!(token.text, "-" | "+") && out.ends_with(['<', '>', '=', '*', '/', '+', '-']) => {
+                out.push(' ');
+                out.push_str(token.text);
+            }
             // `ROW (a, b)` is `(a, b)`.
             _ if token.is("row") && begins_row(before, &all[at + 1..]) => {}
             _ => out.push_str(token.text),
@@ -227,6 +232,7 @@ mod tests {
             ("/* a /* b */ ' */ 1", "  1"),
             ("'a' 'b'", "'a' 'b'"),
             ("N'x'", "'x'"),
+            ("j->-1 <=-1 a->>'b'", "j-> -1 <= -1 a->>'b'"),
             ("(row(1), ROW (2), row, t.row)", "((1),  (2), row, t.row)"),
             ("insert into row (row) values (row)", "insert into row (row) values (row)"),
         ] {

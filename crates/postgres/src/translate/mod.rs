@@ -11,7 +11,7 @@
 //! | Which operator or function is meant? | `resolve.rs`, from `operators.rs` and `functions.rs` |
 //! | What are the tables? | `schema.rs` |
 //! | Which column is it? | `scope.rs` |
-//! | What is an expression? | `value.rs`, `compare.rs` and `call.rs`, with `expression.rs` and `literal.rs` |
+//! | What is an expression? | `value.rs`, `compare.rs`, `call.rs` and `documents.rs`, with `expression.rs` and `literal.rs` |
 //! | What is a query? | `query.rs`, `from.rs`, `sets.rs`, `order.rs`, `first.rs`, `naming.rs`; `body.rs` waits for the types of its columns |
 //! | What does a statement write? | `write.rs`, `returned.rs`, `define.rs`, `upkeep.rs` |
 //! | How does a table change? | `alter.rs`; `anew.rs` and `retype.rs`, from the parts that `definition.rs` finds |
@@ -25,6 +25,7 @@ mod casts;
 mod compare;
 mod define;
 mod definition;
+mod documents;
 mod expression;
 mod first;
 mod from;

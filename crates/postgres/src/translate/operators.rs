@@ -82,6 +82,18 @@ pub(crate) const OPERATORS: &[Signature] = operators! {
     "*" (Float8, Interval) -> Interval "pg_interval_mul({1}, {0})";
     "/" (Interval, Float8) -> Interval "pg_interval_div({0}, {1})";
     "-" (Time, Time) -> Interval "pg_time_sub({0}, {1})";
+    "->" (Json, Text) -> Json "pg_json_field({0}, {1})";
+    "->" (Json, Int4) -> Json "pg_json_item({0}, {1})";
+    "->" (Jsonb, Text) -> Jsonb "pg_json_field({0}, {1})";
+    "->" (Jsonb, Int4) -> Jsonb "pg_json_item({0}, {1})";
+    "->>" (Json, Text) -> Text "pg_json_shown(pg_json_field({0}, {1}))";
+    "->>" (Json, Int4) -> Text "pg_json_shown(pg_json_item({0}, {1}))";
+    "->>" (Jsonb, Text) -> Text "pg_json_shown(pg_json_field({0}, {1}))";
+    "->>" (Jsonb, Int4) -> Text "pg_json_shown(pg_json_item({0}, {1}))";
+    "@>" (Jsonb, Jsonb) -> Bool "pg_json_contains({0}, {1})";
+    "<@" (Jsonb, Jsonb) -> Bool "pg_json_contains({1}, {0})";
+    "?" (Jsonb, Text) -> Bool "pg_json_has({0}, {1})";
+    "||" (Jsonb, Jsonb) -> Jsonb "pg_jsonb_concat({0}, {1})";
     "||" (Text, Text) -> Text "({0} || {1})";
     "||" (Bytea, Bytea) -> Bytea "CAST({0} || {1} AS BLOB)";
 };

@@ -190,6 +190,15 @@ impl Translator<'_> {
             BinaryOperator::PGNotLikeMatch => return self.like("pg_like", true, [left, right], None, scope),
             BinaryOperator::PGILikeMatch => return self.like("pg_ilike", false, [left, right], None, scope),
             BinaryOperator::PGNotILikeMatch => return self.like("pg_ilike", true, [left, right], None, scope),
+            BinaryOperator::Arrow => "->",
+            BinaryOperator::LongArrow => "->>",
+            BinaryOperator::AtArrow => "@>",
+            BinaryOperator::ArrowAt => "<@",
+            BinaryOperator::Question => "?",
+            BinaryOperator::HashArrow | BinaryOperator::HashLongArrow => {
+                let left = self.expression(left, scope)?;
+                return self.path(left, right, *op == BinaryOperator::HashLongArrow);
+            }
             other => return Err(unsupported(format!("operator {other}"))),
         };
         if let (Expr::Tuple(left), Expr::Tuple(right)) = (left, right) {
@@ -211,7 +220,9 @@ impl Translator<'_> {
         let (mut left, mut right) = (left.clone(), right.clone());
         let takes_text = |kind: Type| kind.is_string() || kind == Type::Unknown;
         let is_bytes = left.kind == Type::Bytea || right.kind == Type::Bytea;
-        if name == "||" && !is_bytes && (takes_text(left.kind) || takes_text(right.kind)) {
+        let is_json = left.kind == Type::Jsonb && matches!(right.kind, Type::Jsonb | Type::Unknown)
+            || right.kind == Type::Jsonb && left.kind == Type::Unknown;
+        if name == "||" && !is_bytes && !is_json && (takes_text(left.kind) || takes_text(right.kind)) {
             for side in [&mut left, &mut right] {
                 let text = self.convert(side, Type::Text, Context::Assignment)?;
                 *side = text.ok_or_else(|| mismatch("an operand of || is no text"))?;

@@ -13,6 +13,9 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 
 /// What values are folded into, one after the other. NULLs do not come here.
 pub(super) trait Fold: Default + Send + RefUnwindSafe + UnwindSafe + 'static {
+    /// What each value, and the result, is charged.
+    const CHARGE: Charge = Charge::Digits;
+
     fn add(&mut self, arguments: &Arguments<'_>) -> Outcome<()>;
     /// Takes back the value that was added first.
     fn remove(&mut self, arguments: &Arguments<'_>) -> Outcome<()>;
@@ -36,7 +39,7 @@ impl<F: Fold> Folded<F> {
         act: impl FnOnce(&mut Counted<F>, &Arguments<'_>) -> Outcome<()>,
     ) -> Result<()> {
         let arguments = Arguments(context);
-        pay(Charge::Digits.of(&arguments))?;
+        pay(F::CHARGE.of(&arguments))?;
         if arguments.has_null() { Ok(()) } else { act(fold, &arguments).map_err(Error::from) }
     }
 
@@ -45,7 +48,7 @@ impl<F: Fold> Folded<F> {
             return Ok(Value::Null);
         }
         let value = fold.fold.value()?;
-        pay(Charge::Digits.of_result(&value))?;
+        pay(F::CHARGE.of_result(&value))?;
         Ok(positive_zero(value))
     }
 }

@@ -8,7 +8,7 @@ use rusqlite::types::Value;
 const DEPTH_MAX: usize = 1_000;
 
 /// A value, with scalars as they are printed.
-enum Node {
+pub(super) enum Node {
     Scalar(String),
     Array(Vec<Self>),
     /// Members with printed keys, in the order of the keys.
@@ -36,14 +36,47 @@ pub(super) fn input(arguments: &Arguments<'_>) -> Outcome {
 
 pub(super) fn input_binary(arguments: &Arguments<'_>) -> Outcome {
     let text = arguments.text(0)?;
-    let node = Reader { rest: &text, binary: true, depth: 0, made: 0 }.document()?;
-    let mut printed = String::new();
-    node.print(&mut printed);
-    room(printed.len())?;
-    Ok(Value::Text(printed))
+    Node::of(&text)?.printed()
+}
+
+/// The characters of a string of JSON.
+pub(super) fn unquoted(text: &str) -> Outcome<String> {
+    if !text.starts_with('"') {
+        return bad();
+    }
+    Reader { rest: text, binary: true, depth: 0, made: 0 }.string()
+}
+
+/// A text as a string of JSON.
+pub(super) fn quoted(text: &str) -> String {
+    let mut printed = String::with_capacity(text.len() + 2);
+    print_string(text, &mut printed);
+    printed
 }
 
 impl Node {
+    /// The value that a text says.
+    pub(super) fn of(text: &str) -> Outcome<Self> {
+        Reader { rest: text, binary: true, depth: 0, made: 0 }.document()
+    }
+
+    /// An object of members, in the order of `jsonb`'s keys. Of equal keys the last one counts.
+    pub(super) fn object(mut members: Vec<(String, Self)>) -> Self {
+        // It is the first one that is kept.
+        members.reverse();
+        members.sort_by(|(left, _), (right, _)| (left.len(), left).cmp(&(right.len(), right)));
+        members.dedup_by(|(later, _), (earlier, _)| later == earlier);
+        Self::Object(members)
+    }
+
+    /// As PostgreSQL prints it.
+    pub(super) fn printed(&self) -> Outcome {
+        let mut printed = String::new();
+        self.print(&mut printed);
+        room(printed.len())?;
+        Ok(Value::Text(printed))
+    }
+
     fn print(&self, out: &mut String) {
         match self {
             Self::Scalar(text) => out.push_str(text),
@@ -181,11 +214,7 @@ impl Reader<'_> {
                 return bad();
             }
         }
-        // Of equal keys the last one counts: it is the first one that is kept.
-        members.reverse();
-        members.sort_by(|(left, _), (right, _)| (left.len(), left).cmp(&(right.len(), right)));
-        members.dedup_by(|(later, _), (earlier, _)| later == earlier);
-        Ok(Node::Object(members))
+        Ok(Node::object(members))
     }
 
     fn word(&mut self) -> Outcome<Node> {

@@ -11,6 +11,7 @@ mod bytes;
 mod calendar;
 mod datetime;
 mod digest;
+mod documents;
 mod encoding;
 mod fields;
 mod float;

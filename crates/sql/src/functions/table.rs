@@ -1,9 +1,11 @@
 //! All functions: names, arities, and what each is charged.
 
 use super::aggregate::{FloatAverage, FloatSum, IntegerAverage, IntegerSum, NumericAverage, NumericSum, add};
+use super::documents::{ArrayOf, ObjectOf};
 use super::{Arguments, Charge, Function, Outcome};
 use super::{
-    bytes, calendar, digest, encoding, float, format, integer, interval, json, moments, numeric, series, text,
+    bytes, calendar, digest, documents, encoding, float, format, integer, interval, json, moments, numeric, series,
+    text,
 };
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, Result};
@@ -14,6 +16,8 @@ const fn function(name: &'static str, arity: i32, charge: Charge, call: fn(&Argu
 
 const ONCE: Charge = Charge::Bytes(1);
 const TWICE: Charge = Charge::Bytes(2);
+/// JSON is looked through byte by byte.
+const EIGHT: Charge = Charge::Bytes(8);
 /// Dates and times are read field by field.
 const FIELDS: Charge = Charge::Bytes(16);
 use Charge::{Digits, Product};
@@ -128,6 +132,20 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("pg_in_uuid", 1, ONCE, bytes::in_uuid),
     function("pg_in_json", 1, Charge::Bytes(32), json::input),
     function("pg_in_jsonb", 1, Charge::Bytes(64), json::input_binary),
+    function("pg_json_field", 2, EIGHT, documents::field),
+    function("pg_json_item", 2, EIGHT, documents::item),
+    function("pg_json_step", 2, EIGHT, documents::step),
+    function("pg_json_shown", 1, EIGHT, documents::shown),
+    function("pg_json_has", 2, EIGHT, documents::has),
+    function("pg_json_contains", 2, Product, documents::contains),
+    function("pg_jsonb_concat", 2, Charge::Bytes(64), documents::concat),
+    function("pg_json_array_length", 1, EIGHT, documents::array_length),
+    function("pg_json_typeof", 1, ONCE, documents::kind),
+    function("pg_json_string", 1, EIGHT, documents::quoted),
+    function("pg_json_number", 1, ONCE, documents::number),
+    function("pg_json_moment", 1, ONCE, documents::moment),
+    function("pg_json_key", 1, EIGHT, documents::key),
+    function("pg_json_no_key", 0, ONCE, documents::no_key),
     // Dates and times
     function("pg_in_date", 1, FIELDS, calendar::in_date),
     function("pg_in_time", 1, FIELDS, calendar::in_time),
@@ -163,7 +181,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 /// Aggregates, which are window functions, too.
-const AGGREGATES: [&str; 9] = [
+const AGGREGATES: [&str; 12] = [
     "pg_bigint_sum",
     "pg_float4_avg",
     "pg_float4_sum",
@@ -171,6 +189,9 @@ const AGGREGATES: [&str; 9] = [
     "pg_float_sum",
     "pg_int_avg",
     "pg_int_sum",
+    "pg_json_agg",
+    "pg_json_object_agg",
+    "pg_json_rows",
     "pg_numeric_avg",
     "pg_numeric_sum",
 ];
@@ -185,6 +206,9 @@ pub(super) fn add_aggregates(connection: &Connection, flags: FunctionFlags) -> R
     add::<IntegerAverage>(connection, "pg_int_avg", 1, flags)?;
     add::<IntegerSum>(connection, "pg_int_sum", 1, flags)?;
     add::<IntegerSum>(connection, "pg_int_sum", 2, flags)?;
+    add::<ArrayOf<false>>(connection, "pg_json_agg", 1, flags)?;
+    add::<ObjectOf>(connection, "pg_json_object_agg", 2, flags)?;
+    add::<ArrayOf<true>>(connection, "pg_json_rows", 1, flags)?;
     add::<NumericAverage>(connection, "pg_numeric_avg", 1, flags)?;
     add::<NumericSum>(connection, "pg_numeric_sum", 1, flags)
 }

@@ -411,6 +411,35 @@ def documents():
         call(f"pg_in_jsonb({text(value)})", f"({text(value)}::jsonb)::text")
 
 
+PARTS = [
+    '{"a":1,"b":{"a":[1,2,"x"]},"a":null}', '[1, [2, {"k":"v"}], "s", null, true]', '"s"', "17.50", "null", "{}", "[]",
+    '{"é":"\\u00e9\\n","":{"":0}}', '[1.0, 1, "1"]', '{"a":{"b":[]},"c":[{"a":1,"b":2}]}',
+]
+KEYS = ["a", "b", "", "é", "0", "-1", " 1", "x", "s"]
+
+
+def parts():
+    for document in PARTS:
+        for kind in ("json", "jsonb"):
+            value = f"pg_in_{kind}({text(document)})"
+            for key in KEYS:
+                call(f"pg_json_field({value}, {text(key)})", f"({text(document)}::{kind} -> {text(key)})::text")
+                call(f"pg_json_shown(pg_json_field({value}, {text(key)}))", f"{text(document)}::{kind} ->> {text(key)}")
+                call(f"pg_json_step({value}, {text(key)})", f"({text(document)}::{kind} #> array[{text(key)}])::text")
+            for place in (0, 1, -1, -2, 5, -7):
+                call(f"pg_json_item({value}, {place})", f"({text(document)}::{kind} -> {place})::text")
+            call(f"pg_json_typeof({value})", f"{kind}_typeof({text(document)})")
+            call(f"pg_json_array_length({value})", f"{kind}_array_length({text(document)})")
+        for key in KEYS:
+            call(f"pg_json_has({value}, {text(key)})", f"({text(document)}::jsonb ? {text(key)})::int")
+        for other in PARTS:
+            both = f"pg_in_jsonb({text(document)}), pg_in_jsonb({text(other)})"
+            call(f"pg_json_contains({both})", f"({text(document)}::jsonb @> {text(other)}::jsonb)::int")
+            call(f"pg_jsonb_concat({both})", f"({text(document)}::jsonb || {text(other)}::jsonb)::text")
+    for value in some(TEXTS):
+        call(f"pg_json_string({text(value)})", f"to_json({text(value)}::text)::text")
+
+
 # ---- Dates and times ----
 
 DATES = [
@@ -651,7 +680,7 @@ def is_kept(line, ours, answer):
 
 
 def main():
-    for family in (integers, floats, numerics, texts, pieces, assignments, documents, moments, made, intervals):
+    for family in (integers, floats, numerics, texts, pieces, assignments, documents, parts, moments, made, intervals):
         family()
     connection = psycopg.connect(host="127.0.0.1", port=PORT, user="postgres", dbname="postgres", autocommit=True)
     cursor = connection.cursor()

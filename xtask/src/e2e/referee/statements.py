@@ -358,6 +358,17 @@ QUERIES = """
     select id, id < any(select v from m), id <> any(select v from m), id >= all(select v from m) from m order by id
     select row(1, 2) < row(1, 3), row(k, v) = ('a', 1), (k, v) in (row('a', 1), ('b', 2)) from m order by id
     values (2, 'a'), (1, 'b') order by 1 limit 1
+    select row_to_json(m) from m order by id
+    select json_agg(m order by id desc), jsonb_agg(m order by id) from m
+    select k, json_agg(t order by id), jsonb_agg(d order by id) filter (where v > 0) from m group by k order by k
+    select json_object_agg(id, t order by id), jsonb_object_agg(t, v) filter (where t is not null) from m
+    select json_build_object('id', id, 'd', d, 'n', v * 1.50), jsonb_build_object('v', v, 'k', k) from m order by id
+    select json_build_array(id, t, null, v = 1), to_jsonb(d), to_json(v::real) from m order by id
+    select json_agg(v) over (order by id rows 1 preceding) from m order by id
+    select jsonb_agg(m)->1->>'t', jsonb_agg(m) #>> '{2,k}', jsonb_agg(m) @> '[{"v":2}]' from (select * from m order by id) m
+    select '{"a":{"b":[1,"x"]}}'::json->'a'->'b'->-1, '{"a":1}'::jsonb ? 'a', '{"a":1}'::jsonb || '{"b":2}'
+    select json_build_object('a')
+    select json_agg('a')
     select id from m order by id offset 1 row fetch next row only
     select m.id, x.c from m, lateral (select count(*) as c from m) x order by id"""
 
