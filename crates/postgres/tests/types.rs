@@ -260,7 +260,7 @@ fn what_is_not_understood_is_refused() {
         ("select 1 = any('{1}')", "[t]"),
         ("select '{1}'::int[]", "0A000"),
         ("select 1 = any(array[1, 2])", "[t]"),
-        ("select 'a' ~ 'b'", "0A000"),
+        ("select 'a' ~ '(?=b)'", "0A000"),
         ("select to_number('1', '9')", "0A000"),
         ("select nosuch(1)", "42883"),
         ("select * from nosuch", "42P01"),
@@ -702,5 +702,25 @@ fn json_is_looked_into() {
         ("select b->'n' = '1' from t", "0A000"),
         ("select jsonb_set(b, '{a}', '1') from t", "0A000"),
         ("select b #> k from (select b, 'x' as k from t) x", "0A000"),
+    ]);
+}
+
+#[test]
+fn regular_expressions_are_decided_where_nothing_is_ambiguous() {
+    alone(&[
+        ("create table t(k text)", ""),
+        ("insert into t values ('abc'), ('ABC'), (null), ('x1y22')", ""),
+        ("select k from t where k ~ '^a.c$'", "[abc]"),
+        ("select k from t where k ~* '^A' order by k", "[ABC][abc]"),
+        ("select k from t where k !~ '[0-9]' and k !~* 'abc'", ""),
+        ("select k ~ 'b', k !~ 'b' from t where k is null", "[-,-]"),
+        ("select regexp_replace(k, '[0-9]+', '<\\&>', 'g') from t where k ~ '[0-9]'", "[x<1>y<22>]"),
+        ("select substring('me@home' from '([a-z]+)@'), substring('abc' from 'x')", "[me,-]"),
+        ("select regexp_replace('ab', 'a?(ab)?', 'x')", "0A000"),
+        ("select 'a' ~ 'a**'", "2201B"),
+        ("select 'aa' ~ '(a)\\1'", "0A000"),
+        ("select 'a' ~ repeat('a', 2000)", "54000"),
+        ("select regexp_matches('a', 'a')", "0A000"),
+        ("select count(*) from generate_series(1, 1000000) g where repeat('a', 1000) || g ~ '(a|b){200}c'", "57014"),
     ]);
 }

@@ -120,6 +120,8 @@ kinds! {
     36 BadOffset "2201X",
     /// A root of a negative number.
     37 BadPower "2201F",
+    /// A regular expression that is none.
+    38 BadRegex "2201B",
 }
 
 /// Why a statement failed. Nothing was changed.

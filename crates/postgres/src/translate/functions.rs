@@ -126,6 +126,10 @@ const SCALARS: &[Signature] = functions! {
     sha256(Bytea) -> Bytea "pg_sha256({0})";
     encode(Bytea, Text) -> Text "pg_encode({0}, {1})";
     decode(Text, Text) -> Bytea "pg_decode({0}, {1})";
+    substring(Text, Text) -> Text "pg_regex_substring({0}, {1})";
+    regexp_replace(Text, Text, Text) -> Text "pg_regex_replace({0}, {1}, {2})";
+    regexp_replace(Text, Text, Text, Text) -> Text "pg_regex_replace({0}, {1}, {2}, {3})";
+    regexp_like(Text, Text) -> Bool "pg_regex({0}, {1})";
     json_array_length(Json) -> Int4 "pg_json_array_length({0})";
     jsonb_array_length(Jsonb) -> Int4 "pg_json_array_length({0})";
     json_typeof(Json) -> Text "pg_json_typeof({0})";
@@ -251,9 +255,10 @@ pub(crate) const REFUSED: &[&str] = &[
     "currval",
     "setval",
     "lastval",
+    "regexp_count",
+    "regexp_instr",
     "regexp_match",
     "regexp_matches",
-    "regexp_replace",
     "string_to_array",
     "to_date",
     "to_number",

@@ -128,6 +128,15 @@ pub(super) fn item(arguments: &Arguments<'_>) -> Outcome {
     piece(element(&arguments.text(0)?, arguments.integer(1)?))
 }
 
+/// The same of `jsonb`, where a scalar is the only element of itself.
+pub(super) fn item_or_scalar(arguments: &Arguments<'_>) -> Outcome {
+    let (document, place) = (arguments.text(0)?, arguments.integer(1)?);
+    match Parts::of(&document) {
+        None => piece(Some(&*document).filter(|_| matches!(place, 0 | -1))),
+        Some(_) => piece(element(&document, place)),
+    }
+}
+
 /// One step of a path: a key of an object, a place in an array.
 pub(super) fn step(arguments: &Arguments<'_>) -> Outcome {
     let (document, name) = (arguments.text(0)?, arguments.text(1)?);

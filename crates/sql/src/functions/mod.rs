@@ -22,6 +22,8 @@ mod interval;
 mod json;
 mod moments;
 mod numeric;
+mod pattern;
+mod regex;
 mod series;
 mod table;
 mod text;

@@ -4,8 +4,8 @@ use super::aggregate::{FloatAverage, FloatSum, IntegerAverage, IntegerSum, Numer
 use super::documents::{ArrayOf, ObjectOf};
 use super::{Arguments, Charge, Function, Outcome};
 use super::{
-    bytes, calendar, digest, documents, encoding, float, format, integer, interval, json, moments, numeric, series,
-    text,
+    bytes, calendar, digest, documents, encoding, float, format, integer, interval, json, moments, numeric, regex,
+    series, text,
 };
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, Result};
@@ -122,6 +122,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("pg_reverse", 1, TWICE, text::reverse),
     function("pg_initcap", 1, TWICE, text::initcap),
     function("pg_translate", 3, FIELDS, text::translate),
+    function("pg_regex", 2, ONCE, regex::matches_exactly),
+    function("pg_iregex", 2, ONCE, regex::matches_in_any_case),
+    function("pg_regex_substring", 2, TWICE, regex::substring),
+    function("pg_regex_replace", 3, TWICE, regex::replace),
+    function("pg_regex_replace", 4, TWICE, regex::replace),
     function("pg_octet_length", 1, ONCE, bytes::octet_length),
     function("pg_in_bytea", 1, ONCE, bytes::input),
     function("pg_out_bytea", 1, ONCE, bytes::output),
@@ -134,6 +139,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("pg_in_jsonb", 1, Charge::Bytes(64), json::input_binary),
     function("pg_json_field", 2, EIGHT, documents::field),
     function("pg_json_item", 2, EIGHT, documents::item),
+    function("pg_jsonb_item", 2, EIGHT, documents::item_or_scalar),
     function("pg_json_step", 2, EIGHT, documents::step),
     function("pg_json_shown", 1, EIGHT, documents::shown),
     function("pg_json_has", 2, EIGHT, documents::has),

@@ -427,7 +427,7 @@ def parts():
                 call(f"pg_json_shown(pg_json_field({value}, {text(key)}))", f"{text(document)}::{kind} ->> {text(key)}")
                 call(f"pg_json_step({value}, {text(key)})", f"({text(document)}::{kind} #> array[{text(key)}])::text")
             for place in (0, 1, -1, -2, 5, -7):
-                call(f"pg_json_item({value}, {place})", f"({text(document)}::{kind} -> {place})::text")
+                call(f"pg_{kind}_item({value}, {place})", f"({text(document)}::{kind} -> {place})::text")
             call(f"pg_json_typeof({value})", f"{kind}_typeof({text(document)})")
             call(f"pg_json_array_length({value})", f"{kind}_array_length({text(document)})")
         for key in KEYS:
@@ -438,6 +438,41 @@ def parts():
             call(f"pg_jsonb_concat({both})", f"({text(document)}::jsonb || {text(other)}::jsonb)::text")
     for value in some(TEXTS):
         call(f"pg_json_string({text(value)})", f"to_json({text(value)}::text)::text")
+
+
+PATTERNS = [
+    "a", "^a", "a$", "^$", "", "b+", "[0-9]+", "[^a-c]", "[]a]", "[a-]", "[a\\]]", "[[:alpha:]_]+", "[[:space:]]", "\\d{2}",
+    "\\w+", "\\s", "\\S+", "\\.", "a.c", "a|b", "(ab|cd)+", "(?:x)y", "x{2,3}", "x{,3}", "x{3,2}", "x{256}", "x{", "a{b",
+    "(", ")", "[", "a)", "*a", "a**", "a+?", "^*", "a\\", "\\1", "(?=a)", "(?i)a", "\\ya", "a\\Y", "\\Aa", "c\\Z",
+    "[[:nope:]]", "[b-a]", "[[.a.]]", "\\n", "\u00e4", "[\u00e0-\u00ff]", "()", "a||b", "\\mab", "}", "]", "[^\\n]+$", "***=a",
+    "[[:<:]]a", "([a-z]+)@([a-z]+)", "-?[0-9]+(\\.[0-9]+)?", "a?(ab)?", "[\\w-]+", "\\W", "[\\D]", "x*?y", "{1}", "a{1}{2}",
+]
+SUBJECTS = [
+    "", "a", "ab", "abc", "abcd", "A", "aXc", "12", "x1y22", "xx", "xxx", "xxxx", "a\nb", " a ", "\u00e4b", "a.c", "a]", "a-b",
+    "me@home you@work", "3.14 -2", "cdab", "_", "a{b", "\t", "bbb",
+]
+
+
+def patterns():
+    subjects = SUBJECTS + ["".join(chance.choice("abcx1 .\n\u00e4A") for _ in range(6)) for _ in range(COUNT // 4)]
+    atoms = ["a", "b", "[ab]", "[^a]", ".", "\\d", "(a|b)", "(ab)", "x", "\\s"]
+    some_atoms = lambda: "".join(
+        chance.choice(atoms) + chance.choice(["", "", "*", "+", "?", "{1,2}"]) for _ in range(chance.randint(1, 4))
+    )
+    made = [some_atoms() for _ in range(COUNT)]
+    made += [chance.choice(["", "^"]) + some_atoms() + "|" + some_atoms() + chance.choice(["", "$"]) for _ in range(COUNT)]
+    for pattern in PATTERNS + made:
+        for subject in some(subjects, 6) + ["ab", "x1y22"]:
+            both = f"{text(subject)}, {text(pattern)}"
+            call(f"pg_regex({both})", f"({text(subject)} ~ {text(pattern)})::int")
+            call(f"pg_iregex({both})", f"({text(subject)} ~* {text(pattern)})::int")
+            call(f"pg_regex_substring({both})", f"substring({both})")
+            flags = chance.choice(["", "g", "i", "gi"])
+            by = chance.choice(["-", "<\\1>", "\\&\\&", "\\\\", "\\x"])
+            call(
+                f"pg_regex_replace({both}, {text(by)}, {text(flags)})",
+                f"regexp_replace({both}, {text(by)}, {text(flags)})",
+            )
 
 
 # ---- Dates and times ----
@@ -680,7 +715,7 @@ def is_kept(line, ours, answer):
 
 
 def main():
-    for family in (integers, floats, numerics, texts, pieces, assignments, documents, parts, moments, made, intervals):
+    for family in (integers, floats, numerics, texts, pieces, assignments, documents, parts, patterns, moments, made, intervals):
         family()
     connection = psycopg.connect(host="127.0.0.1", port=PORT, user="postgres", dbname="postgres", autocommit=True)
     cursor = connection.cursor()

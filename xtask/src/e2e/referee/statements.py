@@ -367,6 +367,9 @@ QUERIES = """
     select json_agg(v) over (order by id rows 1 preceding) from m order by id
     select jsonb_agg(m)->1->>'t', jsonb_agg(m) #>> '{2,k}', jsonb_agg(m) @> '[{"v":2}]' from (select * from m order by id) m
     select '{"a":{"b":[1,"x"]}}'::json->'a'->'b'->-1, '{"a":1}'::jsonb ? 'a', '{"a":1}'::jsonb || '{"b":2}'
+    select id from m where t ~ '^x' or t ~* 'Z{2}' or k !~ '[ab]' order by id
+    select regexp_replace(t, '[a-z]', '<\\&>', 'g'), substring(t from '(x)y?') from m order by id
+    select 'a' ~ 'a**'
     select json_build_object('a')
     select json_agg('a')
     select id from m order by id offset 1 row fetch next row only
