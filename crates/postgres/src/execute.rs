@@ -165,7 +165,9 @@ impl Executor {
             }
             Plan::Deallocate(_) => {}
             // The session has this conversation.
-            Plan::Copy(_) => return Err(PgError::unsupported("COPY cannot be part of another statement")),
+            Plan::Copy(_) | Plan::Prepare { .. } | Plan::Execute { .. } => {
+                return Err(PgError::unsupported("this cannot be part of another statement"));
+            }
             Plan::Nothing(tag) => return Ok(Outcome::done(tag)),
             Plan::Catalog(sql) => return self.ask_catalog(sql, given.values),
             Plan::Cluster { sql, tag } => return self.ask_cluster(sql, tag, given),

@@ -26,6 +26,7 @@ mod execute;
 mod link;
 mod outcome;
 mod plan;
+mod prepared;
 mod rewrite;
 mod scram;
 mod server;

@@ -6,6 +6,7 @@ use crate::control;
 use crate::copy::{self, Copy};
 use crate::cursor::{self, Declared, Way};
 use crate::error::{PgError, sqlstate};
+use crate::prepared::{self, Constant};
 use crate::rewrite::verb;
 use crate::settings::boolean;
 use crate::tokens::{Kind, Token, text_of, tokens};
@@ -33,6 +34,10 @@ pub(crate) enum Plan {
     Reset(Option<String>),
     /// Shows a setting.
     Show(String),
+    /// Keeps a statement for later, with what is said of its parameters' types.
+    Prepare { name: String, types: Vec<u32>, sql: String },
+    /// Carries it out, with constants for its parameters.
+    Execute { name: String, values: Vec<Constant> },
     /// Forgets prepared statements, or the one with this name.
     Deallocate(Option<String>),
     /// Forgets everything that the connection has.
@@ -125,14 +130,17 @@ pub(crate) fn of(sql: &str) -> Result<Plan, PgError> {
         "move" => cursor::fetch(sql, rest, true)?,
         "close" => cursor::close(sql, rest)?,
         "copy" => Plan::Copy(Box::new(copy::copy(sql)?)),
+        "prepare" if !rest.first().is_some_and(|token| token.is("transaction")) => prepared::prepare(sql)?,
+        "execute" => prepared::execute(rest)?,
         "deallocate" if rest.last().is_some_and(|token| token.is("all")) => Plan::Deallocate(None),
         "deallocate" => Plan::Deallocate(rest.last().and_then(Token::name)),
         "discard" if is_alone(rest, "all") => Plan::DiscardAll,
         "discard" => Plan::Nothing("DISCARD"),
         "unlisten" => Plan::Nothing("UNLISTEN"),
         "vacuum" => Plan::Nothing("VACUUM"),
-        word @ ("listen" | "notify" | "lock" | "prepare" | "execute" | "grant" | "revoke" | "do" | "call"
-        | "cluster") => return Err(refused(word)),
+        word @ ("listen" | "notify" | "lock" | "prepare" | "grant" | "revoke" | "do" | "call" | "cluster") => {
+            return Err(refused(word));
+        }
         _ if catalog::is_about(&solid) => Plan::Catalog(catalog::for_catalog(sql)),
         _ => Plan::Cluster { sql: sql.into(), tag: Tag::of(sql) },
     })
@@ -140,7 +148,7 @@ pub(crate) fn of(sql: &str) -> Result<Plan, PgError> {
 
 fn refused(word: &str) -> PgError {
     let hint = match word {
-        "prepare" | "execute" => "prepare it through the driver, which uses the protocol's own prepared statements",
+        "prepare" => "a transaction is committed by the gateway that it was begun at",
         "lock" => "leave it out: a transaction is validated when it is committed",
         "listen" | "notify" => "ask again from time to time",
         _ => "docs/postgres.md says what there is",

@@ -7,6 +7,7 @@
 //! rehearsed together ([`Session::look_ahead`]); whatever is answered is the same.
 
 mod copying;
+mod prepared;
 mod rows;
 
 use self::copying::Incoming;
@@ -15,7 +16,6 @@ use crate::error::{PgError, sqlstate};
 use crate::execute::{Coming, Executor, Given};
 use crate::outcome::Outcome;
 use crate::plan::{self, Plan, Tag};
-use crate::rewrite::parameter_types;
 use crate::settings::REPORTED;
 use crate::tokens::{Kind, statements, tokens};
 use crate::transaction::AHEAD_MAX;
@@ -179,7 +179,14 @@ impl Session {
 
     /// Carries out a statement and tells what changed with it.
     fn execute(&mut self, plan: &Plan, given: &Given<'_>, out: &mut Output) -> Result<Outcome, PgError> {
-        let outcome = self.executor.execute(plan, given)?;
+        let outcome = match plan {
+            Plan::Prepare { name, types, sql } => {
+                self.prepare(name.clone(), sql, types.clone())?;
+                Outcome::done("PREPARE")
+            }
+            Plan::Execute { name, values } => return self.run_prepared(name, values, out),
+            _ => self.executor.execute(plan, given)?,
+        };
         match plan {
             Plan::Deallocate(None) | Plan::DiscardAll => self.prepared.clear(),
             Plan::Deallocate(Some(name)) if self.prepared.remove(name).is_none() => return Err(no_statement(name)),
@@ -288,35 +295,9 @@ impl Session {
     }
 
     fn parse(&mut self, name: String, sql: &str, types: Vec<u32>, out: &mut Output) -> Result<(), PgError> {
-        if !name.is_empty() && self.prepared.contains_key(&name) {
-            let text = format!("prepared statement \"{name}\" already exists");
-            return Err(PgError::new(sqlstate::DUPLICATE, text));
-        }
-        let mut all = statements(sql);
-        if all.len() > 1 {
-            let text = "cannot insert multiple commands into a prepared statement";
-            return Err(PgError::new(sqlstate::SYNTAX, text));
-        }
-        let plan = all.pop().map(|sql| plan::of(&sql)).transpose()?;
-        let bytes: usize = self.prepared.values().map(|prepared| prepared.bytes).sum();
-        if self.prepared.len() >= PREPARED_MAX || bytes + sql.len() > PREPARED_BYTES_MAX {
-            let text = format!("more than {PREPARED_MAX} prepared statements, or {PREPARED_BYTES_MAX} bytes of them");
-            return Err(PgError::new(sqlstate::LIMIT, text).hint("close some, or DEALLOCATE ALL"));
-        }
-        let parameters = parameters(sql);
-        let types = match &plan {
-            Some(Plan::Catalog(_)) => parameter_types(sql, types),
-            Some(plan) => self.executor.parameters(plan, types)?,
-            None => types,
-        };
-        let prepared = Prepared { plan, types, parameters, bytes: sql.len(), announced: None };
-        self.prepared.insert(name, Arc::new(prepared));
+        self.prepare(name, sql, types)?;
         out.parsed();
         Ok(())
-    }
-
-    fn find(&self, name: &str) -> Result<Arc<Prepared>, PgError> {
-        self.prepared.get(name).cloned().ok_or_else(|| no_statement(name))
     }
 
     fn portal(&mut self, name: &str) -> Result<&mut Portal, PgError> {
@@ -326,10 +307,12 @@ impl Session {
 
     fn describe_statement(&mut self, name: &str, out: &mut Output) -> Result<(), PgError> {
         let prepared = self.find(name)?;
-        let (columns, parameters) = match &prepared.plan {
-            Some(plan) => self.executor.describe(plan, &prepared.types)?,
+        let meant = self.meant(&prepared)?;
+        let (columns, parameters) = match &meant.plan {
+            Some(plan) => self.executor.describe(plan, &meant.types)?,
             None => (Vec::new(), 0),
         };
+        let parameters = if Arc::ptr_eq(&prepared, &meant) { parameters } else { 0 };
         let type_of = |at: usize| prepared.types.get(at).copied().filter(|type_id| *type_id != 0);
         let count = parameters.max(prepared.types.len());
         let parameters: Vec<u32> = (0..count).map(|at| type_of(at).unwrap_or(types::oid::TEXT)).collect();
@@ -351,8 +334,10 @@ impl Session {
         }
         let portal = self.portal(&name)?;
         let (prepared, formats) = (Arc::clone(&portal.prepared), portal.formats.clone());
-        let columns = match (&portal.outcome, &prepared.plan) {
-            (Some((outcome, ..)), _) => outcome.rows.columns.clone(),
+        let executed = portal.outcome.as_ref().map(|(outcome, ..)| outcome.rows.columns.clone());
+        let prepared = self.meant(&prepared)?;
+        let columns = match (executed, &prepared.plan) {
+            (Some(columns), _) => columns,
             (None, Some(plan)) => self.executor.describe(plan, &prepared.types)?.0,
             (None, None) => Vec::new(),
         };

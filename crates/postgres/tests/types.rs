@@ -721,6 +721,39 @@ fn regular_expressions_are_decided_where_nothing_is_ambiguous() {
         ("select 'aa' ~ '(a)\\1'", "0A000"),
         ("select 'a' ~ repeat('a', 2000)", "54000"),
         ("select regexp_matches('a', 'a')", "0A000"),
-        ("select count(*) from generate_series(1, 1000000) g where repeat('a', 1000) || g ~ '(a|b){200}c'", "57014"),
+        ("select count(*) from generate_series(1, 1000000) g where repeat('a', 1000) || g ~ 'x[ab]{250}c'", "57014"),
+    ]);
+}
+
+#[test]
+fn a_conflict_is_named_by_its_constraint() {
+    alone(&[
+        ("create table t(id integer primary key, k text, n numeric, constraint one unique (k, n), unique (n))", ""),
+        ("insert into t values (1, 'a', 1.5)", ""),
+        ("insert into t values (1, 'b', 2) on conflict on constraint t_pkey do update set k = 'c' returning k", "[c]"),
+        ("insert into t values (2, 'c', 1.50) on conflict on constraint one do update set id = 7 returning id", "[7]"),
+        ("insert into t values (3, 'd', 1.5) on conflict on constraint t_n_key do nothing returning id", ""),
+        ("insert into t values (3, 'd', 9) on conflict on constraint two do nothing", "42704"),
+    ]);
+}
+
+#[test]
+fn statements_are_prepared_by_statements() {
+    alone(&[
+        ("create table t(id integer primary key, k text)", ""),
+        ("insert into t values (1, 'a'), (2, 'b')", ""),
+        ("prepare p(integer) as select k from t where id = $1", ""),
+        ("execute p(2)", "[b]"),
+        ("execute p('1')", "[a]"),
+        ("execute p(null)", ""),
+        ("execute p(true)", "42804"),
+        ("execute p(1, 2)", "42601"),
+        ("execute p(1 + 1)", "0A000"),
+        ("prepare p as select 1", "42P05"),
+        ("prepare w as insert into t values ($1, $2) returning id", ""),
+        ("execute w(3, 'it''s')", "[3]"),
+        ("deallocate p", ""),
+        ("execute p(1)", "26000"),
+        ("prepare transaction 'x'", "0A000"),
     ]);
 }

@@ -61,6 +61,8 @@ pub(crate) struct Table {
     /// The tables that its rows refer to, in lower case.
     refers: Vec<String>,
     indexes: Vec<Index>,
+    /// What no two rows have in common, by the constraints' names: the columns.
+    pub(super) unique: Vec<(String, Vec<String>)>,
     /// The statement that has made it.
     pub(crate) sql: Arc<str>,
     /// Whether its primary key never gives a number twice.
@@ -102,8 +104,8 @@ impl Table {
 
     /// One that is being created.
     pub(super) fn new(name: String, columns: Vec<Column>) -> Self {
-        let (refers, indexes, sql) = (Vec::new(), Vec::new(), "".into());
-        Self { name, columns, is_view: false, keys: 0, refers, indexes, sql, counts: false }
+        let (refers, indexes, unique, sql) = (Vec::new(), Vec::new(), Vec::new(), "".into());
+        Self { name, columns, is_view: false, keys: 0, refers, indexes, unique, sql, counts: false }
     }
 }
 
@@ -138,6 +140,7 @@ impl Schema {
                 keys: 0,
                 refers: references(sql),
                 indexes: Vec::new(),
+                unique: unique(name, sql),
                 sql: sql.into(),
                 counts: tokens(sql).iter().any(|token| token.is("autoincrement")),
             });
@@ -280,6 +283,37 @@ fn table_column(values: &[Value], sql: &str) -> Option<Column> {
     })
 }
 
+/// The constraints of a table that say what no two rows have in common, with PostgreSQL's names where they have none.
+fn unique(table: &str, sql: &str) -> Vec<(String, Vec<String>)> {
+    let tokens = tokens(sql);
+    let solid: Vec<&Token<'_>> = tokens.iter().filter(|token| token.is_solid()).collect();
+    let Some(open) = solid.iter().position(|token| token.is_symbol("(")) else { return Vec::new() };
+    let (mut all, mut depth, mut column, mut called) = (Vec::new(), 0_u32, None, None);
+    for (at, token) in solid.iter().enumerate().skip(open + 1) {
+        let before = solid[at - 1];
+        match token.text {
+            "(" => depth += 1,
+            ")" => depth = depth.saturating_sub(1),
+            _ if depth > 0 => {}
+            _ if before.is_symbol(",") || at == open + 1 => {
+                (column, called) = (token.name().filter(|_| !token.is_any(&["constraint", "primary", "unique"])), None);
+            }
+            _ if before.is("constraint") => called = token.name(),
+            _ => {}
+        }
+        let is_key = token.is("key") && before.is("primary");
+        if depth == 0 && (is_key || token.is("unique")) {
+            let is_first = |pair: &&[&Token<'_>]| pair[0].is_symbol("(") || pair[0].is_symbol(",");
+            let listed = solid[at + 1..].windows(2).take_while(|pair| !pair[0].is_symbol(")"));
+            let listed = listed.filter(is_first).filter_map(|pair| pair[1].name());
+            let columns: Vec<String> = column.clone().map_or_else(|| listed.collect(), |column| vec![column]);
+            let own = if is_key { format!("{table}_pkey") } else { format!("{table}_{}_key", columns.join("_")) };
+            all.push((called.take().unwrap_or(own), columns));
+        }
+    }
+    all
+}
+
 /// What stands behind each REFERENCES of a table.
 fn references(sql: &str) -> Vec<String> {
     let tokens = tokens(sql);
@@ -318,6 +352,22 @@ pub(crate) fn view_comment(columns: &[Column]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn constraints_are_found_by_their_names() {
+        let sql = r#"CREATE TABLE "t" ("a" INTEGER CHECK ("a" IN (1, 2)) PRIMARY KEY, "b" TEXT CONSTRAINT "one" UNIQUE,
+            "c" NUMERIC_TEXT(10,2) UNIQUE DEFAULT ('unique (x'), CONSTRAINT "two" UNIQUE ("a" COLLATE x, "b" DESC), UNIQUE ("b", "c"))"#;
+        let of = |name: &str, columns: &[&str]| (name.to_owned(), columns.iter().map(|c| (*c).to_owned()).collect());
+        let wanted = [
+            of("t_pkey", &["a"]),
+            of("one", &["b"]),
+            of("t_c_key", &["c"]),
+            of("two", &["a", "b"]),
+            of("t_b_c_key", &["b", "c"]),
+        ];
+        assert_eq!(unique("t", sql), wanted);
+        assert_eq!(unique("t", "create table t"), []);
+    }
 
     #[test]
     fn views_say_what_they_are() {

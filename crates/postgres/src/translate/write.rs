@@ -142,8 +142,12 @@ impl Translator<'_> {
                 let predicate = self.clause("WHERE", predicate.as_ref(), &scope)?;
                 format!(" ({}){predicate}", list.join(", "))
             }
-            Some(ConflictTarget::OnConstraint(_)) => {
-                return Err(unsupported("ON CONFLICT ON CONSTRAINT").hint("name the columns: ON CONFLICT (a, b)"));
+            Some(ConflictTarget::OnConstraint(constraint)) => {
+                let constraint = object(constraint)?;
+                let text = || format!("constraint \"{constraint}\" for table \"{}\" does not exist", table.name);
+                let found = table.unique.iter().find(|(called, _)| *called == constraint);
+                let (_, columns) = found.ok_or_else(|| PgError::new("42704", text()))?;
+                format!(" ({})", columns.iter().map(|column| name(column)).collect::<Vec<_>>().join(", "))
             }
         };
         let OnConflictAction::DoUpdate(update) = &conflict.action else {

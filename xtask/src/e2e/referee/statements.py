@@ -214,6 +214,9 @@ CONSTRAINTS = """
     insert into child values (2, 2, null)
     insert into child values (2, 2, 'x')
     insert into child values (2, null, date '2024-01-01' + 1) returning p, at
+    insert into parent values (1, 'new') on conflict on constraint parent_pkey do nothing returning id
+    insert into parent values (7, 'two') on conflict on constraint parent_name_key do update set n = 3 returning *
+    insert into parent values (7, 'two') on conflict on constraint nothing do nothing
     update parent set id = 1 where id = 2
     update parent set name = null where id = 2
     update parent set n = n - 5 where id = 2
