@@ -316,8 +316,9 @@ pub(super) fn define(column: &ColumnDef) -> Result<Defined, PgError> {
         return Err(unsupported("a column of type interval").hint("store seconds, or two timestamps"));
     }
     let is_identity = |how: GeneratedAs| {
-        column.options.iter().any(|option| {
-            matches!(&option.option, ColumnOption::Generated { generation_expr: None, generated_as, .. } if *generated_as == how)
+        column.options.iter().any(|option| match &option.option {
+            ColumnOption::Generated { generation_expr: None, generated_as, .. } => *generated_as == how,
+            _ => false,
         })
     };
     let is_serial = serial.is_some() || is_identity(GeneratedAs::Always) || is_identity(GeneratedAs::ByDefault);

@@ -10,9 +10,9 @@ macro_rules! functions {
     };
 }
 
-/// Rows from a start to a stop by steps, from how the step is said, its sign, the next value, and a collation. What comes
-/// next is made before it is known whether it comes: so integers, whose range ends, have a condition of their own. The
-/// name in it is none that a table is likely to have.
+/// Rows from a start to a stop by steps, from how the step is said, its sign, the next value, and a collation. What
+/// comes next is made before it is known whether it comes: so integers, whose range ends, have a condition of their
+/// own. The name in it is none that a table is likely to have.
 macro_rules! series {
     ($step:literal, $sign:literal, $next:literal, $collation:literal) => {
         series!(
@@ -173,11 +173,11 @@ const SCALARS: &[Signature] = functions! {
     // Here for the sake of choosing only.
     to_char(Interval, Text) -> Text "";
     to_char(Time, Text) -> Text "";
-    to_char(Int4, Text) -> Text "";
-    to_char(Int8, Text) -> Text "";
+    to_char(Int4, Text) -> Text "pg_numeric_to_char({0}, {1})";
+    to_char(Int8, Text) -> Text "pg_numeric_to_char({0}, {1})";
     to_char(Float4, Text) -> Text "";
     to_char(Float8, Text) -> Text "";
-    to_char(Numeric, Text) -> Text "";
+    to_char(Numeric, Text) -> Text "pg_numeric_to_char({0}, {1})";
     random() -> Float8 "((random() & 9007199254740991) / 9007199254740992.0)";
 };
 

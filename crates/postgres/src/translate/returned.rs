@@ -11,8 +11,8 @@ use sqlparser::ast::{
 };
 
 impl Translator<'_> {
-    /// The write that a query is, with what it returns, behind the tables of the WITH clause that it may use; `None`: it
-    /// is none.
+    /// The write that a query is, with what it returns, behind the tables of the WITH clause that it may use; `None`:
+    /// it is none.
     pub(super) fn returned(&mut self, query: &Query) -> Result<Option<Query>, PgError> {
         let Some(with) = &query.with else { return Ok(None) };
         let writes = |cte: &Cte| {

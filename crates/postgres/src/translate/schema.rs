@@ -356,7 +356,8 @@ mod tests {
     #[test]
     fn constraints_are_found_by_their_names() {
         let sql = r#"CREATE TABLE "t" ("a" INTEGER CHECK ("a" IN (1, 2)) PRIMARY KEY, "b" TEXT CONSTRAINT "one" UNIQUE,
-            "c" NUMERIC_TEXT(10,2) UNIQUE DEFAULT ('unique (x'), CONSTRAINT "two" UNIQUE ("a" COLLATE x, "b" DESC), UNIQUE ("b", "c"))"#;
+            "c" NUMERIC_TEXT(10,2) UNIQUE DEFAULT ('unique (x'), CONSTRAINT "two" UNIQUE ("a" COLLATE x, "b" DESC),
+            UNIQUE ("b", "c"))"#;
         let of = |name: &str, columns: &[&str]| (name.to_owned(), columns.iter().map(|c| (*c).to_owned()).collect());
         let wanted = [
             of("t_pkey", &["a"]),

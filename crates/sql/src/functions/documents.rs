@@ -1,7 +1,7 @@
 //! Parts of JSON: what `->`, `#>`, `@>` and the like find in a document, and how documents are made of values.
 //!
-//! A document is looked through as text and never copied whole: what is found is a piece of it, which is in `jsonb`'s one
-//! form if the whole is.
+//! A document is looked through as text and never copied whole: what is found is a piece of it, which is in `jsonb`'s
+//! one form if the whole is.
 
 use super::aggregate::Fold;
 use super::json::{self, Node};

@@ -14,6 +14,7 @@ mod digest;
 mod documents;
 mod encoding;
 mod fields;
+mod figures;
 mod float;
 mod format;
 mod input;

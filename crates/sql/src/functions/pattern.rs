@@ -1,8 +1,8 @@
 //! Regular expressions as PostgreSQL writes them: the part of them that can be decided in linear time.
 //!
-//! A pattern is read here and written anew for the matcher, every character of it by its ranges, so that nothing depends
-//! on what the two languages have in common. What finds more than a matcher without memory can (references, looking
-//! ahead) is refused, as is what nobody has tried.
+//! A pattern is read here and written anew for the matcher, every character of it by its ranges, so that nothing
+//! depends on what the two languages have in common. What finds more than a matcher without memory can (references,
+//! looking ahead) is refused, as is what nobody has tried.
 //!
 //! Whether a text matches is the same by any matcher. Which part of it matches is not: PostgreSQL takes the longest,
 //! ours goes by the order of the branches. They agree where no character leaves a choice ([`Pattern::is_certain`]).

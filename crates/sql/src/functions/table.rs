@@ -4,8 +4,8 @@ use super::aggregate::{FloatAverage, FloatSum, IntegerAverage, IntegerSum, Numer
 use super::documents::{ArrayOf, ObjectOf};
 use super::{Arguments, Charge, Function, Outcome};
 use super::{
-    bytes, calendar, digest, documents, encoding, float, format, integer, interval, json, moments, numeric, regex,
-    series, text,
+    bytes, calendar, digest, documents, encoding, figures, float, format, integer, interval, json, moments, numeric,
+    regex, series, text,
 };
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, Result};
@@ -97,6 +97,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("pg_numeric_ceil", 1, Digits, numeric::ceil),
     function("pg_numeric_floor", 1, Digits, numeric::floor),
     function("pg_numeric_cmp", 2, ONCE, numeric::cmp),
+    function("pg_numeric_to_char", 2, Digits, figures::to_char),
     // Texts and bytes
     function("pg_varchar", 2, TWICE, text::varchar),
     function("pg_varchar_cut", 2, TWICE, text::varchar_cut),

@@ -441,15 +441,16 @@ def parts():
 
 
 PATTERNS = [
-    "a", "^a", "a$", "^$", "", "b+", "[0-9]+", "[^a-c]", "[]a]", "[a-]", "[a\\]]", "[[:alpha:]_]+", "[[:space:]]", "\\d{2}",
-    "\\w+", "\\s", "\\S+", "\\.", "a.c", "a|b", "(ab|cd)+", "(?:x)y", "x{2,3}", "x{,3}", "x{3,2}", "x{256}", "x{", "a{b",
-    "(", ")", "[", "a)", "*a", "a**", "a+?", "^*", "a\\", "\\1", "(?=a)", "(?i)a", "\\ya", "a\\Y", "\\Aa", "c\\Z",
-    "[[:nope:]]", "[b-a]", "[[.a.]]", "\\n", "\u00e4", "[\u00e0-\u00ff]", "()", "a||b", "\\mab", "}", "]", "[^\\n]+$", "***=a",
-    "[[:<:]]a", "([a-z]+)@([a-z]+)", "-?[0-9]+(\\.[0-9]+)?", "a?(ab)?", "[\\w-]+", "\\W", "[\\D]", "x*?y", "{1}", "a{1}{2}",
+    "a", "^a", "a$", "^$", "", "b+", "[0-9]+", "[^a-c]", "[]a]", "[a-]", "[a\\]]", "[[:alpha:]_]+", "[[:space:]]",
+    "\\d{2}", "\\w+", "\\s", "\\S+", "\\.", "a.c", "a|b", "(ab|cd)+", "(?:x)y", "x{2,3}", "x{,3}", "x{3,2}", "x{256}", "x{",
+    "a{b", "(", ")", "[", "a)", "*a", "a**", "a+?", "^*", "a\\", "\\1", "(?=a)", "(?i)a", "\\ya", "a\\Y", "\\Aa", "c\\Z",
+    "[[:nope:]]", "[b-a]", "[[.a.]]", "\\n", "\u00e4", "[\u00e0-\u00ff]", "()", "a||b", "\\mab", "}", "]", "[^\\n]+$",
+    "***=a", "[[:<:]]a", "([a-z]+)@([a-z]+)", "-?[0-9]+(\\.[0-9]+)?", "a?(ab)?", "[\\w-]+", "\\W", "[\\D]", "x*?y", "{1}",
+    "a{1}{2}",
 ]
 SUBJECTS = [
-    "", "a", "ab", "abc", "abcd", "A", "aXc", "12", "x1y22", "xx", "xxx", "xxxx", "a\nb", " a ", "\u00e4b", "a.c", "a]", "a-b",
-    "me@home you@work", "3.14 -2", "cdab", "_", "a{b", "\t", "bbb",
+    "", "a", "ab", "abc", "abcd", "A", "aXc", "12", "x1y22", "xx", "xxx", "xxxx", "a\nb", " a ", "\u00e4b", "a.c", "a]",
+    "a-b", "me@home you@work", "3.14 -2", "cdab", "_", "a{b", "\t", "bbb",
 ]
 
 
@@ -460,7 +461,8 @@ def patterns():
         chance.choice(atoms) + chance.choice(["", "", "*", "+", "?", "{1,2}"]) for _ in range(chance.randint(1, 4))
     )
     made = [some_atoms() for _ in range(COUNT)]
-    made += [chance.choice(["", "^"]) + some_atoms() + "|" + some_atoms() + chance.choice(["", "$"]) for _ in range(COUNT)]
+    either = lambda: chance.choice(["", "^"]) + some_atoms() + "|" + some_atoms() + chance.choice(["", "$"])
+    made += [either() for _ in range(COUNT)]
     for pattern in PATTERNS + made:
         for subject in some(subjects, 6) + ["ab", "x1y22"]:
             both = f"{text(subject)}, {text(pattern)}"
@@ -473,6 +475,32 @@ def patterns():
                 f"pg_regex_replace({both}, {text(by)}, {text(flags)})",
                 f"regexp_replace({both}, {text(by)}, {text(flags)})",
             )
+
+
+PICTURES = [
+    "9", "99", "999", "0", "000", "990", "9990.00", "9.99", "999.99", "0.99", "9,999", "9,999.99", "FM9,999.99", "FM999",
+    "FM9.99", "FM9.00", "FM0.09", "FM990.099", "FM999,999,990.00", "09,999", "$9,999.99", "99 %", "9.9.9", "", "FM", "999D99",
+    "9G999D90", "FM9.9", "FM.99", ".99", ".00", "0,000.0", "9,9,9", "S999", "999MI", "PR99", "RN", "FM000", "9.", "x9", "FM00.90",
+]
+
+
+def pictures():
+    numbers = ["0", "1", "-1", "12", "-12", "123.456", "-0.5", "0.5", "0.05", "-0.004", "999.995", "1234567.891", "10.10", "100"]
+    numbers += [some_numeric() for _ in range(COUNT)]
+    some_picture = lambda: chance.choice(["", "FM"]) + "".join(
+        chance.choice("9990,") for _ in range(chance.randint(1, 8))
+    ) + chance.choice(["", ".9", ".99", ".00", ".09", ".90", ".990"])
+    for picture in PICTURES + [some_picture() for _ in range(COUNT)]:
+        for number in some(numbers, 8):
+            call(
+                f"pg_numeric_to_char(pg_in_numeric({text(number)}), {text(picture)})",
+                f"to_char({text(number)}::numeric, {text(picture)})",
+            )
+            if number.lstrip("-").isdigit() and len(number) < 18:
+                call(
+                    f"pg_numeric_to_char({number}, {text(picture)})",
+                    f"to_char(({number})::bigint, {text(picture)})",
+                )
 
 
 # ---- Dates and times ----
@@ -715,7 +743,8 @@ def is_kept(line, ours, answer):
 
 
 def main():
-    for family in (integers, floats, numerics, texts, pieces, assignments, documents, parts, patterns, moments, made, intervals):
+    families = (integers, floats, numerics, texts, pieces, assignments, documents, parts, patterns, pictures)
+    for family in (*families, moments, made, intervals):
         family()
     connection = psycopg.connect(host="127.0.0.1", port=PORT, user="postgres", dbname="postgres", autocommit=True)
     cursor = connection.cursor()

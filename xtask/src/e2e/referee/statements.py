@@ -368,7 +368,7 @@ QUERIES = """
     select json_build_object('id', id, 'd', d, 'n', v * 1.50), jsonb_build_object('v', v, 'k', k) from m order by id
     select json_build_array(id, t, null, v = 1), to_jsonb(d), to_json(v::real) from m order by id
     select json_agg(v) over (order by id rows 1 preceding) from m order by id
-    select jsonb_agg(m)->1->>'t', jsonb_agg(m) #>> '{2,k}', jsonb_agg(m) @> '[{"v":2}]' from (select * from m order by id) m
+    select jsonb_agg(m order by id)->1->>'t', jsonb_agg(m order by id) #>> '{2,k}', jsonb_agg(m) @> '[{"v":2}]' from m
     select '{"a":{"b":[1,"x"]}}'::json->'a'->'b'->-1, '{"a":1}'::jsonb ? 'a', '{"a":1}'::jsonb || '{"b":2}'
     select id from m where t ~ '^x' or t ~* 'Z{2}' or k !~ '[ab]' order by id
     select regexp_replace(t, '[a-z]', '<\\&>', 'g'), substring(t from '(x)y?') from m order by id
