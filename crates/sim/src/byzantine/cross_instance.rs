@@ -66,7 +66,7 @@ impl Behaviour for CrossInstance {
                 return;
             }
             let message = &self.memory[liar.rng.below(self.memory.len() as u64) as usize];
-            let instance = InstanceId((self.latest.0 + liar.rng.below(4)).saturating_sub(1).max(1));
+            let instance = InstanceId(self.latest.0.saturating_add(liar.rng.below(4)).saturating_sub(1).max(1));
             // Behind is a question; asking it from everywhere is not worth a message.
             let asks = matches!(message, Message::Switch(Switch { message: SwitchMessage::Behind(()), .. }));
             let message = if asks { message.clone() } else { moved(message, instance) };
