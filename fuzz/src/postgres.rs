@@ -5,10 +5,10 @@ use bezant_core::digest::{Digest, Domain};
 use bezant_core::machine::Instant;
 use bezant_core::service::{Agreed, Asker, Service};
 use bezant_core::wire::Wire;
-use bezant_postgres::{Answer, CallFailure, Database};
+use bezant_postgres::{Answer, CallFailure, Cancel, Database};
 use bezant_sql::{Request, Response, Sql};
 use std::io::{self, Read, Write};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// Version 3.0, user and database `bezant`.
 const STARTUP: &[u8] = b"\0\0\0\x25\0\x03\0\0user\0bezant\0database\0bezant\0\0";
@@ -63,7 +63,7 @@ pub fn framed(mut data: &[u8]) -> Vec<u8> {
 pub struct Local(Mutex<Sql>);
 
 impl Database for Local {
-    fn call(&self, request: &Request) -> Result<Answer, CallFailure> {
+    fn call(&self, request: &Request, _: &Arc<Cancel>) -> Result<Answer, CallFailure> {
         let mut sql = self.0.lock().expect("a panic ends the process");
         let bytes = request.to_bytes();
         let queried = if request.seems_read_only() { sql.query(&bytes, &Asker::default()).ok() } else { None };

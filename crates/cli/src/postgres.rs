@@ -4,32 +4,35 @@ use crate::service::Service;
 use bezant_core::cluster::ReplicaId;
 use bezant_core::message::Refusal;
 use bezant_core::wire::Wire;
-use bezant_node::client::{CallError, Vouched};
-use bezant_postgres::{Answer, CallFailure, Database};
+use bezant_node::client::{Call, CallError, Vouched};
+use bezant_postgres::{Answer, CallFailure, Cancel, Database};
 use bezant_sql::{Request, Response};
 use bytes::Bytes;
+use std::sync::Arc;
 
 impl Database for Service {
     /// What seems to be a read is asked as a query first, and ordered only if the replicas say that it is none.
-    fn call(&self, request: &Request) -> Result<Answer, CallFailure> {
+    fn call(&self, request: &Request, cancel: &Arc<Cancel>) -> Result<Answer, CallFailure> {
         let operation = Bytes::from(request.to_bytes());
-        if request.seems_read_only()
-            && let Some(answered) = asked(request, self.query(operation.clone()), self.orders_reads)
-        {
-            return answered;
+        if request.seems_read_only() {
+            let queried = wait(self.query(operation.clone()), cancel).ok_or(CallFailure::Cancelled)?;
+            if let Some(answered) = asked(request, queried, self.orders_reads) {
+                return answered;
+            }
         }
-        answer(self.execute(operation), true)
+        answer(wait(self.execute(operation), cancel).ok_or_else(|| called_off(request))?, true)
     }
 
     /// Few are asked, unless they lately did not agree. What they do not agree on is ordered, and so not held.
-    fn go_on(&self, request: &Request, holders: &[u8]) -> Result<Answer, CallFailure> {
+    fn go_on(&self, request: &Request, holders: &[u8], cancel: &Arc<Cancel>) -> Result<Answer, CallFailure> {
         let few = if self.orders_reads { None } else { self.few.of(holders) };
-        let Some(few) = few else { return self.call(request) };
-        let result = self.query_few(request.to_bytes().into(), &few);
+        let Some(few) = few else { return self.call(request, cancel) };
+        let call = self.query_few(request.to_bytes().into(), &few);
+        let result = wait(call, cancel).ok_or(CallFailure::Cancelled)?;
         if !agreed(&few, &result) {
             self.few.doubt();
         }
-        asked(request, result, false).unwrap_or_else(|| self.call(request))
+        asked(request, result, false).unwrap_or_else(|| self.call(request, cancel))
     }
 
     fn orders_reads(&self) -> bool {
@@ -38,6 +41,19 @@ impl Database for Service {
 
     fn request_bytes_max(&self) -> usize {
         self.operation_bytes_max
+    }
+}
+
+/// Waits for an answer. `None`: the client did not want it any more.
+fn wait(call: Call, cancel: &Arc<Cancel>) -> Option<Result<Vouched, CallError>> {
+    cancel.wait(|context| call.poll_vouched(context))
+}
+
+/// What it means for a request that was sent to be ordered, and cannot be called back.
+fn called_off(request: &Request) -> CallFailure {
+    match request.is_read_only() {
+        true => CallFailure::Cancelled,
+        false => CallFailure::Unknown("cancelled when it was sent already, and before there was an answer".into()),
     }
 }
 

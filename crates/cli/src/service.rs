@@ -14,7 +14,7 @@ use bezant_core::message::Refusal;
 use bezant_core::services::kv::{KvOperation, KvResult};
 use bezant_core::wire::Wire;
 use bezant_gateway::{Store, StoreError};
-use bezant_node::client::{self, CallError, Client, Vouched};
+use bezant_node::client::{self, Call, CallError, Client};
 use bezant_node::config::ClusterConfig;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -117,19 +117,19 @@ impl Service {
         &self.members
     }
 
-    /// Asks without changing anything, and says who vouched for the result.
-    pub(crate) fn query(&self, operation: Bytes) -> std::result::Result<Vouched, CallError> {
-        self.client.query(operation, self.deadline).wait_vouched()
+    /// Asks without changing anything.
+    pub(crate) fn query(&self, operation: Bytes) -> Call {
+        self.client.query(operation, self.deadline)
     }
 
     /// Asks these replicas, and believes what f + 1 of them say alike.
-    pub(crate) fn query_few(&self, operation: Bytes, few: &[ReplicaId]) -> std::result::Result<Vouched, CallError> {
-        self.client.query_few(operation, few, self.deadline).wait_vouched()
+    pub(crate) fn query_few(&self, operation: Bytes, few: &[ReplicaId]) -> Call {
+        self.client.query_few(operation, few, self.deadline)
     }
 
-    /// Executes an operation, and says who vouched for the result.
-    pub(crate) fn execute(&self, operation: Bytes) -> std::result::Result<Vouched, CallError> {
-        self.client.execute(operation, self.deadline).wait_vouched()
+    /// Executes an operation.
+    pub(crate) fn execute(&self, operation: Bytes) -> Call {
+        self.client.execute(operation, self.deadline)
     }
 
     fn differed(&self) -> BTreeMap<u8, u64> {

@@ -5,7 +5,7 @@ use rustix::net::{RecvFlags, recv, sockopt};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -18,6 +18,9 @@ const LEFT_MAX: u32 = 64;
 const LEFT_PAUSE: Duration = Duration::from_millis(50);
 /// How long a connection may be idle before the other side is asked whether it still exists.
 const KEEP_ALIVE: Duration = Duration::from_secs(300);
+
+/// How many clients are told at a time that there is no room for them; one more is not told.
+const REFUSALS_MAX: usize = 16;
 
 /// What a gateway does with connections.
 pub trait Host: Send + Sync + 'static {
@@ -34,7 +37,8 @@ pub trait Host: Send + Sync + 'static {
     /// The client went away: nobody is left to be told.
     fn serve(&self, number: u32, stream: &Arc<TcpStream>, peer: SocketAddr) -> io::Result<()>;
 
-    /// Tells a client that there is no room for it. Its connection is closed afterwards.
+    /// Tells a client that there is no room for it, within some seconds, on a thread of its own. Its connection is
+    /// closed afterwards.
     fn refuse(&self, stream: &TcpStream);
 }
 
@@ -114,6 +118,7 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
 
 fn accept_all<H: Host>(listener: &TcpListener, connections: &Arc<Connections>, host: &Arc<H>) {
     let (mut number, mut left) = (0_u32, 0);
+    let refusals = Arc::default();
     loop {
         let accepted = listener.accept();
         if connections.closing.load(Ordering::SeqCst) {
@@ -131,7 +136,7 @@ fn accept_all<H: Host>(listener: &TcpListener, connections: &Arc<Connections>, h
                 number = number.wrapping_add(1);
                 let stream = Arc::new(stream);
                 if begin(number, &stream, peer, connections, host).is_err() {
-                    host.refuse(&stream);
+                    refuse(stream, &refusals, host);
                 }
             }
             // Out of descriptors, most likely: waiting is all that helps.
@@ -144,6 +149,22 @@ fn accept_all<H: Host>(listener: &TcpListener, connections: &Arc<Connections>, h
 fn has_left(stream: &TcpStream) -> bool {
     let peeked = recv(stream, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
     peeked.map_or_else(|error| error != Errno::WOULDBLOCK, |(_, count)| count == 0)
+}
+
+/// Tells a client that there is no room, without letting others wait for it.
+fn refuse<H: Host>(stream: Arc<TcpStream>, refusals: &Arc<AtomicUsize>, host: &Arc<H>) {
+    if refusals.fetch_add(1, Ordering::SeqCst) >= REFUSALS_MAX {
+        refusals.fetch_sub(1, Ordering::SeqCst);
+        return;
+    }
+    let (for_thread, host) = (Arc::clone(refusals), Arc::clone(host));
+    let refuse = move || {
+        host.refuse(&stream);
+        for_thread.fetch_sub(1, Ordering::SeqCst);
+    };
+    if thread::Builder::new().name(format!("{}-refuse", H::NAME)).spawn(refuse).is_err() {
+        refusals.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// Starts a connection's thread.

@@ -1,7 +1,9 @@
 //! What the gateway needs of the replicated database.
 
+use crate::cancel::Cancel;
 use bezant_sql::{Request, Response};
 use std::fmt;
+use std::sync::Arc;
 
 /// An answer, and who vouched for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,12 +28,15 @@ pub enum CallFailure {
     Unknown(String),
     /// The request or its answer is too large for this cluster.
     TooLarge(String),
+    /// The client wanted no answer any more, and nothing has changed or will.
+    Cancelled,
 }
 
 impl fmt::Display for CallFailure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(why) | Self::TooLarge(why) => write!(out, "refused: {why}"),
+            Self::Cancelled => out.write_str("cancelled"),
             Self::Unknown(what) => write!(out, "outcome unknown: {what}"),
         }
     }
@@ -42,11 +47,11 @@ impl std::error::Error for CallFailure {}
 /// The replicated database, for many threads at the same time.
 pub trait Database: Send + Sync + 'static {
     /// Carries out a request and waits for its answer, but no longer than the deadline that the database was made
-    /// with. A request that is called after another one returned takes effect after it.
+    /// with, or than the client wants. A request that is called after another one returned takes effect after it.
     ///
     /// # Errors
     /// [`CallFailure`]: it was refused, or nobody knows.
-    fn call(&self, request: &Request) -> Result<Answer, CallFailure>;
+    fn call(&self, request: &Request, cancel: &Arc<Cancel>) -> Result<Answer, CallFailure>;
 
     /// The same for a request that goes on from a scratch state ([`Request::goes_on`]). These replicas have all vouched
     /// for what it goes on from: so many of them may be asked, and no others, that one of those who agree is correct.
@@ -54,8 +59,8 @@ pub trait Database: Send + Sync + 'static {
     ///
     /// # Errors
     /// As of [`Self::call`].
-    fn go_on(&self, request: &Request, _holders: &[u8]) -> Result<Answer, CallFailure> {
-        self.call(request)
+    fn go_on(&self, request: &Request, _holders: &[u8], cancel: &Arc<Cancel>) -> Result<Answer, CallFailure> {
+        self.call(request, cancel)
     }
 
     /// Whether every request is ordered, reads as well.

@@ -65,6 +65,8 @@ pub mod sqlstate {
     pub const LIMIT: &str = "54000";
     /// Too many connections.
     pub const CONNECTIONS: &str = "53300";
+    /// The client wants no answer any more.
+    pub const CANCELED: &str = "57014";
     /// The gateway is closing.
     pub const CLOSING: &str = "57P01";
 }

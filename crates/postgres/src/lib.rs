@@ -6,6 +6,7 @@
 //! | question | file |
 //! |---|---|
 //! | What comes over the wire? | `wire.rs`; `server.rs` has the connections |
+//! | Who wants no answer any more? | `cancel.rs` |
 //! | Does the client know the password? | `scram.rs` |
 //! | What does a message do? | `session.rs` |
 //! | What does a statement ask for? | `plan.rs`, from the pieces that `tokens.rs` finds; `control.rs` for transactions |
@@ -16,6 +17,7 @@
 //! | What do tools ask about the tables? | `catalog.rs` |
 
 mod calendar;
+mod cancel;
 mod catalog;
 mod control;
 mod copy;
@@ -39,6 +41,7 @@ mod translator;
 mod types;
 pub mod wire;
 
+pub use cancel::Cancel;
 pub use copy::{COPY_BYTES_MAX, COPY_ROWS_MAX};
 pub use database::{Answer, CallFailure, Database};
 pub use error::{PgError, sqlstate};

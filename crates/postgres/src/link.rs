@@ -1,5 +1,6 @@
 //! One connection's way to the database: calls, and who vouched for the last answer.
 
+use crate::cancel::Cancel;
 use crate::database::{Answer, CallFailure, Database};
 use crate::error::{PgError, sqlstate};
 use crate::tokens::{Kind, Token, tokens};
@@ -21,6 +22,7 @@ const CLOCK_MAX: Duration = Duration::from_secs(60);
 /// See the [module](self).
 pub(crate) struct Link {
     database: Arc<dyn Database>,
+    cancel: Arc<Cancel>,
     last: Option<Provenance>,
     /// Whether a statement reads and no more, by its text.
     known: BTreeMap<Digest, bool>,
@@ -55,9 +57,10 @@ impl Provenance {
 
 impl Link {
     /// A connection that has asked nothing yet. The number is drawn at random.
-    pub(crate) const fn new(database: Arc<dyn Database>, drawn: [u8; 32]) -> Self {
+    pub(crate) const fn new(database: Arc<dyn Database>, cancel: Arc<Cancel>, drawn: [u8; 32]) -> Self {
         Self {
             database,
+            cancel,
             last: None,
             known: BTreeMap::new(),
             asks_time: BTreeSet::new(),
@@ -146,10 +149,18 @@ impl Link {
         self.last.as_ref().is_some_and(|last| last.ordered)
     }
 
+    /// What the replicas would not even read is not sent, nor what nobody waits for any more.
+    fn admit(&self, request: &Request) -> Result<(), PgError> {
+        if self.cancel.take() {
+            return Err(CallFailure::Cancelled.into());
+        }
+        check_bounds(request)
+    }
+
     fn call(&mut self, request: &Request) -> Result<Response, PgError> {
         self.was_stale = false;
-        check_bounds(request)?;
-        let answer = self.database.call(request)?;
+        self.admit(request)?;
+        let answer = self.database.call(request, &self.cancel)?;
         Ok(self.accept(answer))
     }
 
@@ -182,8 +193,8 @@ impl Link {
             return self.ask(request);
         }
         self.was_stale = false;
-        check_bounds(request)?;
-        let answer = self.database.go_on(request, &holders.replicas)?;
+        self.admit(request)?;
+        let answer = self.database.go_on(request, &holders.replicas, &self.cancel)?;
         // Those who go on by themselves tell of the state in which they began.
         let sequence = if answer.sequence == 0 { holders.sequence } else { answer.sequence };
         outcome(self.accept(Answer { sequence, ..answer }))
@@ -299,6 +310,7 @@ impl From<CallFailure> for PgError {
     fn from(failure: CallFailure) -> Self {
         match failure {
             CallFailure::Refused(why) => Self::new(sqlstate::NO_CONNECTION, why),
+            CallFailure::Cancelled => Self::new(sqlstate::CANCELED, "canceling statement due to user request"),
             CallFailure::TooLarge(why) => Self::new(sqlstate::LIMIT, why).hint(SEND_LESS),
             CallFailure::Unknown(what) => {
                 Self::new(sqlstate::UNKNOWN_OUTCOME, "it is not known whether the statement has taken effect")

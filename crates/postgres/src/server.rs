@@ -2,6 +2,7 @@
 //!
 //! A client that does not read its answers holds up its own connection only, and is cut off after [`STALLED_MAX`].
 
+use crate::cancel::{Cancel, Cancels};
 use crate::catalog::Catalog;
 use crate::database::Database;
 use crate::error::{PgError, sqlstate};
@@ -28,6 +29,8 @@ pub const CONNECTIONS_MAX: usize = 256;
 pub const STALLED_MAX: Duration = Duration::from_secs(60);
 /// How long a client may take to say who it is, and to show that it knows the password.
 const STARTUP_MAX: Duration = Duration::from_secs(30);
+/// How long a client for which there is no room may take to say who it is.
+const REFUSAL_MAX: Duration = Duration::from_secs(5);
 /// Bytes taken from a socket at a time.
 const READ_BYTES: usize = 64 << 10;
 /// Bytes of answers that are collected before they are sent.
@@ -69,11 +72,12 @@ struct Shared {
     database: Arc<dyn Database>,
     catalog: Arc<Catalog>,
     door: Door,
+    cancels: Cancels,
 }
 
 impl Shared {
     fn new(database: Arc<dyn Database>, door: Door) -> Self {
-        Self { database, catalog: Arc::new(Catalog::new()), door }
+        Self { database, catalog: Arc::new(Catalog::new()), door, cancels: Cancels::default() }
     }
 }
 
@@ -111,10 +115,11 @@ impl Host for Shared {
         Connection::new(number, stream).serve(self, Punctual::begun)
     }
 
-    fn refuse(&self, mut stream: &TcpStream) {
-        let mut output = Output::default();
-        output.error(&PgError::fatal(sqlstate::CONNECTIONS, "sorry, too many clients already"));
-        let _ = stream.write_all(&output.take());
+    fn refuse(&self, stream: &TcpStream) {
+        let stream = Punctual { stream, until: Cell::new(Some(Instant::now() + REFUSAL_MAX)) };
+        // Nobody is left to be told.
+        let _ = stream.stream.set_write_timeout(Some(REFUSAL_MAX));
+        let _ = Connection::new(0, stream).refuse(self);
     }
 }
 
@@ -175,7 +180,7 @@ impl<T: Read + Write> Connection<T> {
     }
 
     fn converse(&mut self, shared: &Shared, begun: impl FnOnce(&T) -> io::Result<()>) -> io::Result<()> {
-        let Some(parameters) = self.start(&shared.door)? else { return Ok(()) };
+        let Some(parameters) = self.start(shared)? else { return Ok(()) };
         let user = parameters.iter().find(|(name, _)| name == "user").map_or(DATABASE, |(_, value)| value);
         if let Some(password) = &shared.door.password
             && !self.authenticate(password, user)?
@@ -187,7 +192,11 @@ impl<T: Read + Write> Connection<T> {
             Ok(settings) => settings,
             Err(error) => return self.give_up(&PgError { fatal: true, ..error }),
         };
-        let mut session = self.welcome(settings, user, shared)?;
+        let mut drawn = [0; 4];
+        getrandom::fill(&mut drawn).map_err(|error| io::Error::other(error.to_string()))?;
+        let secret = u32::from_be_bytes(drawn);
+        let entered = shared.cancels.enter(self.number, secret);
+        let mut session = self.welcome(settings, user, shared, secret, &entered.cancel)?;
         // Messages that have come, at most as many as there are in one read, and what is wrong behind them.
         let mut waiting = VecDeque::new();
         loop {
@@ -197,6 +206,7 @@ impl<T: Read + Write> Connection<T> {
                     rest => break rest,
                 }
             };
+            entered.cancel.set_busy(true);
             while let Some(message) = waiting.pop_front() {
                 let flow = session.handle(message, &waiting, &mut self.output);
                 if flow == Flow::Close {
@@ -209,6 +219,7 @@ impl<T: Read + Write> Connection<T> {
             if let Err(error) = rest {
                 return self.give_up(&PgError::fatal(sqlstate::PROTOCOL, error.to_string()));
             }
+            entered.cancel.set_busy(false);
             self.flush()?;
             if !self.fill()? {
                 return self.give_up(&PgError::fatal(sqlstate::CLOSING, "the connection is closed"));
@@ -216,10 +227,21 @@ impl<T: Read + Write> Connection<T> {
         }
     }
 
+    /// As PostgreSQL does it: a client understands an error only where it waits for one, which is behind its first
+    /// message. Whoever comes to cancel needs no room.
+    fn refuse(&mut self, shared: &Shared) -> io::Result<()> {
+        if self.start(shared)?.is_some() {
+            self.give_up(&PgError::fatal(sqlstate::CONNECTIONS, "sorry, too many clients already"))?;
+        }
+        self.stream.close();
+        Ok(())
+    }
+
     /// Until the client has said who it is. `None`: it is not going to.
-    fn start(&mut self, door: &Door) -> io::Result<Option<Vec<(String, String)>>> {
+    fn start(&mut self, shared: &Shared) -> io::Result<Option<Vec<(String, String)>>> {
         /// A client may ask for TLS and for GSSAPI before it gives up encryption.
         const REQUESTS_MAX: usize = 4;
+        let door = &shared.door;
         for _ in 0..REQUESTS_MAX {
             let first = loop {
                 match wire::read_startup(&mut self.input) {
@@ -255,8 +277,10 @@ impl<T: Read + Write> Connection<T> {
                     self.output.encryption(false);
                     self.flush()?;
                 }
-                // What it would cancel ends by its own deadline.
-                Startup::Cancel => return Ok(None),
+                Startup::Cancel { process, secret } => {
+                    shared.cancels.wish(process, secret);
+                    return Ok(None);
+                }
                 Startup::Start { .. } if door.tls.is_some() && !self.stream.is_encrypted() => {
                     let error = PgError::fatal(sqlstate::NOT_LET_IN, "this gateway wants TLS");
                     self.give_up(&error.hint("connect with sslmode=require, or better verify-full"))?;
@@ -324,14 +348,21 @@ impl<T: Read + Write> Connection<T> {
         self.give_up(&PgError::fatal(sqlstate, why.to_string())).map(|()| false)
     }
 
-    fn welcome(&mut self, settings: Settings, user: &str, shared: &Shared) -> io::Result<Session> {
+    fn welcome(
+        &mut self,
+        settings: Settings,
+        user: &str,
+        shared: &Shared,
+        secret: u32,
+        cancel: &Arc<Cancel>,
+    ) -> io::Result<Session> {
         let mut drawn = [0; 32];
         getrandom::fill(&mut drawn).map_err(|error| io::Error::other(error.to_string()))?;
-        let link = Link::new(Arc::clone(&shared.database), drawn);
+        let link = Link::new(Arc::clone(&shared.database), Arc::clone(cancel), drawn);
         let session = Session::new(Executor::new(link, settings, Arc::clone(&shared.catalog), user.into()));
         self.output.authenticated();
         session.greet(&mut self.output);
-        self.output.key(self.number, 0);
+        self.output.key(self.number, secret);
         self.output.ready(Status::Idle);
         self.flush()?;
         Ok(session)

@@ -64,7 +64,12 @@ pub enum Startup {
     /// Asks for encryption with GSSAPI.
     Gss,
     /// Asks to cancel what another connection does.
-    Cancel,
+    Cancel {
+        /// The number of that connection.
+        process: u32,
+        /// What only its client was told.
+        secret: u32,
+    },
     /// Who it is and what it wants: `user`, `database` and settings.
     Start {
         /// The second half of the version; more than 0 wants to be told that there is only 0.
@@ -143,7 +148,7 @@ pub fn read_startup(input: &mut BytesMut) -> Result<Option<Startup>, WireError> 
     match version {
         SSL => Ok(Some(Startup::Tls)),
         GSS => Ok(Some(Startup::Gss)),
-        CANCEL => Ok(Some(Startup::Cancel)),
+        CANCEL => Ok(Some(Startup::Cancel { process: u32_of(&mut body)?, secret: u32_of(&mut body)? })),
         _ if version >> 16 == VERSION_3 => {
             let mut parameters = Vec::new();
             loop {

@@ -91,7 +91,7 @@ fn next(stream: &mut TcpStream) -> (u8, Vec<u8>) {
 fn whoever_proves_to_know_the_password_is_let_in_and_told_by_whom() {
     let server = closed_server();
     for (password, is_right) in [("open sesame", true), ("open sesam", false)] {
-        let mut client = Client(connect(&server));
+        let mut client = Client(connect(&server), Vec::new());
         client.0.write_all(b"\0\0\0\x11\0\x03\0\0user\0me\0\0").unwrap();
         next(&mut client.0);
         client.send(b'p', &choice("SCRAM-SHA-256", "n,,n=,r=abc"));

@@ -2,9 +2,11 @@
 
 mod support;
 
+use bezant_postgres::CONNECTIONS_MAX;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use support::{Client, connect, server};
+use std::time::Duration;
+use support::{Client, connect, server, silent_server};
 
 /// Everything until the other side closes.
 fn rest(mut stream: TcpStream) -> Vec<u8> {
@@ -74,6 +76,58 @@ fn whoever_speaks_something_else_is_told_so() {
     client.0.write_all(b"Q\xff\xff\xff\xff").unwrap();
     assert!(String::from_utf8_lossy(&rest(client.0)).contains("FATAL"));
     assert_eq!(Client::new(&server).query("select 1"), "T D:1 C:SELECT 1 Z:I");
+}
+
+/// A request to cancel, by these eight bytes of a number and a secret.
+fn cancel(server: &bezant_postgres::Server, key: &[u8]) {
+    let mut stream = connect(server);
+    stream.write_all(&[&b"\0\0\0\x10\x04\xd2\x16\x2e"[..], key].concat()).unwrap();
+    assert!(rest(stream).is_empty(), "a request to cancel has no answer");
+}
+
+#[test]
+fn who_has_waited_enough_may_cancel() {
+    let server = silent_server();
+    let mut client = Client::new(&server);
+    let key = client.1.clone();
+    assert_eq!(key.len(), 8);
+    let wrong: Vec<u8> = key.iter().map(|byte| !byte).collect();
+    cancel(&server, &key);
+    client.send(b'Q', b"select 1\0");
+    cancel(&server, &wrong);
+    client.0.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    assert!(client.0.read(&mut [0]).is_err(), "a wish from before, and that of somebody else, end nothing");
+    client.0.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    cancel(&server, &key);
+    assert_eq!(client.hear(), "E:57014 Z:I");
+    // Again, and with a series of messages.
+    client.send(b'P', b"\0select 1\0\0\0");
+    client.send(b'S', b"");
+    std::thread::sleep(Duration::from_millis(100));
+    cancel(&server, &key);
+    assert_eq!(client.hear(), "E:57014 Z:I");
+}
+
+#[test]
+fn a_client_too_many_is_told_so_where_it_listens() {
+    let server = silent_server();
+    let mut clients: Vec<Client> = (0..CONNECTIONS_MAX).map(|_| Client::new(&server)).collect();
+    let mut one_more = connect(&server);
+    // It asks for TLS first, as libpq does, and must hear a no before it hears why it is sent away.
+    one_more.write_all(b"\0\0\0\x08\x04\xd2\x16\x2f").unwrap();
+    let mut answer = [0];
+    one_more.read_exact(&mut answer).unwrap();
+    assert_eq!(answer, *b"N");
+    one_more.write_all(b"\0\0\0\x11\0\x03\0\0user\0me\0\0").unwrap();
+    let heard = String::from_utf8_lossy(&rest(one_more)).into_owned();
+    assert!(heard.starts_with('E') && heard.contains("C53300") && heard.contains("FATAL"), "{heard}");
+    // Whoever is in can cancel all the same.
+    let mut client = clients.pop().unwrap();
+    client.send(b'Q', b"select 1\0");
+    std::thread::sleep(Duration::from_millis(100));
+    let key = client.1.clone();
+    cancel(&server, &key);
+    assert_eq!(client.hear(), "E:57014 Z:I");
 }
 
 #[test]

@@ -163,20 +163,28 @@ impl Call {
             }
         }
     }
+
+    /// As a future is polled, and with who vouched for the result. It is ready once.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn poll_vouched(&self, context: &mut Context<'_>) -> Poll<CallResult> {
+        let mut state = self.0.lock();
+        match state.result.take() {
+            Some(result) => Poll::Ready(result),
+            None => {
+                state.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
 }
 
 impl Future for Call {
     type Output = Result<Bytes, CallError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = self.0.lock();
-        match state.result.take() {
-            Some(result) => Poll::Ready(result.map(|vouched| vouched.result)),
-            None => {
-                state.waker = Some(context.waker().clone());
-                Poll::Pending
-            }
-        }
+        self.poll_vouched(context).map(|result| result.map(|vouched| vouched.result))
     }
 }
 

@@ -10,13 +10,14 @@ use bezant_core::service::{Agreed, Asker, Service};
 use bezant_core::wire::Wire;
 use bezant_gateway::tls::Tls;
 use bezant_gateway::{Door, Password, base64};
-use bezant_postgres::{Answer, CallFailure, Database, Server};
+use bezant_postgres::{Answer, CallFailure, Cancel, Database, Server};
 use bezant_sql::{Rehearsal, Request, Response, Rows, Sql, Statement};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
 /// 2026-11-22 05:43:06 UTC, in microseconds.
@@ -70,7 +71,7 @@ fn lie(sequence: u64) -> Option<Bytes> {
 const RESTARTS: u64 = 11;
 
 impl Database for Cluster {
-    fn call(&self, request: &Request) -> Result<Answer, CallFailure> {
+    fn call(&self, request: &Request, _: &Arc<Cancel>) -> Result<Answer, CallFailure> {
         let (replicas, number, vouchers) = &mut *self.0.lock().unwrap();
         *number += 1;
         let bytes = request.to_bytes();
@@ -109,7 +110,7 @@ impl Database for Cluster {
         Ok(Answer { response, sequence, replicas: vec![0, 1, 2], ordered: true })
     }
 
-    fn go_on(&self, request: &Request, holders: &[u8]) -> Result<Answer, CallFailure> {
+    fn go_on(&self, request: &Request, holders: &[u8], _: &Arc<Cancel>) -> Result<Answer, CallFailure> {
         let (replicas, number, vouchers) = &mut *self.0.lock().unwrap();
         *number += 1;
         let Request::Rehearse(Rehearsal { transaction, lasts, .. }) = request else { panic!("{request:?} goes on") };
@@ -150,10 +151,10 @@ pub struct Counted {
 }
 
 impl Database for Counted {
-    fn call(&self, request: &Request) -> Result<Answer, CallFailure> {
+    fn call(&self, request: &Request, cancel: &Arc<Cancel>) -> Result<Answer, CallFailure> {
         let mut counts = self.counts.lock().unwrap();
         *counts = (counts.0 + 1, counts.1 + request.length());
-        self.local.call(request)
+        self.local.call(request, cancel)
     }
 
     fn orders_reads(&self) -> bool {
@@ -176,7 +177,7 @@ struct Local {
 }
 
 impl Database for Local {
-    fn call(&self, request: &Request) -> Result<Answer, CallFailure> {
+    fn call(&self, request: &Request, _: &Arc<Cancel>) -> Result<Answer, CallFailure> {
         let (sql, sequence) = &mut *self.sql.lock().unwrap();
         let bytes = request.to_bytes();
         let answer = |bytes, ordered, sequence| Answer {
@@ -211,6 +212,29 @@ impl Database for Local {
     fn request_bytes_max(&self) -> usize {
         Limits::default().operation_bytes_max
     }
+}
+
+/// A database that is waited for until nobody wants to wait any more.
+struct Silent;
+
+impl Database for Silent {
+    fn call(&self, _: &Request, cancel: &Arc<Cancel>) -> Result<Answer, CallFailure> {
+        cancel.wait(|_| Poll::<()>::Pending);
+        Err(CallFailure::Cancelled)
+    }
+
+    fn orders_reads(&self) -> bool {
+        false
+    }
+
+    fn request_bytes_max(&self) -> usize {
+        Limits::default().operation_bytes_max
+    }
+}
+
+/// One whose statements never end by themselves.
+pub fn silent_server() -> Server {
+    start(Silent)
 }
 
 fn start(database: impl Database) -> Server {
@@ -266,7 +290,8 @@ pub fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-pub struct Client(pub TcpStream);
+/// Its stream, and what a request to cancel names it by.
+pub struct Client(pub TcpStream, pub Vec<u8>);
 
 impl Client {
     pub fn new(server: &Server) -> Self {
@@ -278,7 +303,7 @@ impl Client {
         let mut stream = connect(server);
         let body = format!("\0\x03\0\0user\0me\0database\0bezant\0options\0{options}\0\0");
         stream.write_all(&[&(body.len() as u32 + 4).to_be_bytes(), body.as_bytes()].concat()).unwrap();
-        let mut client = Self(stream);
+        let mut client = Self(stream, Vec::new());
         assert!(client.hear().ends_with("Z:I"));
         client
     }
@@ -306,7 +331,8 @@ impl Client {
             let text =
                 |from: &[u8]| String::from_utf8_lossy(from.split(|byte| *byte == 0).next().unwrap()).into_owned();
             match kind {
-                'R' | 'S' | 'K' => {}
+                'R' | 'S' => {}
+                'K' => self.1 = body,
                 'C' => all.push(format!("C:{}", text(&body))),
                 'E' => {
                     let at = body.windows(2).position(|pair| pair == b"\0C").unwrap();

@@ -1,0 +1,133 @@
+"""What libpq does beside statements: too many connections, and Ctrl-C. By psql on a terminal, and by psycopg.
+
+Each line of the output is `pass NAME` or `fail NAME: why`.
+"""
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import threading
+import time
+
+import psycopg
+
+PORT = sys.argv[1]
+TO = f"host=127.0.0.1 port={PORT} user=postgres dbname=postgres"
+# More rows than anybody waits for, of a query that costs little for each.
+LONG = ("with recursive n(i) as (select 1 union all select i + 1 from n where i < 2000000000)"
+        " select count(*) from n")
+# As the gateway's documentation says.
+CONNECTIONS_MAX = 256
+
+
+def cancelled(connection):
+    """Begins a long statement, cancels it, and returns the SQLSTATE that came."""
+    threading.Timer(0.5, connection.cancel).start()
+    start = time.monotonic()
+    try:
+        connection.execute(LONG)
+        state = "none"
+    except psycopg.Error as error:
+        state = error.sqlstate
+    assert time.monotonic() - start < 10, "it took too long"
+    return state
+
+
+def psycopg_cancels():
+    with psycopg.connect(TO, autocommit=True) as connection:
+        assert cancelled(connection) == "57014"
+        assert connection.execute("select 1").fetchone() == (1,)
+
+
+def cancelling_fails_the_transaction():
+    with psycopg.connect(TO) as connection:
+        connection.execute("select 1")
+        assert cancelled(connection) == "57014"
+        try:
+            connection.execute("select 1")
+            raise AssertionError("the transaction goes on")
+        except psycopg.errors.InFailedSqlTransaction:
+            connection.rollback()
+        assert connection.execute("select 1").fetchone() == (1,)
+
+
+def savepoints_survive_cancelling():
+    with psycopg.connect(TO) as connection:
+        connection.execute("select 1")
+        connection.execute("savepoint a")
+        assert cancelled(connection) == "57014"
+        connection.execute("rollback to a")
+        assert connection.execute("select 2").fetchone() == (2,)
+
+
+def cancelling_nothing_does_nothing():
+    with psycopg.connect(TO, autocommit=True) as connection:
+        connection.cancel()
+        time.sleep(0.2)
+        assert connection.execute("select 1").fetchone() == (1,)
+
+
+def psql_ctrl_c():
+    """Somebody at a terminal."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execvp("psql", ["psql", "-X", "-P", "pager=off", "-v", "VERBOSITY=verbose", TO])
+    said = b""
+
+    def wait_for(what, seconds=20):
+        nonlocal said
+        end = time.monotonic() + seconds
+        while what not in said:
+            left = end - time.monotonic()
+            assert left > 0, f"no {what!r} in {said[-300:]!r}"
+            if select.select([terminal], [], [], left)[0]:
+                said += os.read(terminal, 65536)
+        said = said[said.index(what) + len(what):]
+
+    wait_for(b"=")
+    os.write(terminal, (LONG + ";\n").encode())
+    time.sleep(1)
+    os.write(terminal, b"\x03")
+    wait_for(b"57014: canceling statement due to user request")
+    os.write(terminal, b"select 6 * 7;\n")
+    wait_for(b"42\r\n")
+    # Closing its terminal ends it.
+    os.close(terminal)
+    os.waitpid(child, 0)
+
+
+def one_too_many_is_told():
+    # A gateway that tells of a bound of its own; a server says what its is.
+    bound = CONNECTIONS_MAX
+    with psycopg.connect(TO) as connection:
+        if "Bezant" not in connection.execute("select version()").fetchone()[0]:
+            bound = int(connection.execute("show max_connections").fetchone()[0])
+    time.sleep(0.5)
+    connections = []
+    try:
+        for _ in range(bound + 1):
+            connections.append(psycopg.connect(TO))
+        raise AssertionError(f"{len(connections)} connections were let in")
+    except psycopg.OperationalError as error:
+        assert "too many clients already" in str(error), str(error)
+        assert len(connections) >= bound - 3, len(connections)
+        told = subprocess.run(["psql", "-X", TO, "-c", "select 1"], capture_output=True, text=True)
+        assert "FATAL:  sorry, too many clients already" in told.stderr, told.stderr
+    finally:
+        for connection in connections:
+            connection.close()
+    time.sleep(0.5)
+    psycopg.connect(TO).close()
+
+
+CASES = [psycopg_cancels, cancelling_fails_the_transaction, savepoints_survive_cancelling,
+         cancelling_nothing_does_nothing, psql_ctrl_c, one_too_many_is_told]
+
+for case in CASES:
+    try:
+        case()
+        print(f"pass {case.__name__}", flush=True)
+    except Exception as error:
+        print(f"fail {case.__name__}: {type(error).__name__} {error}".replace("\n", " "), flush=True)
