@@ -76,10 +76,22 @@ pub(crate) fn columns_of(translation: &Translation) -> Vec<Column> {
 /// What SQLite calls a column that has no name tells its type, and is no name.
 pub(crate) fn name_and_type(columns: &mut [Column], sql: &str) {
     for column in columns.iter_mut() {
-        column.declared = column.declared.take().or_else(|| types::of_expression(&column.name));
+        let declared = column.declared.take().or_else(|| types::of_expression(&column.name));
+        let is_number = || SMALL_NUMBERS.contains(&column.name.as_str()).then(|| "int4".into());
+        column.declared = declared.or_else(is_number);
     }
     rename(columns, sql);
 }
+
+/// What `information_schema` has as integers.
+const SMALL_NUMBERS: [&str; 6] = [
+    "ordinal_position",
+    "character_maximum_length",
+    "numeric_precision",
+    "numeric_precision_radix",
+    "numeric_scale",
+    "datetime_precision",
+];
 
 /// A column of texts.
 pub(crate) fn text_column(name: &str) -> Column {

@@ -136,6 +136,7 @@ pub(crate) fn of(sql: &str) -> Result<Plan, PgError> {
         "deallocate" => Plan::Deallocate(rest.last().and_then(Token::name)),
         "discard" if is_alone(rest, "all") => Plan::DiscardAll,
         "discard" => Plan::Nothing("DISCARD"),
+        "create" if makes_public(rest) => Plan::Nothing("CREATE SCHEMA"),
         "unlisten" => Plan::Nothing("UNLISTEN"),
         "vacuum" => Plan::Nothing("VACUUM"),
         word @ ("listen" | "notify" | "lock" | "prepare" | "grant" | "revoke" | "do" | "call" | "cluster") => {
@@ -158,6 +159,15 @@ fn refused(word: &str) -> PgError {
 
 fn is_alone(rest: &[Token<'_>], word: &str) -> bool {
     matches!(rest, [token] if token.is(word))
+}
+
+/// `CREATE SCHEMA IF NOT EXISTS public`: there is that one.
+fn makes_public(rest: &[Token<'_>]) -> bool {
+    let words = ["schema", "if", "not", "exists"];
+    let [first @ .., name] = rest else { return false };
+    first.len() == words.len()
+        && first.iter().zip(words).all(|(token, word)| token.is(word))
+        && name.name().is_some_and(|name| name == "public")
 }
 
 /// A setting's name, with dots in it, and what follows.
@@ -206,6 +216,21 @@ fn set(rest: &[Token<'_>]) -> Result<Plan, PgError> {
     }
     let value = match value {
         [first, more @ ..] if first.is_symbol("=") || first.is("to") => more,
+        // `SET TIME ZONE INTERVAL '+02:00' HOUR TO MINUTE` counts as people do, and not as POSIX does.
+        [interval, offset, hour, to, minute]
+            if name == "timezone"
+                && interval.is("interval")
+                && hour.is("hour")
+                && to.is("to")
+                && minute.is("minute") =>
+        {
+            let offset = text_of(*offset);
+            let turned = match offset.strip_prefix('-') {
+                Some(rest) => format!("+{rest}"),
+                None => format!("-{}", offset.trim_start_matches('+')),
+            };
+            return Ok(Plan::Set { name, value: turned });
+        }
         more => more,
     };
     let value = setting_value(value);
@@ -240,6 +265,9 @@ mod tests {
             ("set bezant.provenance = on", set_to("bezant.provenance", "on")),
             ("set session application_name = 'x y'", set_to("application_name", "x y")),
             ("SET TIME ZONE 'UTC'", set_to("timezone", "UTC")),
+            ("SET TIME ZONE INTERVAL '+02:00' HOUR TO MINUTE", set_to("timezone", "-02:00")),
+            ("SET TIME ZONE INTERVAL '-05:30' HOUR TO MINUTE", set_to("timezone", "+05:30")),
+            ("create schema if not exists \"public\"", Plan::Nothing("CREATE SCHEMA")),
             ("set transaction_read_only to 'Yes'", Plan::SetTransaction { read_only: Some(true) }),
             ("show transaction isolation level", Plan::Show("transaction_isolation".into())),
             ("SHOW bezant.sequence", Plan::Show("bezant.sequence".into())),

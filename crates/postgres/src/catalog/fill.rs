@@ -67,6 +67,11 @@ pub(super) fn fill(catalog: &Connection, schema: &Rows, shared: &SharedNames) ->
     Ok(())
 }
 
+/// What the system has made for itself is in `pg_catalog`, where tools leave it alone that drop all they find.
+fn namespace_of(table: &str) -> i64 {
+    if table.starts_with("bezant_") { 11 } else { 2200 }
+}
+
 fn object(row: &[Value]) -> Option<Object> {
     let [Value::Integer(rowid), Value::Text(kind), Value::Text(name), Value::Text(table), sql] = row else {
         return None;
@@ -88,15 +93,15 @@ impl Filler<'_> {
                 "index" => "i",
                 _ => "r",
             };
-            self.relation(object.number, &object.name, kind)?;
+            self.relation(object.number, &object.name, kind, namespace_of(&object.table))?;
         }
         Ok(())
     }
 
-    fn relation(&self, number: i64, name: &str, kind: &str) -> Result<()> {
+    fn relation(&self, number: i64, name: &str, kind: &str, namespace: i64) -> Result<()> {
         let method = if kind == "i" { 403 } else { 2 };
-        let sql = "insert into pg_class(oid, relname, relnamespace, relam, relkind) values (?1, ?2, 2200, ?3, ?4)";
-        self.catalog.execute(sql, params![number, name, method, kind]).map(drop)
+        let sql = "insert into pg_class(oid, relname, relnamespace, relam, relkind) values (?1, ?2, ?5, ?3, ?4)";
+        self.catalog.execute(sql, params![number, name, method, kind, namespace]).map(drop)
     }
 
     fn columns(&self, table: &str) -> Vec<Column> {
@@ -206,7 +211,7 @@ impl Filler<'_> {
             let constraint = constraint.unwrap_or_else(|| format!("{name}_pkey"));
             if key_index == 0 {
                 key_index = number + 1;
-                self.relation(key_index, &constraint, "i")?;
+                self.relation(key_index, &constraint, "i", namespace_of(&name))?;
                 self.names.relations.insert(constraint.clone(), key_index);
                 let definition = self.index_definition(&constraint, &name, true, &named);
                 self.names.definitions.insert(key_index, definition);

@@ -12,7 +12,7 @@ const CLAUSES: [&str; 10] =
     ["where", "group", "having", "order", "limit", "offset", "union", "intersect", "except", "window"];
 
 /// Words behind a table that are no alias of it.
-const ENDS_TABLE: [&str; 18] = [
+const BEHIND_TABLE: [&str; 18] = [
     "where",
     "group",
     "having",
@@ -31,6 +31,26 @@ const ENDS_TABLE: [&str; 18] = [
     "full",
     "cross",
     "on",
+];
+
+/// What SQLite takes for no alias.
+const NO_ALIAS: [&str; 16] = [
+    "check",
+    "constraint",
+    "create",
+    "default",
+    "foreign",
+    "index",
+    "join",
+    "order",
+    "primary",
+    "references",
+    "select",
+    "table",
+    "transaction",
+    "unique",
+    "update",
+    "values",
 ];
 
 /// A catalog query as SQLite understands it.
@@ -123,7 +143,8 @@ impl Rewriter<'_> {
             && let Some(table) = self.tokens.get(after).and_then(Token::name)
         {
             self.at = after + 1;
-            return self.push(format!("information_schema_{table}"));
+            self.push(format!("information_schema_{table}"));
+            return self.call_as_before(&table);
         }
         if token.kind == Kind::Quoted || self.pieces.last().is_some_and(|last| last == ".") {
             return self.push(token.text);
@@ -181,7 +202,7 @@ impl Rewriter<'_> {
     fn value_in_from(&mut self, function: &str) {
         self.at = self.follows(&["(", ")"]).unwrap_or(self.at);
         self.at = self.follows(&["as"]).unwrap_or(self.at);
-        let is_name = |token: &&Token<'_>| token.name().is_some_and(|name| !ENDS_TABLE.contains(&name.as_str()));
+        let is_name = |token: &&Token<'_>| token.name().is_some_and(|name| !BEHIND_TABLE.contains(&name.as_str()));
         let alias = self.tokens.get(self.at).filter(is_name).and_then(Token::name);
         self.at += usize::from(alias.is_some());
         let alias = crate::translate::name(alias.as_deref().unwrap_or(function));
@@ -364,6 +385,24 @@ impl Rewriter<'_> {
             }
         }
         self.push("AS");
+        // Words of SQLite that are names to PostgreSQL behind AS.
+        if let Some(word) = self.tokens.get(self.at).filter(|token| token.kind == Kind::Word && token.is_any(&NO_ALIAS))
+        {
+            self.at += 1;
+            self.push(format!("\"{}\"", word.text.to_ascii_lowercase()));
+        }
+    }
+
+    /// A table of the other schema, whose columns may be named by the table as it was called, unless it has an alias.
+    fn call_as_before(&mut self, table: &str) {
+        let is_table = |piece: &String| [",", "FROM", "JOIN"].iter().any(|word| piece.eq_ignore_ascii_case(word));
+        let stands_alone = match self.tokens.get(self.at) {
+            None => true,
+            Some(next) => next.kind == Kind::Symbol || next.is_any(&BEHIND_TABLE),
+        };
+        if stands_alone && self.pieces.iter().rev().nth(1).is_some_and(is_table) {
+            self.push(format!("AS \"{table}\""));
+        }
     }
 
     /// `operand::type`.
@@ -432,7 +471,11 @@ mod tests {
             ),
             ("select cast(a as text[]), cast(b as regclass)", "SELECT cast ( a AS TEXT ) , cast ( b AS TEXT )"),
             ("select current_user, current_schema()", "SELECT current_user () , current_schema ( )"),
-            ("select 1 from information_schema.tables", "SELECT 1 FROM information_schema_tables"),
+            (
+                "select tables.* from information_schema.tables, information_schema.views as v",
+                "SELECT tables . * FROM information_schema_tables AS \"tables\" , information_schema_views AS v",
+            ),
+            ("select a as primary, b as Unique", "SELECT a AS \"primary\" , b AS \"unique\""),
             ("select E'\\n', '{}'::text[]", "SELECT '\n' , '{}'"),
             ("select a <> b, c || d, e >= f, g != h, - 1", "SELECT a <> b , c || d , e >= f , g != h , - 1"),
         ] {

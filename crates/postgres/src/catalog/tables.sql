@@ -99,6 +99,13 @@ create table pg_language(oid oid, lanname name);
 create table pg_range(rngtypid oid, rngsubtype oid);
 create table pg_opclass(oid oid, opcmethod oid, opcname name, opcnamespace oid, opcdefault bool, opcintype oid,
     opckeytype oid, opcfamily oid);
+create table pg_prepared_xacts("transaction" oid, gid text, prepared timestamptz, owner name, database name);
+create table pg_stat_activity(
+    datid oid, datname name, pid pg_int4, usesysid oid, usename name, application_name text, client_addr text,
+    client_hostname text, client_port pg_int4, backend_start timestamptz, xact_start timestamptz,
+    query_start timestamptz, state_change timestamptz, wait_event_type text, wait_event text, state text, query text,
+    backend_type text
+);
 create table pg_settings(name text, setting text, unit text, category text, short_desc text);
 create table pg_views_(schemaname name, viewname name, viewowner name, definition text);
 create view pg_views as select * from pg_views_;
@@ -109,9 +116,10 @@ create view pg_tables as
         c.relhasindex as hasindexes, c.relhasrules as hasrules, c.relhastriggers as hastriggers, 0 as rowsecurity
     from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r';
 create view pg_indexes as
-    select 'public' as schemaname, t.relname as tablename, i.relname as indexname, null as tablespace,
+    select n.nspname as schemaname, t.relname as tablename, i.relname as indexname, null as tablespace,
         pg_get_indexdef(i.oid) as indexdef
-    from pg_index x join pg_class t on t.oid = x.indrelid join pg_class i on i.oid = x.indexrelid;
+    from pg_index x join pg_class t on t.oid = x.indrelid join pg_class i on i.oid = x.indexrelid
+        join pg_namespace n on n.oid = t.relnamespace;
 create view information_schema_schemata as
     select 'bezant' as catalog_name, nspname as schema_name, 'bezant' as schema_owner from pg_namespace;
 create view information_schema_tables as
@@ -128,19 +136,26 @@ create view information_schema_columns as
         (select d.adbin from pg_attrdef d where d.adrelid = c.oid and d.adnum = a.attnum) as column_default,
         case when a.attnotnull then 'NO' else 'YES' end as is_nullable, format_type(a.atttypid, -1) as data_type,
         case when a.atttypid in (1042, 1043) and a.atttypmod > 4 then a.atttypmod - 4 end as character_maximum_length,
-        case a.atttypid when 20 then 64 when 701 then 53 end as numeric_precision,
-        case a.atttypid when 20 then 0 end as numeric_scale, null as datetime_precision, t.typname as udt_name,
+        case a.atttypid when 21 then 16 when 23 then 32 when 20 then 64 when 700 then 24 when 701 then 53
+            when 1700 then case when a.atttypmod > 4 then (a.atttypmod - 4) >> 16 end end as numeric_precision,
+        case when a.atttypid in (20, 21, 23, 700, 701) then 2 when a.atttypid = 1700 then 10 end
+            as numeric_precision_radix,
+        case when a.atttypid in (20, 21, 23) then 0
+            when a.atttypid = 1700 and a.atttypmod > 4 then ((a.atttypmod - 4 & 2047) + 1024 & 2047) - 1024 end
+            as numeric_scale,
+        case a.atttypid when 1082 then 0 when 1083 then 6 when 1114 then 6 when 1184 then 6 end as datetime_precision,
+        null as collation_name, null as domain_name, null as identity_generation, t.typname as udt_name,
         'pg_catalog' as udt_schema, 'NO' as is_identity,
         case a.attgenerated when '' then 'NEVER' else 'ALWAYS' end as is_generated, null as generation_expression
     from pg_attribute a join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace
         join pg_type t on t.oid = a.atttypid
     where c.relkind in ('r', 'v');
 create view information_schema_table_constraints as
-    select 'bezant' as constraint_catalog, 'public' as constraint_schema, k.conname as constraint_name,
-        'bezant' as table_catalog, 'public' as table_schema, c.relname as table_name,
+    select 'bezant' as constraint_catalog, n.nspname as constraint_schema, k.conname as constraint_name,
+        'bezant' as table_catalog, n.nspname as table_schema, c.relname as table_name,
         case k.contype when 'p' then 'PRIMARY KEY' when 'u' then 'UNIQUE' when 'f' then 'FOREIGN KEY' else 'CHECK' end
             as constraint_type, 'NO' as is_deferrable, 'NO' as initially_deferred
-    from pg_constraint k join pg_class c on c.oid = k.conrelid;
+    from pg_constraint k join pg_class c on c.oid = k.conrelid join pg_namespace n on n.oid = c.relnamespace;
 create view information_schema_key_column_usage as
     select 'bezant' as constraint_catalog, 'public' as constraint_schema, k.conname as constraint_name,
         'bezant' as table_catalog, 'public' as table_schema, c.relname as table_name, a.attname as column_name,
@@ -148,6 +163,27 @@ create view information_schema_key_column_usage as
     from pg_constraint k join pg_class c on c.oid = k.conrelid join json_each(pg_json(k.conkey)) e
         join pg_attribute a on a.attrelid = k.conrelid and a.attnum = e.value
     where k.contype in ('p', 'u', 'f');
+create view information_schema_constraint_column_usage as
+    select 'bezant' as table_catalog, n.nspname as table_schema, c.relname as table_name, a.attname as column_name,
+        'bezant' as constraint_catalog, n.nspname as constraint_schema, k.conname as constraint_name
+    from pg_constraint k
+        join pg_class c on c.oid = case k.contype when 'f' then k.confrelid else k.conrelid end
+        join pg_namespace n on n.oid = c.relnamespace
+        join json_each(pg_json(case k.contype when 'f' then k.confkey else k.conkey end)) e
+        join pg_attribute a on a.attrelid = c.oid and a.attnum = e.value;
+create view information_schema_referential_constraints as
+    select 'bezant' as constraint_catalog, 'public' as constraint_schema, k.conname as constraint_name,
+        'bezant' as unique_constraint_catalog, 'public' as unique_constraint_schema,
+        (select u.conname from pg_constraint u where u.conrelid = k.confrelid and u.conindid = k.conindid)
+            as unique_constraint_name, 'NONE' as match_option,
+        case k.confupdtype when 'c' then 'CASCADE' when 'n' then 'SET NULL' when 'd' then 'SET DEFAULT'
+            when 'r' then 'RESTRICT' else 'NO ACTION' end as update_rule,
+        case k.confdeltype when 'c' then 'CASCADE' when 'n' then 'SET NULL' when 'd' then 'SET DEFAULT'
+            when 'r' then 'RESTRICT' else 'NO ACTION' end as delete_rule
+    from pg_constraint k where k.contype = 'f';
+create view pg_statio_all_tables as
+    select c.oid as relid, n.nspname as schemaname, c.relname as relname
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r';
 create view information_schema_sequences as
     select null as sequence_catalog, null as sequence_schema, null as sequence_name where 0;
 insert into pg_namespace values (11, 'pg_catalog', 10, null), (2200, 'public', 10, null),

@@ -154,3 +154,31 @@ fn nothing_in_a_schema_stops_the_catalog() {
     schema.rows.push(Vec::new());
     assert!(Catalog::new().query(&schema, "me", "select * from pg_class", &[]).is_ok());
 }
+
+#[test]
+fn tools_find_what_is_theirs() {
+    // What the system has made for itself is not among what a tool drops.
+    let rows = schema(&["create table bezant_members(a)", "create table mine(a integer primary key)"]);
+    let ask_of = |sql: &str| {
+        let Ok(Plan::Catalog(sql)) = plan::of(sql) else { panic!("{sql} is no question about the catalog") };
+        Catalog::new().query(&rows, "me", &sql, &[]).unwrap().rows
+    };
+    assert_eq!(ask_of("select tablename from pg_tables where schemaname = 'public'"), [[Value::Text("mine".into())]]);
+    assert_eq!(
+        ask("select columns.column_name, ordinal_position from \"information_schema\".\"columns\"
+            where table_name = 'book' and column_name = 'price'"),
+        ["price|3"]
+    );
+    assert_eq!(
+        ask("select ccu.table_name, ccu.column_name from information_schema.constraint_column_usage ccu
+            where ccu.constraint_name = 'book_author_id_fkey'"),
+        ["author|id"]
+    );
+    assert_eq!(
+        ask("select delete_rule, update_rule from information_schema.referential_constraints"),
+        ["CASCADE|NO ACTION"]
+    );
+    assert_eq!(ask("select indisprimary as primary from pg_index where indisprimary limit 1"), ["1"]);
+    assert_eq!(ask("select relname from pg_statio_all_tables where relid = 'book'::regclass"), ["book"]);
+    assert_eq!(ask("select gid from pg_prepared_xacts"), [""; 0]);
+}
