@@ -31,7 +31,7 @@ pub(crate) struct Chore {
 }
 
 /// Every sub-command. Documents that name another one are wrong, and `tidy` says so.
-pub(crate) const CHORES: [Chore; 12] = [
+pub(crate) const CHORES: [Chore; 13] = [
     Chore {
         name: "verify",
         arguments: "[--list] [--lanes N] [--only STEP]...",
@@ -61,6 +61,12 @@ pub(crate) const CHORES: [Chore; 12] = [
         arguments: "[--seconds N] [--seed N] [--binary PATH]",
         purpose: "compare the PostgreSQL gateway with a real PostgreSQL, a sample or for N seconds",
         run: e2e::referee::run,
+    },
+    Chore {
+        name: "ecosystem",
+        arguments: "[TOOL]... [--binary PATH]",
+        purpose: "run what others wrote for PostgreSQL against the gateway, and against PostgreSQL",
+        run: e2e::ecosystem::run,
     },
     Chore {
         name: "spec",

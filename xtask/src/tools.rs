@@ -368,20 +368,70 @@ pub(crate) fn referee() -> Result<Referee> {
     Ok(Referee { python, node: postgres_node()?, jdbc })
 }
 
-/// Whether they had to be installed. npm compares the hashes of the lock file.
+/// Names the Python packages that speak to the gateway by themselves.
+const ECOSYSTEM_REQUIREMENTS: &str = "xtask/ecosystem/python/requirements.txt";
+/// Names the source of Django, which has its tests.
+const DJANGO_SOURCE: &str = "xtask/ecosystem/python/source.txt";
+/// Names those of node, in a lock file.
+const ECOSYSTEM_NODE: [&str; 2] = ["xtask/ecosystem/node/package.json", "xtask/ecosystem/node/package-lock.json"];
+
+/// Where what others wrote is.
+pub(crate) struct Ecosystem {
+    /// The folder of Python's packages.
+    pub(crate) python: PathBuf,
+    /// The folder of node's packages.
+    pub(crate) node: PathBuf,
+    /// The archive of pgjdbc.
+    pub(crate) jdbc: PathBuf,
+    /// The source of Django.
+    pub(crate) django: PathBuf,
+}
+
+/// Sets up what `cargo xtask ecosystem` needs and nothing else.
+pub(crate) fn ecosystem() -> Result<Ecosystem> {
+    let Referee { jdbc, .. } = referee()?;
+    let python = folder_of("ecosystem", &[ECOSYSTEM_REQUIREMENTS])?;
+    if !python.join("django").is_dir() {
+        install_python(&python, ECOSYSTEM_REQUIREMENTS)?;
+    }
+    let node = folder_of("ecosystem-node", &ECOSYSTEM_NODE)?;
+    if !node.join("node_modules/typeorm").is_dir() {
+        install_node(&node, &ECOSYSTEM_NODE)?;
+    }
+    let django = folder_of("django", &[DJANGO_SOURCE])?;
+    if !django.join("tests/runtests.py").is_file() {
+        std::fs::create_dir_all(&django)?;
+        let folder = django.to_string_lossy();
+        let flags = ["download", "--quiet", "--no-deps", "--no-binary", ":all:", "--require-hashes", "--dest", &folder];
+        let mut fetch = pip(&[&flags[..], &["--requirement", DJANGO_SOURCE]].concat());
+        let advice = "reach the Python package index: it has the source of Django";
+        logged(LOG, INSTALL_LIMIT, &mut fetch).map_err(|failure| failure.during(advice))?;
+        let unpack = "tar --strip-components=1 -xzf ./*.tar.gz";
+        logged(LOG, INSTALL_LIMIT, program("sh", &["-c", unpack]).current_dir(&django))?;
+    }
+    Ok(Ecosystem { python, node, jdbc, django })
+}
+
+/// Whether they had to be installed.
 fn install_postgres_node() -> Result<bool> {
     if postgres_node().is_ok() {
         return Ok(false);
     }
     let folder = folder_of("node", &NODE_PACKAGES)?;
-    std::fs::create_dir_all(&folder)?;
-    for file in NODE_PACKAGES.map(Path::new) {
+    install_node(&folder, &NODE_PACKAGES)?;
+    Ok(true)
+}
+
+/// Installs what a lock file names to a folder. npm compares the hashes.
+fn install_node(folder: &Path, files: &[&str]) -> Result {
+    std::fs::create_dir_all(folder)?;
+    for file in files.iter().map(Path::new) {
         std::fs::copy(process::root().join(file), folder.join(file.file_name().unwrap_or_default()))?;
     }
     let mut command = program("npm", &["ci", "--no-audit", "--no-fund", "--ignore-scripts"]);
     let advice = format!("reach the npm registry, or run npm ci in {}", folder.display());
-    logged(LOG, INSTALL_LIMIT, command.current_dir(&folder)).map_err(|failure| failure.during(&advice))?;
-    Ok(true)
+    logged(LOG, INSTALL_LIMIT, command.current_dir(folder)).map_err(|failure| failure.during(&advice))?;
+    Ok(())
 }
 
 /// Whether it had to be installed. pip compares the hash.

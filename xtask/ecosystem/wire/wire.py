@@ -22,6 +22,17 @@ LONG = ("with recursive n(i) as (select 1 union all select i + 1 from n where i 
 CONNECTIONS_MAX = 256
 
 
+def answers(connection, sql="select 1"):
+    """The first value. A replica that is asked something long ends that by its own bounds, and is busy until then."""
+    for _ in range(3):
+        try:
+            return connection.execute(sql).fetchone()[0]
+        except psycopg.OperationalError as error:
+            if error.sqlstate != "08006":
+                raise
+    raise AssertionError("the replicas stay busy")
+
+
 def cancelled(connection):
     """Begins a long statement, cancels it, and returns the SQLSTATE that came."""
     threading.Timer(0.5, connection.cancel).start()
@@ -38,7 +49,7 @@ def cancelled(connection):
 def psycopg_cancels():
     with psycopg.connect(TO, autocommit=True) as connection:
         assert cancelled(connection) == "57014"
-        assert connection.execute("select 1").fetchone() == (1,)
+        assert answers(connection) == 1
 
 
 def cancelling_fails_the_transaction():
@@ -92,7 +103,7 @@ def psql_ctrl_c():
     os.write(terminal, b"\x03")
     wait_for(b"57014: canceling statement due to user request")
     os.write(terminal, b"select 6 * 7;\n")
-    wait_for(b"42\r\n")
+    wait_for(b"42\r\n", 60)
     # Closing its terminal ends it.
     os.close(terminal)
     os.waitpid(child, 0)

@@ -4,6 +4,7 @@
 
 pub(crate) mod cluster;
 pub(crate) mod demo;
+pub(crate) mod ecosystem;
 pub(crate) mod faults;
 pub(crate) mod netns;
 pub(crate) mod postgres;

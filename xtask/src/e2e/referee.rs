@@ -264,19 +264,19 @@ fn piped(command: &mut Command, input: Option<&Path>, output: &Path, limit: Dura
 }
 
 /// Whether a server answers.
-fn answers(port: &str) -> bool {
+pub(super) fn answers(port: &str) -> bool {
     let arguments = ["-X", "-h", "127.0.0.1", "-p", port, "-U", "postgres", "-d", "postgres", "-Atc", "select 1"];
     output_of(&mut program("psql", &arguments)).is_ok_and(|answer| answer.trim() == "1")
 }
 
 /// A real PostgreSQL with an empty database in a folder of its own. Its durability is nobody's concern.
-struct Postgresql {
-    port: String,
+pub(super) struct Postgresql {
+    pub(super) port: String,
     _server: Running,
 }
 
 impl Postgresql {
-    fn start(folder: &Path, port: u16) -> Result<Self> {
+    pub(super) fn start(folder: &Path, port: u16) -> Result<Self> {
         let home = folder.join("postgresql");
         std::fs::create_dir_all(&home)?;
         let (home, data) = (home.to_string_lossy().into_owned(), home.join("data").to_string_lossy().into_owned());

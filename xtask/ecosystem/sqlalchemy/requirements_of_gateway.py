@@ -1,0 +1,14 @@
+"""What the suite asks for. Beside the suite's own defaults: there is one schema, and there are no sequences."""
+
+from sqlalchemy.testing import exclusions
+from sqlalchemy.testing.requirements import SuiteRequirements
+
+
+class Requirements(SuiteRequirements):
+    @property
+    def schemas(self):
+        return exclusions.closed()
+
+    @property
+    def sequences(self):
+        return exclusions.closed()

@@ -1,0 +1,3 @@
+"""The tests are SQLAlchemy's."""
+
+from sqlalchemy.testing.suite import *  # noqa: F403
