@@ -3,6 +3,7 @@
 use crate::error::{PgError, sqlstate};
 use crate::plan::Tag;
 use crate::rewrite::rename;
+use crate::tokens::{Token, tokens};
 use crate::translate::{Translation, Type};
 use crate::types;
 use bezant_sql::{Column, Rows, Value};
@@ -75,12 +76,27 @@ pub(crate) fn columns_of(translation: &Translation) -> Vec<Column> {
 
 /// What SQLite calls a column that has no name tells its type, and is no name.
 pub(crate) fn name_and_type(columns: &mut [Column], sql: &str) {
+    let names = arrays_of_names(sql);
     for column in columns.iter_mut() {
         let declared = column.declared.take().or_else(|| types::of_expression(&column.name));
         let is_number = || SMALL_NUMBERS.contains(&column.name.as_str()).then(|| "int4".into());
-        column.declared = declared.or_else(is_number);
+        let is_names = || names.contains(&column.name).then(|| "name[]".into());
+        column.declared = is_names().or(declared).or_else(is_number);
     }
     rename(columns, sql);
+}
+
+/// The aliases of arrays that are made of names: a driver that does not know `name[]` leaves it as it is, and tools
+/// count on that.
+fn arrays_of_names(sql: &str) -> Vec<String> {
+    const NAMES: [&str; 4] = ["attname", "relname", "conname", "nspname"];
+    let tokens = tokens(sql);
+    let solid: Vec<&Token<'_>> = tokens.iter().filter(|token| token.is_solid()).collect();
+    let is_array = |part: &&[&Token<'_>]| {
+        part[0].is("array_agg") && part[1].is_symbol("(") && part[3].is_symbol(".") && part[4].is_any(&NAMES)
+    };
+    let aliases = solid.windows(8).filter(is_array).filter(|part| part[5].is_symbol(")") && part[6].is("as"));
+    aliases.filter_map(|part| part[7].name()).collect()
 }
 
 /// What `information_schema` has as integers.

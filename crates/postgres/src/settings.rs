@@ -18,7 +18,7 @@ const VALUE_BYTES_MAX: usize = 4_096;
 pub(crate) const READ_ONLY_BY_DEFAULT: &str = "default_transaction_read_only";
 
 /// Settings and what they are if nobody changes them.
-const DEFAULTS: &[(&str, &str)] = &[
+pub(crate) const DEFAULTS: &[(&str, &str)] = &[
     ("application_name", ""),
     ("bezant.provenance", "off"),
     ("bytea_output", "hex"),
@@ -34,6 +34,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("is_superuser", "off"),
     ("lock_timeout", "0"),
     ("max_identifier_length", "63"),
+    ("max_index_keys", "32"),
     ("search_path", "public"),
     ("server_encoding", "UTF8"),
     ("server_version", SERVER_VERSION),
@@ -71,6 +72,7 @@ const FIXED: &[&str] = &[
     "integer_datetimes",
     "is_superuser",
     "max_identifier_length",
+    "max_index_keys",
     "server_encoding",
     "server_version",
     "server_version_num",

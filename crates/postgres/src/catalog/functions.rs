@@ -217,6 +217,10 @@ fn arrays(connection: &Connection) -> Result<()> {
         let all: Vec<String> = (first..=last).map(|number| number.to_string()).collect();
         Ok(Value::Text(array(&all)))
     })?;
+    strict(connection, "pg_trim", |context| {
+        let (what, of) = (text(context, 0)?, text(context, 1)?);
+        Ok(Value::Text(of.trim_matches(|c| what.contains(c)).into()))
+    })?;
     strict(connection, "array_to_string", |context| {
         Ok(Value::Text(elements(&text(context, 0)?).join(&text(context, 1)?)))
     })?;

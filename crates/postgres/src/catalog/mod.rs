@@ -10,6 +10,7 @@ mod rewrite;
 mod tests;
 
 use crate::error::{PgError, sqlstate};
+use crate::settings::DEFAULTS;
 use crate::tokens::Token;
 use bezant_core::digest::Digest;
 use bezant_sql::{Column, RESULT_BYTES_MAX, Rows, Value};
@@ -100,6 +101,9 @@ fn build(schema: &Rows, digest: Digest) -> rusqlite::Result<Filled> {
     let user = Arc::new(Mutex::new(String::new()));
     let names = functions::register(&connection, &user)?;
     connection.execute_batch(TABLES)?;
+    for (name, value) in DEFAULTS {
+        connection.execute("insert into pg_settings(name, setting) values (?1, ?2)", [name, value])?;
+    }
     fill::fill(&connection, schema, &names)?;
     connection.execute_batch("pragma query_only = on")?;
     Ok(Filled { digest, connection, user })

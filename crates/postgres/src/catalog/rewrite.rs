@@ -53,6 +53,20 @@ const NO_ALIAS: [&str; 16] = [
     "values",
 ];
 
+/// The place of what closes the parenthesis that is open here.
+fn closing(tokens: &[Token<'_>], from: usize) -> Option<usize> {
+    let mut depth = 0_u32;
+    let at = tokens.get(from..)?.iter().position(|token| {
+        match token.text {
+            "(" => depth += 1,
+            ")" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0
+    })?;
+    Some(from + at)
+}
+
 /// A catalog query as SQLite understands it.
 pub(crate) fn for_catalog(sql: &str) -> String {
     let all = tokens(sql);
@@ -139,6 +153,13 @@ impl Rewriter<'_> {
             return;
         }
         if name == "information_schema"
+            && let Some(after) = self.follows(&[".", "_pg_expandarray"])
+        {
+            // A pair of a value and its number; who asks for the number asks in parentheses.
+            self.at = after;
+            return self.set("unnest", "unnest");
+        }
+        if name == "information_schema"
             && let Some(after) = self.follows(&["."])
             && let Some(table) = self.tokens.get(after).and_then(Token::name)
         {
@@ -163,6 +184,16 @@ impl Rewriter<'_> {
                 self.join_sets();
                 self.push(token.text);
             }
+            "trim" => match self.follows(&["(", "both"]) {
+                Some(after) if follows(self.tokens, after + 1, &["from"]).is_some() => {
+                    self.push("pg_trim");
+                    self.enter("(", ")");
+                    self.push(self.tokens[after].text);
+                    self.push(",");
+                    self.at = after + 2;
+                }
+                _ => self.push(token.text),
+            },
             "json_build_object" => self.push("json_object"),
             "operator" => self.named_operator(token.text),
             "collate" => {
@@ -234,6 +265,7 @@ impl Rewriter<'_> {
 
     fn symbol(&mut self, text: &str) {
         match text {
+            "(" if self.part_of_pair() => {}
             "(" => {
                 // What a function takes is in the scope of the SELECT around it.
                 self.enter("(", ")");
@@ -261,6 +293,35 @@ impl Rewriter<'_> {
             }
             _ => self.push(text),
         }
+    }
+
+    /// `(information_schema._pg_expandarray(array)).n`, and `(alias.column).x` of what that function gave.
+    fn part_of_pair(&mut self) -> bool {
+        if let Some(after) = self.follows(&["information_schema", ".", "_pg_expandarray"])
+            && let Some(end) = closing(self.tokens, after)
+            && let Some(end) = follows(self.tokens, end + 1, &[")", "."])
+            && let Some(part) = self.tokens.get(end).filter(|part| part.is_any(&["n", "x"]))
+        {
+            self.at = after;
+            self.set(if part.is("n") { "_pg_expandarray" } else { "unnest" }, "unnest");
+            self.at = end + 1;
+            return true;
+        }
+        let [table, dot, column, close, other, part] = self.tokens.get(self.at..self.at + 6).unwrap_or_default() else {
+            return false;
+        };
+        let is_name = |token: &Token<'_>| token.kind == Kind::Word;
+        let is_part = is_name(table)
+            && dot.is_symbol(".")
+            && is_name(column)
+            && close.is_symbol(")")
+            && other.is_symbol(".")
+            && part.is("x");
+        if is_part {
+            self.push(format!("{}.{}", table.text, column.text));
+            self.at += 6;
+        }
+        is_part
     }
 
     /// `ARRAY[…]` and `ARRAY(SELECT …)`.
@@ -309,7 +370,7 @@ impl Rewriter<'_> {
         let Some(end) = close else { return self.push(text) };
         let inside = &self.tokens[start..end];
         let of = match name {
-            "unnest" => rewrite(inside),
+            "unnest" | "_pg_expandarray" => rewrite(inside),
             "generate_series" => format!("pg_series({})", rewrite(inside)),
             // No table is a partition of another.
             "pg_partition_ancestors" => "'{}'".into(),
@@ -475,6 +536,12 @@ mod tests {
                 "select tables.* from information_schema.tables, information_schema.views as v",
                 "SELECT tables . * FROM information_schema_tables AS \"tables\" , information_schema_views AS v",
             ),
+            (
+                "select (information_schema._pg_expandarray(k)).n as m, information_schema._pg_expandarray(k) as p from c",
+                "SELECT (_s1.key + 1) AS m , _s1.value AS p FROM c JOIN json_each(pg_json(k)) AS _s1",
+            ),
+            ("select 1 from r where a = (r.keys).x", "SELECT 1 FROM r where a = r.keys"),
+            ("select trim(both '\"' from f(a))", "SELECT pg_trim ( '\"' , f ( a ) )"),
             ("select a as primary, b as Unique", "SELECT a AS \"primary\" , b AS \"unique\""),
             ("select E'\\n', '{}'::text[]", "SELECT '\n' , '{}'"),
             ("select a <> b, c || d, e >= f, g != h, - 1", "SELECT a <> b , c || d , e >= f , g != h , - 1"),

@@ -138,6 +138,28 @@ impl Translator<'_> {
                 enter(Source::called(&folded(&alias.name), &columns, &names), scope)?;
                 Ok(sql)
             }
+            TableFactor::UNNEST {
+                alias,
+                array_exprs,
+                with_offset: false,
+                with_offset_alias: None,
+                with_ordinality: false,
+            } => {
+                let mut body = self.query(&super::unnest::rows_of(array_exprs)?, scope.outer)?;
+                self.settle(&mut body)?;
+                let table = alias.as_ref().map_or_else(|| "unnest".into(), |alias| folded(&alias.name));
+                // One column is called as the table is, several as the function.
+                let called = if array_exprs.len() == 1 { table.clone() } else { "unnest".into() };
+                let mut columns: Vec<Column> = body.columns();
+                columns.iter_mut().for_each(|column| column.name.clone_from(&called));
+                if let Some(alias) = alias {
+                    columns = renamed(columns, alias)?;
+                }
+                let names = unique(&columns);
+                let sql = format!("({}) AS {}", body.render(Some(&names)), name(&table));
+                enter(Source::called(&table, &columns, &names), scope)?;
+                Ok(sql)
+            }
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
                 Ok(format!("({})", self.joined(table_with_joins, scope)?))
             }

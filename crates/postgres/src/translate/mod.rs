@@ -48,6 +48,7 @@ mod sets;
 mod tests;
 mod type_names;
 mod upkeep;
+mod unnest;
 mod value;
 mod write;
 
