@@ -79,7 +79,11 @@ pub(crate) fn name_and_type(columns: &mut [Column], sql: &str) {
     let names = arrays_of_names(sql);
     for column in columns.iter_mut() {
         let declared = column.declared.take().or_else(|| types::of_expression(&column.name));
-        let is_number = || SMALL_NUMBERS.contains(&column.name.as_str()).then(|| "int4".into());
+        let is_number = || match column.name.to_ascii_lowercase().as_str() {
+            // As pgjdbc calls it.
+            "non_unique" => Some("boolean".into()),
+            name => SMALL_NUMBERS.contains(&name).then(|| "int4".into()),
+        };
         let is_names = || names.contains(&column.name).then(|| "name[]".into());
         column.declared = is_names().or(declared).or_else(is_number);
     }

@@ -83,9 +83,11 @@ run(
       assert.deepStrictEqual(rows.at(-1), { score: "7.00", owners: "2" });
     },
     async find_and_count_all() {
-      const { count, rows } = await Owner.findAndCountAll({ limit: 2, offset: 1, order: [["name", "DESC"]] });
-      assert.strictEqual(count, 5);
-      assert.deepStrictEqual(rows.map((row) => row.name), ["d", "c"]);
+      const { count, rows } = await Owner.findAndCountAll({
+        limit: 2, offset: 1, order: [["name", "DESC"]], where: { name: { [Op.ne]: "e" } },
+      });
+      assert.strictEqual(count, 4);
+      assert.deepStrictEqual(rows.map((row) => row.name), ["c", "b"]);
     },
     async managed_transaction() {
       await db.transaction(async (transaction) => {

@@ -63,6 +63,12 @@ pub(super) fn fill(catalog: &Connection, schema: &Rows, shared: &SharedNames) ->
             _ => {}
         }
     }
+    // A foreign key goes by the index of the key that it refers to.
+    catalog.execute_batch(
+        "update pg_constraint as f set conindid = coalesce((select k.conindid from pg_constraint k
+            where k.conrelid = f.confrelid and k.contype in ('p', 'u') and k.conkey = f.confkey), 0)
+            where f.contype = 'f'",
+    )?;
     *shared.lock().unwrap_or_else(PoisonError::into_inner) = filler.names;
     Ok(())
 }

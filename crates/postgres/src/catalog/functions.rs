@@ -285,13 +285,39 @@ fn patterns(connection: &Connection) -> Result<()> {
     })
 }
 
+/// What an index is about in this place, counted from 1.
+fn part_of_index(definition: &str, place: usize) -> Option<String> {
+    let (_, list) = definition.split_once(" USING btree (")?;
+    let (mut depth, mut parts) = (0_u32, vec![String::new()]);
+    for c in list.chars() {
+        match c {
+            ')' if depth == 0 => break,
+            ',' if depth == 0 => {
+                parts.push(String::new());
+                continue;
+            }
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        parts.last_mut()?.push(c);
+    }
+    let part = parts.get(place.checked_sub(1)?)?.trim();
+    Some(part.strip_suffix(" DESC").unwrap_or(part).into())
+}
+
 fn definitions(connection: &Connection, names: &SharedNames) -> Result<()> {
     let get = |names: &SharedNames| names.lock().unwrap_or_else(PoisonError::into_inner).definitions.clone();
     for name in ["pg_get_constraintdef", "pg_get_indexdef", "pg_get_viewdef", "pg_get_triggerdef"] {
         let names = Arc::clone(names);
         strict(connection, name, move |context| {
             let number = text(context, 0)?.parse().unwrap_or(0);
-            Ok(get(&names).get(&number).cloned().map_or(Value::Null, Value::Text))
+            let Some(definition) = get(&names).get(&number).cloned() else { return Ok(Value::Null) };
+            let part = if name == "pg_get_indexdef" && context.len() > 1 { text(context, 1)? } else { String::new() };
+            Ok(match part.parse().unwrap_or(0) {
+                0 => Value::Text(definition),
+                place => part_of_index(&definition, place).map_or(Value::Null, Value::Text),
+            })
         })?;
     }
     strict(connection, "to_regtype", |context| {

@@ -157,7 +157,15 @@ impl Rewriter<'_> {
         {
             // A pair of a value and its number; who asks for the number asks in parentheses.
             self.at = after;
-            return self.set("unnest", "unnest");
+            self.set("unnest", "unnest");
+            // Under its alias is the value, and beside it the number.
+            if let Some(alias) = self.follows(&["as"]).and_then(|at| self.tokens.get(at)).and_then(Token::name) {
+                let number =
+                    self.open.iter().rev().find_map(|level| level.set.as_ref()).map_or(0, |(number, _)| *number);
+                self.push(format!("AS {alias} , (_s{number}.key + 1) AS {alias}_n"));
+                self.at += 2;
+            }
+            return;
         }
         if name == "information_schema"
             && let Some(after) = self.follows(&["."])
@@ -316,9 +324,10 @@ impl Rewriter<'_> {
             && is_name(column)
             && close.is_symbol(")")
             && other.is_symbol(".")
-            && part.is("x");
+            && part.is_any(&["x", "n"]);
         if is_part {
-            self.push(format!("{}.{}", table.text, column.text));
+            let number = if part.is("n") { "_n" } else { "" };
+            self.push(format!("{}.{}{number}", table.text, column.text));
             self.at += 6;
         }
         is_part
@@ -538,9 +547,9 @@ mod tests {
             ),
             (
                 "select (information_schema._pg_expandarray(k)).n as m, information_schema._pg_expandarray(k) as p from c",
-                "SELECT (_s1.key + 1) AS m , _s1.value AS p FROM c JOIN json_each(pg_json(k)) AS _s1",
+                "SELECT (_s1.key + 1) AS m , _s1.value AS p , (_s1.key + 1) AS p_n FROM c JOIN json_each(pg_json(k)) AS _s1",
             ),
-            ("select 1 from r where a = (r.keys).x", "SELECT 1 FROM r where a = r.keys"),
+            ("select (r.keys).n from r where a = (r.keys).x", "SELECT r.keys_n FROM r where a = r.keys"),
             ("select trim(both '\"' from f(a))", "SELECT pg_trim ( '\"' , f ( a ) )"),
             ("select a as primary, b as Unique", "SELECT a AS \"primary\" , b AS \"unique\""),
             ("select E'\\n', '{}'::text[]", "SELECT '\n' , '{}'"),

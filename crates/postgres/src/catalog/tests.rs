@@ -181,4 +181,16 @@ fn tools_find_what_is_theirs() {
     assert_eq!(ask("select indisprimary as primary from pg_index where indisprimary limit 1"), ["1"]);
     assert_eq!(ask("select relname from pg_statio_all_tables where relid = 'book'::regclass"), ["book"]);
     assert_eq!(ask("select gid from pg_prepared_xacts"), [""; 0]);
+    assert_eq!(
+        ask("select k.contype from pg_constraint f join pg_constraint k on k.conindid = f.conindid and k.oid <> f.oid
+            where f.contype = 'f'"),
+        ["p"]
+    );
+    assert_eq!(ask("select pg_get_indexdef('book_pkey'::regclass, 2, false)"), ["author_id"]);
+    assert_eq!(ask("select pg_get_indexdef('book_price'::regclass, 1, true)"), ["price"]);
+    assert_eq!(
+        ask("select (x.keys).n, (x.keys).x from (select information_schema._pg_expandarray(i.indkey) as keys
+        from pg_index i where i.indexrelid = 'book_pkey'::regclass) x"),
+        ["1|1", "2|2"]
+    );
 }
