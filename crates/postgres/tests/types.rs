@@ -356,7 +356,8 @@ fn functions_of_moments_are_postgresqls() {
             "[February 29th, 2024 01:05:06.500 PM]",
         ),
         ("select to_char(timestamptz '2024-02-29 13:05:06+00', 'TZ')", "0A000"),
-        ("select to_char(1, '9')", "0A000"),
+        ("select to_char(1, '9'), to_char(1, 'RN')", "0A000"),
+        ("select to_char(1, '9')", "[ 1]"),
         ("select to_date('2024', 'YYYY')", "0A000"),
         ("set timezone = '<+02>-02'", ""),
         ("select to_char(timestamptz '2024-02-29 23:05:06+00', 'YYYY-MM-DD HH24 TZH')", "[2024-03-01 01 +02]"),
@@ -682,6 +683,21 @@ fn json_is_made_of_values_as_postgresql_writes_it() {
         ("select json_build_object('a')", "22023"),
         ("select json_agg('a')", "42804"),
         ("select json_agg(distinct id) from t", "0A000"),
+    ]);
+}
+
+#[test]
+fn different_texts_come_in_their_own_order() {
+    alone(&[
+        ("create table t(k text, v integer)", ""),
+        ("insert into t values ('b', 1), ('a', 2), ('b', 3), (null, 4), ('B\"', 5)", ""),
+        ("select string_agg(distinct k, ', ') from t", "[B\", a, b]"),
+        ("select string_agg(distinct k, '' order by k desc) filter (where v < 5) from t", "[ba]"),
+        ("select string_agg(distinct k, ',') from t where false", "[-]"),
+        ("select string_agg(distinct k, ',' order by v) from t", "0A000"),
+        ("select string_agg(distinct k, k) from t", "0A000"),
+        ("select to_char(1234.5, '9,999.99'), to_char(-7, 'FM000'), to_char(0.5, '9.9')", "[ 1,234.50,-007,  .5]"),
+        ("select to_char(1.5::float8, '9.9')", "0A000"),
     ]);
 }
 

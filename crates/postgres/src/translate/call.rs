@@ -221,6 +221,9 @@ impl Translator<'_> {
         for (value, input) in values.iter().zip(signature.inputs) {
             arguments.push(self.implicit(value, *input)?.sql);
         }
+        if name == "string_agg" && manner.distinct {
+            return self.distinct_texts(&arguments, &values[1], &manner);
+        }
         if sort == Sort::Scalar && (manner.distinct || !manner.tail.is_empty() || !manner.order.is_empty()) {
             return Err(PgError::new("42809", format!("{name} is not an aggregate function")));
         }
@@ -250,6 +253,27 @@ impl Translator<'_> {
             sql += &format!("{})", manner.order);
         }
         Ok(Expression::new(sql + &manner.tail, result))
+    }
+
+    /// Different texts in their own order, which PostgreSQL has them in without being told, with a separator that is the
+    /// same for all. SQLite takes DISTINCT with one argument.
+    fn distinct_texts(
+        &mut self,
+        arguments: &[String],
+        separator: &Expression,
+        manner: &Manner,
+    ) -> Result<Expression, PgError> {
+        let [text, between] = arguments else { return Err(no_function("string_agg")) };
+        let order = manner.order.strip_prefix(" ORDER BY ").map_or(Some(""), |order| order.strip_prefix(text.as_str()));
+        let order = order.map(|order| order.trim_end_matches(" NULLS FIRST").trim_end_matches(" NULLS LAST"));
+        let is_literal = matches!(separator.origin, Origin::Literal(_));
+        let (Some(order @ ("" | " DESC")), true) = (order, is_literal) else {
+            return Err(unsupported("DISTINCT in this function")
+                .hint("order by what is aggregated, and give a literal as the separator"));
+        };
+        let texts = format!("pg_json_agg(DISTINCT pg_json_string({text})){}", manner.tail);
+        let sql = format!("pg_text_join({texts}, {between}, {})", u8::from(!order.is_empty()));
+        Ok(Expression::new(sql, Type::Text))
     }
 
     fn count(&mut self, values: &[Expression], manner: &Manner) -> Result<Expression, PgError> {

@@ -264,6 +264,20 @@ pub(super) fn no_key(_: &Arguments<'_>) -> Outcome {
     refuse(ErrorKind::BadParameter, "field name must not be null")
 }
 
+/// The strings of an array, sorted, with a separator between them; backwards if the third argument says so.
+pub(super) fn joined(arguments: &Arguments<'_>) -> Outcome {
+    let (document, separator) = (arguments.text(0)?, arguments.text(1)?);
+    let strings = Parts::of(&document).into_iter().flatten().map(|(_, string)| json::unquoted(string));
+    let mut strings = strings.collect::<Outcome<Vec<_>>>()?;
+    strings.sort_unstable();
+    if arguments.integer(2)? != 0 {
+        strings.reverse();
+    }
+    let bytes = strings.iter().map(|string| string.len().saturating_add(separator.len()));
+    room(bytes.fold(0, usize::saturating_add))?;
+    Ok(Value::Text(strings.join(&separator)))
+}
+
 /// Pieces of a document that rows make, one after the other.
 #[derive(Default)]
 pub(super) struct Gathered {

@@ -146,6 +146,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("pg_json_has", 2, EIGHT, documents::has),
     function("pg_json_contains", 2, Product, documents::contains),
     function("pg_jsonb_concat", 2, Charge::Bytes(64), documents::concat),
+    function("pg_text_join", 3, Charge::Bytes(32), documents::joined),
     function("pg_json_array_length", 1, EIGHT, documents::array_length),
     function("pg_json_typeof", 1, ONCE, documents::kind),
     function("pg_json_string", 1, EIGHT, documents::quoted),

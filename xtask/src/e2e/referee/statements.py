@@ -263,9 +263,6 @@ CONSTRAINTS = """
     alter table parent drop column a, drop column nothing
     alter table parent drop column if exists nothing, drop column b
     select * from parent order by id
-    drop table parent
-    drop table child, parent
-    drop table if exists nowhere, child
     with x as (insert into child values (90, null, '2024-01-01') returning *) select at as day, id from x
     with x as (update child set at = at + 1 where id = 90 returning id, at) select x.* from x
     with x as (delete from child where id = 90 returning id, p) select y.p, y.id from x y
@@ -283,6 +280,9 @@ CONSTRAINTS = """
     drop index child_p_idx
     comment on column child.p is 'whose'
     comment on table nowhere is 'x'
+    drop table parent
+    drop table child, parent
+    drop table if exists nowhere, child
     drop table child
     drop table parent"""
 QUERIES = """
@@ -351,7 +351,7 @@ QUERIES = """
     select * from lower('ABC') as l
     select x.y from abs(-3) as x(y)
     select * from count(1)
-    select * from current_schema()
+    select count(*) from current_schema() s where s = 'public'
     select distinct on (k) k, id from m order by k desc, v desc nulls last, id
     select distinct on (v, k) id from m order by k, v, id
     select distinct on (q) upper(k) as q, id from m order by q, 2 desc limit 2
@@ -373,6 +373,10 @@ QUERIES = """
     select id from m where t ~ '^x' or t ~* 'Z{2}' or k !~ '[ab]' order by id
     select regexp_replace(t, '[a-z]', '<\\&>', 'g'), substring(t from '(x)y?') from m order by id
     select 'a' ~ 'a**'
+    select string_agg(distinct k, ','), string_agg(distinct t, '-' order by t desc) filter (where id < 5) from m
+    select k, string_agg(distinct t, '') from m group by k order by k
+    select to_char(v, 'S99') from m
+    select to_char(v * 1234.5, 'FM999,990.00'), to_char(v, '000.9') from m order by id
     select json_build_object('a')
     select json_agg('a')
     select id from m order by id offset 1 row fetch next row only
