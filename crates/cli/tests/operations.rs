@@ -8,24 +8,10 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{Scratch, free_ports};
+use support::{Scratch, free_ports, page};
 
 /// How long the whole page may take.
 const PAGE_MAX: Duration = Duration::from_secs(240);
-
-/// What stands in the blocks of commands to run.
-fn commands(page: &str) -> String {
-    let mut inside = false;
-    let mut script = String::new();
-    for line in page.lines() {
-        if line.starts_with("```") {
-            inside = line == "```sh";
-        } else if inside {
-            script += &format!("{line}\n");
-        }
-    }
-    script
-}
 
 /// A shell and whatever it started, all of which ends with it.
 struct Group(Child);
@@ -40,21 +26,17 @@ impl Drop for Group {
 #[test]
 fn the_commands_of_the_page_do_what_it_says() {
     let scratch = Scratch::new();
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operations.md");
-    let page = fs::read_to_string(page).unwrap();
-    let script = commands(&page);
+    let script = page::blocks("operations.md", "sh").concat();
     let (old, new) = (free_ports(40), free_ports(40));
     for port in ["--base-port 12000", "--base-port 13000"] {
         assert!(script.contains(port), "the page has another {port}");
     }
     let script = script.replace("--base-port 12000", &format!("--base-port {old}"));
     let script = script.replace("--base-port 13000", &format!("--base-port {new}"));
-    let programs = Path::new(env!("CARGO_BIN_EXE_bezant")).parent().unwrap();
-    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let log = scratch.path().join("page.log");
     let output = File::create(&log).unwrap();
     let mut bash = Command::new("bash");
-    bash.args(["-eux", "-c", &script]).current_dir(scratch.path()).env("PATH", path).process_group(0);
+    bash.args(["-eux", "-c", &script]).current_dir(scratch.path()).env("PATH", page::search_path()).process_group(0);
     bash.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
     let mut group = Group(bash.spawn().unwrap());
     let said = || fs::read_to_string(&log).unwrap();
@@ -91,4 +73,29 @@ fn systemd_takes_the_unit() {
         }
         Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "only its absence excuses it"),
     }
+}
+
+/// What can be seen of the image without an engine to build it: the compiler is the one that the workspace asks for,
+/// and whatever is copied is there, and is kept back by nobody.
+#[test]
+fn the_container_file_builds_from_what_there_is() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |file: &str| fs::read_to_string(root.join(file)).unwrap();
+    let (recipe, manifest) = (read("deploy/Containerfile"), read("Cargo.toml"));
+    let version = manifest.split_once("rust-version = \"").unwrap().1.split_once('"').unwrap().0;
+    assert!(recipe.contains(&format!("library/rust:{version}-")), "the workspace asks for {version}");
+    let ignored = read("deploy/Containerfile.dockerignore");
+    let (built, taken): (Vec<&str>, Vec<&str>) = recipe
+        .lines()
+        .filter_map(|line| line.strip_prefix("COPY "))
+        .partition(|copy| copy.starts_with("--from=build "));
+    for source in taken.iter().flat_map(|copy| copy.rsplit_once(' ').unwrap().0.split(' ')) {
+        assert!(root.join(source).exists() && ignored.lines().all(|line| line != source), "{source} is not there");
+    }
+    assert_eq!(built, ["--from=build /source/target/release/bezant /usr/local/bin/bezant"]);
+    assert!(
+        recipe.contains("WORKDIR /source\n") && recipe.contains("cargo build --release --locked --package bezant\n")
+    );
+    let kept_back: Vec<_> = ignored.lines().collect();
+    assert_eq!(kept_back, ["target", ".git"], "all else is a part of the build");
 }

@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of this")]
 
 pub mod database;
+pub mod page;
 #[cfg(target_os = "linux")]
 pub mod terminal;
 

@@ -22,8 +22,13 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Starts the program.
+    /// Starts the program that is tested.
     pub fn start(scratch: &Scratch, arguments: &[&str]) -> Self {
+        Self::run(scratch, env!("CARGO_BIN_EXE_bezant"), arguments)
+    }
+
+    /// Starts any program, in the folder of the test.
+    pub fn run(scratch: &Scratch, program: &str, arguments: &[&str]) -> Self {
         let outer = pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         pty::grantpt(&outer).unwrap();
         pty::unlockpt(&outer).unwrap();
@@ -33,7 +38,8 @@ impl Terminal {
         let stream = || Stdio::from(inner.try_clone().unwrap());
         // A session of its own, so that the terminal is the one that Ctrl-C comes from.
         let mut command = Command::new("setsid");
-        command.arg("--ctty").arg(env!("CARGO_BIN_EXE_bezant")).args(arguments);
+        command.arg("--ctty").arg(program).args(arguments).current_dir(scratch.path());
+        command.env("PATH", super::page::search_path());
         command.env("TERM", "xterm").env("HOME", scratch.path()).env("TMPDIR", scratch.path());
         command.env_remove("XDG_STATE_HOME");
         let mut child = command.stdin(stream()).stdout(stream()).stderr(stream()).spawn().unwrap();
@@ -80,6 +86,12 @@ impl Terminal {
     pub fn wait_for_command(&self) {
         let mode = || rustix::termios::tcgetattr(&self.keys).unwrap().local_modes;
         wait_until("the end of editing", || mode().contains(rustix::termios::LocalModes::ICANON));
+    }
+
+    /// Waits until what a shell has started on its terminal is gone: until then keys are not the shell's.
+    pub fn wait_for_shell(&self) {
+        let shell = Some(rustix::process::Pid::from_child(&self.process.0));
+        wait_until("the shell's turn", || rustix::termios::tcgetpgrp(&self.keys).ok() == shell);
     }
 
     /// Waits for the end, and returns the exit code.
