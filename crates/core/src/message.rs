@@ -7,9 +7,11 @@
 
 mod display;
 mod request;
+mod system;
 
-pub(crate) use request::ruling_after;
-pub use request::{Authentication, REQUEST_SIGNATURE_KIND, Request, SYSTEM, Vouched};
+pub use request::{Authentication, REQUEST_SIGNATURE_KIND, Request, Vouched};
+pub use system::SYSTEM;
+pub(crate) use system::ruling_after;
 
 use crate::auth::{Keyring, Signable, Signed, Tag, Verified};
 use crate::checkpoint::{Checkpoint, TransferMessage};

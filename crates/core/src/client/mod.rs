@@ -7,7 +7,7 @@
 //! 2. An ordered request is done when 2f+1 replicas gave the same result for the same position, each of them final or
 //!    tentative in one and the same view. 2f+1 rather than f+1 because read-only requests must see it (F21).
 //! 3. A read-only request is done when 2f+1 replicas gave the same result *at the same position*. If they cannot,
-//!    because of concurrent writes or of faults, it is asked again as a request that is ordered, and answered as a query
+//!    because of concurrent writes or of faults, it is asked again as one that is ordered, and is answered as a query
 //!    there: linearizable and live.
 //!    A *local* read goes to one replica, the next one each time, and its answer is taken for what it is: the word of
 //!    one, who may lie or lag behind. If it is silent, all are asked, and the first answer counts.
@@ -47,6 +47,7 @@
 mod call;
 mod door;
 mod fairness;
+mod operation;
 mod read;
 mod speculation;
 mod unanswered;
@@ -58,7 +59,6 @@ use crate::machine::{Destination, Duration, Input, Instant, Machine, Outbox, Pri
 use crate::members::{CookieMessage, Credential};
 use crate::message::{Firmness, Incoming, Message, Outcome, Refusal, Reply, Request};
 use crate::switching::{Switch, SwitchMessage};
-use crate::wire::unpinned;
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -67,89 +67,11 @@ use call::{Call, Gist, Verdict};
 use core::convert::Infallible;
 use door::Joining;
 use fairness::Fairness;
+pub use operation::{Answer, Completed, Completion, Submit};
 pub use read::Read;
 
 /// The pause before a request is sent again grows by doubling, up to this factor of `Limits::client_retry`.
 const RETRY_DOUBLINGS_MAX: u32 = 4;
-
-/// An operation to carry out.
-#[derive(Clone, Debug)]
-pub struct Submit {
-    /// What to execute.
-    pub operation: Bytes,
-    /// It only reads: try the path without an order first. What is not read-only is refused, ordered or not.
-    pub read_only: bool,
-    /// Whose word is taken on that path.
-    pub read: Read,
-    /// When to give up.
-    pub deadline: Option<Instant>,
-}
-
-/// What came of an operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Completion {
-    /// It was executed: the result.
-    Done(Bytes),
-    /// It was not executed and never will be (but for a JOIN of a key without a place: a late copy may find room).
-    Refused(Refusal),
-    /// It will not be executed from now on, and here is why. Whether it was before is unknown, and stays so.
-    TooLate(Refusal),
-    /// The session is over, and here is why. Nothing more of it will be executed; this operation may have been before
-    /// it ended.
-    Ended(Refusal),
-    /// The deadline passed, or it is too late in an instance that may abort: it may have been executed, may still be,
-    /// or never.
-    Unknown,
-}
-
-impl Completion {
-    fn of(outcome: &Outcome) -> Self {
-        match outcome {
-            Outcome::Done { result, .. } => Self::Done(unpinned(result.clone())),
-            Outcome::Refused(refusal) if refusal.ends_session() => Self::Ended(*refusal),
-            Outcome::Refused(refusal) if refusal.is_about_the_future() => Self::TooLate(*refusal),
-            Outcome::Refused(refusal) => Self::Refused(*refusal),
-            Outcome::DoneDigest(_) => Self::Unknown,
-        }
-    }
-}
-
-/// What one replica had to say about a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// Nothing that counts.
-    Silent,
-    /// The result that was accepted.
-    Agreed,
-    /// Another result at the same position: it is faulty, or the others are.
-    Differed,
-    /// An answer that does not (yet) add up with others: another position or view.
-    Waiting,
-}
-
-/// An operation is over.
-#[derive(Clone, Debug)]
-pub struct Completed {
-    /// Whose.
-    pub client: ClientId,
-    /// Which.
-    pub timestamp: Timestamp,
-    /// How it ended.
-    pub result: Completion,
-    /// The instance that answered.
-    pub instance: InstanceId,
-    /// The position at which it was executed or read; 0 if unknown. In an instance that may abort, the position in the
-    /// history, otherwise the number of the batch.
-    pub sequence: Sequence,
-    /// The digest of the history there, if the instance says it, otherwise zero.
-    pub history: Digest,
-    /// Those whose word this result is: bit i stands for replica i. None if the outcome is unknown.
-    pub vouchers: u64,
-    /// What each replica said, if somebody differed or the outcome is unknown; empty otherwise.
-    pub answers: Vec<(ReplicaId, Answer)>,
-    /// From submission to now.
-    pub latency: Duration,
-}
 
 /// A client's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -272,8 +194,8 @@ impl Client {
     }
 
     /// Asks for the outcome of an earlier request that ended as [`Completion::Unknown`]: the same operation, read-only
-    /// if it was before, under the same timestamp, so that it is executed at most once. Under another session, after joining again, it would be
-    /// another request: it is not sent, and ends as [`Completion::Ended`].
+    /// if it was before, under the same timestamp, so that it is executed at most once. Under another session, after
+    /// joining again, it would be another request: it is not sent, and ends as [`Completion::Ended`].
     ///
     /// # Panics
     /// If a request is outstanding.

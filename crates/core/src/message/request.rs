@@ -2,16 +2,14 @@
 
 use super::FRAME_BYTES_MAX;
 use crate::auth::{Authenticator, Keyring, Signature, Tag};
-use crate::cluster::{ClientAuth, ClientId, Cluster, IdentityId, InstanceId, ReplicaId, Sequence, Timestamp};
+use crate::cluster::{ClientAuth, ClientId, Cluster, InstanceId, ReplicaId, Timestamp};
 use crate::compositions::Part;
 use crate::digest::{Digest, Domain};
-use crate::dissent::{Ruling, Verdict};
 use crate::machine::{Destination, Principal};
 use crate::members::{CONTROL_SESSION, Credential, Join, MEMBER_SESSIONS_MAX};
 use crate::protocols::chain::Topology;
 use crate::protocols::ring_fast::Path;
 use crate::rejection::Rejection;
-use crate::switching::Proof;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_shared};
 use crate::wire_struct;
 use alloc::boxed::Box;
@@ -26,17 +24,6 @@ pub const REQUEST_SIGNATURE_KIND: u8 = 1;
 
 /// First byte of the statement in a client's authenticator: no frame's statement begins with it.
 const AUTHENTICATOR: u8 = 0xa0;
-
-/// The identity in whose name the system itself asks. No client has it.
-pub const SYSTEM: IdentityId = IdentityId::SYSTEM;
-
-/// Marks a session of the system in whose name there are rulings.
-const RULINGS: u32 = 1 << 16;
-
-/// The number of a ruling is that of the batch with the one before, and one.
-pub(crate) const fn ruling_after(follows: Sequence) -> Timestamp {
-    Timestamp(follows.0.saturating_add(1))
-}
 
 /// How this replica came to believe that a request is its client's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -259,57 +246,6 @@ impl Request {
         statement[1..9].copy_from_slice(&self.instance.0.to_le_bytes());
         statement[9..].copy_from_slice(&self.digest.0);
         statement
-    }
-
-    /// INIT as a request: the proof, which the caller has checked, with which a Backup begins, in replica `from`'s
-    /// name. It authenticates itself.
-    pub fn init(instance: InstanceId, from: ReplicaId, proof: &Proof) -> Self {
-        let client = ClientId { identity: SYSTEM, session: from.0.into() };
-        let mut request = Self::new(instance, client, Timestamp(1), false, Bytes::from(proof.to_bytes()));
-        request.vouched = Vouched::Signature;
-        request
-    }
-
-    /// A ruling as a request, in replica `from`'s name. It authenticates itself.
-    pub fn ruling(instance: InstanceId, from: ReplicaId, follows: Sequence, ruling: &Ruling) -> Self {
-        let client = ClientId { identity: SYSTEM, session: RULINGS | u32::from(from.0) };
-        let operation = Bytes::from(ruling.to_bytes());
-        let mut request = Self::new(instance, client, ruling_after(follows), false, operation);
-        request.vouched = Vouched::Signature;
-        request
-    }
-
-    /// Whether it is an operation of the system itself, and not a client's.
-    pub fn is_system(&self) -> bool {
-        self.client.identity == SYSTEM
-    }
-
-    /// Whether it is a ruling, or looks like one.
-    pub fn is_ruling(&self) -> bool {
-        self.is_system() && self.client.session & RULINGS != 0
-    }
-
-    /// What it rules in this instance, if it is a ruling and holds, and the batch of the ruling that it follows.
-    pub fn verdict(&self, cluster: &Cluster, keyring: &Keyring, instance: InstanceId) -> Option<(Sequence, Verdict)> {
-        let is_here = cluster.part(instance).is_none_or(|part| part == Part::Backup) && self.instance == instance;
-        if !is_here || !self.is_ruling() || (self.client.session & !RULINGS) as usize >= cluster.n {
-            return None;
-        }
-        let ruling = Ruling::from_bytes(self.operation.clone()).ok()?;
-        ruling.verdict(cluster, keyring, instance).filter(|(follows, _)| self.timestamp == ruling_after(*follows))
-    }
-
-    /// The proof in an INIT, if it proves that this instance, a Backup, may begin. No other instance takes it as a
-    /// request: it would become a part of the history (D14).
-    pub fn proof(&self, cluster: &Cluster, keyring: &Keyring, instance: InstanceId) -> Option<Proof> {
-        // One for each replica, so that nobody fills a pool with copies.
-        if cluster.part(instance) != Some(Part::Backup) || self.client.session as usize >= cluster.n {
-            return None;
-        }
-        let before = InstanceId(instance.0.checked_sub(1)?);
-        let proof = Proof::from_bytes(self.operation.clone()).ok()?;
-        let part = cluster.part(before)?;
-        (self.is_system() && proof.instance() == before && proof.check(cluster, keyring, part)).then_some(proof)
     }
 
     /// The replicas that a client's MACs are for, in their order: in Chain the first f+1 places, in Ring the first f+1
