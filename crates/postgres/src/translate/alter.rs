@@ -6,9 +6,12 @@ use super::definition::{ColumnPart, Definition, Kind, not_understood};
 use super::schema::Table;
 use super::write::plain;
 use super::{Translator, folded, name, object, refuse, unsupported};
-use crate::error::PgError;
+use crate::error::{PgError, sqlstate};
 use sqlparser::ast::{AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption};
 use sqlparser::ast::{Expr, RenameTableNameKind, TableConstraint};
+
+/// Changes of a table that is made anew, in one statement.
+const OPERATIONS_MAX: usize = 100;
 
 impl Translator<'_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTable) -> Result<String, PgError> {
@@ -24,7 +27,12 @@ impl Translator<'_> {
         if table.is_view {
             return Err(PgError::new("42809", format!("\"{called}\" is not a table")));
         }
-        let definition = Definition::parse(&table.sql);
+        // Both are of one table, unless it is declared in a way that is not understood.
+        let is_whole = |definition: &Definition| {
+            let names = definition.columns.iter().map(|part| &part.name);
+            names.eq(table.columns.iter().map(|column| &column.name))
+        };
+        let definition = Definition::parse(&table.sql).filter(is_whole);
         if !alter.operations.iter().all(|operation| is_native(operation, definition.as_ref())) {
             let unknown = || unsupported(format!("ALTER of the table {called}, which was not made here"));
             return self.make_anew(table, definition.ok_or_else(unknown)?, &alter.operations);
@@ -89,6 +97,10 @@ impl Translator<'_> {
         definition: Definition,
         operations: &[AlterTableOperation],
     ) -> Result<String, PgError> {
+        if operations.len() > OPERATIONS_MAX {
+            let text = format!("{} changes of a table at once, of at most {OPERATIONS_MAX}", operations.len());
+            return Err(PgError::new(sqlstate::LIMIT, text));
+        }
         let mut anew = Anew::new(table, definition);
         let mut ordered: Vec<&AlterTableOperation> = operations.iter().collect();
         ordered.sort_by_key(|operation| turn(operation));

@@ -8,6 +8,7 @@ use super::name;
 use super::schema::Column;
 use crate::error::PgError;
 use crate::tokens::{Kind as TokenKind, Token, tokens};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest name that PostgreSQL gives, in bytes.
 const NAME_BYTES_MAX: usize = 63;
@@ -217,24 +218,20 @@ impl Definition {
         }
         let own = self.constraints.iter().enumerate();
         all.extend(own.map(|(at, found)| (Place { column: None, at }, found.clone())));
-        let mut taken: Vec<String> = all.iter().filter_map(|(_, constraint)| constraint.name.clone()).collect();
+        let own_names: BTreeSet<&str> = self.columns.iter().map(|part| part.name.as_str()).collect();
+        let mut names = Names::default();
+        names.taken.extend(all.iter().filter_map(|(_, constraint)| constraint.name.clone()));
         let mut named = Vec::new();
         for (place, mut constraint) in all {
             if constraint.kind == Kind::Check {
-                let mut seen = Vec::new();
-                for name in constraint.columns.drain(..) {
-                    if self.columns.iter().any(|part| part.name == name) && !seen.contains(&name) {
-                        seen.push(name);
-                    }
-                }
-                constraint.columns = seen;
+                let mut seen = BTreeSet::new();
+                constraint.columns.retain(|name| own_names.contains(name.as_str()) && seen.insert(name.clone()));
                 // That of a column is called for it, whatever it is about.
                 if let (Some(column), None) = (place.column, &constraint.name) {
                     constraint.columns = vec![self.columns[column].name.clone()];
                 }
             }
-            let name = constraint.name.clone().unwrap_or_else(|| default_name(table, &constraint, &taken));
-            taken.push(name.clone());
+            let name = constraint.name.clone().unwrap_or_else(|| names.invent(table, &constraint));
             named.push(Named { name, place, constraint });
         }
         named
@@ -245,12 +242,12 @@ impl Definition {
     /// # Errors
     /// If two constraints have one name.
     pub(crate) fn pin(&mut self, table: &str) -> Result<(), PgError> {
-        let named = self.named(table);
-        for (number, Named { name, place, .. }) in named.iter().enumerate() {
-            if named[..number].iter().any(|other| other.name == *name) {
-                return Err(taken(name, table));
+        let mut seen = BTreeSet::new();
+        for Named { name, place, .. } in self.named(table) {
+            self.at(place).name = Some(name.clone());
+            if !seen.insert(name.clone()) {
+                return Err(taken(&name, table));
             }
-            self.at(*place).name = Some(name.clone());
         }
         Ok(())
     }
@@ -286,19 +283,33 @@ pub(crate) fn taken(name: &str, table: &str) -> PgError {
     PgError::new("42710", format!("constraint \"{name}\" for relation \"{table}\" already exists"))
 }
 
-/// The name that PostgreSQL gives to a constraint that has none, unless it is taken.
-fn default_name(table: &str, constraint: &Constraint, taken: &[String]) -> String {
-    let columns = constraint.columns.join("_");
-    let (columns, label) = match constraint.kind {
-        Kind::PrimaryKey => ("", "pkey"),
-        Kind::Unique => (columns.as_str(), "key"),
-        Kind::ForeignKey => (columns.as_str(), "fkey"),
-        _ if constraint.columns.len() == 1 => (columns.as_str(), "check"),
-        _ => ("", "check"),
-    };
-    let numbers = std::iter::once(String::new()).chain((1_usize..).map(|number| number.to_string()));
-    let mut names = numbers.map(|number| shortened(table, columns, &format!("{label}{number}")));
-    names.find(|name| !taken.contains(name)).expect("there are more numbers than names")
+/// The names of a table's constraints.
+#[derive(Default)]
+struct Names {
+    taken: BTreeSet<String>,
+    /// The number that comes next, by the name that has none: many constraints may want the same name.
+    next: BTreeMap<String, usize>,
+}
+
+impl Names {
+    /// The name that PostgreSQL gives to a constraint that has none.
+    fn invent(&mut self, table: &str, constraint: &Constraint) -> String {
+        let columns = constraint.columns.join("_");
+        let (columns, label) = match constraint.kind {
+            Kind::PrimaryKey => ("", "pkey"),
+            Kind::Unique => (columns.as_str(), "key"),
+            Kind::ForeignKey => (columns.as_str(), "fkey"),
+            _ if constraint.columns.len() == 1 => (columns.as_str(), "check"),
+            _ => ("", "check"),
+        };
+        let mut name = shortened(table, columns, label);
+        let next = self.next.entry(name.clone()).or_insert(1);
+        while !self.taken.insert(name.clone()) {
+            name = shortened(table, columns, &format!("{label}{next}"));
+            *next += 1;
+        }
+        name
+    }
 }
 
 /// A name of three parts, of which the first two are cut where it would be too long.
@@ -476,6 +487,14 @@ mod tests {
         {
             assert_eq!(Definition::parse(sql), None, "{sql}");
         }
+    }
+
+    /// Whoever declares thousands of them keeps nobody busy.
+    #[test]
+    fn many_constraints_may_want_one_name() {
+        let sql = format!("create table t(a{})", ", check (1)".repeat(40_000));
+        let named = Definition::parse(&sql).unwrap().named("t");
+        assert_eq!((named[0].name.as_str(), named[39_999].name.as_str()), ("t_check", "t_check39999"));
     }
 
     #[test]

@@ -194,9 +194,12 @@ impl Schema {
     /// A view that names a column of a table.
     pub(super) fn view_of(&self, table: &str, column: &str) -> Option<&str> {
         let names = |view: &&Table| {
+            if !view.is_view {
+                return false;
+            }
             let all: Vec<String> = tokens(&view.sql).iter().filter_map(Token::name).collect();
             let has = |name: &str| all.iter().any(|own| own.eq_ignore_ascii_case(name));
-            view.is_view && has(table) && has(column)
+            has(table) && has(column)
         };
         self.tables.values().find(names).map(|view| view.name.as_str())
     }

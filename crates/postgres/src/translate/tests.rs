@@ -108,6 +108,39 @@ fn tables_of_others_keep_working() {
     }
 }
 
+/// Tables that somebody else has made are altered as well, if their declaration is understood.
+#[test]
+fn tables_of_others_are_made_anew() {
+    let schema = |sql: &str| {
+        let column = |name: &str, declared: &str| {
+            let text = |text: &str| Value::Text(text.into());
+            let none = Value::Integer(0);
+            let table = [Value::Integer(9), text("table"), text("t"), text(sql), text(name), text(declared)];
+            [&table[..], &[none.clone(), Value::Null, none.clone(), none]].concat()
+        };
+        let rows = vec![column("a", ""), column("b", "INT")];
+        Schema::of(&bezant_sql::Rows { rows, ..bezant_sql::Rows::default() })
+    };
+    let sql = "alter table t alter b set not null, add check (b > 0)";
+    let known = schema("create table t(a, -- why\n b int default 1, unique(a)) strict");
+    let translation = translate(sql, &known, "UTC", &[]).unwrap();
+    let statement = translation.statements(Vec::new()).next().unwrap();
+    let coalesced = "coalesce(\"b\", pg_raise('23502', 'column \"b\" of relation \"t\" contains null values'))";
+    let wanted = bezant_sql::Statement::rebuild(
+        "t",
+        "(\"a\", \"b\" int default 1 NOT NULL, CONSTRAINT \"t_a_key\" unique(a), CONSTRAINT \"t_b_check\" \
+         CHECK ((\"b\" > 0))) strict",
+        "\"a\", \"b\"",
+        format!("\"a\", {coalesced}"),
+    );
+    assert_eq!((translation.count(), statement), (1, wanted));
+    for other in ["create table t([a], b int)", "create table t(a int)", "create table t as select 1", ""] {
+        assert_eq!(translate(sql, &schema(other), "UTC", &[]).unwrap_err().sqlstate, "0A000", "{other}");
+    }
+    let many = format!("alter table t {}", vec!["alter b set not null"; 101].join(", "));
+    assert_eq!(translate(&many, &known, "UTC", &[]).unwrap_err().sqlstate, "54000");
+}
+
 mod whatever_comes {
     use super::*;
     use proptest::prelude::*;
@@ -186,5 +219,68 @@ mod whatever_comes {
                 let _ = translate(&sql, &schema(), zone, &[23]);
             }
         }
+
+        /// Nor does any change of a table, whatever others come with it.
+        #[test]
+        fn is_changed_or_refused(
+            changes in proptest::collection::vec((0..CHANGES.len(), 0..COLUMNS.len(), 0..COLUMNS.len()), 1..8),
+        ) {
+            let change = |(change, first, second): &(usize, usize, usize)| {
+                CHANGES[*change].replace('?', COLUMNS[*first]).replace('!', COLUMNS[*second])
+            };
+            let all: Vec<String> = changes.iter().map(change).collect();
+            let sql = format!("alter table t {}", all.join(", "));
+            let Ok(translation) = translate(&sql, &whole(), "UTC", &[]) else { return Ok(()) };
+            let statement = translation.statements(Vec::new()).last().unwrap();
+            // What is made anew is a table.
+            if let [_, Value::Text(definition), ..] = &statement.parameters[..] {
+                let database = rusqlite::Connection::open_in_memory().unwrap();
+                bezant_sql::add_functions(&database).unwrap();
+                let made = database.execute_batch(&format!("create table t {definition}"));
+                let is_of_sqlite = made.as_ref().is_err_and(|error| error.to_string().contains("generated column"));
+                prop_assert!(made.is_ok() || is_of_sqlite, "{sql}: {made:?}: {definition}");
+            }
+        }
+    }
+
+    const COLUMNS: [&str; 6] = ["a", "b", "c", "d", "t_b_key", "t_check"];
+    const CHANGES: [&str; 18] = [
+        "add column ? int not null",
+        "add column ? numeric(5,2) unique default 1 + 1",
+        "add column ? serial primary key",
+        "add column ? int generated always as (! + 1) stored",
+        "drop column ?",
+        "add primary key (?)",
+        "add unique (?, !)",
+        "add constraint ? check (! > 1)",
+        "add foreign key (?) references t(!)",
+        "drop constraint ?",
+        "drop constraint if exists t_pkey",
+        "rename constraint ? to !",
+        "alter ? set not null",
+        "alter ? drop not null",
+        "alter ? set default '7'",
+        "alter ? type text",
+        "alter ? type bigint using !::bigint",
+        "alter ? add generated always as identity",
+    ];
+
+    /// A table as the gateway itself makes one.
+    fn whole() -> Schema {
+        let sql =
+            "create table t(a int primary key, b numeric(4,1) unique check (b > 1), c text default 'x', check (a > b),
+            foreign key (a) references t(b))";
+        let sql = translate(sql, &Schema::default(), "UTC", &[]).unwrap().sql;
+        let database = rusqlite::Connection::open_in_memory().unwrap();
+        bezant_sql::add_functions(&database).unwrap();
+        database.execute_batch(&sql).unwrap();
+        let mut statement = database.prepare(SCHEMA_SQL).unwrap();
+        let width = statement.column_count();
+        let mut rows = statement.query([]).unwrap();
+        let mut all = bezant_sql::Rows::default();
+        while let Some(row) = rows.next().unwrap() {
+            all.rows.push((0..width).map(|at| Value::try_from(row.get_ref(at).unwrap()).unwrap()).collect());
+        }
+        Schema::of(&all)
     }
 }
