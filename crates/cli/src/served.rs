@@ -23,35 +23,18 @@ pub(crate) enum Served {
     Counter,
 }
 
-/// Whether more than f replicas say that they serve a service of somebody's own: what our operations mean to that,
-/// nobody knows. `weak` is f + 1; while fewer answer, those that do are believed.
-pub(crate) fn is_anothers(members: &[Member], weak: usize) -> bool {
-    let (mut ours, mut anothers) = (0, 0);
-    for member in members {
-        let status = member.account().ok();
-        let Some(service) = status.as_ref().and_then(|status| status["service"].as_str()) else { continue };
-        let counted = if is_ours(service) { &mut ours } else { &mut anothers };
-        *counted += 1;
-        if ours.max(anothers) >= weak {
-            break;
-        }
-    }
-    anothers > ours
-}
-
 /// How long what follows may take. Who has not told by then does not count: admin ports may be out of reach.
 const TELLING_MAX: Duration = Duration::from_secs(1);
 
-/// Refuses a cluster of which more than f replicas say that they serve a service of somebody's own, which would take
-/// our operations for others. `weak` is f + 1.
-pub(crate) fn expect_ours(members: &[Member], weak: usize) -> Result<(), Failure> {
+/// The service of somebody's own that more than f replicas say they serve: what our operations mean to that, nobody
+/// knows. `weak` is f + 1.
+pub(crate) fn anothers(members: &[Member], weak: usize) -> Option<String> {
     let (tell, told) = mpsc::channel();
     for member in members.iter().copied() {
         let tell = tell.clone();
         // It ends by itself soon after.
         thread::spawn(move || {
-            let status = admin::get_json(member.admin, "/status").ok();
-            let service = status.and_then(|status| Some(status["service"].as_str()?.to_owned()));
+            let service = member.account().ok().and_then(|status| Some(status["service"].as_str()?.to_owned()));
             // Nobody may wait for it any more.
             _ = service.map(|service| tell.send(service));
         });
@@ -62,18 +45,21 @@ pub(crate) fn expect_ours(members: &[Member], weak: usize) -> Result<(), Failure
     while let Ok(service) = told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
         let count = counted.entry(service.clone()).or_insert(0);
         *count += 1;
-        match *count >= weak {
-            true if is_ours(&service) => break,
-            true => {
-                return Err(Failure::usage(format!(
-                    "the replicas serve {service:?}, a service of somebody's own, which would take what is sent from \
-                     here for something else: use its own program."
-                )));
-            }
-            false => {}
+        if *count >= weak {
+            return Some(service).filter(|service| !is_ours(service));
         }
     }
-    Ok(())
+    None
+}
+
+/// Refuses a cluster of which more than f replicas say that they serve a service of somebody's own, which would take
+/// our operations for others. `weak` is f + 1.
+pub(crate) fn expect_ours(members: &[Member], weak: usize) -> Result<(), Failure> {
+    let Some(service) = anothers(members, weak) else { return Ok(()) };
+    Err(Failure::usage(format!(
+        "the replicas serve {service:?}, a service of somebody's own, which would take what is sent from here for \
+         something else: use its own program."
+    )))
 }
 
 /// Whether replicas of this program say so of their service, be it another version of it.

@@ -138,7 +138,7 @@ impl Service {
 
     /// Reads a few times, so that all replicas have a chance to give themselves away.
     pub(crate) fn probe(&self) -> Probe {
-        if served::is_anothers(&self.members, self.weak) {
+        if served::anothers(&self.members, self.weak).is_some() {
             return Probe::default();
         }
         // What the client library publishes of earlier answers may be a little old.

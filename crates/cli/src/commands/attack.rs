@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         Kind::ConnectFlood => return flood_ports(arguments),
     };
     let config = ClusterConfig::load(&arguments.cluster).map_err(Failure::usage)?;
-    served::expect_ours(&files::members(&config)?, config.to_cluster().weak())?;
+    served::expect_ours(&files::members(&config), config.to_cluster().weak())?;
     let key = arguments.key.clone().unwrap_or_else(|| arguments.cluster.with_file_name("client.key"));
     let mut attacker = Attacker::new(&arguments.cluster, &key, requests)?;
     let end = Instant::now() + Duration::from_secs(arguments.seconds);

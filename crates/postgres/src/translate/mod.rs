@@ -39,16 +39,16 @@ mod operators;
 mod order;
 mod query;
 mod resolve;
-mod retype;
 mod returned;
+mod retype;
 mod schema;
 mod scope;
 mod sets;
 #[cfg(test)]
 mod tests;
 mod type_names;
-mod upkeep;
 mod unnest;
+mod upkeep;
 mod value;
 mod write;
 
