@@ -255,8 +255,8 @@ impl Translator<'_> {
         Ok(Expression::new(sql + &manner.tail, result))
     }
 
-    /// Different texts in their own order, which PostgreSQL has them in without being told, with a separator that is the
-    /// same for all. SQLite takes DISTINCT with one argument.
+    /// Different texts in their own order, which PostgreSQL has them in without being told, with a separator that is
+    /// the same for all. SQLite takes DISTINCT with one argument.
     fn distinct_texts(
         &mut self,
         arguments: &[String],

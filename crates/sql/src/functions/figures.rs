@@ -1,5 +1,5 @@
-//! `to_char` of numbers: a pattern of digits, groups and a point. Signs and words of other places than the usual one, as
-//! `MI`, `PR` or `RN`, are refused.
+//! `to_char` of numbers: a pattern of digits, groups and a point. Signs in other places than the usual one and words,
+//! as `MI`, `PR` and `RN`, are refused.
 
 use super::numeric::Decimal;
 use super::{Arguments, Outcome, refuse, room};
