@@ -154,6 +154,25 @@ pub(crate) fn pay(bytes: i64) -> bool {
     })
 }
 
+/// Takes from the memory that the running statement may hold, beside what SQLite allocates itself; whether there is no
+/// more, and the statement must end. What was taken is given back by [`release`], refused or not.
+pub(crate) fn hold(bytes: i64) -> bool {
+    with(|meter| {
+        if meter.runs == 0 {
+            return false;
+        }
+        meter.refused |= c_int::from(bytes > meter.memory);
+        meter.memory -= bytes;
+        meter.least = meter.least.min(meter.memory);
+        meter.refused != 0
+    })
+}
+
+/// Gives memory back.
+pub(crate) fn release(bytes: i64) {
+    with(|meter| meter.memory += if meter.runs == 0 { 0 } else { bytes });
+}
+
 /// Whether what runs was refused memory. What SQLite says of it then is not what is told.
 pub(crate) fn has_refused() -> bool {
     with(|meter| meter.runs != 0 && meter.refused != 0)

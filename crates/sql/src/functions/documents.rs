@@ -5,8 +5,9 @@
 
 use super::aggregate::Fold;
 use super::json::{self, Node};
-use super::{Arguments, Charge, Outcome, input, numeric, refuse, room, truth};
+use super::{Arguments, Charge, Outcome, Refusal, input, numeric, refuse, room, truth};
 use crate::error::ErrorKind;
+use crate::meter;
 use rusqlite::types::Value;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -160,7 +161,7 @@ pub(super) fn shown(arguments: &Arguments<'_>) -> Outcome {
 /// `?`: whether a string is a key of an object, an element of an array, or the document.
 pub(super) fn has(arguments: &Arguments<'_>) -> Outcome {
     let (document, wanted) = (arguments.text(0)?, arguments.text(1)?);
-    let is_it = |text: &str| Ok::<bool, super::Refusal>(text.starts_with('"') && json::unquoted(text)? == *wanted);
+    let is_it = |text: &str| Ok::<bool, Refusal>(text.starts_with('"') && json::unquoted(text)? == *wanted);
     let Some(parts) = Parts::of(&document) else { return is_it(blank(&document)).map(truth) };
     let is_object = parts.is_object;
     for (key, value) in parts {
@@ -289,12 +290,15 @@ impl Gathered {
     fn push(&mut self, piece: String) -> Outcome<()> {
         self.bytes += piece.len() + SEPARATOR_BYTES;
         room(self.bytes)?;
+        let bytes = held(&piece);
         self.pieces.push_back(piece);
-        Ok(())
+        if meter::hold(bytes) { Err(Refusal::Spent) } else { Ok(()) }
     }
 
     fn pop(&mut self) {
-        self.bytes -= self.pieces.pop_front().map_or(0, |piece| piece.len() + SEPARATOR_BYTES);
+        let Some(piece) = self.pieces.pop_front() else { return };
+        self.bytes -= piece.len() + SEPARATOR_BYTES;
+        meter::release(held(&piece));
     }
 
     fn joined(&self, begin: &str, separator: &str, end: &str) -> Outcome {
@@ -308,6 +312,20 @@ impl Gathered {
         Ok(Value::Text(out))
     }
 }
+
+impl Drop for Gathered {
+    fn drop(&mut self) {
+        meter::release(self.pieces.iter().map(|piece| held(piece)).sum());
+    }
+}
+
+/// Bytes of memory that a piece takes, with what is around it.
+fn held(piece: &str) -> i64 {
+    (piece.len() + PIECE_BYTES) as i64
+}
+
+/// What a piece takes besides its text: its place in the list, and what an allocation costs.
+const PIECE_BYTES: usize = 64;
 
 /// What stands between two pieces, at most.
 const SEPARATOR_BYTES: usize = 4;

@@ -143,3 +143,22 @@ fn what_a_replica_has_in_memory_decides_nothing() {
     let sql = "insert into wide(c7) select c8 from wide limit 1";
     the_past_decides_nothing(&mut node, sql, |memory| Limits { memory, ..Limits::default() });
 }
+
+/// What rows are gathered into is memory, although SQLite does not allocate it.
+#[test]
+fn what_functions_hold_is_bounded() {
+    let mut node = Node::new();
+    let gathered = |bytes: u32| format!("length(pg_json_agg(hex(zeroblob({bytes}))))");
+    let of = |list: String| {
+        format!("with recursive n(x) as (select 1 union all select x + 1 from n where x < 200) select {list} from n")
+    };
+    let one = of(gathered(500));
+    let four = of([500, 501, 502, 503].map(gathered).join(", "));
+    let limits = |memory| Limits { memory, ..Limits::default() };
+    assert!(executes(&mut node, limits(600_000), &one));
+    assert!(executes(&mut node, limits(1_200_000), &four));
+    assert!(!executes(&mut node, limits(600_000), &four));
+    // It was given back.
+    assert!((0..20).all(|_| executes(&mut node, limits(600_000), &one)));
+    the_past_decides_nothing(&mut node, &one, limits);
+}
