@@ -285,7 +285,7 @@ impl<'a> Engine<'a> {
 
     /// Who changes the schema, or has only tried to, makes the replica read all of it again, once, when the request is
     /// over.
-    fn pay_for_schema(&mut self, before: u32, acts: u32) -> Result<(), SqlError> {
+    pub(crate) fn pay_for_schema(&mut self, before: u32, acts: u32) -> Result<(), SqlError> {
         let (connection, moment) = (&self.database.connection, &self.disk.moment);
         let (size, measured) = self.left.measure(|| moment.privileged(|| schema::size(connection)));
         self.check(measured)?;

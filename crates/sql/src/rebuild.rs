@@ -62,7 +62,9 @@ impl Engine<'_> {
         if is_system(table) {
             return Err(SqlError::new(ErrorKind::NotAllowed, made_by_the_system(table)).into());
         }
+        let before = self.acts;
         self.acts |= ACTS;
+        self.pay_for_schema(before, ACTS)?;
         self.forget_kept();
         let last = connection.last_insert_rowid();
         self.control("savepoint rebuild");
@@ -91,7 +93,8 @@ impl Engine<'_> {
 
     fn exchange(&mut self, plan: &Plan<'_>) -> Result<(), Fault> {
         let Plan { table, definition, columns, values } = plan;
-        let quoted = quoted(table);
+        let name = self.own(|connection| name_of(connection, table))?;
+        let (table, quoted) = (name.as_str(), quoted(&name));
         let parts = self.own(|connection| parts(connection, table))?;
         let sequence = self.own(|connection| sequence(connection, table))?;
         self.own(|connection| connection.execute(&format!("alter table {quoted} rename to {OLD}"), []))?;
@@ -135,6 +138,13 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
+/// A table's name as it was created; names are the same in upper and lower case.
+fn name_of(connection: &Connection, table: &str) -> rusqlite::Result<String> {
+    let ask = "select name from sqlite_schema where type = 'table' and name = ?1 collate nocase";
+    let name = connection.query_row(ask, [table], |row| row.get(0)).optional()?;
+    Ok(name.unwrap_or_else(|| table.to_owned()))
+}
+
 /// The statements that have made what goes with a table.
 fn parts(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
     let mut all = connection.prepare(
@@ -150,8 +160,9 @@ fn sequence(connection: &Connection, table: &str) -> rusqlite::Result<Option<i64
     if connection.query_row(exists, [], |_| Ok(())).optional()?.is_none() {
         return Ok(None);
     }
-    let ask = "select seq from sqlite_sequence where name = ?1 collate nocase";
-    connection.query_row(ask, [table], |row| row.get(0)).optional()
+    // Anybody may write that table, and whatever they like.
+    let ask = "select max(cast(seq as integer)) from sqlite_sequence where name = ?1 collate nocase";
+    connection.query_row(ask, [table], |row| row.get(0))
 }
 
 /// No number comes twice, if the new table keeps account of that, too.

@@ -207,6 +207,40 @@ fn a_deferred_reference_that_does_not_hold_yet_is_in_the_way() {
     assert_eq!(node.text("select id, a, c from b"), "1|7|");
 }
 
+/// Whatever somebody has written where SQLite keeps account of numbers.
+#[test]
+fn a_sequence_may_be_anything() {
+    let mut node = Node::new();
+    done(&node.batch(&["create table t(id integer primary key autoincrement, a)", "insert into t(a) values (1)"]));
+    for (seq, next) in [("'x'", 2), ("null", 3), ("x'ff'", 4), ("20.5", 21), ("-7", 22)] {
+        node.rows(&format!("update sqlite_sequence set seq = {seq} where name = 't'"));
+        done(&rebuild(&mut node, "T", "(id integer primary key autoincrement, a)", "id, a", "id, a"));
+        assert_eq!(node.rows("insert into t(a) values (1)").last_insert_rowid, next, "{seq}");
+    }
+    node.rows("insert into sqlite_sequence values ('t', 90), ('t', 40)");
+    done(&rebuild(&mut node, "t", "(id integer primary key autoincrement, a)", "id, a", "id, a"));
+    assert_eq!(node.rows("insert into t(a) values (1)").last_insert_rowid, 91);
+    node.rows("delete from sqlite_sequence");
+    done(&rebuild(&mut node, "t", "(id integer primary key autoincrement, a)", "id, a", "id, a"));
+    assert_eq!(node.rows("insert into t(a) values (1)").last_insert_rowid, 92);
+}
+
+/// Whoever changes the schema pays for reading all of it again.
+#[test]
+fn the_schema_is_paid_for() {
+    let cost = |node: &mut Node| {
+        let before = node.sql.charged();
+        done(&rebuild(node, "t", "(a, b)", "a", "a"));
+        node.sql.charged() - before
+    };
+    let (mut small, mut large) = (Node::new(), Node::new());
+    small.rows("create table t(a)");
+    let padding = "x".repeat(100_000);
+    done(&large.batch(&["create table t(a)", &format!("create table p(a default '{padding}')")]));
+    let (small, large) = (cost(&mut small), cost(&mut large));
+    assert!(large - small > 100_000 * crate::meter::STEP_BYTES, "{small} {large}");
+}
+
 #[test]
 fn what_may_not_be_deleted_is_a_foreign_keys_error() {
     let mut node = Node::new();
