@@ -53,8 +53,11 @@ impl Engine<'_> {
             return Err(SqlError::new(ErrorKind::Parameters, "a table is rebuilt by four texts").into());
         };
         let connection = &self.database.connection;
-        if self.query && self.chain.is_none() || connection.is_autocommit() {
+        if self.query && self.chain.is_none() {
             return Err(Fault::NotReadOnly);
+        }
+        if connection.is_autocommit() {
+            return Err(SqlError::new(ErrorKind::NotAllowed, "there is no transaction to rebuild a table in").into());
         }
         if ACTS & !self.allowed != 0 {
             return Err(denied().into());
