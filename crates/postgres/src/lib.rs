@@ -31,6 +31,7 @@ mod plan;
 mod prepared;
 mod rewrite;
 mod scram;
+mod sequence;
 mod server;
 mod session;
 mod settings;

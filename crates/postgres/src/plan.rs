@@ -8,6 +8,7 @@ use crate::cursor::{self, Declared, Way};
 use crate::error::{PgError, sqlstate};
 use crate::prepared::{self, Constant};
 use crate::rewrite::verb;
+use crate::sequence;
 use crate::settings::boolean;
 use crate::tokens::{Kind, Token, text_of, tokens};
 
@@ -142,6 +143,7 @@ pub(crate) fn of(sql: &str) -> Result<Plan, PgError> {
         word @ ("listen" | "notify" | "lock" | "prepare" | "grant" | "revoke" | "do" | "call" | "cluster") => {
             return Err(refused(word));
         }
+        "select" if let Some(sql) = sequence::counting_on(&solid) => Plan::Cluster { sql, tag: Tag::Select },
         _ if catalog::is_about(&solid) => Plan::Catalog(catalog::for_catalog(sql)),
         _ => Plan::Cluster { sql: sql.into(), tag: Tag::of(sql) },
     })

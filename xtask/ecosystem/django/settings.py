@@ -2,14 +2,19 @@
 
 import os
 
+import psycopg
+
+# The gateway lets clients in by any name, and its one database has its own.
+with psycopg.connect(host="127.0.0.1", port=os.environ["SERVER_PORT"], user="postgres", dbname="postgres") as asked:
+    NAME = asked.execute("select current_database()").fetchone()[0]
 DATABASE = {
     "ENGINE": "django.db.backends.postgresql",
     "HOST": "127.0.0.1",
     "PORT": os.environ["SERVER_PORT"],
     "USER": "postgres",
-    "NAME": "postgres",
+    "NAME": NAME,
     # There is one database, and no CREATE DATABASE: tests run in it.
-    "TEST": {"NAME": "postgres"},
+    "TEST": {"NAME": NAME},
 }
 DATABASES = {"default": DATABASE}
 if "SERVER_SUITE" in os.environ:
