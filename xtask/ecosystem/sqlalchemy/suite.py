@@ -25,6 +25,6 @@ class Report:
 
 os.chdir(HERE)
 sys.path.insert(0, HERE)
-arguments = ["--dburi", f"postgresql+psycopg://postgres@127.0.0.1:{PORT}/postgres", "-q", "--no-header", "--no-summary",
+arguments = ["--dburi", f"postgresql+psycopg://postgres@127.0.0.1:{PORT}/postgres",
              "-p", "no:cacheprovider", "-p", "no:warnings", "-p", "no:terminal", "--maxfail", "100000"]
 pytest.main(arguments, plugins=[Report()])
