@@ -66,7 +66,7 @@ unsafe fn slice<'a, T>(data: *const T, length: usize) -> Result<&'a [T], Problem
 }
 
 /// # Safety
-/// As for [`slice`].
+/// As for [`slice()`].
 unsafe fn bytes(given: BezantBytes) -> Result<Bytes, Problem> {
     // SAFETY: as the caller promises.
     Ok(Bytes::copy_from_slice(unsafe { slice(given.data, given.length) }?))
@@ -80,7 +80,7 @@ unsafe fn optional(given: *const BezantBytes) -> Result<Option<Bytes>, Problem> 
 }
 
 /// # Safety
-/// As for [`slice`].
+/// As for [`slice()`].
 unsafe fn text(given: BezantBytes) -> Result<String, Problem> {
     // SAFETY: as the caller promises.
     let bytes = unsafe { slice(given.data, given.length) }?;
@@ -88,7 +88,7 @@ unsafe fn text(given: BezantBytes) -> Result<String, Problem> {
 }
 
 /// # Safety
-/// As for [`slice`].
+/// As for [`slice()`].
 unsafe fn path(given: *const c_char) -> Result<Option<PathBuf>, Problem> {
     if given.is_null() {
         return Ok(None);
@@ -99,7 +99,7 @@ unsafe fn path(given: *const c_char) -> Result<Option<PathBuf>, Problem> {
 }
 
 /// # Safety
-/// As for [`slice`], and for the bytes of each value.
+/// As for [`slice()`], and for the bytes of each value.
 unsafe fn statement(given: &BezantStatement) -> Result<Statement, Problem> {
     if given.count > PARAMETERS_MAX {
         return Err(Problem::invalid("too many parameters"));
@@ -111,7 +111,7 @@ unsafe fn statement(given: &BezantStatement) -> Result<Statement, Problem> {
 }
 
 /// # Safety
-/// As for [`slice`].
+/// As for [`slice()`].
 unsafe fn value(given: &BezantValue) -> Result<Value, Problem> {
     if matches!(given.kind, types::TEXT | types::BLOB) && given.bytes.length > VALUE_BYTES_MAX {
         return Err(Problem::invalid("a value has at most 1 MiB"));
