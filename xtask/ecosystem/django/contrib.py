@@ -6,6 +6,7 @@ Each line of the output is `pass NAME` or `fail NAME: why`.
 import io
 import os
 import sys
+import tempfile
 
 os.environ["SERVER_PORT"] = sys.argv[1]
 os.environ["DJANGO_SETTINGS_MODULE"] = "settings"
@@ -121,15 +122,12 @@ def admin_logout():
 
 def dumpdata_and_loaddata():
     text = command("dumpdata", "auth.user")
-    path = f"/tmp/ecosystem-django-{os.getpid()}.json"
-    with open(path, "w") as file:
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         file.write(text)
-    try:
+        file.flush()
         User.objects.all().delete()
-        call_command("loaddata", path, verbosity=0)
-        assert User.objects.count() == 2
-    finally:
-        os.unlink(path)
+        call_command("loaddata", file.name, verbosity=0)
+    assert User.objects.count() == 2
 
 
 def flush():

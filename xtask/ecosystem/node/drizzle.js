@@ -68,7 +68,8 @@ run(
     },
     async migrate_in_its_own_schema() {
       const other = fs.mkdtempSync(path.join(os.tmpdir(), "drizzle-"));
-      write_migration(other, "0000_other", 1_700_000_000_000, `CREATE TABLE "other" ("id" serial PRIMARY KEY NOT NULL);`);
+      const sql = `CREATE TABLE "other" ("id" serial PRIMARY KEY NOT NULL);`;
+      write_migration(other, "0000_other", 1_700_000_000_000, sql);
       await migrate(db, { migrationsFolder: other });
       fs.rmSync(other, { recursive: true });
     },

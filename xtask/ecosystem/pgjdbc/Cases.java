@@ -239,7 +239,8 @@ public class Cases {
     }
 
     static void updatableResultSet(Connection connection) throws Exception {
-        Statement statement = connection.createStatement(ResultSet.TYPE_SCROLL_INSENSITIVE, ResultSet.CONCUR_UPDATABLE);
+        int scrolls = ResultSet.TYPE_SCROLL_INSENSITIVE;
+        Statement statement = connection.createStatement(scrolls, ResultSet.CONCUR_UPDATABLE);
         ResultSet row = statement.executeQuery("select id, label from jdbc_item where id = 1");
         row.next();
         row.updateString("label", "updated");
@@ -282,7 +283,8 @@ public class Cases {
     }
 
     static void scrolling(Connection connection) throws Exception {
-        Statement statement = connection.createStatement(ResultSet.TYPE_SCROLL_INSENSITIVE, ResultSet.CONCUR_READ_ONLY);
+        int scrolls = ResultSet.TYPE_SCROLL_INSENSITIVE;
+        Statement statement = connection.createStatement(scrolls, ResultSet.CONCUR_READ_ONLY);
         ResultSet rows = statement.executeQuery("select id from jdbc_item order by id");
         rows.last();
         check(rows.getRow(), 601);
@@ -310,7 +312,8 @@ public class Cases {
         var copies = connection.unwrap(org.postgresql.PGConnection.class).getCopyAPI();
         check(copies.copyIn("copy jdbc_owner(name) from stdin", new java.io.StringReader("copied\nagain\n")), 2L);
         var out = new java.io.StringWriter();
-        copies.copyOut("copy (select name from jdbc_owner where name in ('copied', 'again') order by 1) to stdout", out);
+        copies.copyOut("copy (select name from jdbc_owner"
+            + " where name in ('copied', 'again') order by 1) to stdout", out);
         check(out.toString(), "again\ncopied\n");
     }
 
@@ -330,7 +333,8 @@ public class Cases {
     }
 
     static void callFunctions(Connection connection) throws Exception {
-        try (PreparedStatement call = connection.prepareStatement("select {fn ucase(?)} as up, {d '2024-01-01'} as d")) {
+        try (PreparedStatement call = connection.prepareStatement(
+            "select {fn ucase(?)} as up, {d '2024-01-01'} as d")) {
             call.setString(1, "abc");
             check(all(call.executeQuery(), "up", "d"), List.of("ABC 2024-01-01"));
         }

@@ -4,6 +4,8 @@
 //! in the list of columns. Each of these has a form that SQLite knows, and the functions that it takes are in
 //! `functions.rs`.
 
+mod pairs;
+
 use crate::rewrite::{Class, follows, is_in_cast, operand, type_name};
 use crate::tokens::{Kind, Token, quote, text_of, tokens};
 
@@ -52,20 +54,6 @@ const NO_ALIAS: [&str; 16] = [
     "update",
     "values",
 ];
-
-/// The place of what closes the parenthesis that is open here.
-fn closing(tokens: &[Token<'_>], from: usize) -> Option<usize> {
-    let mut depth = 0_u32;
-    let at = tokens.get(from..)?.iter().position(|token| {
-        match token.text {
-            "(" => depth += 1,
-            ")" => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        depth == 0
-    })?;
-    Some(from + at)
-}
 
 /// A catalog query as SQLite understands it.
 pub(crate) fn for_catalog(sql: &str) -> String {
@@ -146,34 +134,8 @@ impl Rewriter<'_> {
 
     fn word(&mut self, token: Token<'_>) {
         let name = token.name().unwrap_or_default();
-        if name == "pg_catalog"
-            && let Some(after) = self.follows(&["."])
-        {
-            self.at = after;
+        if self.of_schema(&name) {
             return;
-        }
-        if name == "information_schema"
-            && let Some(after) = self.follows(&[".", "_pg_expandarray"])
-        {
-            // A pair of a value and its number; who asks for the number asks in parentheses.
-            self.at = after;
-            self.set("unnest", "unnest");
-            // Under its alias is the value, and beside it the number.
-            if let Some(alias) = self.follows(&["as"]).and_then(|at| self.tokens.get(at)).and_then(Token::name) {
-                let number =
-                    self.open.iter().rev().find_map(|level| level.set.as_ref()).map_or(0, |(number, _)| *number);
-                self.push(format!("AS {alias} , (_s{number}.key + 1) AS {alias}_n"));
-                self.at += 2;
-            }
-            return;
-        }
-        if name == "information_schema"
-            && let Some(after) = self.follows(&["."])
-            && let Some(table) = self.tokens.get(after).and_then(Token::name)
-        {
-            self.at = after + 1;
-            self.push(format!("information_schema_{table}"));
-            return self.call_as_before(&table);
         }
         if token.kind == Kind::Quoted || self.pieces.last().is_some_and(|last| last == ".") {
             return self.push(token.text);
@@ -192,16 +154,7 @@ impl Rewriter<'_> {
                 self.join_sets();
                 self.push(token.text);
             }
-            "trim" => match self.follows(&["(", "both"]) {
-                Some(after) if follows(self.tokens, after + 1, &["from"]).is_some() => {
-                    self.push("pg_trim");
-                    self.enter("(", ")");
-                    self.push(self.tokens[after].text);
-                    self.push(",");
-                    self.at = after + 2;
-                }
-                _ => self.push(token.text),
-            },
+            "trim" => self.trim(token.text),
             "json_build_object" => self.push("json_object"),
             "operator" => self.named_operator(token.text),
             "collate" => {
@@ -301,36 +254,6 @@ impl Rewriter<'_> {
             }
             _ => self.push(text),
         }
-    }
-
-    /// `(information_schema._pg_expandarray(array)).n`, and `(alias.column).x` of what that function gave.
-    fn part_of_pair(&mut self) -> bool {
-        if let Some(after) = self.follows(&["information_schema", ".", "_pg_expandarray"])
-            && let Some(end) = closing(self.tokens, after)
-            && let Some(end) = follows(self.tokens, end + 1, &[")", "."])
-            && let Some(part) = self.tokens.get(end).filter(|part| part.is_any(&["n", "x"]))
-        {
-            self.at = after;
-            self.set(if part.is("n") { "_pg_expandarray" } else { "unnest" }, "unnest");
-            self.at = end + 1;
-            return true;
-        }
-        let [table, dot, column, close, other, part] = self.tokens.get(self.at..self.at + 6).unwrap_or_default() else {
-            return false;
-        };
-        let is_name = |token: &Token<'_>| token.kind == Kind::Word;
-        let is_part = is_name(table)
-            && dot.is_symbol(".")
-            && is_name(column)
-            && close.is_symbol(")")
-            && other.is_symbol(".")
-            && part.is_any(&["x", "n"]);
-        if is_part {
-            let number = if part.is("n") { "_n" } else { "" };
-            self.push(format!("{}.{}{number}", table.text, column.text));
-            self.at += 6;
-        }
-        is_part
     }
 
     /// `ARRAY[…]` and `ARRAY(SELECT …)`.
@@ -546,8 +469,10 @@ mod tests {
                 "SELECT tables . * FROM information_schema_tables AS \"tables\" , information_schema_views AS v",
             ),
             (
-                "select (information_schema._pg_expandarray(k)).n as m, information_schema._pg_expandarray(k) as p from c",
-                "SELECT (_s1.key + 1) AS m , _s1.value AS p , (_s1.key + 1) AS p_n FROM c JOIN json_each(pg_json(k)) AS _s1",
+                "select (information_schema._pg_expandarray(k)).n as m, \
+                    information_schema._pg_expandarray(k) as p from c",
+                "SELECT (_s1.key + 1) AS m , _s1.value AS p , (_s1.key + 1) AS p_n FROM c \
+                    JOIN json_each(pg_json(k)) AS _s1",
             ),
             ("select (r.keys).n from r where a = (r.keys).x", "SELECT r.keys_n FROM r where a = r.keys"),
             ("select trim(both '\"' from f(a))", "SELECT pg_trim ( '\"' , f ( a ) )"),

@@ -144,22 +144,7 @@ impl Translator<'_> {
                 with_offset: false,
                 with_offset_alias: None,
                 with_ordinality: false,
-            } => {
-                let mut body = self.query(&super::unnest::rows_of(array_exprs)?, scope.outer)?;
-                self.settle(&mut body)?;
-                let table = alias.as_ref().map_or_else(|| "unnest".into(), |alias| folded(&alias.name));
-                // One column is called as the table is, several as the function.
-                let called = if array_exprs.len() == 1 { table.clone() } else { "unnest".into() };
-                let mut columns: Vec<Column> = body.columns();
-                columns.iter_mut().for_each(|column| column.name.clone_from(&called));
-                if let Some(alias) = alias {
-                    columns = renamed(columns, alias)?;
-                }
-                let names = unique(&columns);
-                let sql = format!("({}) AS {}", body.render(Some(&names)), name(&table));
-                enter(Source::called(&table, &columns, &names), scope)?;
-                Ok(sql)
-            }
+            } => self.unnest(alias.as_ref(), array_exprs, scope),
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
                 Ok(format!("({})", self.joined(table_with_joins, scope)?))
             }
@@ -175,6 +160,28 @@ impl Translator<'_> {
         }
         Err(unsupported("LATERAL of tables beside it")
             .hint("write a subquery in the list of columns, or a join with GROUP BY"))
+    }
+
+    fn unnest(
+        &mut self,
+        alias: Option<&TableAlias>,
+        arrays: &[Expr],
+        scope: &mut Scope<'_>,
+    ) -> Result<String, PgError> {
+        let mut body = self.query(&super::unnest::rows_of(arrays)?, scope.outer)?;
+        self.settle(&mut body)?;
+        let table = alias.map_or_else(|| "unnest".into(), |alias| folded(&alias.name));
+        // One column is called as the table is, several as the function.
+        let called = if arrays.len() == 1 { table.clone() } else { "unnest".into() };
+        let mut columns = body.columns();
+        columns.iter_mut().for_each(|column| column.name.clone_from(&called));
+        if let Some(alias) = alias {
+            columns = renamed(columns, alias)?;
+        }
+        let names = unique(&columns);
+        let sql = format!("({}) AS {}", body.render(Some(&names)), name(&table));
+        enter(Source::called(&table, &columns, &names), scope)?;
+        Ok(sql)
     }
 
     fn table(&mut self, table: &str, alias: Option<&TableAlias>, scope: &mut Scope<'_>) -> Result<String, PgError> {
