@@ -659,6 +659,11 @@ fn an_identity_that_is_always_generated_takes_no_number() {
         ("update t set id = 9", "428C9"),
         ("update t set (id, a) = (select 9, 9)", "428C9"),
         ("select id from t order by id", "[1][2][7]"),
+        ("alter table t alter a set not null, add check (a > 0)", ""),
+        ("insert into t(id, a) values (9, 1)", "428C9"),
+        ("create table s(id integer primary key)", ""),
+        ("alter table s alter id add generated always as identity", ""),
+        ("insert into s values (9)", "428C9"),
     ]);
 }
 

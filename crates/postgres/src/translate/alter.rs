@@ -8,7 +8,7 @@ use super::write::plain;
 use super::{Translator, folded, name, object, refuse, unsupported};
 use crate::error::{PgError, sqlstate};
 use sqlparser::ast::{AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption};
-use sqlparser::ast::{Expr, RenameTableNameKind, TableConstraint};
+use sqlparser::ast::{Expr, GeneratedAs, RenameTableNameKind, TableConstraint};
 
 /// Changes of a table that is made anew, in one statement.
 const OPERATIONS_MAX: usize = 100;
@@ -141,12 +141,12 @@ impl Translator<'_> {
                     AlterColumnOperation::SetDataType { data_type, using, .. } => {
                         self.set_type(anew, at, data_type, using.as_ref())?;
                     }
-                    AlterColumnOperation::AddGenerated { sequence_options, .. } => {
+                    AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
                         refuse(
                             sequence_options.as_ref().is_some_and(|all| !all.is_empty()),
                             "an option of a sequence",
                         )?;
-                        anew.add_identity(at)?;
+                        anew.add_identity(at, *generated_as == Some(GeneratedAs::Always))?;
                     }
                     AlterColumnOperation::GenericOptions { .. } => return Err(not_here(operation)),
                 }

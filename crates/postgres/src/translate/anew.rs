@@ -132,8 +132,8 @@ impl Anew {
         Ok(())
     }
 
-    /// Has a column number itself.
-    pub(super) fn add_identity(&mut self, at: usize) -> Result<(), PgError> {
+    /// Has a column number itself, and take no number if that `is_always` so.
+    pub(super) fn add_identity(&mut self, at: usize, is_always: bool) -> Result<(), PgError> {
         let part = &self.definition.columns[at];
         let called = format!("column \"{}\" of relation \"{}\"", part.name, self.old.name);
         if self.is_identity(at) {
@@ -154,6 +154,7 @@ impl Anew {
         }
         let part = &mut self.definition.columns[at];
         part.declared = "INTEGER".into();
+        part.is_always = is_always;
         part.add(Kind::PrimaryKey, "PRIMARY KEY AUTOINCREMENT");
         Ok(())
     }

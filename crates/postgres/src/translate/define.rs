@@ -80,7 +80,7 @@ impl Translator<'_> {
         let quoted = name(&own.name);
         let numbers_itself = is_key && (defined.is_serial || own.kind == Type::Int4);
         let declaration = match defined.is_serial {
-            true if own.is_always => ALWAYS.into(),
+            true if own.is_always => format!("INTEGER {ALWAYS}"),
             true => "INTEGER".into(),
             false => own.declaration(),
         };

@@ -5,7 +5,7 @@
 use super::define::check;
 use super::kinds::Type;
 use super::name;
-use super::schema::Column;
+use super::schema::{ALWAYS, Column};
 use crate::error::PgError;
 use crate::tokens::{Kind as TokenKind, Token, tokens};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +45,8 @@ pub(crate) struct ColumnPart {
     pub(crate) name: String,
     /// Its type, as SQLite was told.
     pub(crate) declared: String,
+    /// Whether it numbers itself and takes no number.
+    pub(crate) is_always: bool,
     pub(crate) constraints: Vec<Constraint>,
 }
 
@@ -137,7 +139,9 @@ impl ColumnPart {
     pub(crate) fn render(&self) -> String {
         let constraints = self.constraints.iter().map(Constraint::render);
         let declared = (!self.declared.is_empty()).then(|| self.declared.clone());
-        [name(&self.name)].into_iter().chain(declared).chain(constraints).collect::<Vec<_>>().join(" ")
+        let always = self.is_always.then(|| ALWAYS.to_owned());
+        let parts = [name(&self.name)].into_iter().chain(declared).chain(always).chain(constraints);
+        parts.collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -338,7 +342,8 @@ fn column(part: &[Token<'_>]) -> Option<ColumnPart> {
     let rest = &part[at + 1..];
     let end = starts(rest).first().copied().unwrap_or(rest.len());
     let constraints = clauses(&rest[end..], Some(&name))?;
-    Some(ColumnPart { declared: text_of(&rest[..end]), constraints, name })
+    let is_always = rest[..end].iter().any(|token| token.text == ALWAYS);
+    Some(ColumnPart { declared: text_of(&rest[..end]), is_always, constraints, name })
 }
 
 /// A name; SQLite keeps upper and lower case.

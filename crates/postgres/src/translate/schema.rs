@@ -262,8 +262,9 @@ pub(crate) fn integer_check(name: &str) -> String {
     format!("{name} BETWEEN -2147483648 AND 2147483647")
 }
 
-/// How a column is declared that numbers itself and takes no number.
-pub(crate) const ALWAYS: &str = "INTEGER /*always*/";
+/// What is behind INTEGER where a column numbers itself and takes no number. SQLite's type stays the one word that makes
+/// the column number itself.
+pub(crate) const ALWAYS: &str = "/*always*/";
 
 fn table_column(values: &[Value], sql: &str) -> Option<Column> {
     let [Value::Text(name), Value::Text(declared), Value::Integer(not_null), default, Value::Integer(key), hidden] =
@@ -282,7 +283,7 @@ fn table_column(values: &[Value], sql: &str) -> Option<Column> {
         is_rowid: *key != 0 && declared.eq_ignore_ascii_case("integer"),
         is_key: *key != 0,
         is_generated: matches!(hidden, Value::Integer(2 | 3)),
-        is_always: sql.contains(&format!("{} {ALWAYS}", super::name(name))),
+        is_always: sql.contains(&format!("{} INTEGER {ALWAYS}", super::name(name))),
     })
 }
 
