@@ -303,6 +303,8 @@ fn what_is_not_grouped_is_refused() {
         ("select k from t group by k order by v", "42803"),
         ("select sum(v) from t where sum(v) > 1", "42803"),
         ("select sum(sum(v)) from t", "42803"),
+        ("select least(min(v), greatest(v, 2)) from t group by greatest(v, 2) order by 1", "[1][3]"),
+        ("select min(v) + v from t group by greatest(v, 2)", "42803"),
         ("select k, sum(sum(v)) over (order by k) from t group by k order by k", "[a,3][b,6]"),
         ("select x.k, (select max(y.v) from t y where y.k = x.k) from t x group by x.k order by 1", "[a,2][b,3]"),
         ("select id from t limit -1", "2201W"),

@@ -156,7 +156,11 @@ impl Translator<'_> {
                 WindowType::WindowSpec(spec) => format!(" OVER {}", self.window(spec, scope)?),
             };
         }
-        self.call(&name, values, manner)
+        let called = self.call(&name, values, manner)?;
+        if is_aggregate {
+            scope.folded.borrow_mut().push(called.sql.clone());
+        }
+        Ok(called)
     }
 
     /// A word that is a function without parentheses.

@@ -56,6 +56,8 @@ pub(super) struct Scope<'a> {
     pub(super) loose: RefCell<Vec<String>>,
     /// Whether an aggregate was called.
     pub(super) aggregates: Cell<bool>,
+    /// The calls of aggregates, as SQLite is told them: columns in there need not be grouped by.
+    pub(super) folded: RefCell<Vec<String>>,
     /// What rows are grouped by, if they are.
     pub(super) keys: RefCell<Option<Vec<String>>>,
 }
@@ -125,7 +127,9 @@ impl<'a> Scope<'a> {
     pub(super) fn check_grouped(&self, sql: &str, loose: &[String]) -> Result<(), PgError> {
         let keys = self.keys.borrow();
         let Some(keys) = keys.as_ref().filter(|_| !loose.is_empty()) else { return Ok(()) };
-        let rest = keys.iter().fold(sql.to_owned(), |rest, key| rest.replace(key.as_str(), ""));
+        let folded = self.folded.borrow();
+        let known = folded.iter().chain(keys);
+        let rest = known.fold(sql.to_owned(), |rest, known| rest.replace(known.as_str(), ""));
         let Some(column) = loose.iter().find(|column| rest.contains(column.as_str())) else { return Ok(()) };
         let name = column.replace('"', "");
         let text = format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function");
