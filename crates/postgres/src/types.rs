@@ -197,6 +197,11 @@ fn interval_of(text: &str) -> Option<(i32, i32, i64)> {
     parts.next().is_none().then_some(all)
 }
 
+/// The same as PostgreSQL writes it.
+pub(crate) fn interval_text(stored: &str) -> Option<String> {
+    interval_of(stored).map(|(months, days, micros)| calendar::interval_text(months, days, micros))
+}
+
 fn uuid_of(text: &str) -> Option<[u8; 16]> {
     let digits: String = text.chars().filter(|c| *c != '-').collect();
     from_hex(&digits)?.try_into().ok()
@@ -216,11 +221,7 @@ fn text(value: &Value, type_id: u32, zone: i32) -> String {
         (Value::Text(text), oid::TIMESTAMPTZ) => calendar::timestamp(text)
             .and_then(|micros| calendar::zoned_text(micros, zone))
             .unwrap_or_else(|| text.clone()),
-        (Value::Text(text), oid::INTERVAL) => {
-            let interval = interval_of(text);
-            interval
-                .map_or_else(|| text.clone(), |(months, days, micros)| calendar::interval_text(months, days, micros))
-        }
+        (Value::Text(text), oid::INTERVAL) => interval_text(text).unwrap_or_else(|| text.clone()),
         (Value::Real(number), oid::FLOAT4) => single_text(*number as f32),
         (Value::Integer(number), oid::BOOL) => if *number == 0 { "f" } else { "t" }.into(),
         (Value::Text(text), oid::BOOL) => match bool_of(text) {

@@ -184,15 +184,37 @@ fn a_connection_cannot_begin_in_an_unknown_time_zone() {
 }
 
 #[test]
-fn intervals_are_computed_with_and_not_stored() {
+fn intervals_are_kept_part_by_part_and_compared_by_their_length() {
     alone(&[
         (
             "select '1 year 2 days 03:04:05.5'::interval, interval '90 minutes', interval '1 day' * 2",
             "[1 year 2 days 03:04:05.5,01:30:00,2 days]",
         ),
         ("select timestamp '2024-01-02' - timestamp '2024-01-01 12:00'", "[12:00:00]"),
-        ("create table t(i interval)", "0A000"),
-        ("select '1 day'::interval = '24 hours'::interval", "0A000"),
+        ("select '1 day'::interval = '24 hours'::interval, '1 mon' > interval '29 days'", "[t,t]"),
+        ("create table t(id integer, i interval unique default '1 day', n interval)", ""),
+        ("insert into t values (1, '1 mon', '0'), (2, '-1 hour', '3 days'), (3, '1 year 1 sec', null)", ""),
+        ("insert into t(id) values (4) returning i", "[1 day]"),
+        ("insert into t(id, i) values (5, '30 days')", "23505"),
+        ("insert into t(id, i) values (5, 'soon')", "22007"),
+        ("select i from t order by i desc", "[1 year 00:00:01][1 mon][1 day][-01:00:00]"),
+        ("select id from t where i = '720 hours' or n between '2 days' and '1 week' order by id", "[1][2]"),
+        ("select max(i), min(i), sum(n), avg(n) from t", "[1 year 00:00:01,-01:00:00,3 days,1 day 12:00:00]"),
+        (
+            "select count(distinct x), sum(x) from (values (interval '1 mon'), ('30 days'), ('1 hour')) v(x)",
+            "[2,1 mon 30 days 01:00:00]",
+        ),
+        (
+            "select date_trunc('hour', interval '1 day 02:03:04'), date_trunc('second', time '12:13:14.5')",
+            "[1 day 02:00:00,12:13:14]",
+        ),
+        ("select date_trunc('week', interval '1 day')", "0A000"),
+        ("update t set i = i * 2, n = time '01:02' where id = 4 returning i, n", "[2 days,01:02:00]"),
+        ("alter table t alter n type text", ""),
+        ("select n || '' from t where id = 2", "[3 days]"),
+        ("alter table t alter n type interval using n::interval", ""),
+        ("select to_json(n), extract(epoch from n) from t where id = 2", "[\"3 days\",259200.000000]"),
+        ("select column_default from information_schema.columns where column_name = 'i'", "['1 day']"),
     ]);
 }
 

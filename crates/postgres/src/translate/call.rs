@@ -179,8 +179,6 @@ impl Translator<'_> {
     fn call(&mut self, name: &str, mut values: Vec<Expression>, manner: Manner) -> Result<Expression, PgError> {
         let is_char = values.iter().any(|value| value.kind == Type::Char);
         refuse(is_char && name == "octet_length", "octet_length() of a character(n)")?;
-        let is_span = values.iter().any(|value| matches!(value.kind, Type::Interval | Type::Time));
-        refuse(is_span && name == "date_trunc", "date_trunc() of this type")?;
         if name == "date_part" || name == "extract" {
             values = values.into_iter().map(|value| self.in_zone(value)).collect::<Result<_, _>>()?;
         }

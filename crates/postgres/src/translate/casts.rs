@@ -62,6 +62,8 @@ const CASTS: &[(Type, Type, Context, &str)] = &[
     (Timestamptz, Timestamp, Context::Assignment, "pg_timestamptz_to_timestamp({}, {zone})"),
     (Timestamptz, Date, Context::Assignment, "pg_timestamp_to_date(pg_timestamptz_to_timestamp({}, {zone}))"),
     (Timestamptz, Time, Context::Assignment, "pg_timestamp_to_time(pg_timestamptz_to_timestamp({}, {zone}))"),
+    (Time, Interval, Context::Implicit, "pg_time_sub({}, '00:00:00')"),
+    (Interval, Time, Context::Assignment, "pg_time_add_interval('00:00:00', {})"),
     (Json, Jsonb, Context::Assignment, "pg_in_jsonb({})"),
     (Jsonb, Json, Context::Assignment, "{}"),
 ];

@@ -10,6 +10,8 @@ use super::type_names::data_type;
 use super::write::plain;
 use super::{Translator, folded, name, object, refuse, unsupported};
 use crate::error::{PgError, sqlstate};
+use crate::tokens::quote;
+use crate::types;
 use rusqlite::Connection;
 use sqlparser::ast::{
     ColumnDef, ColumnOption, ConstraintCharacteristics, CreateIndex, CreateTable, CreateView, DataType,
@@ -84,10 +86,7 @@ impl Translator<'_> {
             true => "INTEGER".into(),
             false => own.declaration(),
         };
-        let mut sql = format!("{quoted} {declaration}");
-        if own.kind == Type::Numeric {
-            sql += " COLLATE pg_numeric";
-        }
+        let mut sql = format!("{quoted} {declaration}{}", own.kind.collation());
         let mut not_null = is_in_key && !numbers_itself;
         let mut rest = String::new();
         for option in &column.options {
@@ -312,9 +311,6 @@ pub(super) fn define(column: &ColumnDef) -> Result<Defined, PgError> {
         Some(kind) => (kind, None),
         None => data_type(&column.data_type)?,
     };
-    if kind == Type::Interval {
-        return Err(unsupported("a column of type interval").hint("store seconds, or two timestamps"));
-    }
     let is_identity = |how: GeneratedAs| {
         column.options.iter().any(|option| match &option.option {
             ColumnOption::Generated { generation_expr: None, generated_as, .. } => *generated_as == how,
@@ -360,6 +356,9 @@ pub(crate) fn default_of(sql: &str, kind: Type) -> String {
     match (sql, kind) {
         ("0", Type::Bool) => "false".into(),
         ("1", Type::Bool) => "true".into(),
+        (_, Type::Interval) => {
+            types::interval_text(sql.trim_matches('\'')).map_or_else(|| sql.into(), |text| quote(&text))
+        }
         _ if !sql.contains(NOW) => sql.into(),
         (_, Type::Timestamptz) => "CURRENT_TIMESTAMP".into(),
         (_, Type::Timestamp) => "LOCALTIMESTAMP".into(),
@@ -408,9 +407,14 @@ pub(super) fn check(column: &Column) -> String {
         Type::Timestamptz => {
             format!("datetime(substr({quoted}, 1, 19)) IS substr({quoted}, 1, 19) AND {quoted} LIKE '%+00'")
         }
+        Type::Interval => format!(
+            "{} AND {quoted} GLOB '*[0-9] *[0-9] *[0-9]' AND {quoted} NOT GLOB '*[^-0-9 ]*' \
+             AND {quoted} NOT GLOB '* * * *'",
+            class("text")
+        ),
         Type::Uuid => format!("length({quoted}) = 36 AND {quoted} NOT GLOB '*[^-0-9a-f]*'"),
         Type::Json | Type::Jsonb => format!("json_valid({quoted})"),
-        Type::Unknown | Type::Any | Type::Interval | Type::Array(_) => String::new(),
+        Type::Unknown | Type::Any | Type::Array(_) => String::new(),
     }
 }
 

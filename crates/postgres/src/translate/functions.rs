@@ -134,6 +134,7 @@ const SCALARS: &[Signature] = functions! {
     jsonb_array_length(Jsonb) -> Int4 "pg_json_array_length({0})";
     json_typeof(Json) -> Text "pg_json_typeof({0})";
     jsonb_typeof(Jsonb) -> Text "pg_json_typeof({0})";
+    pi() -> Float8 "3.141592653589793";
     sqrt(Float8) -> Float8 "pg_float_sqrt({0})";
     // Here for the sake of choosing only.
     sqrt(Numeric) -> Numeric "";
@@ -146,7 +147,7 @@ const SCALARS: &[Signature] = functions! {
     date(Timestamp) -> Date "pg_timestamp_to_date({0})";
     date(Timestamptz) -> Date "pg_timestamp_to_date(pg_timestamptz_to_timestamp({0}, {zone}))";
     date(Date) -> Date "{0}";
-    date_trunc(Text, Interval) -> Interval "";
+    date_trunc(Text, Interval) -> Interval "pg_interval_trunc({0}, {1})";
     date_trunc(Text, Timestamp) -> Timestamp "pg_date_trunc({0}, {1})";
     date_trunc(Text, Timestamptz) -> Timestamptz
         "pg_timestamp_to_timestamptz(pg_date_trunc({0}, pg_timestamptz_to_timestamp({1}, {zone})), {zone})";
@@ -184,9 +185,8 @@ const SCALARS: &[Signature] = functions! {
 /// Functions of many rows. `{0}` is the argument, with DISTINCT before it if that was said.
 #[rustfmt::skip]
 const AGGREGATES: &[Signature] = functions! {
-    // Intervals are here for the sake of choosing only: what says nothing is refused.
-    sum(Interval) -> Interval "";
-    avg(Interval) -> Interval "";
+    sum(Interval) -> Interval "pg_interval_sum({0})";
+    avg(Interval) -> Interval "pg_interval_avg({0})";
     sum(Int2) -> Int8 "pg_int_sum({0})";
     sum(Int4) -> Int8 "pg_int_sum({0})";
     sum(Int8) -> Numeric "pg_bigint_sum({0})";
@@ -207,7 +207,7 @@ const AGGREGATES: &[Signature] = functions! {
 
 /// What min and max take.
 pub(crate) const ORDERED: &[Type] =
-    &[Int2, Int4, Int8, Float4, Float8, Numeric, Text, Date, Time, Timestamp, Timestamptz];
+    &[Int2, Int4, Int8, Float4, Float8, Numeric, Text, Date, Time, Timestamp, Timestamptz, Interval];
 
 /// Functions that only make sense over a window.
 #[rustfmt::skip]
@@ -269,7 +269,11 @@ pub(crate) const REFUSED: &[&str] = &[
     "log",
     "width_bucket",
     "stddev",
+    "stddev_pop",
+    "stddev_samp",
     "variance",
+    "var_pop",
+    "var_samp",
     "corr",
     "percentile_cont",
     "mode",

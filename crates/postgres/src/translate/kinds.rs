@@ -65,7 +65,8 @@ const TYPES: &[(Type, u32, &str, &str)] = &[
     (Type::Time, oid::TIME, "time without time zone", "TIME"),
     (Type::Timestamp, oid::TIMESTAMP, "timestamp without time zone", "TIMESTAMP"),
     (Type::Timestamptz, oid::TIMESTAMPTZ, "timestamp with time zone", "TIMESTAMPTZ"),
-    (Type::Interval, oid::INTERVAL, "interval", ""),
+    // SQLite would take a word with INT in it for an integer's.
+    (Type::Interval, oid::INTERVAL, "interval", "SPAN_TEXT"),
     (Type::Uuid, oid::UUID, "uuid", "UUID_TEXT"),
     (Type::Json, oid::JSON, "json", "JSON_TEXT"),
     (Type::Jsonb, oid::JSONB, "jsonb", "JSONB_TEXT"),
@@ -196,15 +197,19 @@ impl Type {
         self.category() == Category::String
     }
 
-    /// Whether its stored form decides about equality and order. PostgreSQL orders neither `json` nor, here, intervals
-    /// and `jsonb`, whose stored forms differ where the values do not.
+    /// Whether its stored form, with its collation, decides about equality and order. PostgreSQL does not order `json`,
+    /// nor is `jsonb` ordered here, whose stored forms differ where the values do not.
     pub(crate) const fn is_comparable(self) -> bool {
-        !matches!(self, Self::Interval | Self::Json | Self::Jsonb)
+        !matches!(self, Self::Json | Self::Jsonb)
     }
 
-    /// What follows an expression of this type wherever SQLite compares its values.
+    /// What follows an expression of this type wherever SQLite compares its values, and the declaration of a column.
     pub(crate) const fn collation(self) -> &'static str {
-        if matches!(self, Self::Numeric) { " COLLATE pg_numeric" } else { "" }
+        match self {
+            Self::Numeric => " COLLATE pg_numeric",
+            Self::Interval => " COLLATE pg_interval",
+            _ => "",
+        }
     }
 }
 

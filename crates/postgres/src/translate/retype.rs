@@ -48,9 +48,6 @@ impl Translator<'_> {
         using: Option<&Expr>,
     ) -> Result<(), PgError> {
         let (kind, modifier) = data_type(data_type_)?;
-        if kind == Type::Interval {
-            return Err(unsupported("a column of type interval").hint("store seconds, or two timestamps"));
-        }
         let part = anew.definition.columns[at].clone();
         let old = anew.definition.column_of(&part);
         let new = Column { kind, modifier, ..old.clone() };
@@ -85,8 +82,8 @@ impl Translator<'_> {
         part.remove(Kind::Collate);
         part.remove(Kind::Default);
         part.declared = if is_identity { "INTEGER".into() } else { new.declaration() };
-        if kind == Type::Numeric {
-            part.add(Kind::Collate, "COLLATE pg_numeric");
+        if !kind.collation().is_empty() {
+            part.add(Kind::Collate, kind.collation().trim());
         }
         if let Some(default) = default {
             part.add(Kind::Default, format!("DEFAULT {default}"));
@@ -97,7 +94,7 @@ impl Translator<'_> {
         }
         let (quoted, known) = (name(&new.name), new.name.clone());
         for own in anew.definition.constraints.iter_mut().filter(|own| own.mentions(&known)) {
-            own.text = own.text.replace(&format!("{quoted} COLLATE pg_numeric"), &quoted);
+            own.text = own.text.replace(&format!("{quoted}{}", old.kind.collation()), &quoted);
         }
         anew.definition.retyped();
         anew.new.columns[at] = Column { kind, modifier, ..anew.new.columns[at].clone() };

@@ -343,7 +343,7 @@ pub(super) fn time_sub(arguments: &Arguments<'_>) -> Outcome {
 }
 
 /// A unit's name, or an error about it.
-fn named_unit(name: &str, kind: &str) -> Outcome<Unit> {
+pub(super) fn named_unit(name: &str, kind: &str) -> Outcome<Unit> {
     match unit(&name.to_ascii_lowercase()) {
         Some(unit) => Ok(unit),
         None => refuse(ErrorKind::BadParameter, format!("unit \"{name}\" not recognized for type {kind}")),

@@ -1,12 +1,15 @@
 //! Intervals: months, days and microseconds, none of which is a number of the others.
 
-use super::calendar::{DAY, HOUR, MINUTE, SECOND, extract_time, fraction_text, millionths};
+use super::aggregate::Fold;
+use super::calendar::{DAY, HOUR, MINUTE, SECOND, extract_time, fraction_text, millionths, named_unit, no_unit};
 use super::datetime::clock;
 use super::fields::{Fault, Look, Read, fields};
+use super::table::FIELDS;
 use super::units::{Unit, unit};
-use super::{Arguments, Outcome, input as texts, integer, refuse};
+use super::{Arguments, Charge, Outcome, input as texts, integer, refuse};
 use crate::error::ErrorKind;
 use rusqlite::types::Value;
+use std::cmp::Ordering;
 
 /// Days of a month, where days of a part of a month are wanted.
 const MONTH_DAYS: i64 = 30;
@@ -54,6 +57,36 @@ impl Interval {
             return out_of_range();
         }
         Ok(Value::Text(format!("{} {} {}", self.months, self.days, self.micros)))
+    }
+
+    /// Part by part.
+    fn combined(self, other: Self, act: fn(i64, i64) -> Option<i64>) -> Outcome<Self> {
+        let (months, days) = (act(self.months, other.months), act(self.days, other.days));
+        match (months, days, act(self.micros, other.micros)) {
+            (Some(months), Some(days), Some(micros)) => Ok(Self { months, days, micros }),
+            _ => out_of_range(),
+        }
+    }
+
+    /// Cut off below a unit, towards zero.
+    fn truncated(self, unit: Unit) -> Option<Self> {
+        let cut = |number: i64, unit: i64| number / unit * unit;
+        let (months, days, micros) = match unit {
+            Unit::Microsecond => (self.months, self.days, self.micros),
+            Unit::Millisecond => (self.months, self.days, cut(self.micros, 1_000)),
+            Unit::Second => (self.months, self.days, cut(self.micros, SECOND)),
+            Unit::Minute => (self.months, self.days, cut(self.micros, MINUTE)),
+            Unit::Hour => (self.months, self.days, cut(self.micros, HOUR)),
+            Unit::Day => (self.months, self.days, 0),
+            Unit::Month => (self.months, 0, 0),
+            Unit::Quarter => (cut(self.months, 3), 0, 0),
+            Unit::Year => (cut(self.months, 12), 0, 0),
+            Unit::Decade => (cut(self.months, 120), 0, 0),
+            Unit::Century => (cut(self.months, 1_200), 0, 0),
+            Unit::Millennium => (cut(self.months, 12_000), 0, 0),
+            _ => return None,
+        };
+        Some(Self { months, days, micros })
     }
 
     /// A part of it, as text.
@@ -301,22 +334,77 @@ pub(super) fn output(arguments: &Arguments<'_>) -> Outcome {
     Ok(Value::Text(Interval::of(arguments, 0)?.text()))
 }
 
-/// A sum or difference, part by part.
-fn combined(arguments: &Arguments<'_>, act: fn(i64, i64) -> Option<i64>) -> Outcome {
-    let (left, right) = (Interval::of(arguments, 0)?, Interval::of(arguments, 1)?);
-    let parts = (act(left.months, right.months), act(left.days, right.days), act(left.micros, right.micros));
-    match parts {
-        (Some(months), Some(days), Some(micros)) => Interval { months, days, micros }.value(),
-        _ => out_of_range(),
-    }
-}
-
 pub(super) fn add(arguments: &Arguments<'_>) -> Outcome {
-    combined(arguments, i64::checked_add)
+    Interval::of(arguments, 0)?.combined(Interval::of(arguments, 1)?, i64::checked_add)?.value()
 }
 
 pub(super) fn sub(arguments: &Arguments<'_>) -> Outcome {
-    combined(arguments, i64::checked_sub)
+    Interval::of(arguments, 0)?.combined(Interval::of(arguments, 1)?, i64::checked_sub)?.value()
+}
+
+pub(super) fn trunc(arguments: &Arguments<'_>) -> Outcome {
+    let (name, interval) = (arguments.text(0)?, Interval::of(arguments, 1)?);
+    match interval.truncated(named_unit(&name, "interval")?) {
+        Some(interval) => interval.value(),
+        None => no_unit(&name, "interval"),
+    }
+}
+
+/// By length, as PostgreSQL compares. What is no interval comes first, by its bytes: a collation must order any texts.
+pub(super) fn compare(left: &str, right: &str) -> Ordering {
+    match (Interval::parse(left), Interval::parse(right)) {
+        (Some(left), Some(right)) => left.length().cmp(&right.length()),
+        (None, None) => left.cmp(right),
+        (left, right) => left.is_some().cmp(&right.is_some()),
+    }
+}
+
+/// The sum of intervals, part by part.
+#[derive(Default)]
+pub(super) struct IntervalSum(Interval);
+
+impl Fold for IntervalSum {
+    const CHARGE: Charge = FIELDS;
+
+    fn add(&mut self, arguments: &Arguments<'_>) -> Outcome<()> {
+        self.0 = self.0.combined(Interval::of(arguments, 0)?, i64::checked_add)?;
+        Ok(())
+    }
+
+    fn remove(&mut self, arguments: &Arguments<'_>) -> Outcome<()> {
+        self.0 = self.0.combined(Interval::of(arguments, 0)?, i64::checked_sub)?;
+        Ok(())
+    }
+
+    fn value(&self) -> Outcome {
+        self.0.value()
+    }
+}
+
+/// The average of intervals: their sum, divided.
+#[derive(Default)]
+pub(super) struct IntervalAverage {
+    sum: IntervalSum,
+    count: u64,
+}
+
+impl Fold for IntervalAverage {
+    const CHARGE: Charge = FIELDS;
+
+    fn add(&mut self, arguments: &Arguments<'_>) -> Outcome<()> {
+        self.count += 1;
+        self.sum.add(arguments)
+    }
+
+    fn remove(&mut self, arguments: &Arguments<'_>) -> Outcome<()> {
+        self.count = self.count.saturating_sub(1);
+        self.sum.remove(arguments)
+    }
+
+    fn value(&self) -> Outcome {
+        let count = self.count as f64;
+        scaled(self.sum.0, |number| number / count)
+    }
 }
 
 pub(super) fn neg(arguments: &Arguments<'_>) -> Outcome {

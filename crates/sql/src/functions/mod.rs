@@ -45,8 +45,9 @@ pub(crate) use table::is_function;
 #[cfg(test)]
 pub(crate) use table::names;
 
-/// The collation of numbers that are kept as texts.
-const NUMERIC: &str = "pg_numeric";
+/// The collations of what is kept as texts and not compared as such.
+const COLLATIONS: [(&str, fn(&str, &str) -> Ordering); 2] =
+    [("pg_numeric", numeric::compare), ("pg_interval", interval::compare)];
 
 /// How an error's message begins that names its SQLSTATE.
 const PREFIX: &str = "pg:";
@@ -248,8 +249,8 @@ fn truth(is: bool) -> Value {
     Value::Integer(is.into())
 }
 
-/// Adds PostgreSQL's types to a connection: the functions `pg_…` and the collation `pg_numeric`, as the replicas have
-/// them. Nothing bounds there what they take.
+/// Adds PostgreSQL's types to a connection: the functions `pg_…` and the collations `pg_numeric` and `pg_interval`, as
+/// the replicas have them. Nothing bounds there what they take.
 ///
 /// # Errors
 /// Those of SQLite, for want of memory.
@@ -259,11 +260,14 @@ pub fn add(connection: &Connection) -> Result<()> {
         connection.create_scalar_function(function.name, function.arity, flags, |context| function.call(context))?;
     }
     table::add_aggregates(connection, flags)?;
-    connection.create_collation(NUMERIC, |left: &str, right: &str| {
-        // Who has nothing left to pay with gets no answer, whatever this says.
-        match pay(2 * (left.len() + right.len() + VALUE_BYTES)) {
-            Ok(()) => numeric::compare(left, right),
-            Err(_) => Ordering::Equal,
-        }
-    })
+    for (name, compare) in COLLATIONS {
+        connection.create_collation(name, move |left: &str, right: &str| {
+            // Who has nothing left to pay with gets no answer, whatever this says.
+            match pay(2 * (left.len() + right.len() + VALUE_BYTES)) {
+                Ok(()) => compare(left, right),
+                Err(_) => Ordering::Equal,
+            }
+        })?;
+    }
+    Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::aggregate::{FloatAverage, FloatSum, IntegerAverage, IntegerSum, NumericAverage, NumericSum, add};
 use super::documents::{ArrayOf, ObjectOf};
+use super::interval::{IntervalAverage, IntervalSum};
 use super::{Arguments, Charge, Function, Outcome};
 use super::{
     bytes, calendar, digest, documents, encoding, figures, float, format, integer, interval, json, moments, numeric,
@@ -19,7 +20,7 @@ const TWICE: Charge = Charge::Bytes(2);
 /// JSON is looked through byte by byte.
 const EIGHT: Charge = Charge::Bytes(8);
 /// Dates and times are read field by field.
-const FIELDS: Charge = Charge::Bytes(16);
+pub(super) const FIELDS: Charge = Charge::Bytes(16);
 use Charge::{Digits, Product};
 
 #[rustfmt::skip]
@@ -186,10 +187,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("pg_interval_neg", 1, FIELDS, interval::neg),
     function("pg_interval_mul", 2, FIELDS, interval::mul),
     function("pg_interval_div", 2, FIELDS, interval::div),
+    function("pg_interval_trunc", 2, FIELDS, interval::trunc),
 ];
 
 /// Aggregates, which are window functions, too.
-const AGGREGATES: [&str; 12] = [
+const AGGREGATES: [&str; 14] = [
     "pg_bigint_sum",
     "pg_float4_avg",
     "pg_float4_sum",
@@ -197,6 +199,8 @@ const AGGREGATES: [&str; 12] = [
     "pg_float_sum",
     "pg_int_avg",
     "pg_int_sum",
+    "pg_interval_avg",
+    "pg_interval_sum",
     "pg_json_agg",
     "pg_json_object_agg",
     "pg_json_rows",
@@ -214,6 +218,8 @@ pub(super) fn add_aggregates(connection: &Connection, flags: FunctionFlags) -> R
     add::<IntegerAverage>(connection, "pg_int_avg", 1, flags)?;
     add::<IntegerSum>(connection, "pg_int_sum", 1, flags)?;
     add::<IntegerSum>(connection, "pg_int_sum", 2, flags)?;
+    add::<IntervalAverage>(connection, "pg_interval_avg", 1, flags)?;
+    add::<IntervalSum>(connection, "pg_interval_sum", 1, flags)?;
     add::<ArrayOf<false>>(connection, "pg_json_agg", 1, flags)?;
     add::<ObjectOf>(connection, "pg_json_object_agg", 2, flags)?;
     add::<ArrayOf<true>>(connection, "pg_json_rows", 1, flags)?;

@@ -722,6 +722,17 @@ def intervals():
         for name, operator in (("mul", "*"), ("div", "/")):
             ours = f"pg_out_interval(pg_interval_{name}(pg_in_interval({text(word)}), pg_in_float8('{factor}')))"
             call(ours, f"({text(word)}::interval {operator} '{factor}'::float8)::text")
+        both = f"{text(word)}::interval, {text(other)}::interval"
+        of_both = f"(values (pg_in_interval({text(word)})), (pg_in_interval({text(other)})))"
+        for operator in ("<", "="):
+            ours = f"pg_in_interval({text(word)}) {operator} pg_in_interval({text(other)}) collate pg_interval"
+            call(ours, f"({both.replace(', ', f' {operator} ')})::int")
+        for name in ("sum", "avg"):
+            ours = f"(select pg_out_interval(pg_interval_{name}(column1)) from {of_both})"
+            call(ours, f"(select {name}(i)::text from unnest(array[{both}]) i)")
+        for unit in ("second", "day", "week", "quarter", "year", "century", "epoch", "nonsense"):
+            ours = f"pg_out_interval(pg_interval_trunc({text(unit)}, pg_in_interval({text(word)})))"
+            call(ours, f"date_trunc({text(unit)}, {text(word)}::interval)::text")
         for part in ("epoch", "second", "day", "month", "year", "hour", "quarter", "decade", "milliseconds", "dow"):
             call(
                 f"pg_extract('{part}', pg_in_interval({text(word)}))",
