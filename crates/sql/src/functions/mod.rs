@@ -45,9 +45,11 @@ pub(crate) use table::is_function;
 #[cfg(test)]
 pub(crate) use table::names;
 
+/// How texts are compared that stand for something else.
+type Compare = fn(&str, &str) -> Ordering;
+
 /// The collations of what is kept as texts and not compared as such.
-const COLLATIONS: [(&str, fn(&str, &str) -> Ordering); 2] =
-    [("pg_numeric", numeric::compare), ("pg_interval", interval::compare)];
+const COLLATIONS: [(&str, Compare); 2] = [("pg_numeric", numeric::compare), ("pg_interval", interval::compare)];
 
 /// How an error's message begins that names its SQLSTATE.
 const PREFIX: &str = "pg:";
