@@ -278,6 +278,15 @@ pub(crate) const REFUSED: &[&str] = &[
     "percentile_cont",
     "mode",
     "timeofday",
+    "pg_advisory_lock",
+    "pg_advisory_unlock",
+    "pg_advisory_unlock_all",
+    "pg_advisory_xact_lock",
+    "pg_notify",
+    "pg_sleep",
+    "pg_try_advisory_lock",
+    "pg_try_advisory_xact_lock",
+    "pg_typeof",
 ];
 
 /// What kind of function it is.
