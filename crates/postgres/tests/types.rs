@@ -88,7 +88,10 @@ fn floating_point_numbers_are_shown_shortest() {
         ),
         ("select 1e300::float8 * 1e300::float8", "22003"),
         ("select 'NaN'::float8", "0A000"),
-        ("select timestamp(3) '2024-01-01'", "0A000"),
+        (
+            "select timestamp(3) '2024-01-01 00:00:00.1235', '00:59:59.96'::time(1)",
+            "[2024-01-01 00:00:00.124,01:00:00]",
+        ),
         ("select 'infinity'::timestamp", "0A000"),
     ]);
 }
@@ -215,6 +218,32 @@ fn intervals_are_kept_part_by_part_and_compared_by_their_length() {
         ("alter table t alter n type interval using n::interval", ""),
         ("select to_json(n), extract(epoch from n) from t where id = 2", "[\"3 days\",259200.000000]"),
         ("select column_default from information_schema.columns where column_name = 'i'", "['1 day']"),
+    ]);
+}
+
+#[test]
+fn moments_have_as_many_digits_of_a_second_as_were_asked_for() {
+    alone(&[
+        ("create table t(id serial primary key, a timestamp(3) default '2024-01-01 1:2:3.4567', z timestamptz(0))", ""),
+        (
+            "insert into t(z) values ('1999-12-31 23:59:59.5+00') returning a, z",
+            "[2024-01-01 01:02:03.457,1999-12-31 23:59:59+00]",
+        ),
+        ("update t set a = '2024-01-01 00:00:00.9996'", ""),
+        ("select a, a = '2024-01-01 00:00:01' from t", "[2024-01-01 00:00:01,t]"),
+        ("alter table t alter a type timestamp(6), alter z type timestamp(1)", ""),
+        ("update t set a = '2024-01-01 00:00:00.123456', z = '2024-01-01 00:00:00.16'", ""),
+        ("select a, z from t", "[2024-01-01 00:00:00.123456,2024-01-01 00:00:00.2]"),
+        (
+            "select format_type(atttypid, atttypmod), atttypmod from pg_attribute where attname = 'z'",
+            "[timestamp(1) without time zone,1]",
+        ),
+        ("select datetime_precision from information_schema.columns where column_name in ('a', 'z')", "[6][1]"),
+        ("alter table t alter a type timestamp(3)", ""),
+        ("select a from t", "[2024-01-01 00:00:00.123]"),
+        ("create table n(id integer, at timestamp(3) not null default current_timestamp)", ""),
+        ("insert into n values (1)", ""),
+        ("select at < now(), length(to_char(at, 'MS')) from n", "[t,3]"),
     ]);
 }
 

@@ -146,6 +146,7 @@ impl Filler<'_> {
                 (kind, None) => (kind.oid(), -1),
                 // As PostgreSQL packs them.
                 (Type::Numeric, Some((precision, scale))) => (kind.0.oid(), (precision << 16 | scale & 0x7ff) + 4),
+                (kind @ (Type::Time | Type::Timestamp | Type::Timestamptz), Some((digits, _))) => (kind.oid(), digits),
                 (kind, Some((length, _))) => (kind.oid(), length + 4),
             };
             let sequence = numbers_itself.filter(|(_, place)| *place == at);

@@ -327,11 +327,14 @@ fn definitions(connection: &Connection, names: &SharedNames) -> Result<()> {
     strict(connection, "format_type", |context| {
         let (number, modifier) = (text(context, 0)?, text(context, 1)?);
         let name = number.parse().ok().and_then(types::name_of).unwrap_or("???");
-        let modifier = modifier.parse().ok().map_or(-1, |modifier: i32| modifier.saturating_sub(4));
-        Ok(Value::Text(match name {
+        let packed: i32 = modifier.parse().unwrap_or(-1);
+        let modifier = packed.saturating_sub(4);
+        Ok(Value::Text(match name.split_once(" with") {
+            // Digits of a second stand for themselves.
+            Some((word, zone)) if packed >= 0 => format!("{word}({packed}) with{zone}"),
             _ if modifier < 0 => name.into(),
             // Precision and scale are packed into one number; a scale may be negative.
-            "numeric" => format!("{name}({},{})", modifier >> 16, ((modifier & 0x7ff) ^ 0x400) - 0x400),
+            _ if name == "numeric" => format!("{name}({},{})", modifier >> 16, ((modifier & 0x7ff) ^ 0x400) - 0x400),
             _ => format!("{name}({modifier})"),
         }))
     })?;

@@ -388,6 +388,12 @@ pub(super) fn check(column: &Column) -> String {
     let quoted = name(&column.name);
     let class = |class: &str| format!("typeof({quoted}) IN ('{class}', 'null')");
     let integer = class("integer");
+    // No more digits of a second than are meant, behind so many characters.
+    let digits = |before: i32| match column.modifier {
+        Some((0, _)) => format!(" AND length({quoted}) <= {before}"),
+        Some((digits, _)) => format!(" AND length({quoted}) <= {}", before + 1 + digits),
+        None => String::new(),
+    };
     match column.kind {
         Type::Bool => format!("{quoted} IN (0, 1)"),
         Type::Int2 => format!("{integer} AND {quoted} BETWEEN -32768 AND 32767"),
@@ -402,11 +408,14 @@ pub(super) fn check(column: &Column) -> String {
         Type::Text => class("text"),
         Type::Bytea => class("blob"),
         Type::Date => format!("date({quoted}) IS {quoted}"),
-        Type::Time => format!("time(substr({quoted}, 1, 8)) IS substr({quoted}, 1, 8) OR {quoted} = '24:00:00'"),
-        Type::Timestamp => format!("datetime(substr({quoted}, 1, 19)) IS substr({quoted}, 1, 19)"),
-        Type::Timestamptz => {
-            format!("datetime(substr({quoted}, 1, 19)) IS substr({quoted}, 1, 19) AND {quoted} LIKE '%+00'")
+        Type::Time => {
+            format!("time(substr({quoted}, 1, 8)) IS substr({quoted}, 1, 8){} OR {quoted} = '24:00:00'", digits(8))
         }
+        Type::Timestamp => format!("datetime(substr({quoted}, 1, 19)) IS substr({quoted}, 1, 19){}", digits(19)),
+        Type::Timestamptz => format!(
+            "datetime(substr({quoted}, 1, 19)) IS substr({quoted}, 1, 19) AND {quoted} LIKE '%+00'{}",
+            digits(22)
+        ),
         Type::Interval => format!(
             "{} AND {quoted} GLOB '*[0-9] *[0-9] *[0-9]' AND {quoted} NOT GLOB '*[^-0-9 ]*' \
              AND {quoted} NOT GLOB '* * * *'",

@@ -182,6 +182,7 @@ impl Translator<'_> {
         let sql = &value.sql;
         let sql = match (to, cuts) {
             (Type::Numeric, _) => format!("pg_numeric_fit({sql}, {first}, {second})"),
+            (Type::Time | Type::Timestamp | Type::Timestamptz, _) => format!("pg_moment_fit({sql}, {first})"),
             (Type::Varchar, true) => format!("pg_varchar_cut({sql}, {first})"),
             (Type::Varchar, false) => format!("pg_varchar({sql}, {first})"),
             (Type::Char, true) => format!("pg_char_cut({sql}, {first})"),

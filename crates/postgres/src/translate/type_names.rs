@@ -33,11 +33,13 @@ pub(super) fn data_type(named: &DataType) -> Result<(Type, Modifier), PgError> {
         DataType::Char(n) | DataType::Character(n) => length(Type::Char, n),
         DataType::Bytea => plain(Type::Bytea),
         DataType::Date => plain(Type::Date),
-        DataType::Time(None | Some(6), TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => plain(Type::Time),
-        DataType::Timestamp(None | Some(6), TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
-            plain(Type::Timestamp)
+        DataType::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => moment(Type::Time, *digits),
+        DataType::Timestamp(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            moment(Type::Timestamp, *digits)
         }
-        DataType::Timestamp(None | Some(6), TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => plain(Type::Timestamptz),
+        DataType::Timestamp(digits, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+            moment(Type::Timestamptz, *digits)
+        }
         DataType::Interval { fields: None, precision: None } => plain(Type::Interval),
         DataType::Uuid => plain(Type::Uuid),
         DataType::JSON => plain(Type::Json),
@@ -45,6 +47,11 @@ pub(super) fn data_type(named: &DataType) -> Result<(Type, Modifier), PgError> {
         DataType::Custom(name, modifiers) if modifiers.is_empty() => custom(&name.to_string()),
         other => Err(unsupported(format!("type {other}"))),
     }
+}
+
+/// With so many digits of a second: six if nothing is said, and at most.
+fn moment(kind: Type, digits: Option<u64>) -> Result<(Type, Modifier), PgError> {
+    Ok((kind, digits.filter(|digits| *digits < 6).map(|digits| (digits as i32, 0))))
 }
 
 fn custom(name: &str) -> Result<(Type, Modifier), PgError> {

@@ -360,6 +360,22 @@ const fn span_start(year: i64, span: i64) -> i64 {
     (year + span - 1) / span * span - span + 1
 }
 
+/// To so many digits of a second, halves away from PostgreSQL's day zero.
+pub(super) fn fit(arguments: &Arguments<'_>) -> Outcome {
+    /// The day 2000-01-01.
+    const ZERO: i64 = 10_957 * DAY;
+    let (moment, digits) = (Moment::of(arguments, 0)?, arguments.integer(1)?);
+    let digits = u32::try_from(digits).unwrap_or_default().min(6);
+    let unit = 10_i64.pow(6 - digits);
+    let zero = if moment.kind == Kind::Time { 0 } else { ZERO };
+    let micros = moment.all() - zero;
+    let rounded = (micros.abs() + unit / 2) / unit * unit * micros.signum() + zero;
+    match moment.kind {
+        Kind::Time => Moment { micros: rounded, ..moment }.value(),
+        kind => Moment::at(kind, rounded).value(),
+    }
+}
+
 pub(super) fn date_trunc(arguments: &Arguments<'_>) -> Outcome {
     let (name, moment) = (arguments.text(0)?, Moment::of(arguments, 1)?);
     let kind = if moment.kind == Kind::Date { Kind::Timestamp } else { moment.kind };

@@ -178,6 +178,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("pg_to_char", 3, Charge::Bytes(128), format::to_char),
     function("pg_timestamp_add_interval", 2, FIELDS, calendar::timestamp_add_interval),
     function("pg_timestamp_sub", 2, FIELDS, calendar::timestamp_sub),
+    function("pg_moment_fit", 2, FIELDS, calendar::fit),
     function("pg_time_add_interval", 2, FIELDS, calendar::time_add_interval),
     function("pg_time_sub", 2, FIELDS, calendar::time_sub),
     function("pg_in_interval", 1, FIELDS, interval::input),

@@ -600,6 +600,13 @@ def moments():
                 call(f"pg_extract({text(part)}, {source})", f"extract({part} from {text(value)}::{kind})::text")
             source = f"pg_in_timestamptz({text(value)}, 'UTC')"
             call(f"pg_extract({text(part)}, {source})", f"extract({part} from {text(value)}::timestamptz)::text")
+    for value in stamps:
+        digits = chance.randrange(7)
+        for kind in ("time", "timestamp"):
+            call(
+                f"pg_moment_fit(pg_in_{kind}({text(value)}), {digits})",
+                f"({text(value)}::{kind})::{kind}({digits})::text",
+            )
     intervals = spans()
     for value in stamps:
         span, other, count = chance.choice(
