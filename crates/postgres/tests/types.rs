@@ -619,6 +619,23 @@ fn an_index_has_a_name_even_if_nobody_gives_it_one() {
     ]);
 }
 
+/// Nothing is locked, whatever stands before the word.
+#[test]
+fn locks_are_left_out() {
+    alone(&[
+        ("create table t(i integer)", ""),
+        ("insert into t values (1)", ""),
+        ("select i from t for update of t nowait", "[1]"),
+        ("select 1 for update", "[1]"),
+        ("with a as (select i from t for share) select 2 as b for no key update skip locked", "[2]"),
+        ("select i from t for key share", "[1]"),
+        ("select 1 for key", "42601"),
+        ("select 1 for no key share", "42601"),
+        ("update t set i = 2 for update", "42601"),
+        ("select substring('abc' from 2 for 1)", "[b]"),
+    ]);
+}
+
 #[test]
 fn distinct_on_keeps_the_first_row() {
     alone(&[
