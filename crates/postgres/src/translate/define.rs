@@ -14,9 +14,9 @@ use crate::tokens::quote;
 use crate::types;
 use rusqlite::Connection;
 use sqlparser::ast::{
-    ColumnDef, ColumnOption, ConstraintCharacteristics, CreateIndex, CreateTable, CreateView, DataType,
-    DeferrableInitial, ForeignKeyConstraint, GeneratedAs, IndexColumn, IndexType, ObjectName, ObjectType, OrderBySort,
-    ReferentialAction, Statement, TableConstraint,
+    ColumnDef, ColumnOption, ColumnOptionDef, ConstraintCharacteristics, CreateIndex, CreateTable, CreateView,
+    DataType, DeferrableInitial, ForeignKeyConstraint, GeneratedAs, IndexColumn, IndexType, ObjectName, ObjectType,
+    OrderBySort, ReferentialAction, Statement, TableConstraint,
 };
 
 /// A column that is being defined.
@@ -54,11 +54,14 @@ impl Translator<'_> {
             if defined.is_serial && !is_key {
                 return Err(no_key(&defined.column.name));
             }
-            parts.push(self.column(column, defined, keys.contains(&defined.column.name), is_key, &scope)?);
+            let mut column = column.clone();
+            if defined.is_serial {
+                column.options.extend(keys_of(&table.constraints));
+            }
+            parts.push(self.column(&column, defined, keys.contains(&defined.column.name), is_key, &scope)?);
         }
         let is_serial = defined.iter().any(|defined| defined.is_serial);
         for constraint in &table.constraints {
-            // That of a serial stands with its column.
             if !(is_serial && matches!(constraint, TableConstraint::PrimaryKey(_))) {
                 parts.push(self.constraint(constraint, &scope)?);
             }
@@ -367,9 +370,19 @@ pub(crate) fn default_of(sql: &str, kind: Type) -> String {
     }
 }
 
+/// The primary key as a column has it: that of a serial stands with its column.
+fn keys_of(constraints: &[TableConstraint]) -> impl Iterator<Item = ColumnOptionDef> {
+    constraints.iter().filter_map(|constraint| match constraint {
+        TableConstraint::PrimaryKey(key) => {
+            Some(ColumnOptionDef { name: key.name.clone(), option: ColumnOption::PrimaryKey(key.clone()) })
+        }
+        _ => None,
+    })
+}
+
 /// The columns of the primary key, wherever it is declared.
 fn key_of(table: &CreateTable) -> Vec<String> {
-    let is_key = |option: &sqlparser::ast::ColumnOptionDef| matches!(option.option, ColumnOption::PrimaryKey(_));
+    let is_key = |option: &ColumnOptionDef| matches!(option.option, ColumnOption::PrimaryKey(_));
     let own =
         table.columns.iter().filter(|column| column.options.iter().any(is_key)).map(|column| folded(&column.name));
     let constraint = table.constraints.iter().find_map(|constraint| match constraint {

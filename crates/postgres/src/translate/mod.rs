@@ -123,6 +123,10 @@ pub(crate) fn translate(sql: &str, schema: &Schema, zone: &str, types: &[u32]) -
         ));
     }
     let normal = lexical::normalize(sql)?;
+    let (normal, constraint) = match upkeep::of_constraint(&normal) {
+        Some((about_table, constraint)) => (about_table, Some(constraint)),
+        None => (normal, None),
+    };
     let statement = parse(&normal)?;
     let count = tokens(&normal).iter().filter_map(Token::parameter).max().unwrap_or(0);
     if count > PARAMETERS_MAX {
@@ -147,6 +151,7 @@ pub(crate) fn translate(sql: &str, schema: &Schema, zone: &str, types: &[u32]) -
         first: Vec::new(),
         values: Vec::new(),
         notice: None,
+        constraint,
     };
     let (sql, columns, defines) = translator.statement(&statement)?;
     let parameters =
@@ -190,6 +195,8 @@ pub(crate) struct Translator<'a> {
     values: Vec<Value>,
     /// What is worth knowing about it.
     notice: Option<&'static str>,
+    /// The constraint that a COMMENT is about.
+    constraint: Option<String>,
 }
 
 /// A table of a WITH clause.
