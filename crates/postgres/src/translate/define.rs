@@ -29,7 +29,6 @@ pub(super) struct Defined {
 impl Translator<'_> {
     pub(super) fn create_table(&mut self, table: &CreateTable) -> Result<String, PgError> {
         refuse(table.temporary || table.or_replace, "a temporary table")?;
-        refuse(table.query.is_some(), "CREATE TABLE AS")?;
         refuse(table.like.is_some() || table.inherits.is_some() || table.partition_of.is_some(), "LIKE or INHERITS")?;
         refuse(table.partition_by.is_some() || table.clone.is_some() || table.on_commit.is_some(), "this table")?;
         refuse(table.columns.is_empty(), "a table without columns")?;
@@ -39,12 +38,7 @@ impl Translator<'_> {
             defined.push(define(column)?);
         }
         let columns: Vec<Column> = defined.iter().map(|defined| defined.column.clone()).collect();
-        for (at, column) in columns.iter().enumerate() {
-            if columns[..at].iter().any(|other| other.name == column.name) {
-                let text = format!("column \"{}\" specified more than once", column.name);
-                return Err(PgError::new("42701", text));
-            }
-        }
+        different(&columns)?;
         let keys = key_of(table);
         let known = Table::new(called.clone(), columns);
         let scope = plain(&known);
@@ -222,11 +216,8 @@ impl Translator<'_> {
         for (column, given) in columns.iter_mut().zip(&view.columns) {
             column.name = folded(&given.name);
         }
-        for (at, column) in columns.iter().enumerate() {
-            if columns[..at].iter().any(|other| other.name == column.name) {
-                let text = format!("column \"{}\" specified more than once", column.name);
-                return Err(PgError::new("42701", text));
-            }
+        different(&columns)?;
+        for column in &columns {
             refuse(column.name.contains("*/") || column.name.contains("/*"), "a comment in a column's name")?;
         }
         let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
@@ -271,6 +262,17 @@ impl Translator<'_> {
         self.first = all;
         Ok(last)
     }
+}
+
+/// Refuses columns of the same name.
+pub(super) fn different(columns: &[Column]) -> Result<(), PgError> {
+    for (at, column) in columns.iter().enumerate() {
+        if columns[..at].iter().any(|other| other.name == column.name) {
+            let text = format!("column \"{}\" specified more than once", column.name);
+            return Err(PgError::new("42701", text));
+        }
+    }
+    Ok(())
 }
 
 /// A view may be replaced by one that gives the same columns first.
