@@ -126,6 +126,9 @@ fn columns_have_types_and_defaults() {
     assert_eq!(columns, ["id|bigint|1|nextval('author_id_seq'::regclass)", "name|text|1|", "born|date|0|current_date"]);
     let columns = ask("select column_name, data_type, character_maximum_length, is_nullable
         from information_schema.columns where table_schema = 'public' and table_name = 'book' order by column_name");
+    let by_name = ask("select ('\"' || udt_schema || '\".\"' || udt_name || '\"')::regtype::text
+        from information_schema.columns where table_schema = 'public' and table_name = 'book' order by column_name");
+    assert_eq!(by_name, ["bigint", "character varying", "numeric"]);
     assert_eq!(columns, ["author_id|bigint||NO", "isbn|character varying|13|NO", "price|numeric||YES"]);
 }
 
