@@ -33,7 +33,7 @@ impl Outcome {
 
     /// What a translated statement gave.
     pub(crate) fn of(mut rows: Rows, tag: &Tag, translation: &Translation) -> Self {
-        let tag = tag.text(rows.rows.len(), rows.changes);
+        let tag = translation.tag.as_ref().unwrap_or(tag).text(rows.rows.len(), rows.changes);
         if !translation.columns.is_empty() {
             rows.columns = columns_of(translation);
             pad(&mut rows, translation);

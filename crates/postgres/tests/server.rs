@@ -268,6 +268,59 @@ fn one_statement_may_be_several_to_sqlite() {
 }
 
 #[test]
+fn a_table_may_be_made_of_the_rows_of_a_query() {
+    let server = server();
+    let mut client = Client::new(&server);
+    client.query("create table t(i int primary key, n numeric(5,2), s varchar(3), at timestamptz)");
+    client.query("insert into t values (1, 1.50, 'abc', '2024-01-01 00:00'), (2, null, null, null)");
+    client.query("set timezone = '<+02>-02'");
+    for (sql, wanted) in [
+        ("create table a as select i, n, s, at, i / 2.0 as half, 'x' as text, null as nothing from t", "C:SELECT 2"),
+        (
+            "select i, n, s, half, text, nothing from a order by i",
+            "T D:1,1.50,abc,0.50000000000000000000,x,- \
+            D:2,-,-,1.00000000000000000000,x,- C:SELECT 2",
+        ),
+        ("insert into a(i) values ('x')", "E:22P02"),
+        ("insert into a(s) values ('abcd')", "E:22001"),
+        ("insert into a(i, half) values (1, 1)", "C:INSERT 0 1"),
+        ("create table b as with c as (select i from t) select i from c where i > 1 order by i", "C:SELECT 1"),
+        ("create table b as select 1 as i", "E:42P07"),
+        ("create table if not exists b as select 2 as i", "C:CREATE TABLE AS"),
+        ("select i into c from b", "C:SELECT 1"),
+        ("select i from b union all select i from c", "T D:2 D:2 C:SELECT 2"),
+        ("create table d as values (1, true), (2, false)", "C:SELECT 2"),
+        ("select column1 from d where column2", "T D:1 C:SELECT 1"),
+        ("create table e as select i from t with no data", "C:CREATE TABLE AS"),
+        ("select * from e", "T C:SELECT 0"),
+        // In the session's time zone, as it is read.
+        ("create table f as select '2024-01-01 00:00'::timestamptz as at", "C:SELECT 1"),
+        ("select at = '2024-01-01 00:00' from f", "T D:t C:SELECT 1"),
+        ("create table g as select 1 as x, 2 as x", "E:42701"),
+        ("create table g as select nosuch from t", "E:42703"),
+        ("create table g as select i / 0 as x from t", "E:22012"),
+        ("create temporary table g as select 1 as x", "E:0A000"),
+        ("select 1 as x into temporary g", "E:0A000"),
+        ("create table g as select unixepoch() as x", "E:0A000"),
+        ("explain create table g as select 1 as x", "E:0A000"),
+        ("explain drop table a, b", "E:0A000"),
+        ("select count(*) from a", "T D:3 C:SELECT 1"),
+        ("select * from g", "E:42P01"),
+    ] {
+        assert_eq!(client.query(sql), format!("{wanted} Z:I"), "{sql}");
+    }
+    assert_eq!(client.ask("create table h as select i + $1 as j from t", &["5"], 0), "1 2 n C:SELECT 2 Z:I");
+    assert_eq!(
+        client.query("begin; create table k as select j from h; select sum(j) from k; rollback; select j from k"),
+        "C:BEGIN C:SELECT 2 T D:13 C:SELECT 1 C:ROLLBACK E:42P01 Z:I"
+    );
+    assert_eq!(
+        client.query("create table k as select j from h; select max(j) from k"),
+        "C:SELECT 2 T D:7 C:SELECT 1 Z:I"
+    );
+}
+
+#[test]
 fn a_parameter_may_be_an_array_of_what_is_looked_for() {
     let server = server();
     let mut client = Client::new(&server);

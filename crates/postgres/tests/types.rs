@@ -645,6 +645,37 @@ fn an_index_has_a_name_even_if_nobody_gives_it_one() {
         ("comment on column t.w is 'x'", "42703"),
         ("comment on table nowhere is 'x'", "42P01"),
         ("comment on database postgres is 'x'", "0A000"),
+        ("alter table t add constraint \"of V\" check (v > 0), add unique (k)", ""),
+        ("comment on constraint \"of V\" on t is 'it''s'", ""),
+        ("COMMENT ON CONSTRAINT t_k_key ON public.t IS null", ""),
+        ("comment on constraint nosuch on t is 'x'", "42704"),
+        ("comment on constraint t_k_key on nowhere is 'x'", "42P01"),
+        ("comment on constraint t_k_key on t", "42601"),
+        // The key of what numbers itself has the name that it was given, too.
+        ("create table s(id serial, constraint \"Key\" primary key (id))", ""),
+        ("comment on constraint \"Key\" on s is 'x'", ""),
+        ("comment on constraint s_pkey on s is 'x'", "42704"),
+        ("insert into s values (1)", ""),
+        ("insert into s values (1) on conflict on constraint \"Key\" do nothing", ""),
+        ("insert into s default values returning id", "[2]"),
+        ("select conname from pg_constraint where contype = 'p' and conrelid = 's'::regclass", "[Key]"),
+    ]);
+}
+
+/// Nothing is locked, whatever stands before the word.
+#[test]
+fn locks_are_left_out() {
+    alone(&[
+        ("create table t(i integer)", ""),
+        ("insert into t values (1)", ""),
+        ("select i from t for update of t nowait", "[1]"),
+        ("select 1 for update", "[1]"),
+        ("with a as (select i from t for share) select 2 as b for no key update skip locked", "[2]"),
+        ("select i from t for key share", "[1]"),
+        ("select 1 for key", "42601"),
+        ("select 1 for no key share", "42601"),
+        ("update t set i = 2 for update", "42601"),
+        ("select substring('abc' from 2 for 1)", "[b]"),
     ]);
 }
 

@@ -17,8 +17,9 @@ class Report:
         # The server's version is part of the names.
         name = re.sub(r"_postgresql\+psycopg_[0-9_]+", "", report.nodeid.split("::", 1)[1]).replace(": ", ":")
         if report.failed:
-            lines = [line for line in str(report.longrepr).splitlines() if line.startswith("E  ")] or ["?"]
-            print(f"fail {name}: {lines[-1][1:].strip()}", flush=True)
+            # The first line of an error says what; the last ones, where to read more.
+            lines = [line for line in str(report.longrepr).splitlines() if line.startswith("E  ")] or ["E ?"]
+            print(f"fail {name}: {lines[0][1:].strip()}", flush=True)
         elif report.when == "call" and report.passed:
             print(f"pass {name}", flush=True)
 

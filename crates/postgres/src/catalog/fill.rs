@@ -35,6 +35,14 @@ struct Column {
     generated: bool,
 }
 
+/// A column of an index, or an expression.
+struct Part {
+    /// The column's place; 0: an expression.
+    place: i64,
+    name: String,
+    descends: bool,
+}
+
 struct Filler<'a> {
     catalog: &'a Connection,
     schema: Connection,
@@ -195,7 +203,7 @@ impl Filler<'_> {
         let declared = Definition::parse(&self.objects[at].sql).map(|definition| definition.named(&name));
         let declared = declared.unwrap_or_default();
         let mut key_index = 0;
-        for (index, unique, origin, partial) in self.indexes(&name)? {
+        for (index, unique, origin) in self.indexes(&name)? {
             let index_number = self.names.relations.get(&index).copied().unwrap_or(0);
             let parts = self.index_parts(&index)?;
             let is_key = origin == "pk";
@@ -204,16 +212,19 @@ impl Filler<'_> {
             }
             let index = self.call_as_postgresql_does(index, &name, &declared, is_key, &parts)?;
             let definition = self.index_definition(&index, &name, unique, &parts);
-            self.index(index_number, number, &parts, (unique, is_key, partial))?;
+            self.index(index_number, number, &parts, (unique, is_key), self.condition(&index))?;
             self.names.definitions.insert(index_number, definition);
             if origin == "u" {
-                let columns: Vec<i64> = parts.iter().map(|(place, _)| *place).collect();
+                let columns: Vec<i64> = parts.iter().map(|part| part.place).collect();
                 self.constraint(number, &index, "u", index_number, &columns, format!("UNIQUE ({})", list(&parts)))?;
             }
         }
         if !key.is_empty() {
-            let named: Vec<(i64, String)> =
-                key.iter().map(|place| (*place, columns[*place as usize - 1].name.clone())).collect();
+            let part = |place: &i64| {
+                let name = columns[*place as usize - 1].name.clone();
+                Part { place: *place, name, descends: false }
+            };
+            let named: Vec<Part> = key.iter().map(part).collect();
             let constraint = name_of(&declared, ConstraintKind::PrimaryKey, None);
             let constraint = constraint.unwrap_or_else(|| format!("{name}_pkey"));
             if key_index == 0 {
@@ -222,7 +233,7 @@ impl Filler<'_> {
                 self.names.relations.insert(constraint.clone(), key_index);
                 let definition = self.index_definition(&constraint, &name, true, &named);
                 self.names.definitions.insert(key_index, definition);
-                self.index(key_index, number, &named, (true, true, false))?;
+                self.index(key_index, number, &named, (true, true), None)?;
             }
             self.constraint(number, &constraint, "p", key_index, &key, format!("PRIMARY KEY ({})", list(&named)))?;
         }
@@ -240,12 +251,12 @@ impl Filler<'_> {
         table: &str,
         named: &[NamedConstraint],
         is_key: bool,
-        parts: &[(i64, String)],
+        parts: &[Part],
     ) -> Result<String> {
         if !index.starts_with("sqlite_autoindex_") {
             return Ok(index);
         }
-        let columns: Vec<&str> = parts.iter().map(|(_, name)| name.as_str()).collect();
+        let columns: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
         let kind = if is_key { ConstraintKind::PrimaryKey } else { ConstraintKind::Unique };
         let invented = || if is_key { format!("{table}_pkey") } else { format!("{table}_{}_key", columns.join("_")) };
         let name = name_of(named, kind, Some(&columns)).unwrap_or_else(invented);
@@ -256,45 +267,60 @@ impl Filler<'_> {
         Ok(name)
     }
 
-    /// Name, whether unique, where it comes from, whether partial.
-    fn indexes(&self, table: &str) -> Result<Vec<(String, bool, String, bool)>> {
-        let sql = "select name, \"unique\", origin, partial from pragma_index_list(?1) order by seq desc";
+    /// Name, whether unique, where it comes from.
+    fn indexes(&self, table: &str) -> Result<Vec<(String, bool, String)>> {
+        let sql = "select name, \"unique\", origin from pragma_index_list(?1) order by seq desc";
         let mut statement = self.schema.prepare(sql)?;
-        let index = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        let index = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
         statement.query_map([table], index)?.collect()
     }
 
-    /// The places and names of an index's columns; 0 and `(expression)` for expressions.
-    fn index_parts(&self, index: &str) -> Result<Vec<(i64, String)>> {
-        let mut statement = self.schema.prepare("select cid, name from pragma_index_info(?1) order by seqno")?;
+    /// What an index is about.
+    fn index_parts(&self, index: &str) -> Result<Vec<Part>> {
+        let sql = "select cid, name, \"desc\" from pragma_index_xinfo(?1) where key order by seqno";
+        let mut statement = self.schema.prepare(sql)?;
         let part = |row: &rusqlite::Row<'_>| {
             let (place, name): (i64, Option<String>) = (row.get(0)?, row.get(1)?);
-            Ok(((place + 1).max(0), name.unwrap_or_else(|| "(expression)".into())))
+            let name = name.unwrap_or_else(|| "(expression)".into());
+            Ok(Part { place: (place + 1).max(0), name, descends: row.get(2)? })
         };
         statement.query_map([index], part)?.collect()
     }
 
-    fn index_definition(&self, index: &str, table: &str, unique: bool, parts: &[(i64, String)]) -> String {
+    fn index_definition(&self, index: &str, table: &str, unique: bool, parts: &[Part]) -> String {
         let unique = if unique { "UNIQUE " } else { "" };
         let text =
             format!("CREATE {unique}INDEX {} ON public.{} USING btree ({})", quoted(index), quoted(table), list(parts));
-        let sql = self.objects.iter().find(|object| object.name == index).map_or("", |object| &object.sql);
-        // Of a partial index the condition is told as it was written.
-        let condition = sql.to_ascii_lowercase().find(" where ").map(|at| &sql[at + 7..]);
-        condition.map_or_else(|| text.clone(), |condition| format!("{text} WHERE ({condition})"))
+        self.condition(index).map_or_else(|| text.clone(), |condition| format!("{text} WHERE {condition}"))
     }
 
-    fn index(&self, number: i64, table: i64, parts: &[(i64, String)], is: (bool, bool, bool)) -> Result<()> {
-        let (unique, primary, partial) = is;
-        let places: Vec<String> = parts.iter().map(|(place, _)| place.to_string()).collect();
+    /// Of a partial index the condition is told as it was written.
+    fn condition(&self, index: &str) -> Option<String> {
+        let sql = &self.objects.iter().find(|object| object.name == index)?.sql;
+        let at = sql.to_ascii_lowercase().find(" where ")?;
+        Some(format!("({})", &sql[at + 7..]))
+    }
+
+    fn index(
+        &self,
+        number: i64,
+        table: i64,
+        parts: &[Part],
+        (unique, primary): (bool, bool),
+        predicate: Option<String>,
+    ) -> Result<()> {
+        let places: Vec<String> = parts.iter().map(|part| part.place.to_string()).collect();
+        // What descends has NULLs first.
+        let options: Vec<&str> = parts.iter().map(|part| if part.descends { "3" } else { "0" }).collect();
         let zeros = vec!["0"; parts.len()].join(" ");
-        let predicate = partial.then_some("?");
         let sql = "insert into pg_index(indexrelid, indrelid, indnatts, indnkeyatts, indisunique, indisprimary, indkey,
-            indclass, indoption, indpred) values (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7, ?7, ?8)";
+            indclass, indoption, indpred) values (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7, ?9, ?8)";
         let count = parts.len() as i64;
-        self.catalog
-            .execute(sql, params![number, table, count, unique, primary, places.join(" "), zeros, predicate])?;
-        for (at, (_, name)) in (1_i64..).zip(parts) {
+        self.catalog.execute(
+            sql,
+            params![number, table, count, unique, primary, places.join(" "), zeros, predicate, options.join(" ")],
+        )?;
+        for (at, Part { name, .. }) in (1_i64..).zip(parts) {
             let sql = "insert into pg_attribute(attrelid, attname, atttypid, attnum, attnotnull, atthasdef)
                 values (?1, ?2, 25, ?3, 0, 0)";
             self.catalog.execute(sql, params![number, name, at])?;
@@ -443,8 +469,11 @@ fn name_of(named: &[NamedConstraint], kind: ConstraintKind, columns: Option<&[&s
     named.iter().find(is).map(|named| named.name.clone())
 }
 
-fn list(parts: &[(i64, String)]) -> String {
-    let one = |(place, name): &(i64, String)| if *place == 0 { name.clone() } else { quoted(name) };
+fn list(parts: &[Part]) -> String {
+    let one = |Part { place, name, descends }: &Part| {
+        let name = if *place == 0 { name.clone() } else { quoted(name) };
+        if *descends { format!("{name} DESC") } else { name }
+    };
     parts.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 

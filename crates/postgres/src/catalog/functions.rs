@@ -326,7 +326,9 @@ fn definitions(connection: &Connection, names: &SharedNames) -> Result<()> {
     strict(connection, "pg_get_expr", |context| text(context, 0).map(Value::Text))?;
     strict(connection, "format_type", |context| {
         let (number, modifier) = (text(context, 0)?, text(context, 1)?);
-        let name = number.parse().ok().and_then(types::name_of).unwrap_or("???");
+        // A type may be told by its name, as in `('"pg_catalog"."int4"')::regtype::text`.
+        let by_name = || types::by_name(number.replace('"', "").trim_start_matches("pg_catalog."));
+        let name = number.parse().ok().or_else(by_name).and_then(types::name_of).unwrap_or("???");
         let packed: i32 = modifier.parse().unwrap_or(-1);
         let modifier = packed.saturating_sub(4);
         Ok(Value::Text(match name.split_once(" with") {

@@ -326,6 +326,10 @@ impl Rewriter<'_> {
         let piece = match name {
             "unnest" | "generate_series" if made_of == of => format!("_s{number}.value"),
             "unnest" => format!("pg_item({of}, _s{number}.key + 1)"),
+            // What an index is of is counted from 0.
+            "generate_subscripts" if inside.iter().any(|token| token.is_any(&["indkey", "indclass", "indoption"])) => {
+                format!("_s{number}.key")
+            }
             _ => format!("(_s{number}.key + 1)"),
         };
         self.open[level].set = Some((number, made_of));
@@ -453,6 +457,10 @@ mod tests {
                 "select unnest(k) as a, generate_subscripts(k, 1) as o, unnest(l) from c where d",
                 "SELECT _s1.value AS a , (_s1.key + 1) AS o , pg_item(l, _s1.key + 1) FROM c \
                     JOIN json_each(pg_json(k)) AS _s1 where d",
+            ),
+            (
+                "select unnest(i.indkey) as a, generate_subscripts(i.indkey, 1) from pg_index i",
+                "SELECT _s1.value AS a , _s1.key FROM pg_index i JOIN json_each(pg_json(i . indkey)) AS _s1",
             ),
             (
                 "select 1 from unnest(k) as x",

@@ -60,6 +60,24 @@ fn relations_have_names_kinds_and_keys() {
     assert_eq!(index, ["CREATE INDEX book_price ON public.book USING btree (price) WHERE (price > 10)"]);
 }
 
+#[test]
+fn indexes_say_how_they_are_sorted() {
+    let schema = schema(&["create table t(a, b)", "create index i on t(b desc, a, lower(a)) where b > 1"]);
+    let ask = |sql: &str| {
+        let Ok(Plan::Catalog(sql)) = plan::of(sql) else { panic!("{sql} is no question about the catalog") };
+        let rows = Catalog::new().query(&schema, "me", &sql, &[]).unwrap().rows;
+        rows.iter().map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|")).collect::<Vec<_>>()
+    };
+    let sql = "select indkey, indoption, pg_get_expr(indpred, indrelid) from pg_index";
+    assert_eq!(ask(sql), ["2 1 0|3 0 0|(b > 1)"]);
+    let definition = "CREATE INDEX i ON public.t USING btree (b DESC, a, (expression)) WHERE (b > 1)";
+    assert_eq!(ask("select indexdef from pg_indexes"), [definition]);
+    // As SQLAlchemy asks: what an index is of is counted from 0.
+    let sql = "select k.n, pg_get_indexdef(k.i, k.n + 1, true) from (select indexrelid as i, unnest(indkey) as a,
+        generate_subscripts(indkey, 1) as n from pg_index) k order by 1";
+    assert_eq!(ask(sql), ["0|b", "1|a", "2|(expression)"]);
+}
+
 /// By the names that they were given, or that PostgreSQL would give them: what tools drop them by.
 #[test]
 fn constraints_have_names() {
@@ -108,6 +126,9 @@ fn columns_have_types_and_defaults() {
     assert_eq!(columns, ["id|bigint|1|nextval('author_id_seq'::regclass)", "name|text|1|", "born|date|0|current_date"]);
     let columns = ask("select column_name, data_type, character_maximum_length, is_nullable
         from information_schema.columns where table_schema = 'public' and table_name = 'book' order by column_name");
+    let by_name = ask("select ('\"' || udt_schema || '\".\"' || udt_name || '\"')::regtype::text
+        from information_schema.columns where table_schema = 'public' and table_name = 'book' order by column_name");
+    assert_eq!(by_name, ["bigint", "character varying", "numeric"]);
     assert_eq!(columns, ["author_id|bigint||NO", "isbn|character varying|13|NO", "price|numeric||YES"]);
 }
 

@@ -14,9 +14,9 @@ use crate::tokens::quote;
 use crate::types;
 use rusqlite::Connection;
 use sqlparser::ast::{
-    ColumnDef, ColumnOption, ConstraintCharacteristics, CreateIndex, CreateTable, CreateView, DataType,
-    DeferrableInitial, ForeignKeyConstraint, GeneratedAs, IndexColumn, IndexType, ObjectName, ObjectType, OrderBySort,
-    ReferentialAction, Statement, TableConstraint,
+    ColumnDef, ColumnOption, ColumnOptionDef, ConstraintCharacteristics, CreateIndex, CreateTable, CreateView,
+    DataType, DeferrableInitial, ForeignKeyConstraint, GeneratedAs, IndexColumn, IndexType, ObjectName, ObjectType,
+    OrderBySort, ReferentialAction, Statement, TableConstraint,
 };
 
 /// A column that is being defined.
@@ -29,7 +29,6 @@ pub(super) struct Defined {
 impl Translator<'_> {
     pub(super) fn create_table(&mut self, table: &CreateTable) -> Result<String, PgError> {
         refuse(table.temporary || table.or_replace, "a temporary table")?;
-        refuse(table.query.is_some(), "CREATE TABLE AS")?;
         refuse(table.like.is_some() || table.inherits.is_some() || table.partition_of.is_some(), "LIKE or INHERITS")?;
         refuse(table.partition_by.is_some() || table.clone.is_some() || table.on_commit.is_some(), "this table")?;
         refuse(table.columns.is_empty(), "a table without columns")?;
@@ -39,12 +38,7 @@ impl Translator<'_> {
             defined.push(define(column)?);
         }
         let columns: Vec<Column> = defined.iter().map(|defined| defined.column.clone()).collect();
-        for (at, column) in columns.iter().enumerate() {
-            if columns[..at].iter().any(|other| other.name == column.name) {
-                let text = format!("column \"{}\" specified more than once", column.name);
-                return Err(PgError::new("42701", text));
-            }
-        }
+        different(&columns)?;
         let keys = key_of(table);
         let known = Table::new(called.clone(), columns);
         let scope = plain(&known);
@@ -54,11 +48,14 @@ impl Translator<'_> {
             if defined.is_serial && !is_key {
                 return Err(no_key(&defined.column.name));
             }
-            parts.push(self.column(column, defined, keys.contains(&defined.column.name), is_key, &scope)?);
+            let mut column = column.clone();
+            if defined.is_serial {
+                column.options.extend(keys_of(&table.constraints));
+            }
+            parts.push(self.column(&column, defined, keys.contains(&defined.column.name), is_key, &scope)?);
         }
         let is_serial = defined.iter().any(|defined| defined.is_serial);
         for constraint in &table.constraints {
-            // That of a serial stands with its column.
             if !(is_serial && matches!(constraint, TableConstraint::PrimaryKey(_))) {
                 parts.push(self.constraint(constraint, &scope)?);
             }
@@ -219,11 +216,8 @@ impl Translator<'_> {
         for (column, given) in columns.iter_mut().zip(&view.columns) {
             column.name = folded(&given.name);
         }
-        for (at, column) in columns.iter().enumerate() {
-            if columns[..at].iter().any(|other| other.name == column.name) {
-                let text = format!("column \"{}\" specified more than once", column.name);
-                return Err(PgError::new("42701", text));
-            }
+        different(&columns)?;
+        for column in &columns {
             refuse(column.name.contains("*/") || column.name.contains("/*"), "a comment in a column's name")?;
         }
         let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
@@ -268,6 +262,17 @@ impl Translator<'_> {
         self.first = all;
         Ok(last)
     }
+}
+
+/// Refuses columns of the same name.
+pub(super) fn different(columns: &[Column]) -> Result<(), PgError> {
+    for (at, column) in columns.iter().enumerate() {
+        if columns[..at].iter().any(|other| other.name == column.name) {
+            let text = format!("column \"{}\" specified more than once", column.name);
+            return Err(PgError::new("42701", text));
+        }
+    }
+    Ok(())
 }
 
 /// A view may be replaced by one that gives the same columns first.
@@ -367,9 +372,19 @@ pub(crate) fn default_of(sql: &str, kind: Type) -> String {
     }
 }
 
+/// The primary key as a column has it: that of a serial stands with its column.
+fn keys_of(constraints: &[TableConstraint]) -> impl Iterator<Item = ColumnOptionDef> {
+    constraints.iter().filter_map(|constraint| match constraint {
+        TableConstraint::PrimaryKey(key) => {
+            Some(ColumnOptionDef { name: key.name.clone(), option: ColumnOption::PrimaryKey(key.clone()) })
+        }
+        _ => None,
+    })
+}
+
 /// The columns of the primary key, wherever it is declared.
 fn key_of(table: &CreateTable) -> Vec<String> {
-    let is_key = |option: &sqlparser::ast::ColumnOptionDef| matches!(option.option, ColumnOption::PrimaryKey(_));
+    let is_key = |option: &ColumnOptionDef| matches!(option.option, ColumnOption::PrimaryKey(_));
     let own =
         table.columns.iter().filter(|column| column.options.iter().any(is_key)).map(|column| folded(&column.name));
     let constraint = table.constraints.iter().find_map(|constraint| match constraint {

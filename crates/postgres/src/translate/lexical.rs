@@ -5,10 +5,14 @@
 //! is refused here, as is what is nested or chained so deep that a tree of it would be a danger to the stack.
 
 use crate::error::{PgError, sqlstate};
+use crate::rewrite::follows;
 use crate::tokens::{Kind, Token, quote, tokens};
 
 /// Tokens behind the last comma, in all parentheses that are open, together: no tree is deeper than that.
 const CHAIN_MAX: usize = 2_500;
+
+/// What a SELECT may have behind its list.
+const CLAUSES: [&str; 9] = ["from", "where", "group", "having", "window", "order", "limit", "offset", "fetch"];
 
 /// How much of `U&` came just now.
 #[derive(Clone, Copy)]
@@ -29,6 +33,8 @@ pub(super) fn normalize(sql: &str) -> Result<String, PgError> {
     let mut literal: Option<(usize, bool)> = None;
     let (mut last, mut word) = (Kind::Space, Prefix::None);
     let mut before: Option<Token<'_>> = None;
+    // Whether a SELECT has no clause yet.
+    let mut is_bare = false;
     let all = tokens(sql);
     for (at, token) in all.iter().copied().enumerate() {
         if last == Kind::Number && matches!(token.kind, Kind::Word | Kind::Number) {
@@ -67,11 +73,20 @@ pub(super) fn normalize(sql: &str) -> Result<String, PgError> {
                 out.push(' ');
                 out.push_str(token.text);
             }
+            // The parser takes the FOR of `SELECT 1 FOR UPDATE` for a column's name, unless a clause stands before it.
+            _ if is_bare && chains.len() == 1 && token.is("for") && is_lock(&all[at + 1..]) => {
+                out.push_str("WHERE true FOR");
+            }
+            // `FOR NO KEY UPDATE` and `FOR KEY SHARE` it does not know.
+            _ if token.is_any(&["no", "key"]) && is_strength(before, token, &all[at + 1..]) => {}
             // `ROW (a, b)` is `(a, b)`.
             _ if token.is("row") && begins_row(before, &all[at + 1..]) => {}
             _ => out.push_str(token.text),
         }
         before = Some(token);
+        if chains.len() == 1 && (token.is("select") || token.is_any(&CLAUSES)) {
+            is_bare = token.is("select");
+        }
         if !matches!(token.kind, Kind::Text | Kind::Dollar) {
             literal = None;
         }
@@ -79,6 +94,22 @@ pub(super) fn normalize(sql: &str) -> Result<String, PgError> {
         follow(&mut chains, token)?;
     }
     Ok(out)
+}
+
+/// Whether FOR before these begins what is said about locks.
+fn is_lock(behind: &[Token<'_>]) -> bool {
+    const STRENGTHS: [&[&str]; 4] = [&["update"], &["share"], &["no", "key", "update"], &["key", "share"]];
+    STRENGTHS.iter().any(|words| follows(behind, 0, words).is_some())
+}
+
+/// Whether a word between these says how strong a lock is.
+fn is_strength(before: Option<Token<'_>>, token: Token<'_>, behind: &[Token<'_>]) -> bool {
+    let is_behind = |word| before.is_some_and(|before| before.is(word));
+    let continues = |words| follows(behind, 0, words).is_some();
+    match token.is("no") {
+        true => is_behind("for") && continues(&["key", "update"]),
+        false => is_behind("for") && continues(&["share"]) || is_behind("no") && continues(&["update"]),
+    }
 }
 
 /// Whether the word ROW between these begins a row of values: a table and a column may be called so, too.
@@ -235,6 +266,13 @@ mod tests {
             ("j->-1 <=-1 a->>'b'", "j-> -1 <= -1 a->>'b'"),
             ("(row(1), ROW (2), row, t.row)", "((1),  (2), row, t.row)"),
             ("insert into row (row) values (row)", "insert into row (row) values (row)"),
+            ("select 1 for update", "select 1 WHERE true FOR update"),
+            (
+                "select (select a from t for share) for no key update",
+                "select (select a from t for share) WHERE true FOR   update",
+            ),
+            ("select a from t for update", "select a from t for update"),
+            ("select substring(a for update)", "select substring(a for update)"),
         ] {
             assert_eq!(normalize(sql).as_deref(), Ok(wanted), "{sql}");
         }

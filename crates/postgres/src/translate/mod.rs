@@ -13,7 +13,7 @@
 //! | Which column is it? | `scope.rs` |
 //! | What is an expression? | `value.rs`, `compare.rs`, `call.rs` and `documents.rs`, with `expression.rs` and `literal.rs` |
 //! | What is a query? | `query.rs`, `from.rs`, `sets.rs`, `order.rs`, `first.rs`, `naming.rs`; `body.rs` waits for the types of its columns |
-//! | What does a statement write? | `write.rs`, `returned.rs`, `define.rs`, `upkeep.rs` |
+//! | What does a statement write? | `write.rs`, `returned.rs`, `define.rs`, `fill.rs`, `upkeep.rs` |
 //! | How does a table change? | `alter.rs`; `anew.rs` and `retype.rs`, from the parts that `definition.rs` finds |
 //! | Which values are told apart from its text? | `lift.rs` |
 
@@ -27,6 +27,7 @@ mod define;
 mod definition;
 mod documents;
 mod expression;
+mod fill;
 mod first;
 mod from;
 mod functions;
@@ -53,6 +54,7 @@ mod value;
 mod write;
 
 use crate::error::{PgError, sqlstate};
+use crate::plan::Tag;
 use crate::tokens::{Token, tokens};
 use bezant_sql::{PARAMETERS_MAX, SQL_BYTES_MAX, Value};
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, SetExpr, Statement};
@@ -88,6 +90,8 @@ pub(crate) struct Translation {
     pub(crate) defines: bool,
     /// What is worth knowing about it.
     pub(crate) notice: Option<&'static str>,
+    /// How its end is told, if its first words do not say.
+    pub(crate) tag: Option<Tag>,
 }
 
 impl Translation {
@@ -123,6 +127,10 @@ pub(crate) fn translate(sql: &str, schema: &Schema, zone: &str, types: &[u32]) -
         ));
     }
     let normal = lexical::normalize(sql)?;
+    let (normal, constraint) = match upkeep::of_constraint(&normal) {
+        Some((about_table, constraint)) => (about_table, Some(constraint)),
+        None => (normal, None),
+    };
     let statement = parse(&normal)?;
     let count = tokens(&normal).iter().filter_map(Token::parameter).max().unwrap_or(0);
     if count > PARAMETERS_MAX {
@@ -134,10 +142,11 @@ pub(crate) fn translate(sql: &str, schema: &Schema, zone: &str, types: &[u32]) -
         *parameter = Type::of_oid(*number).ok_or_else(none)?;
     }
     // What a table says holds for whoever writes it, in whatever zone.
-    let is_lasting = matches!(
-        statement,
-        Statement::CreateTable(_) | Statement::AlterTable(_) | Statement::CreateIndex(_) | Statement::CreateView(_)
-    );
+    let is_lasting = match &statement {
+        Statement::CreateTable(table) => table.query.is_none(),
+        Statement::AlterTable(_) | Statement::CreateIndex(_) | Statement::CreateView(_) => true,
+        _ => false,
+    };
     let zone = if is_lasting { "UTC" } else { zone };
     let mut translator = Translator {
         schema,
@@ -147,13 +156,15 @@ pub(crate) fn translate(sql: &str, schema: &Schema, zone: &str, types: &[u32]) -
         first: Vec::new(),
         values: Vec::new(),
         notice: None,
+        tag: None,
+        constraint,
     };
     let (sql, columns, defines) = translator.statement(&statement)?;
     let parameters =
         translator.parameters.iter().map(|kind| if *kind == Type::Unknown { Type::Text } else { *kind }).collect();
-    let Translator { first, values, notice, .. } = translator;
+    let Translator { first, values, notice, tag, .. } = translator;
     let (sql, values) = if count == 0 && !defines { lift::lift(&sql) } else { (sql, values) };
-    Ok(Translation { first, sql, values, columns, parameters, schema: schema.version, defines, notice })
+    Ok(Translation { first, sql, values, columns, parameters, schema: schema.version, defines, notice, tag })
 }
 
 fn parse(sql: &str) -> Result<Statement, PgError> {
@@ -190,6 +201,10 @@ pub(crate) struct Translator<'a> {
     values: Vec<Value>,
     /// What is worth knowing about it.
     notice: Option<&'static str>,
+    /// How its end is told.
+    tag: Option<Tag>,
+    /// The constraint that a COMMENT is about.
+    constraint: Option<String>,
 }
 
 /// A table of a WITH clause.
@@ -207,6 +222,9 @@ impl Translator<'_> {
         let without = |sql| (sql, Vec::new(), true);
         Ok(match statement {
             Statement::Query(query) => {
+                if let Some((target, rest)) = fill::into(query) {
+                    return Ok(without(self.select_into(&target, &rest)?));
+                }
                 if let SetExpr::Insert(inner) | SetExpr::Update(inner) | SetExpr::Delete(inner) = &*query.body {
                     refuse(query.order_by.is_some() || query.limit_clause.is_some(), "this clause")?;
                     let with = self.with_clause(query, None)?;
@@ -228,12 +246,17 @@ impl Translator<'_> {
             }
             Statement::Explain { statement, analyze: false, .. } => {
                 let (sql, ..) = self.statement(statement)?;
+                // It would be done.
+                refuse(!self.first.is_empty(), "EXPLAIN of this statement")?;
                 let columns =
                     [("id", Type::Int8), ("parent", Type::Int8), ("notused", Type::Int8), ("detail", Type::Text)];
                 let columns = columns.map(|(name, kind)| Column::new(name, kind, None)).into();
                 (format!("EXPLAIN QUERY PLAN {sql}"), columns, false)
             }
-            Statement::CreateTable(table) => without(self.create_table(table)?),
+            Statement::CreateTable(table) => match &table.query {
+                Some(query) => without(self.create_table_as(table, query)?),
+                None => without(self.create_table(table)?),
+            },
             Statement::CreateIndex(index) => without(self.create_index(index)?),
             Statement::CreateView(view) => without(self.create_view(view)?),
             Statement::AlterTable(alter) => without(self.alter_table(alter)?),

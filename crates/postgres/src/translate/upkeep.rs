@@ -1,13 +1,27 @@
 //! Statements about whole tables: TRUNCATE and COMMENT; and what an index is called that nobody has named.
 
+use super::definition::Definition;
 use super::naming::name_of;
 use super::schema::Table;
 use super::{Translator, name, object, refuse, unsupported};
 use crate::error::PgError;
+use crate::rewrite::follows;
+use crate::tokens::{Token, tokens};
 use sqlparser::ast::{CascadeOption, CommentObject, IndexColumn, ObjectName, Truncate, TruncateIdentityOption};
 
 /// What who comments is told: it is no error, for those who describe their tables do not depend on it.
 const NOT_KEPT: &str = "comments are accepted and not kept";
+
+/// `COMMENT ON CONSTRAINT name ON table IS …`, which the parser does not know, as a comment on the table; and the name.
+pub(super) fn of_constraint(sql: &str) -> Option<(String, String)> {
+    sql.trim_start().get(..7).filter(|word| word.eq_ignore_ascii_case("comment"))?;
+    let all = tokens(sql);
+    let start = follows(&all, 0, &["comment", "on", "constraint"])?;
+    let at = (start..all.len()).find(|at| all[*at].is_solid())?;
+    let end = follows(&all, at + 1, &["on"])?;
+    let rest: String = all[end..].iter().map(|token| token.text).collect();
+    Some((format!("COMMENT ON TABLE {rest}"), all.get(at).and_then(Token::name)?))
+}
 
 impl Translator<'_> {
     /// Rows go one table after the other, those first that refer to others.
@@ -53,7 +67,11 @@ impl Translator<'_> {
     pub(super) fn comment(&mut self, what: &CommentObject, on: &ObjectName) -> Result<String, PgError> {
         let nothing = |table: &Table| format!("DELETE FROM {} WHERE false", name(&table.name));
         let sql = match what {
-            CommentObject::Table => nothing(&self.written(&object(on)?)?),
+            CommentObject::Table => {
+                let table = self.written(&object(on)?)?;
+                self.constraint.iter().try_for_each(|constraint| has(&table, constraint))?;
+                nothing(&table)
+            }
             CommentObject::Column => {
                 let (column, table) = on.0.split_last().ok_or_else(|| unsupported("this COMMENT"))?;
                 let (column, table) = (object(&ObjectName(vec![column.clone()]))?, ObjectName(table.to_vec()));
@@ -88,6 +106,16 @@ impl Translator<'_> {
         let is_free = |called: &String| self.schema.indexed(called).is_none() && self.schema.table(called).is_none();
         numbered(&words.join("_")).find(is_free).unwrap_or_default()
     }
+}
+
+fn has(table: &Table, constraint: &str) -> Result<(), PgError> {
+    let definition = Definition::parse(&table.sql);
+    let named = definition.map(|definition| definition.named(&table.name)).unwrap_or_default();
+    if named.iter().any(|named| named.name == constraint) {
+        return Ok(());
+    }
+    let text = format!("constraint \"{constraint}\" for table \"{}\" does not exist", table.name);
+    Err(PgError::new("42704", text))
 }
 
 /// A name, and the same with 1, 2 and so on behind it.
