@@ -1,5 +1,6 @@
 //! What can be asked of the SQL service.
 
+use crate::split::outer_words;
 use crate::value::{Value, text};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::wire::{Reader, Sink, Wire, WireError, encode_list, encode_part, encode_payload};
@@ -314,10 +315,10 @@ impl Request {
         matches!(self, Self::Rehearse(Rehearsal { held, .. }) if *held != Digest::ZERO)
     }
 
-    /// Whether it changes nothing, whatever follows the first word of each statement. Some reads do not look like it.
+    /// Whether it changes nothing, by the words of each statement. Some reads do not look like it.
     pub fn is_read_only(&self) -> bool {
         match self {
-            Self::Run(batch) => batch.statements.iter().all(|statement| begins_with(&statement.sql, &READS)),
+            Self::Run(batch) => batch.statements.iter().all(|statement| reads(&statement.sql)),
             Self::Describe(_) | Self::Rehearse(_) => true,
             Self::Settle(_) => false,
         }
@@ -330,6 +331,14 @@ const READS: [&str; 4] = ["select", "values", "explain", "pragma"];
 /// Whether a statement begins like one that reads.
 fn seems_read_only(sql: &str) -> bool {
     begins_with(sql, &READS) || begins_with(sql, &["with"])
+}
+
+/// Whether a statement can change nothing. What follows WITH is what its first verb says, for SQLite has none within.
+fn reads(sql: &str) -> bool {
+    const VERBS: [&str; 6] = ["select", "values", "insert", "update", "delete", "replace"];
+    let is_verb = |word: &&str| VERBS.iter().any(|verb| word.eq_ignore_ascii_case(verb));
+    begins_with(sql, &READS)
+        || begins_with(sql, &["with"]) && outer_words(sql).find(is_verb).is_some_and(|verb| begins_with(verb, &READS))
 }
 
 fn begins_with(sql: &str, words: &[&str]) -> bool {
@@ -441,7 +450,15 @@ mod tests {
         for read in ["select 1", "  SELECT(1)", "with a as (select 1) select * from a", "explain select 1"] {
             let request = Request::one(Statement::new(read));
             assert!(request.seems_read_only(), "{read}");
-            assert_eq!(request.is_read_only(), !read.starts_with("with"), "{read}");
+            assert!(request.is_read_only(), "{read}");
+        }
+        for write in [
+            "with a as (select 1) insert into t select * from a",
+            "WITH RECURSIVE a(x) AS (SELECT 'values') /* select */ Update t set x = 1",
+            "with \"select\" as (select 1) delete from t",
+            "with a as (select 1",
+        ] {
+            assert!(!Request::one(Statement::new(write)).is_read_only(), "{write}");
         }
         for write in ["insert into t values (1)", "", "-- a comment\nselect 1", "selection"] {
             assert!(!Request::one(Statement::new(write)).seems_read_only(), "{write}");

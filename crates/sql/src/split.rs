@@ -38,6 +38,24 @@ pub fn split(text: &str) -> Split<'_> {
     Split { statements, rest: begin.map_or("", |begin| &text[begin..]) }
 }
 
+/// The words of a statement that stand outside of parentheses and quotes.
+pub(crate) fn outer_words(statement: &str) -> impl Iterator<Item = &str> {
+    let mut tokens = Tokens { text: statement, at: 0 };
+    let mut depth = 0_usize;
+    std::iter::from_fn(move || {
+        loop {
+            let (place, token) = tokens.next_token()?;
+            let text = &statement[place..tokens.at];
+            match text {
+                "(" => depth += 1,
+                ")" => depth = depth.saturating_sub(1),
+                _ if depth == 0 && token != Token::Blank && text.starts_with(is_of_word) => return Some(text),
+                _ => {}
+            }
+        }
+    })
+}
+
 /// How far a statement has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
