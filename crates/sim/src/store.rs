@@ -150,6 +150,10 @@ impl Service for Store {
         self.service.ordered_query(operation, agreed)
     }
 
+    fn may_close(&self, asker: &Asker) -> bool {
+        self.service.may_close(asker)
+    }
+
     fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
         self.service.save(write);
         if std::mem::take(&mut self.dirty) {

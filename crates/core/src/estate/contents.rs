@@ -44,13 +44,16 @@ pub struct Summary {
     pub position: u64,
     /// Whether the instance that executed them ends here.
     pub is_end: bool,
+    /// The position of the request that closed the cluster, if one did.
+    pub closed: Option<u64>,
 }
 
 impl Summary {
     /// Of a version of the state.
     pub fn of(tree: &Tree) -> Option<Self> {
-        let Meta { executed, history, time, position, last, .. } = Meta::from_bytes(tree.get(META)?.clone()).ok()?;
-        Some(Self { executed, history, time, position, is_end: position == last })
+        let meta = Meta::from_bytes(tree.get(META)?.clone()).ok()?;
+        let Meta { executed, history, time, position, last, .. } = meta;
+        Some(Self { executed, history, time, position, is_end: position == last, closed: meta.closed() })
     }
 }
 
