@@ -13,7 +13,7 @@ mod replay;
 mod standing;
 
 pub(crate) use closing::is_close;
-pub use contents::{Summary, clients_of, genesis_of, page_holder, service_pages};
+pub use contents::{Summary, clients_of, genesis_of, page_holder, service_pages, successor_of};
 pub use effects::Ruled;
 
 use crate::auth::{PublicKey, PublicKeys};

@@ -3,7 +3,7 @@
 use crate::client::{Client, Completion};
 use crate::cluster::{ClientAuth, ClientId, Cluster, Limits};
 use crate::compositions::Protocol;
-use crate::estate::Summary;
+use crate::estate::{Summary, genesis_of, successor_of};
 use crate::machine::Instant;
 use crate::members::{Admission, CONTROL_SESSION};
 use crate::message::{Firmness, Message, Refusal};
@@ -130,6 +130,13 @@ fn who_has_lost_its_log_learns_that_the_cluster_is_closed() {
     assert_eq!(closed(&net), [Some(position); 4]);
     let version = net.hosts[3].replica.estate().newest_version();
     assert_eq!(Summary::of(version).and_then(|of| of.closed), Some(position), "a checkpoint says so");
+
+    // A successor begins with what the service has, and is open.
+    let genesis = genesis_of(&net.cluster, Counter::default(), version).unwrap();
+    assert_eq!(Summary::of(&genesis).map(|of| (of.position, of.closed)), Some((0, None)));
+    let successor = successor_of(&net.cluster, version).map(|tree| tree.root());
+    assert_eq!(successor, Some(genesis.root()), "whether or not the service is asked");
+    assert!(successor_of(&net.cluster, &genesis).is_none(), "an open cluster has none");
 }
 
 #[test]
