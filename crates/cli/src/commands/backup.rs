@@ -78,8 +78,8 @@ enum Command {
     },
     /// Write the files of a closed cluster's successor: same replicas, clients and keys, other limits
     ///
-    /// The backup must be one of a cluster that was closed (`bezant close`), so that nothing stays behind. Each replica's
-    /// `key` and `node.toml` are then copied to its new folder. docs/operations.md has the whole procedure.
+    /// The backup must be one of a cluster that was closed (`bezant close`), so that nothing stays behind. Each
+    /// replica's `key` and `node.toml` are then copied to its new folder. docs/operations.md has the whole procedure.
     #[command(after_help = "Example:\n  bezant backup renew last.backup --cluster net/cluster.toml --dir next \
         --limit checkpoint_interval=64\n  \
         cp -p net/replica-0/key net/replica-0/node.toml next/replica-0/    (and so on, one for each)")]
@@ -139,6 +139,9 @@ fn restore(old: &Tree, dir: &Path, options: Testnet, json: bool) -> Result {
 
 /// The state with which the successor begins, if the cluster was closed before the backup.
 fn successor_state(config: &ClusterConfig, old: &Tree, file: &Path, cluster: &Path) -> Result<Tree> {
+    if Summary::of(old).is_none() {
+        return Err(Failure::failed(format!("{}: this version cannot read the state.", file.display())));
+    }
     successor_of(&config.to_cluster(), old).ok_or_else(|| {
         Failure::usage(format!(
             "{}: the cluster was not closed before this backup, and what is written after it would stay behind. Close \

@@ -20,14 +20,14 @@
 //!     so that no MAC and no signature of this cluster means anything there, whoever keeps his keys.
 //!
 //! # Why it is safe
-//! *Nothing acknowledged is left behind.* The mark is a function of the history, like the client table. A request that
-//! is acknowledged as executed stands before the mark, and then its effects are in every state that has the mark; or
-//! behind it, and then it is a refusal that was acknowledged. *All such states are alike to the successor*: behind the
-//! mark no operation reaches [`Service::execute`] and no JOIN [`Service::authorize`], and what is left may not write. So
-//! it does not matter which of them is backed up, or when. *It is undone with its batch*: the mark is in a page, hence
-//! rolled back, ruled upon and transferred with the rest; while its batch is tentative nobody is told of it for good.
-//! *It cannot be taken back* once it is final, because no request does so: otherwise there could be two clusters that
-//! are written to and each believe themselves to be the one.
+//! *Nothing acknowledged is left behind.* The mark is a function of the history, like the client table. A write that is
+//! acknowledged as executed stands before the mark, and then its effects are in every state that has the mark. *All
+//! such states are alike to the successor*: behind the mark no operation reaches [`Service::execute`] and no JOIN
+//! [`Service::authorize`], and whatever else is asked of the service may not write. So it does not matter which of them
+//! is backed up, or when. *It is undone with its batch*: the mark is in a page, hence rolled back, ruled upon and
+//! transferred with the rest; while its batch is tentative nobody is told of it for good. *It cannot be taken back* once
+//! it is final, because no request does so: otherwise there could be two clusters that are written to, each the one and
+//! only to its clients.
 
 use super::Estate;
 use crate::members::CONTROL_SESSION;
