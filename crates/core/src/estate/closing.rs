@@ -25,9 +25,9 @@
 //! such states are alike to the successor*: behind the mark no operation reaches [`Service::execute`] and no JOIN
 //! [`Service::authorize`], and whatever else is asked of the service may not write. So it does not matter which of them
 //! is backed up, or when. *It is undone with its batch*: the mark is in a page, hence rolled back, ruled upon and
-//! transferred with the rest; while its batch is tentative nobody is told of it for good. *It cannot be taken back* once
-//! it is final, because no request does so: otherwise there could be two clusters that are written to, each the one and
-//! only to its clients.
+//! transferred with the rest; while its batch is tentative nobody is told of it for good. *It cannot be taken back*
+//! once it is final, because no request does so: otherwise there could be two clusters that are written to, each of
+//! them the one to its own clients.
 
 use super::Estate;
 use crate::members::CONTROL_SESSION;
