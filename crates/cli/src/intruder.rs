@@ -73,6 +73,14 @@ impl<S: Alterable> Service for Intruded<S> {
         self.service.borrow().validate(proposal, operation)
     }
 
+    fn authorize(&mut self, identification: &[u8], agreed: &Agreed) -> bool {
+        self.service.get_mut().authorize(identification, agreed)
+    }
+
+    fn may_close(&self, asker: &Asker) -> bool {
+        self.service.borrow().may_close(asker)
+    }
+
     fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
         self.intrude();
         self.service.get_mut().save(write);

@@ -25,8 +25,8 @@ mod words;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    attack, backup, bench, client_key, config, demo, diff, export, gateway, kv, replica, sim, sql, status, testnet,
-    version,
+    attack, backup, bench, client_key, close, config, demo, diff, export, gateway, kv, replica, sim, sql, status,
+    testnet, version,
 };
 use failure::Result;
 use std::process::ExitCode;
@@ -50,6 +50,7 @@ enum Command {
     Kv(kv::Arguments),
     Status(status::Arguments),
     Gateway(gateway::Arguments),
+    Close(close::Arguments),
     Backup(backup::Arguments),
     Export(export::Arguments),
     Diff(diff::Arguments),
@@ -77,6 +78,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Kv(arguments) => kv::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Gateway(arguments) => gateway::run(arguments),
+        Command::Close(arguments) => close::run(arguments),
         Command::Backup(arguments) => backup::run(arguments),
         Command::Export(arguments) => export::run(arguments),
         Command::Diff(arguments) => diff::run(arguments),

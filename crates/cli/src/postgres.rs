@@ -91,6 +91,7 @@ fn answer(result: Result<Vouched, CallError>, ordered: bool) -> Result<Answer, C
             Ok(Answer { response, sequence: sequence.0, replicas, ordered })
         }
         Err(error @ CallError::Rejected(Refusal::TooLarge)) => Err(CallFailure::TooLarge(error.to_string())),
+        Err(error @ CallError::Rejected(Refusal::Closed)) => Err(CallFailure::ReadOnly(error.to_string())),
         Err(error) if error.may_have_been_executed() => Err(CallFailure::Unknown(error.to_string())),
         Err(error) => Err(CallFailure::Refused(error.to_string())),
     }
@@ -112,6 +113,8 @@ mod tests {
         }
         let large = answer(Err(CallError::Rejected(Refusal::TooLarge)), true);
         assert!(matches!(large, Err(CallFailure::TooLarge(_))));
+        let closed = answer(Err(CallError::Rejected(Refusal::Closed)), true);
+        assert!(matches!(closed, Err(CallFailure::ReadOnly(_))));
     }
 
     /// Few that say alike that they do not hold something have answered; what was ordered instead they have not.

@@ -25,6 +25,17 @@ pub(crate) enum Input {
     End,
 }
 
+/// Whether there is a person to ask.
+pub(crate) fn has_person() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// Asks a person whether to go on. Whatever is not a yes is a no.
+pub(crate) fn agrees(question: &str) -> Result<bool> {
+    let answer = Prompt::new(question)?.next()?.unwrap_or_default();
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
 /// Where the history is kept, in a folder that is there and that nobody else can look into; `None` if that cannot be.
 fn history_file() -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());

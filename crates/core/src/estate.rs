@@ -5,13 +5,15 @@
 //! checkpoint, is one mechanism: load the pages of the checkpoint that differ, and execute the final batches since
 //! again (D6 of `docs/protocols.md`).
 
+mod closing;
 mod contents;
 mod effects;
 mod execution;
 mod replay;
 mod standing;
 
-pub use contents::{Summary, clients_of, genesis_of, page_holder, service_pages};
+pub(crate) use closing::is_close;
+pub use contents::{Summary, clients_of, genesis_of, page_holder, service_pages, successor_of};
 pub use effects::Ruled;
 
 use crate::auth::{PublicKey, PublicKeys};
@@ -57,8 +59,16 @@ struct Meta {
     disputed: u64,
     /// The position of the last of them.
     disputed_last: u64,
+    /// The position of the request that closed the cluster; 0 while it is open.
+    closed: u64,
 }
-wire_struct!(Meta { executed, history, effects, time, position, last, ruled, disputed, disputed_last });
+wire_struct!(Meta { executed, history, effects, time, position, last, ruled, disputed, disputed_last, closed });
+
+impl Meta {
+    fn closed(&self) -> Option<u64> {
+        (self.closed > 0).then_some(self.closed)
+    }
+}
 
 /// See the [module](self).
 #[derive(Clone, Debug)]

@@ -65,7 +65,7 @@ pub enum Refusal {
     Full,
     /// A JOIN, too soon after the last one of the same key.
     TooSoon,
-    /// A JOIN that the service does not agree to.
+    /// A JOIN or a CLOSE that the service does not agree to.
     Unauthorized,
     /// A JOIN with old cookies. What it may have led to long ago is forgotten.
     Expired,
@@ -73,6 +73,8 @@ pub enum Refusal {
     Disputed,
     /// It was executed after a disputed request, and undone with it: ask again, with a new request.
     Undone,
+    /// The cluster was closed before it: nothing is written here any more ([`crate::estate`]).
+    Closed,
 }
 
 impl Refusal {
@@ -101,6 +103,7 @@ impl Wire for Refusal {
             Self::Expired => 8,
             Self::Disputed => 9,
             Self::Undone => 10,
+            Self::Closed => 11,
         });
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -116,6 +119,7 @@ impl Wire for Refusal {
             8 => Ok(Self::Expired),
             9 => Ok(Self::Disputed),
             10 => Ok(Self::Undone),
+            11 => Ok(Self::Closed),
             _ => Err(WireError::UnknownTag),
         }
     }

@@ -116,6 +116,13 @@ pub trait Service: core::fmt::Debug {
         true
     }
 
+    /// Whether this client may close the cluster, after which nothing is written to it any more
+    /// (`docs/operations.md`). Asked at the agreed position of its request, of clients that the cluster file names;
+    /// by default each of them may.
+    fn may_close(&self, asker: &Asker) -> bool {
+        !asker.joined
+    }
+
     /// Calls `write` with every page that changed since the last call (`None`: the page is gone). The order does
     /// not matter; a page that is written must be given in full.
     fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>));
@@ -153,6 +160,10 @@ impl<S: Service + ?Sized> Service for Box<S> {
 
     fn authorize(&mut self, identification: &[u8], agreed: &Agreed) -> bool {
         (**self).authorize(identification, agreed)
+    }
+
+    fn may_close(&self, asker: &Asker) -> bool {
+        (**self).may_close(asker)
     }
 
     fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {

@@ -55,6 +55,13 @@ fn request() -> Request {
     request
 }
 
+fn close() -> Message {
+    let client = ClientId { session: CONTROL_SESSION, ..CLIENT };
+    let mut request = Request::new(INSTANCE, client, TIMESTAMP, false, Bytes::new());
+    request.authentication = self::request().authentication;
+    Message::Request(request)
+}
+
 fn reply(firmness: Firmness, outcome: Outcome) -> Message {
     let (instance, view, sequence) = (INSTANCE, VIEW, SEQUENCE);
     Message::Reply(Reply { instance, view, sequence, client: CLIENT, timestamp: TIMESTAMP, firmness, outcome })
@@ -298,9 +305,11 @@ fn paces() -> Vec<(&'static str, Message)> {
 fn messages() -> Vec<(&'static str, Message)> {
     let mut messages = vec![
         ("REQUEST", Message::Request(request())),
+        ("CLOSE", close()),
         ("REPLY with result", reply(Firmness::Tentative, Outcome::read(Bytes::from_static(b"hi")))),
         ("REPLY with digest", reply(Firmness::Final, Outcome::DoneDigest(DIGEST))),
         ("REPLY with refusal", reply(Firmness::Read, Outcome::Refused(Refusal::NotReadOnly))),
+        ("REPLY of a closed cluster", reply(Firmness::Final, Outcome::Refused(Refusal::Closed))),
         ("CHECKPOINT", Message::Checkpoint(Box::new(signed(checkpoint())))),
         ("TESTIMONY in outline", Message::Testimony(Box::new(signed(testimony(None))))),
         ("TESTIMONY of a block", Message::Testimony(Box::new(signed(testimony(Some(1)))))),

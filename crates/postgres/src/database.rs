@@ -28,6 +28,8 @@ pub enum CallFailure {
     Unknown(String),
     /// The request or its answer is too large for this cluster.
     TooLarge(String),
+    /// The cluster is closed: it writes nothing any more, and this was not executed.
+    ReadOnly(String),
     /// The client wanted no answer any more, and nothing has changed or will.
     Cancelled,
 }
@@ -35,7 +37,7 @@ pub enum CallFailure {
 impl fmt::Display for CallFailure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(why) | Self::TooLarge(why) => write!(out, "refused: {why}"),
+            Self::Refused(why) | Self::TooLarge(why) | Self::ReadOnly(why) => write!(out, "refused: {why}"),
             Self::Cancelled => out.write_str("cancelled"),
             Self::Unknown(what) => write!(out, "outcome unknown: {what}"),
         }

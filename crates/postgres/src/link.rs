@@ -312,6 +312,7 @@ impl From<CallFailure> for PgError {
             CallFailure::Refused(why) => Self::new(sqlstate::NO_CONNECTION, why),
             CallFailure::Cancelled => Self::new(sqlstate::CANCELED, "canceling statement due to user request"),
             CallFailure::TooLarge(why) => Self::new(sqlstate::LIMIT, why).hint(SEND_LESS),
+            CallFailure::ReadOnly(why) => Self::new(sqlstate::READ_ONLY, why),
             CallFailure::Unknown(what) => {
                 Self::new(sqlstate::UNKNOWN_OUTCOME, "it is not known whether the statement has taken effect")
                     .detail(what)

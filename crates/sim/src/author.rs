@@ -102,6 +102,10 @@ impl<T: Trial> Service for Tried<T> {
         self.0.authorize(identification, agreed)
     }
 
+    fn may_close(&self, asker: &Asker) -> bool {
+        self.0.may_close(asker)
+    }
+
     fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
         self.0.save(write);
     }

@@ -1,5 +1,7 @@
 //! Hosts a client and makes its calls, honest or not.
 
+mod closing;
+
 use crate::byzantine::{Acts, ClientMind};
 use crate::checks::Event;
 use crate::clock::Clock;
@@ -17,6 +19,7 @@ use bezant_core::members::Admission;
 use bezant_core::message::{Message, Refusal};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
+use closing::Errand;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -68,6 +71,10 @@ pub struct Caller {
     /// Draws whether it asks again what ended without its knowing, if it ever does; and the last call that did.
     asks_again: Option<Rng>,
     unknown: Option<Unknown>,
+    /// Whether it closes the cluster, and how far that is.
+    errand: Option<Errand>,
+    /// Whether its open call began when the cluster was closed already.
+    begun_closed: bool,
     /// Calls answered.
     pub answered: u64,
 }
@@ -114,6 +121,8 @@ impl Caller {
             stranger,
             asks_again: None,
             unknown: None,
+            errand: None,
+            begun_closed: false,
             answered: 0,
         }
     }
@@ -141,7 +150,7 @@ impl Caller {
 
     /// Whether all its calls of this phase have ended.
     pub const fn is_done(&self) -> bool {
-        self.open.is_none() && self.left == 0
+        self.open.is_none() && self.left == 0 && !matches!(self.errand, Some(Errand::Asked))
     }
 
     /// What it waits for, for a person.
@@ -191,10 +200,14 @@ impl Caller {
             return self.ask_again(stage, unknown);
         }
         self.left -= 1;
+        if self.errand.is_some() {
+            return self.close(stage);
+        }
         self.calls += 1;
         let number = (self.process as u64) << 32 | self.calls;
         let mut call = if self.inspects {
-            Call { key: self.left as u8, action: Action::Get, query: false, deadline: None }
+            let query = stage.checks.closed.is_some();
+            Call { key: self.left as u8, action: Action::Get, query, deadline: None }
         } else {
             self.plan.next(&mut self.rng, number, self.last_seen)
         };
@@ -206,6 +219,7 @@ impl Caller {
         }
         stage.note(self.process, 6, || format!("calls {:?} on key {}", call.action, call.key));
         self.open = Some((number, call));
+        self.begun_closed = stage.checks.closed.is_some();
         let operation = store::encode(self.service, call.key, call.action, number);
         let deadline = call.deadline.map(|span| self.now(stage) + Duration(span));
         self.step(stage, Input::Command(Submit { operation, read_only: call.query, read: Read::Quorum, deadline }));
@@ -220,6 +234,7 @@ impl Caller {
             stage.checks.see(stage.now, &Event::AskedAgain(number));
         }
         self.open = Some((number, call));
+        self.begun_closed = false;
         let operation = store::encode(self.service, call.key, call.action, number);
         let now = self.now(stage);
         let deadline = call.deadline.map(|span| now + Duration(span));
@@ -284,6 +299,8 @@ impl Caller {
         stage.note(self.process, 8, what);
         stage.checks.watch.evidence.full_members |= u64::from(completed.result == Completion::Refused(Refusal::Full));
         match completed.result {
+            // Nobody joins any more.
+            Completion::Refused(Refusal::Closed) if stage.checks.closing => self.left = 0,
             Completion::Refused(_) if self.left > 0 => {
                 stage.plan(stage.now + REFUSED_PAUSE, Happening::Call(self.process));
             }
@@ -295,7 +312,7 @@ impl Caller {
     /// Whether its identity has more sessions than the client table holds: a request may come too late then, and where
     /// an instance may abort its client learns no more than that.
     fn may_be_evicted(&self, stage: &Stage) -> bool {
-        let sessions = self.plan.clients.div_ceil(self.plan.identities) as usize;
+        let sessions = self.plan.clients.div_ceil(self.plan.identities) as usize + usize::from(stage.checks.closing);
         self.mind.is_some() || sessions > stage.cluster.limits.sessions_per_identity_max
     }
 
@@ -394,7 +411,7 @@ impl Caller {
     }
 
     fn completed(&mut self, stage: &mut Stage, completed: &Completed) {
-        if self.moved(stage, completed) {
+        if self.moved(stage, completed) || self.has_closed(stage, completed) {
             return;
         }
         let Some((number, call)) = self.open.take() else {
@@ -412,6 +429,7 @@ impl Caller {
             // It may have been executed under a later request's feet: nobody knows.
             Completion::Ended(_) | Completion::TooLate(_) | Completion::Unknown => None,
             Completion::Refused(Refusal::Disputed) if stage.checks.dissent => Some(Answer::Refused),
+            Completion::Refused(Refusal::Closed) if stage.checks.closing => Some(Answer::Refused),
             Completion::Refused(refusal) => {
                 let what = format!("{} had {:?} refused: {refusal:?}", self.id(), call.action);
                 return stage.checks.fail("client", stage.now, what);
@@ -422,6 +440,7 @@ impl Caller {
             (Action::Set(value) | Action::SetFor(value, _), Some(Answer::Done)) => self.last_seen = Some(value),
             _ => {}
         }
+        self.judge_closed(stage, call, completed);
         self.remember(number, call, completed);
         stage.note(self.process, 7, || format!("{:?} on key {} answers {answer:?}", call.action, call.key));
         if self.is_honest() {

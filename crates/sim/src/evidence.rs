@@ -23,6 +23,8 @@ pub struct Evidence {
     pub small_limits: u64,
     /// Runs with a spell without a network.
     pub blackouts: u64,
+    /// Runs in which the cluster was closed.
+    pub closed: u64,
     /// Runs in which an identity had all the sessions that it may have.
     pub full_sessions: u64,
     /// Runs in which a session was evicted and its identity's floor raised.
@@ -55,6 +57,7 @@ impl Evidence {
         self.full_sessions += full_sessions;
         self.evictions += evictions;
         self.full_members += full_members;
+        self.closed += other.closed;
         self.full_pools += other.full_pools;
         self.full_reports += other.full_reports;
         self.longest_report = self.longest_report.max(other.longest_report);

@@ -95,6 +95,8 @@ features! {
     Dissent => "dissent",
     /// Keys that do not live for ever.
     Expiry => "expiry",
+    /// A client closes the cluster in the second phase.
+    Closing => "closing",
 }
 
 impl fmt::Display for Feature {
@@ -303,12 +305,14 @@ fn draw_features(options: &ScenarioOptions, size: Size, calm: bool) -> BTreeSet<
     };
     // They cost more than others, and a run without them may get further.
     let spared_partings = Rng::stream(options.seed, "partings at all").below(4) > 0;
+    let spared_closing = Rng::stream(options.seed, "closing at all").below(4) > 0;
     let spared_dissent = Rng::stream(options.seed, "dissent at all").below(4) > 0 || !options.protocol.orders_by_pbft();
     // Who is undone as it joins is nobody: that changes what of a history is executed, which runs are checked for.
     let spared_dissent = spared_dissent || drawn.contains(&Feature::DynamicClients);
     drawn.retain(|feature| {
         let unfit = *feature == Feature::Partings && spared_partings
             || *feature == Feature::Dissent && spared_dissent
+            || *feature == Feature::Closing && spared_closing
             || calm && feature.is_noise()
             || size == Size::First && feature.is_later();
         !unfit && !spared(*feature) && !options.without.contains(feature)

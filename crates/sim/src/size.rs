@@ -94,6 +94,7 @@ impl Feature {
                 | Self::Partings
                 | Self::Dissent
                 | Self::Expiry
+                | Self::Closing
         )
     }
 }

@@ -20,6 +20,7 @@ use bezant_core::auth::{Keyring, PublicKeys, SecretKey, Suite};
 use bezant_core::client::Client;
 use bezant_core::cluster::{ClientId, Cluster, IdentityId, ReplicaId};
 use bezant_core::machine::Principal;
+use bezant_core::members::CONTROL_SESSION;
 use std::rc::Rc;
 
 /// Happenings in a run before it counts as one that never ends, and how many more for each millisecond: while a client
@@ -180,6 +181,12 @@ impl World {
                 self.add_client(cluster, &keys, who, mind);
             }
         }
+        if self.scenario.features.contains(&Feature::Closing) {
+            let who = Who::Named(ClientId { identity: IdentityId(0), session: CONTROL_SESSION });
+            self.add_client(cluster, &keys, who, None);
+            let closer = self.callers.pop().map(Caller::closing);
+            self.callers.extend(closer);
+        }
     }
 
     fn add_client(&mut self, cluster: &Rc<Cluster>, keys: &PublicKeys, who: Who, mind: Option<ClientMind>) {
@@ -224,6 +231,7 @@ impl World {
             self.judge_answers();
             self.inspect(limit);
             self.converge(limit);
+            self.judge_closing();
             self.measure();
         }
         if self.is_fine() {

@@ -56,6 +56,10 @@ impl Service for Database {
         self.sql.authorize(identification, agreed)
     }
 
+    fn may_close(&self, asker: &Asker) -> bool {
+        self.sql.may_close(asker)
+    }
+
     fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {
         match Request::is_request(operation) {
             true => self.sql.query(operation, asker),
@@ -115,6 +119,21 @@ mod tests {
         );
         let read = Request::one(Statement::new("select * from t"));
         assert_eq!(other.query(&read.to_bytes(), &agreed.asker), database.query(&read.to_bytes(), &agreed.asker));
+    }
+
+    #[test]
+    fn only_an_administrator_closes() {
+        let mut database = Database::new();
+        let asker = |who: u8| Asker { public_key: PublicKey([who; 32]), ..Asker::default() };
+        assert!(database.may_close(&asker(1)), "whom the cluster file names is one unless it is said otherwise");
+        for (who, role) in [(1, "reader"), (2, "writer"), (3, "admin")] {
+            let key = format!("{who:02}").repeat(32);
+            let sql = format!("insert into bezant_members values ('{key}', '{role}', null)");
+            let agreed = Agreed { time: Instant(1_000_000), asker: asker(9), ..Agreed::default() };
+            database.execute(&Request::one(Statement::new(sql)).to_bytes(), &agreed);
+        }
+        assert_eq!([1, 2, 3].map(|who| database.may_close(&asker(who))), [false, false, true]);
+        assert!(!database.may_close(&Asker { joined: true, ..asker(7) }), "a stranger has no row");
     }
 
     #[test]

@@ -382,6 +382,10 @@ impl Service for Sql {
         self.role(&Asker { joined: true, ..agreed.asker }) != Role::None
     }
 
+    fn may_close(&self, asker: &Asker) -> bool {
+        self.role(asker) == Role::Admin
+    }
+
     fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
         self.disk.pages().take_dirty(write);
     }

@@ -7,11 +7,11 @@ use crate::output;
 use crate::served::Served;
 use bezant_core::checkpoint::{Snapshot, Tree};
 use bezant_core::cluster::{Cluster, ReplicaId};
-use bezant_core::estate::{Summary, genesis_of};
+use bezant_core::estate::{Summary, genesis_of, successor_of};
 use bezant_core::service::Service;
 use bezant_core::services::kv::Kv;
 use bezant_node::backup::{self, BackupError};
-use bezant_node::config::{ClusterConfig, Testnet};
+use bezant_node::config::{ClusterConfig, LimitSetting, Protocol, Successor, Testnet};
 use bezant_node::divergence::utc;
 use bezant_node::keys::to_hex;
 use bezant_sql::{Database, SnapshotError};
@@ -76,6 +76,32 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Write the files of a closed cluster's successor: same replicas, clients and keys, other limits
+    ///
+    /// The backup must be one of a cluster that was closed (`bezant close`), so that nothing stays behind. Each
+    /// replica's `key` and `node.toml` are then copied to its new folder. docs/operations.md has the whole procedure.
+    #[command(after_help = "Example:\n  bezant backup renew last.backup --cluster net/cluster.toml --dir next \
+        --limit checkpoint_interval=64\n  \
+        cp -p net/replica-0/key net/replica-0/node.toml next/replica-0/    (and so on, one for each)")]
+    Renew {
+        /// The backup
+        file: PathBuf,
+        /// The file of the closed cluster
+        #[arg(long, value_name = "FILE")]
+        cluster: PathBuf,
+        /// Where to write: a folder that is empty or not there yet
+        #[arg(long, value_name = "DIR")]
+        dir: PathBuf,
+        /// One of the limits in cluster.toml, such as checkpoint_interval=64; as often as you like [default: as before]
+        #[arg(long = "limit", value_name = "NAME=VALUE")]
+        limits: Vec<LimitSetting>,
+        /// The replication protocol, as `bezant testnet` takes it [default: as before]
+        #[arg(long, value_name = "NAME", value_parser = testnet::parse_protocol)]
+        protocol: Option<Protocol>,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Runs the command.
@@ -92,22 +118,55 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
             shape.confirm()?;
             restore(&read(file, &config)?.tree, dir, shape.options(), *json)
         }
+        Command::Renew { file, cluster, dir, limits, protocol, json } => {
+            let config = ClusterConfig::load(cluster).map_err(Failure::usage)?;
+            let old = read(file, &config)?.tree;
+            let mut next = Successor::of(&config, successor_state(&config, &old, file, cluster)?);
+            limits.iter().for_each(|setting| setting.apply(&mut next.limits));
+            next.protocol = protocol.unwrap_or(next.protocol);
+            renew(&config, dir, &next, *json)
+        }
     }
 }
 
-/// Writes the files of a new cluster. What was begun and could not be finished is taken away again.
+/// Writes the files of a new cluster.
 fn restore(old: &Tree, dir: &Path, options: Testnet, json: bool) -> Result {
-    let was_there = dir.exists();
     let (service, genesis) = genesis(old, &options)?;
     let options = Testnet { genesis: Some(genesis), service: service.name().to_owned(), ..options };
-    let config = bezant_node::config::testnet(dir, &options).map_err(|error| {
-        if !was_there && error.may_leave_files() {
-            // It may not have come so far.
-            let _ = std::fs::remove_dir_all(dir);
-        }
-        testnet::refusal(&error)
-    })?;
+    let config = bezant_node::config::testnet(dir, &options).map_err(|error| testnet::refusal(&error))?;
     testnet::written(&config, dir, json)
+}
+
+/// The state with which the successor begins, if the cluster was closed before the backup.
+fn successor_state(config: &ClusterConfig, old: &Tree, file: &Path, cluster: &Path) -> Result<Tree> {
+    if Summary::of(old).is_none() {
+        return Err(Failure::failed(format!("{}: this version cannot read the state.", file.display())));
+    }
+    successor_of(&config.to_cluster(), old).ok_or_else(|| {
+        Failure::usage(format!(
+            "{}: the cluster was not closed before this backup, and what is written after it would stay behind. Close \
+             it first (`bezant close --cluster {}`), and make another backup.",
+            file.display(),
+            cluster.display()
+        ))
+    })
+}
+
+/// Writes the files of a successor, and says what they lack.
+fn renew(old: &ClusterConfig, dir: &Path, next: &Successor, json: bool) -> Result {
+    let config = bezant_node::config::successor(dir, old, next).map_err(|error| testnet::refusal(&error))?;
+    let dir = dir.display();
+    if json {
+        return output::line(json!({ "dir": dir.to_string(), "n": config.replicas.len(), "f": config.f,
+            "cluster": format!("{dir}/cluster.toml"), "genesis_root": to_hex(&next.genesis.root().0) }));
+    }
+    output::line(format!(
+        "The successor of {} is in {dir}, but for two files of each replica: stop the old ones, and on each machine\n\
+         copy them:  cp -p OLD/replica-N/key OLD/replica-N/node.toml {dir}/replica-N/\n\
+         start it:   bezant replica --dir {dir}/replica-N\n\
+         Clients keep their keys, and need {dir}/cluster.toml.",
+        old.name
+    ))
 }
 
 /// The state to begin with, and the service that it is of.
@@ -157,6 +216,7 @@ fn describe(file: &Path, config: &ClusterConfig, snapshot: &Snapshot, as_json: b
     let mut rows = vec![
         vec!["cluster".to_owned(), format!("{}, f = {}", config.name, config.f)],
         vec!["state".to_owned(), format!("after {} requests, root {}", fields["requests"], text("root"))],
+        vec!["writes".to_owned(), writes(&fields["closed"])],
         vec!["checkpoint".to_owned(), format!("{} of instance {}", fields["sequence"], fields["instance"])],
         vec!["agreed time".to_owned(), text("agreed_time")],
         vec!["signed by".to_owned(), format!("replicas {}", signers(snapshot))],
@@ -168,6 +228,10 @@ fn describe(file: &Path, config: &ClusterConfig, snapshot: &Snapshot, as_json: b
     }
     rows.push(vec!["keys".to_owned(), fields["keys"].to_string()]);
     output::line(format!("{} is whole and signed.\n{}", file.display(), output::table(&rows).trim_end()))
+}
+
+fn writes(closed: &Value) -> String {
+    closed.as_u64().map_or_else(|| "open".to_owned(), |position| format!("closed since request {position}"))
 }
 
 fn signers(snapshot: &Snapshot) -> String {
@@ -192,6 +256,7 @@ fn fields(file: &Path, config: &ClusterConfig, snapshot: &Snapshot) -> Result<Va
         "instance": certificate.value.instance.0,
         "sequence": certificate.value.sequence.0,
         "requests": summary.position,
+        "closed": summary.closed,
         "agreed_time": utc(summary.time.0),
         "agreed_time_us": summary.time.0,
         "root": to_hex(&certificate.value.root.0),

@@ -4,6 +4,7 @@ pub(crate) mod attack;
 pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod client_key;
+pub(crate) mod close;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod diff;

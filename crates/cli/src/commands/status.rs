@@ -95,6 +95,8 @@ enum Obstacle {
     /// A checkpoint that enough replicas have come to is not signed alike by enough: their states differ. The instance,
     /// and the batch of the last stable one. Writes go on for a window only, and may be undone.
     Checkpoint(u64, u64),
+    /// It was closed, by the request at this position.
+    Closed(u64),
 }
 
 /// All replicas at about one moment.
@@ -120,7 +122,7 @@ impl Overview {
 
     /// Whether something is wrong now that may be right in a moment.
     fn may_pass(&self) -> bool {
-        self.obstacle.is_some_and(|obstacle| obstacle != Obstacle::Silent)
+        self.obstacle.is_some_and(|obstacle| !matches!(obstacle, Obstacle::Silent | Obstacle::Closed(_)))
             || self.rows.iter().any(|row| row.lag.is_some())
     }
 
@@ -190,8 +192,15 @@ impl Overview {
         }
         let waiting: Vec<_> = self.rows.iter().filter_map(Row::waits_for_checkpoint).collect();
         // The newest: as soon as one more is stable this is no obstacle.
-        let last = waiting.iter().max().filter(|_| waiting.len() >= self.strong())?;
-        Some(Obstacle::Checkpoint(last.0, last.1))
+        let last = waiting.iter().max().filter(|_| waiting.len() >= self.strong());
+        last.map(|last| Obstacle::Checkpoint(last.0, last.1)).or_else(|| self.closed().map(Obstacle::Closed))
+    }
+
+    /// The position of the request that closed the cluster, as f + 1 replicas say it: f of them may lie.
+    fn closed(&self) -> Option<u64> {
+        let said = |row: &Row| row.account.as_ref().ok()?["report"]["closed"].as_u64();
+        let all: Vec<u64> = self.rows.iter().filter_map(said).collect();
+        all.iter().copied().find(|at| all.iter().filter(|other| *other == at).count() > self.f())
     }
 
     /// What keeps everybody from writing, in a sentence.
@@ -203,6 +212,10 @@ impl Overview {
             Obstacle::Checkpoint(_, stable) => format!(
                 "{needed} of {n} replicas have come to a checkpoint after batch {stable}, and it does not become \
                  stable: their states differ, see `diff`"
+            ),
+            Obstacle::Closed(position) => format!(
+                "the cluster is closed since request {position}, for good. Back it up and make its successor: \
+                 docs/operations.md#a-changed-limit"
             ),
         })
     }
@@ -241,7 +254,7 @@ impl Overview {
         let replicas: Vec<_> = self.rows.iter().map(Row::json).collect();
         let at_fault: Vec<_> = self.at_fault().map(|row| row.member.replica).collect();
         json!({ "healthy": self.is_healthy(), "answering": self.answering, "stuck": self.stuck(),
-            "at_fault": at_fault, "replicas": replicas })
+            "closed": self.closed(), "at_fault": at_fault, "replicas": replicas })
     }
 
     /// What more than f replicas say about the pace of a ring: f of them may lie.
@@ -329,7 +342,7 @@ fn suspects(account: &std::result::Result<Value, String>) -> impl Iterator<Item 
 }
 
 /// What is shown of a replica's own report: its name there, and here.
-const REPORTED: [(&str, &str); 23] = [
+const REPORTED: [(&str, &str); 24] = [
     ("protocol", "protocol"),
     ("instance", "instance"),
     ("part", "part"),
@@ -352,6 +365,7 @@ const REPORTED: [(&str, &str); 23] = [
     ("state_differs_at", "state_differs_at"),
     ("requests_disputed", "requests_disputed"),
     ("last_disputed", "last_disputed"),
+    ("closed", "closed"),
     ("ring_alarm", "ring_alarm"),
 ];
 

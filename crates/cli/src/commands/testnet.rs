@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::output;
-use crate::prompt::Prompt;
+use crate::prompt;
 use bezant_core::cluster::{ClientAuth, Limits};
 use bezant_core::compositions::{Quota, Schedule};
 use bezant_node::config::{
@@ -10,7 +10,6 @@ use bezant_node::config::{
 };
 use clap::ValueEnum;
 use serde_json::json;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// Write the files and keys of a new cluster
@@ -94,14 +93,13 @@ impl Shape {
             1 => "one replica tolerates no fault (f = 0): it may not lie or crash".to_owned(),
             _ => format!("{n} replicas tolerate no fault (f = 0): none of them may lie or crash"),
         };
-        if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        if !prompt::has_person() {
             return Err(Failure::usage(format!("{what}. With 4, one may; --f 0 says that none is meant to.")));
         }
         output::line(format!("{what}. With 4, one may."))?;
-        let answer = Prompt::new("Go on all the same? [y/N] ")?.next()?.unwrap_or_default();
-        match answer.trim() {
-            "y" | "Y" | "yes" => Ok(()),
-            _ => Err(Failure::failed("nothing was written.")),
+        match prompt::agrees("Go on all the same? [y/N] ")? {
+            true => Ok(()),
+            false => Err(Failure::failed("nothing was written.")),
         }
     }
 

@@ -9,6 +9,7 @@ use crate::cluster::{Cluster, Sequence};
 use crate::digest::Digest;
 use crate::machine::Instant;
 use crate::service::{BadState, PageNumber, Service};
+use crate::services::Null;
 use crate::wire::Wire;
 use bytes::Bytes;
 
@@ -19,16 +20,31 @@ use bytes::Bytes;
 /// [`BadState`] if the service does not accept the pages.
 pub fn genesis_of<S: Service>(cluster: &Cluster, service: S, old: &Tree) -> Result<Tree, BadState> {
     let mut estate = Estate::new(cluster, &PublicKeys::default(), service);
-    let mut target = estate.tree.clone();
+    let target = with_service_pages(&estate.tree, old);
+    estate.restore(&target)?;
+    Ok(target)
+}
+
+/// The state with which the successor of a cluster begins that was closed ([`crate::estate`], step W5): the same, but
+/// the service is not asked, for it is the one that wrote the pages. `None` if this state is not that of a cluster that
+/// was closed.
+pub fn successor_of(cluster: &Cluster, old: &Tree) -> Option<Tree> {
+    Summary::of(old)?.closed?;
+    let estate = Estate::new(cluster, &PublicKeys::default(), Null::default());
+    Some(with_service_pages(&estate.tree, old))
+}
+
+/// What a cluster has before its first request, with the service's pages of another one.
+fn with_service_pages(fresh: &Tree, old: &Tree) -> Tree {
+    let mut target = fresh.clone();
     for (number, page) in service_pages(old) {
         target.set(number, Some(page.clone()));
     }
-    for (number, _) in service_pages(&estate.tree).filter(|(number, _)| old.get(*number).is_none()) {
+    for (number, _) in service_pages(fresh).filter(|(number, _)| old.get(*number).is_none()) {
         target.set(number, None);
     }
     target.seal();
-    estate.restore(&target)?;
-    Ok(target)
+    target
 }
 
 /// What a version says about itself.
@@ -44,13 +60,16 @@ pub struct Summary {
     pub position: u64,
     /// Whether the instance that executed them ends here.
     pub is_end: bool,
+    /// The position of the request that closed the cluster, if one did.
+    pub closed: Option<u64>,
 }
 
 impl Summary {
     /// Of a version of the state.
     pub fn of(tree: &Tree) -> Option<Self> {
-        let Meta { executed, history, time, position, last, .. } = Meta::from_bytes(tree.get(META)?.clone()).ok()?;
-        Some(Self { executed, history, time, position, is_end: position == last })
+        let meta = Meta::from_bytes(tree.get(META)?.clone()).ok()?;
+        let Meta { executed, history, time, position, last, .. } = meta;
+        Some(Self { executed, history, time, position, is_end: position == last, closed: meta.closed() })
     }
 }
 

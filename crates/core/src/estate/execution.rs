@@ -1,6 +1,6 @@
 //! Requests against the state: who asks, what comes of it, and what is remembered of that.
 
-use super::{Estate, Meta, Tentative, agreed_time};
+use super::{Estate, Meta, Tentative, agreed_time, is_close};
 use crate::clients::Entry;
 use crate::cluster::{ClientId, Cluster};
 use crate::digest::{Digest, Domain};
@@ -127,7 +127,7 @@ impl<S: Service> Estate<S> {
             self.meta.disputed += 1;
             self.meta.disputed_last = self.meta.position;
         }
-        let outcome = match refused {
+        let outcome = match refused.or_else(|| self.shut(request)) {
             Some(refusal) if request.client.identity.is_joining() => self.refuse_join(request, refusal),
             // To leave is no matter of the service.
             Some(refusal) if !is_leave(request.client) => Outcome::Refused(refusal),
@@ -145,6 +145,9 @@ impl<S: Service> Estate<S> {
         let agreed = Agreed { time: now, seed: proposal.seed, asker: self.asker(request) };
         if request.client.identity.is_joining() {
             return self.join(cluster, request, agreed).unwrap_or_else(|refusal| self.refuse_join(request, refusal));
+        }
+        if is_close(request) {
+            return self.close(&agreed.asker);
         }
         if is_leave(request.client) {
             let outcome = self.done(Bytes::new());
@@ -170,12 +173,12 @@ impl<S: Service> Estate<S> {
     }
 
     /// One step of the chain: what the service answered, and what it wrote meanwhile.
-    fn note_effects(&mut self, result: &[u8]) {
+    pub(super) fn note_effects(&mut self, result: &[u8]) {
         let written = self.service.take_written();
         self.meta.effects = Digest::of_parts(Domain::Effects, &[&self.meta.effects.0, &written.0, result]);
     }
 
-    const fn done(&self, result: Bytes) -> Outcome {
+    pub(super) const fn done(&self, result: Bytes) -> Outcome {
         Outcome::Done { result, effects: self.meta.effects }
     }
 

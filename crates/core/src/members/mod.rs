@@ -70,7 +70,8 @@ pub use join::{
 pub(crate) use table::is_leave;
 pub use table::{Admission, MEMBERS_MAX, Members, PAGES_MAX, Room, Standing};
 
-/// The session number in which a member leaves. Its other sessions have lower numbers.
+/// The session number in which a member leaves, and in which a client that the cluster file names closes the cluster
+/// ([`crate::estate`]). All other sessions have lower numbers.
 pub const CONTROL_SESSION: u32 = u32::MAX;
 
 /// Sessions of one member in the client table.

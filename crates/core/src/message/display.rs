@@ -3,6 +3,7 @@
 use super::{Message, Outcome, Reply, Request};
 use crate::checkpoint::TransferMessage;
 use crate::dissent::Testimony;
+use crate::estate::is_close;
 use crate::history::Boundary;
 use crate::members::{CookieMessage, is_leave};
 use crate::protocols::pbft::{self, Claim, PbftMessage};
@@ -76,6 +77,7 @@ impl Display for Request {
         let kind = match () {
             () if self.client.identity.is_joining() => "JOIN",
             () if is_leave(self.client) => "LEAVE",
+            () if is_close(self) => "CLOSE",
             () if self.read_only => "QUERY",
             () if self.is_ordered_query() => "ORDERED-QUERY",
             () => "REQUEST",

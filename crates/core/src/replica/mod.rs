@@ -258,6 +258,7 @@ impl<S: Service> Replica<S> {
             history: estate.history(),
             abstaining: self.amnesia.is_some(),
             disputed: estate.disputed(),
+            closed: estate.closed(),
             rejections: self.rejections.iter().map(|(from, counts)| (from, counts.clone())).collect(),
             ..Report::default()
         };

@@ -235,6 +235,8 @@ pub struct Report {
     /// How many requests were refused because the replicas executed them otherwise, and the position of the last one
     /// ([`crate::dissent`]).
     pub disputed: (u64, u64),
+    /// The position of the request that closed the cluster, if one did for good.
+    pub closed: Option<u64>,
     /// Whether the ring is slow, and where, if a ring runs.
     pub ring_alarm: Option<Alarm>,
     /// What others said that was not accepted, by sender.

@@ -81,6 +81,7 @@ fn report(report: &Report) -> Value {
         "state_differs_at": report.differs.map(|sequence| sequence.0),
         "requests_disputed": report.disputed.0,
         "last_disputed": report.disputed.1,
+        "closed": report.closed,
         "ring_alarm": report.ring_alarm.as_ref().map(ring_alarm),
         "rejections": rejections.collect::<Vec<_>>(),
         "suspicions": suspicions.collect::<Vec<_>>(),

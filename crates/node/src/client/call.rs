@@ -50,6 +50,10 @@ impl CallError {
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            // Nobody joins by a call.
+            Self::Rejected(Refusal::Unauthorized) => {
+                f.write_str("rejected: the service does not let this key close the cluster")
+            }
             Self::Rejected(refusal) => write!(f, "rejected: {}", why(*refusal)),
             Self::Unknown { id: (client, timestamp), replicas } => {
                 write!(f, "unknown whether it was executed: not enough equal answers in time (request {client}")?;
@@ -86,6 +90,10 @@ const fn why(refusal: Refusal) -> &'static str {
              it asks the service for something that is not the same on every machine"
         }
         Refusal::Undone => "it was undone together with a request that the replicas had executed otherwise",
+        Refusal::Closed => {
+            "the cluster was closed for good by its administrator: nothing is written here any more. It has, or will \
+             have, a successor with another cluster.toml"
+        }
     }
 }
 

@@ -137,8 +137,13 @@ impl<D> EngineHandle<D> {
 /// # Errors
 /// If the keys are not those of the identity, or the system gives no readiness queue or thread.
 pub fn run<D: Driver>(options: ClientOptions, driver: D) -> io::Result<EngineHandle<D>> {
-    let hub = Hub::new(HubOptions::new(options.keyring()?, options.channel))?;
     let first = options.first_session()?;
+    run_from(options, first, driver)
+}
+
+/// The same with sessions from this number on.
+pub(super) fn run_from<D: Driver>(options: ClientOptions, first: u32, driver: D) -> io::Result<EngineHandle<D>> {
+    let hub = Hub::new(HubOptions::new(options.keyring()?, options.channel))?;
     let waker = hub.waker();
     let stop = Arc::new(AtomicBool::new(false));
     let status = Arc::new(Mutex::new(EngineStatus::default()));

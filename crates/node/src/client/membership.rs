@@ -129,7 +129,7 @@ impl<D: Driver> Engine<D> {
             (Phase::Joining, Completion::Refused(reason @ (Refusal::Full | Refusal::TooSoon))) => {
                 (Phase::Outside(now + JOIN_PAUSE), Some(Admitted::NotYet(*reason)))
             }
-            (Phase::Joining, Completion::Refused(reason @ Refusal::Unauthorized)) => {
+            (Phase::Joining, Completion::Refused(reason @ (Refusal::Unauthorized | Refusal::Closed))) => {
                 (Phase::Barred, Some(Admitted::Never(*reason)))
             }
             (Phase::Joining, _) => (Phase::Outside(now + JOIN_PAUSE), None),

@@ -19,10 +19,13 @@
 //! A client whose key the cluster file does not name joins by itself, where the cluster lets clients join, and leaves
 //! when it is closed ([`ClientOptions::identity`]).
 //!
+//! [`Closer`] ends the writing to a cluster for good.
+//!
 //! Benchmarks bring their own [`Driver`] and run it inside the engine's thread with [`run`].
 
 mod access;
 mod call;
+mod closing;
 mod engine;
 mod membership;
 mod options;
@@ -30,6 +33,7 @@ mod pool;
 
 pub use access::{key_beside, open};
 pub use call::{Call, CallError, Vouched};
+pub use closing::Closer;
 pub use engine::{Again, Driver, EngineHandle, EngineStatus, Finished, run};
 pub use membership::Admitted;
 pub use options::ClientOptions;

@@ -70,7 +70,8 @@ impl ClientOptions {
             .ok_or_else(|| io::Error::other("the secret key is not that of the identity in the cluster file"))
     }
 
-    /// The number of the first session, chosen at random where it is not given.
+    /// The number of the first session, chosen at random where it is not given. No session has the last number: in
+    /// that one the cluster is closed ([`bezant_core::members::CONTROL_SESSION`]).
     ///
     /// # Errors
     /// If the system has no randomness.
@@ -85,5 +86,37 @@ impl ClientOptions {
         let mut random = [0; 4];
         getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
         Ok(u32::from_le_bytes(random).min(last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bezant_core::cluster::{ClientAuth, Limits};
+    use bezant_core::members::CONTROL_SESSION;
+
+    #[test]
+    fn no_session_has_the_number_that_is_kept_for_closing() {
+        let cluster = Cluster::new([7; 16], 1, 0, ClientAuth::Hybrid, Limits::default()).unwrap();
+        for (connections, sessions_per_connection) in [(1, 1), (1, 256), (8, 100)] {
+            let mut options = ClientOptions {
+                cluster: cluster.clone(),
+                replicas: Places::find([].into_iter()),
+                keys: PublicKeys::default(),
+                identity: Some(IdentityId(0)),
+                secret: SecretKey([1; 32]),
+                identification: Bytes::new(),
+                channel: Channel::Plain,
+                connections,
+                sessions_per_connection,
+                first_session: None,
+            };
+            let sessions = options.sessions() as u32;
+            for first in [None, Some(0), Some(CONTROL_SESSION - sessions), Some(CONTROL_SESSION)] {
+                options.first_session = first;
+                let last = options.first_session().unwrap() + (sessions - 1);
+                assert!(last < CONTROL_SESSION, "{first:?}");
+            }
+        }
     }
 }

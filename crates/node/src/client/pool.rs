@@ -3,7 +3,7 @@
 use super::Admitted;
 use super::ClientOptions;
 use super::call::{Call, CallError, Completer, Vouched};
-use super::engine::{Again, Driver, EngineHandle, EngineStatus, Finished, run};
+use super::engine::{Again, Driver, EngineHandle, EngineStatus, Finished, run_from};
 use crate::net::Clock;
 use bezant_core::client::{Completion, Read, Submit};
 use bezant_core::cluster::{ClientId, ReplicaId, Timestamp};
@@ -79,10 +79,16 @@ pub struct Client(Arc<Shared>);
 /// # Errors
 /// If the keys are not those of the identity, or the system gives no readiness queue or thread.
 pub fn connect(options: ClientOptions) -> io::Result<Client> {
+    let first = options.first_session()?;
+    connect_from(options, first)
+}
+
+/// The same with sessions from this number on.
+pub(super) fn connect_from(options: ClientOptions, first: u32) -> io::Result<Client> {
     let inbox = SharedInbox::default();
     let pool =
         Pool { inbox: inbox.clone(), active: BTreeMap::new(), unknown: BTreeMap::new(), admitted: Admitted::Yes };
-    let engine = run(options, pool)?;
+    let engine = run_from(options, first, pool)?;
     let (waker, clock) = (engine.waker(), engine.clock());
     Ok(Client(Arc::new(Shared { inbox, waker, clock, engine: Some(engine) })))
 }

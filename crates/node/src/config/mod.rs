@@ -6,9 +6,11 @@
 mod address;
 mod cluster;
 mod document;
+mod fresh;
 mod node;
 mod place;
 pub mod reference;
+mod successor;
 mod testnet;
 #[cfg(test)]
 mod tests;
@@ -16,10 +18,12 @@ mod tests;
 pub use address::{Address, resolve};
 pub use bezant_core::compositions::Protocol;
 pub use cluster::{BACKUP_PATIENCE, Channel, ClusterConfig, IdentityEntry, ReplicaEntry};
+pub use fresh::TestnetError;
 pub use node::{Durability, LogFormat, NodeConfig};
 pub use place::{Place, Places};
 pub use reference::LimitSetting;
-pub use testnet::{Testnet, TestnetError, testnet};
+pub use successor::{Successor, successor};
+pub use testnet::{Testnet, testnet};
 
 use std::fmt;
 use std::path::Path;

@@ -306,8 +306,8 @@ const CLUSTER: &[Row] = &[
         "Whether clients may join that this file does not name: whoever has a key and this file, if the service \
          agrees. Goes with `protocol = \"pbft\"`."),
     ("genesis_root", Kind::Hex(32), Some("an empty state"),
-        "The Merkle root of the state that the cluster began with. `bezant backup restore` writes it, and the state \
-         itself as genesis.bin for every replica."),
+        "The Merkle root of the state that the cluster began with. `bezant backup restore` and `renew` write it, and \
+         the state itself as genesis.bin for every replica."),
     ("channel", Kind::Choice(CHANNELS), Some("\"tls\""),
         "How links are protected. \"plain\" encrypts nothing: for benchmarks on one machine."),
 ];

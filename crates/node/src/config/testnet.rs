@@ -1,20 +1,14 @@
 //! Writes the files of a new cluster: one directory to copy to each host, and a client's key.
 
-use super::cluster::objection_to;
+use super::fresh::{check, new_id, new_key, write, write_all, write_cluster, write_home};
 use super::node::SERVICE_DEFAULT;
 use super::reference::{DURABILITIES, NAME, SERVICE};
-use super::{Address, Channel, ClusterConfig, Durability, IdentityEntry, Protocol, ReplicaEntry};
-use crate::backup::{self, BackupError};
-use crate::keys::{self, KeyError};
-use crate::log::{self, Identity, OpenError};
-use bezant_core::auth::{Ed25519, Suite};
+use super::{Address, Channel, ClusterConfig, Durability, IdentityEntry, Protocol, ReplicaEntry, TestnetError};
+use crate::log;
 use bezant_core::checkpoint::Tree;
-use bezant_core::cluster::{ClientAuth, Cluster, ClusterError, IdentityId, Limits, ReplicaId};
+use bezant_core::cluster::{ClientAuth, Cluster, IdentityId, Limits, ReplicaId};
 use bezant_core::compositions::Quota;
-use std::fmt;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The distance between the ports of one replica and the next.
 const PORTS_PER_REPLICA: u16 = 10;
@@ -79,84 +73,20 @@ impl Default for Testnet {
     }
 }
 
-/// Why the files were not written.
-#[derive(Debug)]
-pub enum TestnetError {
-    /// There is something in the directory.
-    NotEmpty(PathBuf),
-    /// The numbers do not make a cluster.
-    Cluster(ClusterError),
-    /// The protocol cannot run on so many replicas.
-    Protocol(&'static str),
-    /// The limits do not go together, with the reason.
-    Limits(String),
-    /// The ports do not fit below 65536, or the host is none that others could reach.
-    Address(String),
-    /// The name is too long, empty, or has control characters.
-    Name,
-    /// The name of the service is no such word.
-    Service,
-    /// A key could not be made.
-    Key(KeyError),
-    /// A log could not be made.
-    Log(OpenError),
-    /// The state to begin with could not be written.
-    Genesis(BackupError),
-    /// The file system says no.
-    Io(PathBuf, io::Error),
-}
-
-impl fmt::Display for TestnetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotEmpty(path) => write!(f, "{} is not empty: choose a new directory", path.display()),
-            Self::Cluster(error) => error.fmt(f),
-            Self::Protocol(why) => f.write_str(why),
-            Self::Limits(why) | Self::Address(why) => f.write_str(why),
-            Self::Name => write!(f, "the cluster's name must be {NAME}"),
-            Self::Service => write!(f, "the service's name must be {SERVICE}"),
-            Self::Key(error) => error.fmt(f),
-            Self::Log(error) => error.fmt(f),
-            Self::Genesis(error) => error.fmt(f),
-            Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
-        }
-    }
-}
-
-impl TestnetError {
-    /// Whether something may have been written before it went wrong.
-    pub const fn may_leave_files(&self) -> bool {
-        matches!(self, Self::Key(_) | Self::Log(_) | Self::Genesis(_) | Self::Io(..))
-    }
-}
-
-impl std::error::Error for TestnetError {}
-
-fn io_at(path: &Path) -> impl FnOnce(io::Error) -> TestnetError + '_ {
-    move |error| TestnetError::Io(path.to_owned(), error)
-}
-
 /// Writes `cluster.toml`, `client.key` and, for each replica, `replica-<i>/` with `node.toml`, `key` and a log.
 ///
 /// # Errors
-/// [`TestnetError`]. Nothing is written if the directory is not empty or the numbers make no cluster; after another
-/// error what is there should be deleted.
+/// [`TestnetError`]. Nothing is written if the directory is not empty or the numbers make no cluster, and nothing is
+/// left after another error.
 pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, TestnetError> {
     let f = options.f.unwrap_or(options.replicas.saturating_sub(1) / 3);
-    let mut cluster_id = [0; 16];
-    getrandom::fill(&mut cluster_id)
-        .map_err(|error| TestnetError::Io(directory.to_owned(), io::Error::other(error.to_string())))?;
+    let cluster_id = new_id().map_err(|error| TestnetError::Io(directory.to_owned(), error))?;
     let cluster = Cluster::new(cluster_id, options.replicas, f, options.client_auth, options.limits.clone())
         .map_err(TestnetError::Cluster)?
         .with_protocol(options.protocol)
         .with_genesis(options.genesis.as_ref().map(Tree::root));
     let cluster = Cluster { quota: options.quota, dynamic_clients: options.dynamic_clients, ..cluster };
-    if let Some(objection) = options.protocol.objection(&cluster) {
-        return Err(TestnetError::Protocol(objection));
-    }
-    if let Some((_, why)) = objection_to(&options.limits, options.dynamic_clients) {
-        return Err(TestnetError::Limits(why));
-    }
+    check(&cluster)?;
     if !NAME.accepts(&options.name) {
         return Err(TestnetError::Name);
     }
@@ -164,8 +94,6 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
         return Err(TestnetError::Service);
     }
     let addresses: Vec<_> = cluster.replicas().map(|id| addresses(options, id)).collect::<Result<_, _>>()?;
-    prepare(directory)?;
-
     let mut config = ClusterConfig {
         cluster_id,
         name: options.name.clone(),
@@ -180,20 +108,17 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
         replicas: Vec::new(),
         identities: Vec::new(),
     };
-    let identity = |replica| Identity { cluster: cluster.digest(), replica };
-    for (id, [peer_address, client_address, admin_address]) in cluster.replicas().zip(addresses) {
-        let home = directory.join(format!("replica-{}", id.0));
-        log::initialise(&home, &identity(id), &options.log).map_err(TestnetError::Log)?;
-        let public_key = new_key(&home.join("key"))?;
-        write(&home.join("node.toml"), &node_file(options, id))?;
-        if let Some(tree) = &options.genesis {
-            backup::write_genesis(&home, &identity(id), tree).map_err(TestnetError::Genesis)?;
+    write_all(directory, || {
+        for (id, [peer_address, client_address, admin_address]) in cluster.replicas().zip(addresses) {
+            let home = write_home(directory, &cluster, id, &options.log, options.genesis.as_ref())?;
+            let public_key = new_key(&home.join("key"))?;
+            write(&home.join("node.toml"), &node_file(options, id))?;
+            config.replicas.push(ReplicaEntry { id, public_key, peer_address, client_address, admin_address });
         }
-        config.replicas.push(ReplicaEntry { id, public_key, peer_address, client_address, admin_address });
-    }
-    let public_key = new_key(&directory.join("client.key"))?;
-    config.identities.push(IdentityEntry { id: IdentityId(0), name: "client".to_owned(), public_key });
-    write(&directory.join("cluster.toml"), &config.to_toml())?;
+        let public_key = new_key(&directory.join("client.key"))?;
+        config.identities.push(IdentityEntry { id: IdentityId(0), name: "client".to_owned(), public_key });
+        write_cluster(directory, &config)
+    })?;
     Ok(config)
 }
 
@@ -212,26 +137,6 @@ fn addresses(options: &Testnet, id: ReplicaId) -> Result<[Address; 3], TestnetEr
         text.parse::<Address>().map_err(|why| TestnetError::Address(format!("replica {}: {why}", id.0)))
     };
     Ok([address(0)?, address(1)?, address(2)?])
-}
-
-/// An empty directory that is there.
-fn prepare(directory: &Path) -> Result<(), TestnetError> {
-    fs::create_dir_all(directory).map_err(io_at(directory))?;
-    let mut entries = fs::read_dir(directory).map_err(io_at(directory))?;
-    if entries.next().is_some() {
-        return Err(TestnetError::NotEmpty(directory.to_owned()));
-    }
-    Ok(())
-}
-
-fn new_key(path: &Path) -> Result<bezant_core::auth::PublicKey, TestnetError> {
-    let key = keys::generate().map_err(io_at(path))?;
-    keys::save(path, &key).map_err(TestnetError::Key)?;
-    Ok(Ed25519.public(&key))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), TestnetError> {
-    fs::write(path, text).map_err(io_at(path))
 }
 
 fn node_file(options: &Testnet, id: ReplicaId) -> String {

@@ -120,6 +120,10 @@ pub struct Checks {
     pub watch: Watch,
     /// Whether correct replicas may execute a request otherwise.
     pub dissent: bool,
+    /// Whether a client has asked to close the cluster.
+    pub closing: bool,
+    /// The position that it was answered with.
+    pub closed: Option<u64>,
 }
 
 impl Checks {
@@ -147,7 +151,8 @@ impl Checks {
         if !(dissent && liars) {
             checks.push(Box::new(Linearizability::default()));
         }
-        Self { checks, violations: Vec::new(), watch: Watch::new(cluster), dissent }
+        let (violations, watch) = (Vec::new(), Watch::new(cluster));
+        Self { checks, violations, watch, dissent, closing: false, closed: None }
     }
 
     /// Shows an event to every check.

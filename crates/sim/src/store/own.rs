@@ -68,6 +68,10 @@ impl Service for Own {
         self.own.authorize(identification, agreed)
     }
 
+    fn may_close(&self, asker: &Asker) -> bool {
+        self.own.may_close(asker)
+    }
+
     fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
         self.own.save(&mut |number, page| {
             assert!(number < KV, "the simulator has room for pages below {KV}");

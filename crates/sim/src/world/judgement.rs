@@ -78,6 +78,22 @@ impl World {
         }
     }
 
+    /// Where replicas have one history in the end, each says the same of where the cluster was closed. What they
+    /// speculate about the answers judge.
+    pub(super) fn judge_closing(&mut self) {
+        let Some(position) = self.stage.checks.closed else { return };
+        let agrees = |report: &Report| match self.stage.cluster.part(report.instance) {
+            None | Some(Part::Backup) => report.closed == Some(position),
+            Some(_) => true,
+        };
+        let wrong = self.core().find(|node| node.report().is_some_and(|report| !agrees(&report)));
+        if let Some(node) = wrong {
+            let said = node.report().and_then(|report| report.closed);
+            let what = format!("{} has {said:?} for the close at request {position}", node.id());
+            self.stage.checks.fail("closing", self.stage.now, what);
+        }
+    }
+
     /// What everybody holds in the end.
     pub(super) fn measure(&mut self) {
         for node in self.nodes.iter().filter(|node| node.is_correct()) {

@@ -108,6 +108,26 @@ fn where_nothing_can_be_written_it_says_so() {
 }
 
 #[test]
+fn a_closed_cluster_is_told_of_if_f_plus_1_replicas_say_so() {
+    let closed = |replicas: &[usize], position: u64| {
+        let mut overview = overview(false, &[]);
+        for replica in replicas {
+            overview.rows[*replica].account.as_mut().unwrap()["report"]["closed"] = json!(position);
+        }
+        overview.obstacle = overview.find_obstacle();
+        overview
+    };
+    assert_eq!(closed(&[3], 7).obstacle, None, "one may lie");
+    let two = closed(&[1, 3], 7);
+    assert_eq!((two.obstacle, two.may_pass(), two.is_healthy()), (Some(Obstacle::Closed(7)), false, false));
+    assert!(two.show(false).contains("nothing can be written: the cluster is closed since request 7, for good."));
+    assert_eq!((two.json()["closed"].clone(), two.json()["replicas"][3]["closed"].clone()), (json!(7), json!(7)));
+    let mut differ = closed(&[1], 7);
+    differ.rows[2].account.as_mut().unwrap()["report"]["closed"] = json!(8);
+    assert_eq!(differ.closed(), None);
+}
+
+#[test]
 fn disputed_requests_are_told_if_f_plus_1_replicas_know_of_them() {
     let mut overview = overview(false, &[]);
     let say = |replica: usize, count: u64, overview: &mut Overview| {

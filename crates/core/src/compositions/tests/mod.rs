@@ -2,6 +2,7 @@
 
 mod amnesia;
 mod attacks;
+mod closing;
 mod conformance;
 mod costs;
 mod dissent;
