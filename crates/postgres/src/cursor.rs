@@ -69,6 +69,9 @@ pub(crate) fn declare(sql: &str) -> Result<Plan, PgError> {
     if !matches!(verb(&query).as_str(), "select" | "values") {
         return Err(PgError::new(sqlstate::SYNTAX, "a cursor is for SELECT or VALUES"));
     }
+    if tokens(&query).iter().any(|token| token.is("into")) {
+        return Err(PgError::new(sqlstate::SYNTAX, "SELECT INTO is not allowed here"));
+    }
     let query = Box::new(plan::of(&query)?);
     Ok(Plan::Declare(Declared { name, holds, is_forward_only }, query))
 }
@@ -298,6 +301,14 @@ mod tests {
             let met: Vec<usize> = cursor.go(way(sql)).unwrap().into_iter().map(|at| at + 1).collect();
             assert_eq!(met, wanted, "{sql}");
         }
+    }
+
+    #[test]
+    fn what_makes_a_table_has_no_cursor() {
+        for sql in ["declare c cursor for select a into t from s", "declare c cursor for select (select 1 into t)"] {
+            assert_eq!(declare(sql).unwrap_err().sqlstate, "42601", "{sql}");
+        }
+        assert!(declare("declare c cursor for select \"into\", 'into' from t").is_ok());
     }
 
     #[test]
