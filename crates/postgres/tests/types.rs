@@ -356,6 +356,12 @@ fn what_is_not_grouped_is_refused() {
         ("select sum(sum(v)) from t", "42803"),
         ("select least(min(v), greatest(v, 2)) from t group by greatest(v, 2) order by 1", "[1][3]"),
         ("select min(v) + v from t group by greatest(v, 2)", "42803"),
+        ("select min(v + id) from t group by v order by 1", "[2][4][6]"),
+        (
+            "select (select count(*) from t y where y.id > x.id) c, count(*) from t x
+             group by (select count(*) from t y where y.id > x.id) order by 1",
+            "[0,1][1,1][2,1]",
+        ),
         ("select k, sum(sum(v)) over (order by k) from t group by k order by k", "[a,3][b,6]"),
         ("select x.k, (select max(y.v) from t y where y.k = x.k) from t x group by x.k order by 1", "[a,2][b,3]"),
         ("select id from t limit -1", "2201W"),

@@ -118,8 +118,6 @@ impl<'a> Scope<'a> {
                 keys.extend(source.columns.iter().map(|named| named.sql.clone()));
             }
         }
-        // What is longer may have what is shorter in it.
-        keys.sort_by_key(|key| std::cmp::Reverse(key.len()));
         *self.keys.borrow_mut() = Some(keys);
     }
 
@@ -128,8 +126,10 @@ impl<'a> Scope<'a> {
         let keys = self.keys.borrow();
         let Some(keys) = keys.as_ref().filter(|_| !loose.is_empty()) else { return Ok(()) };
         let folded = self.folded.borrow();
-        let known = folded.iter().chain(keys);
-        let rest = known.fold(sql.to_owned(), |rest, known| rest.replace(known.as_str(), ""));
+        let mut known: Vec<&String> = folded.iter().chain(keys).collect();
+        // What is longer may have what is shorter in it.
+        known.sort_by_key(|known| std::cmp::Reverse(known.len()));
+        let rest = known.into_iter().fold(sql.to_owned(), |rest, known| rest.replace(known.as_str(), ""));
         let Some(column) = loose.iter().find(|column| rest.contains(column.as_str())) else { return Ok(()) };
         let name = column.replace('"', "");
         let text = format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function");
