@@ -114,7 +114,9 @@ impl Filler<'_> {
 
     fn relation(&self, number: i64, name: &str, kind: &str, namespace: i64) -> Result<()> {
         let method = if kind == "i" { 403 } else { 2 };
-        let sql = "insert into pg_class(oid, relname, relnamespace, relam, relkind) values (?1, ?2, ?5, ?3, ?4)";
+        // Rows of tables and views have a type, although nobody may ask for it: what has one has columns.
+        let sql = "insert into pg_class(oid, relname, relnamespace, relam, relkind, reltype)
+            values (?1, ?2, ?5, ?3, ?4, iif(?4 in ('r', 'v'), ?1, 0))";
         self.catalog.execute(sql, params![number, name, method, kind, namespace]).map(drop)
     }
 

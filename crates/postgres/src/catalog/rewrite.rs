@@ -128,8 +128,21 @@ impl Rewriter<'_> {
             Kind::Parameter => self.push(format!("?{}", &token.text[1..])),
             Kind::Dollar => self.push(quote(&text_of(token))),
             Kind::Text if token.text.starts_with(['e', 'E', 'n', 'N']) => self.push(quote(&text_of(token))),
+            Kind::Text if self.is_compared_truth() => self.push(match token.text {
+                "'t'" | "'true'" => "1",
+                "'f'" | "'false'" => "0",
+                other => other,
+            }),
             _ => self.push(token.text),
         }
+    }
+
+    /// Whether the token is compared with a column of truth values, for which SQLite has numbers.
+    fn is_compared_truth(&self) -> bool {
+        let mut before = self.tokens[..self.at - 1].iter().rev().filter(|token| token.is_solid());
+        let compares = before.next().is_some_and(|token| token.is_symbol("="));
+        let column = before.next().and_then(Token::name);
+        compares && column.is_some_and(|column| super::TABLES.contains(&format!(" {column} bool")))
     }
 
     fn word(&mut self, token: Token<'_>) {
@@ -429,6 +442,13 @@ impl Rewriter<'_> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn truth_is_a_number() {
+        let sql = "select 1 from pg_class c where c.relkind = 't' and relispartition = 'f' or c.relhasindex = 'true'";
+        let wanted = "SELECT 1 FROM pg_class c WHERE c . relkind = 't' AND relispartition = 0 OR c . relhasindex = 1";
+        assert_eq!(for_catalog(sql).to_lowercase(), wanted.to_lowercase());
+    }
 
     #[test]
     fn what_sqlite_says_otherwise() {

@@ -186,7 +186,13 @@ create view pg_statio_all_tables as
     select c.oid as relid, n.nspname as schemaname, c.relname as relname
     from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r';
 create view information_schema_sequences as
-    select null as sequence_catalog, null as sequence_schema, null as sequence_name where 0;
+    select null as sequence_catalog, null as sequence_schema, null as sequence_name, null as data_type,
+        null as numeric_precision, null as numeric_precision_radix, null as numeric_scale, null as start_value,
+        null as minimum_value, null as maximum_value, null as increment, null as cycle_option where 0;
+create view pg_sequences as
+    select null as schemaname, null as sequencename, null as sequenceowner, null as data_type, null as start_value,
+        null as min_value, null as max_value, null as increment_by, null as "cycle", null as cache_size,
+        null as last_value where 0;
 insert into pg_namespace values (11, 'pg_catalog', 10, null), (2200, 'public', 10, null),
     (13000, 'information_schema', 10, null);
 insert into pg_am values (2, 'heap', 'heap_tableam_handler', 't'), (403, 'btree', 'bthandler', 'i');
