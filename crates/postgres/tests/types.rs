@@ -222,6 +222,21 @@ fn intervals_are_kept_part_by_part_and_compared_by_their_length() {
 }
 
 #[test]
+fn defaults_are_told_in_words_of_postgresqls() {
+    alone(&[
+        (
+            "create table t(id uuid default gen_random_uuid(), a timestamp(3) default now(), b timestamptz default now(),
+             c interval default '1 mon', d boolean default true)",
+            "",
+        ),
+        (
+            "select column_default from information_schema.columns where table_name = 't' order by ordinal_position",
+            "[gen_random_uuid()][CURRENT_TIMESTAMP][CURRENT_TIMESTAMP]['1 mon'][true]",
+        ),
+    ]);
+}
+
+#[test]
 fn moments_have_as_many_digits_of_a_second_as_were_asked_for() {
     alone(&[
         ("create table t(id serial primary key, a timestamp(3) default '2024-01-01 1:2:3.4567', z timestamptz(0))", ""),

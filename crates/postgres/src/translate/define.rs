@@ -2,7 +2,7 @@
 
 use super::definition::{Definition, not_understood};
 use super::expression::{Expression, Origin};
-use super::functions::NOW;
+use super::functions::{NOW, RANDOM_UUID};
 use super::kinds::Type;
 use super::schema::{ALWAYS, Column, Table, integer_check, view_comment};
 use super::scope::Scope;
@@ -364,9 +364,9 @@ pub(crate) fn default_of(sql: &str, kind: Type) -> String {
         (_, Type::Interval) => {
             types::interval_text(sql.trim_matches('\'')).map_or_else(|| sql.into(), |text| quote(&text))
         }
+        (_, Type::Uuid) if sql.contains(RANDOM_UUID) => "gen_random_uuid()".into(),
         _ if !sql.contains(NOW) => sql.into(),
-        (_, Type::Timestamptz) => "CURRENT_TIMESTAMP".into(),
-        (_, Type::Timestamp) => "LOCALTIMESTAMP".into(),
+        (_, Type::Timestamptz | Type::Timestamp) => "CURRENT_TIMESTAMP".into(),
         (_, Type::Date) => "CURRENT_DATE".into(),
         _ => sql.into(),
     }
