@@ -24,7 +24,7 @@ const START_MAX: Duration = Duration::from_secs(30);
 const TOOL_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// A tool's name, and its glue.
-const TOOLS: [(&str, &str); 10] = [
+const TOOLS: [(&str, &str); 11] = [
     ("libpq", "wire/wire.py"),
     ("django", "django/contrib.py"),
     ("django-tests", "django/suite.py"),
@@ -34,6 +34,7 @@ const TOOLS: [(&str, &str); 10] = [
     ("sequelize", "node/sequelize.js"),
     ("typeorm", "node/typeorm.js"),
     ("drizzle", "node/drizzle.js"),
+    ("prisma", "node/prisma.js"),
     ("pgjdbc", "pgjdbc/Cases.java"),
 ];
 
