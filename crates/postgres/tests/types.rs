@@ -225,8 +225,8 @@ fn intervals_are_kept_part_by_part_and_compared_by_their_length() {
 fn defaults_are_told_in_words_of_postgresqls() {
     alone(&[
         (
-            "create table t(id uuid default gen_random_uuid(), a timestamp(3) default now(), b timestamptz default now(),
-             c interval default '1 mon', d boolean default true)",
+            "create table t(id uuid default gen_random_uuid(), a timestamp(3) default now(),
+             b timestamptz default now(), c interval default '1 mon', d boolean default true)",
             "",
         ),
         (
@@ -328,6 +328,8 @@ fn what_is_not_understood_is_refused() {
         ("select 1 = any(array[1, 2])", "[t]"),
         ("select 'a' ~ '(?=b)'", "0A000"),
         ("select to_number('1', '9')", "0A000"),
+        ("select pg_advisory_lock(7)", "0A000"),
+        ("select pg_sleep(1)", "0A000"),
         ("select nosuch(1)", "42883"),
         ("select * from nosuch", "42P01"),
         ("select x from (values (1)) as v(y)", "42703"),

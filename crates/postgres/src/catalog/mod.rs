@@ -12,6 +12,7 @@ mod tests;
 use crate::error::{PgError, sqlstate};
 use crate::settings::DEFAULTS;
 use crate::tokens::Token;
+use crate::translate::REFUSED;
 use bezant_core::digest::Digest;
 use bezant_sql::{Column, RESULT_BYTES_MAX, Rows, Value};
 use rusqlite::types::ValueRef;
@@ -201,7 +202,8 @@ pub(crate) fn is_about(solid: &[Token<'_>]) -> bool {
     solid.iter().enumerate().any(|(at, token)| {
         let is_called = solid.get(at + 1).is_some_and(|next| next.is_symbol("("));
         let name = token.name().unwrap_or_default();
-        name.starts_with("pg_")
+        // Locks and the like are refused with words elsewhere.
+        (name.starts_with("pg_") && !(is_called && REFUSED.contains(&name.as_str())))
             || name == "information_schema"
             || (is_called && FUNCTIONS.contains(&name.as_str()))
             || token.is_any(WORDS)

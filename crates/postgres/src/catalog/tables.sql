@@ -143,8 +143,8 @@ create view information_schema_columns as
         case when a.atttypid in (20, 21, 23) then 0
             when a.atttypid = 1700 and a.atttypmod > 4 then ((a.atttypmod - 4 & 2047) + 1024 & 2047) - 1024 end
             as numeric_scale,
-        case when a.atttypid = 1082 then 0 when a.atttypid in (1083, 1114, 1184) then iif(a.atttypmod < 0, 6, a.atttypmod)
-            when a.atttypid = 1186 then 6 end as datetime_precision,
+        case when a.atttypid = 1082 then 0 when a.atttypid = 1186 then 6
+            when a.atttypid in (1083, 1114, 1184) then iif(a.atttypmod < 0, 6, a.atttypmod) end as datetime_precision,
         null as collation_name, null as domain_name, null as identity_generation, t.typname as udt_name,
         'pg_catalog' as udt_schema, 'NO' as is_identity,
         case a.attgenerated when '' then 'NEVER' else 'ALWAYS' end as is_generated, null as generation_expression

@@ -63,6 +63,7 @@ use sqlparser::parser::Parser;
 
 pub(crate) use define::default_of;
 pub(crate) use definition::{Definition, Kind as ConstraintKind, Named as NamedConstraint};
+pub(crate) use functions::REFUSED;
 pub(crate) use kinds::Type;
 pub(crate) use literal::integer;
 pub(crate) use schema::{Column, SCHEMA_SQL, Schema, view_columns};

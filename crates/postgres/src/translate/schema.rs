@@ -262,8 +262,8 @@ pub(crate) fn integer_check(name: &str) -> String {
     format!("{name} BETWEEN -2147483648 AND 2147483647")
 }
 
-/// What is behind INTEGER where a column numbers itself and takes no number. Its type stays the one word by which SQLite
-/// has a column number itself.
+/// What is behind INTEGER where a column numbers itself and takes no number. Its type stays the one word with which
+/// SQLite has a column number itself.
 pub(crate) const ALWAYS: &str = "/*always*/";
 
 fn table_column(values: &[Value], sql: &str) -> Option<Column> {
