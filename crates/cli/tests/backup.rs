@@ -3,26 +3,12 @@
 mod support;
 
 use rusqlite::Connection;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use support::database::{Cluster, rows};
-use support::{Outcome, Scratch, bezant, free_ports, run};
-
-/// Runs a command that succeeds and prints JSON.
-#[track_caller]
-fn json_of(arguments: &[&str]) -> Value {
-    let outcome = run(bezant(arguments).arg("--json"), "");
-    assert_eq!(outcome.code, Some(0), "{outcome:?}");
-    serde_json::from_str(&outcome.stdout).unwrap()
-}
-
-#[track_caller]
-fn assert_refused(outcome: &Outcome, code: i32, said: &str) {
-    assert_eq!(outcome.code, Some(code), "{outcome:?}");
-    assert!(outcome.stderr.contains(said) && outcome.stdout.is_empty(), "{outcome:?}");
-}
+use support::{Scratch, assert_refused, bezant, free_ports, json_of, run};
 
 fn files(scratch: &Scratch) -> Vec<String> {
     let names = fs::read_dir(scratch.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());

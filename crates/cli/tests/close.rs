@@ -8,23 +8,10 @@ use std::path::Path;
 use support::database::{Cluster, rows};
 #[cfg(target_os = "linux")]
 use support::terminal::Terminal;
-use support::{Outcome, Scratch, bezant, run, wait_until};
+use support::{Outcome, Scratch, assert_refused, bezant, json_of, run, wait_until};
 
 fn of(words: &[&str]) -> Outcome {
     run(&mut bezant(words), "")
-}
-
-#[track_caller]
-fn json_of(words: &[&str]) -> Value {
-    let outcome = run(bezant(words).arg("--json"), "");
-    assert_eq!(outcome.code, Some(0), "{outcome:?}");
-    serde_json::from_str(&outcome.stdout).unwrap()
-}
-
-#[track_caller]
-fn assert_refused(outcome: &Outcome, code: i32, said: &str) {
-    assert_eq!(outcome.code, Some(code), "{outcome:?}");
-    assert!(outcome.stderr.contains(said) && outcome.stdout.is_empty(), "{outcome:?}");
 }
 
 const READ: &str = "select id, balance from accounts order by id";

@@ -49,6 +49,21 @@ pub fn run(command: &mut Command, input: &str) -> Outcome {
     Outcome { code: status.code(), stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
 }
 
+/// Runs a command that succeeds and prints JSON.
+#[track_caller]
+pub fn json_of(arguments: &[&str]) -> Value {
+    let outcome = run(bezant(arguments).arg("--json"), "");
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    serde_json::from_str(&outcome.stdout).unwrap()
+}
+
+/// It ended with this code and said this, and nothing on its standard output.
+#[track_caller]
+pub fn assert_refused(outcome: &Outcome, code: i32, said: &str) {
+    assert_eq!(outcome.code, Some(code), "{outcome:?}");
+    assert!(outcome.stderr.contains(said) && outcome.stdout.is_empty(), "{outcome:?}");
+}
+
 /// Starts a program with all streams as pipes.
 pub fn spawn(command: &mut Command) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
