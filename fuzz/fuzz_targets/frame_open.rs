@@ -3,8 +3,7 @@
 #![no_main]
 
 use bezant_core::auth::{SecretKey, Suite};
-use bezant_core::cluster::ReplicaId;
-use bezant_core::machine::Principal;
+use bezant_core::ids::{Principal, ReplicaId};
 use bezant_core::message::Message;
 use bezant_core::wire::Wire;
 use bezant_fuzz::{CLIENT, Credulous, four, keyring};

@@ -7,7 +7,8 @@
 use bezant_core::auth::Keyring;
 use bezant_core::checkpoint::{Checkpoint, Snapshot};
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::machine::{Effect, Input, Instant, Machine, Outbox, Principal};
+use bezant_core::ids::Principal;
+use bezant_core::machine::{Effect, Input, Machine, Outbox};
 use bezant_core::message::{Incoming, Message, Outcome, Reply};
 use bezant_core::protocols::chain::{ChainMessage, ChainReply};
 use bezant_core::protocols::ring_fast::RingReply;
@@ -15,6 +16,7 @@ use bezant_core::protocols::speculative::Response;
 use bezant_core::replica::{Notice, Record, Replica, ReplicaTimer, Report};
 use bezant_core::service::Service;
 use bezant_core::services::kv::KvResult;
+use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bezant_node::replica::Hosted;
 use bytes::Bytes;

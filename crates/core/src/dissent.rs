@@ -82,8 +82,9 @@
 
 use crate::auth::{Certificate, Keyring, Signable, Signed};
 use crate::checkpoint::Checkpoint;
-use crate::cluster::{Cluster, InstanceId, REPLICAS_MAX, Sequence};
+use crate::cluster::{Cluster, REPLICAS_MAX};
 use crate::digest::Digest;
+use crate::ids::{InstanceId, Sequence};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
 use alloc::collections::BTreeMap;

@@ -35,18 +35,21 @@ pub mod digest;
 pub mod dissent;
 pub mod estate;
 pub mod history;
+pub mod ids;
 pub mod machine;
 pub mod members;
 pub mod message;
 pub mod protocols;
 pub mod rejection;
 pub mod replica;
+pub mod schedule;
 pub mod service;
 pub mod services;
 mod shares;
 pub mod switching;
 #[cfg(test)]
 mod testing;
+pub mod time;
 pub mod wire;
 
 /// The README's example, compiled and run with the other examples.

@@ -15,10 +15,10 @@ pub(crate) use system::ruling_after;
 
 use crate::auth::{Keyring, Signable, Signed, Tag, Verified};
 use crate::checkpoint::{Checkpoint, TransferMessage};
-use crate::cluster::{ClientId, Cluster, InstanceId, Sequence, Timestamp, View};
+use crate::cluster::Cluster;
 use crate::digest::{Digest, Domain};
 use crate::dissent::Testimony;
-use crate::machine::Principal;
+use crate::ids::{ClientId, InstanceId, Principal, Sequence, Timestamp, View};
 use crate::members::CookieMessage;
 use crate::protocols::chain::{ChainMessage, ChainReply};
 use crate::protocols::pbft::PbftMessage;

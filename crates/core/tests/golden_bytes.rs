@@ -6,17 +6,13 @@
 //! After a change that is meant: `BEZANT_WRITE_DOCS=1 cargo test -p bezant-core --test golden_bytes`, and a new version
 //! of the protocol if released software speaks the old one.
 
-use bezant_core::auth::{
-    Certificate, Ed25519, Keyring, PublicKey, PublicKeys, SecretKey, Signature, Signed, Suite, Tag,
-};
+use bezant_core::auth::{Certificate, Ed25519, Keyring, PublicKeys, SecretKey, Signature, Signed, Suite, Tag};
 use bezant_core::checkpoint::{Checkpoint, NodeContent, NodeId, TransferMessage};
-use bezant_core::cluster::{
-    ClientAuth, ClientId, Cluster, IdentityId, InstanceId, Limits, ReplicaId, Sequence, Timestamp, View,
-};
+use bezant_core::cluster::{ClientAuth, Cluster, Limits};
 use bezant_core::digest::Digest;
 use bezant_core::dissent::{Scope, Testimony};
 use bezant_core::history::{Boundary, LogEntry};
-use bezant_core::machine::{Instant, Principal};
+use bezant_core::ids::{ClientId, IdentityId, InstanceId, Principal, PublicKey, ReplicaId, Sequence, Timestamp, View};
 use bezant_core::members::{Ask, CONTROL_SESSION, CookieMessage, Credential, Given, Join, SessionId, Stamp};
 use bezant_core::message::{Firmness, Message, Ordering, Outcome, Refusal, Reply, Request};
 use bezant_core::protocols::batch::{Batch, Entry, Reference};
@@ -32,6 +28,7 @@ use bezant_core::replica::{InstanceRecord, LogRecord};
 use bezant_core::service::Proposal;
 use bezant_core::switching::certificate::{Prepared, Stable};
 use bezant_core::switching::{AbortReport, Bodies, Certificates, Fetch, Panic, Proof, Switch, SwitchMessage};
+use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use proptest::prelude::*;

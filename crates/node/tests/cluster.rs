@@ -2,7 +2,8 @@
 
 mod support;
 
-use bezant_core::cluster::{ClientAuth, Cluster, ReplicaId};
+use bezant_core::cluster::{ClientAuth, Cluster};
+use bezant_core::ids::ReplicaId;
 use bezant_core::message::Refusal;
 use bezant_core::replica::{Record, Replica, ReplicaConfig};
 use bezant_core::services::Counter;

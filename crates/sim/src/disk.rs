@@ -257,7 +257,7 @@ impl Content {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bezant_core::cluster::{InstanceId, Sequence, View};
+    use bezant_core::ids::{InstanceId, Sequence, View};
     use bezant_core::protocols::pbft::PbftRecord;
     use bezant_core::replica::InstanceRecord;
 

@@ -2,7 +2,8 @@
 //! by them, whatever the limits say.
 
 use crate::checks::Event;
-use bezant_core::cluster::{Cluster, ReplicaId};
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::ReplicaId;
 use bezant_core::machine::Machine;
 use bezant_core::message::Message;
 use bezant_core::replica::{Notice, Replica};

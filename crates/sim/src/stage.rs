@@ -7,7 +7,7 @@ use crate::network::{Network, ProcessId};
 use crate::trace::Trace;
 use bezant_core::client::ClientTimer;
 use bezant_core::cluster::Cluster;
-use bezant_core::machine::Principal;
+use bezant_core::ids::Principal;
 use bezant_core::replica::ReplicaTimer;
 use bytes::Bytes;
 use std::cmp::Reverse;

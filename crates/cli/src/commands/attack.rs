@@ -9,7 +9,7 @@ mod flood;
 use crate::failure::{Failure, Result};
 use crate::{files, output, served};
 use bezant_core::auth::Tag;
-use bezant_core::cluster::{InstanceId, ReplicaId, Timestamp};
+use bezant_core::ids::{InstanceId, ReplicaId, Timestamp};
 use bezant_core::message::{Message, Request};
 use bezant_core::switching::{Panic, Switch, SwitchMessage};
 use bezant_node::config::{Address, ClusterConfig, resolve};

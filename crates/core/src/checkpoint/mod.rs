@@ -13,8 +13,9 @@ pub use pages::{ChildId, LEVELS, NODE_CHILDREN, NodeContent, NodeId, Pages, Tree
 pub use transfer::{Progress, Transfer, TransferMessage, serve};
 
 use crate::auth::Certificate;
-use crate::cluster::{Cluster, InstanceId, Sequence};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
+use crate::ids::{InstanceId, Sequence};
 use crate::wire_struct;
 use alloc::vec::Vec;
 

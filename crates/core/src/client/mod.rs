@@ -53,12 +53,14 @@ mod speculation;
 mod unanswered;
 
 use crate::auth::Keyring;
-use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence, Timestamp, View};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::machine::{Destination, Duration, Input, Instant, Machine, Outbox, Principal};
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Sequence, Timestamp, View};
+use crate::machine::{Destination, Input, Machine, Outbox};
 use crate::members::{CookieMessage, Credential};
 use crate::message::{Firmness, Incoming, Message, Outcome, Refusal, Reply, Request};
 use crate::switching::{Switch, SwitchMessage};
+use crate::time::{Duration, Instant};
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;

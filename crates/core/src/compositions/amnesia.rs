@@ -33,11 +33,12 @@
 //! word counts when the instance is proved to have begun.
 
 use super::composite::Composite;
-use crate::cluster::{InstanceId, ReplicaId};
-use crate::machine::{Destination, Instant, Principal};
+use crate::ids::{InstanceId, Principal, ReplicaId};
+use crate::machine::Destination;
 use crate::replica::InstanceRecord;
 use crate::service::Service;
 use crate::switching::{Surroundings, SwitchMessage};
+use crate::time::Instant;
 use alloc::collections::BTreeMap;
 
 /// The last instance in which a replica may have spoken that does not know yet.

@@ -1,16 +1,17 @@
 //! A schedule of instances, of which one runs: steps S1 to S5 of [`crate::switching`].
 
+use super::Unreplicated;
 use super::early::Early;
 use super::jump::Jump;
 use super::recovery::{resume_backup, tells_its_opening};
-use super::{Part, Protocol, Unreplicated};
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::{Checkpoint, genesis};
-use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::estate::Estate;
 use crate::history::LogEntry;
-use crate::machine::{Destination, Duration, Instant, Principal};
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId};
+use crate::machine::Destination;
 use crate::message::Message;
 use crate::protocols::backup::Backup;
 use crate::protocols::chain::{Chain, Topology};
@@ -22,9 +23,11 @@ use crate::protocols::speculative::Speculation;
 use crate::protocols::zlight::ZLight;
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
+use crate::schedule::{Part, Protocol};
 use crate::service::Service;
 use crate::shares::ClientSet;
 use crate::switching::{AbortReport, Abortable, Ledger, Opening, Proof, Surroundings, Switch, SwitchMessage};
+use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -186,7 +189,7 @@ impl<S: Service> Composite<S> {
         speaks: bool,
     ) -> Running<S> {
         let schedule = cluster.protocol.schedule().expect("one of several instances");
-        let head = schedule.head(cluster, instance);
+        let head = schedule.head(cluster.n, instance);
         match schedule.part(instance) {
             Part::Quorum | Part::ZLight | Part::Chain | Part::RingFast | Part::RingResilient if !speaks => {
                 Running::Silent(Box::new(ledger))

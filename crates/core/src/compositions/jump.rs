@@ -21,16 +21,18 @@
 //! or above the checkpoint to which it jumped, and the same is true of that certificate and the first one; and so on,
 //! back to the earliest.
 
+use super::Amnesia;
 use super::composite::{Composite, Running, waiting_clients};
 use super::recovery::snapshot_at;
-use super::{Amnesia, Part};
 use crate::auth::Certificate;
-use crate::cluster::{Cluster, ReplicaId, Sequence};
-use crate::machine::{Destination, Principal};
+use crate::cluster::Cluster;
+use crate::ids::{Principal, ReplicaId, Sequence};
+use crate::machine::Destination;
 use crate::message::Message;
 use crate::protocols::ring_resilient::{Resilient, ResilientMessage, Status};
 use crate::rejection::Rejection;
 use crate::replica::{Begun, InstanceRecord, LogRecord, Notice, ReplicaTimer, SnapshotRecord};
+use crate::schedule::Part;
 use crate::service::Service;
 use crate::switching::certificate::Stable;
 use crate::switching::{AbortHistory, Abortable, Ledger, Opening, Surroundings};

@@ -7,16 +7,18 @@
 //! anchor that includes the init history. Others need nothing from below these; what they may still need of an init
 //! history stays in the log.
 
+use super::Amnesia;
 use super::composite::{Composite, Running};
-use super::{Amnesia, Part, Protocol};
 use crate::auth::Certificate;
 use crate::checkpoint::{Checkpoint, Snapshot, Tree};
-use crate::cluster::{Cluster, InstanceId, Sequence};
+use crate::cluster::Cluster;
 use crate::history::{Log, LogEntry};
+use crate::ids::{InstanceId, Sequence};
 use crate::protocols::backup::Backup;
 use crate::protocols::pbft::Pbft;
 use crate::protocols::quorum::Quorum;
 use crate::replica::{Begun, InstanceRecord, LogRecord, SnapshotRecord};
+use crate::schedule::{Part, Protocol};
 use crate::service::Service;
 use crate::switching::{AbortHistory, Ledger, Opening, Proof, Surroundings, settle};
 use alloc::boxed::Box;

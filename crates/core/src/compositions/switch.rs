@@ -1,21 +1,24 @@
 //! How a composition goes from one instance to the next: the handlers of steps S2 to S5 of [`crate::switching`].
 
+use super::Amnesia;
 use super::composite::{BODIES_BYTES_MAX, Composite, LastSwitch, Running, each, waiting_clients};
 use super::recovery::snapshot_at;
-use super::{Amnesia, Part};
 use crate::auth::Signed;
 use crate::checkpoint::{TransferMessage, serve};
-use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId};
-use crate::machine::{Destination, Duration, Principal};
+use crate::cluster::Cluster;
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId};
+use crate::machine::Destination;
 use crate::message::{Message, Request};
 use crate::protocols::speculative::Speculation;
 use crate::rejection::Rejection;
 use crate::replica::{InstanceRecord, LogRecord, Notice, ReplicaTimer, SnapshotRecord};
+use crate::schedule::Part;
 use crate::service::Service;
 use crate::switching::{
     AbortHistory, AbortReport, Abortable, Bodies, FETCH_MAX, Fetch, Opening, Panic, Proof, Surroundings, Switch,
     SwitchMessage,
 };
+use crate::time::Duration;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -101,7 +104,7 @@ impl<S: Service> Composite<S> {
     /// different ones. So the head's proof is waited for, a little. A Backup agrees on one by itself (S6).
     fn leaves_it_to_the_head(&mut self, s: &mut Surroundings<'_, S>, next: InstanceId) -> bool {
         let schedule = s.cluster.protocol.schedule().expect("one of several instances");
-        if schedule.part(next) == Part::Backup || schedule.head(s.cluster, next) == s.me {
+        if schedule.part(next) == Part::Backup || schedule.head(s.cluster.n, next) == s.me {
             return false;
         }
         let patience = Duration(s.cluster.limits.status_interval.0 / HEAD_PARTS);
@@ -145,7 +148,7 @@ impl<S: Service> Composite<S> {
         let schedule = s.cluster.protocol.schedule().expect("one of several instances");
         // Its sequencer's proof may take the place of this replica's own once; to go over is another matter.
         let was_again = instance == self.instance && self.begun_again;
-        let is_again = instance == self.instance && from == Principal::Replica(schedule.head(s.cluster, instance));
+        let is_again = instance == self.instance && from == Principal::Replica(schedule.head(s.cluster.n, instance));
         self.advance(s, instance, proof, history);
         self.begun_again = was_again || is_again;
         // It goes over once for each time that it asks.
@@ -201,7 +204,7 @@ impl<S: Service> Composite<S> {
         let Some(schedule) = s.cluster.protocol.schedule() else { return false };
         let is_sequencers = instance == self.instance
             && schedule.part(instance) == Part::RingResilient
-            && from == Principal::Replica(schedule.head(s.cluster, instance));
+            && from == Principal::Replica(schedule.head(s.cluster.n, instance));
         let has_signed = match self.running() {
             Running::Opening(_) => false,
             Running::RingResilient(ring) => !ring.may_begin_again(),

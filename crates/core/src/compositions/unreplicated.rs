@@ -4,8 +4,8 @@
 
 use crate::auth::Signed;
 use crate::clients::Freshness;
-use crate::cluster::{InstanceId, View};
-use crate::machine::{Destination, Principal};
+use crate::ids::{InstanceId, Principal, View};
+use crate::machine::Destination;
 use crate::message::{Firmness, Message, Outcome, Refusal, Reply, Request};
 use crate::protocols::batch::{Batch, Entry};
 use crate::protocols::total_order::Ordered;

@@ -72,9 +72,10 @@ impl<S: Service> Estate<S> {
 mod tests {
     use super::*;
     use crate::auth::PublicKeys;
-    use crate::cluster::{ClientId, Cluster, IdentityId, Sequence, Timestamp, View};
+    use crate::cluster::Cluster;
     use crate::estate::{Ruled, Summary};
     use crate::history::{Boundary, Log};
+    use crate::ids::{ClientId, IdentityId, Sequence, Timestamp, View};
     use crate::protocols::batch::{Batch, Entry};
     use crate::protocols::total_order::Ordered;
     use crate::service::Proposal;

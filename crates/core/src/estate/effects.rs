@@ -3,9 +3,10 @@
 
 use super::{Estate, Summary};
 use crate::checkpoint::Tree;
-use crate::cluster::{Cluster, Sequence};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::Log;
+use crate::ids::Sequence;
 use crate::message::Refusal;
 use crate::service::{BadState, Service};
 use crate::switching::AbortReport;

@@ -2,9 +2,10 @@
 
 use super::{Estate, Meta, Tentative, agreed_time, is_close};
 use crate::clients::Entry;
-use crate::cluster::{ClientId, Cluster};
+use crate::cluster::Cluster;
 use crate::digest::{Digest, Domain};
 use crate::history::{LogEntry, Logged};
+use crate::ids::ClientId;
 use crate::members::{Admission, Room, is_leave};
 use crate::message::{Outcome, Refusal, Request};
 use crate::protocols::total_order::Ordered;

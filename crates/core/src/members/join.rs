@@ -1,9 +1,10 @@
 //! What a client says to join: cookies, JOIN, and the credential of everything it signs.
 
-use crate::auth::{Keyring, PublicKey, Signable, Signature};
-use crate::cluster::{ClientId, Cluster, IdentityId, REPLICAS_MAX, ReplicaId};
+use crate::auth::{Keyring, Signable, Signature};
+use crate::cluster::{Cluster, REPLICAS_MAX};
 use crate::digest::{Digest, Domain};
-use crate::machine::{Instant, Principal};
+use crate::ids::{ClientId, IdentityId, Principal, PublicKey, ReplicaId};
+use crate::time::Instant;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list, encode_payload};
 use crate::{wire_enum, wire_struct};
 use alloc::vec::Vec;

@@ -11,7 +11,7 @@
 //!     replica, which met the holder of the key. The request is ordered like any other.
 //! M3. *Admission.* At its position JOIN is executed against the replicated state, with the agreed time: are the
 //!     cookies fresh, may the key's present session be replaced yet (F28), is there room, does the service agree? Then
-//!     the key gets a number (an [`IdentityId`](crate::cluster::IdentityId) above those of the cluster file) and a
+//!     the key gets a number (an [`IdentityId`](crate::ids::IdentityId) above those of the cluster file) and a
 //!     session id. A key has one session at most: joining again ends the one before. The number of a JOIN, its
 //!     timestamp, is at most `cookie_lifetime` beyond its cookies' time, so that no clock closes a key for ever.
 //! M4. *Requests* carry the key and the session id beside the signature, which covers both ([`Credential`]). Checking

@@ -5,13 +5,13 @@
 
 use super::CONTROL_SESSION;
 use super::join::{Credential, Nonce, SessionId};
-use crate::auth::PublicKey;
 use crate::clients::Entry;
-use crate::cluster::{ClientId, Cluster, IdentityId, Limits, Timestamp};
+use crate::cluster::{Cluster, Limits};
 use crate::digest::{Digest, Domain};
-use crate::machine::{Duration, Instant};
+use crate::ids::{ClientId, IdentityId, PublicKey, Timestamp};
 use crate::message::{Refusal, Request};
 use crate::service::{BadState, PageNumber};
+use crate::time::{Duration, Instant};
 use crate::wire::{Reader, Wire, WireError};
 use crate::wire_struct;
 use alloc::collections::{BTreeMap, BTreeSet};

@@ -3,8 +3,9 @@
 
 use super::{Admission, Credential, Join, SessionId};
 use crate::client::{Completion, Read, Submit};
-use crate::cluster::{ClientAuth, ClientId, Limits, Timestamp, View};
-use crate::machine::{Destination, Duration, Input, Instant, Machine, Principal};
+use crate::cluster::{ClientAuth, Limits};
+use crate::ids::{ClientId, Principal, Timestamp, View};
+use crate::machine::{Destination, Input, Machine};
 use crate::message::{Message, Outcome, Refusal, Request};
 use crate::protocols::batch::{Batch, Entry};
 use crate::protocols::total_order::Ordered;
@@ -12,6 +13,7 @@ use crate::rejection::Rejection;
 use crate::service::Proposal;
 use crate::services::Counter;
 use crate::testing::net::{Frame, INSTANCE, Net, c, cluster, done, kind, r};
+use crate::time::{Duration, Instant};
 use crate::wire::Wire;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;

@@ -2,14 +2,15 @@
 
 use super::FRAME_BYTES_MAX;
 use crate::auth::{Authenticator, Keyring, Signature, Tag};
-use crate::cluster::{ClientAuth, ClientId, Cluster, InstanceId, ReplicaId, Timestamp};
-use crate::compositions::Part;
+use crate::cluster::{ClientAuth, Cluster};
 use crate::digest::{Digest, Domain};
-use crate::machine::{Destination, Principal};
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Timestamp};
+use crate::machine::Destination;
 use crate::members::{CONTROL_SESSION, Credential, Join, MEMBER_SESSIONS_MAX};
 use crate::protocols::chain::Topology;
 use crate::protocols::ring_fast::Path;
 use crate::rejection::Rejection;
+use crate::schedule::Part;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_shared};
 use crate::wire_struct;
 use alloc::boxed::Box;
@@ -252,7 +253,7 @@ impl Request {
     /// positions from the entry, otherwise all.
     fn receivers(&self, cluster: &Cluster) -> Vec<ReplicaId> {
         let Some(schedule) = cluster.protocol.schedule() else { return cluster.replicas().collect() };
-        let head = schedule.head(cluster, self.instance);
+        let head = schedule.head(cluster.n, self.instance);
         match schedule.part(self.instance) {
             Part::Chain => {
                 let topology = Topology::new(cluster, head);

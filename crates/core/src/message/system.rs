@@ -2,9 +2,10 @@
 
 use super::{Request, Vouched};
 use crate::auth::Keyring;
-use crate::cluster::{ClientId, Cluster, IdentityId, InstanceId, ReplicaId, Sequence, Timestamp};
-use crate::compositions::Part;
+use crate::cluster::Cluster;
 use crate::dissent::{Ruling, Verdict};
+use crate::ids::{ClientId, IdentityId, InstanceId, ReplicaId, Sequence, Timestamp};
+use crate::schedule::Part;
 use crate::switching::Proof;
 use crate::wire::Wire;
 use bytes::Bytes;

@@ -183,7 +183,7 @@ impl Wire for Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{ClientId, InstanceId, Timestamp};
+    use crate::ids::{ClientId, InstanceId, Timestamp};
     use alloc::vec;
     use bytes::Bytes;
 

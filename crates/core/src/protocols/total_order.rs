@@ -5,13 +5,14 @@
 
 use crate::auth::{Certificate, Keyring};
 use crate::checkpoint::Checkpoint;
-use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence, Timestamp, View};
-use crate::machine::Instant;
+use crate::cluster::Cluster;
+use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use crate::message::{Message, Request};
 use crate::protocols::batch::{Batch, Entry};
 use crate::rejection::Rejection;
 use crate::replica::{InstanceRecord, Notice, ReplicaTimer};
 use crate::service::Proposal;
+use crate::time::Instant;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::Debug;

@@ -13,10 +13,11 @@
 use super::{RecoverError, Replica};
 use crate::auth::Certificate;
 use crate::checkpoint::{Checkpoint, Snapshot, Tree};
-use crate::cluster::Sequence;
 use crate::compositions::Running;
-use crate::machine::{Input, Instant, Machine, Outbox};
+use crate::ids::Sequence;
+use crate::machine::{Input, Machine, Outbox};
 use crate::service::Service;
+use crate::time::Instant;
 use alloc::vec;
 use alloc::vec::Vec;
 

@@ -11,12 +11,13 @@ mod report;
 pub use record::{BODIES_BYTES_MAX, Begun, InstanceRecord, LogRecord, Record, SnapshotRecord};
 pub use report::{Divergence, Notice, Report};
 
-use crate::auth::{Keyring, PublicKey, Signable};
+use crate::auth::{Keyring, Signable};
 use crate::checkpoint::{Snapshot, Tree};
-use crate::cluster::{Cluster, InstanceId, ReplicaId};
-use crate::compositions::{Amnesia, Composite, Running};
+use crate::cluster::Cluster;
+use crate::compositions::{Amnesia, Composite, Running, objection};
 use crate::estate::Estate;
-use crate::machine::{Destination, Input, Instant, Machine, Outbox, Principal};
+use crate::ids::{InstanceId, Principal, PublicKey, ReplicaId};
+use crate::machine::{Destination, Input, Machine, Outbox};
 use crate::members::{Ask, Cookie, CookieMessage, Given};
 use crate::message::{Incoming, Message};
 use crate::protocols::pbft::PbftTimer;
@@ -25,6 +26,7 @@ use crate::protocols::total_order::TotalOrder;
 use crate::rejection::{Account, Rejection, Rejections};
 use crate::service::Service;
 use crate::switching::Surroundings;
+use crate::time::Instant;
 use crate::wire::Wire;
 use alloc::string::{String, ToString};
 use bytes::Bytes;
@@ -154,7 +156,7 @@ impl<S: Service> Replica<S> {
     ) -> Result<Self, RecoverError> {
         let ReplicaConfig { cluster, keyring, lost_log, genesis } = config;
         let Principal::Replica(me) = keyring.me() else { return Err(RecoverError::NotAReplica) };
-        if let Some(objection) = cluster.protocol.objection(&cluster) {
+        if let Some(objection) = objection(&cluster) {
             return Err(RecoverError::WrongCluster(objection));
         }
         let several = cluster.protocol.schedule().is_some();

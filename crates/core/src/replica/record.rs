@@ -2,9 +2,9 @@
 
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::Snapshot;
-use crate::cluster::InstanceId;
 use crate::digest::Digest;
 use crate::history::{Boundary, LogEntry};
+use crate::ids::InstanceId;
 use crate::protocols::batch::Batch;
 use crate::protocols::pbft::PbftRecord;
 use crate::switching::certificate::{Prepared, Stable};
@@ -248,7 +248,7 @@ pub struct SnapshotRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{ClientId, Timestamp};
+    use crate::ids::{ClientId, Timestamp};
     use crate::message::Request;
     use crate::service::Proposal;
 

@@ -2,12 +2,12 @@
 
 use crate::auth::Certificate;
 use crate::checkpoint::{Checkpoint, Tree};
-use crate::cluster::{InstanceId, ReplicaId, Sequence, View};
-use crate::compositions::Part;
 use crate::digest::Digest;
-use crate::machine::Duration;
+use crate::ids::{InstanceId, ReplicaId, Sequence, View};
 use crate::protocols::ring_fast::Alarm;
 use crate::rejection::{Account, Rejection, RejectionCounts};
+use crate::schedule::Part;
+use crate::time::Duration;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;

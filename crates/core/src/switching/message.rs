@@ -2,10 +2,10 @@
 
 use super::report::{AbortReport, Proof};
 use crate::auth::Signed;
-use crate::cluster::{ClientId, InstanceId, Timestamp};
 use crate::digest::Digest;
 use crate::history::{Boundary, LogEntry};
-use crate::machine::Instant;
+use crate::ids::{ClientId, InstanceId, Timestamp};
+use crate::time::Instant;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
 use alloc::sync::Arc;

@@ -55,7 +55,7 @@ pub use report::{AbortHistory, AbortReport, Proof};
 pub use surroundings::Surroundings;
 
 use crate::auth::Signed;
-use crate::machine::Principal;
+use crate::ids::Principal;
 use crate::message::Message;
 use crate::replica::ReplicaTimer;
 use crate::service::Service;

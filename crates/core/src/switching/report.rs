@@ -57,10 +57,11 @@ pub use history::AbortHistory;
 
 use super::certificate::{Certificates, Prepared, Stable};
 use crate::auth::{Certificate, Keyring, Signable, Signed};
-use crate::cluster::{Cluster, InstanceId, REPLICAS_MAX, ReplicaId};
-use crate::compositions::Part;
+use crate::cluster::{Cluster, REPLICAS_MAX};
 use crate::digest::Digest;
 use crate::history::Boundary;
+use crate::ids::{InstanceId, ReplicaId};
+use crate::schedule::Part;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;

@@ -1,13 +1,15 @@
 //! What surrounds an instance during one step.
 
 use crate::auth::Keyring;
-use crate::cluster::{Cluster, InstanceId, ReplicaId, View};
+use crate::cluster::Cluster;
 use crate::compositions::Amnesia;
-use crate::machine::{Instant, Outbox, Principal};
+use crate::ids::{InstanceId, Principal, ReplicaId, View};
+use crate::machine::Outbox;
 use crate::message::{Message, Reply, Request};
 use crate::rejection::{Rejection, Rejections};
 use crate::replica::{InstanceRecord, LogRecord, Record, Replica, SnapshotRecord};
 use crate::service::Service;
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 

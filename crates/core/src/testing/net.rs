@@ -7,14 +7,16 @@
 use crate::auth::{Ed25519, Keyring, PublicKeys, SecretKey, Suite};
 use crate::checkpoint::Snapshot;
 use crate::client::{Client, ClientTimer, Completed, Completion, Read, Submit};
-use crate::cluster::{ClientAuth, ClientId, Cluster, IdentityId, InstanceId, Limits, ReplicaId, Timestamp};
-use crate::machine::{Destination, Effect, Input, Instant, Machine, Outbox, Principal};
+use crate::cluster::{ClientAuth, Cluster, Limits};
+use crate::ids::{ClientId, IdentityId, InstanceId, Principal, ReplicaId, Timestamp};
+use crate::machine::{Destination, Effect, Input, Machine, Outbox};
 use crate::message::{Message, Ordering, Request};
 use crate::protocols::pbft::PbftMessage;
 use crate::rejection::{Account, Rejection};
 use crate::replica::{LogRecord, Notice, Record, Replica, ReplicaConfig, ReplicaTimer};
 use crate::service::Service;
 use crate::services::Counter;
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::rc::Rc;

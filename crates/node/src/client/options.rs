@@ -3,8 +3,8 @@
 use crate::config::Places;
 use crate::net::Channel;
 use bezant_core::auth::{Ed25519, Keyring, PublicKeys, SecretKey, Suite};
-use bezant_core::cluster::{ClientId, Cluster, IdentityId};
-use bezant_core::machine::Principal;
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::{ClientId, IdentityId, Principal};
 use bezant_core::members::MEMBER_SESSIONS_MAX;
 use bytes::Bytes;
 use std::io;

@@ -2,9 +2,8 @@
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
-use bezant_core::cluster::{Sequence, View};
 use bezant_core::digest::Digest;
-use bezant_core::machine::Principal;
+use bezant_core::ids::{Principal, Sequence, View};
 use bezant_core::message::{Message, Ordering};
 use bezant_core::protocols::batch::Batch;
 use bezant_core::protocols::pbft::{PbftMessage, PrePrepare, Vote};

@@ -2,8 +2,7 @@
 //! losing patience, and leaves clients to the others (F21).
 
 use super::{Behaviour, Liar};
-use bezant_core::cluster::ReplicaId;
-use bezant_core::machine::Principal;
+use bezant_core::ids::{Principal, ReplicaId};
 use bezant_core::message::Message;
 use std::collections::BTreeSet;
 

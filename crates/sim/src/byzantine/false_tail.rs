@@ -4,7 +4,7 @@
 use super::{Behaviour, Liar, with_result};
 use crate::rng::Rng;
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::machine::Principal;
+use bezant_core::ids::Principal;
 use bezant_core::message::{Message, Outcome};
 use bezant_core::protocols::chain::ChainReply;
 use bezant_core::protocols::speculative::Response;

@@ -5,7 +5,7 @@ use super::{Behaviour, Liar};
 use bezant_core::auth::Signed;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::dissent::{List, Ruling, Testimony};
-use bezant_core::machine::Principal;
+use bezant_core::ids::Principal;
 use bezant_core::message::{Incoming, Message, Request};
 use std::collections::BTreeMap;
 

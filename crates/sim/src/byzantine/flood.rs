@@ -2,8 +2,8 @@
 
 use super::{Behaviour, Liar};
 use bezant_core::checkpoint::Checkpoint;
-use bezant_core::cluster::{InstanceId, Sequence, View};
 use bezant_core::digest::{Digest, Domain};
+use bezant_core::ids::{InstanceId, Sequence, View};
 use bezant_core::message::{Incoming, Message, Ordering};
 use bezant_core::protocols::batch::Batch;
 use bezant_core::protocols::pbft::{PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};

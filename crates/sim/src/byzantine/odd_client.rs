@@ -5,7 +5,8 @@ use super::ClientBehaviour;
 use super::forge::Forge;
 use crate::rng::Rng;
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::{Cluster, ReplicaId};
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::ReplicaId;
 use bezant_core::message::{Message, Request};
 
 #[derive(Debug)]

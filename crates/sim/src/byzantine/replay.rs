@@ -2,7 +2,7 @@
 //! what was authenticated for that receiver, or signed, can do harm.
 
 use super::{Behaviour, Liar};
-use bezant_core::machine::Principal;
+use bezant_core::ids::Principal;
 use bezant_core::message::{Incoming, Message, Ordering};
 use bezant_core::protocols::batch::Entry;
 use bezant_core::protocols::pbft::{PbftMessage, PrePrepare};

@@ -5,12 +5,12 @@
 use super::split_order::forged;
 use super::{Behaviour, Liar, with_result};
 use crate::rng::Rng;
-use bezant_core::compositions::Part;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::history::LogEntry;
-use bezant_core::machine::Principal;
+use bezant_core::ids::Principal;
 use bezant_core::message::Message;
 use bezant_core::protocols::ring_fast::{Body, Path, RingMessage, RingReply, Stamp, Strike};
+use bezant_core::schedule::Part;
 use bezant_core::service::Proposal;
 
 #[derive(Debug)]
@@ -31,10 +31,10 @@ pub(super) fn place(liar: &Liar<'_>, ring: &RingMessage, to: Principal) -> Optio
     if liar.cluster.part(ring.instance) != Some(Part::RingFast) || !liar.cluster.contains(ring.entry) {
         return None;
     }
-    let path = Path::new(liar.cluster, schedule.head(liar.cluster, ring.instance), ring.entry);
+    let path = Path::new(liar.cluster, schedule.head(liar.cluster.n, ring.instance), ring.entry);
     let Principal::Replica(to) = to else { return None };
     let path = match ring.body {
-        Body::Probe(_) => Path::of_probe(liar.cluster, schedule.head(liar.cluster, ring.instance), ring.entry),
+        Body::Probe(_) => Path::of_probe(liar.cluster, schedule.head(liar.cluster.n, ring.instance), ring.entry),
         _ => path,
     };
     let next = path.offset(to) + usize::from(ring.body.pass()) * liar.cluster.n;

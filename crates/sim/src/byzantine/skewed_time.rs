@@ -2,11 +2,11 @@
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
-use bezant_core::cluster::{Sequence, View};
-use bezant_core::machine::{Instant, Principal};
+use bezant_core::ids::{Principal, Sequence, View};
 use bezant_core::message::{Message, Ordering};
 use bezant_core::protocols::batch::Batch;
 use bezant_core::protocols::pbft::{PbftMessage, PrePrepare};
+use bezant_core::time::Instant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

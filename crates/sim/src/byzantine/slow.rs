@@ -2,7 +2,7 @@
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
-use bezant_core::machine::Principal;
+use bezant_core::ids::Principal;
 use bezant_core::message::{Message, Ordering};
 use bezant_core::protocols::pbft::PbftMessage;
 

@@ -4,9 +4,8 @@
 
 use super::{Behaviour, Liar, with_result};
 use crate::rng::Rng;
-use bezant_core::cluster::{ClientId, Sequence, Timestamp, View};
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::machine::Principal;
+use bezant_core::ids::{ClientId, Principal, Sequence, Timestamp, View};
 use bezant_core::message::{Firmness, Message, Outcome, Refusal, Reply};
 use bezant_core::services::kv::KvResult;
 use bezant_core::wire::Wire;

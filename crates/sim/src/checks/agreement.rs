@@ -1,8 +1,8 @@
 //! Agreement: at one position all correct replicas execute the same batch, after the same history.
 
 use super::{Check, Event};
-use bezant_core::cluster::{InstanceId, ReplicaId, Sequence};
 use bezant_core::digest::Digest;
+use bezant_core::ids::{InstanceId, ReplicaId, Sequence};
 use bezant_core::replica::Notice;
 use std::collections::BTreeMap;
 

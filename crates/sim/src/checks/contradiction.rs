@@ -5,8 +5,8 @@
 
 use super::{Check, Event};
 use bezant_core::auth::Signed;
-use bezant_core::cluster::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use bezant_core::digest::{Digest, Domain};
+use bezant_core::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use bezant_core::message::{Firmness, Message, Outcome, Request};
 use bezant_core::protocols::pbft::{Claim, PbftMessage, PbftRecord, ViewChange, Vote};
 use bezant_core::protocols::ring_fast::{Body, RingMessage};

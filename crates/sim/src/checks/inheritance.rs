@@ -5,8 +5,8 @@
 //! of its init history.
 
 use super::{Check, Event};
-use bezant_core::cluster::{InstanceId, ReplicaId};
 use bezant_core::digest::Digest;
+use bezant_core::ids::{InstanceId, ReplicaId};
 use bezant_core::replica::Notice;
 use std::collections::BTreeMap;
 

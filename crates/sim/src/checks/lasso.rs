@@ -4,7 +4,8 @@
 //! one such state many times while calls are open is a livelock, long before the time limit says so.
 
 use super::{Check, Event};
-use bezant_core::cluster::{Cluster, ReplicaId};
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::ReplicaId;
 use bezant_core::replica::Report;
 use std::collections::{BTreeMap, BTreeSet};
 

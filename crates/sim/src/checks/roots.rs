@@ -1,8 +1,8 @@
 //! Stable checkpoints: one root per position, and no correct replica ever finds that its own state is another.
 
 use super::{Check, Event};
-use bezant_core::cluster::{InstanceId, ReplicaId, Sequence};
 use bezant_core::digest::Digest;
+use bezant_core::ids::{InstanceId, ReplicaId, Sequence};
 use bezant_core::replica::Notice;
 use std::collections::BTreeMap;
 

@@ -2,10 +2,11 @@
 
 use super::conformance::{protocols, trouble};
 use super::run::Run;
-use crate::cluster::{ClientAuth, Cluster, InstanceId, Limits};
-use crate::compositions::{Part, Protocol, Quota, Schedule};
+use crate::cluster::{ClientAuth, Cluster, Limits};
+use crate::ids::InstanceId;
 use crate::protocols::pbft::PbftRecord;
 use crate::replica::{InstanceRecord, LogRecord, Record};
+use crate::schedule::{Part, Protocol, Quota, Schedule};
 use crate::services::Counter;
 use crate::testing::net::{Net, cluster, done};
 use alloc::collections::BTreeSet;

@@ -3,9 +3,8 @@
 
 use super::run::Run;
 use crate::auth::Signed;
-use crate::cluster::{ClientId, InstanceId, ReplicaId, Timestamp};
 use crate::digest::Digest;
-use crate::machine::Principal;
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Timestamp};
 use crate::message::{Message, Request};
 use crate::switching::{AbortHistory, AbortReport, Panic, Proof, Switch, SwitchMessage};
 use crate::testing::net::{Frame, c, r};

@@ -4,10 +4,10 @@ use super::{Backup, Init, Queue, VOTES_PER_CHECKPOINT_MAX, VOTES_PER_REPLICA_MAX
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::transfer::{Transfer, serve};
 use crate::checkpoint::{Checkpoint, Snapshot, TransferMessage, Tree};
-use crate::cluster::{ReplicaId, Sequence};
 use crate::digest::Digest;
 use crate::dissent::tally;
-use crate::machine::{Destination, Principal};
+use crate::ids::{Principal, ReplicaId, Sequence};
+use crate::machine::Destination;
 use crate::message::Message;
 use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;

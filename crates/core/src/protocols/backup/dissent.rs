@@ -4,19 +4,21 @@
 use super::{Backup, Queue};
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::{Checkpoint, Tree};
-use crate::cluster::{Cluster, ReplicaId, Sequence};
+use crate::cluster::Cluster;
 use crate::dissent::{
     BLOCK, Hopeless, List, Ruling, Scope, Testimony, Verdict, disputed, is_unsettled, last_block, right,
     right_without_some, tally,
 };
 use crate::estate::Ruled;
-use crate::machine::{Destination, Instant, Principal};
+use crate::ids::{Principal, ReplicaId, Sequence};
+use crate::machine::Destination;
 use crate::message::{Message, Request};
 use crate::protocols::total_order::{Delivery, OrderEffect, Ordered, TotalOrder};
 use crate::rejection::Rejection;
 use crate::replica::Notice;
 use crate::service::Service;
 use crate::switching::{Ledger, Surroundings};
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

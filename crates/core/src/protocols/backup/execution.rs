@@ -3,8 +3,7 @@
 use super::dissent::rulings_of;
 use super::{Backup, Queue};
 use crate::clients::Freshness;
-use crate::cluster::{Sequence, View};
-use crate::machine::Principal;
+use crate::ids::{Principal, Sequence, View};
 use crate::message::{Firmness, Message, Outcome, Refusal, Reply, Request};
 use crate::protocols::speculative::abridged;
 use crate::protocols::total_order::{Delivery, Ordered, TotalOrder};

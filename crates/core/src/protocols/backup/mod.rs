@@ -62,13 +62,13 @@ mod execution;
 mod limited;
 
 use crate::auth::{Certificate, Signed};
-use crate::checkpoint::{Checkpoint, Tree, transfer::Transfer};
-use crate::cluster::{InstanceId, ReplicaId, Sequence, View};
-use crate::machine::{Destination, Principal};
+use crate::checkpoint::transfer::Transfer;
+use crate::checkpoint::{Checkpoint, Tree};
+use crate::ids::{InstanceId, Principal, ReplicaId, Sequence, View};
+use crate::machine::Destination;
 use crate::message::{Message, Request, ruling_after};
 use crate::protocols::speculative::Queue as Waiting;
-use crate::protocols::total_order::Ordered;
-use crate::protocols::total_order::{Context, OrderEffect, TotalOrder};
+use crate::protocols::total_order::{Context, OrderEffect, Ordered, TotalOrder};
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};

@@ -2,8 +2,9 @@
 
 use super::topology::Topology;
 use crate::auth::Tag;
-use crate::cluster::{ClientId, InstanceId, REPLICAS_MAX, Timestamp};
+use crate::cluster::REPLICAS_MAX;
 use crate::digest::{Digest, Domain};
+use crate::ids::{ClientId, InstanceId, Timestamp};
 use crate::message::{Outcome, Request};
 use crate::protocols::zlight::BATCH_MAX;
 use crate::service::Proposal;

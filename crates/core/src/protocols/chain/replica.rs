@@ -3,9 +3,9 @@
 use super::message::{ChainMessage, ChainReply, ReplyStatement, results_digest};
 use super::topology::Topology;
 use crate::auth::Authenticator;
-use crate::cluster::{ClientId, InstanceId, ReplicaId, Timestamp, View};
 use crate::digest::Digest;
-use crate::machine::{Destination, Principal};
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Timestamp, View};
+use crate::machine::Destination;
 use crate::message::{Message, Outcome, Request};
 use crate::protocols::speculative::{
     AHEAD_MAX, Ahead, Load, Queue, Speculation, Standing, stops_as_its_speculation, weight,

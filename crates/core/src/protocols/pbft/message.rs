@@ -2,11 +2,12 @@
 
 use crate::auth::{Certificate, Keyring, Signable, Signed, Tag};
 use crate::checkpoint::Checkpoint;
-use crate::cluster::{Cluster, Sequence, View};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::machine::Instant;
+use crate::ids::{Sequence, View};
 use crate::message::Request;
 use crate::protocols::batch::Batch;
+use crate::time::Instant;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
 use alloc::boxed::Box;
@@ -266,11 +267,12 @@ impl PbftMessage {
 mod tests {
     use super::*;
     use crate::auth::{Authenticator, Signature};
-    use crate::cluster::{ClientAuth, ClientId, IdentityId, InstanceId, Limits, ReplicaId, Timestamp};
-    use crate::compositions::Protocol;
+    use crate::cluster::{ClientAuth, Limits};
+    use crate::ids::{ClientId, IdentityId, InstanceId, ReplicaId, Timestamp};
     use crate::members::Credential;
     use crate::message::{FRAME_BYTES_MAX, Message, Ordering};
     use crate::protocols::batch::Entry;
+
     use crate::service::Proposal;
     use alloc::sync::Arc;
     use alloc::vec;
@@ -310,7 +312,7 @@ mod tests {
             let limits = Limits { batch_requests_max: number, batch_bytes_max: number * size, ..Limits::default() };
             let cluster = cluster(n, limits);
             let client = ClientId { identity: IdentityId::MEMBERS, session: 0 };
-            let credential = Credential { key: crate::auth::PublicKey([0; 32]), session: Default::default() };
+            let credential = Credential { key: crate::ids::PublicKey([0; 32]), session: Default::default() };
             let operation = Bytes::from(vec![0; size]);
             let mut request = Request::of_stranger(InstanceId(1), client, credential, Timestamp(1), false, operation);
             request.authentication.tags = (0..n).map(|_| Tag::from_bytes([0; 16])).collect::<Authenticator>();
@@ -324,7 +326,7 @@ mod tests {
     /// What would be too long to be said stops the service at the first view change, or at the first burst of requests.
     #[test]
     fn a_cluster_whose_messages_would_be_too_long_is_refused() {
-        let objection = |n, limits| Protocol::Pbft.objection(&cluster(n, limits));
+        let objection = |n, limits| crate::compositions::objection(&cluster(n, limits));
         let intervals = |checkpoint_interval| Limits { checkpoint_interval, ..Limits::default() };
         assert_eq!([1, 4, 64].map(|n| objection(n, Limits::default())), [None; 3]);
         assert_eq!([objection(4, intervals(8_192)), objection(64, intervals(600))], [None; 2]);

@@ -98,7 +98,7 @@ pub use replica::Pbft;
 
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::Checkpoint;
-use crate::cluster::{Sequence, View};
+use crate::ids::{Sequence, View};
 use crate::protocols::batch::Batch;
 use crate::wire_enum;
 use alloc::boxed::Box;

@@ -1,8 +1,8 @@
 //! What a replica knows about one sequence number.
 
 use super::message::Vote;
-use crate::cluster::{ReplicaId, View};
 use crate::digest::Digest;
+use crate::ids::{ReplicaId, View};
 use crate::protocols::batch::Batch;
 use crate::rejection::Rejection;
 use alloc::collections::{BTreeMap, BTreeSet};

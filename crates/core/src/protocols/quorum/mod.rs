@@ -40,14 +40,14 @@
 
 pub(crate) mod crowd;
 
-use crate::cluster::{InstanceId, View};
-use crate::machine::{Instant, Principal};
+use crate::ids::{InstanceId, Principal, View};
 use crate::message::{Message, Request};
 use crate::protocols::speculative::{Speculation, Standing, stops_as_its_speculation};
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
 use crate::switching::{Abortable, Ledger, Surroundings};
+use crate::time::Instant;
 use crowd::Crowd;
 
 /// See the [module](self).

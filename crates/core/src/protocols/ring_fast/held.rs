@@ -2,10 +2,11 @@
 
 use super::message::Stamp;
 use super::replica::WINDOW;
-use crate::cluster::{Limits, ReplicaId};
+use crate::cluster::Limits;
 use crate::digest::Digest;
-use crate::machine::{Duration, Instant};
+use crate::ids::ReplicaId;
 use crate::message::{Outcome, Request};
+use crate::time::{Duration, Instant};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
@@ -124,7 +125,7 @@ impl Batches {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{ClientId, IdentityId, InstanceId, Timestamp};
+    use crate::ids::{ClientId, IdentityId, InstanceId, Timestamp};
     use alloc::vec;
     use bytes::Bytes;
 

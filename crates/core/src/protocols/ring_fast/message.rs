@@ -2,8 +2,9 @@
 
 use super::path::Path;
 use crate::auth::Tag;
-use crate::cluster::{ClientId, InstanceId, REPLICAS_MAX, ReplicaId, Timestamp};
+use crate::cluster::REPLICAS_MAX;
 use crate::digest::{Digest, Domain};
+use crate::ids::{ClientId, InstanceId, ReplicaId, Timestamp};
 use crate::message::{Outcome, Request};
 use crate::protocols::speculative::weight;
 use crate::protocols::zlight::BATCH_MAX;

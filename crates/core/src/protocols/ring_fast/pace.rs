@@ -46,13 +46,15 @@ pub use message::{Delay, Hop, Hops, Pace, PaceMessage, RingPace, Round, Vote};
 
 use super::replica::RingFast;
 use crate::auth::{Keyring, Signed};
-use crate::cluster::{Cluster, InstanceId, ReplicaId};
-use crate::machine::{Destination, Duration, Instant, Principal};
+use crate::cluster::Cluster;
+use crate::ids::{InstanceId, Principal, ReplicaId};
+use crate::machine::Destination;
 use crate::message::Message;
 use crate::rejection::Rejection;
 use crate::replica::{Notice, ReplicaTimer};
 use crate::service::Service;
 use crate::switching::Surroundings;
+use crate::time::{Duration, Instant};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::fmt;
@@ -451,7 +453,7 @@ impl<S: Service> RingFast<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Principal;
+    use crate::ids::Principal;
     use crate::testing::net::keyring;
     use alloc::collections::VecDeque;
     use alloc::vec;

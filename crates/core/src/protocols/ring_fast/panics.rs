@@ -4,14 +4,16 @@ use super::held::UNDER_WAY_MAX;
 use super::message::{Accepted, Body, Probe, Stamp};
 use super::path::Path;
 use super::replica::{RingFast, WINDOW};
-use crate::cluster::{ClientId, Limits, ReplicaId};
-use crate::machine::{Destination, Duration, Instant, Principal};
+use crate::cluster::Limits;
+use crate::ids::{ClientId, Principal, ReplicaId};
+use crate::machine::Destination;
 use crate::message::{Message, Request};
 use crate::protocols::speculative::{Response, Standing};
 use crate::rejection::{Account, Rejection};
 use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
 use crate::switching::{Ledger, Surroundings};
+use crate::time::{Duration, Instant};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
@@ -308,7 +310,7 @@ impl<S: Service> RingFast<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{IdentityId, InstanceId, Timestamp};
+    use crate::ids::{IdentityId, InstanceId, Timestamp};
     use bytes::Bytes;
 
     const SOON: Instant = Instant(5);

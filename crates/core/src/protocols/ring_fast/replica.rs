@@ -7,9 +7,10 @@ use super::pace::{Alarm, Watch};
 use super::panics::Panics;
 use super::path::Path;
 use super::tags::{add_strikes, add_tags, check, client_tags, strike_and_trim};
-use crate::cluster::{Cluster, InstanceId, ReplicaId, View};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::machine::{Destination, Principal};
+use crate::ids::{InstanceId, Principal, ReplicaId, View};
+use crate::machine::Destination;
 use crate::message::{Message, Request, Vouched};
 use crate::protocols::speculative::{
     AHEAD_BYTES_MAX, Ahead, Load, Queue, Speculation, Standing, stops_as_its_speculation,

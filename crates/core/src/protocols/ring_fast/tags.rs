@@ -5,7 +5,7 @@ use super::path::Path;
 use crate::auth::{Authenticator, Tag};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::machine::Principal;
+use crate::ids::Principal;
 use crate::message::{Request, Vouched};
 use crate::rejection::Rejection;
 use crate::service::Service;

@@ -6,10 +6,10 @@
 //! ([`RingResilient::is_vouched_for`]).
 
 use super::{ResilientMessage, RingResilient};
-use crate::cluster::ReplicaId;
 use crate::digest::Digest;
 use crate::history::LogEntry;
-use crate::machine::{Destination, Principal};
+use crate::ids::{Principal, ReplicaId};
+use crate::machine::Destination;
 use crate::message::{Message, Request, Vouched};
 use crate::protocols::batch::Entry;
 use crate::rejection::Rejection;

@@ -2,9 +2,10 @@
 
 use super::{Commit, Doubt, EARLY_MAX, ResilientMessage, ResilientTimer, RingResilient, Status};
 use crate::auth::{Certificate, Signed};
-use crate::cluster::{ClientAuth, ReplicaId};
+use crate::cluster::ClientAuth;
 use crate::history::Boundary;
-use crate::machine::{Destination, Duration, Principal};
+use crate::ids::{Principal, ReplicaId};
+use crate::machine::Destination;
 use crate::message::{Message, Request, Vouched};
 use crate::rejection::Rejection;
 use crate::replica::{InstanceRecord, Notice, ReplicaTimer};
@@ -12,6 +13,7 @@ use crate::service::Service;
 use crate::switching::certificate::Stable;
 use crate::switching::report::CHECKPOINTS_MAX;
 use crate::switching::{AbortReport, Certificates, Surroundings};
+use crate::time::Duration;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -167,7 +169,7 @@ impl<S: Service> RingResilient<S> {
             return;
         };
         if own != boundary {
-            let (sequence, mine) = (crate::cluster::Sequence(own.position), own.root);
+            let (sequence, mine) = (crate::ids::Sequence(own.position), own.root);
             return s.out.notify(Notice::Diverged { sequence, mine, agreed: boundary.root });
         }
         self.base.ledger.anchor_at(boundary);

@@ -1,8 +1,8 @@
 //! What replicas of the resilient ring say to one another.
 
 use crate::auth::{Certificate, Signed};
-use crate::cluster::InstanceId;
 use crate::digest::Digest;
+use crate::ids::InstanceId;
 use crate::protocols::batch::Batch;
 use crate::switching::Fetch;
 use crate::switching::certificate::{Prepared, Stable};

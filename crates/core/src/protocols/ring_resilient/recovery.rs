@@ -2,9 +2,10 @@
 
 use super::{RingResilient, Slot};
 use crate::checkpoint::Tree;
-use crate::cluster::{Cluster, Sequence};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::LogEntry;
+use crate::ids::Sequence;
 use crate::replica::InstanceRecord;
 use crate::service::Service;
 use crate::switching::certificate::Stable;

@@ -2,14 +2,16 @@
 
 use super::{Commit, ResilientMessage, RingResilient, Slot};
 use crate::auth::{Certificate, Signature, Signed};
-use crate::cluster::{Cluster, ReplicaId};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::machine::{Destination, Instant, Principal};
+use crate::ids::{Principal, ReplicaId};
+use crate::machine::Destination;
 use crate::rejection::Rejection;
 use crate::replica::InstanceRecord;
 use crate::service::Service;
 use crate::switching::Surroundings;
 use crate::switching::certificate::{Prepared, Stable};
+use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 

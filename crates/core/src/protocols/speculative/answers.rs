@@ -1,8 +1,9 @@
 //! Answers of replicas that speculate: steps L2 and Q2, and Z3 of ZLight.
 
 use super::Speculation;
-use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Timestamp};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
+use crate::ids::{ClientId, InstanceId, ReplicaId, Timestamp};
 use crate::machine::Destination;
 use crate::message::{Message, Outcome, RESULT_BYTES_FULL_MAX, Request};
 use crate::service::Service;
@@ -96,7 +97,7 @@ impl<S: Service> Speculation<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::IdentityId;
+    use crate::ids::IdentityId;
 
     /// A client chooses both, and every replica computes with them.
     #[test]

@@ -1,9 +1,9 @@
 //! Lightweight checkpoints: step L3 of the [module](super).
 
 use super::Speculation;
-use crate::cluster::ReplicaId;
 use crate::history::Boundary;
-use crate::machine::{Destination, Principal};
+use crate::ids::{Principal, ReplicaId};
+use crate::machine::Destination;
 use crate::message::Message;
 use crate::rejection::Rejection;
 use crate::replica::{InstanceRecord, Notice, ReplicaTimer};

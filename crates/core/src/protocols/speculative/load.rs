@@ -1,11 +1,11 @@
 //! Whether load is so low that Quorum would serve it better: for Chain and Ring.
 
 use super::Speculation;
-use crate::cluster::ClientId;
-use crate::machine::Duration;
+use crate::ids::ClientId;
 use crate::replica::ReplicaTimer;
 use crate::service::Service;
 use crate::switching::Surroundings;
+use crate::time::Duration;
 
 /// How long at most one client must have been active for load to be low.
 pub(crate) const LOW_LOAD: Duration = Duration::from_millis(2_000);
@@ -66,7 +66,7 @@ impl Load {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::IdentityId;
+    use crate::ids::IdentityId;
 
     #[test]
     fn one_client_and_no_other_is_low_load_however_often_it_asks() {

@@ -31,8 +31,8 @@
 //! With batches of b: at the primary 2 + 3f/b MACs per request, at a backup 2 + 1/b, at the client 2n; 6f + 2 messages
 //! for b = 1; three delays.
 
-use crate::cluster::{InstanceId, ReplicaId, View};
-use crate::machine::{Destination, Principal};
+use crate::ids::{InstanceId, Principal, ReplicaId, View};
+use crate::machine::Destination;
 use crate::message::{Message, Request, Vouched};
 use crate::protocols::speculative::{AHEAD_MAX, Ahead, Queue, Speculation, Standing, stops_as_its_speculation, weight};
 use crate::rejection::Rejection;

@@ -2,16 +2,17 @@
 //! [`crate::switching::opening`], and `compositions/jump.rs` for what 2f+1 have signed meanwhile.
 
 use super::two_modes;
-use crate::cluster::{Cluster, InstanceId, Limits, ReplicaId, Timestamp};
+use crate::cluster::{Cluster, Limits};
 use crate::compositions::tests::run::Run;
 use crate::compositions::tests::script::{Report, client, init, proof, report_in};
-use crate::compositions::{Part, Protocol, Quota, Schedule};
 use crate::digest::Digest;
 use crate::history::Boundary;
+use crate::ids::{InstanceId, ReplicaId, Timestamp};
 use crate::message::{Message, Request};
 use crate::protocols::ring_fast::Path;
 use crate::protocols::ring_resilient::{Resilient, ResilientMessage, Status};
 use crate::replica::{InstanceRecord, LogRecord, Notice};
+use crate::schedule::{Part, Protocol, Quota, Schedule};
 use crate::switching::{AbortReport, Bodies, Switch, SwitchMessage};
 use crate::testing::net::{Event, Frame, c, kind, r};
 use alloc::vec;
@@ -349,7 +350,7 @@ fn anchored_at(run: &Run, report: &Report, position: u64) -> Report {
     let history = value.digests.iter().fold(value.anchor.history, |history, digest| history.chain(*digest));
     value.anchor = Boundary { position, history, root: Digest([position as u8; 32]) };
     (value.digests, value.boundaries) = (digests, Vec::new());
-    run.net.keyring(crate::machine::Principal::Replica(report.signer)).sign(value)
+    run.net.keyring(crate::ids::Principal::Replica(report.signer)).sign(value)
 }
 
 /// r3, a liar, lets r2 never know that a checkpoint is certain, and resilient rings come to nothing. What r2 inherits

@@ -2,8 +2,9 @@
 
 use super::forging::{batch, commit, pre_prepare, request};
 use crate::auth::{Authenticator, Tag};
-use crate::cluster::{ClientAuth, InstanceId, Limits};
+use crate::cluster::{ClientAuth, Limits};
 use crate::digest::Digest;
+use crate::ids::InstanceId;
 use crate::message::{Message, Ordering, Request};
 use crate::protocols::batch::{Batch, Entry, Reference};
 use crate::protocols::pbft::PbftMessage;

@@ -2,8 +2,9 @@
 
 use crate::auth::{Certificate, Ed25519};
 use crate::checkpoint::Checkpoint;
-use crate::cluster::{ClientAuth, Limits, ReplicaId, Sequence};
+use crate::cluster::{ClientAuth, Limits};
 use crate::digest::Digest;
+use crate::ids::{ReplicaId, Sequence};
 use crate::message::Message;
 use crate::protocols::pbft::{PbftMessage, Position};
 use crate::rejection::Rejection;

@@ -1,8 +1,9 @@
 //! Crashes, restarts, and a disk that was lost.
 
 use super::forging::view_change;
-use crate::cluster::{ClientAuth, Limits, Sequence, View};
+use crate::cluster::{ClientAuth, Limits};
 use crate::digest::Digest;
+use crate::ids::{Sequence, View};
 use crate::message::{Message, Ordering};
 use crate::protocols::pbft::{Here, PbftMessage, Status};
 use crate::replica::Notice;

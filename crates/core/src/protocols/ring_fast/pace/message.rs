@@ -1,7 +1,8 @@
 //! What replicas say to each other about the ring's pace.
 
 use crate::auth::{Signable, Signed};
-use crate::cluster::{ClientId, InstanceId, REPLICAS_MAX, ReplicaId};
+use crate::cluster::REPLICAS_MAX;
+use crate::ids::{ClientId, InstanceId, ReplicaId};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
 use alloc::vec::Vec;
