@@ -4,7 +4,7 @@
 
 use bezant_core::auth::{SecretKey, Suite};
 use bezant_core::ids::{Principal, ReplicaId};
-use bezant_core::message::Message;
+use bezant_core::registry::Message;
 use bezant_core::wire::Wire;
 use bezant_fuzz::{CLIENT, Credulous, four, keyring};
 use bytes::Bytes;

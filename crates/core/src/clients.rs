@@ -20,7 +20,7 @@
 
 use crate::digest::Digest;
 use crate::ids::{ClientId, IdentityId, Sequence, Timestamp};
-use crate::members::{MEMBER_REPLY_BYTES_MAX, MEMBER_SESSIONS_MAX};
+use crate::joining::{MEMBER_REPLY_BYTES_MAX, MEMBER_SESSIONS_MAX};
 use crate::message::{Outcome, Refusal};
 use crate::service::{BadState, PAGE_BYTES_MAX, PageNumber};
 use crate::wire::{Reader, Sink, Wire, WireError};

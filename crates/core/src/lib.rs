@@ -26,6 +26,7 @@
 pub extern crate alloc;
 
 pub mod auth;
+pub mod batch;
 pub mod checkpoint;
 pub mod client;
 pub mod clients;
@@ -36,10 +37,12 @@ pub mod dissent;
 pub mod estate;
 pub mod history;
 pub mod ids;
+pub mod joining;
 pub mod machine;
 pub mod members;
 pub mod message;
 pub mod protocols;
+pub mod registry;
 pub mod rejection;
 pub mod replica;
 pub mod schedule;
@@ -50,6 +53,7 @@ pub mod switching;
 #[cfg(test)]
 mod testing;
 pub mod time;
+mod vouching;
 pub mod wire;
 
 /// The README's example, compiled and run with the other examples.

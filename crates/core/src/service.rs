@@ -59,7 +59,7 @@ pub struct NotReadOnly;
 
 /// The longest result of an operation, in bytes, whatever a service says: a longer one is replaced by none. Half a
 /// frame, so that a reply fits into one.
-pub const RESULT_BYTES_MAX: usize = crate::message::FRAME_BYTES_MAX / 2;
+pub const RESULT_BYTES_MAX: usize = crate::wire::FRAME_BYTES_MAX / 2;
 
 /// A replicated service. Same state, same operation, same agreed values: same result and same new state, on every
 /// machine and after every restart.

@@ -4,7 +4,7 @@
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::{ClientId, Principal, ReplicaId};
-use bezant_core::message::Message;
+use bezant_core::registry::Message;
 use bezant_core::time::Instant;
 use bezant_node::client::ClientOptions;
 use bezant_node::config::Place;

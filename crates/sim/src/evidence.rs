@@ -5,7 +5,7 @@ use crate::checks::Event;
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::ReplicaId;
 use bezant_core::machine::Machine;
-use bezant_core::message::Message;
+use bezant_core::registry::Message;
 use bezant_core::replica::{Notice, Replica};
 use bezant_core::service::Service;
 use bezant_core::switching::{AbortReport, Switch, SwitchMessage};

@@ -15,11 +15,11 @@ use crate::auth::Keyring;
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ClientId, Principal, ReplicaId, Sequence, Timestamp};
+use crate::joining::{Ask, CONTROL_SESSION, CookieMessage, Credential, Given, Join, Nonce, SessionId, Stamp};
 use crate::machine::{Destination, Outbox};
-use crate::members::{
-    Admission, Ask, CONTROL_SESSION, CookieMessage, Credential, Given, Join, Nonce, SessionId, Stamp,
-};
-use crate::message::{Message, Refusal, Request};
+use crate::members::Admission;
+use crate::message::{Refusal, Request};
+use crate::registry::Message;
 use crate::time::{Duration, Instant};
 use crate::wire::Wire;
 use alloc::collections::BTreeMap;

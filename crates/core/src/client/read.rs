@@ -4,7 +4,8 @@ use super::{Call, Client};
 use crate::cluster::Cluster;
 use crate::ids::ReplicaId;
 use crate::machine::{Destination, Outbox};
-use crate::message::{Message, Request};
+use crate::message::Request;
+use crate::registry::Message;
 
 /// Whose word a read is taken on. Where instances may abort, reads are ordered all the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 //! together leave room for those who have not.
 
 use crate::ids::{IdentityId, InstanceId, Principal, ReplicaId};
-use crate::message::Message;
+use crate::registry::Message;
 use crate::shares::{Bounds, Room, Shares};
 use crate::wire::Wire;
 use alloc::collections::BTreeMap;

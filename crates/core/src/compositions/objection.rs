@@ -1,11 +1,11 @@
 //! Which clusters cannot run the protocol that they name.
 
 use crate::cluster::{ClientAuth, Cluster};
-use crate::message::FRAME_BYTES_MAX;
 use crate::protocols::pbft::{NewView, PrePrepare};
 use crate::schedule::{Part, Protocol};
 use crate::switching::AbortReport;
 use crate::switching::report::ENTRIES_MAX;
+use crate::wire::FRAME_BYTES_MAX;
 
 /// The most that a message which must be sent may need, by an estimate.
 const LONG: usize = FRAME_BYTES_MAX - FRAME_BYTES_MAX / 16;

@@ -3,12 +3,12 @@
 //! tolerates no fault; a restart begins with an empty state.
 
 use crate::auth::Signed;
+use crate::batch::{Batch, Entry, Ordered};
 use crate::clients::Freshness;
 use crate::ids::{InstanceId, Principal, View};
 use crate::machine::Destination;
-use crate::message::{Firmness, Message, Outcome, Refusal, Reply, Request};
-use crate::protocols::batch::{Batch, Entry};
-use crate::protocols::total_order::Ordered;
+use crate::message::{Firmness, Outcome, Refusal, Reply, Request};
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};

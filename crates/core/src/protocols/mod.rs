@@ -2,7 +2,6 @@
 //! where we deviate and why, and what it costs.
 
 pub mod backup;
-pub mod batch;
 pub mod chain;
 pub mod pbft;
 pub mod quorum;

@@ -4,16 +4,16 @@
 //! delivered, answers clients, takes checkpoints and transfers state. The order only orders.
 
 use crate::auth::{Certificate, Keyring};
+use crate::batch::Ordered;
 use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
 use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
-use crate::message::{Message, Request};
-use crate::protocols::batch::{Batch, Entry};
+use crate::message::Request;
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::replica::{InstanceRecord, Notice, ReplicaTimer};
 use crate::service::Proposal;
 use crate::time::Instant;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
@@ -77,33 +77,9 @@ pub enum Delivery {
     Proved(Certificate<Checkpoint>),
 }
 
-/// A batch at its place with everything needed to execute it.
-#[derive(Clone, Debug)]
-pub struct Ordered {
-    /// Its place.
-    pub sequence: Sequence,
-    /// The view in which it was ordered, for tentative replies.
-    pub view: View,
-    /// The batch.
-    pub batch: Arc<Batch>,
-    /// The requests that the batch names by reference only, in the batch's order.
-    pub bodies: Vec<Request>,
-}
-
 impl<O: TotalOrder> Debug for Context<'_, O> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Context").field("now", &self.now).field("me", &self.me).finish_non_exhaustive()
-    }
-}
-
-impl Ordered {
-    /// The requests in their order, wherever their bodies are.
-    pub fn requests(&self) -> impl Iterator<Item = &Request> {
-        let mut bodies = self.bodies.iter();
-        self.batch.entries.iter().map(move |entry| match entry {
-            Entry::Inline(request) => request,
-            Entry::Reference(_) => bodies.next().expect("delivered with every body"),
-        })
     }
 }
 

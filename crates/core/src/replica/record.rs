@@ -1,11 +1,11 @@
 //! What a replica must find again after a crash: see the table in `docs/durability.md`.
 
 use crate::auth::{Certificate, Signed};
+use crate::batch::Batch;
 use crate::checkpoint::Snapshot;
 use crate::digest::Digest;
 use crate::history::{Boundary, LogEntry};
 use crate::ids::InstanceId;
-use crate::protocols::batch::Batch;
 use crate::protocols::pbft::PbftRecord;
 use crate::switching::certificate::{Prepared, Stable};
 use crate::switching::report::ENTRIES_MAX as REPORT_ENTRIES_MAX;

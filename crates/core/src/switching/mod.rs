@@ -56,7 +56,7 @@ pub use surroundings::Surroundings;
 
 use crate::auth::Signed;
 use crate::ids::Principal;
-use crate::message::Message;
+use crate::registry::Message;
 use crate::replica::ReplicaTimer;
 use crate::service::Service;
 use alloc::sync::Arc;

@@ -53,7 +53,7 @@ use crate::estate::Summary;
 use crate::history::{Boundary, LogEntry};
 use crate::ids::{InstanceId, Principal, ReplicaId, Sequence};
 use crate::machine::Destination;
-use crate::message::Message;
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::replica::{Divergence, ReplicaTimer};
 use crate::schedule::Part;

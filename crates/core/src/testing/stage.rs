@@ -31,7 +31,7 @@ use crate::auth::Tag;
 use crate::client::Completion;
 use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::ids::Principal;
-use crate::message::Message;
+use crate::registry::Message;
 use crate::replica::Notice;
 use crate::schedule::{Protocol, Quota};
 use crate::services::Counter;

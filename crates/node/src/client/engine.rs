@@ -11,7 +11,7 @@ use bezant_core::client::{Answer, Client as Logical, ClientTimer, Completed, Com
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::{ClientId, Principal, ReplicaId, Timestamp};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
-use bezant_core::message::Message;
+use bezant_core::registry::Message;
 use bezant_core::time::{Duration, Instant};
 use bezant_core::wire::Rope;
 use bytes::Bytes;

@@ -7,7 +7,7 @@ use crate::net::{CloseReason, Event, Hub, HubOptions, Lane, LinkId, Port};
 use bezant_core::auth::Tag;
 use bezant_core::ids::{Principal, ReplicaId};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
-use bezant_core::message::Message;
+use bezant_core::registry::Message;
 use bezant_core::rejection::Rejection;
 use bezant_core::replica::Notice;
 use bezant_core::time::{Duration, Instant};
@@ -358,7 +358,7 @@ mod tests {
     use bezant_core::cluster::Cluster;
     use bezant_core::digest::Digest;
     use bezant_core::ids::{InstanceId, Sequence};
-    use bezant_core::message::Incoming;
+    use bezant_core::registry::Incoming;
     use bezant_core::replica::{Record, Report, SnapshotRecord};
     use bytes::Bytes;
     use std::net::{SocketAddr, TcpListener};

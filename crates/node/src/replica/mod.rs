@@ -21,7 +21,7 @@ use bezant_core::auth::Keyring;
 use bezant_core::checkpoint::{Checkpoint, Snapshot};
 use bezant_core::ids::Principal;
 use bezant_core::machine::Machine;
-use bezant_core::message::{Incoming, Message};
+use bezant_core::registry::{Incoming, Message};
 use bezant_core::rejection::Rejection;
 use bezant_core::replica::{Notice, Record, Replica, Report};
 use bezant_core::service::Service;

@@ -7,7 +7,7 @@ use super::{Behaviour, Liar};
 use crate::rng::Rng;
 use bezant_core::auth::Signed;
 use bezant_core::ids::{InstanceId, Principal, ReplicaId};
-use bezant_core::message::{Incoming, Message};
+use bezant_core::registry::{Incoming, Message};
 use bezant_core::switching::{AbortReport, Proof, Switch, SwitchMessage};
 use std::collections::BTreeMap;
 use std::sync::Arc;

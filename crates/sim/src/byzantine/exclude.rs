@@ -3,7 +3,7 @@
 
 use super::{Behaviour, Liar};
 use bezant_core::ids::{Principal, ReplicaId};
-use bezant_core::message::Message;
+use bezant_core::registry::Message;
 use std::collections::BTreeSet;
 
 #[derive(Debug, Default)]

@@ -7,10 +7,11 @@
 use super::anatomy::{Anatomy, Shape, Span};
 use crate::rng::Rng;
 use bezant_core::auth::{Keyring, Tag};
+use bezant_core::batch::{Entry, Reference};
 use bezant_core::digest::Digest;
 use bezant_core::ids::{InstanceId, Principal};
-use bezant_core::message::{Authentication, Message, Request};
-use bezant_core::protocols::batch::{Entry, Reference};
+use bezant_core::message::{Authentication, Request};
+use bezant_core::registry::Message;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use std::collections::BTreeMap;

@@ -7,8 +7,8 @@ use crate::stage::{Happening, Stage};
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::{InstanceId, Principal, ReplicaId};
-use bezant_core::message::{Message, Ordering};
-use bezant_core::protocols::pbft::PbftMessage;
+use bezant_core::protocols::pbft::{Ordering, PbftMessage};
+use bezant_core::registry::Message;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 

@@ -8,8 +8,9 @@ use crate::rng::Rng;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::history::LogEntry;
 use bezant_core::ids::Principal;
-use bezant_core::message::Message;
 use bezant_core::protocols::ring_fast::{Body, Path, RingMessage, RingReply, Stamp, Strike};
+use bezant_core::protocols::speculative::Certain;
+use bezant_core::registry::Message;
 use bezant_core::schedule::Part;
 use bezant_core::service::Proposal;
 
@@ -139,17 +140,17 @@ impl Behaviour for RingForger {
                 liar.say(to, &Message::Ring(lie));
             }
             Message::RingCertain(_) if liar.rng.per_mille(self.silent) => {}
-            Message::RingCertain(response) if changes => {
+            Message::RingCertain(Certain(response)) if changes => {
                 let mut lie = response.clone();
                 match liar.rng.below(3) {
                     0 => lie.outcome = with_result(&lie.outcome, Vec::new().into()),
                     1 => lie.history = Digest::of(Domain::Trace, &lie.history.0),
                     _ => lie.position += 1,
                 }
-                liar.say(to, &Message::RingCertain(lie));
+                liar.say(to, &Message::RingCertain(Certain(lie)));
             }
             // Certain of what it has only heard of.
-            Message::Response(response) if changes => liar.say(to, &Message::RingCertain(response.clone())),
+            Message::Response(response) if changes => liar.say(to, &Message::RingCertain(Certain(response.clone()))),
             Message::RingReply(_) if liar.rng.per_mille(self.silent) => {}
             Message::RingReply(reply) if changes => {
                 let lie = Self::answer(liar, reply);

@@ -4,7 +4,7 @@ use super::{Behaviour, Liar};
 use bezant_core::checkpoint::Checkpoint;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::ids::{Principal, Sequence};
-use bezant_core::message::Message;
+use bezant_core::registry::Message;
 
 #[derive(Debug)]
 pub(super) struct WrongCheckpoint;

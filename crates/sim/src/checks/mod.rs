@@ -28,12 +28,13 @@ pub use validity::Validity;
 use crate::evidence::Watch;
 use crate::workload::{Action, Answer, Key};
 use bezant_core::auth::Signed;
+use bezant_core::batch::Batch;
 use bezant_core::cluster::Cluster;
 use bezant_core::digest::Digest;
 use bezant_core::ids::{InstanceId, ReplicaId};
-use bezant_core::message::{Message, Request};
-use bezant_core::protocols::batch::Batch;
+use bezant_core::message::Request;
 use bezant_core::protocols::pbft::NewView;
+use bezant_core::registry::Message;
 use bezant_core::replica::{LogRecord, Notice, Report};
 
 /// Something that a check may care about.

@@ -8,7 +8,7 @@
 
 use bezant_core::auth::Signature;
 use bezant_core::ids::{ClientId, PublicKey, Sequence, Timestamp};
-use bezant_core::members::{CONTROL_SESSION, Credential, SessionId};
+use bezant_core::joining::{CONTROL_SESSION, Credential, SessionId};
 use bezant_core::message::Request;
 use std::collections::{BTreeMap, BTreeSet};
 

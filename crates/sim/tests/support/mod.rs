@@ -6,7 +6,7 @@ use bezant_core::client::{Client, ClientTimer, Completed, Read, Submit};
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::{ClientId, IdentityId, Principal};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
-use bezant_core::message::Message;
+use bezant_core::registry::Message;
 use bezant_core::replica::{Notice, Replica, ReplicaConfig, ReplicaTimer};
 use bezant_core::service::Service;
 use bezant_core::time::{Duration, Instant};

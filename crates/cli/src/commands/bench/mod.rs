@@ -18,7 +18,7 @@ use crate::failure::{Failure, Result};
 use crate::output;
 use crate::quit;
 use crate::{files, served};
-use bezant_core::members::MEMBER_SESSIONS_MAX;
+use bezant_core::joining::MEMBER_SESSIONS_MAX;
 use bezant_node::config::{ClusterConfig, Protocol};
 use bezant_node::keys;
 use bezant_perf::figures::Figures;

@@ -5,7 +5,7 @@ use super::conformance::{protocols, trouble};
 use super::run::Run;
 use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::ids::InstanceId;
-use crate::message::Message;
+use crate::registry::Message;
 use crate::schedule::{Part, Protocol, Quota, Schedule};
 use crate::services::Counter;
 use crate::switching::{Switch, SwitchMessage};

@@ -6,7 +6,7 @@ use super::script::panic;
 use crate::digest::Digest;
 use crate::history::Boundary;
 use crate::ids::{InstanceId, Principal};
-use crate::message::Message;
+use crate::registry::Message;
 use crate::replica::Notice;
 use crate::schedule::{Part, Protocol, Schedule};
 use crate::switching::{AbortReport, Certificates, Switch, SwitchMessage};

@@ -6,8 +6,8 @@
 use super::conformance::ring_fast;
 use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::ids::{Principal, ReplicaId, Timestamp};
-use crate::message::Message;
 use crate::protocols::ring_fast::{Body, Path, RingMessage};
+use crate::registry::Message;
 use crate::schedule::{Part, Protocol, Schedule};
 use crate::services::Counter;
 use crate::testing::net::{Net, c, cluster, kind, r};

@@ -3,7 +3,7 @@
 use crate::client::Completion;
 use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::digest::{Digest, Domain};
-use crate::message::Message;
+use crate::registry::Message;
 use crate::schedule::Protocol;
 use crate::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, RESULT_BYTES_MAX, Service};
 use crate::services::Counter;

@@ -21,7 +21,7 @@ use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::digest::Digest;
 use crate::ids::{InstanceId, Principal, ReplicaId};
 use crate::machine::Input;
-use crate::message::Message;
+use crate::registry::Message;
 use crate::replica::Notice;
 use crate::schedule::{Part, Protocol, Quota};
 use crate::switching::{Switch, SwitchMessage};

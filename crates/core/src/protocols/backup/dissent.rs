@@ -3,6 +3,7 @@
 
 use super::{Backup, Queue};
 use crate::auth::{Certificate, Signed};
+use crate::batch::Ordered;
 use crate::checkpoint::{Checkpoint, Tree};
 use crate::cluster::Cluster;
 use crate::dissent::{
@@ -12,8 +13,9 @@ use crate::dissent::{
 use crate::estate::Ruled;
 use crate::ids::{Principal, ReplicaId, Sequence};
 use crate::machine::Destination;
-use crate::message::{Message, Request};
-use crate::protocols::total_order::{Delivery, OrderEffect, Ordered, TotalOrder};
+use crate::message::Request;
+use crate::protocols::total_order::{Delivery, OrderEffect, TotalOrder};
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::replica::Notice;
 use crate::service::Service;

@@ -2,11 +2,13 @@
 
 use super::dissent::rulings_of;
 use super::{Backup, Queue};
+use crate::batch::Ordered;
 use crate::clients::Freshness;
 use crate::ids::{Principal, Sequence, View};
-use crate::message::{Firmness, Message, Outcome, Refusal, Reply, Request};
+use crate::message::{Firmness, Outcome, Refusal, Reply, Request};
 use crate::protocols::speculative::abridged;
-use crate::protocols::total_order::{Delivery, Ordered, TotalOrder};
+use crate::protocols::total_order::{Delivery, TotalOrder};
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::replica::Notice;
 use crate::service::Service;

@@ -16,14 +16,15 @@
 use super::dissent::rulings_of;
 use super::{Backup, Init, Queue};
 use crate::auth::{Certificate, Signed};
+use crate::batch::Ordered;
 use crate::checkpoint::{Checkpoint, TransferMessage, Tree, genesis};
 use crate::clients::Freshness;
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::LogEntry;
-use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Sequence};
-use crate::message::{Firmness, Request, SYSTEM};
-use crate::protocols::total_order::{Ordered, TotalOrder};
+use crate::ids::{ClientId, IdentityId, InstanceId, Principal, ReplicaId, Sequence};
+use crate::message::{Firmness, Request};
+use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;
 use crate::replica::{InstanceRecord, LogRecord, Notice};
 use crate::service::Service;
@@ -310,7 +311,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     pub(crate) fn waiting_clients(&self) -> Vec<ClientId> {
         let mut clients = self.order.waiting_clients();
         clients.extend(self.unserved.iter());
-        clients.retain(|client| client.identity != SYSTEM);
+        clients.retain(|client| client.identity != IdentityId::SYSTEM);
         clients
     }
 

@@ -6,10 +6,11 @@ use crate::auth::Authenticator;
 use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Timestamp, View};
 use crate::machine::Destination;
-use crate::message::{Message, Outcome, Request};
+use crate::message::{Outcome, Request};
 use crate::protocols::speculative::{
     AHEAD_MAX, Ahead, Load, Queue, Speculation, Standing, stops_as_its_speculation, weight,
 };
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::Service;

@@ -30,11 +30,11 @@
 
 use super::message::{Claim, ViewChange};
 use crate::auth::Certificate;
+use crate::batch::Batch;
 use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::Sequence;
-use crate::protocols::batch::Batch;
 use alloc::vec::Vec;
 
 /// What a new view starts from.

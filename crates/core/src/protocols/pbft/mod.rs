@@ -93,13 +93,13 @@ mod status;
 mod tests;
 mod view_change;
 
-pub use message::{Claim, Here, NewView, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
+pub use message::{Claim, Here, NewView, Ordering, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
 pub use replica::Pbft;
 
 use crate::auth::{Certificate, Signed};
+use crate::batch::Batch;
 use crate::checkpoint::Checkpoint;
 use crate::ids::{Sequence, View};
-use crate::protocols::batch::Batch;
 use crate::wire_enum;
 use alloc::boxed::Box;
 use alloc::sync::Arc;

@@ -24,7 +24,7 @@
 use crate::cluster::Limits;
 use crate::digest::Digest;
 use crate::ids::{ClientId, IdentityId, ReplicaId, Timestamp};
-use crate::members::JOINS_PENDING_MAX;
+use crate::joining::JOINS_PENDING_MAX;
 use crate::message::{Request, Vouched};
 use crate::rejection::Rejection;
 use crate::shares::{Bounds, Room, Shares, owner_of};

@@ -41,8 +41,9 @@
 pub(crate) mod crowd;
 
 use crate::ids::{InstanceId, Principal, View};
-use crate::message::{Message, Request};
+use crate::message::Request;
 use crate::protocols::speculative::{Speculation, Standing, stops_as_its_speculation};
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};

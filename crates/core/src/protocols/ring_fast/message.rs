@@ -1,18 +1,20 @@
 //! What goes around the ring and back to the client.
 
 use super::path::Path;
-use crate::auth::Tag;
-use crate::cluster::REPLICAS_MAX;
+use crate::auth::{Keyring, Tag};
+use crate::cluster::{Cluster, REPLICAS_MAX};
 use crate::digest::{Digest, Domain};
-use crate::ids::{ClientId, InstanceId, ReplicaId, Timestamp};
-use crate::message::{Outcome, Request};
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Timestamp};
+use crate::message::{Cover, Outcome, Request, Spoken, from_replica};
 use crate::protocols::speculative::weight;
 use crate::protocols::zlight::BATCH_MAX;
+use crate::rejection::Rejection;
 use crate::service::Proposal;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::wire_struct;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use core::fmt;
 
 /// First byte of the statement of a replica's MAC for another.
 const RING: u8 = 0xa5;
@@ -321,5 +323,79 @@ impl RingReply {
     pub fn statement(&self) -> RingReplyStatement {
         let Self { instance, entry, client, timestamp, position, history, .. } = *self;
         RingReplyStatement { instance, entry, client, timestamp, position, history, outcome: self.outcome.digest() }
+    }
+}
+
+impl fmt::Display for RingMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { instance, entry, body, strikes, stamp, .. } = self;
+        match body {
+            Body::Requests(requests) => write!(f, "RING {instance} of {entry} with {} requests", requests.len()),
+            Body::Probe(Probe { number, pass }) => write!(f, "PROBE {instance} of {entry} n{number} pass {pass}"),
+            Body::Digest(digest) | Body::DigestAgain(digest) => write!(f, "ACK {instance} of {entry} for {digest:?}"),
+        }?;
+        if let Some(Stamp { first, history, .. }) = stamp {
+            write!(f, " p{first} {history:?}")?;
+        }
+        if strikes.is_empty() { Ok(()) } else { write!(f, " but for {}", strikes.len()) }
+    }
+}
+
+impl Spoken for RingMessage {
+    fn instance(&self) -> Option<InstanceId> {
+        Some(self.instance)
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        None
+    }
+
+    /// MACs of the positions before, for those to come.
+    fn cover(&self) -> Cover {
+        Cover::Inside
+    }
+
+    /// An ACK or a probe: behind the bodies that wait for a slow link, acknowledgements would take most of the time
+    /// that a request takes.
+    fn may_overtake(&self) -> bool {
+        match self.body {
+            Body::Digest(_) | Body::DigestAgain(_) | Body::Probe(_) => true,
+            Body::Requests(_) => false,
+        }
+    }
+
+    /// The requests inside are checked by the first f + 1 positions, when it is their turn.
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
+        from_replica(from)
+    }
+}
+
+impl fmt::Display for RingReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { instance, client, timestamp, position, history, outcome, .. } = self;
+        write!(f, "RING-REPLY {instance} p{position} {history:?} {client} {timestamp} {outcome}")
+    }
+}
+
+impl Spoken for RingReply {
+    fn instance(&self) -> Option<InstanceId> {
+        Some(self.instance)
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        Some(self.client)
+    }
+
+    /// MACs of the last f + 1 positions for the client.
+    fn cover(&self) -> Cover {
+        Cover::Inside
+    }
+
+    fn may_overtake(&self) -> bool {
+        false
+    }
+
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
+        from_replica(from)
     }
 }

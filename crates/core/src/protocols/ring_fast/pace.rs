@@ -49,7 +49,7 @@ use crate::auth::{Keyring, Signed};
 use crate::cluster::Cluster;
 use crate::ids::{InstanceId, Principal, ReplicaId};
 use crate::machine::Destination;
-use crate::message::Message;
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::replica::{Notice, ReplicaTimer};
 use crate::service::Service;

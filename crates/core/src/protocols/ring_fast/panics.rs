@@ -7,8 +7,9 @@ use super::replica::{RingFast, WINDOW};
 use crate::cluster::Limits;
 use crate::ids::{ClientId, Principal, ReplicaId};
 use crate::machine::Destination;
-use crate::message::{Message, Request};
-use crate::protocols::speculative::{Response, Standing};
+use crate::message::Request;
+use crate::protocols::speculative::{Certain, Response, Standing};
+use crate::registry::Message;
 use crate::rejection::{Account, Rejection};
 use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
@@ -245,7 +246,7 @@ impl<S: Service> RingFast<S> {
                 Standing::Stale => self.panics.forget(by, client),
                 Standing::Done { position, history, outcome } if self.panics.is_certain(position) => {
                     let response = Response::to(self.base.instance, &request, position, history, outcome);
-                    s.out.send(Destination::Client(client), Message::RingCertain(response));
+                    s.out.send(Destination::Client(client), Message::RingCertain(Certain(response)));
                     self.panics.forget(by, client);
                 }
                 Standing::Done { .. } => unknown = true,

@@ -11,10 +11,11 @@ use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{InstanceId, Principal, ReplicaId, View};
 use crate::machine::Destination;
-use crate::message::{Message, Request, Vouched};
+use crate::message::{Request, Vouched};
 use crate::protocols::speculative::{
     AHEAD_BYTES_MAX, Ahead, Load, Queue, Speculation, Standing, stops_as_its_speculation,
 };
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::Service;

@@ -6,12 +6,13 @@
 //! ([`RingResilient::is_vouched_for`]).
 
 use super::{ResilientMessage, RingResilient};
+use crate::batch::Entry;
 use crate::digest::Digest;
 use crate::history::LogEntry;
 use crate::ids::{Principal, ReplicaId};
 use crate::machine::Destination;
-use crate::message::{Message, Request, Vouched};
-use crate::protocols::batch::Entry;
+use crate::message::{Request, Vouched};
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::switching::{Bodies, FETCH_MAX, Fetch, Surroundings, Switch, SwitchMessage};

@@ -3,15 +3,16 @@
 use super::bodies::has_proof;
 use super::{EARLY_MAX, Order, ResilientMessage, RingResilient, Slot};
 use crate::auth::Signed;
+use crate::batch::{Batch, Entry, Reference};
 use crate::clients::Freshness;
 use crate::cluster::{ClientAuth, Limits};
 use crate::digest::Digest;
 use crate::history::{LogEntry, Logged};
 use crate::ids::{InstanceId, Principal, ReplicaId, View};
 use crate::machine::Destination;
-use crate::message::{Message, Outcome, Request, Vouched};
-use crate::protocols::batch::{Batch, Entry, Reference};
-use crate::protocols::speculative::{Response, abridged};
+use crate::message::{Outcome, Request, Vouched};
+use crate::protocols::speculative::{Certain, Response, abridged};
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::replica::InstanceRecord;
 use crate::service::{Proposal, Service};
@@ -86,7 +87,7 @@ impl<S: Service> RingResilient<S> {
     ) {
         let response = Response::to(self.base.instance, request, position, history, outcome);
         let is_certain = position <= self.base.ledger.log.anchor().position;
-        let message = if is_certain { Message::RingCertain(response) } else { Message::Response(response) };
+        let message = if is_certain { Message::RingCertain(Certain(response)) } else { Message::Response(response) };
         s.out.send(Destination::Client(request.client), message);
         if !is_certain {
             self.doubt_answer(s, position);

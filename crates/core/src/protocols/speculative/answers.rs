@@ -1,14 +1,19 @@
 //! Answers of replicas that speculate: steps L2 and Q2, and Z3 of ZLight.
 
 use super::Speculation;
+use crate::auth::Keyring;
 use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::ids::{ClientId, InstanceId, ReplicaId, Timestamp};
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Timestamp};
 use crate::machine::Destination;
-use crate::message::{Message, Outcome, RESULT_BYTES_FULL_MAX, Request};
+use crate::message::{Cover, Outcome, RESULT_BYTES_FULL_MAX, Request, Spoken, from_replica};
+use crate::registry::Message;
+use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::switching::Surroundings;
+use crate::wire::{Reader, Sink, Wire, WireError};
 use crate::wire_struct;
+use core::fmt;
 
 /// RESP: a speculative answer. n equal ones, one of them with the result in full, commit the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +96,81 @@ impl<S: Service> Speculation<S> {
     ) {
         let response = Response::to(self.instance, request, position, history, outcome.clone());
         s.out.send(Destination::Client(request.client), Message::Response(response));
+    }
+}
+
+impl fmt::Display for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { instance, client, timestamp, position, history, outcome } = self;
+        write!(f, "RESP {instance} p{position} {history:?} {client} {timestamp} {outcome}")
+    }
+}
+
+impl Spoken for Response {
+    fn instance(&self) -> Option<InstanceId> {
+        Some(self.instance)
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        Some(self.client)
+    }
+
+    fn cover(&self) -> Cover {
+        Cover::Whole
+    }
+
+    fn may_overtake(&self) -> bool {
+        false
+    }
+
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
+        from_replica(from)
+    }
+}
+
+/// CERTAIN: the answer of a replica that knows it for good: every correct one has executed the request, or 2f+1 have.
+/// f+1 equal ones commit it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certain(
+    /// The answer.
+    pub Response,
+);
+
+impl Wire for Certain {
+    fn encode(&self, out: &mut impl Sink) {
+        self.0.encode(out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self(Wire::decode(reader)?))
+    }
+}
+
+impl fmt::Display for Certain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Response { instance, client, timestamp, position, history, outcome } = &self.0;
+        write!(f, "CERTAIN {instance} p{position} {history:?} {client} {timestamp} {outcome}")
+    }
+}
+
+impl Spoken for Certain {
+    fn instance(&self) -> Option<InstanceId> {
+        Some(self.0.instance)
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        Some(self.0.client)
+    }
+
+    fn cover(&self) -> Cover {
+        Cover::Whole
+    }
+
+    fn may_overtake(&self) -> bool {
+        false
+    }
+
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
+        from_replica(from)
     }
 }
 

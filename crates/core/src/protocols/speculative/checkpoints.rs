@@ -4,7 +4,7 @@ use super::Speculation;
 use crate::history::Boundary;
 use crate::ids::{Principal, ReplicaId};
 use crate::machine::Destination;
-use crate::message::Message;
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::replica::{InstanceRecord, Notice, ReplicaTimer};
 use crate::service::Service;

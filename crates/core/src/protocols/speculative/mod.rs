@@ -28,8 +28,8 @@ mod load;
 mod queue;
 
 pub(crate) use ahead::{AHEAD_BYTES_MAX, AHEAD_MAX, Ahead, weight};
-pub use answers::Response;
 pub(crate) use answers::abridged;
+pub use answers::{Certain, Response};
 pub(crate) use checkpoints::Checkpoints;
 #[cfg(test)]
 pub(crate) use load::LOW_LOAD;

@@ -31,16 +31,20 @@
 //! With batches of b: at the primary 2 + 3f/b MACs per request, at a backup 2 + 1/b, at the client 2n; 6f + 2 messages
 //! for b = 1; three delays.
 
-use crate::ids::{InstanceId, Principal, ReplicaId, View};
+use crate::auth::Keyring;
+use crate::cluster::Cluster;
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, View};
 use crate::machine::Destination;
-use crate::message::{Message, Request, Vouched};
+use crate::message::{Cover, Request, Spoken, Vouched, from_replica};
 use crate::protocols::speculative::{AHEAD_MAX, Ahead, Queue, Speculation, Standing, stops_as_its_speculation, weight};
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
 use crate::switching::{Abortable, Ledger, Surroundings};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use alloc::vec::Vec;
+use core::fmt;
 
 /// The most requests in one ORDER or CHAIN message.
 pub const BATCH_MAX: usize = 4_096;
@@ -72,6 +76,40 @@ impl Wire for Order {
             proposal: Wire::decode(reader)?,
             requests: reader.list(BATCH_MAX)?,
         })
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ORDER {} p{} with {} requests", self.instance, self.first, self.requests.len())
+    }
+}
+
+impl Spoken for Order {
+    fn instance(&self) -> Option<InstanceId> {
+        Some(self.instance)
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        None
+    }
+
+    /// All of it, clients' MACs included (P3).
+    fn cover(&self) -> Cover {
+        Cover::Digest
+    }
+
+    fn may_overtake(&self) -> bool {
+        false
+    }
+
+    /// Each request by this replica's MAC.
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, keyring: &Keyring) -> Result<(), Rejection> {
+        from_replica(from)?;
+        if let Principal::Replica(me) = keyring.me() {
+            self.requests.iter_mut().for_each(|request| _ = request.vouch_by_mac_at(keyring, me.0.into()));
+        }
+        Ok(())
     }
 }
 

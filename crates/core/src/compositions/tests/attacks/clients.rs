@@ -1,14 +1,15 @@
 //! What clients try: floods, MACs that convince some replicas only, two operations under one number.
 
 use crate::auth::Tag;
+use crate::batch::{Batch, Entry};
 use crate::client::Completion;
 use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::compositions::tests::run::Run;
 use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, Principal, Timestamp, View};
-use crate::message::{Message, Refusal, Reply, Request};
-use crate::protocols::batch::{Batch, Entry};
+use crate::message::{Refusal, Reply, Request};
 use crate::protocols::pbft::{PbftMessage, PrePrepare};
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::schedule::{Part, Protocol, Quota, Schedule};
 use crate::service::Proposal;

@@ -8,9 +8,11 @@ use crate::compositions::tests::script::{Report, client, init, proof, report_in}
 use crate::digest::Digest;
 use crate::history::Boundary;
 use crate::ids::{InstanceId, ReplicaId, Timestamp};
-use crate::message::{Message, Request};
+use crate::message::Request;
 use crate::protocols::ring_fast::Path;
 use crate::protocols::ring_resilient::{Resilient, ResilientMessage, Status};
+use crate::protocols::speculative::Certain;
+use crate::registry::Message;
 use crate::replica::{InstanceRecord, LogRecord, Notice};
 use crate::schedule::{Part, Protocol, Quota, Schedule};
 use crate::switching::{AbortReport, Bodies, Switch, SwitchMessage};
@@ -259,12 +261,12 @@ fn who_has_gone_on_from_a_checkpoint_answers_with_the_history_there() {
         run.pass(2_000);
         let said: Vec<_> = run.net.sent.iter().filter(|frame| frame.from == r(3) && frame.to == c(0)).collect();
         let said = said.into_iter().filter_map(|frame| match &frame.message {
-            Message::RingCertain(response) if response.instance == InstanceId(2) => Some(response.clone()),
+            Message::RingCertain(Certain(response)) if response.instance == InstanceId(2) => Some(response.clone()),
             _ => None,
         });
         let said = said.last().expect("r3 answers");
         assert_eq!((said.position, said.history), (1, history));
-        run.net.forge(r(1), c(0), Message::RingCertain(said));
+        run.net.forge(r(1), c(0), Message::RingCertain(Certain(said)));
         run.settle();
         assert!(run.is_idle());
         run.net.heal();

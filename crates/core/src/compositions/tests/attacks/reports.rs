@@ -7,7 +7,7 @@ use crate::compositions::tests::script::{Report, init};
 use crate::digest::Digest;
 use crate::history::Boundary;
 use crate::ids::InstanceId;
-use crate::message::Message;
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::replica::Notice;
 use crate::schedule::{Part, Protocol, Schedule};

@@ -2,15 +2,16 @@
 
 use super::clients::{ask_as, serve, with_a_full_table};
 use crate::auth::{Authenticator, Certificate, Signature};
+use crate::batch::{Batch, Entry, Reference};
 use crate::checkpoint::TransferMessage;
 use crate::cluster::{Cluster, Limits};
 use crate::compositions::tests::run::{K, Run};
 use crate::digest::Digest;
 use crate::history::{Boundary, LogEntry};
 use crate::ids::{InstanceId, Principal, ReplicaId};
-use crate::message::{Message, Request};
-use crate::protocols::batch::{Batch, Entry, Reference};
+use crate::message::Request;
 use crate::protocols::ring_resilient::{Commit, Order, Resilient, ResilientMessage, Status};
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::schedule::{Part, Protocol, Quota, Schedule};
 use crate::service::Proposal;

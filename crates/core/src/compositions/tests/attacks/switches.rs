@@ -4,7 +4,7 @@ use crate::auth::Signature;
 use crate::compositions::tests::run::Run;
 use crate::compositions::tests::script::{Report, client, init, panic};
 use crate::ids::{InstanceId, Principal};
-use crate::message::Message;
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::schedule::{Part, Protocol};
 use crate::switching::{AbortReport, Switch, SwitchMessage};

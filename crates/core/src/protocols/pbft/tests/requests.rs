@@ -2,11 +2,12 @@
 
 use super::forging::{batch, pre_prepare, request};
 use crate::auth::{Authenticator, Tag};
+use crate::batch::{Batch, Entry, Reference};
 use crate::cluster::{ClientAuth, Limits};
 use crate::ids::{InstanceId, Principal, Sequence, Timestamp, View};
-use crate::message::{Message, Request};
-use crate::protocols::batch::{Batch, Entry, Reference};
+use crate::message::Request;
 use crate::protocols::pbft::{PbftMessage, PrePrepare};
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::service::Proposal;
 use crate::services::Counter;

@@ -1,8 +1,10 @@
 //! What replicas say to each other about the ring's pace.
 
-use crate::auth::{Signable, Signed};
-use crate::cluster::REPLICAS_MAX;
-use crate::ids::{ClientId, InstanceId, ReplicaId};
+use crate::auth::{Keyring, Signable, Signed};
+use crate::cluster::{Cluster, REPLICAS_MAX};
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId};
+use crate::message::{Cover, Spoken, from_replica};
+use crate::rejection::Rejection;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
 use alloc::vec::Vec;
@@ -140,3 +142,54 @@ pub struct RingPace {
     pub message: PaceMessage,
 }
 wire_struct!(RingPace { instance, message });
+
+impl fmt::Display for RingPace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { instance, message } = self;
+        match message {
+            PaceMessage::Ping(number) => write!(f, "PACE-PING {instance} n{number}"),
+            PaceMessage::Pong(number) => write!(f, "PACE-PONG {instance} n{number}"),
+            PaceMessage::Check(hops) => {
+                write!(f, "PACE-CHECK {instance} {} with {} hops", hops.round, hops.hops.len())
+            }
+            PaceMessage::Report(hops) => write!(f, "PACE-REPORT {instance} {}", hops.round),
+            PaceMessage::Ask(client) => write!(f, "PACE-ASK {instance} {client}"),
+            PaceMessage::Delay(delay) => write!(f, "PACE-DELAY {instance} to {}", delay.client),
+            PaceMessage::Vote(vote) => write!(f, "PACE-VOTE {instance} {} {:?}", vote.value.round, vote.value.pace),
+        }
+    }
+}
+
+impl Spoken for RingPace {
+    fn instance(&self) -> Option<InstanceId> {
+        Some(self.instance)
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        match self.message {
+            PaceMessage::Delay(Delay { client, .. }) => Some(client),
+            PaceMessage::Ping(_)
+            | PaceMessage::Pong(_)
+            | PaceMessage::Check(_)
+            | PaceMessage::Report(_)
+            | PaceMessage::Vote(_)
+            | PaceMessage::Ask(_) => None,
+        }
+    }
+
+    fn cover(&self) -> Cover {
+        Cover::Whole
+    }
+
+    fn may_overtake(&self) -> bool {
+        false
+    }
+
+    /// A client asks for delays, in its own name; all else replicas say.
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
+        match (&self.message, from) {
+            (PaceMessage::Ask(asks), Principal::Client(client)) if asks.identity == client.identity => Ok(()),
+            (_, from) => from_replica(from),
+        }
+    }
+}
