@@ -242,6 +242,15 @@ impl Cluster {
         3 * self.limits.history_interval
     }
 
+    /// The most entries in a correct replica's abort report. A replica that never learns which checkpoints are certain
+    /// keeps its anchor, and inherits one [`Cluster::history_bound`] more with every speculative instance, because the
+    /// others go no further beyond a checkpoint that it has confirmed. A Backup ends with an anchor; where there is
+    /// none, the replica goes on confirming for so long only that this bound holds ([`crate::switching`]).
+    pub fn inherited_bound(&self) -> u64 {
+        let in_a_row = self.protocol.schedule().map_or(0, |schedule| schedule.speculative_in_a_row());
+        in_a_row * self.history_bound()
+    }
+
     /// f + 1: at least one of them is correct.
     pub const fn weak(&self) -> usize {
         self.f + 1

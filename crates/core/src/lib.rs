@@ -41,6 +41,7 @@ pub mod joining;
 pub mod machine;
 pub mod members;
 pub mod message;
+pub mod notice;
 pub mod protocols;
 pub mod registry;
 pub mod rejection;
@@ -49,6 +50,7 @@ pub mod schedule;
 pub mod service;
 pub mod services;
 mod shares;
+pub mod spoken;
 pub mod switching;
 #[cfg(test)]
 mod testing;

@@ -16,22 +16,23 @@ use bezant_core::history::{Boundary, LogEntry};
 use bezant_core::ids::{ClientId, IdentityId, InstanceId, Principal, PublicKey, ReplicaId, Sequence, Timestamp, View};
 use bezant_core::joining::{Ask, CONTROL_SESSION, CookieMessage, Credential, Given, Join, SessionId, Stamp};
 use bezant_core::message::{Firmness, Outcome, Refusal, Reply, Request};
+use bezant_core::notice::Pace;
 use bezant_core::protocols::chain::{ChainMessage, ChainReply};
 use bezant_core::protocols::pbft::{
     Claim, Here, NewView, Ordering, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote,
 };
 use bezant_core::protocols::ring_fast::{
-    self, Body, Hop, Hops, Pace, PaceMessage, Probe, RingMessage, RingPace, RingReply, Round, Strike,
+    self, Body, Hop, Hops, PaceMessage, Probe, RingMessage, RingPace, RingReply, Round, Strike,
 };
-use bezant_core::protocols::ring_resilient::{self, Commit, Order, Resilient, ResilientMessage};
-use bezant_core::protocols::speculative::Certain;
-use bezant_core::protocols::speculative::Response;
+use bezant_core::protocols::ring_resilient::{self, Commit, Order, Resilient, ResilientMessage, ResilientRecord};
+use bezant_core::protocols::speculative::{Certain, Response};
 use bezant_core::protocols::zlight;
-use bezant_core::registry::Message;
-use bezant_core::replica::{InstanceRecord, LogRecord};
+use bezant_core::registry::{InstanceRecord, LogRecord, Message};
 use bezant_core::service::Proposal;
 use bezant_core::switching::certificate::{Prepared, Stable};
-use bezant_core::switching::{AbortReport, Bodies, Certificates, Fetch, Panic, Proof, Switch, SwitchMessage};
+use bezant_core::switching::{
+    AbortReport, Bodies, Certificates, Fetch, HistoryRecord, Panic, Proof, Switch, SwitchMessage,
+};
 use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
@@ -233,9 +234,9 @@ fn resilient() -> Vec<(&'static str, Message)> {
 /// What its replicas keep.
 fn records() -> [(&'static str, LogRecord); 3] {
     let records = [
-        ("Prepared", InstanceRecord::Prepared(certified(PREPARED))),
-        ("Stable", InstanceRecord::Stable(certified(STABLE))),
-        ("Committed", InstanceRecord::Committed(9)),
+        ("Prepared", InstanceRecord::Resilient(ResilientRecord::Prepared(certified(PREPARED)))),
+        ("Stable", InstanceRecord::History(HistoryRecord::Stable(certified(STABLE)))),
+        ("Committed", InstanceRecord::Resilient(ResilientRecord::Committed(9))),
     ];
     records.map(|(name, record)| (name, LogRecord { instance: INSTANCE, record }))
 }

@@ -5,8 +5,8 @@ use bezant_core::cluster::Cluster;
 use bezant_core::digest::Digest;
 use bezant_core::ids::InstanceId;
 use bezant_core::message::Firmness;
+use bezant_core::notice::Notice;
 use bezant_core::registry::Message;
-use bezant_core::replica::Notice;
 use bezant_core::switching::{Proof, Switch, SwitchMessage};
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use crate::trace::Trace;
 use bezant_core::client::ClientTimer;
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::Principal;
-use bezant_core::replica::ReplicaTimer;
+use bezant_core::registry::ReplicaTimer;
 use bytes::Bytes;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

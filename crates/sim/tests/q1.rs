@@ -12,7 +12,7 @@ use bezant_core::cluster::{ClientAuth, Cluster, Limits};
 use bezant_core::digest::Digest;
 use bezant_core::ids::InstanceId;
 use bezant_core::message::Refusal;
-use bezant_core::replica::Notice;
+use bezant_core::notice::Notice;
 use bezant_core::schedule::Protocol;
 use bezant_core::service::{Asker, Service};
 use bezant_core::time::Duration;

@@ -19,12 +19,11 @@ mod early;
 mod jump;
 mod objection;
 mod recovery;
+mod running;
 mod switch;
 #[cfg(test)]
 mod tests;
-mod unreplicated;
 
-pub(crate) use amnesia::Amnesia;
-pub(crate) use composite::{Composite, Running};
+pub(crate) use composite::Composite;
 pub use objection::objection;
-pub use unreplicated::Unreplicated;
+pub(crate) use running::Running;

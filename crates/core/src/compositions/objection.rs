@@ -30,7 +30,7 @@ pub fn objection(cluster: &Cluster) -> Option<&'static str> {
             Some("a ring has at least four replicas")
         }
         // What such a replica inherits at last is one bound more.
-        _ if AbortReport::entries_max(cluster) + cluster.history_bound() > ENTRIES_MAX as u64 => {
+        _ if cluster.inherited_bound() + cluster.history_bound() > ENTRIES_MAX as u64 => {
             Some("histories grow too long: set a lower history_interval, or fewer parts between two Backups")
         }
         _ if protocol.schedule().is_some() && AbortReport::proof_bytes_max(cluster) > LONG as u64 => {

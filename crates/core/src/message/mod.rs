@@ -1,5 +1,5 @@
 //! What clients and replicas say whatever the protocol: requests, what came of them, and replies; and what every
-//! message says of itself ([`Spoken`]).
+//! message says of itself is [`crate::spoken`].
 //!
 //! What the replicas of one protocol say to one another, and to its clients, is in that protocol's folder. The list of
 //! everything that travels is [`crate::registry::Message`].
@@ -7,9 +7,7 @@
 mod outcome;
 mod reply;
 mod request;
-mod spoken;
 
 pub use outcome::{Outcome, Refusal};
 pub use reply::{Firmness, RESULT_BYTES_FULL_MAX, Reply};
 pub use request::{Authentication, REQUEST_SIGNATURE_KIND, Request, Vouched};
-pub use spoken::{Cover, Spoken, from_replica};

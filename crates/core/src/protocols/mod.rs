@@ -9,4 +9,5 @@ pub mod ring_fast;
 pub mod ring_resilient;
 pub mod speculative;
 pub mod total_order;
+pub mod unreplicated;
 pub mod zlight;

@@ -9,10 +9,11 @@ use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
 use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use crate::message::Request;
-use crate::registry::Message;
+use crate::notice::{Notice, Report};
 use crate::rejection::Rejection;
-use crate::replica::{InstanceRecord, Notice, ReplicaTimer};
 use crate::service::Proposal;
+use crate::switching;
+use crate::switching::HistoryRecord;
 use crate::time::Instant;
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -95,6 +96,27 @@ impl<O: TotalOrder> Context<'_, O> {
     }
 }
 
+/// A machine that this order may be a part of.
+pub trait Speaker<O: TotalOrder>:
+    switching::Speaker<
+        Outgoing: From<(InstanceId, O::Message)>,
+        Timer: From<O::Timer>,
+        InstanceRecord: From<HistoryRecord> + From<O::Record>,
+    >
+{
+}
+
+impl<O, M> Speaker<O> for M
+where
+    O: TotalOrder,
+    M: switching::Speaker<
+            Outgoing: From<(InstanceId, O::Message)>,
+            Timer: From<O::Timer>,
+            InstanceRecord: From<HistoryRecord> + From<O::Record>,
+        >,
+{
+}
+
 /// A protocol that agrees on one sequence of batches of requests.
 pub trait TotalOrder: Debug + Clone + Sized {
     /// What its replicas say to one another.
@@ -126,16 +148,6 @@ pub trait TotalOrder: Debug + Clone + Sized {
     fn went_back(&mut self, context: &mut Context<'_, Self>, sequence: Sequence);
     /// What recreates this order above the last stable checkpoint.
     fn live_records(&self, me: ReplicaId) -> Vec<Self::Record>;
-    /// Its message as one that travels.
-    fn wrap_message(instance: InstanceId, message: Self::Message) -> Message;
-    /// The message inside one that travels, if it is this order's.
-    fn unwrap_message(message: Message) -> Option<(InstanceId, Self::Message)>;
-    /// Its record as an entry of the log.
-    fn wrap_record(record: Self::Record) -> InstanceRecord;
-    /// Its timer as one of the replica's.
-    fn wrap_timer(timer: Self::Timer) -> ReplicaTimer;
-    /// The timer inside one of the replica's, if it is this order's.
-    fn unwrap_timer(timer: ReplicaTimer) -> Option<Self::Timer>;
     /// Whose requests wait to be ordered.
     fn waiting_clients(&self) -> Vec<ClientId>;
     /// The history that the instance begins with is decided: from now on any request may be ordered. An order that
@@ -146,6 +158,8 @@ pub trait TotalOrder: Debug + Clone + Sized {
     /// The last position that this replica may have helped to acknowledge, ever: that a batch was undone since does not
     /// unsay what a client was told. No question about the state is answered from below it.
     fn promised(&self) -> Sequence;
-    /// The current view, for replies and reports.
+    /// The current view, for replies; always the same one in an order without views.
     fn view(&self) -> View;
+    /// Adds what it knows of itself.
+    fn describe(&self, cluster: &Cluster, report: &mut Report);
 }

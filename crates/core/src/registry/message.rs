@@ -3,22 +3,22 @@
 //! A frame is `encode(message)` followed by a 16-byte MAC of the sender for the receiver. The message says what the MAC
 //! [covers](Cover); one that carries its authentication inside has none. `docs/wire.md` has the bytes.
 
-use crate::auth::Signed;
-use crate::auth::{Keyring, Tag, Verified};
+use crate::auth::{Keyring, Signed, Tag, Verified};
 use crate::checkpoint::{Checkpoint, TransferMessage};
 use crate::cluster::Cluster;
 use crate::digest::{Digest, Domain};
 use crate::dissent::Testimony;
 use crate::ids::{ClientId, InstanceId, Principal};
 use crate::joining::CookieMessage;
-use crate::message::{Cover, Reply, Request, Spoken};
+use crate::message::{Reply, Request};
 use crate::protocols::chain::{ChainMessage, ChainReply};
-use crate::protocols::pbft::Ordering;
+use crate::protocols::pbft::{Ordering, PbftMessage};
 use crate::protocols::ring_fast::{RingMessage, RingPace, RingReply};
 use crate::protocols::ring_resilient::Resilient;
 use crate::protocols::speculative::{Certain, Response};
 use crate::protocols::zlight::Order;
 use crate::rejection::Rejection;
+use crate::spoken::{Cover, Spoken};
 use crate::switching::Switch;
 use crate::wire::{Reader, Rope, Wire};
 use crate::wire_enum;
@@ -89,6 +89,42 @@ wire_enum!(Message {
     16 => RingPace,
     17 => Testimony,
 });
+
+macro_rules! said {
+    ($($variant:ident($said:ty)),* $(,)?) => {$(
+        impl From<$said> for Message {
+            fn from(said: $said) -> Self {
+                Self::$variant(said)
+            }
+        }
+    )*};
+}
+
+said! {
+    Request(Request),
+    Reply(Reply),
+    Ordering(Ordering),
+    Checkpoint(Box<Signed<Checkpoint>>),
+    Testimony(Box<Signed<Testimony>>),
+    Transfer(TransferMessage),
+    Switch(Switch),
+    Response(Response),
+    Order(Order),
+    Chain(ChainMessage),
+    ChainReply(ChainReply),
+    Cookie(CookieMessage),
+    Ring(RingMessage),
+    RingReply(RingReply),
+    RingCertain(Certain),
+    Resilient(Resilient),
+    RingPace(RingPace),
+}
+
+impl From<(InstanceId, PbftMessage)> for Message {
+    fn from((instance, message): (InstanceId, PbftMessage)) -> Self {
+        Self::Ordering(Ordering { instance, message })
+    }
+}
 
 /// Lets whatever is said do the same thing.
 macro_rules! each {

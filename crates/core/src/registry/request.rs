@@ -4,11 +4,12 @@ use crate::auth::Keyring;
 use crate::cluster::{ClientAuth, Cluster};
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId};
 use crate::joining::{CONTROL_SESSION, MEMBER_SESSIONS_MAX};
-use crate::message::{Cover, REQUEST_SIGNATURE_KIND, Request, Spoken, Vouched};
+use crate::message::{REQUEST_SIGNATURE_KIND, Request, Vouched};
 use crate::protocols::chain::Topology;
 use crate::protocols::ring_fast::Path;
 use crate::rejection::Rejection;
 use crate::schedule::Part;
+use crate::spoken::{Cover, Spoken};
 use alloc::vec::Vec;
 
 impl Spoken for Request {

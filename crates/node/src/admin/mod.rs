@@ -37,7 +37,7 @@ use crate::net::{CloseReason, ServiceBuild};
 use crate::replica::{PeerStatus, Shelf, Stall, Status};
 use bezant_core::digest::Digest;
 use bezant_core::ids::ReplicaId;
-use bezant_core::replica::Report;
+use bezant_core::notice::Report;
 use serde_json::Value;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

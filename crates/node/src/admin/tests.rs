@@ -3,7 +3,7 @@
 use super::*;
 use crate::net::LinkRefusal;
 use bezant_core::ids::{IdentityId, Sequence, View};
-use bezant_core::protocols::ring_fast::{Alarm, Pace, Suspect};
+use bezant_core::notice::{Alarm, Pace, Suspect};
 use bezant_core::rejection::{Account, Rejection, RejectionCounts};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -8,7 +8,7 @@ use crate::keys::to_hex;
 use bezant_core::checkpoint::Tree;
 use bezant_core::estate::page_holder;
 use bezant_core::ids::ReplicaId;
-use bezant_core::replica::Divergence;
+use bezant_core::notice::Divergence;
 use bezant_core::service::PageNumber;
 use bezant_core::wire::Wire;
 use serde_json::{Value, json};

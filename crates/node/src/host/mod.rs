@@ -28,7 +28,8 @@ use crate::replica::{self, Hosted, MemoryLog, ReplicaHandle, ReplicaOptions, Sta
 use bezant_core::auth::{Ed25519, Keyring};
 use bezant_core::checkpoint::Snapshot;
 use bezant_core::ids::{Principal, ReplicaId};
-use bezant_core::replica::{LogRecord, Replica, ReplicaConfig};
+use bezant_core::registry::LogRecord;
+use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::service::Service;
 use evidence::Recorder;
 use notices::NoticeLog;

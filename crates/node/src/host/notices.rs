@@ -3,8 +3,8 @@
 
 use super::evidence::Recorder;
 use bezant_core::ids::ReplicaId;
+use bezant_core::notice::Notice;
 use bezant_core::rejection::Rejection;
-use bezant_core::replica::Notice;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

@@ -7,9 +7,9 @@ use crate::net::{CloseReason, Event, Hub, HubOptions, Lane, LinkId, Port};
 use bezant_core::auth::Tag;
 use bezant_core::ids::{Principal, ReplicaId};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
+use bezant_core::notice::Notice;
 use bezant_core::registry::Message;
 use bezant_core::rejection::Rejection;
-use bezant_core::replica::Notice;
 use bezant_core::time::{Duration, Instant};
 use bezant_core::wire::Rope;
 use mio::Waker;
@@ -358,8 +358,8 @@ mod tests {
     use bezant_core::cluster::Cluster;
     use bezant_core::digest::Digest;
     use bezant_core::ids::{InstanceId, Sequence};
-    use bezant_core::registry::Incoming;
-    use bezant_core::replica::{Record, Report, SnapshotRecord};
+    use bezant_core::notice::Report;
+    use bezant_core::registry::{Incoming, Record, SnapshotRecord};
     use bytes::Bytes;
     use std::net::{SocketAddr, TcpListener};
 

@@ -4,7 +4,8 @@
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
 use bezant_core::ids::Principal;
-use bezant_core::protocols::ring_fast::{Hop, Pace, PaceMessage, RingPace, Vote};
+use bezant_core::notice::Pace;
+use bezant_core::protocols::ring_fast::{Hop, PaceMessage, RingPace, Vote};
 use bezant_core::registry::Message;
 
 #[derive(Debug)]

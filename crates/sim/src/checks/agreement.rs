@@ -3,7 +3,7 @@
 use super::{Check, Event};
 use bezant_core::digest::Digest;
 use bezant_core::ids::{InstanceId, ReplicaId, Sequence};
-use bezant_core::replica::Notice;
+use bezant_core::notice::Notice;
 use std::collections::BTreeMap;
 
 /// See the [module](self).

@@ -33,9 +33,9 @@ use bezant_core::cluster::Cluster;
 use bezant_core::digest::Digest;
 use bezant_core::ids::{InstanceId, ReplicaId};
 use bezant_core::message::Request;
+use bezant_core::notice::{Notice, Report};
 use bezant_core::protocols::pbft::NewView;
-use bezant_core::registry::Message;
-use bezant_core::replica::{LogRecord, Notice, Report};
+use bezant_core::registry::{LogRecord, Message};
 
 /// Something that a check may care about.
 #[derive(Debug)]

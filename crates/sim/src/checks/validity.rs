@@ -20,8 +20,8 @@ use bezant_core::digest::Digest;
 use bezant_core::ids::{ClientId, InstanceId, Sequence, Timestamp};
 use bezant_core::joining::CookieMessage;
 use bezant_core::message::{Firmness, Outcome, Refusal};
+use bezant_core::notice::Notice;
 use bezant_core::registry::Message;
-use bezant_core::replica::Notice;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An instance that orders batches.

@@ -11,7 +11,7 @@ use crate::stage::Stage;
 use crate::trace::Trace;
 use bezant_core::digest::Digest;
 use bezant_core::ids::Sequence;
-use bezant_core::replica::Report;
+use bezant_core::notice::Report;
 use bezant_core::schedule::Part;
 use std::collections::BTreeSet;
 

@@ -2,9 +2,9 @@
 
 use super::run::Run;
 use crate::ids::InstanceId;
+use crate::notice::Notice;
 use crate::protocols::quorum::crowd::{FEW, WINDOW, WINDOWS};
 use crate::protocols::speculative::LOW_LOAD;
-use crate::replica::Notice;
 use crate::schedule::{Part, Protocol, Schedule};
 use core::cell::RefCell;
 

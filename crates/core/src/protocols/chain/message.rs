@@ -5,10 +5,12 @@ use crate::auth::{Keyring, Tag};
 use crate::cluster::{Cluster, REPLICAS_MAX};
 use crate::digest::{Digest, Domain};
 use crate::ids::{ClientId, InstanceId, Principal, Timestamp};
-use crate::message::{Cover, Outcome, Request, Spoken, from_replica};
+use crate::message::{Outcome, Request};
+use crate::protocols::speculative;
 use crate::protocols::zlight::BATCH_MAX;
 use crate::rejection::Rejection;
 use crate::service::Proposal;
+use crate::spoken::{Cover, Spoken, from_replica};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::wire_struct;
 use alloc::vec::Vec;
@@ -21,6 +23,11 @@ const CHAIN_REPLY: u8 = 0xa3;
 
 /// MACs between replicas on one link: (f+1)(f+2)/2 for the largest cluster.
 const TAGS_MAX: usize = REPLICAS_MAX * REPLICAS_MAX;
+
+/// A machine that an instance of this protocol may be a part of.
+pub(crate) trait Speaker: speculative::Speaker<Outgoing: From<ChainMessage> + From<ChainReply>> {}
+
+impl<M: speculative::Speaker<Outgoing: From<ChainMessage> + From<ChainReply>>> Speaker for M {}
 
 /// CHAIN: a batch on its way from one place to the next. It has no frame MAC: what authenticates it is inside.
 #[derive(Clone, Debug)]

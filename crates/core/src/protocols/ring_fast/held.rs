@@ -1,7 +1,6 @@
 //! The batches whose requests this replica has seen in the RING pass, for the ACK pass, which names them by digest.
 
 use super::message::Stamp;
-use super::replica::WINDOW;
 use crate::cluster::Limits;
 use crate::digest::Digest;
 use crate::ids::ReplicaId;
@@ -9,6 +8,9 @@ use crate::message::{Outcome, Request};
 use crate::time::{Duration, Instant};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+
+/// Batches of any size that an entry has under way. More of them would be smaller, and cost more MACs for each request.
+pub(crate) const WINDOW: usize = 4;
 
 /// Batches that an entry has under way, at most: full ones need not wait for others.
 pub(super) const UNDER_WAY_MAX: usize = 32;

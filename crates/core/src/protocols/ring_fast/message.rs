@@ -5,11 +5,14 @@ use crate::auth::{Keyring, Tag};
 use crate::cluster::{Cluster, REPLICAS_MAX};
 use crate::digest::{Digest, Domain};
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Timestamp};
-use crate::message::{Cover, Outcome, Request, Spoken, from_replica};
-use crate::protocols::speculative::weight;
+use crate::message::{Outcome, Request};
+use crate::protocols::ring_fast::{PaceMessage, RingPace};
+use crate::protocols::speculative;
+use crate::protocols::speculative::{Certain, SpeculativeTimer, weight};
 use crate::protocols::zlight::BATCH_MAX;
 use crate::rejection::Rejection;
 use crate::service::Proposal;
+use crate::spoken::{Cover, Spoken, from_replica};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::wire_struct;
 use alloc::collections::BTreeSet;
@@ -23,6 +26,44 @@ const RING_REPLY: u8 = 0xa6;
 
 /// MACs between replicas on one link: at most (f+1)(f+2)/2 for the largest cluster.
 const TAGS_MAX: usize = REPLICAS_MAX * REPLICAS_MAX;
+
+/// A machine that an instance of this protocol may be a part of.
+pub trait Speaker:
+    speculative::Speaker<
+        Outgoing: From<RingMessage> + From<RingReply> + From<RingPace> + From<Certain>,
+        Timer: From<RingTimer>,
+    >
+{
+}
+
+impl<
+    M: speculative::Speaker<
+            Outgoing: From<RingMessage> + From<RingReply> + From<RingPace> + From<Certain>,
+            Timer: From<RingTimer>,
+        >,
+> Speaker for M
+{
+}
+
+/// What the ring says between replicas, and what a client asks of it besides requests.
+#[derive(Debug)]
+pub enum RingHeard {
+    /// Around the ring.
+    Ring(RingMessage),
+    /// About how fast it is.
+    Pace(PaceMessage),
+}
+
+/// The timers of the fast ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RingTimer {
+    /// As in every instance that speculates.
+    Speculative(SpeculativeTimer),
+    /// Ring stops for a client that panicked.
+    Panic,
+    /// Ring measures how fast it is.
+    Pace,
+}
 
 /// What the message is about: in the RING pass the requests themselves, in the ACK pass the digest of all of them.
 #[derive(Clone, Debug)]

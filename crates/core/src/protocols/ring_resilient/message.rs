@@ -6,13 +6,37 @@ use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::Boundary;
 use crate::ids::{ClientId, InstanceId, Principal};
-use crate::message::{Cover, Spoken, from_replica};
+use crate::protocols::ring_resilient::ResilientTimer;
+use crate::protocols::ring_resilient::record::ResilientRecord;
+use crate::protocols::speculative;
+use crate::protocols::speculative::Certain;
 use crate::rejection::Rejection;
-use crate::switching::Fetch;
+use crate::spoken::{Cover, Spoken, from_replica};
 use crate::switching::certificate::{Prepared, Stable};
+use crate::switching::{Fetch, HistoryRecord};
 use crate::{wire_enum, wire_struct};
 use alloc::boxed::Box;
 use core::fmt;
+
+/// A machine that an instance of this protocol may be a part of.
+pub trait Speaker:
+    speculative::Speaker<
+        Outgoing: From<Resilient> + From<Certain>,
+        Timer: From<ResilientTimer>,
+        InstanceRecord: From<HistoryRecord> + From<ResilientRecord>,
+    >
+{
+}
+
+impl<
+    M: speculative::Speaker<
+            Outgoing: From<Resilient> + From<Certain>,
+            Timer: From<ResilientTimer>,
+            InstanceRecord: From<HistoryRecord> + From<ResilientRecord>,
+        >,
+> Speaker for M
+{
+}
 
 /// ORDER: the sequencer's next batch. The first one of an instance is empty: it is about the init history.
 #[derive(Clone, Debug)]

@@ -6,10 +6,11 @@ use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Timestamp};
 use crate::machine::Destination;
-use crate::message::{Cover, Outcome, RESULT_BYTES_FULL_MAX, Request, Spoken, from_replica};
-use crate::registry::Message;
+use crate::message::{Outcome, RESULT_BYTES_FULL_MAX, Request};
+use crate::protocols::speculative::Speaker;
 use crate::rejection::Rejection;
 use crate::service::Service;
+use crate::spoken::{Cover, Spoken, from_replica};
 use crate::switching::Surroundings;
 use crate::wire::{Reader, Sink, Wire, WireError};
 use crate::wire_struct;
@@ -74,28 +75,28 @@ pub(crate) fn abridged(
 
 impl<S: Service> Speculation<S> {
     /// Executes what is logged and answers the clients.
-    pub(crate) fn execute_and_respond(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(crate) fn execute_and_respond(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let instance = self.instance;
         let mut position = self.ledger.estate.position();
         self.execute(s, |s, logged, request, outcome| {
             position += 1;
             let outcome = abridged(s.cluster, s.me, request.client, request.timestamp, outcome);
-            let message = Message::Response(Response::to(instance, request, position, logged.history, outcome));
-            s.out.send(Destination::Client(request.client), message);
+            let response = Response::to(instance, request, position, logged.history, outcome);
+            s.send(Destination::Client(request.client), response);
         });
     }
 
     /// Answers a request that is in the history.
     pub(crate) fn respond(
         &self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker>,
         request: &Request,
         position: u64,
         history: Digest,
         outcome: &Outcome,
     ) {
         let response = Response::to(self.instance, request, position, history, outcome.clone());
-        s.out.send(Destination::Client(request.client), Message::Response(response));
+        s.send(Destination::Client(request.client), response);
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::Speculation;
 use crate::ids::ClientId;
-use crate::replica::ReplicaTimer;
+use crate::protocols::speculative::Speaker;
+use crate::protocols::speculative::SpeculativeTimer;
 use crate::service::Service;
 use crate::switching::Surroundings;
 use crate::time::Duration;
@@ -34,9 +35,9 @@ impl Load {
     }
 
     /// The first input of an instance.
-    pub(crate) fn start<S: Service>(&self, s: &mut Surroundings<'_, S>, is_stopped: bool) {
+    pub(crate) fn start(&self, s: &mut Surroundings<'_, impl Speaker>, is_stopped: bool) {
         if self.is_watched && !is_stopped {
-            s.out.set_timer(ReplicaTimer::LowLoad, s.now + LOW_LOAD);
+            s.set_timer(SpeculativeTimer::LowLoad, s.now + LOW_LOAD);
         }
     }
 
@@ -52,14 +53,14 @@ impl Load {
     }
 
     /// The time is over: stops the instance if there was one client only.
-    pub(crate) fn look<S: Service>(&mut self, s: &mut Surroundings<'_, S>, base: &mut Speculation<S>) {
+    pub(crate) fn look<S: Service>(&mut self, s: &mut Surroundings<'_, impl Speaker>, base: &mut Speculation<S>) {
         if base.is_stopped() {
             return;
         }
         if matches!(core::mem::take(&mut self.active), Active::One(_)) {
             return base.stop(s, "at most one client for two seconds", true);
         }
-        s.out.set_timer(ReplicaTimer::LowLoad, s.now + LOW_LOAD);
+        s.set_timer(SpeculativeTimer::LowLoad, s.now + LOW_LOAD);
     }
 }
 

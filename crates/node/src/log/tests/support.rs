@@ -8,7 +8,7 @@ use bezant_core::digest::Digest;
 use bezant_core::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use bezant_core::message::Request;
 use bezant_core::protocols::pbft::{PbftRecord, Vote};
-use bezant_core::replica::InstanceRecord;
+use bezant_core::registry::InstanceRecord;
 use bytes::Bytes;
 use std::ops::RangeInclusive;
 use std::sync::Mutex;

@@ -5,7 +5,7 @@ use super::reports::with_checkpoints;
 use crate::compositions::tests::run::Run;
 use crate::compositions::tests::script::init;
 use crate::ids::InstanceId;
-use crate::replica::Notice;
+use crate::notice::Notice;
 use crate::schedule::Protocol;
 use crate::testing::net::{c, kind, r};
 use alloc::vec;

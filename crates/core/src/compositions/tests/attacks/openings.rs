@@ -9,13 +9,13 @@ use crate::digest::Digest;
 use crate::history::Boundary;
 use crate::ids::{InstanceId, ReplicaId, Timestamp};
 use crate::message::Request;
+use crate::notice::Notice;
 use crate::protocols::ring_fast::Path;
 use crate::protocols::ring_resilient::{Resilient, ResilientMessage, Status};
 use crate::protocols::speculative::Certain;
-use crate::registry::Message;
-use crate::replica::{InstanceRecord, LogRecord, Notice};
+use crate::registry::{InstanceRecord, LogRecord, Message};
 use crate::schedule::{Part, Protocol, Quota, Schedule};
-use crate::switching::{AbortReport, Bodies, Switch, SwitchMessage};
+use crate::switching::{AbortReport, Bodies, HistoryRecord, Switch, SwitchMessage};
 use crate::testing::net::{Event, Frame, c, kind, r};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -369,7 +369,7 @@ fn a_report_grows_no_longer_than_others_accept() {
         let is_checkpoint = ["LCS", "ANCHOR"].contains(&kind(&frame.message).as_str());
         hides && is_checkpoint || matches!(frame.message, Message::Resilient(_))
     });
-    let (most, ahead) = [AbortReport::entries_max, AbortReport::confirmed_max].map(|of| of(&run.net.cluster)).into();
+    let (most, ahead) = [Cluster::inherited_bound, AbortReport::confirmed_max].map(|of| of(&run.net.cluster)).into();
     let (mut longest, mut confirmed) = (0, 0);
     for _ in 0..150 {
         (0..8).for_each(|session| run.invoke(session));
@@ -403,7 +403,7 @@ fn of_a_body_only_what_its_digest_covers_is_kept() {
     let mut run = Run::new(Protocol::Aliph, 4, 3, 1);
     let reports = three_logged(&mut run);
     let logged = run.net.hosts[0].log.iter().filter_map(|record| match &record.record {
-        InstanceRecord::Logged(entries) => Some(entries.clone()),
+        InstanceRecord::History(HistoryRecord::Logged(entries)) => Some(entries.clone()),
         _ => None,
     });
     let mut bodies: Vec<_> = logged.flatten().collect();
@@ -423,7 +423,7 @@ fn of_a_body_only_what_its_digest_covers_is_kept() {
         .log
         .iter()
         .filter_map(|record| match &record.record {
-            InstanceRecord::Bodies(entries) => Some(entries),
+            InstanceRecord::History(HistoryRecord::Bodies(entries)) => Some(entries),
             _ => None,
         })
         .flatten()
@@ -446,8 +446,11 @@ fn bodies_without_their_record_are_nothing() {
     run.settle();
     run.pass(500);
     let log = &mut run.net.hosts[3].log;
-    let opened = log.iter().position(|record| matches!(record.record, InstanceRecord::Opened(_))).unwrap();
-    let is_bodies = |record: &LogRecord| matches!(record.record, InstanceRecord::Bodies(_));
+    let opened = log
+        .iter()
+        .position(|record| matches!(record.record, InstanceRecord::History(HistoryRecord::Opened(_))))
+        .unwrap();
+    let is_bodies = |record: &LogRecord| matches!(record.record, InstanceRecord::History(HistoryRecord::Bodies(_)));
     assert!(log[opened - 2..opened].iter().all(is_bodies), "they take two records");
     for kept in opened - 2..=opened + 1 {
         let mut copy = run.clone();

@@ -3,8 +3,9 @@
 use crate::auth::{Keyring, Signable, Signed};
 use crate::cluster::{Cluster, REPLICAS_MAX};
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId};
-use crate::message::{Cover, Spoken, from_replica};
+use crate::notice::Pace;
 use crate::rejection::Rejection;
+use crate::spoken::{Cover, Spoken, from_replica};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
 use alloc::vec::Vec;
@@ -56,32 +57,6 @@ wire_struct!(Vote { instance, round, pace });
 
 impl Signable for Vote {
     const KIND: u8 = 10;
-}
-
-/// What comes of a comparison.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Pace {
-    /// Batches need no longer than they should, or there are none.
-    #[default]
-    Even,
-    /// They do, unless somebody has made hops look short.
-    Slow,
-    /// They do, and long enough to leave the ring for it.
-    BeyondDoubt,
-}
-
-impl Wire for Pace {
-    fn encode(&self, out: &mut impl Sink) {
-        out.push(*self as u8);
-    }
-    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        match reader.tag()? {
-            0 => Ok(Self::Even),
-            1 => Ok(Self::Slow),
-            2 => Ok(Self::BeyondDoubt),
-            _ => Err(WireError::UnknownTag),
-        }
-    }
 }
 
 /// CHECK and REPORT: hops of the replicas from the originator on, as far as it has come.

@@ -13,12 +13,12 @@ use crate::digest::{Digest, Domain};
 use crate::history::LogEntry;
 use crate::ids::{ClientId, IdentityId, InstanceId, Principal, ReplicaId, Timestamp};
 use crate::message::{Outcome, Request};
+use crate::notice::Notice;
 use crate::protocols::ring_fast::{
     Body, PER_ENTRY_MAX, PaceMessage, Path, Probe, RingMessage, RingPace, RingReply, Stamp, Strike, WINDOW,
 };
 use crate::registry::Message;
 use crate::rejection::Rejection;
-use crate::replica::Notice;
 use crate::schedule::Protocol;
 use crate::service::Proposal;
 use crate::switching::Switch;
