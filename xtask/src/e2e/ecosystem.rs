@@ -9,8 +9,9 @@ use super::referee::Postgresql;
 use super::running::Conversation;
 use super::{Scratch, free_ports};
 use crate::failure::{Failure, Result, ensure};
+use crate::options::Options;
 use crate::process::{self, logged, program, root, wait_until};
-use crate::{Options, tools, verify};
+use crate::tools;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -69,7 +70,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         None => {
             let build = ["build", "--release", "--locked", "-p", "bezant"];
             logged("build", Duration::from_secs(20 * 60), &mut process::cargo(&build))?;
-            verify::binary()
+            process::binary()
         }
     };
     let packages = tools::ecosystem()?;

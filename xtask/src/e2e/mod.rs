@@ -17,8 +17,9 @@ pub(crate) mod sql;
 mod words;
 
 use crate::failure::{Failure, Result};
+use crate::options::Options;
 use crate::process::{self, logged};
-use crate::{Options, seeds, verify};
+use crate::seeds;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -45,7 +46,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         Some(path) => path.into(),
         None => {
             logged("build", Duration::from_secs(20 * 60), &mut process::cargo(&seeds::BUILD))?;
-            verify::binary()
+            process::binary()
         }
     };
     let words: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -1,0 +1,36 @@
+//! What one module says: the modules, items and imports that it declares, and the paths that its code mentions.
+
+use std::collections::BTreeSet;
+
+/// A module of a crate: a file, or a part of one in braces.
+#[derive(Debug, Default)]
+pub(super) struct Module {
+    /// What its own items are called.
+    pub(super) items: BTreeSet<String>,
+    pub(super) uses: Vec<Use>,
+    pub(super) mentions: Vec<Mention>,
+    /// Modules in other files.
+    pub(super) files: Vec<String>,
+    /// Modules in braces.
+    pub(super) inline: Vec<(String, Self)>,
+    /// Macros that the whole crate may name as if its root had them.
+    pub(super) exported_macros: Vec<String>,
+}
+
+/// One name of a `use`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Use {
+    pub(super) path: Vec<String>,
+    /// What the module calls it; `*` for all that is in it.
+    pub(super) name: String,
+    pub(super) is_public: bool,
+    pub(super) line: usize,
+}
+
+/// A path in code, of one word or more.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Mention {
+    pub(super) path: Vec<String>,
+    pub(super) is_macro: bool,
+    pub(super) line: usize,
+}
