@@ -5,9 +5,10 @@
 //! environment's fault, or the glue's. What passes there and not here must be in `expected`, in the tool's file, with
 //! the reason; a line of it that is no longer true is told.
 
+use super::ports::free_ports;
 use super::referee::Postgresql;
 use super::running::Conversation;
-use super::{Scratch, free_ports};
+use super::scratch::Scratch;
 use crate::failure::{Failure, Result, ensure};
 use crate::options::Options;
 use crate::process::{self, logged, program, root, wait_until};

@@ -11,8 +11,9 @@
 //! | fuzz | queries at random over tables of mixed types, by `grammar.py` |
 //! | isolation | transactions side by side: what commits must be what some order of them gives, by `isolation.py` |
 
+use super::ports::free_ports;
 use super::running::{Conversation, Running};
-use super::{Scratch, free_ports};
+use super::scratch::Scratch;
 use crate::failure::{Failure, Result, ensure};
 use crate::options::Options;
 use crate::process::{self, logged, output_of, program, root, wait_until};

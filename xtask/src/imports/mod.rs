@@ -185,8 +185,8 @@ mod tests {
         let found = arrows(&[
             ("lib", "mod a; mod b; mod c;"),
             ("a", "#[macro_export]\nmacro_rules! made { () => { $crate::c::C } }"),
-            ("b", "mod d;\ncrate::made!();\nmacro_rules! near { () => {} }"),
-            ("b/d", "near!(); use crate::made;"),
+            ("b", "mod d; fn write() {}\ncrate::made!();\nmacro_rules! near { () => {} }"),
+            ("b/d", "near!(); write!(); use crate::made;"),
             ("c", "pub struct C;"),
         ]);
         assert_eq!(found, ["a > c: C", "b > a: made", "b/d > a: made", "b/d > b: near"]);

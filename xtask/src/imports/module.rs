@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 pub(super) struct Module {
     /// What its own items are called.
     pub(super) items: BTreeSet<String>,
+    /// Those that are macros, which modules below may name as if they were theirs.
+    pub(super) macros: BTreeSet<String>,
     pub(super) uses: Vec<Use>,
     pub(super) mentions: Vec<Mention>,
     /// Modules in other files.

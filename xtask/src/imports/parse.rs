@@ -89,7 +89,12 @@ impl<'a> Parser<'a> {
                 module.inline.push((name, child));
             }
             _ if is_exported => module.exported_macros.push(name),
-            _ if is_own => _ = module.items.insert(name),
+            _ if is_own => {
+                if kind == "macro_rules" {
+                    module.macros.insert(name.clone());
+                }
+                module.items.insert(name);
+            }
             _ => {}
         }
     }

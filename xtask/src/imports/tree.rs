@@ -94,7 +94,7 @@ impl Tree {
     /// Where a macro that is called by its mere name comes from, if not from the module itself: a parent may have
     /// defined it before.
     pub(super) fn macro_above(&self, from: usize, name: &str) -> Option<Target> {
-        let above = self.ancestors(from).find(|at| self.nodes[*at].module.items.contains(name))?;
+        let above = self.ancestors(from).find(|at| self.nodes[*at].module.macros.contains(name))?;
         Some(Target::Item(above, name.to_string()))
     }
 
