@@ -180,7 +180,7 @@ impl<'a> Parser<'a> {
         let is_local = path.len() == 1 && (LOCAL.contains(&before) || self.ahead(0) == ":");
         let is_number = path[0].starts_with(|c: char| c.is_numeric());
         if is_name && !is_local && !is_number {
-            module.mentions.push(Mention { path, is_macro: self.ahead(0) == "!", line });
+            module.mentions.push(Mention { path, is_macro: self.ahead(0) == "!" && self.ahead(1) != "=", line });
         }
     }
 }
