@@ -6,7 +6,7 @@
 //! | question | file |
 //! |---|---|
 //! | Where are the bytes? | `pages.rs`, and `vfs.rs`, through which SQLite reaches them |
-//! | What may a statement do? | `profile.rs`; `schema.rs` says what it may leave, `system.rs` what is not its own |
+//! | What may a statement do? | `profile.rs`; `schema.rs` says what it may leave, `system.rs` which names are taken |
 //! | Where do time and randomness come from? | `moment.rs` |
 //! | What may a statement cost? | `meter.rs`, and `include/bezant_meter.h`, which is compiled into SQLite |
 //! | How is a request executed? | `engine.rs`; `explain.rs` says what SQLite's errors mean |

@@ -6,7 +6,7 @@
 //! itself is nothing taken: what is reached through it counts. Tests, comments and strings do not.
 //!
 //! What this cannot see are methods: a file that calls a method of a value imports nothing by that. A name that is
-//! taken with `*` counts where a word of the code is that name.
+//! taken with `*`, or that the file hands on, counts where a word of the code is that name and no variable or field.
 
 mod module;
 mod parse;
@@ -156,8 +156,8 @@ mod tests {
     fn what_a_facade_uses_itself_it_imports() {
         let found = arrows(&[
             ("lib", "mod a;"),
-            ("a", "mod b; mod c;\npub(crate) use b::B;\nuse c::C;\nfn f(_: B) {}"),
-            ("a/b", "use super::{C, f, D};\npub struct B;"),
+            ("a", "mod b; mod c;\npub(crate) use b::{B, b};\nuse c::C;\nfn f(_: B) { let b = 1; g(b) }"),
+            ("a/b", "use super::{C, f, D};\npub struct B; pub fn b() {}"),
             ("a/c", "pub trait C {}"),
         ]);
         assert_eq!(found, ["a > a/b: B", "a > a/c: C", "a/b > a: D f", "a/b > a/c: C"]);

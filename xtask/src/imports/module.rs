@@ -11,6 +11,8 @@ pub(super) struct Module {
     pub(super) macros: BTreeSet<String>,
     pub(super) uses: Vec<Use>,
     pub(super) mentions: Vec<Mention>,
+    /// What it calls its variables, parameters and fields, which may be the names of items elsewhere.
+    pub(super) locals: BTreeSet<String>,
     /// Modules in other files.
     pub(super) files: Vec<String>,
     /// Modules in braces.
@@ -34,5 +36,7 @@ pub(super) struct Use {
 pub(super) struct Mention {
     pub(super) path: Vec<String>,
     pub(super) is_macro: bool,
+    /// As a function or a macro is.
+    pub(super) is_called: bool,
     pub(super) line: usize,
 }

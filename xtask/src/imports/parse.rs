@@ -56,6 +56,8 @@ impl<'a> Parser<'a> {
                 _ => self.at += 1,
             }
         }
+        let Module { mentions, locals, .. } = &mut module;
+        mentions.retain(|mention| mention.path.len() > 1 || mention.is_called || !locals.contains(&mention.path[0]));
         module
     }
 
@@ -178,9 +180,13 @@ impl<'a> Parser<'a> {
             self.at += 2;
         }
         let is_local = path.len() == 1 && (LOCAL.contains(&before) || self.ahead(0) == ":");
+        if is_name && is_local {
+            module.locals.insert(path[0].clone());
+        }
         let is_number = path[0].starts_with(|c: char| c.is_numeric());
         if is_name && !is_local && !is_number {
-            module.mentions.push(Mention { path, is_macro: self.ahead(0) == "!" && self.ahead(1) != "=", line });
+            let is_macro = self.ahead(0) == "!" && self.ahead(1) != "=";
+            module.mentions.push(Mention { path, is_macro, is_called: is_macro || self.ahead(0) == "(", line });
         }
     }
 }
