@@ -1,7 +1,6 @@
-//! The figures for programs: everything that the tables say, and each circle and arrow.
+//! The figures for programs: everything that the tables say, and each circle and arrow; behind a name is the line.
 
 use super::figures::{Counts, Figures, LONGEST, per_thousand};
-use crate::circles::{self, Circle};
 use crate::finding::Finding;
 use crate::imports::Names;
 use serde_json::{Value, json};
@@ -19,20 +18,16 @@ fn package(figures: &Figures, upwards: Option<Vec<Finding>>) -> Value {
         "package": figures.folder,
         "total": counts(&figures.total()),
         "modules": modules.collect::<serde_json::Map<_, _>>(),
-        "circles": figures.circles.iter().map(|one| circle(figures, one)).collect::<Vec<_>>(),
+        "circles": figures.circles,
+        "arrows": figures.imports.arrows.iter().map(arrow).collect::<Vec<_>>(),
         "arrows_upwards": upwards,
         "longest_files": longest(&figures.files),
         "longest_functions": longest(&figures.functions),
     })
 }
 
-fn circle(figures: &Figures, circle: &Circle) -> Value {
-    let arrow = |(from, to, names): (&str, &str, &Names)| {
-        let names: Vec<&String> = names.keys().collect();
-        json!({"from": from, "to": to, "names": names})
-    };
-    let arrows: Vec<Value> = circles::ties(&figures.imports, circle).map(arrow).collect();
-    json!({"files": circle, "arrows": arrows})
+fn arrow(((from, to), names): (&(String, String), &Names)) -> Value {
+    json!({"from": from, "to": to, "names": names})
 }
 
 fn longest(list: &[(usize, String)]) -> Vec<Value> {
