@@ -9,7 +9,7 @@ use crate::interrupt::Interrupts;
 use crate::member::Member;
 use crate::served;
 use crate::snapshot::Snapshots;
-use bezant_core::cluster::ReplicaId;
+use bezant_core::ids::ReplicaId;
 use bezant_core::message::Refusal;
 use bezant_core::services::kv::{KvOperation, KvResult};
 use bezant_core::wire::Wire;

@@ -8,7 +8,7 @@ use crate::size::Size;
 use crate::store::ServiceKind;
 use crate::world::Verdict;
 use crate::{RangeOptions, ScenarioOptions, Summary, run, run_range, run_traced};
-use bezant_core::compositions::{Protocol, UnknownProtocol};
+use bezant_core::schedule::{Protocol, UnknownProtocol};
 use clap::Args;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};

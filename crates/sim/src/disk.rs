@@ -11,7 +11,7 @@
 
 use crate::rng::Rng;
 use bezant_core::checkpoint::Snapshot;
-use bezant_core::replica::{LogRecord, Record, SnapshotRecord};
+use bezant_core::registry::{LogRecord, Record, SnapshotRecord};
 use std::collections::VecDeque;
 
 /// What recovery reads.
@@ -257,9 +257,9 @@ impl Content {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bezant_core::cluster::{InstanceId, Sequence, View};
+    use bezant_core::ids::{InstanceId, Sequence, View};
     use bezant_core::protocols::pbft::PbftRecord;
-    use bezant_core::replica::InstanceRecord;
+    use bezant_core::registry::InstanceRecord;
 
     fn record(n: u64) -> Record {
         Record::Log(LogRecord {

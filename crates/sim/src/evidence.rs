@@ -2,10 +2,12 @@
 //! by them, whatever the limits say.
 
 use crate::checks::Event;
-use bezant_core::cluster::{Cluster, ReplicaId};
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::ReplicaId;
 use bezant_core::machine::Machine;
-use bezant_core::message::Message;
-use bezant_core::replica::{Notice, Replica};
+use bezant_core::notice::Notice;
+use bezant_core::registry::Message;
+use bezant_core::replica::Replica;
 use bezant_core::service::Service;
 use bezant_core::switching::{AbortReport, Switch, SwitchMessage};
 use serde::Serialize;

@@ -42,7 +42,7 @@ pub mod trace;
 pub mod workload;
 pub mod world;
 
-use bezant_core::compositions::Protocol;
+use bezant_core::schedule::Protocol;
 use evidence::Evidence;
 use scenario::{Feature, Scenario};
 use size::Size;

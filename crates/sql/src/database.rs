@@ -90,9 +90,9 @@ impl Service for Database {
 mod tests {
     use super::*;
     use crate::{Response, Statement};
-    use bezant_core::auth::PublicKey;
-    use bezant_core::machine::Instant;
+    use bezant_core::ids::PublicKey;
     use bezant_core::services::kv::{Condition, Until};
+    use bezant_core::time::Instant;
     use std::collections::BTreeMap;
 
     #[test]

@@ -414,9 +414,9 @@ mod tests {
     use super::*;
     use crate::{Batch, Database, Request, Response, Statement};
     use bezant_core::digest::Digest;
-    use bezant_core::machine::Instant;
     use bezant_core::service::Agreed;
     use bezant_core::services::kv::{Condition, DeadlineCondition, Until};
+    use bezant_core::time::Instant;
 
     /// A service, and its pages as they would be in a checkpoint.
     #[derive(Default)]

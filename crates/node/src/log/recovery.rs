@@ -8,7 +8,7 @@ use super::writer::{Active, Place, random_salt};
 use super::{Inspected, Log, OpenError, Options, Recovered};
 use crate::snapshot::{self, SnapshotError};
 use bezant_core::checkpoint::Snapshot;
-use bezant_core::replica::LogRecord;
+use bezant_core::registry::LogRecord;
 use bezant_core::wire::Rope;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;

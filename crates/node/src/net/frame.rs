@@ -136,7 +136,7 @@ pub(crate) fn append_frame(out: &mut Rope, body: &Rope, tail: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bezant_core::message::FRAME_BYTES_MAX;
+    use bezant_core::wire::FRAME_BYTES_MAX;
 
     fn stream(frames: &[&[u8]]) -> Vec<u8> {
         let mut stream = Rope::new();

@@ -24,7 +24,7 @@ use super::{
 };
 use accept::Listener;
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::ReplicaId;
+use bezant_core::ids::ReplicaId;
 use bezant_core::wire::Rope;
 use bytes::Bytes;
 use debt::Debts;

@@ -5,8 +5,7 @@ use super::handshake::{HANDSHAKE_BYTES_MAX, Handshake, LinkRefusal, Peer, Servic
 use super::hub::{Port, Watch};
 use super::output::{Lane, Output, PIECE_BYTES};
 use super::tls::Tls;
-use bezant_core::message::FRAME_BYTES_MAX;
-use bezant_core::wire::Rope;
+use bezant_core::wire::{FRAME_BYTES_MAX, Rope};
 use mio::net::TcpStream;
 use rustix::buffer::spare_capacity;
 use std::fmt;

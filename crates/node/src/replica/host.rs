@@ -5,11 +5,12 @@ use super::{CpuTime, Durability, Hosted, PeerStatus, RUN, ReplicaError, ReplicaO
 use crate::net::clock::{Clock, until};
 use crate::net::{CloseReason, Event, Hub, HubOptions, Lane, LinkId, Port};
 use bezant_core::auth::Tag;
-use bezant_core::cluster::ReplicaId;
-use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
-use bezant_core::message::Message;
+use bezant_core::ids::{Principal, ReplicaId};
+use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
+use bezant_core::notice::Notice;
+use bezant_core::registry::Message;
 use bezant_core::rejection::Rejection;
-use bezant_core::replica::Notice;
+use bezant_core::time::{Duration, Instant};
 use bezant_core::wire::Rope;
 use mio::Waker;
 use std::collections::{BTreeMap, VecDeque};
@@ -354,10 +355,11 @@ mod tests {
     use crate::net::{Channel, ServiceBuild};
     use bezant_core::auth::{Ed25519, Keyring, PublicKeys, SecretKey, Suite};
     use bezant_core::checkpoint::{Checkpoint, Snapshot, Tree, genesis};
-    use bezant_core::cluster::{Cluster, InstanceId, Sequence};
+    use bezant_core::cluster::Cluster;
     use bezant_core::digest::Digest;
-    use bezant_core::message::Incoming;
-    use bezant_core::replica::{Record, Report, SnapshotRecord};
+    use bezant_core::ids::{InstanceId, Sequence};
+    use bezant_core::notice::Report;
+    use bezant_core::registry::{Incoming, Record, SnapshotRecord};
     use bytes::Bytes;
     use std::net::{SocketAddr, TcpListener};
 

@@ -2,9 +2,8 @@
 //! instances that are over, or have not begun.
 
 use super::{Behaviour, Liar};
-use bezant_core::cluster::InstanceId;
-use bezant_core::machine::Principal;
-use bezant_core::message::{Incoming, Message};
+use bezant_core::ids::{InstanceId, Principal};
+use bezant_core::registry::{Incoming, Message};
 use bezant_core::switching::{Switch, SwitchMessage};
 use std::collections::VecDeque;
 

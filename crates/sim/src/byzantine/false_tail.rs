@@ -4,10 +4,11 @@
 use super::{Behaviour, Liar, with_result};
 use crate::rng::Rng;
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::machine::Principal;
-use bezant_core::message::{Message, Outcome};
+use bezant_core::ids::Principal;
+use bezant_core::message::Outcome;
 use bezant_core::protocols::chain::ChainReply;
 use bezant_core::protocols::speculative::Response;
+use bezant_core::registry::Message;
 use bezant_core::services::kv::KvResult;
 use bezant_core::wire::Wire;
 

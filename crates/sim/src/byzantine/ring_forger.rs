@@ -5,12 +5,12 @@
 use super::split_order::forged;
 use super::{Behaviour, Liar, with_result};
 use crate::rng::Rng;
-use bezant_core::compositions::Part;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::history::LogEntry;
-use bezant_core::machine::Principal;
-use bezant_core::message::Message;
+use bezant_core::ids::Principal;
 use bezant_core::protocols::ring_fast::{Body, Path, RingMessage, RingReply, Stamp, Strike};
+use bezant_core::registry::Message;
+use bezant_core::schedule::Part;
 use bezant_core::service::Proposal;
 
 #[derive(Debug)]

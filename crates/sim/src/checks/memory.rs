@@ -15,8 +15,9 @@
 //! is not seen.
 
 use super::{Check, Event, Holdings};
-use bezant_core::cluster::{Cluster, ReplicaId};
-use bezant_core::replica::Notice;
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::ReplicaId;
+use bezant_core::notice::Notice;
 use bezant_core::switching::AbortReport;
 use std::collections::BTreeSet;
 

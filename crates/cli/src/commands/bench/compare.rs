@@ -10,7 +10,7 @@ use super::writing::{cannot_write, write};
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
 use crate::{output, quit};
-use bezant_core::compositions::Part;
+use bezant_core::schedule::Part;
 use bezant_node::config::Protocol;
 use bezant_perf::chart;
 use bezant_perf::compare::claim::Measured;

@@ -2,7 +2,7 @@
 
 use super::words::name;
 use crate::commands::testnet::{AuthName, parse_protocol};
-use bezant_core::compositions::Quota;
+use bezant_core::schedule::Quota;
 use bezant_node::config::Protocol;
 use clap::ValueEnum;
 use std::fmt;

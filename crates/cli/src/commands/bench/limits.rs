@@ -2,7 +2,7 @@
 
 use crate::commands::testnet::AuthName;
 use crate::failure::{Failure, Result};
-use bezant_core::members::MEMBER_SESSIONS_MAX;
+use bezant_core::joining::MEMBER_SESSIONS_MAX;
 
 /// Sessions of one identity: what a cluster admits.
 pub(super) const SESSIONS_MAX: u64 = 8192;

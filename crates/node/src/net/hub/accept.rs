@@ -5,7 +5,7 @@ use super::super::link::{CloseReason, Link, LinkId, State};
 use super::super::tls::TlsSettings;
 use super::super::{HANDSHAKE_SECONDS_MAX, UNAUTHENTICATED_MAX};
 use super::{FIRST_LISTENER, Hub, Port, prepare};
-use bezant_core::machine::Principal;
+use bezant_core::ids::Principal;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Token};
 use std::collections::VecDeque;

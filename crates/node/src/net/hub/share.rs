@@ -11,7 +11,7 @@ use super::super::CLIENT_FAIR_BYTES;
 use super::super::handshake::Peer;
 use super::super::link::{CloseReason, Link};
 use super::Hub;
-use bezant_core::machine::Principal;
+use bezant_core::ids::Principal;
 use std::collections::BTreeMap;
 
 /// What somebody has.

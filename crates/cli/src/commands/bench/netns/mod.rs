@@ -16,7 +16,7 @@ mod tools;
 
 use crate::failure::{Failure, Result};
 use bezant_core::cluster::Limits;
-use bezant_core::machine::Duration;
+use bezant_core::time::Duration;
 use bezant_node::config::Testnet;
 use bezant_perf::figures::Figures;
 use bezant_perf::laboratory::{Place, Setup, Snapshot};
