@@ -1,6 +1,7 @@
 //! Documents that point somewhere must point at something, and a page that no index names is not found.
 
-use super::{Files, Finding};
+use crate::files::Files;
+use crate::finding::Finding;
 use crate::process;
 use std::collections::BTreeMap;
 

@@ -2,11 +2,12 @@
 
 use super::contender::Contender;
 use super::netns::Laboratory;
+use super::words::name;
 use crate::commands::demo::cluster::{DemoCluster, wait_until_up};
-use crate::commands::status::Member;
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
 use crate::files;
+use crate::member::Member;
 use crate::quit;
 use crate::served::Served;
 use bezant_core::cluster::{ClientAuth, Limits};
@@ -19,7 +20,6 @@ use bezant_perf::load::{Asked, Load, Measured, Workload};
 use bezant_perf::switching::{self, History, Took};
 use bezant_sql::{Request, Response};
 use bytes::Bytes;
-use clap::ValueEnum;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -97,11 +97,6 @@ impl Subject {
             },
         }
     }
-}
-
-/// The word of the command line for a protocol, durability, channel or kind of authentication.
-pub(super) fn name(value: impl ValueEnum) -> String {
-    value.to_possible_value().expect("no value is hidden").get_name().to_owned()
 }
 
 /// The cluster that was started, if one is running, and the network that it is in, if it has one of its own: a signal
