@@ -6,11 +6,13 @@
 //! | `size` | functions ≤ 70 lines, files ≤ 500 lines without their tests, as a ratchet |
 //! | `modules` | every Rust file begins with `//!` and belongs to a crate; every dependency has its reasons in a decision |
 //! | `links` | every link and every page that a comment mentions exists; every page is in its index |
+//! | `labels` | every label that cites a paper is defined in `docs/papers`; every other is a step of a module |
 //! | `commands` | every command in a document exists |
 //! | `imports` | no circles of files, and the core imports downwards only |
 
 pub(crate) mod commands;
 mod imports;
+mod labels;
 mod links;
 mod modules;
 mod size;
@@ -27,6 +29,7 @@ pub(crate) fn check() -> Result<String> {
     findings.extend(size::check(&files));
     findings.extend(modules::check(&files));
     findings.extend(links::check(&files));
+    findings.extend(labels::check(&files));
     findings.extend(commands::check_chores(&files));
     findings.extend(imports::check(&files));
     finding::report(findings)?;

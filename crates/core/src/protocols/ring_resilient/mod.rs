@@ -269,7 +269,7 @@ impl<S: Service> RingResilient<S> {
         core::mem::take(&mut self.early)
     }
 
-    /// The same, there.
+    /// Takes over the ORDERs that another one kept for later ([`Self::take_orders`]).
     pub(crate) fn give_orders(&mut self, s: &mut Surroundings<'_, impl Speaker>, orders: BTreeMap<u64, Order>) {
         self.early = orders;
         self.take_early(s);
