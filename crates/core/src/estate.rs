@@ -3,7 +3,7 @@
 //!
 //! Execution may be tentative: the batch after the last final one. Undoing it, or anything since the last
 //! checkpoint, is one mechanism: load the pages of the checkpoint that differ, and execute the final batches since
-//! again (D6 of `docs/protocols.md`).
+//! again (abs-D6).
 
 mod closing;
 mod contents;
@@ -44,7 +44,7 @@ const META: PageNumber = 2 * PAGES_MAX - 1;
 struct Meta {
     /// The last batch executed, as the running instance counts.
     executed: Sequence,
-    /// The hash chain over all requests executed (D3).
+    /// The hash chain over all requests executed (abs-D3).
     history: Digest,
     /// The hash chain over all that they answered and wrote.
     effects: Digest,
@@ -377,7 +377,7 @@ impl<S: Service> Estate<S> {
     }
 }
 
-/// F27: the agreed time grows with every batch, and never by more than a bound, whatever the primary proposes. The
+/// prac-F27: the agreed time grows with every batch, and never by more than a bound, whatever the primary proposes. The
 /// first batch sets it.
 fn agreed_time(last: Instant, proposed: Instant, step_max: Duration) -> Instant {
     if last == Instant(0) {

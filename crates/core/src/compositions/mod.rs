@@ -1,4 +1,4 @@
-//! Compositions: schedules of abortable instances over one estate (design.md section 1).
+//! Compositions: schedules of abortable instances over one estate (`docs/papers/abstract.md`).
 //!
 //! A replicated state machine is an abortable instance that never aborts, so that every configuration, plain PBFT
 //! included, is a schedule:

@@ -1,4 +1,4 @@
-//! After a crash: the log is replayed through the instances that it tells of, and nothing is said meanwhile (S13).
+//! After a crash: the log is replayed through the instances that it tells of, and nothing is said meanwhile (abs-S13).
 //!
 //! Every instance that was opened is opened again, with the bodies that the log has; what was logged in it is logged
 //! and executed again; what was said when it stopped is said again, byte by byte. So a replica that restarts from its

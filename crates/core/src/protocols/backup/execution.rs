@@ -128,7 +128,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         delivery: Delivery,
     ) {
         match delivery {
-            // D12: what a limited Backup says must be final.
+            // abs-D12: what a limited Backup says must be final.
             Delivery::Tentative(_) if self.limited => {}
             Delivery::Final(ordered) if self.limited => self.on_final_limited(s, queue, ordered),
             Delivery::Tentative(ordered) => {

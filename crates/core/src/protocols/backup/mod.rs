@@ -11,8 +11,8 @@
 //!    not be executed any more is answered like a read, so that nobody is told so by a batch that is undone
 //!    ([`crate::client`], step 10).
 //! 2. A read-only request is answered from the state at once, or, while the last batch is tentative, as soon as it is
-//!    final (F21); and not before everything that this replica helped to acknowledge is executed, be it again: after
-//!    a restart, and also after a batch was undone. The client needs 2f+1 equal answers *from the same position*.
+//!    final (pbft-F21); and not before everything that this replica helped to acknowledge is executed, be it again:
+//!    after a restart, and also after a batch was undone. The client needs 2f+1 equal answers *from the same position*.
 //! 3. A batch is executed tentatively when the order says so, and answered as tentative; 2f+1 such answers of one view
 //!    are as good as final ones, because at least f+1 correct replicas prepared the batch in that view.
 //! 4. A batch delivered for good is executed, or confirmed if it was executed tentatively. If the order undoes a
@@ -50,7 +50,7 @@
 //! # Deviations from the paper
 //! * Backup there wraps a whole protocol with its clients as a black box. Here it wraps the order only and does what
 //!   every order would need again: execution, replies, checkpoints, transfer.
-//! * D12 (final deliveries only, no read-only path) matters when Backup aborts after k requests. With `k = ∞` there
+//! * abs-D12 (final deliveries only, no read-only path) matters when Backup aborts after k requests. With `k = ∞` there
 //!   is no abort and both optimisations are safe; an instance with finite k must switch them off.
 //!
 //! # Cost
@@ -151,7 +151,7 @@ pub struct Backup<O: TotalOrder, S> {
     instance: InstanceId,
     order: O,
     ledger: Ledger<S>,
-    /// Whether it hands on after k requests. Then only final deliveries count, and every read is ordered (D12).
+    /// Whether it hands on after k requests. Then only final deliveries count, and every read is ordered (abs-D12).
     limited: bool,
     init: Init,
     /// Batches delivered before the init history was there.

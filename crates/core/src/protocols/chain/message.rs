@@ -40,7 +40,7 @@ pub struct ChainMessage {
     pub proposal: Proposal,
     /// The requests, each with its client's MACs for the places still to come.
     pub requests: Vec<Request>,
-    /// The history's digest after the batch (D10).
+    /// The history's digest after the batch (abs-D10).
     pub history: Digest,
     /// The digest of all results, once a place that executes has been passed; zero before.
     pub results: Digest,

@@ -1,8 +1,8 @@
 //! Retransmission: a replica that makes no progress says what it has, the others send what it lacks.
 //!
 //! The paper retransmits over datagrams in several ways; one STATUS message replaces them. It also carries the repair
-//! of F21: who knows batches to be decided says so, and f+1 such statements let a replica catch up that the primary
-//! leaves out of its quorums.
+//! of pbft-F21: who knows batches to be decided says so, and f+1 such statements let a replica catch up that the
+//! primary leaves out of its quorums.
 
 use super::PbftTimer;
 use super::message::{PbftMessage, Position, PrePrepare, Status, Vote};
@@ -175,7 +175,7 @@ impl Pbft {
         }
     }
 
-    /// Decided values: what F21 asks to be pushed.
+    /// Decided values: what pbft-F21 asks to be pushed.
     fn help_with_decided(&self, context: &mut Ctx<'_>, from: ReplicaId, theirs: &Status) {
         // Whoever claims the largest number gets nothing.
         for (&sequence, slot) in self.slots.range((Bound::Excluded(theirs.committed), Bound::Unbounded)) {

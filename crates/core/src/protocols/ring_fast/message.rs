@@ -216,7 +216,7 @@ impl Wire for RingMessage {
 impl RingMessage {
     /// What the MAC of a replica at `maker` for another covers: instance and way, kind, batch, what had been struck up
     /// to there and, from the sequencer on, the number, the agreed values and the history. Kind and number follow from
-    /// the maker's position and not from what the message says of itself (F1).
+    /// the maker's position and not from what the message says of itself (ring-F1).
     pub fn statement(&self, path: &Path, batch: Digest, maker: usize) -> Vec<u8> {
         let mut statement = Vec::with_capacity(160);
         statement.push(RING);

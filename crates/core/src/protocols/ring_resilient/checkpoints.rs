@@ -272,7 +272,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// R1: the requests that have waited longest go to the sequencer, if a correct one must accept them: what only this
-    /// replica takes for a client's must not keep out what is behind it (F20).
+    /// replica takes for a client's must not keep out what is behind it (pbft-F20).
     fn pass_on_waiting(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let mut waiting: Vec<Request> = self.pool.iter_watched().take(PASSED_ON_MAX).cloned().collect();
         let are_signed = s.cluster.client_auth != ClientAuth::Mac;

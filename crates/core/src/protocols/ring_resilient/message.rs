@@ -104,7 +104,7 @@ wire_enum!(ResilientMessage {
     7 => Stable,
 });
 
-/// A statement with the instance that it is about (D1).
+/// A statement with the instance that it is about (abs-D1).
 #[derive(Clone, Debug)]
 pub struct Resilient {
     /// The instance.
@@ -155,7 +155,7 @@ impl Spoken for Resilient {
         None
     }
 
-    /// All of it, clients' proofs included (P3).
+    /// All of it, clients' proofs included (abs-P3).
     fn cover(&self) -> Cover {
         Cover::Digest
     }

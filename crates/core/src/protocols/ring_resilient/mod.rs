@@ -1,5 +1,5 @@
-//! The resilient ring: a sequencer orders, 2f+1 sign, and what committed can be proved (section 1.8 of the note on
-//! Ring, which repairs section 4.3 of the thesis).
+//! The resilient ring: a sequencer orders, 2f+1 sign, and what committed can be proved. It is section 4.3 of the
+//! thesis, with the repairs of `docs/papers/ring.md`.
 //!
 //! # What it is for
 //! Fast instances stop as soon as one replica is down. Something has to serve the clients then, with as many as f
@@ -30,15 +30,15 @@
 //! * R5. *Committed.* 2f+1 COMMs for this history or a longer one: the replica executes up to there, and answers each
 //!   client with position, result and history digest. 2f+1 equal answers commit.
 //! * R6. *Checkpoint.* After the init history, every CHK-th position and the last one, a replica signs its state.
-//!   2f+1 equal signatures make the checkpoint the anchor; nobody waits for it (F14), but nothing is logged further
-//!   than [`Cluster::history_bound`] above the anchor. When a client goes on asking for what it was answered above the
-//!   anchor, replicas sign where they are, too. Either 2f+1 have the same state there, and the client has lost an
-//!   answer; or else they have not all executed alike ([`crate::dissent`]), or one of them has stopped: after T a
-//!   replica that is asked stops.
+//!   2f+1 equal signatures make the checkpoint the anchor; nobody waits for it (ring-F14), but nothing is logged
+//!   further than [`Cluster::history_bound`] above the anchor. When a client goes on asking for what it was answered
+//!   above the anchor, replicas sign where they are, too. Either 2f+1 have the same state there, and the client has
+//!   lost an answer; or else they have not all executed alike ([`crate::dissent`]), or one of them has stopped: after T
+//!   a replica that is asked stops.
 //! * R7. *End.* Nothing is ordered after the quota's last request. A replica that has executed it, with a checkpoint
 //!   there, stops; and so does one that has waited too long, for a request or for that checkpoint. f+1 that have
-//!   stopped stop all others (S2). The abort report lists the history up to the highest certificate, with that
-//!   certificate.
+//!   stopped stop all others (S2 of [`crate::switching`]). The abort report lists the history up to the highest
+//!   certificate, with that certificate.
 //! * R8. *Repeat.* Messages may get lost. A replica that waits for something says how far it has come, and whoever has
 //!   more sends it.
 //!
@@ -59,7 +59,7 @@
 //! time, or are after some doublings. A replica that fell behind an anchor fetches the state there, and goes on from it
 //! (`compositions/jump.rs`).
 //!
-//! # Deviations from the note
+//! # Deviations from the thesis, as repaired
 //! * Not flooded. Each replica has a link to each other one, so that a signature needs no relay: a correct signer sends
 //!   it to all, and a certificate needs correct signers only. Flooding to f+1 successors sends each of 2n signatures
 //!   over up to n(f+1) links, 2n²(f+1) messages for a batch (64 for f = 1); this sends 2n(n−1), 24.

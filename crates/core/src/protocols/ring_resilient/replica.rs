@@ -135,7 +135,7 @@ impl<S: Service> RingResilient<S> {
             let (cluster, keyring) = (s.cluster, s.keyring);
             let requests = self.pool.next_batch(&limits, |batch| {
                 if signed {
-                    // The others must be able to check it as well (F20).
+                    // The others must be able to check it as well (pbft-F20).
                     Request::vouch_signatures(batch.iter_mut(), cluster, keyring);
                     for request in batch.iter_mut().filter(|request| request.vouched != Vouched::Signature) {
                         request.vouched = Vouched::No;
@@ -387,7 +387,7 @@ impl<S: Service> RingResilient<S> {
         while let Some((client, _)) = self.pool.oldest_watched() {
             let Some(request) = self.pool.get_mut(client) else { return };
             if s.cluster.client_auth != ClientAuth::Mac {
-                // Only a request that a correct sequencer must accept may cost it the instance (F20).
+                // Only a request that a correct sequencer must accept may cost it the instance (pbft-F20).
                 Request::vouch_signatures(core::iter::once(&mut *request), s.cluster, s.keyring);
                 if request.vouched != Vouched::Signature {
                     self.pool.remove(client);

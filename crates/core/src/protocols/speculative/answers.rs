@@ -1,4 +1,5 @@
-//! Answers of replicas that speculate: steps L2 and Q2, and Z3 of ZLight.
+//! Answers of replicas that speculate: steps L2 of the [module](super), Q2 of
+//! [`crate::protocols::quorum`] and Z3 of [`crate::protocols::zlight`].
 
 use super::Speculation;
 use crate::auth::Keyring;

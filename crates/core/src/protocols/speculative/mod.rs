@@ -9,11 +9,11 @@
 //!     Nobody is blamed for logging it; only for logging what the log has already, which whoever has the same log
 //!     knows.
 //! L2. *Answer again.* A request that is in the history already is answered from the client table, with the history's
-//!     digest at its position, or at the end of the init history if it lies in there (D5).
+//!     digest at its position, or at the end of the init history if it lies in there (abs-D5).
 //! L3. *Lightweight checkpoint (LCS).* After every CHK-th position, and right after an init history, the replica tells
 //!     all others the digests of history and state. When all n said the same, that position is certain and becomes the
 //!     anchor. Until then the message is repeated; if it takes too long the replica logs nothing more. Several
-//!     checkpoints may be under way (S3).
+//!     checkpoints may be under way (abs-S3).
 //! L4. *Stop.* On a client's PANIC, on f+1 abort reports of others, or on evidence of its own, the replica stops:
 //!     nothing is logged, executed, answered or said for this instance again, but for one signed abort report.
 //!
@@ -99,7 +99,7 @@ pub enum SpeculativeTimer {
 pub(crate) enum Standing {
     /// It may be logged.
     New,
-    /// It was executed: with this digest of the history (D5), this came of it.
+    /// It was executed: with this digest of the history (abs-D5), this came of it.
     Done { position: u64, history: Digest, outcome: Outcome },
     /// Its client has had a later one executed.
     Stale,
@@ -166,7 +166,7 @@ impl<S: Service> Speculation<S> {
         Some((anchor, tree, entries))
     }
 
-    /// The first input: what was inherited is made certain as soon as possible (L4 of the note).
+    /// The first input: what was inherited is made certain as soon as possible (abs-L4).
     pub(crate) fn start(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if self.is_stopped() {
             return;
