@@ -11,9 +11,10 @@ mod effects;
 mod execution;
 mod replay;
 mod standing;
+mod trace;
 
 pub use contents::{Summary, clients_of, genesis_of, page_holder, service_pages, successor_of};
-pub use effects::Ruled;
+pub use trace::Ruled;
 
 use crate::auth::PublicKeys;
 use crate::batch::Ordered;
@@ -96,7 +97,7 @@ pub struct Estate<S> {
     /// The sessions that the last batch executed ended.
     ended: Vec<SessionId>,
     /// What was answered and written since the oldest version, and a while before, request by request.
-    trace: effects::Trace,
+    trace: trace::Trace,
     /// The rulings that the oldest version does not follow yet, in the order of their batches.
     rulings: Vec<Ruled>,
 }
@@ -127,7 +128,7 @@ impl<S: Service> Estate<S> {
             interval: Vec::new(),
             tentative: None,
             ended: Vec::new(),
-            trace: effects::Trace::new(cluster),
+            trace: trace::Trace::new(cluster),
             rulings: Vec::new(),
         };
         estate.return_trace();

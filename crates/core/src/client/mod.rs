@@ -47,6 +47,7 @@
 mod call;
 mod door;
 mod fairness;
+mod joining;
 mod operation;
 mod read;
 mod speculation;
@@ -68,10 +69,9 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use call::{Call, Gist, Verdict};
 use core::convert::Infallible;
-use door::Joining;
 use fairness::Fairness;
-pub use operation::{Answer, Completed, Completion, Submit};
-pub use read::Read;
+use joining::Joining;
+pub use operation::{Answer, Completed, Completion, Read, Submit};
 
 /// The pause before a request is sent again grows by doubling, up to this factor of `Limits::client_retry`.
 const RETRY_DOUBLINGS_MAX: u32 = 4;

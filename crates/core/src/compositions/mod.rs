@@ -13,12 +13,14 @@
 //! | a list of the operator's own | as written, e.g. `zlight, chain, backup(pbft)` or `quorum, ring-resilient` |
 //! | `unreplicated` | one server without any protocol, the yardstick of every benchmark |
 
+mod ahead;
 mod amnesia;
 mod composite;
 mod early;
 mod jump;
 mod objection;
 mod recovery;
+mod resumed;
 mod running;
 mod switch;
 #[cfg(test)]

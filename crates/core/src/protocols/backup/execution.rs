@@ -1,13 +1,14 @@
 //! Requests, reads, deliveries and replies: steps 1 to 4 of the [module](super).
 
 use super::dissent::rulings_of;
-use super::{Backup, Queue};
+use super::message::Speaker;
+use super::state::Backup;
+use super::state::Queue;
 use crate::batch::Ordered;
 use crate::clients::Freshness;
 use crate::ids::{Principal, Sequence, View};
 use crate::message::{Firmness, Outcome, Refusal, Reply, Request};
 use crate::notice::Notice;
-use crate::protocols::backup::Speaker;
 use crate::protocols::speculative::abridged;
 use crate::protocols::total_order::{Delivery, TotalOrder};
 use crate::rejection::Rejection;

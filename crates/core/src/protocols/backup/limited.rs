@@ -14,7 +14,10 @@
 //!    correct, so that there is one end. The order goes on until then, for the sake of rulings ([`crate::dissent`]).
 
 use super::dissent::rulings_of;
-use super::{Backup, Init, Queue};
+use super::message::Speaker;
+use super::state::Backup;
+use super::state::Init;
+use super::state::Queue;
 use crate::auth::Certificate;
 use crate::batch::Ordered;
 use crate::checkpoint::{Checkpoint, TransferMessage, Tree, genesis};
@@ -24,7 +27,6 @@ use crate::digest::Digest;
 use crate::ids::{ClientId, IdentityId, InstanceId, Principal, ReplicaId, Sequence};
 use crate::message::{Firmness, Request};
 use crate::notice::Notice;
-use crate::protocols::backup::Speaker;
 use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;
 use crate::service::Service;

@@ -84,7 +84,7 @@ mod decision;
 mod fetch;
 mod message;
 mod normal;
-pub(in crate::protocols) mod pool;
+mod progress;
 mod recovery;
 mod replica;
 mod slot;

@@ -2,7 +2,6 @@
 
 use super::check::{is_near, is_valid};
 use super::message::{PbftMessage, Position, PrePrepare, Vote};
-use super::pool::is_for_primaries;
 use super::replica::{Ctx, Pbft, Phase, ViewTimer};
 use super::slot::Proposed;
 use super::{PbftRecord, PbftTimer};
@@ -11,6 +10,7 @@ use crate::cluster::ClientAuth;
 use crate::digest::Digest;
 use crate::ids::{ClientId, ReplicaId, Sequence};
 use crate::message::{Request, Vouched};
+use crate::protocols::pool::is_for_primaries;
 use crate::protocols::total_order::{Delivery, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
 use crate::service::Proposal;

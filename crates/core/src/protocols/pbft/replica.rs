@@ -2,7 +2,6 @@
 
 use super::begun::Begun;
 use super::message::{PbftMessage, Position, ViewChange};
-use super::pool::Pool;
 use super::slot::Slot;
 use super::{PbftRecord, PbftTimer};
 use crate::auth::{Certificate, Signed};
@@ -13,6 +12,7 @@ use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use crate::message::Request;
 use crate::notice::Report;
+use crate::protocols::pool::Pool;
 use crate::protocols::total_order::{Context, Delivery, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
 use crate::time::Instant;
@@ -83,7 +83,7 @@ pub struct Pbft {
     pub(super) abstention: Option<Abstention>,
     /// The last position that this replica may have helped to acknowledge, whether or not that was undone since.
     pub(super) promised: Sequence,
-    pub(super) status: super::status::StatusState,
+    pub(super) status: super::progress::StatusState,
     /// The latest agreed time proposed or accepted, so that proposals grow (prac-F27).
     pub(super) last_time: Instant,
     pub(super) view_changes_started: u64,
@@ -131,7 +131,7 @@ impl Pbft {
             wanted_bodies: BTreeMap::new(),
             abstention: lost_log.then(Abstention::default),
             promised: Sequence(0),
-            status: super::status::StatusState::default(),
+            status: super::progress::StatusState::default(),
             last_time: Instant(0),
             view_changes_started: 0,
             logged_stable: None,

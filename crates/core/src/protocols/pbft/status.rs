@@ -7,11 +7,9 @@
 use super::PbftTimer;
 use super::message::{PbftMessage, Position, PrePrepare, Status, Vote};
 use super::replica::{Ctx, Pbft, Phase, ViewTimer};
-use crate::ids::{ClientId, ReplicaId, Sequence, Timestamp, View};
+use crate::ids::ReplicaId;
 use crate::protocols::total_order::{OrderEffect, TotalOrder};
-use crate::time::Instant;
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use core::ops::Bound;
 
 /// How many status intervals without any need to speak pass before a replica says what it has all the same: somebody
@@ -24,20 +22,6 @@ const BACKOFF_INTERVALS_MAX: u32 = 8;
 
 /// Whole batches sent in answer to one STATUS; more are fetched by digest.
 const BATCHES_PER_STATUS: usize = 4;
-
-/// What the status timer remembers.
-#[derive(Clone, Debug, Default)]
-pub(super) struct StatusState {
-    /// View, phase and position at the last time-out: no change means no progress.
-    last: Option<(View, bool, Sequence)>,
-    idle_intervals: u32,
-    /// Intervals without progress.
-    stuck_intervals: u32,
-    /// The watched request that had waited longest at the last time-out.
-    oldest_watched: Option<(ClientId, Timestamp)>,
-    /// When each replica was last answered, and how often: at most twice per interval.
-    answered: BTreeMap<ReplicaId, (Instant, usize)>,
-}
 
 impl Pbft {
     fn status(&self) -> Status {

@@ -69,7 +69,7 @@ struct Verdict {
     at: Instant,
 }
 
-/// What surrounds it: the part of [`Surroundings`] that it needs.
+/// What surrounds it: the part of [`crate::switching::Surroundings`] that it needs.
 pub(super) struct Around<'a> {
     pub(super) now: Instant,
     pub(super) cluster: &'a Cluster,

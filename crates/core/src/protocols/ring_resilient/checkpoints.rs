@@ -1,6 +1,12 @@
 //! Checkpoints, the end, and what is said again: steps R6 to R8 of the [module](super).
 
-use super::{Commit, Doubt, EARLY_MAX, ResilientMessage, ResilientTimer, RingResilient, Status};
+use super::message::Commit;
+use super::message::ResilientMessage;
+use super::message::ResilientTimer;
+use super::message::Status;
+use super::state::Doubt;
+use super::state::EARLY_MAX;
+use super::state::RingResilient;
 use crate::auth::{Certificate, Signed};
 use crate::cluster::ClientAuth;
 use crate::history::Boundary;

@@ -6,7 +6,6 @@ use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::Boundary;
 use crate::ids::{ClientId, InstanceId, Principal};
-use crate::protocols::ring_resilient::ResilientTimer;
 use crate::protocols::ring_resilient::record::ResilientRecord;
 use crate::protocols::speculative;
 use crate::protocols::speculative::Certain;
@@ -168,4 +167,13 @@ impl Spoken for Resilient {
     fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
         from_replica(from)
     }
+}
+
+/// The timers of the resilient ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ResilientTimer {
+    /// Nothing was executed for too long.
+    Patience,
+    /// Say again what may have got lost.
+    Repeat,
 }

@@ -1,7 +1,11 @@
 //! Ordering, logging and executing: steps R1, R2, R3 and R5 of the [module](super).
 
 use super::bodies::has_proof;
-use super::{EARLY_MAX, Order, ResilientMessage, RingResilient, Slot};
+use super::message::Order;
+use super::message::ResilientMessage;
+use super::state::EARLY_MAX;
+use super::state::RingResilient;
+use super::state::Slot;
 use crate::auth::Signed;
 use crate::batch::{Batch, Entry, Reference};
 use crate::clients::Freshness;

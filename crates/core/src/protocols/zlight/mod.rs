@@ -39,7 +39,7 @@ use crate::message::{Request, Vouched};
 use crate::notice::Report;
 use crate::protocols::speculative;
 use crate::protocols::speculative::{
-    AHEAD_MAX, Ahead, Queue, Speculation, SpeculativeTimer, Standing, as_its_speculation, weight,
+    AHEAD_MAX, Ahead, BATCH_MAX, Queue, Speculation, SpeculativeTimer, Standing, as_its_speculation, weight,
 };
 use crate::rejection::Rejection;
 use crate::service::{Proposal, Service};
@@ -48,9 +48,6 @@ use crate::switching::{Abortable, Heard, Ledger, Steps, Surroundings};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use alloc::vec::Vec;
 use core::fmt;
-
-/// The most requests in one ORDER or CHAIN message.
-pub const BATCH_MAX: usize = 4_096;
 
 /// ORDER: the primary's next batch.
 #[derive(Clone, Debug)]
