@@ -46,7 +46,6 @@
 
 mod call;
 mod door;
-mod fairness;
 mod joining;
 mod operation;
 mod read;
@@ -60,7 +59,7 @@ use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Sequence, Timestamp
 use crate::joining::{CookieMessage, Credential};
 use crate::machine::{Destination, Input, Machine, Outbox};
 use crate::message::{Firmness, Outcome, Refusal, Reply, Request};
-use crate::registry::{Incoming, Message};
+use crate::registry::{ClientMemory, Incoming, Message};
 use crate::switching::{Switch, SwitchMessage};
 use crate::time::{Duration, Instant};
 use alloc::collections::BTreeMap;
@@ -69,7 +68,6 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use call::{Call, Gist, Verdict};
 use core::convert::Infallible;
-use fairness::Fairness;
 use joining::Joining;
 pub use operation::{Answer, Completed, Completion, Read, Submit};
 
@@ -111,8 +109,8 @@ pub struct Client {
     active: BTreeMap<ReplicaId, InstanceId>,
     /// How long requests take in instances that may abort, smoothed.
     usual_latency: Duration,
-    /// Whether a ring is as fast for this client as for others.
-    fairness: Fairness,
+    /// What it remembers for the protocols that it asks.
+    memory: ClientMemory,
     call: Option<Call>,
     accepted: Option<Accepted>,
     differed: BTreeMap<ReplicaId, u64>,
@@ -136,7 +134,7 @@ impl Client {
             last_timestamp: Timestamp(0),
             active: BTreeMap::new(),
             usual_latency: Duration(0),
-            fairness: Fairness::default(),
+            memory: ClientMemory::default(),
             call: None,
             accepted: None,
             differed: BTreeMap::new(),
@@ -187,7 +185,7 @@ impl Client {
             false => self.request(now, submit.operation, read_only),
         };
         let read = if read_only { submit.read.within(&self.cluster) } else { Read::Quorum };
-        self.ask_for_delays(out);
+        self.ask_besides(out);
         match read {
             Read::Quorum => self.transmit(&request, out),
             Read::Few(_) | Read::One => self.transmit_to(read, &request, out),
@@ -242,7 +240,8 @@ impl Client {
     }
 
     fn next_timestamp(&mut self, now: Instant) -> Timestamp {
-        self.last_timestamp = self.at_fair_entry(Timestamp(now.0.max(self.last_timestamp.0 + 1)));
+        let first = Timestamp(now.0.max(self.last_timestamp.0 + 1));
+        self.last_timestamp = self.memory.fair_timestamp(self.part(), &self.asking(), first);
         self.last_timestamp
     }
 
@@ -417,14 +416,11 @@ impl Machine for Client {
                     Message::Cookie(CookieMessage::Given(given)) => self.on_cookie(now, from, given, out),
                     Message::Reply(reply) => self.on_reply(now, from, reply, out),
                     Message::Response(response) => self.on_response(now, from, response, out),
-                    Message::ChainReply(reply) => self.on_chain_reply(now, reply, out),
-                    Message::RingReply(reply) => self.on_ring_reply(now, reply, out),
-                    Message::RingPace(pace) => self.on_pace(from, &pace),
                     Message::RingCertain(certain) => self.on_certain(now, from, certain.0, out),
                     Message::Switch(Switch { instance, message: SwitchMessage::Active(client) }) => {
                         self.on_active(now, from, instance, client, out);
                     }
-                    _ => {}
+                    message => self.on_own(now, from, message, out),
                 }
             }
             Input::Timer(ClientTimer::Retry) => self.on_retry(now, out),

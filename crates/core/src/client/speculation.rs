@@ -3,14 +3,10 @@
 
 use super::Client;
 use super::call::{Gist, Key};
-use crate::digest::Digest;
-use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Sequence, Timestamp};
+use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp};
 use crate::machine::{Destination, Outbox};
-use crate::message::Outcome;
-use crate::protocols::chain::{ChainReply, Topology};
-use crate::protocols::ring_fast::{PaceMessage, Path, RingPace, RingReply};
-use crate::protocols::speculative::Response;
-use crate::registry::Message;
+use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Settled, Verdict};
+use crate::registry::{Message, half_of, settled};
 use crate::schedule::Part;
 use crate::switching::{Panic, Switch, SwitchMessage};
 use crate::time::{Duration, Instant};
@@ -26,17 +22,28 @@ impl Client {
         self.cluster.part(self.instance)
     }
 
+    /// The half of the protocol that is asked.
+    pub(super) fn half(&self) -> &'static dyn ClientHalf {
+        half_of(self.part())
+    }
+
+    /// Where this client asks.
+    pub(super) fn asking(&self) -> Asking<'_> {
+        let (cluster, instance) = (&*self.cluster, self.instance);
+        let head = cluster.protocol.schedule().map_or(ReplicaId(0), |schedule| schedule.head(cluster.n, instance));
+        Asking { cluster, client: self.id, instance, head, view: self.view }
+    }
+
     /// T: how long to wait before asking again, and then before panicking (abs-P12).
     pub(super) fn patience(&self) -> Duration {
         let most = self.cluster.limits.client_retry;
-        match self.part() {
-            Some(Part::Backup | Part::RingResilient) | None => most,
-            Some(_) if self.usual_latency == Duration(0) => most,
-            Some(part) => {
+        match self.part().filter(|part| !part.is_resilient()) {
+            Some(part) if self.usual_latency != Duration(0) => {
                 let own = Duration(PATIENCE_FACTOR * self.usual_latency.0);
-                let of_others = self.fairness.patience(&self.cluster).filter(|_| part == Part::RingFast);
+                let of_others = self.memory.patience(part, &self.cluster);
                 Duration(of_others.map_or(own, |others| others.min(own)).0.clamp(most.0 / PATIENCE_PARTS, most.0))
             }
+            _ => most,
         }
     }
 
@@ -44,152 +51,44 @@ impl Client {
         self.usual_latency = Duration((7 * self.usual_latency.0 + latency.0) / 8);
     }
 
-    fn topology(&self) -> Option<Topology> {
-        let schedule = self.cluster.protocol.schedule()?;
-        Some(Topology::new(&self.cluster, schedule.head(self.cluster.n, self.instance)))
-    }
-
     /// Step 5: where the request goes first.
     pub(super) fn first_receivers(&self, timestamp: Timestamp, everybody: bool) -> Destination {
-        match (self.part(), self.cluster.protocol.schedule()) {
-            (Some(Part::Quorum | Part::RingResilient), _) => Destination::Replicas,
-            (Some(Part::ZLight | Part::Chain), Some(schedule)) => {
-                Destination::Replica(schedule.head(self.cluster.n, self.instance))
-            }
-            (Some(Part::RingFast), _) => Destination::Replica(Path::entry_for(&self.cluster, self.id, timestamp, 0)),
-            _ if everybody => Destination::Replicas,
-            _ => Destination::Replica(self.cluster.primary(self.view)),
+        self.half().first(&self.asking(), timestamp, everybody)
+    }
+
+    /// Another request begins: what everybody is asked besides.
+    pub(super) fn ask_besides(&mut self, out: &mut Outbox<Self>) {
+        let (mut memory, part) = (core::mem::take(&mut self.memory), self.part());
+        if let Some(question) = memory.begin(part, &self.asking()) {
+            out.send(Destination::Replicas, question);
         }
+        self.memory = memory;
     }
 
-    /// The entry of a ring that is asked first.
-    fn entry(&self, timestamp: Timestamp) -> Option<ReplicaId> {
-        (self.part() == Some(Part::RingFast)).then(|| Path::entry_for(&self.cluster, self.id, timestamp, 0))
-    }
-
-    /// The next timestamp whose entry is not passed over: see [`super::fairness`].
-    pub(super) fn at_fair_entry(&self, first: Timestamp) -> Timestamp {
-        let candidates = (0..self.cluster.n as u64).map(|later| Timestamp(first.0 + later));
-        let is_fair = |at: &Timestamp| self.entry(*at).is_none_or(|entry| !self.fairness.passes_over(entry));
-        candidates.into_iter().find(is_fair).unwrap_or(first)
-    }
-
-    /// D1 of [`super::fairness`].
-    pub(super) fn ask_for_delays(&mut self, out: &mut Outbox<Self>) {
-        if self.part() == Some(Part::RingFast) && self.fairness.begin() {
-            let (instance, message) = (self.instance, PaceMessage::Ask(self.id));
-            out.send(Destination::Replicas, Message::RingPace(RingPace { instance, message }));
-        }
-    }
-
-    /// The answer.
-    pub(super) fn on_pace(&mut self, from: ReplicaId, pace: &RingPace) {
-        if let PaceMessage::Delay(delay) = &pace.message
-            && (pace.instance, delay.client) == (self.instance, self.id)
-        {
-            self.fairness.note_delay(from, Duration(delay.microseconds));
-        }
-    }
-
-    /// Steps 6: a speculative answer.
+    /// Step 6: a speculative answer.
     pub(super) fn on_response(&mut self, now: Instant, from: ReplicaId, response: Response, out: &mut Outbox<Self>) {
-        let part = self.part();
-        let topology = self.topology();
+        let ours = response.client == self.id && response.instance == self.instance;
+        if !ours || !self.half().counts(&self.asking(), from) {
+            return;
+        }
         let Some(call) = self.call.as_mut().filter(|call| call.request.timestamp == response.timestamp) else { return };
-        if response.client != self.id || response.instance != self.instance {
-            return;
-        }
-        let vouchers: &dyn Fn(ReplicaId) -> bool = match (part, &topology) {
-            (Some(Part::Quorum | Part::ZLight | Part::RingFast | Part::RingResilient), _) => &|_| true,
-            // Step 7: a repeated answer. Those of exactly the last f+1 places count.
-            (Some(Part::Chain), Some(topology)) => &|id| topology.is_last(topology.place(id)),
-            _ => return,
-        };
-        if !vouchers(from) {
-            return;
-        }
         call.responses.insert(from, response);
-        if part == Some(Part::RingResilient) {
-            return self.on_final_response(now, out);
-        }
-        let needed = self.cluster.replicas().filter(|id| vouchers(*id)).count();
-        let statement = |response: &Response| (response.position, response.history, response.outcome.digest());
-        let Some(first) = call.responses.values().next().map(statement) else { return };
-        if call.responses.values().any(|response| statement(response) != first) {
-            // They will never be equal.
-            return self.panic(now, out);
-        }
-        let (position, history, _) = first;
-        let full = call.responses.values().map(|response| &response.outcome);
-        let full = full.into_iter().find(|outcome| outcome.is_whole()).cloned();
-        if let (Some(outcome), true) = (full, call.responses.len() == needed) {
-            let vouchers = call.responses.keys().fold(0, |bits, id| bits | 1 << id.0);
-            self.settle(now, Settled { position, history, outcome, vouchers }, out);
-        }
-    }
-
-    /// Step 8: f+1 equal answers of a resilient ring. One of them is a correct replica's, which has executed what 2f+1
-    /// hold certificates for; those that differ mean nothing.
-    fn on_final_response(&mut self, now: Instant, out: &mut Outbox<Self>) {
         let Some(call) = &self.call else { return };
-        let statement = |response: &Response| (response.position, response.history, response.outcome.digest());
-        let equal = |to: &Response| {
-            let responses = call.responses.iter();
-            responses
-                .filter(|(_, other)| statement(other) == statement(to))
-                .fold(0u64, |bits, (id, _)| bits | 1 << id.0)
-        };
-        let whole = call.responses.values().filter(|response| response.outcome.is_whole());
-        let agreed = whole.map(|response| (response, equal(response)));
-        let agreed = agreed.into_iter().find(|(_, bits)| bits.count_ones() as usize >= self.cluster.strong());
-        let Some((Response { position, history, outcome, .. }, vouchers)) = agreed else { return };
-        let settled = Settled { position: *position, history: *history, outcome: outcome.clone(), vouchers };
-        self.settle(now, settled, out);
-    }
-
-    /// Step 7: the tail's answer.
-    pub(super) fn on_chain_reply(&mut self, now: Instant, reply: ChainReply, out: &mut Outbox<Self>) {
-        let waits = self.call.as_ref().is_some_and(|call| call.request.timestamp == reply.timestamp);
-        if !waits || reply.client != self.id || reply.instance != self.instance || self.part() != Some(Part::Chain) {
-            return;
-        }
-        let Some(topology) = self.topology() else { return };
-        let statement = reply.statement();
-        let bytes = statement.bytes();
-        let last = (0..=topology.tail()).filter(|place| topology.is_last(*place));
-        let vouched = reply.outcome.is_whole()
-            && reply.tags.len() == topology.reply_tags(topology.tail())
-            && last
-                .zip(&reply.tags)
-                .all(|(place, tag)| self.keyring.check(Principal::Replica(topology.at(place)), &bytes, tag));
-        if vouched {
-            let (position, history) = (statement.position, statement.history);
-            let last = (0..=topology.tail()).filter(|place| topology.is_last(*place));
-            let vouchers = last.fold(0, |bits, place| bits | 1 << topology.at(place).0);
-            self.settle(now, Settled { position, history, outcome: reply.outcome, vouchers }, out);
+        match self.half().weigh(&self.asking(), &call.responses) {
+            Verdict::Open => {}
+            Verdict::Settled(settled) => self.settle(now, settled, out),
+            Verdict::Hopeless => self.panic(now, out),
         }
     }
 
-    /// Step 7: the exit's answer.
-    pub(super) fn on_ring_reply(&mut self, now: Instant, reply: RingReply, out: &mut Outbox<Self>) {
-        let waits = self.call.as_ref().is_some_and(|call| call.request.timestamp == reply.timestamp);
-        let Some(schedule) = self.cluster.protocol.schedule() else { return };
-        let ours = reply.client == self.id && reply.instance == self.instance && self.cluster.contains(reply.entry);
-        if !waits || !ours || self.part() != Some(Part::RingFast) {
-            return;
-        }
-        let path = Path::new(&self.cluster, schedule.head(self.cluster.n, self.instance), reply.entry);
-        let bytes = reply.statement().bytes();
-        let vouched = reply.outcome.is_whole()
-            && reply.tags.len() == self.cluster.weak()
-            && path
-                .vouchers()
-                .zip(&reply.tags)
-                .all(|(id, tag)| self.keyring.check(Principal::Replica(id), &bytes, tag));
-        if vouched {
-            let RingReply { position, history, outcome, .. } = reply;
-            let vouchers = path.vouchers().fold(0, |bits, id| bits | 1 << id.0);
-            self.settle(now, Settled { position, history, outcome, vouchers }, out);
+    /// Steps 6 and 7: what only the protocol that is asked says.
+    pub(super) fn on_own(&mut self, now: Instant, from: ReplicaId, message: Message, out: &mut Outbox<Self>) {
+        let mut memory = core::mem::take(&mut self.memory);
+        memory.hear(&self.asking(), from, &message);
+        self.memory = memory;
+        let Some(waits_for) = self.call.as_ref().map(|call| call.request.timestamp) else { return };
+        if let Some(settled) = settled(self.part(), &self.asking(), &self.keyring, waits_for, message) {
+            self.settle(now, settled, out);
         }
     }
 
@@ -197,9 +96,9 @@ impl Client {
     /// f+1 that say the same one is correct.
     pub(super) fn on_certain(&mut self, now: Instant, from: ReplicaId, response: Response, out: &mut Outbox<Self>) {
         let ours = response.client == self.id && response.instance == self.instance;
-        let is_ring = matches!(self.part(), Some(Part::RingFast | Part::RingResilient));
+        let is_believed = self.half().believes_certain();
         let Some(call) = self.call.as_mut().filter(|call| call.request.timestamp == response.timestamp) else { return };
-        if !ours || !is_ring {
+        if !ours || !is_believed {
             return;
         }
         call.certain.insert(from, response.clone());
@@ -219,9 +118,9 @@ impl Client {
                 0 => Some(true),
                 _ => Some(false).filter(|_| latency >= call.patience),
             };
-            if let (Some(entry), Some(in_time)) = (self.entry(call.request.timestamp), in_time) {
-                self.fairness.end(&self.cluster, entry, in_time);
-            }
+            let (mut memory, timestamp) = (core::mem::take(&mut self.memory), call.request.timestamp);
+            memory.end(self.part(), &self.asking(), timestamp, in_time);
+            self.memory = memory;
             self.note_latency(latency);
         }
         let key = Key { sequence: Sequence(settled.position), gist: Gist::of(&settled.outcome) };
@@ -243,18 +142,23 @@ impl Client {
     }
 
     fn panic(&mut self, now: Instant, out: &mut Outbox<Self>) {
-        let (patience, part) = (self.patience(), self.part());
+        let (patience, complaint) = (self.patience(), self.half().complaint());
         let Some(call) = self.call.as_mut().filter(|call| !call.panicked) else { return };
         call.panicked = true;
         call.attempts = call.attempts.max(1);
         call.retry_at = now + patience;
-        if part == Some(Part::RingFast) {
-            let request = call.request.clone().authenticate_for_all(&self.cluster, &self.keyring).sign(&self.keyring);
-            return out.send(Destination::Replicas, Message::Request(request));
-        }
-        let panic = Panic { client: self.id, timestamp: call.request.timestamp };
-        let message = SwitchMessage::Panic(panic);
-        out.send(Destination::Replicas, Message::Switch(Switch { instance: self.instance, message }));
+        let said: Message = match complaint {
+            Complaint::Signed => {
+                let request = call.request.clone().authenticate_for_all(&self.cluster, &self.keyring);
+                request.sign(&self.keyring).into()
+            }
+            Complaint::Panic => {
+                let panic = Panic { client: self.id, timestamp: call.request.timestamp };
+                Switch { instance: self.instance, message: SwitchMessage::Panic(panic) }.into()
+            }
+            Complaint::Nothing => return,
+        };
+        out.send(Destination::Replicas, said);
     }
 
     /// Step 9: a replica says which instance is active. f+1 of them convince.
@@ -318,21 +222,16 @@ impl Client {
     }
 }
 
-/// What was accepted in an instance that may abort.
-pub(super) struct Settled {
-    pub(super) position: u64,
-    pub(super) history: Digest,
-    pub(super) outcome: Outcome,
-    /// Whose word it is, as in [`Completed::vouchers`](super::Completed::vouchers).
-    pub(super) vouchers: u64,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::client::{Read, Submit};
     use crate::cluster::{ClientAuth, Cluster, Limits};
+    use crate::digest::Digest;
+    use crate::ids::Principal;
     use crate::machine::{Effect, Input, Machine};
+    use crate::message::Outcome;
+    use crate::protocols::ring_fast::Path;
     use crate::schedule::{Protocol, Schedule};
     use crate::testing::net;
     use alloc::collections::BTreeMap;

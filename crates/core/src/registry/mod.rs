@@ -1,11 +1,13 @@
 //! The one place that names all protocols: what travels, what is logged, what is waited for, and what runs.
 
+mod client;
 mod instance;
 mod message;
 mod record;
 mod request;
 mod timer;
 
+pub(crate) use client::{ClientMemory, half_of, settled};
 pub(crate) use instance::{Instance, Speaker};
 pub use message::{Incoming, Message};
 pub use record::{InstanceRecord, LogRecord, Record, SnapshotRecord};

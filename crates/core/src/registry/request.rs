@@ -1,12 +1,12 @@
 //! A client's request at the door: which MACs it carries, by the part that is asked, and who may send it.
 
+use super::client::half_of;
 use crate::auth::Keyring;
 use crate::cluster::{ClientAuth, Cluster};
-use crate::ids::{ClientId, InstanceId, Principal, ReplicaId};
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, View};
 use crate::joining::{CONTROL_SESSION, MEMBER_SESSIONS_MAX};
 use crate::message::{REQUEST_SIGNATURE_KIND, Request, Vouched};
-use crate::protocols::chain::Topology;
-use crate::protocols::ring_fast::Path;
+use crate::protocols::speculative::Asking;
 use crate::rejection::Rejection;
 use crate::schedule::Part;
 use crate::spoken::{Cover, Spoken};
@@ -36,23 +36,12 @@ impl Spoken for Request {
 }
 
 impl Request {
-    /// The replicas that a client's MACs are for, in their order: in Chain the first f+1 places, in Ring the first f+1
-    /// positions from the entry, otherwise all.
+    /// The replicas that a client's MACs are for, in their order.
     fn receivers(&self, cluster: &Cluster) -> Vec<ReplicaId> {
-        let Some(schedule) = cluster.protocol.schedule() else { return cluster.replicas().collect() };
-        let head = schedule.head(cluster.n, self.instance);
-        match schedule.part(self.instance) {
-            Part::Chain => {
-                let topology = Topology::new(cluster, head);
-                topology.client_receivers().map(|place| topology.at(place)).collect()
-            }
-            Part::RingFast => {
-                let entry = Path::entry_for(cluster, self.client, self.timestamp, 0);
-                let path = Path::new(cluster, head, entry);
-                (0..=cluster.f).map(|position| path.at(position)).collect()
-            }
-            Part::Quorum | Part::ZLight | Part::RingResilient | Part::Backup => cluster.replicas().collect(),
-        }
+        let Self { instance, client, timestamp, .. } = *self;
+        let head = cluster.protocol.schedule().map_or(ReplicaId(0), |schedule| schedule.head(cluster.n, instance));
+        let at = Asking { cluster, client, instance, head, view: View(0) };
+        half_of(cluster.part(instance)).receivers(&at, timestamp)
     }
 
     /// Adds the client's proof as the cluster's mode and the instance ask for it. Instances that may abort at any

@@ -57,6 +57,7 @@
 //! Per request one MAC to answer it. Per checkpoint one signature made and n−1 checked. Everything else is the order's.
 
 mod checkpoints;
+pub(crate) mod client;
 mod dissent;
 mod execution;
 mod instance;

@@ -47,6 +47,7 @@
 //! MACs per request with batches of b: place p makes and checks [p ≤ f] + [p ≥ 2f] + (min(p, f+1) + |Succ(p)|) / b. The
 //! most is 1 + (2f+1)/b, at places f and 2f. n + 1 messages per batch of one, 3f + 2 delays.
 
+pub(crate) mod client;
 mod message;
 pub(crate) mod replica;
 pub(crate) mod topology;

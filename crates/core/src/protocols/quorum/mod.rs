@@ -38,6 +38,7 @@
 //! # Cost
 //! Per request 2 MACs at each replica, 2n at the client, 2n messages, two delays, one write to the log.
 
+pub(crate) mod client;
 pub(crate) mod crowd;
 
 use crate::cluster::Cluster;

@@ -95,6 +95,8 @@
 //! f = b = 1; 2(f+1) at the client. 2n + 1 + q delays, n − 1 times the request's bytes and n + q headers on n links. If
 //! the sequencer comes q hops after the entry and 0 < q < f, this is q; from the other entries q is 0 here.
 
+pub(crate) mod client;
+mod fairness;
 mod flow;
 mod held;
 mod instance;
@@ -108,6 +110,7 @@ mod shelves;
 mod state;
 mod tags;
 
+pub(crate) use fairness::Fairness;
 #[cfg(test)]
 pub(crate) use held::{PER_ENTRY_MAX, WINDOW};
 pub use message::{

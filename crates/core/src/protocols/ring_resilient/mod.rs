@@ -74,6 +74,7 @@
 
 mod bodies;
 mod checkpoints;
+pub(crate) mod client;
 mod instance;
 mod message;
 mod peer;

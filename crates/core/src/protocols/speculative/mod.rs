@@ -23,6 +23,7 @@
 
 mod ahead;
 mod answers;
+mod asking;
 mod checkpoints;
 mod lightweight;
 mod load;
@@ -33,6 +34,7 @@ mod speculation;
 
 pub(crate) use ahead::{AHEAD_BYTES_MAX, AHEAD_MAX, Ahead, weight};
 pub(crate) use answers::abridged;
+pub(crate) use asking::{Asking, ClientHalf, Complaint, Settled, Verdict, all_equal, enough_equal};
 #[cfg(test)]
 pub(crate) use load::LOW_LOAD;
 pub(crate) use load::Load;

@@ -31,6 +31,8 @@
 //! With batches of b: at the primary 2 + 3f/b MACs per request, at a backup 2 + 1/b, at the client 2n; 6f + 2 messages
 //! for b = 1; three delays.
 
+pub(crate) mod client;
+
 use crate::auth::Keyring;
 use crate::cluster::Cluster;
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, View};

@@ -36,7 +36,7 @@ const DOUBLINGS_MAX: u32 = 7;
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
-pub(super) struct Fairness {
+pub(crate) struct Fairness {
     /// How many so far.
     requests: u64,
     /// D1: of each replica's requests.
@@ -47,18 +47,18 @@ pub(super) struct Fairness {
 
 impl Fairness {
     /// D1: another request. Whether it is time to ask.
-    pub(super) const fn begin(&mut self) -> bool {
+    pub(crate) const fn begin(&mut self) -> bool {
         self.requests += 1;
         self.requests % ASK_EVERY == ASK_AFTER
     }
 
     /// D1: an answer.
-    pub(super) fn note_delay(&mut self, from: ReplicaId, delay: Duration) {
+    pub(crate) fn note_delay(&mut self, from: ReplicaId, delay: Duration) {
         self.delays.insert(from, delay);
     }
 
     /// D2: T_c, if enough have answered.
-    pub(super) fn patience(&self, cluster: &Cluster) -> Option<Duration> {
+    pub(crate) fn patience(&self, cluster: &Cluster) -> Option<Duration> {
         let mut delays: Vec<u64> = self.delays.values().map(|delay| delay.0).collect();
         delays.sort_unstable();
         let delay = *delays.get(cluster.strong() - 1)?;
@@ -67,7 +67,7 @@ impl Fairness {
 
     /// D3: a request is done, and whether in time. One that others were asked for before its time was over says
     /// nothing about its entry.
-    pub(super) fn end(&mut self, cluster: &Cluster, entry: ReplicaId, in_time: bool) {
+    pub(crate) fn end(&mut self, cluster: &Cluster, entry: ReplicaId, in_time: bool) {
         if in_time {
             self.slow.remove(&entry);
             return;
@@ -82,7 +82,7 @@ impl Fairness {
     }
 
     /// D3.
-    pub(super) fn passes_over(&self, entry: ReplicaId) -> bool {
+    pub(crate) fn passes_over(&self, entry: ReplicaId) -> bool {
         self.slow.get(&entry).is_some_and(|(_, until)| self.requests < *until)
     }
 }

@@ -1,0 +1,36 @@
+//! The client's part of a Backup: it asks the primary, and takes replies alone for answers.
+
+use crate::ids::{ReplicaId, Timestamp};
+use crate::machine::Destination;
+use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Verdict};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// See the [module](self).
+pub(crate) struct BackupClient;
+
+impl ClientHalf for BackupClient {
+    fn receivers(&self, at: &Asking<'_>, _timestamp: Timestamp) -> Vec<ReplicaId> {
+        at.cluster.replicas().collect()
+    }
+
+    fn first(&self, at: &Asking<'_>, _timestamp: Timestamp, everybody: bool) -> Destination {
+        if everybody { Destination::Replicas } else { Destination::Replica(at.cluster.primary(at.view)) }
+    }
+
+    fn counts(&self, _at: &Asking<'_>, _from: ReplicaId) -> bool {
+        false
+    }
+
+    fn weigh(&self, _at: &Asking<'_>, _responses: &BTreeMap<ReplicaId, Response>) -> Verdict {
+        Verdict::Open
+    }
+
+    fn believes_certain(&self) -> bool {
+        false
+    }
+
+    fn complaint(&self) -> Complaint {
+        Complaint::Nothing
+    }
+}

@@ -1,0 +1,62 @@
+//! The client's part of Chain: whom it asks, and the answers of the last f + 1 places.
+
+use super::message::ChainReply;
+use super::topology::Topology;
+use crate::auth::Keyring;
+use crate::ids::Principal;
+use crate::ids::{ReplicaId, Timestamp};
+use crate::machine::Destination;
+use crate::protocols::speculative::Settled;
+use crate::protocols::speculative::all_equal;
+use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Verdict};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// See the [module](self).
+pub(crate) struct ChainClient;
+
+impl ClientHalf for ChainClient {
+    fn receivers(&self, at: &Asking<'_>, _timestamp: Timestamp) -> Vec<ReplicaId> {
+        let topology = Topology::new(at.cluster, at.head);
+        topology.client_receivers().map(|place| topology.at(place)).collect()
+    }
+
+    fn first(&self, at: &Asking<'_>, _timestamp: Timestamp, _everybody: bool) -> Destination {
+        Destination::Replica(at.head)
+    }
+
+    fn counts(&self, at: &Asking<'_>, from: ReplicaId) -> bool {
+        let topology = Topology::new(at.cluster, at.head);
+        topology.is_last(topology.place(from))
+    }
+
+    fn weigh(&self, at: &Asking<'_>, responses: &BTreeMap<ReplicaId, Response>) -> Verdict {
+        // A repeated answer. Those of exactly the last f + 1 places count.
+        let needed = at.cluster.replicas().filter(|id| self.counts(at, *id)).count();
+        all_equal(responses, needed)
+    }
+
+    fn believes_certain(&self) -> bool {
+        false
+    }
+
+    fn complaint(&self) -> Complaint {
+        Complaint::Panic
+    }
+}
+
+/// What the tail's answer settles: it bears the MACs of all of the last f + 1 places.
+pub(crate) fn settles(at: &Asking<'_>, keyring: &Keyring, reply: ChainReply) -> Option<Settled> {
+    let topology = Topology::new(at.cluster, at.head);
+    let statement = reply.statement();
+    let bytes = statement.bytes();
+    let last = || (0..=topology.tail()).filter(|place| topology.is_last(*place));
+    let vouched = reply.outcome.is_whole()
+        && reply.tags.len() == topology.reply_tags(topology.tail())
+        && last()
+            .zip(&reply.tags)
+            .all(|(place, tag)| keyring.check(Principal::Replica(topology.at(place)), &bytes, tag));
+    let vouchers = last().fold(0, |bits, place| bits | 1 << topology.at(place).0);
+    let (position, history) = (statement.position, statement.history);
+    vouched.then_some(Settled { position, history, outcome: reply.outcome, vouchers })
+}

@@ -1,0 +1,59 @@
+//! The client's part of the ring: whom it asks, and the answers of the last f + 1 positions.
+
+use super::message::RingReply;
+use super::path::Path;
+use crate::auth::Keyring;
+use crate::ids::Principal;
+use crate::ids::{ReplicaId, Timestamp};
+use crate::machine::Destination;
+use crate::protocols::speculative::Settled;
+use crate::protocols::speculative::all_equal;
+use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Verdict};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// See the [module](self).
+pub(crate) struct RingFastClient;
+
+impl ClientHalf for RingFastClient {
+    fn receivers(&self, at: &Asking<'_>, timestamp: Timestamp) -> Vec<ReplicaId> {
+        let entry = Path::entry_for(at.cluster, at.client, timestamp, 0);
+        let path = Path::new(at.cluster, at.head, entry);
+        (0..=at.cluster.f).map(|position| path.at(position)).collect()
+    }
+
+    fn first(&self, at: &Asking<'_>, timestamp: Timestamp, _everybody: bool) -> Destination {
+        Destination::Replica(Path::entry_for(at.cluster, at.client, timestamp, 0))
+    }
+
+    fn counts(&self, _at: &Asking<'_>, _from: ReplicaId) -> bool {
+        true
+    }
+
+    fn weigh(&self, at: &Asking<'_>, responses: &BTreeMap<ReplicaId, Response>) -> Verdict {
+        all_equal(responses, at.cluster.all())
+    }
+
+    fn believes_certain(&self) -> bool {
+        true
+    }
+
+    fn complaint(&self) -> Complaint {
+        Complaint::Signed
+    }
+}
+
+/// What the exit's answer settles: it bears the MACs of the last f + 1 positions.
+pub(crate) fn settles(at: &Asking<'_>, keyring: &Keyring, reply: RingReply) -> Option<Settled> {
+    if !at.cluster.contains(reply.entry) {
+        return None;
+    }
+    let path = Path::new(at.cluster, at.head, reply.entry);
+    let bytes = reply.statement().bytes();
+    let vouched = reply.outcome.is_whole()
+        && reply.tags.len() == at.cluster.weak()
+        && path.vouchers().zip(&reply.tags).all(|(id, tag)| keyring.check(Principal::Replica(id), &bytes, tag));
+    let vouchers = path.vouchers().fold(0, |bits, id| bits | 1 << id.0);
+    let RingReply { position, history, outcome, .. } = reply;
+    vouched.then_some(Settled { position, history, outcome, vouchers })
+}

@@ -1,0 +1,38 @@
+//! The client's part of the resilient ring: steps R1 and R5 of the [module](super).
+
+use crate::ids::{ReplicaId, Timestamp};
+use crate::machine::Destination;
+use crate::protocols::speculative::enough_equal;
+use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Verdict};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// See the [module](self).
+pub(crate) struct RingResilientClient;
+
+impl ClientHalf for RingResilientClient {
+    fn receivers(&self, at: &Asking<'_>, _timestamp: Timestamp) -> Vec<ReplicaId> {
+        at.cluster.replicas().collect()
+    }
+
+    fn first(&self, _at: &Asking<'_>, _timestamp: Timestamp, _everybody: bool) -> Destination {
+        Destination::Replicas
+    }
+
+    fn counts(&self, _at: &Asking<'_>, _from: ReplicaId) -> bool {
+        true
+    }
+
+    fn weigh(&self, at: &Asking<'_>, responses: &BTreeMap<ReplicaId, Response>) -> Verdict {
+        // f + 1 of those who answer are correct, and have executed what 2f + 1 hold certificates for.
+        enough_equal(responses, at.cluster.strong())
+    }
+
+    fn believes_certain(&self) -> bool {
+        true
+    }
+
+    fn complaint(&self) -> Complaint {
+        Complaint::Nothing
+    }
+}

@@ -1,0 +1,102 @@
+//! The client's halves of all protocols, and what they remember from one request to the next.
+
+use super::message::Message;
+use crate::auth::Keyring;
+use crate::cluster::Cluster;
+use crate::ids::{ReplicaId, Timestamp};
+use crate::protocols::backup::client::BackupClient;
+use crate::protocols::chain::client::{self as chain, ChainClient};
+use crate::protocols::quorum::client::QuorumClient;
+use crate::protocols::ring_fast::client::{self as ring_fast, RingFastClient};
+use crate::protocols::ring_fast::{Delay, Fairness, PaceMessage, Path, RingPace};
+use crate::protocols::ring_resilient::client::RingResilientClient;
+use crate::protocols::speculative::{Asking, ClientHalf, Settled};
+use crate::protocols::zlight::client::ZLightClient;
+use crate::schedule::Part;
+use crate::time::Duration;
+
+/// The half of a part; of PBFT alone, that of a Backup.
+pub(crate) fn half_of(part: Option<Part>) -> &'static dyn ClientHalf {
+    match part {
+        Some(Part::Quorum) => &QuorumClient,
+        Some(Part::ZLight) => &ZLightClient,
+        Some(Part::Chain) => &ChainClient,
+        Some(Part::RingFast) => &RingFastClient,
+        Some(Part::RingResilient) => &RingResilientClient,
+        Some(Part::Backup) | None => &BackupClient,
+    }
+}
+
+/// Which request a protocol's own answer settles, and how; `None` if it is none of the part that is asked, or does not
+/// convince.
+pub(crate) fn settled(
+    part: Option<Part>,
+    at: &Asking<'_>,
+    keyring: &Keyring,
+    waits_for: Timestamp,
+    message: Message,
+) -> Option<Settled> {
+    let is_ours =
+        |reply: (crate::ids::ClientId, crate::ids::InstanceId, Timestamp)| reply == (at.client, at.instance, waits_for);
+    match (part, message) {
+        (Some(Part::Chain), Message::ChainReply(reply)) if is_ours((reply.client, reply.instance, reply.timestamp)) => {
+            chain::settles(at, keyring, reply)
+        }
+        (Some(Part::RingFast), Message::RingReply(reply))
+            if is_ours((reply.client, reply.instance, reply.timestamp)) =>
+        {
+            ring_fast::settles(at, keyring, reply)
+        }
+        _ => None,
+    }
+}
+
+/// What a client remembers for the protocols that it asks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClientMemory {
+    ring: Fairness,
+}
+
+impl ClientMemory {
+    /// A protocol's bound for how long to wait, if it has one.
+    pub(crate) fn patience(&self, part: Part, cluster: &Cluster) -> Option<Duration> {
+        self.ring.patience(cluster).filter(|_| part == Part::RingFast)
+    }
+
+    /// The next timestamp whose entry is not passed over, in a ring.
+    pub(crate) fn fair_timestamp(&self, part: Option<Part>, at: &Asking<'_>, first: Timestamp) -> Timestamp {
+        let candidates = (0..at.cluster.n as u64).map(|later| Timestamp(first.0 + later));
+        let passes_over = |timestamp: &Timestamp| self.ring.passes_over(entry(at, *timestamp));
+        let is_fair = |timestamp: &Timestamp| part != Some(Part::RingFast) || !passes_over(timestamp);
+        candidates.into_iter().find(is_fair).unwrap_or(first)
+    }
+
+    /// Another request begins. What everybody is asked besides, now and then.
+    pub(crate) fn begin(&mut self, part: Option<Part>, at: &Asking<'_>) -> Option<Message> {
+        let asks = part == Some(Part::RingFast) && self.ring.begin();
+        let question = RingPace { instance: at.instance, message: PaceMessage::Ask(at.client) };
+        asks.then_some(Message::RingPace(question))
+    }
+
+    /// What a replica says besides answers.
+    pub(crate) fn hear(&mut self, at: &Asking<'_>, from: ReplicaId, message: &Message) {
+        if let Message::RingPace(RingPace { instance, message: PaceMessage::Delay(delay) }) = message {
+            let Delay { client, microseconds } = *delay;
+            if (*instance, client) == (at.instance, at.client) {
+                self.ring.note_delay(from, Duration(microseconds));
+            }
+        }
+    }
+
+    /// A request is done, and whether in time, if that is known.
+    pub(crate) fn end(&mut self, part: Option<Part>, at: &Asking<'_>, timestamp: Timestamp, in_time: Option<bool>) {
+        if let (Some(Part::RingFast), Some(in_time)) = (part, in_time) {
+            self.ring.end(at.cluster, entry(at, timestamp), in_time);
+        }
+    }
+}
+
+/// The entry of a ring that is asked first.
+fn entry(at: &Asking<'_>, timestamp: Timestamp) -> ReplicaId {
+    Path::entry_for(at.cluster, at.client, timestamp, 0)
+}
