@@ -6,13 +6,14 @@ use crate::net::clock::{Clock, until};
 use crate::net::{CloseReason, Event, Hub, HubOptions, Lane, LinkId, Port};
 use bezant_core::auth::Tag;
 use bezant_core::cluster::ReplicaId;
+use bezant_core::machine::hold_back::{HoldBack, Leaving};
 use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
 use bezant_core::message::Message;
 use bezant_core::rejection::Rejection;
 use bezant_core::replica::Notice;
 use bezant_core::wire::Rope;
 use mio::Waker;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,8 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a graceful stop may take.
 const STOP_PATIENCE: Duration = Duration::from_millis(1_000);
-/// Messages that may wait for the log before the machine stops: it reads nothing, and no timer fires. What one step
-/// makes of one input comes on top.
+/// Messages and notices that may wait for the log before the machine stops: it reads nothing, and no timer fires. What
+/// one step makes of one input comes on top.
 const HELD_MAX: usize = 1 << 16;
 /// The same while the disk is full: there is no telling for how long.
 const HELD_MAX_FULL: usize = 1 << 10;
@@ -68,13 +69,6 @@ impl Parts {
     }
 }
 
-/// A message that may not leave before the log has got to a position.
-struct Held {
-    position: u64,
-    to: Destination,
-    message: Message,
-}
-
 /// See the [module](self).
 pub(super) struct Host<R: Hosted> {
     machine: R,
@@ -83,13 +77,10 @@ pub(super) struct Host<R: Hosted> {
     now: Instant,
     outbox: Outbox<R>,
     timers: BTreeMap<<R as Machine>::Timer, Instant>,
-    held: VecDeque<Held>,
+    /// What waits for the log.
+    hold_back: HoldBack<R>,
     /// With how many of them the machine stops.
     held_max: usize,
-    /// What the log must have made durable before anything new leaves.
-    barrier: u64,
-    /// What it is known to have made durable.
-    durable: u64,
     /// Up to where a sync has been asked for.
     asked: u64,
     encoded: Rope,
@@ -110,10 +101,8 @@ impl<R: Hosted> Host<R> {
             now: clock.now(),
             outbox: Outbox::new(),
             timers: BTreeMap::new(),
-            held: VecDeque::new(),
+            hold_back: HoldBack::default(),
             held_max: HELD_MAX,
-            barrier: 0,
-            durable: 0,
             asked: 0,
             encoded: Rope::new(),
             sealed: Vec::new(),
@@ -145,7 +134,7 @@ impl<R: Hosted> Host<R> {
             match (order, stop_by) {
                 (RUN, _) => {}
                 (STOP, None) => stop_by = Some(self.now + STOP_PATIENCE),
-                (STOP, Some(by)) if self.now < by && (!self.held.is_empty() || self.parts.hub.pending() > 0) => {}
+                (STOP, Some(by)) if self.now < by && (!self.hold_back.is_empty() || self.parts.hub.pending() > 0) => {}
                 _ => return Ok(order),
             }
         }
@@ -171,7 +160,7 @@ impl<R: Hosted> Host<R> {
         if self.parts.log.durable() >= self.asked && !self.has_to_wait() {
             self.step(Input::PassEnd);
         }
-        if self.barrier > self.asked {
+        if self.hold_back.barrier() > self.asked {
             self.asked = self.parts.log.position();
             self.parts.log.start_sync();
         }
@@ -205,7 +194,7 @@ impl<R: Hosted> Host<R> {
 
     /// Whether so much waits for the log that the machine may make no more.
     fn has_to_wait(&self) -> bool {
-        self.held.len() >= self.held_max
+        self.hold_back.len() >= self.held_max
     }
 
     fn on_event(&mut self, event: Event) {
@@ -245,36 +234,39 @@ impl<R: Hosted> Host<R> {
             match effect {
                 Effect::Persist(record) => {
                     self.parts.log.append(&record);
-                    self.barrier = self.parts.log.position();
+                    self.hold_back.wait_for(self.parts.log.position());
                 }
                 Effect::Append(record) => self.parts.log.append(&record),
-                Effect::Send(to, message) => self.send(to, message),
+                Effect::Send(to, message) => self.leave(Leaving::Message(to, message)),
                 Effect::SetTimer(timer, at) => drop(self.timers.insert(timer, at)),
                 Effect::CancelTimer(timer) => drop(self.timers.remove(&timer)),
-                Effect::Notify(notice) => (self.parts.on_notice)(&notice),
+                Effect::Notify(notice) => self.leave(Leaving::Notice(notice)),
             }
         }
         self.outbox = outbox;
     }
 
-    /// Sends, or holds back what the log must precede.
-    fn send(&mut self, to: Destination, message: Message) {
-        if self.durable < self.barrier {
-            self.durable = self.parts.log.durable();
+    /// Lets go of it, or holds back what the log must precede.
+    fn leave(&mut self, leaving: Leaving<R>) {
+        if self.hold_back.waits() {
+            self.hold_back.durable_to(self.parts.log.durable());
         }
-        if self.durable >= self.barrier && self.held.is_empty() {
-            self.transmit(to, &message);
-        } else {
-            self.held.push_back(Held { position: self.barrier, to, message });
+        if let Some(leaving) = self.hold_back.offer(leaving) {
+            self.let_go(leaving);
         }
     }
 
     fn release(&mut self) {
-        self.durable = self.parts.log.durable();
-        while self.held.front().is_some_and(|held| held.position <= self.durable)
-            && let Some(held) = self.held.pop_front()
-        {
-            self.transmit(held.to, &held.message);
+        self.hold_back.durable_to(self.parts.log.durable());
+        while let Some(leaving) = self.hold_back.release() {
+            self.let_go(leaving);
+        }
+    }
+
+    fn let_go(&mut self, leaving: Leaving<R>) {
+        match leaving {
+            Leaving::Message(to, message) => self.transmit(to, &message),
+            Leaving::Notice(notice) => (self.parts.on_notice)(&notice),
         }
     }
 
@@ -334,7 +326,7 @@ impl<R: Hosted> Host<R> {
             counters: self.machine.keyring().counters().clone(),
             passes: self.passes,
             unroutable: self.unroutable,
-            held: self.held.len(),
+            held: self.hold_back.len(),
             log_position: self.parts.log.position(),
             log_durable: self.parts.log.durable(),
             syncs: self.parts.log.syncs(),
@@ -354,12 +346,13 @@ mod tests {
     use crate::net::{Channel, ServiceBuild};
     use bezant_core::auth::{Ed25519, Keyring, PublicKeys, SecretKey, Suite};
     use bezant_core::checkpoint::{Checkpoint, Snapshot, Tree, genesis};
-    use bezant_core::cluster::{Cluster, InstanceId, Sequence};
+    use bezant_core::cluster::{Cluster, InstanceId, Sequence, View};
     use bezant_core::digest::Digest;
     use bezant_core::message::Incoming;
     use bezant_core::replica::{Record, Report, SnapshotRecord};
     use bytes::Bytes;
     use std::net::{SocketAddr, TcpListener};
+    use std::sync::atomic::AtomicBool;
 
     /// What it says each time its timer fires.
     const AT_ONCE: usize = 100;
@@ -381,6 +374,7 @@ mod tests {
                     let snapshot = self.newest_checkpoint();
                     let record = SnapshotRecord { snapshot, live: Vec::new(), transferred: true };
                     out.persist(Record::Snapshot(Box::new(record)));
+                    out.notify(Notice::ViewEntered { view: View(1) });
                 }
                 Input::Timer(_) => {
                     let value = Checkpoint {
@@ -451,13 +445,14 @@ mod tests {
     }
 
     #[test]
-    fn timers_do_not_fill_the_memory_while_the_disk_is_full() {
+    fn timers_do_not_fill_the_memory_and_nobody_is_told_anything_while_the_disk_is_full() {
         let cluster = Cluster::of([1; 16], 4).unwrap();
         let replicas = (1..=4).map(|id| Ed25519.public(&SecretKey([id; 32]))).collect();
         let keys = PublicKeys { replicas, identities: BTreeMap::new() };
         let me = Principal::Replica(ReplicaId(0));
         let keyring = Keyring::new(&Ed25519, &cluster, me, SecretKey([1; 32]), keys).unwrap();
         let listener = || TcpListener::bind("127.0.0.1:0").unwrap();
+        let told = Arc::new(AtomicBool::new(false));
         let options = ReplicaOptions {
             keyring: keyring.clone(),
             channel: Channel::Plain,
@@ -466,7 +461,10 @@ mod tests {
             replica_listener: listener(),
             client_listener: listener(),
             log: Box::new(FullLog::default()),
-            on_notice: Box::new(|_| {}),
+            on_notice: Box::new({
+                let told = Arc::clone(&told);
+                move |_| told.store(true, Ordering::Relaxed)
+            }),
         };
         let handle = super::super::run(options, move || Ok(Talker(keyring))).unwrap();
         let begin = std::time::Instant::now();
@@ -477,5 +475,6 @@ mod tests {
         let held = handle.status().held;
         assert!((HELD_MAX_FULL..HELD_MAX_FULL + AT_ONCE).contains(&held), "{held}");
         handle.kill().unwrap();
+        assert!(!told.load(Ordering::Relaxed), "a notice rests on a record that is not durable");
     }
 }
