@@ -14,6 +14,17 @@ use bezant_core::checkpoint::Snapshot;
 use bezant_core::replica::{LogRecord, Record, SnapshotRecord};
 use std::collections::VecDeque;
 
+/// How long the disk takes, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskProfile {
+    /// Shortest sync.
+    pub sync_min: u64,
+    /// Longest sync.
+    pub sync_max: u64,
+    /// A snapshot written in the background.
+    pub snapshot: u64,
+}
+
 /// What recovery reads.
 #[derive(Debug, Default)]
 pub struct Stored {

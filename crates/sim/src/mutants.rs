@@ -6,7 +6,7 @@
 //! each of them must. Where one fault is prevented twice, the simulator runs without several rules. The workspace is
 //! copied to a scratch folder; the sources themselves are never touched.
 
-use crate::run;
+use crate::runs::run;
 use crate::seeds::scenario;
 use serde::{Deserialize, Serialize};
 use std::fs;

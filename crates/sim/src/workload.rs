@@ -1,8 +1,8 @@
 //! What the clients do: operations on a few keys, with values that occur once, so that every answer says which write
 //! it saw.
 
+use crate::feature::Feature;
 use crate::rng::Rng;
-use crate::scenario::Feature;
 use bezant_core::cluster::{IdentityId, Limits};
 
 /// A key of the store. Clients that lie have keys of their own, so that what they did need not be guessed.
