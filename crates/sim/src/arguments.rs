@@ -19,9 +19,12 @@ pub struct Arguments {
     /// What is replicated
     #[arg(long, value_enum, default_value_t)]
     pub(crate) service: ServiceKind,
-    /// Faults tolerated; there are 3f + 1 replicas
+    /// Faults tolerated
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=5))]
     pub(crate) f: u8,
+    /// Replicas, at least 3f + 1 [default: 3f + 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    pub(crate) replicas: Option<u8>,
     /// Who lies: the name of a behaviour, all (drawn from the seed), each (one after the other), or none
     #[arg(long, default_value = "all")]
     pub(crate) adversary: String,
@@ -98,6 +101,7 @@ impl Arguments {
             protocol: self.protocol,
             service: self.service,
             f: usize::from(self.f),
+            replicas: self.replicas.map(usize::from),
             adversary,
             seed,
             size: self.size,

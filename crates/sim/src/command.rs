@@ -50,6 +50,10 @@ impl Arguments {
                 }
             },
         };
+        if let Err(unfit) = self.options(Choice::Nobody, 0).check() {
+            eprintln!("error: {unfit}");
+            return ExitCode::from(2);
+        }
         if let Some(seed) = self.seed {
             let failed = choices.iter().filter(|choice| !self.run_one(&self.options(**choice, seed))).count();
             return ExitCode::from(u8::from(failed > 0));
@@ -130,9 +134,10 @@ impl Arguments {
         let counts = summary.counts;
         let cpu = summary.cpu.as_secs_f64();
         let per_core = summary.scenarios as f64 / cpu;
+        let (n, f) = self.options(choice, start).replicas();
         if self.json {
             let object = json!({
-                "protocol": self.protocol.to_string(), "adversary": choice.to_string(), "f": self.f,
+                "protocol": self.protocol.to_string(), "adversary": choice.to_string(), "n": n, "f": f,
                 "seeds": format!("{start}..{end}"), "scenarios": summary.scenarios,
                 "violations": summary.failures.len() + summary.diverged.len(),
                 "scenarios_per_s": per_second.round(), "scenarios_per_s_per_core": per_core.round(),
@@ -149,9 +154,9 @@ impl Arguments {
             return println!("{object}");
         }
         println!(
-            "{choice}: {} scenarios, {} violations, {per_second:.0}/s ({per_core:.0} in a second of a core); {} calls, \
-             {} batches, {} view changes, {} transfers, {} rollbacks, {} recoveries, {} lost logs, {} failed syncs, \
-             {} old disks, {} slow rings",
+            "{choice}, n = {n}, f = {f}: {} scenarios, {} violations, {per_second:.0}/s ({per_core:.0} in a second of \
+             a core); {} calls, {} batches, {} view changes, {} transfers, {} rollbacks, {} recoveries, {} lost logs, \
+             {} failed syncs, {} old disks, {} slow rings",
             summary.scenarios,
             summary.failures.len(),
             summary.answered,

@@ -82,8 +82,7 @@ impl Scenario {
         let size = options.size.unwrap_or_else(|| Size::of(seed));
         let may_be_calm = matches!(options.adversary, Choice::All | Choice::Nobody);
         let calm = may_be_calm && size.is_calm(seed, options.protocol);
-        let f = options.f;
-        let n = if options.protocol == Protocol::Unreplicated { 1 } else { 3 * f + 1 };
+        let (n, f) = options.replicas();
         let features = draw_features(options, size, calm);
         let has = |feature| features.contains(&feature);
 

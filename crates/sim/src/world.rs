@@ -95,7 +95,7 @@ impl World {
         let mut id = [0; 16];
         id[..8].copy_from_slice(&seed.to_le_bytes());
         let cluster = Cluster::new(id, n, f, scenario.client_auth, scenario.limits.clone());
-        let mut cluster = cluster.expect("n is 3f + 1, and small").with_protocol(scenario.protocol);
+        let mut cluster = cluster.expect("the options were checked").with_protocol(scenario.protocol);
         cluster.quota = scenario.quota;
         cluster.dynamic_clients = scenario.features.contains(&Feature::DynamicClients);
         let cluster = Rc::new(cluster);
