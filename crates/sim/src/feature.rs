@@ -70,7 +70,7 @@ features! {
     Ambushes => "ambushes",
     /// A client that does nothing but read the same again and again.
     Watchers => "watchers",
-    /// Everybody hears others, as something is logged and as instances end: see [`schedule::draw_ambushes`].
+    /// Everybody hears others, as something is logged and as instances end: see [`crate::schedule::draw_ambushes`].
     Partings => "partings",
     /// Replicas execute some requests otherwise, each in its own way.
     Dissent => "dissent",

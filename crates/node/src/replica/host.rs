@@ -1,7 +1,7 @@
 //! The loop that carries out what a replica's machine decides.
 
 use super::routes::Routes;
-use super::{CpuTime, Durability, Hosted, PeerStatus, RUN, ReplicaError, ReplicaOptions, STOP, Shelf, Stall, Status};
+use super::{CpuTime, Durability, Hosted, PeerStatus, ReplicaError, ReplicaOptions, Shelf, Stall, Status};
 use crate::net::clock::{Clock, until};
 use crate::net::{CloseReason, Event, Hub, HubOptions, Lane, LinkId, Port};
 use bezant_core::auth::Tag;
@@ -17,6 +17,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// What the loop is told: to go on,
+pub(super) const RUN: u8 = 0;
+/// to write out what is under way and end,
+pub(super) const STOP: u8 = 1;
+/// or to end at once.
+pub(super) const KILL: u8 = 2;
 
 /// How often the status is published, at most.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
