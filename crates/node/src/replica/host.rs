@@ -349,6 +349,7 @@ impl<R: Hosted> Host<R> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{ReplicaHandle, run};
     use super::*;
     use crate::net::{Channel, ServiceBuild};
     use bezant_core::auth::{Ed25519, Keyring, PublicKeys, SecretKey, Suite};
@@ -451,15 +452,14 @@ mod tests {
         }
     }
 
-    #[test]
-    fn timers_do_not_fill_the_memory_and_nobody_is_told_anything_while_the_disk_is_full() {
+    /// A talker whose log is full, and who hears its notices.
+    fn talk(on_notice: impl FnMut(&Notice) + Send + 'static) -> ReplicaHandle {
         let cluster = Cluster::of([1; 16], 4).unwrap();
         let replicas = (1..=4).map(|id| Ed25519.public(&SecretKey([id; 32]))).collect();
         let keys = PublicKeys { replicas, identities: BTreeMap::new() };
         let me = Principal::Replica(ReplicaId(0));
         let keyring = Keyring::new(&Ed25519, &cluster, me, SecretKey([1; 32]), keys).unwrap();
         let listener = || TcpListener::bind("127.0.0.1:0").unwrap();
-        let told = Arc::new(AtomicBool::new(false));
         let options = ReplicaOptions {
             keyring: keyring.clone(),
             channel: Channel::Plain,
@@ -468,20 +468,36 @@ mod tests {
             replica_listener: listener(),
             client_listener: listener(),
             log: Box::new(FullLog::default()),
-            on_notice: Box::new({
-                let told = Arc::clone(&told);
-                move |_| told.store(true, Ordering::Relaxed)
-            }),
+            on_notice: Box::new(on_notice),
         };
-        let handle = super::super::run(options, move || Ok(Talker(keyring))).unwrap();
+        run(options, move || Ok(Talker(keyring))).unwrap()
+    }
+
+    /// Waits until so much is held back.
+    fn held(handle: &ReplicaHandle, least: usize) -> usize {
         let begin = std::time::Instant::now();
-        while handle.status().held < HELD_MAX_FULL && begin.elapsed().as_secs() < 20 {
+        while handle.status().held < least && begin.elapsed().as_secs() < 20 {
             std::thread::sleep(FULL_REST);
         }
         std::thread::sleep(20 * FULL_REST);
-        let held = handle.status().held;
+        handle.status().held
+    }
+
+    #[test]
+    fn timers_do_not_fill_the_memory_while_the_disk_is_full() {
+        let handle = talk(|_| {});
+        let held = held(&handle, HELD_MAX_FULL);
         assert!((HELD_MAX_FULL..HELD_MAX_FULL + AT_ONCE).contains(&held), "{held}");
         handle.kill().unwrap();
-        assert!(!told.load(Ordering::Relaxed), "a notice rests on a record that is not durable");
+    }
+
+    #[test]
+    fn nobody_is_told_of_what_the_log_does_not_have() {
+        let told = Arc::new(AtomicBool::new(false));
+        let hears = Arc::clone(&told);
+        let handle = talk(move |_| hears.store(true, Ordering::Relaxed));
+        assert!(held(&handle, 1 + AT_ONCE) > AT_ONCE, "the notice is the first of many");
+        handle.kill().unwrap();
+        assert!(!told.load(Ordering::Relaxed));
     }
 }
