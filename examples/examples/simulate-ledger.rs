@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bezant_core::compositions::Protocol;
+    use bezant_core::schedule::Protocol;
     use bezant_core::service::{Asker, Service};
     use bezant_examples::ledger::Answer;
 

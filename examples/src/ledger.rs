@@ -3,8 +3,8 @@
 //! An account has a number and belongs to the key that opened it: nobody else moves money out of it. What is in all
 //! accounts together is what was issued at the beginning, whatever clients ask for.
 
-use bezant_core::auth::PublicKey;
 use bezant_core::digest::{Digest, Domain};
+use bezant_core::ids::PublicKey;
 use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};

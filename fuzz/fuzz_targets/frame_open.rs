@@ -3,9 +3,8 @@
 #![no_main]
 
 use bezant_core::auth::{SecretKey, Suite};
-use bezant_core::cluster::ReplicaId;
-use bezant_core::machine::Principal;
-use bezant_core::message::Message;
+use bezant_core::ids::{Principal, ReplicaId};
+use bezant_core::registry::Message;
 use bezant_core::wire::Wire;
 use bezant_fuzz::{CLIENT, Credulous, four, keyring};
 use bytes::Bytes;

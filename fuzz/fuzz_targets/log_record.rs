@@ -1,7 +1,7 @@
 //! Bytes to a record of the log: never a panic, and what decodes has one encoding.
 #![no_main]
 
-use bezant_core::replica::LogRecord;
+use bezant_core::registry::LogRecord;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;

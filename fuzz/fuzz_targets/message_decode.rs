@@ -1,7 +1,7 @@
 //! Bytes to a message: never a panic, and what decodes has one encoding, the bytes that it came from.
 #![no_main]
 
-use bezant_core::message::Message;
+use bezant_core::registry::Message;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;

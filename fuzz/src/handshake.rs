@@ -3,8 +3,7 @@
 
 use crate::{CLIENT, Sound, four, keyring};
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::ReplicaId;
-use bezant_core::machine::Principal;
+use bezant_core::ids::{Principal, ReplicaId};
 use bezant_node::net::handshake::{Expect, HANDSHAKE_BYTES_MAX, Handshake, Progress};
 use bezant_node::net::{LinkRefusal, Peer};
 use bytes::Bytes;

@@ -2,7 +2,7 @@
 
 use bezant_core::cluster::Limits;
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::machine::Instant;
+use bezant_core::time::Instant;
 use bezant_core::service::{Agreed, Asker, Service};
 use bezant_core::wire::Wire;
 use bezant_postgres::{Answer, CallFailure, Cancel, Database};

@@ -3,7 +3,7 @@
 use crate::four;
 use bezant_core::auth::Certificate;
 use bezant_core::checkpoint::{Checkpoint, Tree};
-use bezant_core::cluster::ReplicaId;
+use bezant_core::ids::ReplicaId;
 use bezant_core::wire::Wire;
 use bezant_node::log::Identity;
 use bezant_node::log::disk::DiskFile;
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use bezant_core::auth::Signature;
     use bezant_core::checkpoint::Snapshot;
-    use bezant_core::cluster::{InstanceId, Sequence};
+    use bezant_core::ids::{InstanceId, Sequence};
     use bezant_node::snapshot::Descriptor;
 
     /// The file of a small state.

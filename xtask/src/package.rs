@@ -6,8 +6,8 @@
 //! There are no conffiles: all settings are in the folders of replicas, which an administrator makes and a package does
 //! not touch.
 
-use crate::Options;
 use crate::failure::{Failure, Result, ensure};
+use crate::options::Options;
 use crate::process::{self, cargo, logged, output_of, program};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

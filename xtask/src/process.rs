@@ -27,6 +27,11 @@ pub(crate) fn target() -> PathBuf {
     root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
+/// The program that users run.
+pub(crate) fn binary() -> PathBuf {
+    target().join("release/bezant")
+}
+
 /// Cargo, the one that runs us.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

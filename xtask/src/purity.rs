@@ -5,9 +5,10 @@
 //! out.
 
 use crate::failure::{Result, ensure};
+use crate::files::{self, Files};
+use crate::finding::{self, Finding};
 use crate::process;
 use crate::source;
-use crate::tidy::{self, Files, Finding};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -58,9 +59,9 @@ const CHECKED_IN_RELEASE: &str = "\n[profile.release.package.bezant-core]\noverf
 
 /// Checks sources, the release profile and dependencies.
 pub(crate) fn check() -> Result<String> {
-    let files = tidy::read_files()?;
-    tidy::report(check_sources(&files))?;
-    tidy::report(check_profile(&files))?;
+    let files = files::read()?;
+    finding::report(check_sources(&files))?;
+    finding::report(check_profile(&files))?;
     let tree = ["tree", "-p", "bezant-core", "--no-default-features", "-e", "normal,no-proc-macro"];
     let format = ["--prefix", "none", "--format", "{lib}|{p}|{f}", "--locked"];
     let listing = process::output_of(&mut process::cargo(&[&tree[..], &format].concat()))?;

@@ -2,7 +2,6 @@
 
 use crate::failure::{Failure, Result, ensure};
 use crate::process::{self, logged};
-use crate::verify;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -44,7 +43,7 @@ pub(crate) const BUILD: [&str; 9] = [
 ];
 
 fn simulate(log: &str, arguments: &[&str]) -> Result<String> {
-    let binary = verify::binary();
+    let binary = process::binary();
     let mut command = process::program(&binary.to_string_lossy(), &["sim"]);
     logged(log, CALL_LIMIT, command.args(arguments))
 }

@@ -124,15 +124,19 @@ pub(crate) fn line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-/// Just after the `;` or the closing brace of the item that begins at `start`.
+/// Just after the `;` or the closing brace of the item that begins at `start`; the comma of a field or of its value.
 fn item_end(masked: &str, start: usize) -> Option<usize> {
     let (mut braces, mut brackets) = (0, 0);
+    let is_field = is_field(&masked[start..]);
     for (at, c) in masked[start..].char_indices() {
         match c {
             '{' => braces += 1,
+            // What surrounds the last field ends.
+            '}' if braces == 0 => return Some(start + at),
             '}' => braces -= 1,
             '(' | '[' => brackets += 1,
             ')' | ']' => brackets -= 1,
+            ',' if is_field && braces == 0 && brackets == 0 => return Some(start + at + 1),
             _ => {}
         }
         if brackets == 0 && braces == 0 && matches!(c, ';' | '}') {
@@ -140,6 +144,14 @@ fn item_end(masked: &str, start: usize) -> Option<usize> {
         }
     }
     None
+}
+
+/// Whether what follows is `name: …`, public or not.
+fn is_field(masked: &str) -> bool {
+    let head = masked.split(':').next().unwrap_or(masked);
+    let is_name = |word: &str| word.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let mut words = head.split_whitespace().skip_while(|word| word.starts_with("pub"));
+    !masked[head.len()..].starts_with("::") && words.next().is_some_and(is_name) && words.next().is_none()
 }
 
 /// The bytes of the items that exist in tests only.
@@ -205,6 +217,14 @@ mod tests {
         for (function, (name, line, lines)) in found.iter().zip(expected) {
             assert_eq!((function.name.as_str(), function.line, function.lines), (name, line, lines));
         }
+    }
+
+    #[test]
+    fn test_fields_are_cut() {
+        let source =
+            "struct A {\n    #[cfg(test)]\n    a: B<(u8, u8)>,\n    #[cfg(test)]\n    pub(crate) b: u8\n}\nfn c() {}\n";
+        let rest = without_tests(&masked(source));
+        assert_eq!(rest.split_whitespace().collect::<Vec<_>>(), ["struct", "A", "{", "}", "fn", "c()", "{}"]);
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //! it differs in none, it is a probe: it shows that the model gets far enough to be worth checking.
 
 use crate::failure::{Failure, Result, ensure};
+use crate::options::Options;
 use crate::process;
 use crate::tools;
 use std::fmt;
@@ -66,7 +67,7 @@ struct Exploration {
 
 /// `cargo xtask spec`: every case with its result, one a line.
 pub(crate) fn run(arguments: &[String]) -> Result {
-    crate::Options::parse(arguments, &[])?;
+    Options::parse(arguments, &[])?;
     process::clear_log("spec")?;
     tools::model_checking()?;
     println!("{}", explore_all(|line| println!("{line}"))?);

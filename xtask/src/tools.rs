@@ -4,6 +4,7 @@
 mod suites;
 
 use crate::failure::{Failure, Result, ensure};
+use crate::options::Options;
 use crate::process::{self, cargo, logged, output_of, program};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -433,7 +434,7 @@ fn advisories_are_here() -> bool {
 
 /// `cargo xtask advisories`.
 pub(crate) fn advisories(arguments: &[String]) -> Result {
-    crate::Options::parse(arguments, &[])?;
+    Options::parse(arguments, &[])?;
     install_tool(&CARGO_DENY)?;
     for manifest in MANIFESTS {
         logged("advisories", DENY_LIMIT, &mut cargo_deny(manifest, &[], &["advisories"])?)?;

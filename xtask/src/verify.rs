@@ -10,10 +10,10 @@
 //! passed: it says so, and the report says so once more before its last line.
 
 use crate::failure::{Failure, Result, ensure};
-use crate::process::{self, cargo, logged};
-use crate::{Options, e2e, fuzz, purity, seeds, spec, tidy, tools};
+use crate::options::Options;
+use crate::process::{self, binary, cargo, logged};
+use crate::{e2e, files, finding, fuzz, purity, seeds, spec, tidy, tools};
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -230,11 +230,6 @@ impl Tally {
 /// How the report of a test program without a failure begins.
 const REPORT: &str = "test result: ok. ";
 
-/// The program that users run.
-pub(crate) fn binary() -> PathBuf {
-    process::target().join("release/bezant")
-}
-
 fn quiet(log: &str, arguments: &[&str]) -> Result<String> {
     logged(log, CARGO_LIMIT, &mut cargo(arguments))?;
     Ok(String::new())
@@ -283,7 +278,7 @@ fn netns(tally: &mut Tally) -> Result<String> {
 }
 
 fn commands() -> Result<String> {
-    tidy::report(tidy::commands::check_binary(&tidy::read_files()?, &binary())?)?;
+    finding::report(tidy::commands::check_binary(&files::read()?, &binary())?)?;
     Ok(String::new())
 }
 

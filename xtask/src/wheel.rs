@@ -1,8 +1,9 @@
 //! `cargo xtask wheel`: the Python client with the client library in it.
 
 use crate::failure::{Failure, Result, ensure};
+use crate::options::Options;
 use crate::process::{self, cargo, logged, program};
-use crate::{Options, tools};
+use crate::tools;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -1,14 +1,14 @@
 //! A certified checkpoint, read from the replicas' admin ports: for backups, exports and comparisons.
 
-use crate::commands::status::Member;
 use crate::failure::{Failure, Result};
 use crate::files;
+use crate::member::Member;
 use crate::served;
 use bezant_core::checkpoint::{Checkpoint, Snapshot};
-use bezant_core::cluster::{ClientId, IdentityId, ReplicaId, Timestamp};
-use bezant_core::compositions::Protocol;
 use bezant_core::estate::clients_of;
+use bezant_core::ids::{ClientId, IdentityId, ReplicaId, Timestamp};
 use bezant_core::message::Refusal;
+use bezant_core::schedule::Protocol;
 use bezant_core::services::kv::KvOperation;
 use bezant_core::wire::Wire;
 use bezant_node::client::{self, CallError, Client};

@@ -5,7 +5,7 @@
 //! that the transaction is rehearsed from its beginning by all. So that it does not cost this each time, all replicas
 //! are asked for a while after that.
 
-use bezant_core::cluster::ReplicaId;
+use bezant_core::ids::ReplicaId;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// So many steps are asked of all replicas after one on which few did not agree.

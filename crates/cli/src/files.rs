@@ -1,7 +1,7 @@
 //! What the cluster's files say, in the form in which the sub-commands want it.
 
-use crate::commands::status::Member;
 use crate::failure::{Failure, Result};
+use crate::member::Member;
 use bezant_node::Error;
 use bezant_node::client::ClientOptions;
 use bezant_node::config::{ClusterConfig, Place, Places, ReplicaEntry};

@@ -7,14 +7,18 @@
 use bezant_core::auth::Keyring;
 use bezant_core::checkpoint::{Checkpoint, Snapshot};
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::machine::{Effect, Input, Instant, Machine, Outbox, Principal};
-use bezant_core::message::{Incoming, Message, Outcome, Reply};
+use bezant_core::ids::Principal;
+use bezant_core::machine::{Effect, Input, Machine, Outbox};
+use bezant_core::message::{Outcome, Reply};
+use bezant_core::notice::{Notice, Report};
 use bezant_core::protocols::chain::{ChainMessage, ChainReply};
 use bezant_core::protocols::ring_fast::RingReply;
-use bezant_core::protocols::speculative::Response;
-use bezant_core::replica::{Notice, Record, Replica, ReplicaTimer, Report};
+use bezant_core::protocols::speculative::{Certain, Response};
+use bezant_core::registry::{Incoming, Message, Record, ReplicaTimer};
+use bezant_core::replica::Replica;
 use bezant_core::service::Service;
 use bezant_core::services::kv::KvResult;
+use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bezant_node::replica::Hosted;
 use bytes::Bytes;
@@ -97,8 +101,8 @@ fn falsified(message: Message, keyring: &Keyring) -> Message {
         Message::Response(response) => {
             Message::Response(Response { outcome: false_outcome(&response.outcome), ..response })
         }
-        Message::RingCertain(response) => {
-            Message::RingCertain(Response { outcome: false_outcome(&response.outcome), ..response })
+        Message::RingCertain(Certain(response)) => {
+            Message::RingCertain(Certain(Response { outcome: false_outcome(&response.outcome), ..response }))
         }
         Message::ChainReply(reply) => {
             Message::ChainReply(ChainReply { outcome: false_outcome(&reply.outcome), ..reply })

@@ -12,6 +12,7 @@ mod interrupt;
 mod intruder;
 mod liar;
 mod logging;
+mod member;
 mod output;
 mod postgres;
 mod prompt;

@@ -1,7 +1,7 @@
 //! The replicated database as the PostgreSQL gateway reaches it: over the client library.
 
 use crate::service::Service;
-use bezant_core::cluster::ReplicaId;
+use bezant_core::ids::ReplicaId;
 use bezant_core::message::Refusal;
 use bezant_core::wire::Wire;
 use bezant_node::client::{Call, CallError, Vouched};
@@ -123,7 +123,7 @@ mod tests {
         let few = [ReplicaId(1), ReplicaId(2)];
         let by = |ids: &[u8]| {
             let replicas = ids.iter().copied().map(ReplicaId).collect();
-            Ok(Vouched { result: Bytes::new(), sequence: bezant_core::cluster::Sequence(0), replicas })
+            Ok(Vouched { result: Bytes::new(), sequence: bezant_core::ids::Sequence(0), replicas })
         };
         assert!(agreed(&few, &by(&[1, 2])));
         assert!(!agreed(&few, &by(&[0, 1, 2])));

@@ -1,7 +1,7 @@
 //! The services that this program serves, by the names that `node.toml` has for them.
 
-use crate::commands::status::Member;
 use crate::failure::Failure;
+use crate::member::Member;
 use bezant_node::Error;
 use bezant_node::host::Home;
 use bezant_node::net::ServiceBuild;

@@ -18,9 +18,9 @@
 //! of [`PAGE_BYTES_MAX`]: page `i · BUCKETS + b` is the i-th piece of bucket b. Nearly always that is one page; only
 //! many large replies need more. Executing a request merely marks its bucket; encoding waits for the checkpoint.
 
-use crate::cluster::{ClientId, IdentityId, Sequence, Timestamp};
 use crate::digest::Digest;
-use crate::members::{MEMBER_REPLY_BYTES_MAX, MEMBER_SESSIONS_MAX};
+use crate::ids::{ClientId, IdentityId, Sequence, Timestamp};
+use crate::joining::{MEMBER_REPLY_BYTES_MAX, MEMBER_SESSIONS_MAX};
 use crate::message::{Outcome, Refusal};
 use crate::service::{BadState, PAGE_BYTES_MAX, PageNumber};
 use crate::wire::{Reader, Sink, Wire, WireError};

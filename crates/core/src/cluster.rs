@@ -3,144 +3,12 @@
 //! Thresholds are named once, here. *Quorum* is a protocol in this project; sets of replicas are `weak` (f+1, at
 //! least one correct), `strong` (two of them share a correct replica) and `all`.
 
-use crate::compositions::{Part, Protocol, Quota};
 use crate::digest::{Digest, Domain};
-use crate::machine::Duration;
-use crate::wire::{Mark, Reader, Sink, Wire, WireError};
+use crate::ids::{InstanceId, ReplicaId, Sequence, View};
+use crate::schedule::{Part, Protocol, Quota};
+use crate::time::Duration;
 use alloc::vec::Vec;
 use core::fmt;
-
-macro_rules! number {
-    ($(#[$doc:meta])* $name:ident($inner:ty), $show:literal) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(pub $inner);
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!($show, "{}"), self.0)
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Debug::fmt(self, f)
-            }
-        }
-
-        impl Wire for $name {
-            fn encode(&self, out: &mut impl Sink) {
-                out.mark(Mark::Value(stringify!($name)));
-                self.0.encode(out);
-                out.mark(Mark::End);
-            }
-            fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-                Ok(Self(Wire::decode(reader)?))
-            }
-        }
-    };
-}
-
-number!(
-    /// A replica, 0 to n−1.
-    ReplicaId(u8), "r"
-);
-number!(
-    /// A view of PBFT: its primary is `view mod n`.
-    View(u64), "v"
-);
-number!(
-    /// A position in the agreed sequence of batches. The first batch has sequence number 1.
-    Sequence(u64), "s"
-);
-number!(
-    /// An instance of an abortable protocol within the composition. The first one is 1 (design.md section 1).
-    InstanceId(u64), "i"
-);
-number!(
-    /// A client's own request number. It grows; the library uses microseconds since the Unix epoch.
-    Timestamp(u64), "t"
-);
-number!(
-    /// An identity: the owner of a public key that the cluster admits. Numbers below [`IdentityId::PINNED_MAX`] are
-    /// the cluster file's; those above stand for clients that join while the cluster runs ([`crate::members`]).
-    IdentityId(u32), "c"
-);
-
-impl IdentityId {
-    /// The cluster file's identities have numbers up to this one.
-    pub const PINNED_MAX: Self = Self((1 << 31) - 1);
-    /// The first number of the clients that have joined.
-    pub const MEMBERS: Self = Self(1 << 31);
-    /// The first number of those that ask to join.
-    pub const JOINING: Self = Self(3 << 30);
-    /// The identity in whose name the system itself asks. No client has it.
-    pub const SYSTEM: Self = Self(u32::MAX);
-
-    /// Whether it stands for a client that has joined.
-    pub const fn is_member(self) -> bool {
-        self.0 >= Self::MEMBERS.0 && self.0 < Self::JOINING.0
-    }
-
-    /// Whether it stands for a client that asks to join.
-    pub const fn is_joining(self) -> bool {
-        self.0 >= Self::JOINING.0 && self.0 < Self::SYSTEM.0
-    }
-
-    /// Whether it stands for a client that the cluster file does not name.
-    pub const fn is_dynamic(self) -> bool {
-        self.is_member() || self.is_joining()
-    }
-}
-
-impl Sequence {
-    /// The position after this one. Peers say any number: there is none after the last.
-    #[must_use]
-    pub const fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
-    }
-}
-
-impl View {
-    /// The view after this one; none after the last.
-    #[must_use]
-    pub const fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
-    }
-}
-
-/// A logical client: one session of an identity, with one request outstanding at a time.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClientId {
-    /// Whose key speaks for it.
-    pub identity: IdentityId,
-    /// Which of the identity's sessions.
-    pub session: u32,
-}
-
-impl fmt::Debug for ClientId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.identity, self.session)
-    }
-}
-
-impl fmt::Display for ClientId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
-    }
-}
-
-impl Wire for ClientId {
-    fn encode(&self, out: &mut impl Sink) {
-        out.mark(Mark::Value("ClientId"));
-        self.identity.encode(out);
-        self.session.encode(out);
-        out.mark(Mark::End);
-    }
-    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        Ok(Self { identity: Wire::decode(reader)?, session: Wire::decode(reader)? })
-    }
-}
 
 /// How clients authenticate their requests to the replicas (issue vocabulary: `--auth`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -372,6 +240,15 @@ impl Cluster {
     /// The most entries in a log above its anchor, init history aside.
     pub const fn history_bound(&self) -> u64 {
         3 * self.limits.history_interval
+    }
+
+    /// The most entries in a correct replica's abort report. A replica that never learns which checkpoints are certain
+    /// keeps its anchor, and inherits one [`Cluster::history_bound`] more with every speculative instance, because the
+    /// others go no further beyond a checkpoint that it has confirmed. A Backup ends with an anchor; where there is
+    /// none, the replica goes on confirming for so long only that this bound holds ([`crate::switching`]).
+    pub fn inherited_bound(&self) -> u64 {
+        let in_a_row = self.protocol.schedule().map_or(0, |schedule| schedule.speculative_in_a_row());
+        in_a_row * self.history_bound()
     }
 
     /// f + 1: at least one of them is correct.

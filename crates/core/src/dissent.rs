@@ -82,12 +82,16 @@
 
 use crate::auth::{Certificate, Keyring, Signable, Signed};
 use crate::checkpoint::Checkpoint;
-use crate::cluster::{Cluster, InstanceId, REPLICAS_MAX, Sequence};
+use crate::cluster::{Cluster, REPLICAS_MAX};
 use crate::digest::Digest;
+use crate::ids::{ClientId, InstanceId, Principal, Sequence};
+use crate::rejection::Rejection;
+use crate::spoken::{Cover, Spoken, from_replica};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::fmt;
 
 /// Requests in a block, and blocks in an outline: what follows is not looked at before the stable checkpoint moves.
 pub const BLOCK: usize = 1_024;
@@ -352,6 +356,36 @@ pub(crate) fn tally<T: Ord>(values: impl Iterator<Item = T>) -> BTreeMap<T, usiz
         *counts.entry(value).or_default() += 1;
     }
     counts
+}
+
+impl fmt::Display for Signed<Testimony> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Testimony { scope, effects } = &self.value;
+        let block = scope.block.map_or(-1, i64::from);
+        write!(f, "TESTIMONY {} r{} b{block} {}", scope.base.sequence, scope.ruled.0, effects.len())
+    }
+}
+
+impl Spoken for Signed<Testimony> {
+    fn instance(&self) -> Option<InstanceId> {
+        Some(self.value.scope.base.instance)
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        None
+    }
+
+    fn cover(&self) -> Cover {
+        Cover::Whole
+    }
+
+    fn may_overtake(&self) -> bool {
+        false
+    }
+
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
+        from_replica(from)
+    }
 }
 
 #[cfg(test)]

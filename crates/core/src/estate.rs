@@ -12,19 +12,20 @@ mod execution;
 mod replay;
 mod standing;
 
-pub(crate) use closing::is_close;
 pub use contents::{Summary, clients_of, genesis_of, page_holder, service_pages, successor_of};
 pub use effects::Ruled;
 
-use crate::auth::{PublicKey, PublicKeys};
+use crate::auth::PublicKeys;
+use crate::batch::Ordered;
 use crate::checkpoint::Tree;
 use crate::clients::{self, ClientTable};
-use crate::cluster::{Cluster, IdentityId, Sequence};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::machine::{Duration, Instant};
-use crate::members::{Members, SessionId};
-use crate::protocols::total_order::Ordered;
+use crate::ids::{IdentityId, PublicKey, Sequence};
+use crate::joining::SessionId;
+use crate::members::Members;
 use crate::service::{BadState, PAGES_MAX, PageNumber, Service};
+use crate::time::{Duration, Instant};
 use crate::wire::Wire;
 use crate::wire_struct;
 use alloc::collections::BTreeMap;

@@ -9,8 +9,8 @@
 //! A log can be cut back when another history is inherited. What is cut off was vouched for in an abort report, and
 //! somebody may still have to fetch it: its bodies are kept until the anchor moves (D9).
 
-use crate::cluster::InstanceId;
 use crate::digest::{Digest, Domain};
+use crate::ids::InstanceId;
 use crate::message::{Authentication, Request};
 use crate::service::Proposal;
 use crate::wire::{Reader, Sink, Wire, WireError};
@@ -234,7 +234,7 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{ClientId, Timestamp};
+    use crate::ids::{ClientId, Timestamp};
 
     fn entry(n: u64) -> LogEntry {
         let request = Request::new(InstanceId(1), ClientId::default(), Timestamp(n), false, bytes::Bytes::new());

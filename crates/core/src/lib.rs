@@ -26,6 +26,7 @@
 pub extern crate alloc;
 
 pub mod auth;
+pub mod batch;
 pub mod checkpoint;
 pub mod client;
 pub mod clients;
@@ -35,18 +36,26 @@ pub mod digest;
 pub mod dissent;
 pub mod estate;
 pub mod history;
+pub mod ids;
+pub mod joining;
 pub mod machine;
 pub mod members;
 pub mod message;
+pub mod notice;
 pub mod protocols;
+pub mod registry;
 pub mod rejection;
 pub mod replica;
+pub mod schedule;
 pub mod service;
 pub mod services;
 mod shares;
+pub mod spoken;
 pub mod switching;
 #[cfg(test)]
 mod testing;
+pub mod time;
+mod vouching;
 pub mod wire;
 
 /// The README's example, compiled and run with the other examples.

@@ -1,8 +1,7 @@
 //! Why something that a peer or a client said was not accepted. Typed, counted, shown in `status`; never a panic.
 
 use crate::auth::PublicKeys;
-use crate::cluster::{IdentityId, ReplicaId};
-use crate::machine::Principal;
+use crate::ids::{IdentityId, Principal, ReplicaId};
 use crate::wire::WireError;
 use alloc::collections::BTreeMap;
 use core::fmt;

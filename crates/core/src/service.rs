@@ -5,10 +5,9 @@
 //! or a state transfer it takes pages back. Everything else (Merkle tree, copy on write, rollback, transfer, disk)
 //! is done for it. `docs/service.md` walks through a whole service in 60 lines.
 
-use crate::auth::PublicKey;
-use crate::cluster::ClientId;
 use crate::digest::Digest;
-use crate::machine::Instant;
+use crate::ids::{ClientId, PublicKey};
+use crate::time::Instant;
 use crate::wire_struct;
 use alloc::boxed::Box;
 use bytes::Bytes;
@@ -54,22 +53,13 @@ pub struct Proposal {
 }
 wire_struct!(Proposal { time, seed });
 
-impl crate::wire::Wire for Instant {
-    fn encode(&self, out: &mut impl crate::wire::Sink) {
-        self.0.encode(out);
-    }
-    fn decode(reader: &mut crate::wire::Reader) -> Result<Self, crate::wire::WireError> {
-        Ok(Self(crate::wire::Wire::decode(reader)?))
-    }
-}
-
 /// An operation that is not read-only was sent as a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotReadOnly;
 
 /// The longest result of an operation, in bytes, whatever a service says: a longer one is replaced by none. Half a
 /// frame, so that a reply fits into one.
-pub const RESULT_BYTES_MAX: usize = crate::message::FRAME_BYTES_MAX / 2;
+pub const RESULT_BYTES_MAX: usize = crate::wire::FRAME_BYTES_MAX / 2;
 
 /// A replicated service. Same state, same operation, same agreed values: same result and same new state, on every
 /// machine and after every restart.

@@ -12,7 +12,7 @@
 //!
 //! What is held is the container's affair: [`Shares`] counts, and says who gives way.
 
-use crate::cluster::{ClientId, IdentityId};
+use crate::ids::{ClientId, IdentityId};
 use alloc::collections::{BTreeMap, BTreeSet};
 
 /// The most of something, over all owners.

@@ -16,6 +16,9 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
 
+/// The largest frame, without its length prefix. A connection that announces more is closed.
+pub const FRAME_BYTES_MAX: usize = 8 << 20;
+
 /// Payloads up to this size are copied out of the receive buffer, so that a small payload that is kept for long
 /// never pins a large buffer.
 const COPY_BYTES_MAX: usize = 1024;

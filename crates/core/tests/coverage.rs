@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// What is said by variants of these travels, or is kept in the log.
 const MESSAGES: [&str; 7] =
     ["Message", "PbftMessage", "TransferMessage", "SwitchMessage", "ResilientMessage", "PaceMessage", "CookieMessage"];
-const RECORDS: [&str; 2] = ["InstanceRecord", "PbftRecord"];
+const RECORDS: [&str; 4] = ["InstanceRecord", "HistoryRecord", "PbftRecord", "ResilientRecord"];
 /// Parts of messages, in whose rows they are.
 const PARTS: [&str; 2] = ["Entry", "Ruling"];
 /// Whatever may hold more than one thing.

@@ -6,32 +6,34 @@
 //! After a change that is meant: `BEZANT_WRITE_DOCS=1 cargo test -p bezant-core --test golden_bytes`, and a new version
 //! of the protocol if released software speaks the old one.
 
-use bezant_core::auth::{
-    Certificate, Ed25519, Keyring, PublicKey, PublicKeys, SecretKey, Signature, Signed, Suite, Tag,
-};
+use bezant_core::auth::{Certificate, Ed25519, Keyring, PublicKeys, SecretKey, Signature, Signed, Suite, Tag};
+use bezant_core::batch::{Batch, Entry, Reference};
 use bezant_core::checkpoint::{Checkpoint, NodeContent, NodeId, TransferMessage};
-use bezant_core::cluster::{
-    ClientAuth, ClientId, Cluster, IdentityId, InstanceId, Limits, ReplicaId, Sequence, Timestamp, View,
-};
+use bezant_core::cluster::{ClientAuth, Cluster, Limits};
 use bezant_core::digest::Digest;
 use bezant_core::dissent::{Scope, Testimony};
 use bezant_core::history::{Boundary, LogEntry};
-use bezant_core::machine::{Instant, Principal};
-use bezant_core::members::{Ask, CONTROL_SESSION, CookieMessage, Credential, Given, Join, SessionId, Stamp};
-use bezant_core::message::{Firmness, Message, Ordering, Outcome, Refusal, Reply, Request};
-use bezant_core::protocols::batch::{Batch, Entry, Reference};
+use bezant_core::ids::{ClientId, IdentityId, InstanceId, Principal, PublicKey, ReplicaId, Sequence, Timestamp, View};
+use bezant_core::joining::{Ask, CONTROL_SESSION, CookieMessage, Credential, Given, Join, SessionId, Stamp};
+use bezant_core::message::{Firmness, Outcome, Refusal, Reply, Request};
+use bezant_core::notice::Pace;
 use bezant_core::protocols::chain::{ChainMessage, ChainReply};
-use bezant_core::protocols::pbft::{Claim, Here, NewView, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
-use bezant_core::protocols::ring_fast::{
-    self, Body, Hop, Hops, Pace, PaceMessage, Probe, RingMessage, RingPace, RingReply, Round, Strike,
+use bezant_core::protocols::pbft::{
+    Claim, Here, NewView, Ordering, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote,
 };
-use bezant_core::protocols::ring_resilient::{self, Commit, Order, Resilient, ResilientMessage};
-use bezant_core::protocols::speculative::Response;
+use bezant_core::protocols::ring_fast::{
+    self, Body, Hop, Hops, PaceMessage, Probe, RingMessage, RingPace, RingReply, Round, Strike,
+};
+use bezant_core::protocols::ring_resilient::{self, Commit, Order, Resilient, ResilientMessage, ResilientRecord};
+use bezant_core::protocols::speculative::{Certain, Response};
 use bezant_core::protocols::zlight;
-use bezant_core::replica::{InstanceRecord, LogRecord};
+use bezant_core::registry::{InstanceRecord, LogRecord, Message};
 use bezant_core::service::Proposal;
 use bezant_core::switching::certificate::{Prepared, Stable};
-use bezant_core::switching::{AbortReport, Bodies, Certificates, Fetch, Panic, Proof, Switch, SwitchMessage};
+use bezant_core::switching::{
+    AbortReport, Bodies, Certificates, Fetch, HistoryRecord, Panic, Proof, Switch, SwitchMessage,
+};
+use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -199,7 +201,7 @@ fn ring() -> Vec<(&'static str, Message)> {
         ("ACK that comes by again", Message::Ring(again)),
         ("PROBE", probe),
         ("RING-REPLY", Message::RingReply(reply)),
-        ("CERTAIN", Message::RingCertain(certain)),
+        ("CERTAIN", Message::RingCertain(Certain(certain))),
     ]
 }
 
@@ -232,9 +234,9 @@ fn resilient() -> Vec<(&'static str, Message)> {
 /// What its replicas keep.
 fn records() -> [(&'static str, LogRecord); 3] {
     let records = [
-        ("Prepared", InstanceRecord::Prepared(certified(PREPARED))),
-        ("Stable", InstanceRecord::Stable(certified(STABLE))),
-        ("Committed", InstanceRecord::Committed(9)),
+        ("Prepared", InstanceRecord::Resilient(ResilientRecord::Prepared(certified(PREPARED)))),
+        ("Stable", InstanceRecord::History(HistoryRecord::Stable(certified(STABLE)))),
+        ("Committed", InstanceRecord::Resilient(ResilientRecord::Committed(9))),
     ];
     records.map(|(name, record)| (name, LogRecord { instance: INSTANCE, record }))
 }

@@ -1,9 +1,9 @@
 //! A store in this process, without replicas: for tests.
 
 use crate::store::{Store, StoreError};
-use bezant_core::machine::Instant;
 use bezant_core::service::{Agreed, Service};
 use bezant_core::services::kv::{Kv, KvOperation, KvResult};
+use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -10,7 +10,7 @@ use crate::log::Identity;
 use crate::log::disk::{Disk, DiskFile, RealDisk};
 use crate::snapshot::{self, Descriptor, SnapshotError};
 use bezant_core::checkpoint::{Snapshot, Tree, genesis};
-use bezant_core::cluster::{InstanceId, ReplicaId};
+use bezant_core::ids::{InstanceId, ReplicaId};
 use std::ffi::OsString;
 use std::fmt;
 use std::io;

@@ -16,8 +16,8 @@ use bezant_core::auth::{Certificate, Ed25519};
 use bezant_core::checkpoint::{
     Checkpoint, ChildId, NODE_CHILDREN, NodeId, Snapshot, TransferMessage, Tree, page_digest,
 };
-use bezant_core::cluster::ReplicaId;
 use bezant_core::digest::Digest;
+use bezant_core::ids::ReplicaId;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use serde_json::Value;

@@ -2,9 +2,11 @@
 
 mod support;
 
-use bezant_core::cluster::{ClientAuth, Cluster, ReplicaId};
+use bezant_core::cluster::{ClientAuth, Cluster};
+use bezant_core::ids::ReplicaId;
 use bezant_core::message::Refusal;
-use bezant_core::replica::{Record, Replica, ReplicaConfig};
+use bezant_core::registry::Record;
+use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::services::Counter;
 use bezant_node::client::{CallError, Client, ClientOptions, connect};
 use bezant_node::log;

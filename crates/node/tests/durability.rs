@@ -4,8 +4,7 @@
 mod support;
 
 use bezant_core::auth::{Ed25519, Keyring};
-use bezant_core::cluster::ReplicaId;
-use bezant_core::machine::Principal;
+use bezant_core::ids::{Principal, ReplicaId};
 use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::services::Counter;
 use bezant_node::client::{Client, ClientOptions, connect};

@@ -4,12 +4,14 @@
 mod support;
 
 use bezant_core::auth::{Ed25519, Keyring, SecretKey, Suite};
-use bezant_core::cluster::{ClientAuth, Cluster, IdentityId, InstanceId, Limits, ReplicaId, Timestamp};
-use bezant_core::machine::{Duration as Span, Principal};
-use bezant_core::members::{Credential, Join, SessionId, Stamp};
-use bezant_core::message::{Message, Refusal, Request};
+use bezant_core::cluster::{ClientAuth, Cluster, Limits};
+use bezant_core::ids::{IdentityId, InstanceId, Principal, ReplicaId, Timestamp};
+use bezant_core::joining::{Credential, Join, SessionId, Stamp};
+use bezant_core::message::{Refusal, Request};
+use bezant_core::registry::Message;
 use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::services::Counter;
+use bezant_core::time::Duration as Span;
 use bezant_core::wire::Wire;
 use bezant_node::client::{CallError, Client, ClientOptions, connect};
 use bezant_node::net::{Channel, CloseReason, Event, Hub, HubOptions, Lane, LinkRefusal, Peer, ServiceBuild};
@@ -144,7 +146,7 @@ fn where_nobody_may_join_strangers_are_refused_at_the_door() {
     assert_eq!(end_of(&mut hub.0), Some(CloseReason::RefusedByPeer(LinkRefusal::ForeignCluster)));
 }
 
-fn stranger_hub(cluster: &Cluster, secret: u8) -> (Hub, bezant_core::auth::PublicKey) {
+fn stranger_hub(cluster: &Cluster, secret: u8) -> (Hub, bezant_core::ids::PublicKey) {
     let secret = SecretKey([secret; 32]);
     let key = Ed25519.public(&secret);
     let keyring = Keyring::new(&Ed25519, cluster, Principal::Key(key), secret, keys(4)).unwrap();
@@ -187,7 +189,7 @@ fn garbage(keyring: &Keyring, cluster: &Cluster, number: u64) -> Vec<u8> {
     let mut nonce = [0; 16];
     nonce[..8].copy_from_slice(&number.to_le_bytes());
     let credential = Credential { key, session: SessionId(nonce) };
-    let time = bezant_core::machine::Instant(u64::MAX - number);
+    let time = bezant_core::time::Instant(u64::MAX - number);
     let signature = keyring.sign_bytes(6, &number.to_le_bytes());
     let stamp = |id| Stamp { replica: ReplicaId(id), time, signature };
     let stamps = (0..1 + (number % 3) as u8).map(stamp).collect();

@@ -2,7 +2,8 @@
 
 mod support;
 
-use bezant_core::cluster::{ClientAuth, ReplicaId};
+use bezant_core::cluster::ClientAuth;
+use bezant_core::ids::ReplicaId;
 use bezant_core::wire::{Rope, encode_shared};
 use bezant_node::net::{Bounds, Channel, CloseReason, Event, Hub, HubOptions, Lane, LinkId, LinkRefusal, Peer, Port};
 use std::io::{Read, Write};

@@ -3,8 +3,8 @@
 mod support;
 
 use bezant_core::cluster::{ClientAuth, Cluster};
-use bezant_core::compositions::Protocol;
 use bezant_core::replica::{Replica, ReplicaConfig};
+use bezant_core::schedule::Protocol;
 use bezant_core::services::Counter;
 use bezant_node::client::{ClientOptions, connect};
 use bezant_node::net::{Channel, ServiceBuild};

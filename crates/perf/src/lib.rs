@@ -10,6 +10,7 @@
 //! | which settings does the published table have? | [`suite`] |
 //! | how do protocols compare, and what did the papers find? | [`compare`] |
 //! | how far apart are repeated measurements? | [`spread`] |
+//! | what is built and counted in the network laboratory? | [`laboratory`] |
 //! | what went over each link, and how evenly is the work shared? | [`network`] |
 //! | how is a curve drawn? | [`chart`] |
 //!
@@ -20,6 +21,7 @@ pub mod chart;
 pub mod compare;
 pub mod figures;
 pub mod histogram;
+pub mod laboratory;
 pub mod load;
 pub mod network;
 pub mod plain;

@@ -2,9 +2,10 @@
 //! a protocol, and for misbehaving.
 
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::{ClientId, Cluster, ReplicaId};
-use bezant_core::machine::{Instant, Principal};
-use bezant_core::message::Message;
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::{ClientId, Principal, ReplicaId};
+use bezant_core::registry::Message;
+use bezant_core::time::Instant;
 use bezant_node::client::ClientOptions;
 use bezant_node::config::Place;
 use bezant_node::net::{Clock, Dialer, Event, Hub, HubOptions, Lane, LinkId, Peer, Target};

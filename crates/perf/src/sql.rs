@@ -4,7 +4,7 @@
 //! for one row by its key, spread over the rows that were there before.
 
 use bezant_core::client::{Read, Submit};
-use bezant_core::machine::Instant;
+use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bezant_sql::{Batch, Request, Response, Statement, Value};
 use bytes::Bytes;

@@ -6,9 +6,10 @@
 //! behind the Backup runs.
 
 use crate::raw::RawClient;
-use bezant_core::cluster::{ClientId, InstanceId, ReplicaId, Timestamp};
-use bezant_core::compositions::Part;
-use bezant_core::message::{Message, Request};
+use bezant_core::ids::{ClientId, InstanceId, ReplicaId, Timestamp};
+use bezant_core::message::Request;
+use bezant_core::registry::Message;
+use bezant_core::schedule::Part;
 use bezant_core::switching::{Panic, Switch, SwitchMessage};
 use bezant_node::client::ClientOptions;
 use bytes::Bytes;

@@ -112,7 +112,7 @@ fn not_understood(rest: &[Token<'_>]) -> PgError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan;
+    use crate::understand;
 
     #[test]
     fn transactions_are_understood_whole() {
@@ -137,7 +137,7 @@ mod tests {
                 Plan::Set { name: "default_transaction_read_only".into(), value: "off".into() },
             ),
         ] {
-            assert_eq!(plan::of(sql), Ok(plan), "{sql}");
+            assert_eq!(understand::plan(sql), Ok(plan), "{sql}");
         }
         for sql in [
             "begin immediate",
@@ -156,7 +156,7 @@ mod tests {
             "set session characteristics as something",
             "prepare transaction 'x'",
         ] {
-            assert!(plan::of(sql).is_err(), "{sql}");
+            assert!(understand::plan(sql).is_err(), "{sql}");
         }
     }
 }

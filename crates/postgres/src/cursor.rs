@@ -6,7 +6,7 @@
 
 use crate::error::{PgError, sqlstate};
 use crate::outcome::Outcome;
-use crate::plan::{self, Plan};
+use crate::plan::{Declared, Plan, Way};
 use crate::rewrite::verb;
 use crate::tokens::{Kind, Token, tokens};
 use bezant_sql::{Column, Rows, Value};
@@ -15,33 +15,10 @@ use std::collections::BTreeMap;
 /// Cursors of a connection; each holds a result.
 pub(crate) const CURSORS_MAX: usize = 16;
 
-/// What a cursor is declared to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Declared {
-    pub(crate) name: String,
-    /// Whether it outlives its transaction.
-    pub(crate) holds: bool,
-    /// Whether it goes forward only.
-    pub(crate) is_forward_only: bool,
-}
-
-/// Where a cursor is to go. It stands on a row, before the first or behind the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// So many rows on; a negative number goes back.
-    Forward(i64),
-    /// To the end.
-    ToEnd,
-    /// Back to the beginning.
-    ToStart,
-    /// To the row with this number from 1 on; a negative number counts from the end.
-    Absolute(i64),
-    /// To the row so many places from here.
-    Relative(i64),
-}
-
+/// What is declared, and for which query.
+///
 /// `DECLARE name [BINARY] [INSENSITIVE | ASENSITIVE] [[NO] SCROLL] CURSOR [WITH HOLD | WITHOUT HOLD] FOR query`
-pub(crate) fn declare(sql: &str) -> Result<Plan, PgError> {
+pub(crate) fn declare(sql: &str) -> Result<(Declared, String), PgError> {
     let all = tokens(sql);
     let Some(place) = all.iter().position(|token| token.is("for")) else { return Err(not_understood(sql)) };
     let head: Vec<Token<'_>> = all[..place].iter().copied().filter(Token::is_solid).collect();
@@ -72,8 +49,7 @@ pub(crate) fn declare(sql: &str) -> Result<Plan, PgError> {
     if tokens(&query).iter().any(|token| token.is("into")) {
         return Err(PgError::new(sqlstate::SYNTAX, "SELECT INTO is not allowed here"));
     }
-    let query = Box::new(plan::of(&query)?);
-    Ok(Plan::Declare(Declared { name, holds, is_forward_only }, query))
+    Ok((Declared { name, holds, is_forward_only }, query))
 }
 
 /// `{FETCH | MOVE} [direction] [FROM | IN] name`
@@ -259,6 +235,7 @@ fn no_cursor(name: &str) -> PgError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::understand;
 
     fn cursor(rows: i64, is_forward_only: bool) -> Cursor {
         let rows = Rows { rows: (1..=rows).map(|row| vec![Value::Integer(row)]).collect(), ..Rows::default() };
@@ -267,7 +244,7 @@ mod tests {
     }
 
     fn way(sql: &str) -> Way {
-        match plan::of(sql) {
+        match understand::plan(sql) {
             Ok(Plan::Fetch { way, .. }) => way,
             other => panic!("{sql}: {other:?}"),
         }
@@ -360,10 +337,10 @@ mod tests {
             "close",
             "close a b",
         ] {
-            assert!(plan::of(sql).is_err(), "{sql}");
+            assert!(understand::plan(sql).is_err(), "{sql}");
         }
         for sql in ["declare \"C 1\" no scroll cursor with hold for select 1", "close all", "move 5 in c"] {
-            assert!(plan::of(sql).is_ok(), "{sql}");
+            assert!(understand::plan(sql).is_ok(), "{sql}");
         }
     }
 }

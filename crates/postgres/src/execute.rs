@@ -5,12 +5,13 @@ mod copying;
 pub(crate) use copying::Destination;
 
 use crate::catalog::Catalog;
-use crate::cursor::{Cursors, Declared};
+use crate::cursor::Cursors;
 use crate::error::{PgError, sqlstate};
 use crate::link::Link;
 use crate::outcome::{Outcome, columns_of, name_and_type, text_column, types_of};
-use crate::plan::{Plan, Tag};
+use crate::plan::{Declared, Plan};
 use crate::settings::{Settings, on_or_off};
+use crate::tag::Tag;
 use crate::transaction::Transaction;
 use crate::translate::Translation;
 use crate::translator::Translators;

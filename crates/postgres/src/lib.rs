@@ -9,7 +9,8 @@
 //! | Who wants no answer any more? | `cancel.rs` |
 //! | Does the client know the password? | `scram.rs` |
 //! | What does a message do? | `session.rs` |
-//! | What does a statement ask for? | `plan.rs`, from the pieces that `tokens.rs` finds; `control.rs` for transactions |
+//! | What can a statement ask for? | `plan.rs` |
+//! | What does one ask for? | `understand.rs`, from the pieces that `tokens.rs` finds; `control.rs` for transactions |
 //! | How does SQLite say it? | `translate`, by the types of what it is about; `translator.rs` knows the schema |
 //! | What does COPY bring and take? | `copy.rs`; `session/copying.rs` has the conversation |
 //! | How is it carried out? | `execute.rs`; `transaction.rs` has BEGIN and COMMIT |
@@ -35,11 +36,13 @@ mod sequence;
 mod server;
 mod session;
 mod settings;
+mod tag;
 mod tokens;
 mod transaction;
 mod translate;
 mod translator;
 mod types;
+mod understand;
 pub mod wire;
 
 pub use cancel::Cancel;

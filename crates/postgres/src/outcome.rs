@@ -1,8 +1,8 @@
 //! What came of a statement, with the columns as clients are told of them.
 
 use crate::error::{PgError, sqlstate};
-use crate::plan::Tag;
 use crate::rewrite::rename;
+use crate::tag::Tag;
 use crate::tokens::{Token, tokens};
 use crate::translate::{Translation, Type};
 use crate::types;

@@ -2,20 +2,10 @@
 //! for first.
 
 use crate::error::{PgError, sqlstate};
-use crate::plan::Plan;
+use crate::plan::{Constant, Plan};
 use crate::rewrite::verb;
 use crate::tokens::{Kind, Token, text_of, tokens};
 use crate::types;
-
-/// A value that a statement is carried out with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Constant {
-    Null,
-    /// A string, which is a value of whatever type the parameter has.
-    Text(String),
-    /// A number, or a truth value.
-    Typed(String),
-}
 
 fn syntax(sql: &str) -> PgError {
     PgError::new(sqlstate::SYNTAX, format!("syntax error: {sql} is not understood"))
@@ -88,7 +78,7 @@ fn is_shown(token: &Token<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::of;
+    use crate::understand::plan as of;
 
     #[test]
     fn statements_are_prepared_with_types_and_carried_out_with_constants() {

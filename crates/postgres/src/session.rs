@@ -7,20 +7,23 @@
 //! rehearsed together ([`Session::look_ahead`]); whatever is answered is the same.
 
 mod copying;
+mod incoming;
 mod prepared;
 mod rows;
 
-use self::copying::Incoming;
-use self::rows::{fields, give_fields, give_rows, value_types};
+use self::incoming::Incoming;
+use self::rows::{fields, format_of, give_fields, give_rows, value_types};
 use crate::error::{PgError, sqlstate};
 use crate::execute::{Coming, Executor, Given};
 use crate::outcome::Outcome;
-use crate::plan::{self, Plan, Tag};
+use crate::plan::Plan;
 use crate::settings::REPORTED;
+use crate::tag::Tag;
 use crate::tokens::{Kind, statements, tokens};
 use crate::transaction::AHEAD_MAX;
 use crate::translate::Type;
 use crate::types;
+use crate::understand;
 use crate::wire::{Frontend, Output, Status, Target};
 use bezant_sql::Value;
 use bytes::Bytes;
@@ -141,7 +144,7 @@ impl Session {
     fn query(&mut self, all: Vec<String>, out: &mut Output) -> Result<(), PgError> {
         let mut together: Vec<(String, Tag)> = Vec::new();
         for (number, sql) in all.iter().enumerate() {
-            let plan = plan::of(sql)?;
+            let plan = understand::plan(sql)?;
             if matches!(plan, Plan::Cluster { .. }) && self.executor.looks_ahead() {
                 self.executor.look_ahead(for_replicas_of(&all[number..]))?;
             }
@@ -414,7 +417,7 @@ fn for_replicas(prepared: &Prepared, values: Vec<Value>) -> Option<Coming> {
 
 /// The first of these statements that are for the replicas.
 fn for_replicas_of(all: &[String]) -> Vec<Coming> {
-    let one = |sql: &String| match plan::of(sql) {
+    let one = |sql: &String| match understand::plan(sql) {
         Ok(Plan::Cluster { sql, .. }) => Some(Coming { sql, types: Vec::new(), values: Vec::new() }),
         _ => None,
     };
@@ -425,15 +428,6 @@ fn for_replicas_of(all: &[String]) -> Vec<Coming> {
 fn parameters(sql: &str) -> usize {
     let numbers = tokens(sql).into_iter().filter(|token| token.kind == Kind::Parameter);
     numbers.filter_map(|token| token.text[1..].parse().ok()).max().unwrap_or(0)
-}
-
-/// The code at a place: one may be for all.
-fn format_of(formats: &[i16], at: usize) -> i16 {
-    match formats {
-        [] => types::TEXT_FORMAT,
-        [one] => *one,
-        all => all.get(at).copied().unwrap_or(types::TEXT_FORMAT),
-    }
 }
 
 fn take_values(prepared: &Prepared, formats: &[i16], values: &[Option<Bytes>]) -> Result<Vec<Value>, PgError> {

@@ -5,120 +5,28 @@
 
 use crate::calendar;
 use crate::error::{PgError, sqlstate};
-use crate::translate::{Type, integer as integer_of};
+use crate::translate::Type;
 use bezant_sql::{Column, Value};
 use bytes::Bytes;
 use std::fmt::Write as _;
 
 mod arrays;
+mod names;
 mod numbers;
+pub(crate) mod oid;
+mod texts;
 
 pub(crate) use arrays::{elements, take_array};
+pub(crate) use names::{by_name, name_of, of_declaration, size_of};
+pub(crate) use texts::{bool_of, bytea, integer as integer_of, invalid};
 
 use numbers::{float, is_numeric, put_numeric, real_text, single_text, take_numeric};
-
-/// Numbers of types, as every PostgreSQL has them.
-pub(crate) mod oid {
-    pub(crate) const BOOL: u32 = 16;
-    pub(crate) const BYTEA: u32 = 17;
-    pub(crate) const CHAR: u32 = 18;
-    pub(crate) const NAME: u32 = 19;
-    pub(crate) const INT8: u32 = 20;
-    pub(crate) const INT2: u32 = 21;
-    pub(crate) const INT4: u32 = 23;
-    pub(crate) const TEXT: u32 = 25;
-    pub(crate) const OID: u32 = 26;
-    pub(crate) const JSON: u32 = 114;
-    pub(crate) const TEXTS: u32 = 1009;
-    pub(crate) const INT8S: u32 = 1016;
-    pub(crate) const FLOAT4: u32 = 700;
-    pub(crate) const FLOAT8: u32 = 701;
-    pub(crate) const UNKNOWN: u32 = 705;
-    pub(crate) const BPCHAR: u32 = 1042;
-    pub(crate) const VARCHAR: u32 = 1043;
-    pub(crate) const DATE: u32 = 1082;
-    pub(crate) const TIME: u32 = 1083;
-    pub(crate) const TIMESTAMP: u32 = 1114;
-    pub(crate) const TIMESTAMPTZ: u32 = 1184;
-    pub(crate) const INTERVAL: u32 = 1186;
-    pub(crate) const NUMERIC: u32 = 1700;
-    pub(crate) const UUID: u32 = 2950;
-    pub(crate) const JSONB: u32 = 3802;
-}
+use texts::{excerpt, from_hex};
 
 /// The text format.
 pub(crate) const TEXT_FORMAT: i16 = 0;
 /// The binary format.
 pub(crate) const BINARY_FORMAT: i16 = 1;
-
-/// Types that tables may declare: the words, the type, its name in PostgreSQL.
-#[rustfmt::skip]
-const DECLARED: &[(&[&str], u32, &str)] = &[
-    (&["bigint", "int8"], oid::INT8, "bigint"),
-    (&["integer", "int", "int4", "mediumint", "pg_int4"], oid::INT4, "integer"),
-    (&["smallint", "int2", "tinyint", "pg_int2"], oid::INT2, "smallint"),
-    (&["text", "clob", "citext"], oid::TEXT, "text"),
-    (&["varchar", "character varying", "nvarchar"], oid::VARCHAR, "character varying"),
-    (&["char", "character", "nchar", "bpchar"], oid::BPCHAR, "character"),
-    (&["double precision", "double", "float", "float8"], oid::FLOAT8, "double precision"),
-    (&["real", "float4"], oid::FLOAT4, "real"),
-    (&["blob", "bytea"], oid::BYTEA, "bytea"),
-    (&["bool", "boolean"], oid::BOOL, "boolean"),
-    (&["numeric", "decimal"], oid::NUMERIC, "numeric"),
-    (&["date"], oid::DATE, "date"),
-    (&["time", "time without time zone"], oid::TIME, "time without time zone"),
-    (&["timestamp", "datetime", "timestamp without time zone"], oid::TIMESTAMP, "timestamp without time zone"),
-    (&["timestamptz", "timestamp with time zone"], oid::TIMESTAMPTZ, "timestamp with time zone"),
-    (&["json"], oid::JSON, "json"),
-    (&["jsonb"], oid::JSONB, "jsonb"),
-    (&["uuid"], oid::UUID, "uuid"),
-    (&["oid"], oid::OID, "oid"),
-    (&["name"], oid::NAME, "name"),
-    (&["\"char\""], oid::CHAR, "\"char\""),
-    (&["interval"], oid::INTERVAL, "interval"),
-    (&["text[]"], oid::TEXTS, "text[]"),
-    (&["bigint[]"], oid::INT8S, "bigint[]"),
-];
-
-/// A declared type without its length, in lower case, and the length.
-fn without_length(declared: &str) -> (String, Option<i32>) {
-    let lower = declared.to_ascii_lowercase();
-    let Some((before, after)) = lower.split_once('(') else { return (lower.trim().into(), None) };
-    let (inside, rest) = after.split_once(')').unwrap_or((after, ""));
-    let length = inside.split(',').next().and_then(|number| number.trim().parse().ok());
-    (format!("{} {}", before.trim(), rest.trim()).trim().into(), length)
-}
-
-/// The type that a declaration means: its number, name and length. Text if it is none that we know.
-pub(crate) fn of_declaration(declared: &str) -> (u32, &'static str, Option<i32>) {
-    let (name, length) = without_length(declared);
-    let known = DECLARED.iter().find(|(words, ..)| words.contains(&name.as_str()));
-    known.map_or((oid::TEXT, "text", None), |(_, oid, name)| (*oid, *name, length))
-}
-
-/// The number of a type by one of its names.
-pub(crate) fn by_name(name: &str) -> Option<u32> {
-    let name = name.to_ascii_lowercase();
-    DECLARED.iter().find(|(words, ..)| words.contains(&name.as_str())).map(|(_, oid, _)| *oid)
-}
-
-/// The name of a type by its number.
-pub(crate) fn name_of(type_id: u32) -> Option<&'static str> {
-    DECLARED.iter().find(|(_, oid, _)| *oid == type_id).map(|(.., name)| *name)
-}
-
-/// Bytes of a value of a type; negative: they differ.
-pub(crate) const fn size_of(type_id: u32) -> i16 {
-    match type_id {
-        oid::BOOL | oid::CHAR => 1,
-        oid::INT2 => 2,
-        oid::INT4 | oid::FLOAT4 | oid::OID | oid::DATE => 4,
-        oid::INT8 | oid::FLOAT8 | oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ => 8,
-        oid::UUID | oid::INTERVAL => 16,
-        oid::NAME => 64,
-        _ => -1,
-    }
-}
 
 /// The type of a column whose values are not there yet.
 pub(crate) fn of_column(column: &Column) -> u32 {
@@ -182,14 +90,6 @@ fn fits(value: &Value, type_id: u32) -> bool {
     }
 }
 
-pub(crate) fn bool_of(text: &str) -> Option<bool> {
-    match text.trim().to_ascii_lowercase().as_str() {
-        "t" | "true" | "1" | "on" | "yes" | "y" => Some(true),
-        "f" | "false" | "0" | "off" | "no" | "n" => Some(false),
-        _ => None,
-    }
-}
-
 /// Months, days and microseconds, as the replicas give an interval.
 fn interval_of(text: &str) -> Option<(i32, i32, i64)> {
     let mut parts = text.split(' ');
@@ -205,13 +105,6 @@ pub(crate) fn interval_text(stored: &str) -> Option<String> {
 fn uuid_of(text: &str) -> Option<[u8; 16]> {
     let digits: String = text.chars().filter(|c| *c != '-').collect();
     from_hex(&digits)?.try_into().ok()
-}
-
-fn from_hex(digits: &str) -> Option<Vec<u8>> {
-    let digits = digits.as_bytes();
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let pair = |pair: &[u8]| Some((digit(pair[0])? * 16 + digit(pair[1])?) as u8);
-    digits.len().is_multiple_of(2).then(|| digits.chunks(2).map(pair).collect())?
 }
 
 /// A value as text, of a type. Moments are told as the clocks of the session's zone show them, which are so many
@@ -360,10 +253,6 @@ pub(crate) fn take(bytes: &Bytes, type_id: u32, format: i16) -> Result<Value, Pg
     })
 }
 
-fn excerpt(text: &str) -> String {
-    text.chars().take(100).collect()
-}
-
 fn take_text(text: &str, type_id: u32) -> Option<Value> {
     Some(match type_id {
         oid::OID => Value::Integer(text.trim().parse().ok()?),
@@ -376,25 +265,6 @@ fn take_text(text: &str, type_id: u32) -> Option<Value> {
 /// SQLite has no value that is not a number.
 const fn real(number: f64) -> Option<Value> {
     if number.is_nan() { None } else { Some(Value::Real(number)) }
-}
-
-/// `\x` and hexadecimal digits, or the older form with backslashes.
-pub(crate) fn bytea(text: &str) -> Option<Vec<u8>> {
-    if let Some(digits) = text.strip_prefix("\\x") {
-        return from_hex(digits);
-    }
-    let (mut out, mut rest) = (Vec::new(), text.as_bytes());
-    while let Some((&first, after)) = rest.split_first() {
-        (rest, _) = match (first, after) {
-            (b'\\', [b'\\', ..]) => (&after[1..], out.push(b'\\')),
-            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', ..]) => {
-                (&after[3..], out.push((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0')))
-            }
-            (b'\\', _) => return None,
-            (byte, _) => (after, out.push(byte)),
-        };
-    }
-    Some(out)
 }
 
 fn take_binary(bytes: &Bytes, type_id: u32) -> Option<Value> {

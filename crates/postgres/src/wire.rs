@@ -5,9 +5,10 @@
 //! takes no more memory than [`MESSAGE_BYTES_MAX`].
 
 mod copy;
+mod copying;
 mod sasl;
 
-pub use copy::Copying;
+pub use copying::Copying;
 pub use sasl::{read_sasl, sasl_choice};
 
 use crate::error::PgError;
@@ -190,7 +191,7 @@ pub fn read(input: &mut BytesMut) -> Result<Option<Frontend>, WireError> {
         b'H' => Frontend::Flush,
         b'S' => Frontend::Sync,
         b'X' => Frontend::Terminate,
-        b'd' | b'c' | b'f' => return Ok(Some(Frontend::Copy(copy::read(kind, body)))),
+        b'd' | b'c' | b'f' => return Ok(Some(Frontend::Copy(copying::read(kind, body)))),
         _ => return Ok(Some(Frontend::Unsupported)),
     };
     if body.is_empty() { Ok(Some(message)) } else { Err(WireError::Length) }

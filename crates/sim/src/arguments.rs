@@ -6,7 +6,7 @@ use crate::options::ScenarioOptions;
 use crate::runs::RangeOptions;
 use crate::size::Size;
 use crate::store::ServiceKind;
-use bezant_core::compositions::{Protocol, UnknownProtocol};
+use bezant_core::schedule::{Protocol, UnknownProtocol};
 use clap::Args;
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! Clocks that are off and that drift. Machines see their own clock only; the simulator keeps the true time.
 
 use crate::rng::Rng;
-use bezant_core::machine::Instant;
+use bezant_core::time::Instant;
 
 /// True time at which every run begins, in microseconds since the Unix epoch: far from 0, so that a clock may be slow.
 pub const EPOCH: u64 = 1_700_000_000_000_000;

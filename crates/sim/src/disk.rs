@@ -11,7 +11,7 @@
 
 use crate::rng::Rng;
 use bezant_core::checkpoint::Snapshot;
-use bezant_core::replica::{LogRecord, Record, SnapshotRecord};
+use bezant_core::registry::{LogRecord, Record, SnapshotRecord};
 use std::collections::VecDeque;
 
 /// How long the disk takes, in microseconds.
@@ -243,7 +243,7 @@ impl Disk {
 impl Content {
     fn append(&mut self, record: LogRecord) {
         // From now on the log itself says why its replica may not vote everywhere.
-        self.lost_log &= !record.abstains();
+        self.lost_log &= !record.record.abstains();
         if self.segments.is_empty() {
             self.segments.push(Segment::default());
         }
@@ -266,9 +266,9 @@ impl Content {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bezant_core::cluster::{InstanceId, Sequence, View};
+    use bezant_core::ids::{InstanceId, Sequence, View};
     use bezant_core::protocols::pbft::PbftRecord;
-    use bezant_core::replica::InstanceRecord;
+    use bezant_core::registry::InstanceRecord;
 
     fn record(n: u64) -> Record {
         Record::Log(LogRecord {

@@ -2,12 +2,14 @@
 //! by them, whatever the limits say.
 
 use crate::checks::Event;
-use bezant_core::cluster::{Cluster, ReplicaId};
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::ReplicaId;
 use bezant_core::machine::Machine;
-use bezant_core::message::Message;
-use bezant_core::replica::{Notice, Replica};
+use bezant_core::notice::Notice;
+use bezant_core::registry::Message;
+use bezant_core::replica::Replica;
 use bezant_core::service::Service;
-use bezant_core::switching::{AbortReport, Switch, SwitchMessage};
+use bezant_core::switching::{Switch, SwitchMessage};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -82,7 +84,7 @@ pub struct Watch {
 impl Watch {
     /// A run of this cluster.
     pub fn new(cluster: &Cluster) -> Self {
-        let (pending_max, report_max) = (cluster.limits.pending_requests_max, AbortReport::entries_max(cluster));
+        let (pending_max, report_max) = (cluster.limits.pending_requests_max, cluster.inherited_bound());
         Self { evidence: Evidence::default(), pending_max, report_max, empty: BTreeMap::new() }
     }
 

@@ -1,10 +1,12 @@
 //! Moments in a run at which a fault does more than at any other: what was just said, and by whom, is then all that
 //! there is. A fault that comes at some time hardly ever meets them.
 
-use bezant_core::cluster::{Cluster, InstanceId};
+use bezant_core::cluster::Cluster;
 use bezant_core::digest::Digest;
-use bezant_core::message::{Firmness, Message};
-use bezant_core::replica::Notice;
+use bezant_core::ids::InstanceId;
+use bezant_core::message::Firmness;
+use bezant_core::notice::Notice;
+use bezant_core::registry::Message;
 use bezant_core::switching::{Proof, Switch, SwitchMessage};
 use std::sync::Arc;
 

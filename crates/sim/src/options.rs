@@ -6,7 +6,8 @@ use crate::network::CLIENTS;
 use crate::size::Size;
 use crate::store::ServiceKind;
 use bezant_core::cluster::{ClientAuth, Cluster, ClusterError, Limits};
-use bezant_core::compositions::Protocol;
+use bezant_core::compositions::objection;
+use bezant_core::schedule::Protocol;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -111,10 +112,11 @@ impl ScenarioOptions {
             ..Limits::default()
         };
         let cluster = Cluster::new([0; 16], n, f, ClientAuth::default(), limits).map_err(Unfit::Cluster)?;
+        let cluster = cluster.with_protocol(protocol);
         if n + f > CLIENTS {
             return Err(Unfit::TooMany { processes: n + f });
         }
-        let objection = protocol.objection(&cluster);
+        let objection = objection(&cluster);
         objection.map_or(Ok(()), |objection| Err(Unfit::Protocol { protocol, n, f, objection }))
     }
 }

@@ -16,9 +16,10 @@ use crate::schedule::{self, Ambush, Fault};
 use crate::size::{self, Size};
 use crate::store::{Dissent, ServiceKind};
 use crate::workload::Plan;
-use bezant_core::cluster::{ClientAuth, Limits, ReplicaId};
-use bezant_core::compositions::{Protocol, Quota};
-use bezant_core::machine::Duration;
+use bezant_core::cluster::{ClientAuth, Limits};
+use bezant_core::ids::ReplicaId;
+use bezant_core::schedule::{Protocol, Quota};
+use bezant_core::time::Duration;
 use std::collections::BTreeSet;
 
 /// Everything about a run, as plain data.

@@ -4,7 +4,7 @@ use crate::feature::Feature;
 use crate::moments::Moment;
 use crate::network::{CLIENTS, Cut};
 use crate::rng::Rng;
-use bezant_core::cluster::ReplicaId;
+use bezant_core::ids::ReplicaId;
 use std::collections::BTreeSet;
 
 /// Clients whose links are cut one by one as well.

@@ -20,8 +20,8 @@ use crate::schedule::Fault;
 use crate::store::ServiceKind;
 use crate::workload::Plan;
 use bezant_core::cluster::Limits;
-use bezant_core::compositions::{Part, Protocol};
-use bezant_core::machine::Duration;
+use bezant_core::schedule::{Part, Protocol};
+use bezant_core::time::Duration;
 use clap::ValueEnum;
 use std::fmt;
 

@@ -4,8 +4,9 @@
 //! [`Signer`] is the only maker, it wants a secret key, and Byzantine code in the simulator is handed the secrets of
 //! its own  replicas and clients only. The same holds for the Diffie–Hellman secret.
 
-use bezant_core::auth::{PublicKey, SecretKey, Signature, Signer, Suite};
+use bezant_core::auth::{SecretKey, Signature, Signer, Suite};
 use bezant_core::digest::{Digest, Domain};
+use bezant_core::ids::PublicKey;
 use std::sync::Arc;
 
 /// The simulator's suite.

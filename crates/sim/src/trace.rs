@@ -2,7 +2,7 @@
 
 use crate::network::ProcessId;
 use crate::rng::mix;
-use bezant_core::message::Message;
+use bezant_core::registry::Message;
 use bezant_core::wire::{Reader, Wire};
 use bytes::Bytes;
 use std::fmt::Write;

@@ -3,7 +3,8 @@
 
 use crate::feature::Feature;
 use crate::rng::Rng;
-use bezant_core::cluster::{IdentityId, Limits};
+use bezant_core::cluster::Limits;
+use bezant_core::ids::IdentityId;
 
 /// A key of the store. Clients that lie have keys of their own, so that what they did need not be guessed.
 pub type Key = u8;

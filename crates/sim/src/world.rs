@@ -19,9 +19,9 @@ use crate::trace::Trace;
 use crate::workload::LIARS_IDENTITY;
 use bezant_core::auth::{Keyring, PublicKeys, SecretKey, Suite};
 use bezant_core::client::Client;
-use bezant_core::cluster::{ClientId, Cluster, IdentityId, ReplicaId};
-use bezant_core::machine::Principal;
-use bezant_core::members::CONTROL_SESSION;
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::{ClientId, IdentityId, Principal, ReplicaId};
+use bezant_core::joining::CONTROL_SESSION;
 use std::rc::Rc;
 
 /// Happenings in a run before it counts as one that never ends, and how many more for each millisecond: while a client

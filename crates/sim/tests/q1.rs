@@ -8,13 +8,14 @@
 mod support;
 
 use bezant_core::client::Completion;
-use bezant_core::cluster::{ClientAuth, Cluster, InstanceId, Limits};
-use bezant_core::compositions::Protocol;
+use bezant_core::cluster::{ClientAuth, Cluster, Limits};
 use bezant_core::digest::Digest;
-use bezant_core::machine::Duration;
+use bezant_core::ids::InstanceId;
 use bezant_core::message::Refusal;
-use bezant_core::replica::Notice;
+use bezant_core::notice::Notice;
+use bezant_core::schedule::Protocol;
 use bezant_core::service::{Asker, Service};
+use bezant_core::time::Duration;
 use bezant_core::wire::Wire;
 use bezant_sql::{Request, Response, Sql, Statement, Value};
 use std::collections::BTreeSet;

@@ -3,7 +3,7 @@
 //! Two services under one root: what comes from a SQL client goes to [`Sql`], everything else to [`Kv`]. So one
 //! cluster serves the PostgreSQL and the Redis gateway at once.
 
-use crate::pages::PAGES_MAX as SQL_PAGES_MAX;
+use crate::pages::KV;
 use crate::request::Request;
 use crate::roles::Role;
 use crate::service::Sql;
@@ -12,9 +12,6 @@ use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Ser
 use bezant_core::services::kv::{Kv, KvOperation, KvResult};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
-
-/// The pages of the keys and values follow those of the tables.
-pub(crate) const KV: PageNumber = SQL_PAGES_MAX;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -93,9 +90,9 @@ impl Service for Database {
 mod tests {
     use super::*;
     use crate::{Response, Statement};
-    use bezant_core::auth::PublicKey;
-    use bezant_core::machine::Instant;
+    use bezant_core::ids::PublicKey;
     use bezant_core::services::kv::{Condition, Until};
+    use bezant_core::time::Instant;
     use std::collections::BTreeMap;
 
     #[test]

@@ -8,8 +8,9 @@
 //! One of the two may be anything at all: what a liar sent, or what a broken disk gave. SQLite's own errors are what
 //! is said then; the walk is bounded by the number of pages.
 
-use crate::database::KV;
-use crate::snapshot::{Snapshot, SnapshotError, kv_pages, quoted};
+use crate::pages::KV;
+use crate::snapshot::{Snapshot, kv_pages, quoted};
+use crate::unreadable::SnapshotError;
 use bezant_core::checkpoint::Tree;
 use bezant_core::estate::page_holder;
 use bezant_core::service::{Asker, PageNumber, Service};
@@ -413,9 +414,9 @@ mod tests {
     use super::*;
     use crate::{Batch, Database, Request, Response, Statement};
     use bezant_core::digest::Digest;
-    use bezant_core::machine::Instant;
     use bezant_core::service::Agreed;
     use bezant_core::services::kv::{Condition, DeadlineCondition, Until};
+    use bezant_core::time::Instant;
 
     /// A service, and its pages as they would be in a checkpoint.
     #[derive(Default)]

@@ -9,12 +9,12 @@
 
 use crate::connection::{Handle, STEPS_PER_LOOK};
 use crate::error::{ErrorKind, SqlError};
-use crate::explain::stop;
 use crate::meter::{Allowance, Limits, Measured, Past, STEP_BYTES};
 use crate::moment::act;
 use crate::request::{AGE_MAX, ATTEMPT, ATTEMPTS_MAX, Batch, Dated, REBUILD, Rehearsal, Statement, UNDO};
 use crate::response::{Column, Description, Failure, RESULT_BYTES_MAX, Response, Rows};
 use crate::schema;
+use crate::stop::stop;
 use crate::value::Value;
 use crate::vfs::{Disk, set_last_insert_rowid};
 use bezant_core::digest::Digest;

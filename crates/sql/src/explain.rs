@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::error::{ErrorKind, SqlError};
 use crate::functions;
 use crate::meter::{self, STEP_BYTES};
+use crate::stop::stop;
 use rusqlite::ffi;
 use std::sync::PoisonError;
 
@@ -65,11 +66,6 @@ impl Engine<'_> {
             None => stop(&Error::SqliteFailure(code, Some(message))),
         }
     }
-}
-
-/// An error of this machine and not of the request (F35): an answer would make the replicas differ.
-pub(crate) fn stop(error: &rusqlite::Error) -> ! {
-    panic!("SQLite failed, and not because of a request: {error}; the replica stops and can start again from its log")
 }
 
 /// The kind of an error that every replica has alike; `None`: only this one has it.

@@ -6,7 +6,7 @@
 //! | question | file |
 //! |---|---|
 //! | Where are the bytes? | `pages.rs`, and `vfs.rs`, through which SQLite reaches them |
-//! | What may a statement do? | `profile.rs`; `schema.rs` says what it may leave |
+//! | What may a statement do? | `profile.rs`; `schema.rs` says what it may leave, `system.rs` which names are taken |
 //! | Where do time and randomness come from? | `moment.rs` |
 //! | What may a statement cost? | `meter.rs`, and `include/bezant_meter.h`, which is compiled into SQLite |
 //! | How is a request executed? | `engine.rs`; `explain.rs` says what SQLite's errors mean |
@@ -40,8 +40,11 @@ mod scratch;
 mod service;
 mod snapshot;
 mod split;
+mod stop;
+mod system;
 #[cfg(test)]
 mod tests;
+mod unreadable;
 mod value;
 mod vfs;
 
@@ -53,13 +56,14 @@ pub use functions::add as add_functions;
 pub use functions::{civil, days_of};
 pub use meter::Limits;
 pub use pages::PAGE_BYTES;
-pub use profile::SYSTEM_PREFIX;
 pub use request::{
     AGE_MAX, ATTEMPTS_MAX, Batch, Check, CheckBytes, Dated, PARAMETERS_MAX, Rehearsal, Request, SQL_BYTES_MAX,
     STATEMENTS_MAX, Statement,
 };
 pub use response::{COLUMNS_MAX, Column, Description, Failure, RESULT_BYTES_MAX, Response, Rows};
 pub use service::Sql;
-pub use snapshot::{Snapshot, SnapshotError};
+pub use snapshot::Snapshot;
 pub use split::{Split, split};
+pub use system::SYSTEM_PREFIX;
+pub use unreadable::SnapshotError;
 pub use value::{VALUE_BYTES_MAX, Value};

@@ -15,6 +15,9 @@ pub const PAGE_BYTES: usize = 4_096;
 /// The most pages: 16 GiB. The service's other pages are for keys and values.
 pub(crate) const PAGES_MAX: PageNumber = bezant_core::service::PAGES_MAX / 2;
 
+/// The pages of the keys and values follow those of the tables.
+pub(crate) const KV: PageNumber = PAGES_MAX;
+
 /// What lies between the old end of a file and a write beyond it.
 static ZERO: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
 

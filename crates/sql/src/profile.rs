@@ -9,7 +9,7 @@ use crate::meter;
 use crate::moment::{Moment, act};
 use crate::pages::{PAGE_BYTES, PAGES_MAX};
 use crate::request::SQL_BYTES_MAX;
-use crate::schema::{is_system, made_by_the_system};
+use crate::system::{is_system, made_by_the_system};
 use crate::value::VALUE_BYTES_MAX;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -17,10 +17,6 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-
-/// Tables whose names begin with this are the system's: everybody may read them, administrators may write their
-/// rows.
-pub const SYSTEM_PREFIX: &str = "bezant_";
 
 /// What the n-th question about a statement costs, times n, in bytes gone through.
 const ASKED_BYTES: i64 = 8;

@@ -12,12 +12,12 @@
 
 use crate::engine::{Engine, Fault, denied};
 use crate::error::{ErrorKind, SqlError};
-use crate::explain::stop;
 use crate::meter::STEP_BYTES;
 use crate::moment::act;
 use crate::request::Statement;
 use crate::response::Rows;
-use crate::schema::{is_system, made_by_the_system};
+use crate::stop::stop;
+use crate::system::{is_system, made_by_the_system};
 use crate::value::Value;
 use crate::vfs::set_last_insert_rowid;
 use rusqlite::config::DbConfig;

@@ -3,7 +3,7 @@
 //! A key that the cluster file names is an administrator's unless the table says otherwise. A key that it does not name
 //! may join only if the table has a row for it, or one for `*`.
 
-use bezant_core::auth::PublicKey;
+use bezant_core::ids::PublicKey;
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! What a schema may be: what the authorizer is not told when a statement is prepared.
 
-use crate::profile::SYSTEM_PREFIX;
 use crate::roles::MEMBERS;
+use crate::system::{is_system, made_by_the_system};
 use rusqlite::{Connection, ErrorCode};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,16 +18,6 @@ const STATISTICS: [(&str, &[&str]); 2] =
 /// The largest schema, by [`size`]: a replica reads it within a request's time, and less than half of what a request
 /// may cost is left for that.
 pub(crate) const SCHEMA_BYTES_MAX: i64 = 4 << 20;
-
-/// Whether it is a table of the system.
-pub(crate) fn is_system(table: &str) -> bool {
-    table.to_ascii_lowercase().starts_with(SYSTEM_PREFIX)
-}
-
-/// Why nobody else makes such a name.
-pub(crate) fn made_by_the_system(name: &str) -> String {
-    format!("{name} is not allowed: what begins with {SYSTEM_PREFIX} is made by the system alone")
-}
 
 /// What to do about [`drawn`].
 pub(crate) const DRAWN_HINT: &str = "give the columns names of their own, with AS";

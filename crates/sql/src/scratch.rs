@@ -16,8 +16,8 @@ use crate::engine::Known;
 use crate::pages::PAGE_BYTES;
 use crate::request::{Dated, Rehearsal};
 use crate::vfs::{Disk, cache_bytes, statement_bytes};
-use bezant_core::auth::PublicKey;
 use bezant_core::digest::Digest;
+use bezant_core::ids::PublicKey;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use crate::request::{Batch, Rehearsal, Request};
 use crate::response::{Failure, RESULT_BYTES_MAX, Response};
 use crate::roles::{GENESIS, Role, Roles};
 use crate::scratch::{Scratch, Scratches};
-use crate::snapshot::SnapshotError;
+use crate::unreadable::SnapshotError;
 use crate::vfs::Disk;
 use bezant_core::digest::Digest;
 use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};

@@ -1,8 +1,9 @@
 //! The tables of one checkpoint, opened read-only by whoever has its pages: backups, exports, and reads at the level
 //! `snapshot`, which a checkpoint's certificate proves.
 
-use crate::database::KV;
+use crate::pages::KV;
 use crate::service::Sql;
+use crate::unreadable::SnapshotError;
 use crate::vfs::Disk;
 use crate::{Request, Response};
 use bezant_core::checkpoint::Tree;
@@ -10,38 +11,11 @@ use bezant_core::estate::service_pages;
 use bezant_core::service::{NotReadOnly, PageNumber};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 
 /// First bytes of every SQLite database.
 const MAGIC: &[u8] = b"SQLite format 3\0";
-
-/// Why a state has no tables to read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SnapshotError {
-    /// It is the state of another service, such as keys and values only.
-    NoTables,
-    /// SQLite does not take the pages.
-    Unreadable(String),
-}
-
-impl fmt::Display for SnapshotError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoTables => out.write_str("there are no SQL tables in this state: the cluster runs another service"),
-            Self::Unreadable(why) => write!(out, "SQLite cannot read the tables of this state: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for SnapshotError {}
-
-impl From<rusqlite::Error> for SnapshotError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Unreadable(error.to_string())
-    }
-}
 
 /// The tables of one version of the state. See the [module](self).
 #[derive(Debug)]

@@ -5,8 +5,8 @@
 
 mod support;
 
-use bezant_core::machine::Instant;
 use bezant_core::service::{Agreed, Service};
+use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bezant_sql::{Request, Sql, Statement, Value};
 use rusqlite::Connection;

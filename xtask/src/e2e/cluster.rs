@@ -4,11 +4,12 @@
 //! while the first half loads; when it has caught up by itself, replica 3 lies while the second half loads. Then, in
 //! the middle of writes that replace what was loaded, all of them are killed at once.
 
+use super::ports::free_ports;
 use super::redis::Redis;
 use super::redis_answers;
 use super::running::Running;
+use super::scratch::Scratch;
 use super::words::{self, Pair};
-use super::{Scratch, free_ports};
 use crate::failure::{Failure, Result, ensure};
 use crate::process::{self, wait_until};
 use serde_json::Value;

@@ -5,12 +5,14 @@
 //! environment's fault, or the glue's. What passes there and not here must be in `expected`, in the tool's file, with
 //! the reason; a line of it that is no longer true is told.
 
+use super::ports::free_ports;
 use super::referee::Postgresql;
 use super::running::Conversation;
-use super::{Scratch, free_ports};
+use super::scratch::Scratch;
 use crate::failure::{Failure, Result, ensure};
+use crate::options::Options;
 use crate::process::{self, logged, program, root, wait_until};
-use crate::{Options, tools, verify};
+use crate::tools;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -69,7 +71,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         None => {
             let build = ["build", "--release", "--locked", "-p", "bezant"];
             logged("build", Duration::from_secs(20 * 60), &mut process::cargo(&build))?;
-            verify::binary()
+            process::binary()
         }
     };
     let packages = tools::ecosystem()?;

@@ -8,9 +8,9 @@
 //! Two gateways write, for one alone is a single client to the replicas: what it sends arrives at all of them in one
 //! order, and Quorum serves it well.
 
-use super::Scratch;
 use super::cluster::{Cluster, REPLICAS};
 use super::redis::{Redis, encode};
+use super::scratch::Scratch;
 use super::words::Pair;
 use crate::failure::{Failure, Result, ensure};
 use crate::process::wait_until;

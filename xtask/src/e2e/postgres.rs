@@ -3,8 +3,9 @@
 //!
 //! What each of them does is in the folder beside this file, in its own language.
 
+use super::ports::free_ports;
 use super::running::Conversation;
-use super::{Scratch, free_ports};
+use super::scratch::Scratch;
 use crate::failure::{Result, ensure};
 use crate::process::{self, logged, program, root, wait_until};
 use crate::tools;

@@ -1,8 +1,8 @@
 //! The Python client, as one installs it: a wheel in an environment of its own, against four replicas. Its tests run
 //! while all is well, while the primary is down, and while a replica lies; and then too many are down.
 
-use super::Scratch;
 use super::cluster::{Cluster, REPLICAS};
+use super::scratch::Scratch;
 use crate::failure::Result;
 use crate::process::{logged, program, root};
 use crate::{tools, wheel};

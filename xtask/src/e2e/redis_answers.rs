@@ -1,7 +1,7 @@
 //! Commands whose answers must be those of Redis, to the letter: what `redis-cli` shows of each, at the gateway and at
 //! a `redis-server`.
 
-use super::free_ports;
+use super::ports::free_ports;
 use super::redis::Redis;
 use super::running::Running;
 use crate::failure::{Result, ensure};

@@ -11,11 +11,13 @@
 //! | fuzz | queries at random over tables of mixed types, by `grammar.py` |
 //! | isolation | transactions side by side: what commits must be what some order of them gives, by `isolation.py` |
 
+use super::ports::free_ports;
 use super::running::{Conversation, Running};
-use super::{Scratch, free_ports};
+use super::scratch::Scratch;
 use crate::failure::{Failure, Result, ensure};
+use crate::options::Options;
 use crate::process::{self, logged, output_of, program, root, wait_until};
-use crate::{Options, tools, verify};
+use crate::tools;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -75,7 +77,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         None => {
             let build = ["build", "--release", "--locked", "-p", "bezant"];
             logged("build", Duration::from_secs(20 * 60), &mut process::cargo(&build))?;
-            verify::binary()
+            process::binary()
         }
     };
     let seed = options.number("--seed", 1)?;

@@ -3,8 +3,8 @@
 //! comes back, and another one lies. In the end all replicas must have one root, and the dump must load in Python's
 //! SQLite.
 
-use super::Scratch;
 use super::running::Conversation;
+use super::scratch::Scratch;
 use crate::failure::{Failure, Result, ensure};
 use crate::process;
 use crate::tools::REGISTRY;

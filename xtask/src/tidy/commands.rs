@@ -1,8 +1,9 @@
 //! A command that a document tells the reader to type exists, with the flags that it is given there.
 
-use super::{Files, Finding};
-use crate::CHORES;
+use crate::chores::CHORES;
 use crate::failure::Result;
+use crate::files::Files;
+use crate::finding::Finding;
 use crate::process;
 use std::collections::BTreeMap;
 use std::path::Path;

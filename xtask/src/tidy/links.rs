@@ -1,6 +1,7 @@
 //! Documents that point somewhere must point at something, and a page that no index names is not found.
 
-use super::{Files, Finding};
+use crate::files::Files;
+use crate::finding::Finding;
 use crate::process;
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ pub(super) fn check(files: &Files) -> Vec<Finding> {
 }
 
 /// The lines of a document outside of code blocks, with code spans blanked out; lines count from 1.
-fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
+pub(super) fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
         let fence = line.trim_start().starts_with("```");

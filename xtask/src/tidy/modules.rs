@@ -1,6 +1,7 @@
 //! Every Rust file says what it is for and is part of some crate, and every dependency has its reasons.
 
-use super::{Files, Finding};
+use crate::files::Files;
+use crate::finding::Finding;
 use crate::source;
 use std::collections::BTreeSet;
 

@@ -1,6 +1,7 @@
 //! Rules about characters: how long a line is, what it ends with, and words that must not be in it.
 
-use super::{Files, Finding};
+use crate::files::Files;
+use crate::finding::Finding;
 
 /// The longest line, in characters.
 const COLUMNS_MAX: usize = 120;

@@ -6,20 +6,18 @@ mod tests;
 
 use crate::admin;
 use crate::failure::{Code, Failure, Result};
+use crate::member::Member;
 use crate::output;
 use crate::service::{Connection, Probe, Service};
 use bezant_core::digest::Digest;
 use serde_json::{Value, json};
 use state::{Condition, State};
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long has to last what may pass by itself: view changes, transfers, votes that are on their way, a lag.
 const LASTING: Duration = Duration::from_secs(3);
-/// Why there is no account of a replica whose host has no address.
-pub(crate) const UNRESOLVED: &str = "its address does not resolve";
 /// How often it is looked at again until then.
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
 
@@ -48,26 +46,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         Some(_) => Err(Failure::answered(Code::Stuck)),
         None if overview.is_healthy() => Ok(()),
         None => Err(Failure::silent()),
-    }
-}
-
-/// A replica, and where to ask how it is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Member {
-    pub(crate) replica: u8,
-    /// `None` if its host has no address.
-    pub(crate) admin: Option<SocketAddr>,
-}
-
-impl Member {
-    /// Where to ask.
-    pub(crate) fn address(self) -> Result<SocketAddr> {
-        self.admin.ok_or_else(|| Failure::failed(format!("replica {}: {UNRESOLVED}.", self.replica)))
-    }
-
-    /// Its own account, or in a few words why there is none.
-    pub(crate) fn account(self) -> std::result::Result<Value, String> {
-        self.admin.map_or_else(|| Err(UNRESOLVED.to_owned()), |admin| admin::get_json(admin, "/status"))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::failure::{Failure, Result};
 use crate::served::Served;
 use bezant_core::auth::{Ed25519, Keyring};
 use bezant_core::checkpoint::Tree;
-use bezant_core::machine::Principal;
+use bezant_core::ids::Principal;
 use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::service::Service;
 use bezant_core::services::kv::Kv;

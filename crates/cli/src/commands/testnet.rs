@@ -4,7 +4,7 @@ use crate::failure::{Failure, Result};
 use crate::output;
 use crate::prompt;
 use bezant_core::cluster::{ClientAuth, Limits};
-use bezant_core::compositions::{Quota, Schedule};
+use bezant_core::schedule::{Quota, Schedule};
 use bezant_node::config::{
     BACKUP_PATIENCE, Channel, ClusterConfig, Durability, LimitSetting, Protocol, Testnet, TestnetError, testnet,
 };

@@ -1,10 +1,10 @@
 //! A principal's keys: its own secret, everybody's public keys, the pairwise MAC keys derived from them, and the
 //! count of every operation done with them.
 
-use super::{Certificate, MacKey, PublicKey, SecretKey, Signable, Signature, Signed, Signer, Suite, Tag};
-use crate::cluster::{ClientId, Cluster, IdentityId, ReplicaId};
+use super::{Certificate, MacKey, SecretKey, Signable, Signature, Signed, Signer, Suite, Tag};
+use crate::cluster::Cluster;
 use crate::digest::{Digest, Domain};
-use crate::machine::Principal;
+use crate::ids::{ClientId, IdentityId, Principal, PublicKey, ReplicaId};
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -26,5 +26,5 @@ mod verified;
 
 pub use keyring::{Counters, Keyring, PublicKeys};
 pub use mac::{Authenticator, MacKey, Tag};
-pub use signature::{Ed25519, PublicKey, SecretKey, Signature, Signer, Suite};
+pub use signature::{Ed25519, SecretKey, Signature, Signer, Suite};
 pub use verified::{Certificate, Signable, Signed, Verified};

@@ -11,6 +11,7 @@
 //! fails is verified one by one.
 
 use crate::digest::{Digest, Domain};
+use crate::ids::PublicKey;
 use crate::wire::{Reader, Sink, Wire, WireError};
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -22,25 +23,6 @@ use curve25519_dalek::traits::{IsIdentity, VartimeMultiscalarMul};
 use ed25519_dalek::SigningKey;
 use sha2::{Digest as _, Sha512};
 use zeroize::ZeroizeOnDrop;
-
-/// A public identity key, pinned in the cluster file or in the replicated state.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PublicKey(pub [u8; 32]);
-
-impl fmt::Debug for PublicKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "key:{:02x}{:02x}{:02x}{:02x}", self.0[0], self.0[1], self.0[2], self.0[3])
-    }
-}
-
-impl Wire for PublicKey {
-    fn encode(&self, out: &mut impl Sink) {
-        self.0.encode(out);
-    }
-    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        Ok(Self(reader.array()?))
-    }
-}
 
 /// A secret identity key: 32 random bytes. Never printed, wiped when dropped.
 #[derive(Clone, ZeroizeOnDrop)]
@@ -213,6 +195,7 @@ impl Suite for Ed25519 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::PublicKey;
     use alloc::vec;
     use curve25519_dalek::constants::EIGHT_TORSION;
 

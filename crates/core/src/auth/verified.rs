@@ -1,7 +1,7 @@
 //! The three grades of trust. See the [module](super).
 
 use super::signature::Signature;
-use crate::cluster::ReplicaId;
+use crate::ids::ReplicaId;
 use crate::wire::{Mark, Reader, Sink, Wire, WireError, encode_list, encode_part};
 use alloc::vec::Vec;
 use core::ops::Deref;

@@ -12,11 +12,15 @@ pub mod transfer;
 pub use pages::{ChildId, LEVELS, NODE_CHILDREN, NodeContent, NodeId, Pages, Tree, page_digest};
 pub use transfer::{Progress, Transfer, TransferMessage, serve};
 
-use crate::auth::Certificate;
-use crate::cluster::{Cluster, InstanceId, Sequence};
+use crate::auth::{Certificate, Keyring, Signable, Signed};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
+use crate::ids::{ClientId, InstanceId, Principal, Sequence};
+use crate::rejection::Rejection;
+use crate::spoken::{Cover, Spoken, from_replica};
 use crate::wire_struct;
 use alloc::vec::Vec;
+use core::fmt;
 
 /// CHECKPOINT(i, n, r, d): after batch n, under the rulings up to batch r, the state's Merkle root is d. The root
 /// covers the service, the client table, the agreed time and the history digest.
@@ -69,5 +73,37 @@ pub const fn genesis(instance: InstanceId, root: Digest) -> Certificate<Checkpoi
     Certificate {
         value: Checkpoint { instance, sequence: Sequence(0), ruled: Sequence(0), root },
         signatures: Vec::new(),
+    }
+}
+
+impl fmt::Display for Signed<Checkpoint> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CHECKPOINT {} {:?}", self.value.sequence, self.value.root)
+    }
+}
+
+impl Signable for Checkpoint {
+    const KIND: u8 = 2;
+}
+
+impl Spoken for Signed<Checkpoint> {
+    fn instance(&self) -> Option<InstanceId> {
+        None
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        None
+    }
+
+    fn cover(&self) -> Cover {
+        Cover::Whole
+    }
+
+    fn may_overtake(&self) -> bool {
+        false
+    }
+
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
+        from_replica(from)
     }
 }

@@ -19,11 +19,11 @@ pub use message::{TransferMessage, serve};
 
 use super::{Checkpoint, ChildId, NODE_CHILDREN, NodeContent, NodeId, Tree, page_digest};
 use crate::auth::Certificate;
-use crate::cluster::ReplicaId;
 use crate::digest::Digest;
-use crate::machine::{Duration, Instant};
+use crate::ids::ReplicaId;
 use crate::rejection::Rejection;
 use crate::service::PageNumber;
+use crate::time::{Duration, Instant};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use bytes::Bytes;

@@ -1,11 +1,12 @@
 //! One outstanding request and the replies to it.
 
 use super::{Answer, Completion, Read};
-use crate::cluster::{Cluster, ReplicaId, Sequence, View};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::machine::{Duration, Instant};
+use crate::ids::{ReplicaId, Sequence, View};
 use crate::message::{Firmness, Outcome, RESULT_BYTES_FULL_MAX, Refusal, Reply, Request};
 use crate::protocols::speculative::Response;
+use crate::time::{Duration, Instant};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 

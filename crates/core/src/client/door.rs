@@ -12,13 +12,15 @@
 use super::call::Call;
 use super::{Client, Completed, Completion};
 use crate::auth::Keyring;
-use crate::cluster::{ClientId, Cluster, ReplicaId, Sequence, Timestamp};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::machine::{Destination, Duration, Instant, Outbox, Principal};
-use crate::members::{
-    Admission, Ask, CONTROL_SESSION, CookieMessage, Credential, Given, Join, Nonce, SessionId, Stamp,
-};
-use crate::message::{Message, Refusal, Request};
+use crate::ids::{ClientId, Principal, ReplicaId, Sequence, Timestamp};
+use crate::joining::{Ask, CONTROL_SESSION, CookieMessage, Credential, Given, Join, Nonce, SessionId, Stamp};
+use crate::machine::{Destination, Outbox};
+use crate::members::Admission;
+use crate::message::{Refusal, Request};
+use crate::registry::Message;
+use crate::time::{Duration, Instant};
 use crate::wire::Wire;
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;

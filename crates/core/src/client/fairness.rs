@@ -17,8 +17,9 @@
 //! The request that is asked again is the same, whoever is its entry (F10, F18). D3 is ours: without it each liar costs
 //! T_c in every n-th request (F19).
 
-use crate::cluster::{Cluster, ReplicaId};
-use crate::machine::Duration;
+use crate::cluster::Cluster;
+use crate::ids::ReplicaId;
+use crate::time::Duration;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 

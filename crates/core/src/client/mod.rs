@@ -53,12 +53,15 @@ mod speculation;
 mod unanswered;
 
 use crate::auth::Keyring;
-use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence, Timestamp, View};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::machine::{Destination, Duration, Input, Instant, Machine, Outbox, Principal};
-use crate::members::{CookieMessage, Credential};
-use crate::message::{Firmness, Incoming, Message, Outcome, Refusal, Reply, Request};
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Sequence, Timestamp, View};
+use crate::joining::{CookieMessage, Credential};
+use crate::machine::{Destination, Input, Machine, Outbox};
+use crate::message::{Firmness, Outcome, Refusal, Reply, Request};
+use crate::registry::{Incoming, Message};
 use crate::switching::{Switch, SwitchMessage};
+use crate::time::{Duration, Instant};
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -417,7 +420,7 @@ impl Machine for Client {
                     Message::ChainReply(reply) => self.on_chain_reply(now, reply, out),
                     Message::RingReply(reply) => self.on_ring_reply(now, reply, out),
                     Message::RingPace(pace) => self.on_pace(from, &pace),
-                    Message::RingCertain(response) => self.on_certain(now, from, response, out),
+                    Message::RingCertain(certain) => self.on_certain(now, from, certain.0, out),
                     Message::Switch(Switch { instance, message: SwitchMessage::Active(client) }) => {
                         self.on_active(now, from, instance, client, out);
                     }

@@ -1,10 +1,10 @@
 //! What a client is asked for, and what came of it.
 
 use super::Read;
-use crate::cluster::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp};
 use crate::digest::Digest;
-use crate::machine::{Duration, Instant};
+use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp};
 use crate::message::{Outcome, Refusal};
+use crate::time::{Duration, Instant};
 use crate::wire::unpinned;
 use alloc::vec::Vec;
 use bytes::Bytes;

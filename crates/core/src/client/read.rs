@@ -1,9 +1,11 @@
 //! Whose word a read is taken on (step 3 of the [module](super)).
 
 use super::{Call, Client};
-use crate::cluster::{Cluster, ReplicaId};
+use crate::cluster::Cluster;
+use crate::ids::ReplicaId;
 use crate::machine::{Destination, Outbox};
-use crate::message::{Message, Request};
+use crate::message::Request;
+use crate::registry::Message;
 
 /// Whose word a read is taken on. Where instances may abort, reads are ordered all the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +66,8 @@ impl Call {
 mod tests {
     use super::*;
     use crate::client::{Completion, Submit};
-    use crate::cluster::{Limits, Sequence};
+    use crate::cluster::Limits;
+    use crate::ids::Sequence;
     use crate::machine::Input;
     use crate::message::Outcome;
     use crate::services::Counter;

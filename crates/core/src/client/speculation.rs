@@ -3,15 +3,17 @@
 
 use super::Client;
 use super::call::{Gist, Key};
-use crate::cluster::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp};
-use crate::compositions::Part;
 use crate::digest::Digest;
-use crate::machine::{Destination, Duration, Instant, Outbox, Principal};
-use crate::message::{Message, Outcome};
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Sequence, Timestamp};
+use crate::machine::{Destination, Outbox};
+use crate::message::Outcome;
 use crate::protocols::chain::{ChainReply, Topology};
 use crate::protocols::ring_fast::{PaceMessage, Path, RingPace, RingReply};
 use crate::protocols::speculative::Response;
+use crate::registry::Message;
+use crate::schedule::Part;
 use crate::switching::{Panic, Switch, SwitchMessage};
+use crate::time::{Duration, Instant};
 
 /// The least patience of a client, as a part of `Limits::client_retry`: a busy machine may pause for some milliseconds.
 const PATIENCE_PARTS: u64 = 5;
@@ -44,7 +46,7 @@ impl Client {
 
     fn topology(&self) -> Option<Topology> {
         let schedule = self.cluster.protocol.schedule()?;
-        Some(Topology::new(&self.cluster, schedule.head(&self.cluster, self.instance)))
+        Some(Topology::new(&self.cluster, schedule.head(self.cluster.n, self.instance)))
     }
 
     /// Step 5: where the request goes first.
@@ -52,7 +54,7 @@ impl Client {
         match (self.part(), self.cluster.protocol.schedule()) {
             (Some(Part::Quorum | Part::RingResilient), _) => Destination::Replicas,
             (Some(Part::ZLight | Part::Chain), Some(schedule)) => {
-                Destination::Replica(schedule.head(&self.cluster, self.instance))
+                Destination::Replica(schedule.head(self.cluster.n, self.instance))
             }
             (Some(Part::RingFast), _) => Destination::Replica(Path::entry_for(&self.cluster, self.id, timestamp, 0)),
             _ if everybody => Destination::Replicas,
@@ -176,7 +178,7 @@ impl Client {
         if !waits || !ours || self.part() != Some(Part::RingFast) {
             return;
         }
-        let path = Path::new(&self.cluster, schedule.head(&self.cluster, self.instance), reply.entry);
+        let path = Path::new(&self.cluster, schedule.head(self.cluster.n, self.instance), reply.entry);
         let bytes = reply.statement().bytes();
         let vouched = reply.outcome.is_whole()
             && reply.tags.len() == self.cluster.weak()
@@ -310,7 +312,7 @@ impl Client {
     }
 
     /// The view in which a Backup begins; its primary is asked first.
-    pub(super) fn first_view(&self) -> crate::cluster::View {
+    pub(super) fn first_view(&self) -> crate::ids::View {
         self.cluster.first_view(self.instance)
     }
 }
@@ -329,8 +331,8 @@ mod tests {
     use super::*;
     use crate::client::{Read, Submit};
     use crate::cluster::{ClientAuth, Cluster, Limits};
-    use crate::compositions::{Protocol, Schedule};
     use crate::machine::{Effect, Input, Machine};
+    use crate::schedule::{Protocol, Schedule};
     use crate::testing::net;
     use alloc::collections::BTreeMap;
     use alloc::rc::Rc;

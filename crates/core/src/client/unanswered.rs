@@ -25,7 +25,8 @@
 //! (`protocols/pbft/status.rs`), so that f+1 others remain.
 
 use super::{Client, Completed, Completion};
-use crate::machine::{Instant, Outbox};
+use crate::machine::Outbox;
+use crate::time::Instant;
 
 impl Client {
     pub(super) fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Self>) {

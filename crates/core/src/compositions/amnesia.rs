@@ -33,103 +33,57 @@
 //! word counts when the instance is proved to have begun.
 
 use super::composite::Composite;
-use crate::cluster::{InstanceId, ReplicaId};
-use crate::machine::{Destination, Instant, Principal};
-use crate::replica::InstanceRecord;
+use crate::ids::{InstanceId, Principal, ReplicaId};
+use crate::machine::Destination;
+use crate::registry::Speaker;
 use crate::service::Service;
-use crate::switching::{Surroundings, SwitchMessage};
-use alloc::collections::BTreeMap;
-
-/// The last instance in which a replica may have spoken that does not know yet.
-const UNKNOWN: InstanceId = InstanceId(u64::MAX);
-
-/// What a replica knows about what it forgot. See the [module](self).
-#[derive(Clone, Debug)]
-pub(crate) struct Amnesia {
-    /// The last instance in which it may have spoken.
-    until: InstanceId,
-    /// When it asked the others.
-    question: Instant,
-    /// What each said first.
-    answers: BTreeMap<ReplicaId, InstanceId>,
-}
-
-impl Amnesia {
-    /// The log is lost.
-    pub(crate) const fn total() -> Self {
-        Self::until(UNKNOWN)
-    }
-
-    /// The new log says up to where.
-    pub(super) const fn until(until: InstanceId) -> Self {
-        Self { until, question: Instant(0), answers: BTreeMap::new() }
-    }
-
-    /// What the new log says, whenever it begins again.
-    pub(crate) const fn record(&self) -> InstanceRecord {
-        InstanceRecord::Abstain(self.until)
-    }
-
-    /// A3: an instance is opened. Whether the replica may speak in it.
-    pub(super) fn lets_speak(amnesia: &mut Option<Self>, instance: InstanceId) -> bool {
-        amnesia.take_if(|amnesia| amnesia.until < instance);
-        amnesia.is_none()
-    }
-
-    /// A3, in an instance, when so many answers are enough. Whether they have become enough now.
-    fn look_back(&mut self, here: InstanceId, enough: usize) -> bool {
-        let reached = self.answers.values().copied().filter(|instance| *instance <= here);
-        match reached.clone().max() {
-            Some(latest) if self.until == UNKNOWN && reached.count() >= enough => {
-                self.until = InstanceId(latest.0 + 1);
-                true
-            }
-            _ => false,
-        }
-    }
-}
+use crate::switching::{Amnesia, Surroundings, SwitchMessage};
+use crate::time::Instant;
 
 impl<S: Service> Composite<S> {
     /// A1, after a start.
-    pub(super) fn begin_to_ask(&self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn begin_to_ask(&self, s: &mut Surroundings<'_, impl Speaker>) {
         if let Some(amnesia) = s.amnesia {
-            amnesia.question = s.now;
+            amnesia.ask(s.now);
             let record = amnesia.record();
             s.persist(self.instance, record);
         }
     }
 
     /// A1. Whether this replica has to ask where the others are.
-    pub(super) fn ask_where(&self, s: &mut Surroundings<'_, S>) -> bool {
-        let Some(amnesia) = s.amnesia.as_ref().filter(|amnesia| amnesia.until == UNKNOWN) else { return false };
-        s.out.send(Destination::Replicas, self.switch(SwitchMessage::Lost(amnesia.question)));
+    pub(super) fn ask_where(&self, s: &mut Surroundings<'_, impl Speaker>) -> bool {
+        let Some(question) = s.amnesia.as_ref().and_then(Amnesia::question) else { return false };
+        s.send(Destination::Replicas, self.switch(SwitchMessage::Lost(question)));
         true
     }
 
     /// A1: somebody lost its log.
     pub(super) fn on_lost(
         &mut self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker>,
         from: ReplicaId,
         instance: InstanceId,
         question: Instant,
     ) {
-        s.out.send(Destination::Replica(from), self.switch(SwitchMessage::Here(question)));
+        s.send(Destination::Replica(from), self.switch(SwitchMessage::Here(question)));
         if instance < self.instance {
-            let message = self.switch(SwitchMessage::Behind(()));
+            let message = self.switch(SwitchMessage::Behind(())).into();
             self.tell(s, Principal::Replica(from), &message);
         }
     }
 
     /// A1: the answer.
-    pub(super) fn on_here(s: &mut Surroundings<'_, S>, from: ReplicaId, instance: InstanceId, question: Instant) {
-        if let Some(amnesia) = s.amnesia.as_mut().filter(|amnesia| amnesia.question == question) {
-            amnesia.answers.entry(from).or_insert(instance);
-        }
+    pub(super) fn on_here(
+        s: &mut Surroundings<'_, impl Speaker>,
+        from: ReplicaId,
+        instance: InstanceId,
+        question: Instant,
+    ) {
+        s.amnesia.iter_mut().for_each(|amnesia| amnesia.note_answer(from, instance, question));
     }
 
     /// A3.
-    pub(super) fn look_back(&self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn look_back(&self, s: &mut Surroundings<'_, impl Speaker>) {
         let enough = s.cluster.strong();
         if let Some(amnesia) = s.amnesia
             && amnesia.look_back(self.instance, enough)

@@ -3,28 +3,27 @@
 use super::early::Early;
 use super::jump::Jump;
 use super::recovery::{resume_backup, tells_its_opening};
-use super::{Part, Protocol, Unreplicated};
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::{Checkpoint, genesis};
-use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId};
-use crate::digest::Digest;
+use crate::cluster::Cluster;
+use crate::compositions::Running;
 use crate::estate::Estate;
 use crate::history::LogEntry;
-use crate::machine::{Destination, Duration, Instant, Principal};
-use crate::message::Message;
+use crate::ids::{InstanceId, Principal, ReplicaId};
+use crate::machine::Destination;
 use crate::protocols::backup::Backup;
-use crate::protocols::chain::{Chain, Topology};
 use crate::protocols::pbft::Pbft;
-use crate::protocols::quorum::Quorum;
-use crate::protocols::ring_fast::RingFast;
-use crate::protocols::ring_resilient::{Resilient, ResilientMessage, RingResilient};
+use crate::protocols::ring_resilient::{Resilient, ResilientMessage};
 use crate::protocols::speculative::Speculation;
-use crate::protocols::zlight::ZLight;
+use crate::protocols::unreplicated::Unreplicated;
+use crate::registry::Speaker;
+use crate::registry::{Instance, Message, ReplicaTimer};
 use crate::rejection::Rejection;
-use crate::replica::ReplicaTimer;
+use crate::schedule::Protocol;
 use crate::service::Service;
 use crate::shares::ClientSet;
-use crate::switching::{AbortReport, Abortable, Ledger, Opening, Proof, Surroundings, Switch, SwitchMessage};
+use crate::switching::{AbortReport, Ledger, Proof, Surroundings, Switch, SwitchMessage};
+use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -35,22 +34,6 @@ const HEARTBEAT_INTERVALS: u64 = 5;
 
 /// Bytes of entries in one BODIES message.
 pub(super) const BODIES_BYTES_MAX: usize = 1 << 20;
-
-/// The instance that runs. A new protocol is one more variant; the compiler lists the places to touch.
-#[derive(Clone, Debug)]
-pub(crate) enum Running<S: Service> {
-    /// Not yet: something of its init history is missing.
-    Opening(Box<(Opening, Ledger<S>)>),
-    /// An instance that speculates, at a replica that must not speak in it.
-    Silent(Box<Ledger<S>>),
-    Quorum(Box<Quorum<S>>),
-    ZLight(Box<ZLight<S>>),
-    Chain(Box<Chain<S>>),
-    RingFast(Box<RingFast<S>>),
-    RingResilient(Box<RingResilient<S>>),
-    Backup(Box<Backup<Pbft, S>>),
-    Unreplicated(Box<Unreplicated<S>>),
-}
 
 /// What happened at the last switch, for reports.
 #[derive(Clone, Debug, Default)]
@@ -98,28 +81,6 @@ pub(crate) struct Composite<S: Service> {
     pub(super) bodies: Vec<LogEntry>,
 }
 
-/// Lets whichever instance runs do the same thing; nothing if none is open.
-macro_rules! each {
-    ($running:expr, $instance:ident => $act:expr, _ => $otherwise:expr) => {
-        each!($running, $instance => $act, _ => $otherwise, _ => $otherwise)
-    };
-    ($running:expr, $instance:ident => $act:expr, $opening:pat => $otherwise:expr, $silent:pat => $learnt:expr) => {
-        match $running {
-            Running::Opening($opening) => $otherwise,
-            Running::Silent($silent) => $learnt,
-            Running::Quorum($instance) => $act,
-            Running::ZLight($instance) => $act,
-            Running::Chain($instance) => $act,
-            Running::RingFast($instance) => $act,
-            Running::RingResilient($instance) => $act,
-            Running::Backup($instance) => $act,
-            Running::Unreplicated($instance) => $act,
-        }
-    };
-}
-
-pub(super) use each;
-
 impl<S: Service> Composite<S> {
     /// The first instance of the schedule, over the state before the first batch or one restored from disk.
     pub(crate) fn open(
@@ -136,18 +97,24 @@ impl<S: Service> Composite<S> {
             _ if restored.as_ref().is_some_and(|at| tells_its_opening(cluster, at)) => {
                 Self::before_replay(protocol, ledger)
             }
-            Protocol::Unreplicated => {
-                (protocol, instance, Running::Unreplicated(Box::new(Unreplicated::open(instance, ledger))))
-            }
+            Protocol::Unreplicated => (
+                protocol,
+                instance,
+                Running::Open(Instance::Unreplicated(Box::new(Unreplicated::open(instance, ledger)))),
+            ),
             Protocol::Pbft => {
                 let mut order = Pbft::new(instance, root, lost_log);
                 let stable = restored.unwrap_or_else(|| genesis(instance, root));
                 order.restored(stable.clone());
-                (protocol, instance, Running::Backup(Box::new(Backup::open(instance, order, ledger, stable))))
+                (
+                    protocol,
+                    instance,
+                    Running::Open(Instance::Backup(Box::new(Backup::open(instance, order, ledger, stable)))),
+                )
             }
             _ => {
-                let mut running = Self::instance(cluster, me, instance, ledger, !lost_log);
-                if let (Running::Backup(backup), Some(certificate)) = (&mut running, restored) {
+                let mut running = Running::at(cluster, me, instance, ledger, !lost_log);
+                if let (Running::Open(Instance::Backup(backup)), Some(certificate)) = (&mut running, restored) {
                     resume_backup(backup, certificate);
                 }
                 (protocol, instance, running)
@@ -177,49 +144,6 @@ impl<S: Service> Composite<S> {
         }
     }
 
-    /// What the schedule says, over a ledger that holds the init history.
-    pub(super) fn instance(
-        cluster: &Cluster,
-        me: ReplicaId,
-        instance: InstanceId,
-        ledger: Ledger<S>,
-        speaks: bool,
-    ) -> Running<S> {
-        let schedule = cluster.protocol.schedule().expect("one of several instances");
-        let head = schedule.head(cluster, instance);
-        match schedule.part(instance) {
-            Part::Quorum | Part::ZLight | Part::Chain | Part::RingFast | Part::RingResilient if !speaks => {
-                Running::Silent(Box::new(ledger))
-            }
-            Part::Quorum => {
-                let next = schedule.part(InstanceId(instance.0 + 1));
-                let watches_load = matches!(next, Part::ZLight | Part::Chain | Part::RingFast);
-                Running::Quorum(Box::new(Quorum::open(instance, watches_load, ledger)))
-            }
-            Part::ZLight => Running::ZLight(Box::new(ZLight::open(instance, head, ledger))),
-            Part::Chain => {
-                let topology = Topology::new(cluster, head);
-                let watches_load = schedule.parts().contains(&Part::Quorum);
-                Running::Chain(Box::new(Chain::open(instance, topology, me, watches_load, ledger)))
-            }
-            Part::RingFast => {
-                let watches_load = schedule.parts().contains(&Part::Quorum);
-                Running::RingFast(Box::new(RingFast::open(instance, head, watches_load, ledger)))
-            }
-            Part::RingResilient => {
-                Running::RingResilient(Box::new(RingResilient::open(cluster, instance, head, ledger)))
-            }
-            Part::Backup => {
-                let order = Pbft::new(instance, Digest::ZERO, !speaks);
-                let mut order = order.beginning_with(cluster.first_view(instance));
-                if instance.0 > 1 {
-                    order = order.awaiting_init();
-                }
-                Running::Backup(Box::new(Backup::open_limited(instance, order, ledger)))
-            }
-        }
-    }
-
     pub(crate) const fn running(&self) -> &Running<S> {
         self.running.as_ref().expect("an instance runs between steps")
     }
@@ -229,38 +153,23 @@ impl<S: Service> Composite<S> {
     }
 
     /// What the instance that runs shares with the other speculative ones, if it is one.
-    pub(super) const fn base(&self) -> Option<&Speculation<S>> {
-        match self.running() {
-            Running::Quorum(quorum) => Some(&quorum.base),
-            Running::ZLight(zlight) => Some(&zlight.base),
-            Running::Chain(chain) => Some(&chain.base),
-            Running::RingFast(ring) => Some(&ring.base),
-            Running::RingResilient(ring) => Some(&ring.base),
-            Running::Opening(_) | Running::Silent(_) | Running::Backup(_) | Running::Unreplicated(_) => None,
-        }
+    pub(super) fn base(&self) -> Option<&Speculation<S>> {
+        self.running().open()?.base()
     }
 
     /// The same.
-    pub(super) const fn base_mut(&mut self) -> Option<&mut Speculation<S>> {
-        match self.running_mut() {
-            Running::Quorum(quorum) => Some(&mut quorum.base),
-            Running::ZLight(zlight) => Some(&mut zlight.base),
-            Running::Chain(chain) => Some(&mut chain.base),
-            Running::RingFast(ring) => Some(&mut ring.base),
-            Running::RingResilient(ring) => Some(&mut ring.base),
-            Running::Opening(_) | Running::Silent(_) | Running::Backup(_) | Running::Unreplicated(_) => None,
-        }
+    pub(super) fn base_mut(&mut self) -> Option<&mut Speculation<S>> {
+        self.running_mut().open_mut()?.base_mut()
     }
 
     /// State and history.
     pub(crate) fn ledger(&self) -> &Ledger<S> {
-        each!(self.running(), instance => instance.ledger(), opening => &opening.1, ledger => ledger)
+        self.running().ledger()
     }
 
     /// Takes the ledger from the instance that runs, which is over.
     pub(crate) fn halt_running(&mut self) -> Ledger<S> {
-        let old = self.running.take().expect("an instance runs between steps");
-        each!(old, instance => instance.halt(), opening => opening.1, ledger => *ledger)
+        self.running.take().expect("an instance runs between steps").halt()
     }
 
     pub(super) fn set_running(&mut self, running: Running<S>) {
@@ -268,9 +177,13 @@ impl<S: Service> Composite<S> {
     }
 
     /// The first input.
-    pub(crate) fn start(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(crate) fn start(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         self.begin_to_ask(s);
-        each!(self.running_mut(), instance => instance.start(s), opening => opening.0.ask(s), _ => ());
+        match self.running_mut() {
+            Running::Opening(opening) => opening.0.ask(s),
+            Running::Silent(_) => {}
+            Running::Open(instance) => instance.start(s),
+        }
         if self.protocol.schedule().is_some() {
             self.heartbeat(s);
         }
@@ -278,22 +191,26 @@ impl<S: Service> Composite<S> {
     }
 
     /// Asks another replica each time whether this one is behind: who hears nothing would never learn of it.
-    fn heartbeat(&mut self, s: &mut Surroundings<'_, S>) {
+    fn heartbeat(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         self.heartbeats += 1;
         let others = s.cluster.n as u64 - 1;
         if let Some(step) = self.heartbeats.checked_rem(others) {
             let to = (u64::from(s.me.0) + 1 + step) % s.cluster.n as u64;
-            s.out.send(Destination::Replica(ReplicaId(to as u8)), self.switch(SwitchMessage::Behind(())));
+            s.send(Destination::Replica(ReplicaId(to as u8)), self.switch(SwitchMessage::Behind(())));
         }
         let intervals = if self.ask_where(s) { 1 } else { HEARTBEAT_INTERVALS };
-        s.out.set_timer(ReplicaTimer::Heartbeat, s.now + Duration(s.cluster.limits.status_interval.0 * intervals));
+        s.set_timer(ReplicaTimer::Heartbeat, s.now + Duration(s.cluster.limits.status_interval.0 * intervals));
     }
 
     /// A timer came due.
-    pub(crate) fn timer(&mut self, s: &mut Surroundings<'_, S>, timer: ReplicaTimer) {
+    pub(crate) fn timer(&mut self, s: &mut Surroundings<'_, impl Speaker>, timer: ReplicaTimer) {
         match timer {
             ReplicaTimer::Opening => {
-                each!(self.running_mut(), instance => instance.timer(s, timer), opening => opening.0.ask(s), _ => ());
+                match self.running_mut() {
+                    Running::Opening(opening) => opening.0.ask(s),
+                    Running::Silent(_) => {}
+                    Running::Open(instance) => instance.timer(s, timer),
+                }
                 if let Some(jump) = &mut self.ahead {
                     jump.opening.ask(s);
                 }
@@ -304,26 +221,29 @@ impl<S: Service> Composite<S> {
             }
             ReplicaTimer::Abort => self.announced = None,
             ReplicaTimer::Heartbeat => self.heartbeat(s),
-            timer => each!(self.running_mut(), instance => instance.timer(s, timer), _ => ()),
+            timer => self.running_mut().open_mut().into_iter().for_each(|instance| instance.timer(s, timer)),
         }
         self.look(s);
     }
 
     /// Everything that was waiting has been handed over.
-    pub(crate) fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
-        each!(self.running_mut(), instance => instance.pass_end(s), _ => ());
+    pub(crate) fn pass_end(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
+        self.running_mut().open_mut().into_iter().for_each(|instance| instance.pass_end(s));
         self.look(s);
     }
 
     /// A message that the boundary verified.
-    pub(crate) fn message(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+    pub(crate) fn message(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: Message) {
         self.dispatch(s, from, message);
         self.look(s);
     }
 
-    pub(super) fn dispatch(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+    pub(super) fn dispatch(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: Message) {
         if self.protocol.schedule().is_none() {
-            return each!(self.running_mut(), instance => instance.message(s, from, message), _ => ());
+            if let Some(instance) = self.running_mut().open_mut() {
+                instance.message(s, from, message);
+            }
+            return;
         }
         match (message, from) {
             (Message::Transfer(message), Principal::Replica(replica)) => self.on_transfer(s, replica, message),
@@ -355,7 +275,7 @@ impl<S: Service> Composite<S> {
     }
 
     /// Something for the instance that runs, or is being opened.
-    pub(super) fn on_current(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+    pub(super) fn on_current(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: Message) {
         match (message, from) {
             (Message::Switch(Switch { message, .. }), from) => match (message, from) {
                 (SwitchMessage::Panic(panic), Principal::Client(_)) => self.on_panic(s, panic.client),
@@ -372,7 +292,7 @@ impl<S: Service> Composite<S> {
         }
     }
 
-    fn pass_to_instance(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+    fn pass_to_instance(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: Message) {
         let message = match (message, from) {
             (
                 Message::Resilient(Resilient { message: ResilientMessage::Stable(certificate), .. }),
@@ -389,23 +309,11 @@ impl<S: Service> Composite<S> {
             Message::Request(request) if !request.is_system() => Some(request.client),
             _ => None,
         };
-        each!(self.running_mut(), instance => instance.message(s, from, message), _ => ());
-        if each!(self.running(), instance => instance.report().is_some(), _ => false) {
+        let Some(instance) = self.running_mut().open_mut() else { return };
+        instance.message(s, from, message);
+        if instance.report().is_some() {
             // Nobody answers here any more.
             self.waiting.extend(asks);
         }
-    }
-}
-
-/// Clients whose requests an instance has perhaps not answered.
-pub(super) fn waiting_clients<S: Service>(running: &Running<S>) -> Vec<ClientId> {
-    match running {
-        Running::Quorum(quorum) => quorum.base.unconfirmed_clients().collect(),
-        Running::ZLight(zlight) => zlight.queue().clients().chain(zlight.base.unconfirmed_clients()).collect(),
-        Running::Chain(chain) => chain.queue().clients().chain(chain.base.unconfirmed_clients()).collect(),
-        Running::RingFast(ring) => ring.waiting_clients().collect(),
-        Running::RingResilient(ring) => ring.waiting_clients().collect(),
-        Running::Backup(backup) => backup.waiting_clients(),
-        Running::Opening(_) | Running::Silent(_) | Running::Unreplicated(_) => Vec::new(),
     }
 }

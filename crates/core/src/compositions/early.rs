@@ -5,9 +5,8 @@
 //! instance 2⁶⁴ − 1 gives way to it. Over all senders, [`crate::shares`] holds: identities that fill their shares
 //! together leave room for those who have not.
 
-use crate::cluster::{IdentityId, InstanceId, ReplicaId};
-use crate::machine::Principal;
-use crate::message::Message;
+use crate::ids::{IdentityId, InstanceId, Principal, ReplicaId};
+use crate::registry::Message;
 use crate::shares::{Bounds, Room, Shares};
 use crate::wire::Wire;
 use alloc::collections::BTreeMap;
@@ -100,7 +99,7 @@ impl Early {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{ClientId, Timestamp};
+    use crate::ids::{ClientId, Timestamp};
     use crate::message::Request;
     use alloc::vec::Vec;
     use bytes::Bytes;

@@ -21,19 +21,22 @@
 //! or above the checkpoint to which it jumped, and the same is true of that certificate and the first one; and so on,
 //! back to the earliest.
 
-use super::composite::{Composite, Running, waiting_clients};
+use super::composite::Composite;
 use super::recovery::snapshot_at;
-use super::{Amnesia, Part};
+use super::running::Running;
 use crate::auth::Certificate;
-use crate::cluster::{Cluster, ReplicaId, Sequence};
-use crate::machine::{Destination, Principal};
-use crate::message::Message;
-use crate::protocols::ring_resilient::{Resilient, ResilientMessage, Status};
+use crate::cluster::Cluster;
+use crate::ids::{Principal, ReplicaId, Sequence};
+use crate::machine::Destination;
+use crate::notice::Notice;
+use crate::protocols::ring_resilient::{Resilient, ResilientMessage, ResilientRecord, Status};
+use crate::registry::Speaker;
+use crate::registry::{Instance, LogRecord, ReplicaTimer, SnapshotRecord};
 use crate::rejection::Rejection;
-use crate::replica::{Begun, InstanceRecord, LogRecord, Notice, ReplicaTimer, SnapshotRecord};
+use crate::schedule::Part;
 use crate::service::Service;
 use crate::switching::certificate::Stable;
-use crate::switching::{AbortHistory, Abortable, Ledger, Opening, Surroundings};
+use crate::switching::{AbortHistory, Abortable, Amnesia, Begun, HistoryRecord, Ledger, Opening, Steps, Surroundings};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -55,7 +58,7 @@ pub(super) struct Jump {
 
 impl Jump {
     fn new<S: Service>(
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker>,
         ledger: &Ledger<S>,
         from: ReplicaId,
         target: Certificate<Stable>,
@@ -79,7 +82,7 @@ impl Jump {
 
     fn turn_to<S: Service>(
         &mut self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker>,
         ledger: &Ledger<S>,
         from: ReplicaId,
         target: Certificate<Stable>,
@@ -99,7 +102,7 @@ impl Jump {
 
 impl<S: Service> Composite<S> {
     /// Something of an init history is missing: others may be beyond it.
-    pub(super) fn ask_for_stable(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn ask_for_stable(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if s.cluster.part(self.instance) == Some(Part::RingResilient) {
             // Who has stopped does not answer, but has told in its report.
             let reports = self.reports.values().filter(|report| report.signer != s.me);
@@ -111,19 +114,24 @@ impl<S: Service> Composite<S> {
             }
             let status = Status { opened: false, logged: 0, prepared: None, committed: None, anchor: 0 };
             let message = ResilientMessage::Status(status);
-            s.out.send(Destination::Replicas, Message::Resilient(Resilient { instance: self.instance, message }));
+            s.send(Destination::Replicas, Resilient { instance: self.instance, message });
         }
     }
 
     /// A certified checkpoint, from somebody who was told how far this replica has come.
-    pub(super) fn on_stable(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, certificate: Certificate<Stable>) {
+    pub(super) fn on_stable(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker>,
+        from: ReplicaId,
+        certificate: Certificate<Stable>,
+    ) {
         let Stable { instance, boundary, .. } = certificate.value;
         let is_ring = s.cluster.part(self.instance) == Some(Part::RingResilient);
         if instance != self.instance || !is_ring || !s.keyring.check_certificate(&certificate, s.cluster.strong()) {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
         let is_behind = match self.running_mut() {
-            Running::RingResilient(ring) => {
+            Running::Open(Instance::RingResilient(ring)) => {
                 ring.on_stable(s, from, certificate.clone());
                 ring.is_behind(boundary)
             }
@@ -137,7 +145,7 @@ impl<S: Service> Composite<S> {
     }
 
     /// Somebody shows a checkpoint that this replica may go on from.
-    fn offer(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, certificate: Certificate<Stable>) {
+    fn offer(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, certificate: Certificate<Stable>) {
         let mut jump = match self.ahead.take() {
             Some(jump) => jump,
             None => Box::new(Jump::new(s, self.ledger(), from, certificate.clone())),
@@ -150,11 +158,11 @@ impl<S: Service> Composite<S> {
     }
 
     /// Whether the state is here, or not needed any more.
-    pub(super) fn look_ahead(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn look_ahead(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let Some(jump) = self.ahead.take() else { return };
         let may_jump = match self.running() {
             Running::Opening(_) => true,
-            Running::RingResilient(ring) => ring.may_go_on_from(jump.target.value.boundary),
+            Running::Open(Instance::RingResilient(ring)) => ring.may_go_on_from(jump.target.value.boundary),
             _ => false,
         };
         if may_jump && jump.opening.is_done() {
@@ -165,13 +173,13 @@ impl<S: Service> Composite<S> {
     }
 
     /// The state at the checkpoint is here.
-    fn jump(&mut self, s: &mut Surroundings<'_, S>, opening: Opening, certificate: Certificate<Stable>) {
+    fn jump(&mut self, s: &mut Surroundings<'_, impl Speaker>, opening: Opening, certificate: Certificate<Stable>) {
         for timer in ReplicaTimer::OF_INSTANCES {
-            s.out.cancel_timer(timer);
+            s.cancel_timer(timer);
         }
-        self.waiting.extend(waiting_clients(self.running()));
+        self.waiting.extend(self.running().open().map(Instance::waiting_clients).unwrap_or_default());
         let orders = match self.running_mut() {
-            Running::RingResilient(ring) => ring.take_orders(),
+            Running::Open(Instance::RingResilient(ring)) => ring.take_orders(),
             _ => BTreeMap::new(),
         };
         let mut ledger = self.halt_running();
@@ -180,13 +188,13 @@ impl<S: Service> Composite<S> {
         let init = certificate.value.init;
         s.out.notify(Notice::Begun { instance: self.instance, position: init.0, history: init.1 });
         let speaks = Amnesia::lets_speak(s.amnesia, self.instance);
-        let mut running = Self::instance(s.cluster, s.me, self.instance, ledger, speaks);
-        if let Running::RingResilient(ring) = &mut running {
+        let mut running = Running::at(s.cluster, s.me, self.instance, ledger, speaks);
+        if let Running::Open(Instance::RingResilient(ring)) = &mut running {
             ring.be_patient(s.cluster, self.failures);
             ring.resume_after(init);
-            ring.replay(s.cluster, InstanceRecord::Logged(Vec::new()));
-            ring.replay(s.cluster, InstanceRecord::Committed(certificate.value.boundary.position));
-            ring.replay(s.cluster, InstanceRecord::Stable(certificate));
+            ring.replay(s.cluster, HistoryRecord::Logged(Vec::new()));
+            ring.replay_own(s.cluster, ResilientRecord::Committed(certificate.value.boundary.position));
+            ring.replay(s.cluster, HistoryRecord::Stable(certificate));
             ring.start(s);
             ring.give_orders(s, orders);
         }
@@ -195,14 +203,20 @@ impl<S: Service> Composite<S> {
     }
 
     /// The log on disk begins at the checkpoint.
-    fn begin_log_at(&self, s: &mut Surroundings<'_, S>, ledger: &Ledger<S>, certificate: &Certificate<Stable>) {
+    fn begin_log_at(
+        &self,
+        s: &mut Surroundings<'_, impl Speaker>,
+        ledger: &Ledger<S>,
+        certificate: &Certificate<Stable>,
+    ) {
         let position = certificate.value.boundary.position;
         let tree = ledger.estate.version(Sequence(position)).expect("opened at a checkpoint").clone();
+        let begun = Begun { proof: self.proof.clone(), init: certificate.value.init, above: Vec::new() };
         let of_ring = [
-            InstanceRecord::Begun(Begun { proof: self.proof.clone(), init: certificate.value.init, above: Vec::new() }),
-            InstanceRecord::Logged(Vec::new()),
-            InstanceRecord::Committed(position),
-            InstanceRecord::Stable(certificate.clone()),
+            HistoryRecord::Begun(begun).into(),
+            HistoryRecord::Logged(Vec::new()).into(),
+            ResilientRecord::Committed(position).into(),
+            HistoryRecord::Stable(certificate.clone()).into(),
         ];
         let live = of_ring.map(|record| LogRecord { instance: self.instance, record }).to_vec();
         let snapshot = snapshot_at(self.instance, position, tree);

@@ -7,18 +7,23 @@
 //! anchor that includes the init history. Others need nothing from below these; what they may still need of an init
 //! history stays in the log.
 
-use super::composite::{Composite, Running};
-use super::{Amnesia, Part, Protocol};
+use super::composite::Composite;
+use super::running::Running;
 use crate::auth::Certificate;
 use crate::checkpoint::{Checkpoint, Snapshot, Tree};
-use crate::cluster::{Cluster, InstanceId, Sequence};
+use crate::cluster::Cluster;
 use crate::history::{Log, LogEntry};
+use crate::ids::{InstanceId, Sequence};
 use crate::protocols::backup::Backup;
 use crate::protocols::pbft::Pbft;
-use crate::protocols::quorum::Quorum;
-use crate::replica::{Begun, InstanceRecord, LogRecord, SnapshotRecord};
+use crate::protocols::speculative::Speculation;
+use crate::registry::Speaker;
+use crate::registry::{Instance, InstanceRecord, LogRecord, SnapshotRecord};
+use crate::schedule::{Part, Protocol};
 use crate::service::Service;
-use crate::switching::{AbortHistory, Ledger, Opening, Proof, Surroundings, settle};
+use crate::switching::{
+    AbortHistory, Abortable, Amnesia, Begun, HistoryRecord, Ledger, Opening, Proof, Surroundings, settle,
+};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -32,21 +37,21 @@ const FIRST: InstanceId = InstanceId(1);
 impl<S: Service> Composite<S> {
     /// Over a state from a snapshot of a composition of several instances. The log's first record opens the instance.
     pub(super) fn before_replay(protocol: Protocol, ledger: Ledger<S>) -> (Protocol, InstanceId, Running<S>) {
-        (protocol, BEFORE, Running::Quorum(Box::new(Quorum::open(BEFORE, false, ledger))))
+        (protocol, BEFORE, Running::Silent(Box::new(ledger)))
     }
 
     /// Replays one record, oldest first. What it makes the machine say is thrown away by the caller.
     pub(crate) fn replay(
         &mut self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker>,
         restored: Option<&Certificate<Checkpoint>>,
         record: LogRecord,
     ) {
         let LogRecord { instance, record } = record;
-        if let InstanceRecord::Bodies(entries) = record {
+        if let InstanceRecord::History(HistoryRecord::Bodies(entries)) = record {
             return self.keep_bodies(instance, entries);
         }
-        if let InstanceRecord::Opened(proof) = record {
+        if let InstanceRecord::History(HistoryRecord::Opened(proof)) = record {
             // A resilient ring may begin again, with its sequencer's proof.
             let is_again = instance == self.instance
                 && s.cluster.part(instance) == Some(Part::RingResilient)
@@ -57,10 +62,10 @@ impl<S: Service> Composite<S> {
             }
             return;
         }
-        if let InstanceRecord::Abstain(until) = record {
+        if let InstanceRecord::History(HistoryRecord::Abstain(until)) = record {
             return self.replay_abstention(s, until);
         }
-        if let InstanceRecord::Begun(begun) = record {
+        if let InstanceRecord::History(HistoryRecord::Begun(begun)) = record {
             // Else this log tells everything from before as well.
             if self.instance == BEFORE {
                 self.resume(s, instance, begun);
@@ -71,26 +76,15 @@ impl<S: Service> Composite<S> {
             return;
         }
         let record = match record {
-            InstanceRecord::Named(digests) => {
+            InstanceRecord::History(HistoryRecord::Named(digests)) => {
                 let entries = self.ledger().log.find(&digests);
                 assert_eq!(entries.len(), digests.len(), "the bodies were written first");
-                InstanceRecord::Logged(entries)
+                HistoryRecord::Logged(entries).into()
             }
             record => record,
         };
-        match (record, self.running_mut()) {
-            (InstanceRecord::Pbft(record), Running::Backup(backup)) => {
-                backup.order_mut().replay(s.cluster, s.me, record);
-            }
-            // Its end is reached again by executing.
-            (InstanceRecord::Stopped(report), Running::Backup(backup)) => backup.replay_end(report),
-            (_, Running::Backup(_)) => {}
-            (record, Running::RingResilient(ring)) => ring.replay(s.cluster, record),
-            (record, _) => {
-                if let Some(base) = self.base_mut() {
-                    base.replay(s.cluster, record);
-                }
-            }
+        if let Some(instance) = self.running_mut().open_mut() {
+            instance.replay(s.cluster, s.me, record);
         }
     }
 
@@ -102,24 +96,19 @@ impl<S: Service> Composite<S> {
             return;
         }
         match self.running_mut() {
-            Running::Backup(backup) => backup.retain(entries),
             Running::Opening(opening) => opening.1.log.retain(entries),
             Running::Silent(ledger) => ledger.log.retain(entries),
-            _ => {
-                if let Some(base) = self.base_mut() {
-                    base.ledger.log.retain(entries);
-                }
-            }
+            Running::Open(instance) => instance.retain(entries),
         }
     }
 
     /// The log is a new one. It says so before anything else, but the first instance is open by then.
-    fn replay_abstention(&mut self, s: &mut Surroundings<'_, S>, until: InstanceId) {
+    fn replay_abstention(&mut self, s: &mut Surroundings<'_, impl Speaker>, until: InstanceId) {
         let news = s.amnesia.replace(Amnesia::until(until)).is_none();
         if !news || self.instance != FIRST {
             return;
         }
-        if let Running::Backup(backup) = self.running_mut() {
+        if let Running::Open(Instance::Backup(backup)) = self.running_mut() {
             return backup.order_mut().lose_log();
         }
         let ledger = self.halt_running();
@@ -127,27 +116,21 @@ impl<S: Service> Composite<S> {
     }
 
     /// A log that has grown long begins again at the anchor of a speculative instance.
-    pub(super) fn shorten(&mut self, s: &mut Surroundings<'_, S>) {
-        let begun = match self.running_mut() {
-            Running::RingResilient(ring) => ring.begin_log(),
-            _ => self.base_mut().and_then(|base| {
-                let (at, tree, entries) = base.begin_log()?;
-                let certificate = base.ledger.certificate().cloned().map(InstanceRecord::Stable);
-                Some((at, tree, entries, certificate.into_iter().collect()))
-            }),
-        };
-        let Some((position, tree, entries, more)) = begun else { return };
+    pub(super) fn shorten(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
+        let Some(instance) = self.running_mut().open_mut() else { return };
+        let Some((position, tree, entries)) = instance.base_mut().and_then(Speculation::begin_log) else { return };
+        let more = instance.records_at_anchor();
         let init = self.base().expect("it has just begun its log").init();
         let above = entries.iter().map(LogEntry::digest).collect();
-        let record = InstanceRecord::Begun(Begun { proof: self.proof.clone(), init, above });
-        let records = InstanceRecord::bodies(entries).into_iter().chain([record]).chain(more);
+        let begun = HistoryRecord::Begun(Begun { proof: self.proof.clone(), init, above });
+        let records = HistoryRecord::bodies(entries).into_iter().chain([begun]).map(InstanceRecord::from).chain(more);
         let live = records.map(|record| LogRecord { instance: self.instance, record }).collect();
         let snapshot = snapshot_at(self.instance, position, tree);
         s.begin_log(SnapshotRecord { snapshot, live, transferred: false });
     }
 
     /// Over the state at an anchor, from a snapshot, what was logged above it.
-    fn resume(&mut self, s: &mut Surroundings<'_, S>, instance: InstanceId, begun: Begun) {
+    fn resume(&mut self, s: &mut Surroundings<'_, impl Speaker>, instance: InstanceId, begun: Begun) {
         let Begun { proof, init, above } = begun;
         let mut ledger = self.halt_running();
         ledger.estate.anchor_at(Sequence(ledger.log.anchor().position));
@@ -156,31 +139,31 @@ impl<S: Service> Composite<S> {
         assert_eq!(entries.len(), above.len(), "the bodies were written first");
         (self.instance, self.proof) = (instance, proof);
         let speaks = Amnesia::lets_speak(s.amnesia, instance);
-        self.set_running(Self::instance(s.cluster, s.me, instance, ledger, speaks));
+        self.set_running(Running::at(s.cluster, s.me, instance, ledger, speaks));
         if matches!(self.running(), Running::Silent(_)) {
             return;
         }
-        if let Running::RingResilient(ring) = self.running_mut() {
+        if let Running::Open(Instance::RingResilient(ring)) = self.running_mut() {
             ring.resume_after(init);
             if !entries.is_empty() {
-                ring.replay(s.cluster, InstanceRecord::Logged(entries));
+                ring.replay(s.cluster, HistoryRecord::Logged(entries));
             }
             return;
         }
         let base = self.base_mut().expect("the log of a Backup begins with what its order needs");
         base.resume_after(init);
-        base.replay(s.cluster, InstanceRecord::Logged(entries));
+        base.replay(s.cluster, HistoryRecord::Logged(entries));
     }
 
     fn reopen(
         &mut self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker>,
         restored: Option<&Certificate<Checkpoint>>,
         instance: InstanceId,
         proof: Arc<Proof>,
     ) {
         let Some(history) = proof.abort_history(s.cluster) else { return };
-        if let Running::Backup(backup) = self.running_mut() {
+        if let Running::Open(Instance::Backup(backup)) = self.running_mut() {
             // Its batches are in the log: the state at its end is where this instance begins.
             backup.start(s);
         }
@@ -191,8 +174,8 @@ impl<S: Service> Composite<S> {
         let restored = restored.filter(|certificate| certificate.value.instance == instance);
         let speaks = Amnesia::lets_speak(s.amnesia, instance);
         if s.cluster.part(instance) == Some(Part::Backup) {
-            let mut running = Self::instance(s.cluster, s.me, instance, ledger, speaks);
-            if let Running::Backup(backup) = &mut running {
+            let mut running = Running::at(s.cluster, s.me, instance, ledger, speaks);
+            if let Running::Open(Instance::Backup(backup)) = &mut running {
                 backup.begin_with(self.proof.clone());
                 if let Some(certificate) = restored {
                     resume_backup(backup, certificate.clone());
@@ -216,7 +199,7 @@ impl<S: Service> Composite<S> {
                 if ledger.log.length() > ledger.log.anchor().position {
                     ledger.checkpoint();
                 }
-                Self::instance(s.cluster, s.me, instance, ledger, speaks)
+                Running::at(s.cluster, s.me, instance, ledger, speaks)
             }
         });
     }

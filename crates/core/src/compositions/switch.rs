@@ -1,21 +1,26 @@
 //! How a composition goes from one instance to the next: the handlers of steps S2 to S5 of [`crate::switching`].
 
-use super::composite::{BODIES_BYTES_MAX, Composite, LastSwitch, Running, each, waiting_clients};
+use super::composite::{BODIES_BYTES_MAX, Composite, LastSwitch};
 use super::recovery::snapshot_at;
-use super::{Amnesia, Part};
+use super::running::Running;
 use crate::auth::Signed;
 use crate::checkpoint::{TransferMessage, serve};
-use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId};
-use crate::machine::{Destination, Duration, Principal};
-use crate::message::{Message, Request};
+use crate::cluster::Cluster;
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId};
+use crate::machine::Destination;
+use crate::message::Request;
+use crate::notice::Notice;
 use crate::protocols::speculative::Speculation;
+use crate::registry::Speaker;
+use crate::registry::{Instance, LogRecord, Message, ReplicaTimer, SnapshotRecord};
 use crate::rejection::Rejection;
-use crate::replica::{InstanceRecord, LogRecord, Notice, ReplicaTimer, SnapshotRecord};
+use crate::schedule::Part;
 use crate::service::Service;
 use crate::switching::{
-    AbortHistory, AbortReport, Abortable, Bodies, FETCH_MAX, Fetch, Opening, Panic, Proof, Surroundings, Switch,
-    SwitchMessage,
+    AbortHistory, AbortReport, Amnesia, Bodies, FETCH_MAX, Fetch, HistoryRecord, Opening, Panic, Proof, Surroundings,
+    Switch, SwitchMessage,
 };
+use crate::time::Duration;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -25,17 +30,20 @@ const HEAD_PARTS: u64 = 4;
 
 impl<S: Service> Composite<S> {
     /// S2: a client was not served in time.
-    pub(super) fn on_panic(&mut self, s: &mut Surroundings<'_, S>, client: ClientId) {
+    pub(super) fn on_panic(&mut self, s: &mut Surroundings<'_, impl Speaker>, client: ClientId) {
         self.waiting.insert(client);
-        match self.running_mut() {
-            // It knows by itself when a client waits too long; what a client says does not make it stop.
-            Running::RingFast(_) | Running::RingResilient(_) => {}
-            running => each!(running, instance => instance.stop(s, "a client panicked", false), _ => ()),
+        if let Some(instance) = self.running_mut().open_mut() {
+            instance.panicked(s);
         }
     }
 
     /// S2 and S3: another replica has stopped. What follows from it is up to [`Composite::look`].
-    pub(super) fn on_abort(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, report: &Signed<AbortReport>) {
+    pub(super) fn on_abort(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker>,
+        from: ReplicaId,
+        report: &Signed<AbortReport>,
+    ) {
         if self.reports.contains_key(&from) {
             return;
         }
@@ -49,7 +57,9 @@ impl<S: Service> Composite<S> {
         if !part.is_some_and(|part| report.value.check(s.cluster, s.keyring, part)) {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
-        if let (Running::RingResilient(ring), Some(stable)) = (self.running_mut(), report.value.stable_here()) {
+        if let (Running::Open(Instance::RingResilient(ring)), Some(stable)) =
+            (self.running_mut(), report.value.stable_here())
+        {
             // It says nothing more itself; others may still need that to come to their end.
             ring.on_stable(s, from, stable.clone());
         }
@@ -59,7 +69,7 @@ impl<S: Service> Composite<S> {
 
     /// S2: f+1 others have stopped. What this replica knows counts, not when it learnt it: the reports may all have
     /// come while it was still opening the instance, and perhaps nothing else will ever make it stop.
-    fn follow(&mut self, s: &mut Surroundings<'_, S>) {
+    fn follow(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let others = self.reports.keys().filter(|id| **id != s.me).count();
         if others < s.cluster.weak() {
             return;
@@ -67,11 +77,13 @@ impl<S: Service> Composite<S> {
         // A correct one among f+1 has seen it: without this, which replicas stop by themselves would decide whether the
         // proof says so.
         let low_load = self.reports.values().filter(|report| report.value.low_load).count() >= s.cluster.weak();
-        each!(self.running_mut(), instance => instance.stop(s, "f+1 replicas have stopped", low_load), _ => ());
+        if let Some(instance) = self.running_mut().open_mut() {
+            instance.stop(s, "f+1 replicas have stopped", low_load);
+        }
     }
 
     /// Looks whether something has come to an end: this instance, or the opening of one.
-    pub(super) fn look(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn look(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         loop {
             self.look_back(s);
             self.look_ahead(s);
@@ -99,39 +111,39 @@ impl<S: Service> Composite<S> {
 
     /// S3: other reports prove another history, and an instance that needs all replicas gets nowhere if they begin with
     /// different ones. So the head's proof is waited for, a little. A Backup agrees on one by itself (S6).
-    fn leaves_it_to_the_head(&mut self, s: &mut Surroundings<'_, S>, next: InstanceId) -> bool {
+    fn leaves_it_to_the_head(&mut self, s: &mut Surroundings<'_, impl Speaker>, next: InstanceId) -> bool {
         let schedule = s.cluster.protocol.schedule().expect("one of several instances");
-        if schedule.part(next) == Part::Backup || schedule.head(s.cluster, next) == s.me {
+        if schedule.part(next) == Part::Backup || schedule.head(s.cluster.n, next) == s.me {
             return false;
         }
         let patience = Duration(s.cluster.limits.status_interval.0 / HEAD_PARTS);
         let until = *self.head_until.get_or_insert(s.now + patience);
-        s.out.set_timer(ReplicaTimer::Opening, until);
+        s.set_timer(ReplicaTimer::Opening, until);
         s.now < until
     }
 
     /// S2: says that this replica has stopped, again at every time-out.
-    pub(super) fn announce(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn announce(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if self.announced.is_some() {
             return;
         }
-        let report = each!(self.running(), instance => instance.report().cloned(), _ => None);
+        let report = self.running().open().and_then(|instance| instance.report().cloned());
         let Some(report) = report else { return };
         self.announced = Some(s.now);
         self.stopped_at.get_or_insert(s.now);
         self.reports.insert(s.me, (*report).clone());
-        s.out.send(Destination::Replicas, self.switch(SwitchMessage::Abort(report)));
-        s.out.set_timer(ReplicaTimer::Abort, s.now + s.cluster.limits.status_interval);
+        s.send(Destination::Replicas, self.switch(SwitchMessage::Abort(report)));
+        s.set_timer(ReplicaTimer::Abort, s.now + s.cluster.limits.status_interval);
     }
 
-    pub(super) const fn switch(&self, message: SwitchMessage) -> Message {
-        Message::Switch(Switch { instance: self.instance, message })
+    pub(super) const fn switch(&self, message: SwitchMessage) -> Switch {
+        Switch { instance: self.instance, message }
     }
 
     /// S3: somebody proves that a later instance may run.
     pub(super) fn on_init(
         &mut self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker>,
         from: Principal,
         instance: InstanceId,
         proof: Arc<Proof>,
@@ -145,7 +157,7 @@ impl<S: Service> Composite<S> {
         let schedule = s.cluster.protocol.schedule().expect("one of several instances");
         // Its sequencer's proof may take the place of this replica's own once; to go over is another matter.
         let was_again = instance == self.instance && self.begun_again;
-        let is_again = instance == self.instance && from == Principal::Replica(schedule.head(s.cluster, instance));
+        let is_again = instance == self.instance && from == Principal::Replica(schedule.head(s.cluster.n, instance));
         self.advance(s, instance, proof, history);
         self.begun_again = was_again || is_again;
         // It goes over once for each time that it asks.
@@ -153,11 +165,17 @@ impl<S: Service> Composite<S> {
     }
 
     /// S3 to S5: leaves the instance that runs, for good, and goes to a later one.
-    fn advance(&mut self, s: &mut Surroundings<'_, S>, instance: InstanceId, proof: Arc<Proof>, history: AbortHistory) {
+    fn advance(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker>,
+        instance: InstanceId,
+        proof: Arc<Proof>,
+        history: AbortHistory,
+    ) {
         self.stopped_at.get_or_insert(s.now);
         self.stop_reason = if history.low_load { "hardly any load" } else { self.reason(instance) };
         let old = self.running.take().expect("an instance runs between steps");
-        if let (Running::RingResilient(ring), true) = (&old, instance > self.instance) {
+        if let (Running::Open(Instance::RingResilient(ring)), true) = (&old, instance > self.instance) {
             self.failures = if ring.is_full() { 0 } else { self.failures + 1 };
         }
         if instance > self.instance {
@@ -166,9 +184,9 @@ impl<S: Service> Composite<S> {
             // Who goes over goes on fetching what is certified in this instance, however that began.
             self.ahead = None;
         }
-        self.waiting.extend(waiting_clients(&old));
+        self.waiting.extend(old.open().map(Instance::waiting_clients).unwrap_or_default());
         for timer in ReplicaTimer::OF_INSTANCES {
-            s.out.cancel_timer(timer);
+            s.cancel_timer(timer);
         }
         self.running = Some(old);
         let ledger = self.halt_running();
@@ -177,13 +195,13 @@ impl<S: Service> Composite<S> {
         self.head_until = None;
         self.announced = None;
         self.told.clear();
-        s.out.send(Destination::Replicas, self.switch(SwitchMessage::Init(proof.clone())));
+        s.send(Destination::Replicas, self.switch(SwitchMessage::Init(proof.clone())));
         if s.cluster.part(instance) == Some(Part::Backup) {
-            let record = InstanceRecord::Opened(proof.clone());
+            let record = HistoryRecord::Opened(proof.clone());
             s.persist(instance, record);
             let speaks = Amnesia::lets_speak(s.amnesia, instance);
-            let mut running = Self::instance(s.cluster, s.me, instance, ledger, speaks);
-            if let Running::Backup(backup) = &mut running {
+            let mut running = Running::at(s.cluster, s.me, instance, ledger, speaks);
+            if let Running::Open(Instance::Backup(backup)) = &mut running {
                 backup.begin_with(Some(proof.clone()));
                 backup.start(s);
             }
@@ -197,14 +215,19 @@ impl<S: Service> Composite<S> {
     }
 
     /// R2 of [`crate::protocols::ring_resilient`]: whether the sequencer's init history may replace this replica's own.
-    pub(super) fn may_begin_again(&self, s: &Surroundings<'_, S>, instance: InstanceId, from: Principal) -> bool {
+    pub(super) fn may_begin_again(
+        &self,
+        s: &Surroundings<'_, impl Speaker>,
+        instance: InstanceId,
+        from: Principal,
+    ) -> bool {
         let Some(schedule) = s.cluster.protocol.schedule() else { return false };
         let is_sequencers = instance == self.instance
             && schedule.part(instance) == Part::RingResilient
-            && from == Principal::Replica(schedule.head(s.cluster, instance));
+            && from == Principal::Replica(schedule.head(s.cluster.n, instance));
         let has_signed = match self.running() {
             Running::Opening(_) => false,
-            Running::RingResilient(ring) => !ring.may_begin_again(),
+            Running::Open(Instance::RingResilient(ring)) => !ring.may_begin_again(),
             _ => true,
         };
         is_sequencers && !has_signed && !self.begun_again
@@ -212,7 +235,7 @@ impl<S: Service> Composite<S> {
 
     /// Nothing comes of what this instance is to be opened with: perhaps nobody has it any more. Asks the next replica
     /// what that one began with; see [`crate::switching::opening`].
-    pub(super) fn ask_for_proof(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn ask_for_proof(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let Running::Opening(opening) = self.running() else { return };
         if !opening.0.is_free() || !opening.0.is_stalled(s.cluster) {
             return;
@@ -224,7 +247,7 @@ impl<S: Service> Composite<S> {
         if let Some(to) = next {
             self.asked_for_proof = (next, waits_for | 1 << to.0);
             let behind = Switch { instance: InstanceId(self.instance.0 - 1), message: SwitchMessage::Behind(()) };
-            s.out.send(Destination::Replica(to), Message::Switch(behind));
+            s.send(Destination::Replica(to), behind);
         }
     }
 
@@ -245,14 +268,14 @@ impl<S: Service> Composite<S> {
             return "this replica was behind";
         }
         let own = match self.running() {
-            Running::Backup(_) => "the backup had answered its requests",
+            Running::Open(Instance::Backup(_)) => "the backup had answered its requests",
             _ => self.base().map_or("", Speculation::stop_reason),
         };
         if own.is_empty() { "the others had stopped" } else { own }
     }
 
     /// S4 is done: the instance runs.
-    fn finish_opening(&mut self, s: &mut Surroundings<'_, S>) {
+    fn finish_opening(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let Some(Running::Opening(opening)) = self.running.take() else { return };
         let (opening, mut ledger) = *opening;
         if let Some(divergence) = opening.divergence() {
@@ -261,37 +284,37 @@ impl<S: Service> Composite<S> {
         let fetched = opening.fetched();
         let entries = opening.finish(s, &mut ledger);
         let proof = self.proof.clone().expect("opened with a proof");
-        let mut records = InstanceRecord::bodies(entries);
-        records.push(InstanceRecord::Opened(proof));
+        let mut records = HistoryRecord::bodies(entries);
+        records.push(HistoryRecord::Opened(proof));
         match fetched {
             None => s.persist_all(self.instance, records),
             Some((boundary, tree)) => {
                 let snapshot = snapshot_at(self.instance, boundary.position, tree);
                 let instance = self.instance;
-                let live = records.into_iter().map(|record| LogRecord { instance, record }).collect();
+                let live = records.into_iter().map(|record| LogRecord { instance, record: record.into() }).collect();
                 s.begin_log(SnapshotRecord { snapshot, live, transferred: true });
             }
         }
         let (position, history) = (ledger.log.length(), ledger.log.history());
         s.out.notify(Notice::Begun { instance: self.instance, position, history });
         let speaks = Amnesia::lets_speak(s.amnesia, self.instance);
-        let mut running = Self::instance(s.cluster, s.me, self.instance, ledger, speaks);
-        if let Running::RingResilient(ring) = &mut running {
+        let mut running = Running::at(s.cluster, s.me, self.instance, ledger, speaks);
+        if let Running::Open(Instance::RingResilient(ring)) = &mut running {
             ring.be_patient(s.cluster, self.failures);
         }
-        each!(&mut running, instance => instance.start(s), _ => ());
+        running.open_mut().into_iter().for_each(|instance| instance.start(s));
         self.running = Some(running);
         self.opened(s);
     }
 
     /// S5: those who wait are told, and what came too early is looked at again.
-    pub(super) fn opened(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn opened(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let took = self.stopped_at.take().map_or(Duration(0), |at| s.now - at);
         self.last_switch = LastSwitch { reason: self.stop_reason, took };
         let part = s.cluster.part(self.instance).expect("one of several instances");
         s.out.notify(Notice::Switched { instance: self.instance, part, reason: self.stop_reason, took });
         for client in core::mem::take(&mut self.waiting).iter() {
-            s.out.send(Destination::Client(client), self.switch(SwitchMessage::Active(client)));
+            s.send(Destination::Client(client), self.switch(SwitchMessage::Active(client)));
         }
         for (from, message) in self.early.take() {
             self.dispatch(s, from, message);
@@ -299,14 +322,14 @@ impl<S: Service> Composite<S> {
     }
 
     /// S5: somebody speaks to an instance that is over.
-    pub(super) fn tell(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: &Message) {
+    pub(super) fn tell(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: &Message) {
         match (from, message) {
             (Principal::Client(_), Message::Request(Request { client, .. }))
             | (
                 Principal::Client(_),
                 Message::Switch(Switch { message: SwitchMessage::Panic(Panic { client, .. }), .. }),
             ) => {
-                s.out.send(Destination::Client(*client), self.switch(SwitchMessage::Active(*client)));
+                s.send(Destination::Client(*client), self.switch(SwitchMessage::Active(*client)));
             }
             // Its next request will tell.
             (Principal::Client(_), Message::RingPace(_)) => {}
@@ -317,14 +340,14 @@ impl<S: Service> Composite<S> {
                 }
                 self.told.insert(from, s.now);
                 let Some(proof) = self.proof.clone() else { return };
-                s.out.send(Destination::Replica(to), self.switch(SwitchMessage::Init(proof)));
+                s.send(Destination::Replica(to), self.switch(SwitchMessage::Init(proof)));
             }
             (from, _) => s.reject(from, Rejection::WrongInstance),
         }
     }
 
     /// Something for an instance that this replica does not know of: it may be behind.
-    pub(super) fn on_ahead(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+    pub(super) fn on_ahead(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: Message) {
         self.keep_early(s, from, message);
         let pause = Duration(s.cluster.limits.status_interval.0 / 2);
         if self.asked.is_some_and(|at| s.now - at < pause) {
@@ -335,17 +358,23 @@ impl<S: Service> Composite<S> {
             Principal::Replica(replica) => Destination::Replica(replica),
             Principal::Client(_) | Principal::Key(_) => Destination::Replicas,
         };
-        s.out.send(to, self.switch(SwitchMessage::Behind(())));
+        s.send(to, self.switch(SwitchMessage::Behind(())));
     }
 
-    pub(super) fn keep_early(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+    pub(super) fn keep_early(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: Message) {
         if !self.early.keep(from, message) {
             s.reject(from, Rejection::Overload);
         }
     }
 
     /// Somebody lacks entries of its init history.
-    pub(super) fn on_fetch(&mut self, s: &mut Surroundings<'_, S>, to: ReplicaId, instance: InstanceId, fetch: &Fetch) {
+    pub(super) fn on_fetch(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker>,
+        to: ReplicaId,
+        instance: InstanceId,
+        fetch: &Fetch,
+    ) {
         let found = self.ledger().log.find(&fetch.0[..fetch.0.len().min(FETCH_MAX)]);
         let (mut part, mut bytes) = (Vec::new(), 0);
         for entry in found {
@@ -357,7 +386,7 @@ impl<S: Service> Composite<S> {
         }
         if !part.is_empty() {
             let message = SwitchMessage::Bodies(Bodies(part));
-            s.out.send(Destination::Replica(to), Message::Switch(Switch { instance, message }));
+            s.send(Destination::Replica(to), Switch { instance, message });
         }
         if instance < self.instance {
             let message = Message::Switch(Switch { instance, message: SwitchMessage::Behind(()) });
@@ -365,25 +394,30 @@ impl<S: Service> Composite<S> {
         }
     }
 
-    pub(super) fn on_bodies(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, bodies: Bodies) {
+    pub(super) fn on_bodies(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, bodies: Bodies) {
         match self.running_mut() {
             Running::Opening(opening) => opening.0.on_bodies(s, from, bodies),
-            Running::Backup(backup) => backup.on_bodies(s, from, bodies),
-            Running::RingResilient(ring) => ring.on_bodies(s, from, bodies),
+            Running::Open(Instance::Backup(backup)) => backup.on_bodies(s, from, bodies),
+            Running::Open(Instance::RingResilient(ring)) => ring.on_bodies(s, from, bodies),
             _ => {}
         }
     }
 
     /// A request for state, or a piece of it.
-    pub(super) fn on_transfer(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, message: TransferMessage) {
+    pub(super) fn on_transfer(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker>,
+        from: ReplicaId,
+        message: TransferMessage,
+    ) {
         if let Some(answer) = serve(&message, |root| self.ledger().estate.version_with(root)) {
-            return s.out.send(Destination::Replica(from), Message::Transfer(answer));
+            return s.send(Destination::Replica(from), answer);
         }
         let jump = self.ahead.as_mut().filter(|jump| jump.opening.fetches(message.version()));
         match (self.running.as_mut(), jump) {
             (_, Some(jump)) => jump.opening.on_transfer(s, from, message),
             (Some(Running::Opening(opening)), _) => opening.0.on_transfer(s, from, message),
-            (Some(Running::Backup(backup)), _) => backup.on_transfer(s, from, message),
+            (Some(Running::Open(Instance::Backup(backup))), _) => backup.on_transfer(s, from, message),
             _ => s.reject(Principal::Replica(from), Rejection::Unsolicited),
         }
     }

@@ -30,17 +30,9 @@
 //! them the one to its own clients.
 
 use super::Estate;
-use crate::members::CONTROL_SESSION;
 use crate::message::{Outcome, Refusal, Request};
 use crate::service::{Asker, Service};
 use bytes::Bytes;
-
-/// Whether a request is a CLOSE.
-pub(crate) fn is_close(request: &Request) -> bool {
-    let is_query = request.read_only || request.is_ordered_query();
-    let is_named = !request.client.identity.is_dynamic() && !request.is_system();
-    is_named && request.client.session == CONTROL_SESSION && !is_query
-}
 
 impl<S: Service> Estate<S> {
     /// The position of the request that closed the cluster, once that is final.
@@ -51,7 +43,7 @@ impl<S: Service> Estate<S> {
 
     /// Step W4: why the next request is not executed, if the cluster is closed.
     pub(super) fn shut(&self, request: &Request) -> Option<Refusal> {
-        let goes_on = request.is_ordered_query() || is_close(request);
+        let goes_on = request.is_ordered_query() || request.is_close();
         self.meta.closed().filter(|_| !goes_on).map(|_| Refusal::Closed)
     }
 
@@ -72,11 +64,12 @@ impl<S: Service> Estate<S> {
 mod tests {
     use super::*;
     use crate::auth::PublicKeys;
-    use crate::cluster::{ClientId, Cluster, IdentityId, Sequence, Timestamp, View};
+    use crate::batch::{Batch, Entry, Ordered};
+    use crate::cluster::Cluster;
     use crate::estate::{Ruled, Summary};
     use crate::history::{Boundary, Log};
-    use crate::protocols::batch::{Batch, Entry};
-    use crate::protocols::total_order::Ordered;
+    use crate::ids::{ClientId, IdentityId, Sequence, Timestamp, View};
+    use crate::joining::CONTROL_SESSION;
     use crate::service::Proposal;
     use crate::services::Counter;
     use crate::testing::net::{INSTANCE, cluster};
@@ -151,13 +144,13 @@ mod tests {
 
     #[test]
     fn only_who_is_named_closes_and_no_query_does() {
-        assert!(is_close(&close(1)) && close(1).to_string().starts_with("CLOSE "));
-        assert!(!is_close(&close(1).as_ordered_query()) && !is_close(&add(1)));
+        assert!(close(1).is_close() && close(1).to_string().starts_with("CLOSE "));
+        assert!(!close(1).as_ordered_query().is_close() && !add(1).is_close());
         for identity in [IdentityId::MEMBERS, IdentityId::JOINING, IdentityId::SYSTEM] {
             let client = ClientId { identity, session: CONTROL_SESSION };
-            assert!(!is_close(&Request::new(INSTANCE, client, Timestamp(1), false, Bytes::new())), "{identity:?}");
+            assert!(!Request::new(INSTANCE, client, Timestamp(1), false, Bytes::new()).is_close(), "{identity:?}");
         }
         let client = ClientId { identity: IdentityId(1), session: CONTROL_SESSION };
-        assert!(!is_close(&Request::new(INSTANCE, client, Timestamp(1), true, Bytes::new())), "a query");
+        assert!(!Request::new(INSTANCE, client, Timestamp(1), true, Bytes::new()).is_close(), "a query");
     }
 }

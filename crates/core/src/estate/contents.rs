@@ -5,11 +5,12 @@ use super::{CLIENTS, Estate, MEMBERS, META, Meta};
 use crate::auth::PublicKeys;
 use crate::checkpoint::Tree;
 use crate::clients::ClientTable;
-use crate::cluster::{Cluster, Sequence};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::machine::Instant;
+use crate::ids::Sequence;
 use crate::service::{BadState, PageNumber, Service};
 use crate::services::Null;
+use crate::time::Instant;
 use crate::wire::Wire;
 use bytes::Bytes;
 

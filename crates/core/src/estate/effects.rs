@@ -3,12 +3,12 @@
 
 use super::{Estate, Summary};
 use crate::checkpoint::Tree;
-use crate::cluster::{Cluster, Sequence};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::Log;
+use crate::ids::Sequence;
 use crate::message::Refusal;
 use crate::service::{BadState, Service};
-use crate::switching::AbortReport;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -25,7 +25,7 @@ pub(super) struct Trace {
 
 impl Trace {
     pub(super) fn new(cluster: &Cluster) -> Self {
-        Self { kept: AbortReport::entries_max(cluster), ..Self::default() }
+        Self { kept: cluster.inherited_bound(), ..Self::default() }
     }
 
     fn at(&self, position: u64) -> Option<Digest> {

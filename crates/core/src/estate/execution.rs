@@ -1,13 +1,14 @@
 //! Requests against the state: who asks, what comes of it, and what is remembered of that.
 
-use super::{Estate, Meta, Tentative, agreed_time, is_close};
+use super::{Estate, Meta, Tentative, agreed_time};
+use crate::batch::Ordered;
 use crate::clients::Entry;
-use crate::cluster::{ClientId, Cluster};
+use crate::cluster::Cluster;
 use crate::digest::{Digest, Domain};
 use crate::history::{LogEntry, Logged};
-use crate::members::{Admission, Room, is_leave};
+use crate::ids::ClientId;
+use crate::members::{Admission, Room};
 use crate::message::{Outcome, Refusal, Request};
-use crate::protocols::total_order::Ordered;
 use crate::service::{Agreed, Asker, NotReadOnly, Proposal, RESULT_BYTES_MAX, Service};
 use crate::wire::Wire;
 use bytes::Bytes;
@@ -130,7 +131,7 @@ impl<S: Service> Estate<S> {
         let outcome = match refused.or_else(|| self.shut(request)) {
             Some(refusal) if request.client.identity.is_joining() => self.refuse_join(request, refusal),
             // To leave is no matter of the service.
-            Some(refusal) if !is_leave(request.client) => Outcome::Refused(refusal),
+            Some(refusal) if !request.is_leave() => Outcome::Refused(refusal),
             _ => self.carry_out(cluster, proposal, request),
         };
         self.remember_effects();
@@ -146,10 +147,10 @@ impl<S: Service> Estate<S> {
         if request.client.identity.is_joining() {
             return self.join(cluster, request, agreed).unwrap_or_else(|refusal| self.refuse_join(request, refusal));
         }
-        if is_close(request) {
+        if request.is_close() {
             return self.close(&agreed.asker);
         }
-        if is_leave(request.client) {
+        if request.is_leave() {
             let outcome = self.done(Bytes::new());
             self.members.leave(request.client.identity, self.entry(request, outcome.clone()), now);
             self.clients.forget(request.client.identity);
@@ -214,7 +215,7 @@ impl<S: Service> Estate<S> {
 
     /// Remembers what came of a request just executed. The members table remembers JOIN and LEAVE itself.
     fn note(&mut self, request: &Request, outcome: Outcome) {
-        if !request.client.identity.is_joining() && !is_leave(request.client) {
+        if !request.client.identity.is_joining() && !request.is_leave() {
             self.clients.record(request.client, self.entry(request, outcome));
         }
     }

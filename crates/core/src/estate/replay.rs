@@ -1,8 +1,9 @@
 //! Executing again what led to a version that is wrong: was it the requests, or something beside them?
 
 use super::Estate;
-use crate::cluster::{Cluster, Sequence};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
+use crate::ids::Sequence;
 use crate::service::{BadState, Service};
 
 impl<S: Service> Estate<S> {

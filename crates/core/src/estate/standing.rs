@@ -2,7 +2,7 @@
 
 use super::Estate;
 use crate::clients::Freshness;
-use crate::members::{Standing, is_leave};
+use crate::members::Standing;
 use crate::message::{Outcome, Refusal, Request};
 use crate::service::Service;
 
@@ -11,7 +11,7 @@ impl<S: Service> Estate<S> {
     pub fn freshness(&self, request: &Request) -> Freshness<'_> {
         if request.client.identity.is_dynamic() {
             match self.members.standing(request, self.meta.time) {
-                Standing::Live if !is_leave(request.client) => {}
+                Standing::Live if !request.is_leave() => {}
                 Standing::Live | Standing::Join => return Freshness::New,
                 Standing::Last(entry) => return Freshness::Last(entry),
                 Standing::Gone(Refusal::StaleTimestamp) => return Freshness::Stale,

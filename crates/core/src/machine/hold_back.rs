@@ -119,7 +119,8 @@ impl<M: Machine> HoldBack<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{Effect, Input, Instant, Outbox};
+    use crate::machine::{Effect, Input, Outbox};
+    use crate::time::Instant;
     use alloc::vec::Vec;
 
     /// A machine that says numbers.

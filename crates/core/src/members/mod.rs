@@ -11,7 +11,7 @@
 //!     replica, which met the holder of the key. The request is ordered like any other.
 //! M3. *Admission.* At its position JOIN is executed against the replicated state, with the agreed time: are the
 //!     cookies fresh, may the key's present session be replaced yet (F28), is there room, does the service agree? Then
-//!     the key gets a number (an [`IdentityId`](crate::cluster::IdentityId) above those of the cluster file) and a
+//!     the key gets a number (an [`IdentityId`](crate::ids::IdentityId) above those of the cluster file) and a
 //!     session id. A key has one session at most: joining again ends the one before. The number of a JOIN, its
 //!     timestamp, is at most `cookie_lifetime` beyond its cookies' time, so that no clock closes a key for ever.
 //! M4. *Requests* carry the key and the session id beside the signature, which covers both ([`Credential`]). Checking
@@ -59,26 +59,8 @@
 //! Members: `Limits::members_max`. Sessions and replies of each: [`MEMBER_SESSIONS_MAX`], [`MEMBER_REPLY_BYTES_MAX`].
 //! Joins under way: none are kept. JOINs that wait to be ordered: [`JOINS_PENDING_MAX`].
 
-mod join;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub use join::{
-    Ask, Cookie, CookieMessage, Credential, Given, IDENTIFICATION_BYTES_MAX, Join, Nonce, SessionId, Stamp,
-};
-pub(crate) use table::is_leave;
 pub use table::{Admission, MEMBERS_MAX, Members, PAGES_MAX, Room, Standing};
-
-/// The session number in which a member leaves, and in which a client that the cluster file names closes the cluster
-/// ([`crate::estate`]). All other sessions have lower numbers.
-pub const CONTROL_SESSION: u32 = u32::MAX;
-
-/// Sessions of one member in the client table.
-pub const MEMBER_SESSIONS_MAX: usize = 64;
-
-/// Bytes of replies that the sessions of one member keep together.
-pub const MEMBER_REPLY_BYTES_MAX: u64 = 1 << 20;
-
-/// JOINs that may wait to be ordered at a replica.
-pub const JOINS_PENDING_MAX: usize = 256;

@@ -3,15 +3,14 @@
 //! **Pages.** Members lie in numbered slots; a page holds [`SLOTS_PER_PAGE`] of them, so that no choice of keys makes
 //! one page large. Page 0 holds the number of Joins so far.
 
-use super::CONTROL_SESSION;
-use super::join::{Credential, Nonce, SessionId};
-use crate::auth::PublicKey;
 use crate::clients::Entry;
-use crate::cluster::{ClientId, Cluster, IdentityId, Limits, Timestamp};
+use crate::cluster::{Cluster, Limits};
 use crate::digest::{Digest, Domain};
-use crate::machine::{Duration, Instant};
+use crate::ids::{IdentityId, PublicKey, Timestamp};
+use crate::joining::{Credential, Nonce, SessionId};
 use crate::message::{Refusal, Request};
 use crate::service::{BadState, PageNumber};
+use crate::time::{Duration, Instant};
 use crate::wire::{Reader, Wire, WireError};
 use crate::wire_struct;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -181,7 +180,7 @@ impl Members {
         }
         match &member.left {
             None => Standing::Live,
-            Some(left) if is_leave(request.client) && left.entry.timestamp == request.timestamp => {
+            Some(left) if request.is_leave() && left.entry.timestamp == request.timestamp => {
                 Standing::Last(&left.entry)
             }
             Some(_) => Standing::Gone(Refusal::NoSession),
@@ -362,11 +361,6 @@ impl Members {
         }
         Ok(())
     }
-}
-
-/// Whether a member's request is a LEAVE.
-pub(crate) const fn is_leave(client: ClientId) -> bool {
-    client.identity.is_member() && client.session == CONTROL_SESSION
 }
 
 /// The number that goes with a Join. Numbers come back after 2³⁰ Joins; what tells sessions apart is their id.

@@ -1,17 +1,20 @@
 //! I7: no session id is used twice, no request of an old session is executed, a key has one session at most, and the
 //! table is the same everywhere, also after restarts and transfers.
 
-use super::{Admission, Credential, Join, SessionId};
+use super::Admission;
+use crate::batch::{Batch, Entry, Ordered};
 use crate::client::{Completion, Read, Submit};
-use crate::cluster::{ClientAuth, ClientId, Limits, Timestamp, View};
-use crate::machine::{Destination, Duration, Input, Instant, Machine, Principal};
-use crate::message::{Message, Outcome, Refusal, Request};
-use crate::protocols::batch::{Batch, Entry};
-use crate::protocols::total_order::Ordered;
+use crate::cluster::{ClientAuth, Limits};
+use crate::ids::{ClientId, Principal, Timestamp, View};
+use crate::joining::{Credential, Join, SessionId};
+use crate::machine::{Destination, Input, Machine};
+use crate::message::{Outcome, Refusal, Request};
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::service::Proposal;
 use crate::services::Counter;
 use crate::testing::net::{Frame, INSTANCE, Net, c, cluster, done, kind, r};
+use crate::time::{Duration, Instant};
 use crate::wire::Wire;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
@@ -232,7 +235,7 @@ fn a_far_future_clock_at_the_primary_evicts_nobody() {
 }
 
 /// A JOIN as only a liar would write it.
-fn forged(net: &Net, client: usize, nonce: u16, change: impl FnOnce(&mut Vec<super::Stamp>)) -> Request {
+fn forged(net: &Net, client: usize, nonce: u16, change: impl FnOnce(&mut Vec<crate::joining::Stamp>)) -> Request {
     forged_at(net, client, Timestamp(net.now.0), nonce, change)
 }
 
@@ -241,7 +244,7 @@ fn forged_at(
     client: usize,
     timestamp: Timestamp,
     nonce: u16,
-    change: impl FnOnce(&mut Vec<super::Stamp>),
+    change: impl FnOnce(&mut Vec<crate::joining::Stamp>),
 ) -> Request {
     let keyring = net.clients[client].keyring();
     let Principal::Key(key) = keyring.me() else { unreachable!() };
@@ -249,9 +252,9 @@ fn forged_at(
     chosen[..2].copy_from_slice(&nonce.to_le_bytes());
     let credential = Credential { key, session: SessionId(chosen) };
     let stamp = |id: u8| {
-        let cookie = super::Cookie { key, nonce: chosen, time: net.now };
+        let cookie = crate::joining::Cookie { key, nonce: chosen, time: net.now };
         let signed = net.keyring(r(id)).sign(cookie);
-        super::Stamp { replica: signed.signer, time: net.now, signature: signed.signature }
+        crate::joining::Stamp { replica: signed.signer, time: net.now, signature: signed.signature }
     };
     let mut stamps = alloc::vec![stamp(0), stamp(1)];
     change(&mut stamps);
@@ -275,7 +278,8 @@ fn members_after(mut net: Net, request: Request) -> usize {
 fn a_join_needs_cookies_of_f_plus_1_different_replicas() {
     let mut net = net();
     let client = net.stranger(77);
-    let tried = |change: fn(&mut Vec<super::Stamp>)| members_after(net.clone(), forged(&net, client, 9, change));
+    let tried =
+        |change: fn(&mut Vec<crate::joining::Stamp>)| members_after(net.clone(), forged(&net, client, 9, change));
     assert_eq!(tried(|_| ()), 1, "as it should be");
     assert_eq!(tried(|stamps| stamps.truncate(1)), 0, "f are not enough");
     assert_eq!(tried(|stamps| stamps[1] = stamps[0]), 0, "one replica twice");
@@ -338,7 +342,7 @@ fn a_flood_of_joins_does_not_fill_the_pool() {
     let mut net = net_with(Limits { pending_requests_max: 1_024, ..limits() });
     let client = net.stranger(77);
     net.isolate(&[1, 2, 3]);
-    for nonce in 0..=super::JOINS_PENDING_MAX as u16 {
+    for nonce in 0..=crate::joining::JOINS_PENDING_MAX as u16 {
         net.now.0 += 1;
         let request = forged(&net, client, nonce, |_| ());
         net.forge(net.clients[client].party(), r(0), Message::Request(request));
@@ -433,7 +437,7 @@ fn a_session_that_ends_tentatively_is_not_called_over() {
     let credential = Credential { key, session: admission.session };
     let me = net.clients[client].party();
     let asked = unsent(&net, client, 0, credential, &Counter::add(1));
-    let left = unsent(&net, client, super::CONTROL_SESSION, credential, &[]);
+    let left = unsent(&net, client, crate::joining::CONTROL_SESSION, credential, &[]);
     leave_tentative(&mut net, me, left);
     let said = net.said(r(1), "REPLY").len();
     net.forge(me, r(1), Message::Request(asked));

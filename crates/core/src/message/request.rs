@@ -1,20 +1,16 @@
 //! A client's request and its proof.
 
-use super::FRAME_BYTES_MAX;
 use crate::auth::{Authenticator, Keyring, Signature, Tag};
-use crate::cluster::{ClientAuth, ClientId, Cluster, InstanceId, ReplicaId, Timestamp};
-use crate::compositions::Part;
+use crate::cluster::Cluster;
 use crate::digest::{Digest, Domain};
-use crate::machine::{Destination, Principal};
-use crate::members::{CONTROL_SESSION, Credential, Join, MEMBER_SESSIONS_MAX};
-use crate::protocols::chain::Topology;
-use crate::protocols::ring_fast::Path;
-use crate::rejection::Rejection;
-use crate::wire::{Reader, Sink, Wire, WireError, encode_shared};
+use crate::ids::{ClientId, IdentityId, InstanceId, Principal, Timestamp};
+use crate::joining::{CONTROL_SESSION, Credential, Join};
+use crate::machine::Destination;
+use crate::wire::{FRAME_BYTES_MAX, Reader, Sink, Wire, WireError, encode_shared};
 use crate::wire_struct;
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use bytes::Bytes;
+use core::fmt;
 
 /// Requests up to this size are copied out of the receive buffer, as one piece.
 const REQUEST_COPY_BYTES_MAX: usize = 1024;
@@ -240,31 +236,12 @@ impl Request {
     }
 
     /// What a client's MACs and signature cover: instance and digest.
-    fn statement(&self) -> [u8; 41] {
+    pub(crate) fn statement(&self) -> [u8; 41] {
         let mut statement = [0; 41];
         statement[0] = AUTHENTICATOR;
         statement[1..9].copy_from_slice(&self.instance.0.to_le_bytes());
         statement[9..].copy_from_slice(&self.digest.0);
         statement
-    }
-
-    /// The replicas that a client's MACs are for, in their order: in Chain the first f+1 places, in Ring the first f+1
-    /// positions from the entry, otherwise all.
-    fn receivers(&self, cluster: &Cluster) -> Vec<ReplicaId> {
-        let Some(schedule) = cluster.protocol.schedule() else { return cluster.replicas().collect() };
-        let head = schedule.head(cluster, self.instance);
-        match schedule.part(self.instance) {
-            Part::Chain => {
-                let topology = Topology::new(cluster, head);
-                topology.client_receivers().map(|place| topology.at(place)).collect()
-            }
-            Part::RingFast => {
-                let entry = Path::entry_for(cluster, self.client, self.timestamp, 0);
-                let path = Path::new(cluster, head, entry);
-                (0..=cluster.f).map(|position| path.at(position)).collect()
-            }
-            Part::Quorum | Part::ZLight | Part::RingResilient | Part::Backup => cluster.replicas().collect(),
-        }
     }
 
     /// Whether this MAC is its client's for us.
@@ -288,106 +265,26 @@ impl Request {
         self
     }
 
-    /// Adds the client's proof as the cluster's mode and the instance ask for it. Instances that may abort at any
-    /// time never have to convince a third party: MACs are all that they need.
-    #[must_use]
-    pub fn authenticate(mut self, cluster: &Cluster, keyring: &Keyring) -> Self {
-        let statement = self.statement();
-        if self.credential.is_some() {
-            self.authentication.signature = Some(keyring.sign_bytes(REQUEST_SIGNATURE_KIND, &statement));
-            return self;
-        }
-        if cluster.part(self.instance).is_some_and(|part| !part.is_resilient()) {
-            let receivers = self.receivers(cluster).into_iter();
-            self.authentication.tags = receivers.map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
-            return self;
-        }
-        if cluster.client_auth != ClientAuth::Signature {
-            self.authentication.tags =
-                cluster.replicas().map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
-        }
-        // Read-only requests are never ordered: nobody needs to convince a third party of them.
-        if cluster.client_auth == ClientAuth::Signature
-            || (cluster.client_auth == ClientAuth::Hybrid && !self.read_only)
-        {
-            self.authentication.signature = Some(keyring.sign_bytes(REQUEST_SIGNATURE_KIND, &statement));
-        }
-        self
-    }
-
-    /// Checks this replica's own MAC entry, in the modes that have one. Whether the request is vouched for now.
-    pub fn vouch_by_mac(&mut self, cluster: &Cluster, keyring: &Keyring) -> bool {
-        if self.vouched == Vouched::No && self.is_system() {
-            let holds = match self.is_ruling() {
-                true => self.verdict(cluster, keyring, self.instance).is_some(),
-                false => self.proof(cluster, keyring, self.instance).is_some(),
-            };
-            if holds {
-                self.vouched = Vouched::Signature;
-            }
-        } else if self.vouched == Vouched::No
-            && let Principal::Replica(me) = keyring.me()
-            && let Some(tag) = self.tag_for(cluster, me)
-            && self.is_from_client(keyring, &tag)
-        {
-            self.vouched = Vouched::Mac;
-        }
-        self.vouched != Vouched::No
-    }
-
-    fn tag_for(&self, cluster: &Cluster, me: ReplicaId) -> Option<Tag> {
-        let tags = &self.authentication.tags;
-        let length = tags.iter().len();
-        let speculative = cluster.part(self.instance).is_some_and(|part| !part.is_resilient());
-        if length == cluster.n || !speculative {
-            let used = speculative || cluster.client_auth != ClientAuth::Signature;
-            return tags.get(me.0 as usize).filter(|_| used);
-        }
-        let place = self.receivers(cluster).iter().position(|id| *id == me)?;
-        tags.get(place)
-    }
-
-    /// Finds out whether the request is its client's, by the cheapest way that mode and instance allow: the MAC entry,
-    /// or (where there is one) the signature. The outcome is in [`Request::vouched`].
-    pub fn vouch(&mut self, cluster: &Cluster, keyring: &Keyring) {
-        let is_ring = cluster.part(self.instance) == Some(Part::RingFast);
-        let signed = (cluster.client_auth != ClientAuth::Mac || is_ring) && self.authentication.signature.is_some();
-        if !self.vouch_by_mac(cluster, keyring) && signed && !self.is_system() {
-            Self::vouch_signatures(core::iter::once(self), cluster, keyring);
-        }
-    }
-
     /// JOIN as a request says it, if it does.
     pub fn join(&self) -> Option<Join> {
         if self.client.identity.is_joining() { Join::from_bytes(self.operation.clone()).ok() } else { None }
     }
 
-    /// Whether a request whose signature holds is all that it should be: a JOIN is backed by f+1 replicas (M2).
-    fn is_backed(&self, cluster: &Cluster, keyring: &Keyring) -> bool {
-        let Some(credential) = self.credential().filter(|_| self.client.identity.is_joining()) else { return true };
-        credential.joining() == self.client
-            && self.join().is_some_and(|join| join.is_backed(cluster, keyring, &credential))
+    /// Whether it is an operation of the system itself, and not a client's.
+    pub fn is_system(&self) -> bool {
+        self.client.identity == IdentityId::SYSTEM
     }
 
-    /// Checks the signatures of many requests at once, for those that are not vouched for by signature yet.
-    pub fn vouch_signatures<'a>(requests: impl Iterator<Item = &'a mut Self>, cluster: &Cluster, keyring: &Keyring) {
-        let mut open: Vec<&mut Self> = requests.filter(|request| request.vouched != Vouched::Signature).collect();
-        let statements: Vec<[u8; 41]> = open.iter().map(|request| request.statement()).collect();
-        let items: Vec<_> = open
-            .iter()
-            .zip(&statements)
-            .map(|(request, statement)| {
-                let missing = Signature([0; 64]);
-                let signature = request.authentication.signature.unwrap_or(missing);
-                (request.signer(), statement.as_slice(), signature)
-            })
-            .collect();
-        let valid = keyring.check_batch(REQUEST_SIGNATURE_KIND, &items);
-        for (request, valid) in open.iter_mut().zip(valid) {
-            if valid && request.is_backed(cluster, keyring) {
-                request.vouched = Vouched::Signature;
-            }
-        }
+    /// Whether a member leaves with it.
+    pub const fn is_leave(&self) -> bool {
+        self.client.identity.is_member() && self.client.session == CONTROL_SESSION
+    }
+
+    /// Whether a client that the cluster file names closes the cluster with it ([`crate::estate`]).
+    pub fn is_close(&self) -> bool {
+        let is_query = self.read_only || self.ordered_query;
+        let is_named = !self.client.identity.is_dynamic() && !self.is_system();
+        is_named && self.client.session == CONTROL_SESSION && !is_query
     }
 }
 
@@ -405,77 +302,16 @@ impl Wire for Request {
     }
 }
 
-/// A client may send its own requests only; a replica may pass on anybody's.
-pub(super) fn verify_request(
-    request: &mut Request,
-    from: Principal,
-    cluster: &Cluster,
-    keyring: &Keyring,
-) -> Result<(), Rejection> {
-    let own = match from {
-        Principal::Client(client) => client.identity == request.client.identity,
-        Principal::Key(key) => request.credential().is_some_and(|credential| credential.key == key),
-        Principal::Replica(_) => true,
-    };
-    if !own {
-        return Err(Rejection::WrongSender);
-    }
-    if request.is_system() {
-        // Checked when it is ordered and when it is executed; a replica sends it once.
-        return match from {
-            Principal::Replica(_) if request.vouch_by_mac(cluster, keyring) => Ok(()),
-            _ => Err(Rejection::UnauthenticRequest),
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match () {
+            () if self.client.identity.is_joining() => "JOIN",
+            () if self.is_leave() => "LEAVE",
+            () if self.is_close() => "CLOSE",
+            () if self.read_only => "QUERY",
+            () if self.is_ordered_query() => "ORDERED-QUERY",
+            () => "REQUEST",
         };
+        write!(f, "{kind} {} {} {} bytes", self.client, self.timestamp, self.operation.len())
     }
-    if request.operation.len() > cluster.limits.operation_bytes_max {
-        return Err(Rejection::TooLarge);
-    }
-    // A batch of such requests would be longer than it may be.
-    if request.authentication.tags.iter().len() > cluster.n {
-        return Err(Rejection::UnauthenticRequest);
-    }
-    if request.credential.is_some() {
-        return verify_strangers(request, from, cluster, keyring);
-    }
-    if !keyring.keys().identities.contains_key(&request.client.identity) {
-        return Err(Rejection::UnknownIdentity);
-    }
-    let speculative = cluster.part(request.instance).is_some_and(|part| !part.is_resilient());
-    if !speculative && cluster.client_auth == ClientAuth::Signature && matches!(from, Principal::Client(_)) {
-        // The link is the client's own: enough to let it wait. The signature is checked before it is ordered, together
-        // with those of the other requests in its batch.
-        request.vouched = Vouched::Mac;
-    }
-    request.vouch(cluster, keyring);
-    if request.vouched == Vouched::No {
-        return Err(Rejection::UnauthenticRequest);
-    }
-    Ok(())
-}
-
-/// A client that the cluster file does not name. A member's request that comes over its own link may wait: the look-up
-/// of the key comes before the work for its signature, which is checked before the request is ordered. A JOIN must be
-/// all right at once: one that never could be ordered would wait in the place of others.
-fn verify_strangers(
-    request: &mut Request,
-    from: Principal,
-    cluster: &Cluster,
-    keyring: &Keyring,
-) -> Result<(), Rejection> {
-    if !cluster.dynamic_clients {
-        return Err(Rejection::UnknownIdentity);
-    }
-    let (client, is_joining) = (request.client, request.client.identity.is_joining());
-    if !is_joining && client.session != CONTROL_SESSION && client.session >= MEMBER_SESSIONS_MAX as u32 {
-        return Err(Rejection::WrongSender);
-    }
-    if is_joining && request.credential().map(|credential| credential.joining()) != Some(request.client) {
-        return Err(Rejection::WrongSender);
-    }
-    if from.is_client() && !request.read_only && !is_joining {
-        request.vouched = Vouched::Mac;
-        return Ok(());
-    }
-    request.vouch(cluster, keyring);
-    if request.vouched == Vouched::No { Err(Rejection::UnauthenticRequest) } else { Ok(()) }
 }

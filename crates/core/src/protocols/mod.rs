@@ -2,7 +2,6 @@
 //! where we deviate and why, and what it costs.
 
 pub mod backup;
-pub mod batch;
 pub mod chain;
 pub mod pbft;
 pub mod quorum;
@@ -10,4 +9,5 @@ pub mod ring_fast;
 pub mod ring_resilient;
 pub mod speculative;
 pub mod total_order;
+pub mod unreplicated;
 pub mod zlight;

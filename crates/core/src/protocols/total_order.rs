@@ -4,15 +4,17 @@
 //! delivered, answers clients, takes checkpoints and transfers state. The order only orders.
 
 use crate::auth::{Certificate, Keyring};
+use crate::batch::Ordered;
 use crate::checkpoint::Checkpoint;
-use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence, Timestamp, View};
-use crate::machine::Instant;
-use crate::message::{Message, Request};
-use crate::protocols::batch::{Batch, Entry};
+use crate::cluster::Cluster;
+use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
+use crate::message::Request;
+use crate::notice::{Notice, Report};
 use crate::rejection::Rejection;
-use crate::replica::{InstanceRecord, Notice, ReplicaTimer};
 use crate::service::Proposal;
-use alloc::sync::Arc;
+use crate::switching;
+use crate::switching::HistoryRecord;
+use crate::time::Instant;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
@@ -76,33 +78,9 @@ pub enum Delivery {
     Proved(Certificate<Checkpoint>),
 }
 
-/// A batch at its place with everything needed to execute it.
-#[derive(Clone, Debug)]
-pub struct Ordered {
-    /// Its place.
-    pub sequence: Sequence,
-    /// The view in which it was ordered, for tentative replies.
-    pub view: View,
-    /// The batch.
-    pub batch: Arc<Batch>,
-    /// The requests that the batch names by reference only, in the batch's order.
-    pub bodies: Vec<Request>,
-}
-
 impl<O: TotalOrder> Debug for Context<'_, O> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Context").field("now", &self.now).field("me", &self.me).finish_non_exhaustive()
-    }
-}
-
-impl Ordered {
-    /// The requests in their order, wherever their bodies are.
-    pub fn requests(&self) -> impl Iterator<Item = &Request> {
-        let mut bodies = self.bodies.iter();
-        self.batch.entries.iter().map(move |entry| match entry {
-            Entry::Inline(request) => request,
-            Entry::Reference(_) => bodies.next().expect("delivered with every body"),
-        })
     }
 }
 
@@ -116,6 +94,27 @@ impl<O: TotalOrder> Context<'_, O> {
     pub fn reject(&mut self, from: ReplicaId, reason: Rejection) {
         self.push(OrderEffect::Reject(from, reason));
     }
+}
+
+/// A machine that this order may be a part of.
+pub trait Speaker<O: TotalOrder>:
+    switching::Speaker<
+        Outgoing: From<(InstanceId, O::Message)>,
+        Timer: From<O::Timer>,
+        InstanceRecord: From<HistoryRecord> + From<O::Record>,
+    >
+{
+}
+
+impl<O, M> Speaker<O> for M
+where
+    O: TotalOrder,
+    M: switching::Speaker<
+            Outgoing: From<(InstanceId, O::Message)>,
+            Timer: From<O::Timer>,
+            InstanceRecord: From<HistoryRecord> + From<O::Record>,
+        >,
+{
 }
 
 /// A protocol that agrees on one sequence of batches of requests.
@@ -149,16 +148,6 @@ pub trait TotalOrder: Debug + Clone + Sized {
     fn went_back(&mut self, context: &mut Context<'_, Self>, sequence: Sequence);
     /// What recreates this order above the last stable checkpoint.
     fn live_records(&self, me: ReplicaId) -> Vec<Self::Record>;
-    /// Its message as one that travels.
-    fn wrap_message(instance: InstanceId, message: Self::Message) -> Message;
-    /// The message inside one that travels, if it is this order's.
-    fn unwrap_message(message: Message) -> Option<(InstanceId, Self::Message)>;
-    /// Its record as an entry of the log.
-    fn wrap_record(record: Self::Record) -> InstanceRecord;
-    /// Its timer as one of the replica's.
-    fn wrap_timer(timer: Self::Timer) -> ReplicaTimer;
-    /// The timer inside one of the replica's, if it is this order's.
-    fn unwrap_timer(timer: ReplicaTimer) -> Option<Self::Timer>;
     /// Whose requests wait to be ordered.
     fn waiting_clients(&self) -> Vec<ClientId>;
     /// The history that the instance begins with is decided: from now on any request may be ordered. An order that
@@ -169,6 +158,8 @@ pub trait TotalOrder: Debug + Clone + Sized {
     /// The last position that this replica may have helped to acknowledge, ever: that a batch was undone since does not
     /// unsay what a client was told. No question about the state is answered from below it.
     fn promised(&self) -> Sequence;
-    /// The current view, for replies and reports.
+    /// The current view, for replies; always the same one in an order without views.
     fn view(&self) -> View;
+    /// Adds what it knows of itself.
+    fn describe(&self, cluster: &Cluster, report: &mut Report);
 }

@@ -13,10 +13,12 @@
 use super::{RecoverError, Replica};
 use crate::auth::Certificate;
 use crate::checkpoint::{Checkpoint, Snapshot, Tree};
-use crate::cluster::Sequence;
 use crate::compositions::Running;
-use crate::machine::{Input, Instant, Machine, Outbox};
+use crate::ids::Sequence;
+use crate::machine::{Input, Machine, Outbox};
+use crate::registry::Instance;
 use crate::service::Service;
+use crate::time::Instant;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -26,17 +28,17 @@ impl<S: Service> Replica<S> {
     pub fn certain_checkpoint(&self, known: Option<&Checkpoint>) -> Option<Snapshot> {
         let ledger = self.composite.ledger();
         let (value, signatures) = match self.composite.running() {
-            Running::Backup(backup) => (backup.stable().value, Some(&backup.stable().signatures)),
-            Running::Quorum(_)
-            | Running::ZLight(_)
-            | Running::Chain(_)
-            | Running::RingFast(_)
-            | Running::RingResilient(_) => {
+            Running::Open(Instance::Backup(backup)) => (backup.stable().value, Some(&backup.stable().signatures)),
+            Running::Open(Instance::Quorum(_))
+            | Running::Open(Instance::ZLight(_))
+            | Running::Open(Instance::Chain(_))
+            | Running::Open(Instance::RingFast(_))
+            | Running::Open(Instance::RingResilient(_)) => {
                 let anchor = ledger.log.anchor();
                 let (sequence, root) = (Sequence(anchor.position), anchor.root);
                 (Checkpoint { instance: self.instance(), sequence, ruled: Sequence(0), root }, None)
             }
-            Running::Unreplicated(_) => (self.newest_checkpoint().certificate.value, None),
+            Running::Open(Instance::Unreplicated(_)) => (self.newest_checkpoint().certificate.value, None),
             Running::Opening(_) | Running::Silent(_) => return None,
         };
         let is_first = value.sequence == Sequence(0) || signatures.is_some_and(Vec::is_empty);
@@ -61,7 +63,10 @@ impl<S: Service> Replica<S> {
         self.step(Instant(0), Input::Start, &mut Outbox::new());
         let lags = matches!(
             self.composite.running(),
-            Running::Quorum(_) | Running::ZLight(_) | Running::Chain(_) | Running::RingFast(_)
+            Running::Open(Instance::Quorum(_))
+                | Running::Open(Instance::ZLight(_))
+                | Running::Open(Instance::Chain(_))
+                | Running::Open(Instance::RingFast(_))
         );
         let mut ledger = self.composite.halt_running();
         if lags {

@@ -5,26 +5,24 @@
 //! recovery, and the report that `status` shows.
 
 mod checkpoints;
-mod record;
-mod report;
 
-pub use record::{BODIES_BYTES_MAX, Begun, InstanceRecord, LogRecord, Record, SnapshotRecord};
-pub use report::{Divergence, Notice, Report};
-
-use crate::auth::{Keyring, PublicKey, Signable};
+use crate::auth::{Keyring, Signable};
 use crate::checkpoint::{Snapshot, Tree};
-use crate::cluster::{Cluster, InstanceId, ReplicaId};
-use crate::compositions::{Amnesia, Composite, Running};
+use crate::cluster::Cluster;
+use crate::compositions::{Composite, objection};
 use crate::estate::Estate;
-use crate::machine::{Destination, Input, Instant, Machine, Outbox, Principal};
-use crate::members::{Ask, Cookie, CookieMessage, Given};
-use crate::message::{Incoming, Message};
-use crate::protocols::pbft::PbftTimer;
-use crate::protocols::ring_resilient::ResilientTimer;
-use crate::protocols::total_order::TotalOrder;
+use crate::ids::{InstanceId, Principal, PublicKey, ReplicaId};
+use crate::joining::{Ask, Cookie, CookieMessage, Given};
+use crate::machine::{Destination, Input, Machine, Outbox};
+use crate::notice::{Notice, Report};
+use crate::registry::{Incoming, InstanceRecord, Message, ReplicaTimer};
+use crate::registry::{LogRecord, Record};
 use crate::rejection::{Account, Rejection, Rejections};
 use crate::service::Service;
-use crate::switching::Surroundings;
+use crate::switching::Recorded;
+use crate::switching::Speaker;
+use crate::switching::{Amnesia, Surroundings};
+use crate::time::Instant;
 use crate::wire::Wire;
 use alloc::string::{String, ToString};
 use bytes::Bytes;
@@ -42,48 +40,6 @@ pub struct ReplicaConfig {
     pub lost_log: bool,
     /// The state before the first batch, if [`Cluster::genesis`] names one. Not needed once there is a snapshot.
     pub genesis: Option<Tree>,
-}
-
-/// A replica's timers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ReplicaTimer {
-    /// Of the total order.
-    Pbft(PbftTimer),
-    /// State transfer: begin, or ask again.
-    Transfer,
-    /// An init history: ask again for what is missing.
-    Opening,
-    /// A lightweight checkpoint: say it again.
-    Checkpoint,
-    /// An abort report: say it again.
-    Abort,
-    /// Chain or Ring looks at the load.
-    LowLoad,
-    /// Ring stops for a client that panicked.
-    Panic,
-    /// Ring measures how fast it is.
-    Pace,
-    /// Which instance runs elsewhere?
-    Heartbeat,
-    /// Of the resilient ring.
-    Resilient(ResilientTimer),
-}
-
-impl ReplicaTimer {
-    /// Those that mean nothing once their instance is over.
-    pub(crate) const OF_INSTANCES: [Self; 11] = [
-        Self::Pbft(PbftTimer::View),
-        Self::Pbft(PbftTimer::Status),
-        Self::Transfer,
-        Self::Opening,
-        Self::Checkpoint,
-        Self::Abort,
-        Self::LowLoad,
-        Self::Panic,
-        Self::Pace,
-        Self::Resilient(ResilientTimer::Patience),
-        Self::Resilient(ResilientTimer::Repeat),
-    ];
 }
 
 /// Why a replica cannot start from what is on disk.
@@ -154,7 +110,7 @@ impl<S: Service> Replica<S> {
     ) -> Result<Self, RecoverError> {
         let ReplicaConfig { cluster, keyring, lost_log, genesis } = config;
         let Principal::Replica(me) = keyring.me() else { return Err(RecoverError::NotAReplica) };
-        if let Some(objection) = cluster.protocol.objection(&cluster) {
+        if let Some(objection) = objection(&cluster) {
             return Err(RecoverError::WrongCluster(objection));
         }
         let several = cluster.protocol.schedule().is_some();
@@ -176,11 +132,11 @@ impl<S: Service> Replica<S> {
             estate.install(tree).map_err(|_| RecoverError::BadState)?;
         }
         let mut composite = Composite::open(&cluster, me, estate, restored.clone(), lost_log);
-        let (mut rejections, mut out, mut log_bytes) = (Rejections::default(), Outbox::new(), 0);
+        let (mut rejections, mut out, mut log_bytes) = (Rejections::default(), Outbox::<Self>::new(), 0);
         let mut amnesia = (lost_log && several).then(Amnesia::total);
         let (cluster_of, keys) = (&cluster, &keyring);
         for record in log {
-            let length = record.encoded_length() as u64;
+            let length = record.record.log_bytes() as u64;
             let mut s = Surroundings {
                 now: Instant(0),
                 cluster: cluster_of,
@@ -267,46 +223,15 @@ impl<S: Service> Replica<S> {
             let blamed = counts.iter().filter(|(reason, _)| reason.is_blame());
             report.suspicions.extend(blamed.map(|(reason, count)| (replica, reason, count)));
         }
-        match self.composite.running() {
-            Running::Backup(backup) => {
-                let order = backup.order();
-                report.view = order.view();
-                report.primary = self.cluster.primary(report.view);
-                report.changing_view = order.is_changing_view();
-                report.abstaining = !order.may_vote();
-                report.stable = backup.stable().value.sequence;
-                report.stable_root = backup.stable().value.root;
-                report.requests_executed = backup.requests_executed();
-                report.pending_requests = order.pending();
-                report.slots = order.slots();
-                report.view_changes = order.view_changes_started();
-                report.transfer = backup.transfer();
-                report.differs = backup.differs();
-            }
-            Running::Unreplicated(server) => report.requests_executed = server.requests_executed(),
-            Running::Quorum(quorum) => report.requests_executed = quorum.base.requests_logged(),
-            Running::ZLight(zlight) => {
-                report.requests_executed = zlight.base.requests_logged();
-                report.pending_requests = zlight.queue().len();
-            }
-            Running::Chain(chain) => {
-                report.requests_executed = chain.base.requests_logged();
-                report.pending_requests = chain.queue().len();
-            }
-            Running::RingFast(ring) => {
-                report.requests_executed = ring.base.requests_logged();
-                report.pending_requests = ring.queue().len();
-                report.ring_alarm = ring.alarm().copied();
-            }
-            Running::RingResilient(ring) => {
-                report.requests_executed = ring.requests_executed();
-                report.pending_requests = ring.pending();
-                report.primary = ring.sequencer();
-            }
-            Running::Opening(_) | Running::Silent(_) => {}
+        if let Some(instance) = self.composite.running().open() {
+            instance.describe(&self.cluster, &mut report);
         }
         report
     }
+}
+
+impl<S: Service> Speaker for Replica<S> {
+    type InstanceRecord = InstanceRecord;
 }
 
 impl<S: Service> Machine for Replica<S> {
@@ -334,9 +259,9 @@ impl<S: Service> Machine for Replica<S> {
 }
 
 /// Step M1 of [`crate::members`]: nothing is kept of it.
-fn give_cookie<S: Service>(s: &mut Surroundings<'_, S>, key: PublicKey, ask: Ask) {
+fn give_cookie(s: &mut Surroundings<'_, impl Speaker<Outgoing = Message>>, key: PublicKey, ask: Ask) {
     let Ask { nonce } = ask;
     let time = s.now;
     let signature = s.keyring.sign_bytes(Cookie::KIND, &Cookie { key, nonce, time }.to_bytes());
-    s.out.send(Destination::Key(key), Message::Cookie(CookieMessage::Given(Given { nonce, time, signature })));
+    s.send(Destination::Key(key), CookieMessage::Given(Given { nonce, time, signature }));
 }

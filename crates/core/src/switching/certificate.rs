@@ -5,9 +5,10 @@
 //! what follows from it.
 
 use crate::auth::{Certificate, Keyring, Signable};
-use crate::cluster::{Cluster, InstanceId};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::Boundary;
+use crate::ids::InstanceId;
 use crate::wire_struct;
 
 /// PREP: this replica has logged this history, and will never log another one up to here.

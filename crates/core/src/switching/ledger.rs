@@ -1,9 +1,10 @@
 //! What instances hand on: the state, and the history above the anchor that led to it.
 
 use crate::auth::Certificate;
-use crate::cluster::{Cluster, Sequence};
+use crate::cluster::Cluster;
 use crate::estate::Estate;
 use crate::history::{Boundary, Log, Logged};
+use crate::ids::Sequence;
 use crate::message::{Outcome, Request};
 use crate::service::Service;
 use crate::switching::certificate::Stable;

@@ -1,15 +1,19 @@
 //! What is said about instances rather than within one.
 
 use super::report::{AbortReport, Proof};
-use crate::auth::Signed;
-use crate::cluster::{ClientId, InstanceId, Timestamp};
+use crate::auth::{Keyring, Signed};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::{Boundary, LogEntry};
-use crate::machine::Instant;
+use crate::ids::{ClientId, InstanceId, Principal, Timestamp};
+use crate::rejection::Rejection;
+use crate::spoken::{Cover, Spoken, from_replica};
+use crate::time::Instant;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 
 /// Digests asked for in one FETCH.
 pub const FETCH_MAX: usize = 512;
@@ -105,3 +109,65 @@ pub struct Switch {
     pub message: SwitchMessage,
 }
 wire_struct!(Switch { instance, message });
+
+impl fmt::Display for Switch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { instance, message } = self;
+        match message {
+            SwitchMessage::Panic(panic) => write!(f, "PANIC {instance} {} {}", panic.client, panic.timestamp),
+            SwitchMessage::Active(client) => write!(f, "ACTIVE {instance} to {client}"),
+            SwitchMessage::Abort(signed) => {
+                let report = &signed.value;
+                write!(f, "ABORT {instance} of {} p{}..p{}", signed.signer, report.anchor.position, report.end())
+            }
+            SwitchMessage::Init(proof) => write!(f, "INIT {instance} with {} reports", proof.reports.len()),
+            SwitchMessage::Behind(()) => write!(f, "BEHIND {instance}"),
+            SwitchMessage::Fetch(fetch) => write!(f, "FETCH {instance} {} entries", fetch.0.len()),
+            SwitchMessage::Bodies(bodies) => write!(f, "BODIES {instance} {} entries", bodies.0.len()),
+            SwitchMessage::Lost(question) => write!(f, "LOST {instance} at {}", question.0),
+            SwitchMessage::Here(question) => write!(f, "HERE {instance} to {}", question.0),
+            SwitchMessage::Anchor(b) => write!(f, "ANCHOR {instance} p{} {:?} {:?}", b.position, b.history, b.root),
+            SwitchMessage::Checkpoint(b) => write!(f, "LCS {instance} p{} {:?} {:?}", b.position, b.history, b.root),
+        }
+    }
+}
+
+impl Spoken for Switch {
+    fn instance(&self) -> Option<InstanceId> {
+        Some(self.instance)
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        match self.message {
+            SwitchMessage::Active(client) => Some(client),
+            SwitchMessage::Panic(_)
+            | SwitchMessage::Abort(_)
+            | SwitchMessage::Init(_)
+            | SwitchMessage::Behind(())
+            | SwitchMessage::Fetch(_)
+            | SwitchMessage::Bodies(_)
+            | SwitchMessage::Checkpoint(_)
+            | SwitchMessage::Anchor(_)
+            | SwitchMessage::Lost(_)
+            | SwitchMessage::Here(_) => None,
+        }
+    }
+
+    fn cover(&self) -> Cover {
+        Cover::Digest
+    }
+
+    fn may_overtake(&self) -> bool {
+        false
+    }
+
+    /// A client says PANIC, of its own sessions; all else replicas say.
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
+        match (&self.message, from) {
+            (SwitchMessage::Panic(panic), Principal::Client(client)) if panic.client.identity == client.identity => {
+                Ok(())
+            }
+            (_, from) => from_replica(from),
+        }
+    }
+}

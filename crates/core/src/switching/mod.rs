@@ -40,43 +40,24 @@
 //! * A report is signed once per instance and names no request (P4).
 //! * INIT is no request of a history, and costs none of k (D14).
 
+mod abortable;
+mod amnesia;
 pub mod certificate;
 mod ledger;
 mod message;
 pub(crate) mod opening;
+mod record;
 pub mod report;
 mod surroundings;
 
+pub use abortable::{Abortable, Heard, Steps};
+pub(crate) use amnesia::Amnesia;
 pub use certificate::Certificates;
 pub use ledger::Ledger;
 pub use message::{Bodies, FETCH_MAX, Fetch, Panic, Switch, SwitchMessage};
 pub(crate) use opening::{Opening, settle};
+pub use record::{
+    BODIES_BYTES_MAX, Begun, HistoryRecord, LogRecord, RECORD_ALLOWANCE, Record, Recorded, SnapshotRecord,
+};
 pub use report::{AbortHistory, AbortReport, Proof};
-pub use surroundings::Surroundings;
-
-use crate::auth::Signed;
-use crate::machine::Principal;
-use crate::message::Message;
-use crate::replica::ReplicaTimer;
-use crate::service::Service;
-use alloc::sync::Arc;
-
-/// A protocol instance within a composition.
-pub trait Abortable<S: Service> {
-    /// The first input.
-    fn start(&mut self, surroundings: &mut Surroundings<'_, S>);
-    /// A message that the boundary verified, for this instance.
-    fn message(&mut self, surroundings: &mut Surroundings<'_, S>, from: Principal, message: Message);
-    /// A timer came due.
-    fn timer(&mut self, surroundings: &mut Surroundings<'_, S>, timer: ReplicaTimer);
-    /// Everything that was waiting has been handed over.
-    fn pass_end(&mut self, surroundings: &mut Surroundings<'_, S>);
-    /// Stops in this instance, unless it only ends by itself. `low_load`: because there is hardly any load.
-    fn stop(&mut self, surroundings: &mut Surroundings<'_, S>, reason: &'static str, low_load: bool);
-    /// The abort report, once stopped.
-    fn report(&self) -> Option<&Arc<Signed<AbortReport>>>;
-    /// State and history.
-    fn ledger(&self) -> &Ledger<S>;
-    /// Hands everything on: nothing of this instance can speak any more.
-    fn halt(self) -> Ledger<S>;
-}
+pub use surroundings::{OpeningTimer, Speaker, Surroundings};

@@ -42,20 +42,23 @@
 
 use super::ledger::Ledger;
 use super::message::{Bodies, FETCH_MAX, Fetch, Switch, SwitchMessage};
-use super::report::{AbortHistory, AbortReport, BOUNDARIES_MAX, CHECKPOINTS_MAX};
+use super::report::{AbortHistory, BOUNDARIES_MAX, CHECKPOINTS_MAX};
+use super::surroundings::Speaker;
 use super::surroundings::Surroundings;
 use crate::auth::Certificate;
-use crate::checkpoint::{Checkpoint, TransferMessage, Tree, transfer::Transfer};
-use crate::cluster::{Cluster, InstanceId, ReplicaId, Sequence};
-use crate::compositions::Part;
+use crate::checkpoint::transfer::Transfer;
+use crate::checkpoint::{Checkpoint, TransferMessage, Tree};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::estate::Summary;
 use crate::history::{Boundary, LogEntry};
-use crate::machine::{Destination, Principal};
-use crate::message::Message;
+use crate::ids::{InstanceId, Principal, ReplicaId, Sequence};
+use crate::machine::Destination;
+use crate::notice::Divergence;
 use crate::rejection::Rejection;
-use crate::replica::{Divergence, ReplicaTimer};
+use crate::schedule::Part;
 use crate::service::Service;
+use crate::switching::OpeningTimer;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -87,7 +90,7 @@ fn shared_with<S: Service>(cluster: &Cluster, history: &AbortHistory, ledger: &L
         // Who fetched a state above its anchor cannot go back below it; and at an anchor that it takes it needs it.
         .filter(|&position| ledger.reaches(if takes_over { anchor } else { position }))
         // Else nobody would accept its report.
-        .filter(|_| history.position.saturating_sub(begin) <= AbortReport::entries_max(cluster))
+        .filter(|_| history.position.saturating_sub(begin) <= cluster.inherited_bound())
         .filter(|_| ledger.log.boundaries().len() <= CHECKPOINTS_MAX + BOUNDARIES_MAX / 4)
 }
 
@@ -160,7 +163,7 @@ pub(crate) struct Opening {
 impl Opening {
     /// Steps 1 and 2.
     pub(crate) fn new<S: Service>(
-        s: &Surroundings<'_, S>,
+        s: &Surroundings<'_, impl Speaker>,
         instance: InstanceId,
         history: AbortHistory,
         ledger: &Ledger<S>,
@@ -219,7 +222,7 @@ impl Opening {
     }
 
     /// Step 3: asks for what is missing; again, of others, at every time-out.
-    pub(crate) fn ask<S: Service>(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(crate) fn ask(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let missing: Vec<Digest> =
             self.wanted.iter().filter(|(_, entry)| entry.is_none()).map(|(digest, _)| *digest).collect();
         // The holders first; but who has opened the instance in the meantime has everything as well, and a holder may
@@ -233,7 +236,7 @@ impl Opening {
         for (number, part) in missing.chunks(share).enumerate() {
             let Some(to) = holders.get((self.turn + number) % holders.len().max(1)) else { break };
             let message = SwitchMessage::Fetch(Fetch(part.to_vec()));
-            s.out.send(Destination::Replica(*to), Message::Switch(Switch { instance: self.instance, message }));
+            s.send(Destination::Replica(*to), Switch { instance: self.instance, message });
         }
         // One step per time-out: as many as there are holders would bring each part back to the same liar.
         self.turn += 1;
@@ -243,7 +246,7 @@ impl Opening {
         self.received = received;
         self.continue_transfer(s);
         if !self.is_done() {
-            s.out.set_timer(ReplicaTimer::Opening, s.now + s.cluster.limits.status_interval);
+            s.set_timer(OpeningTimer, s.now + s.cluster.limits.status_interval);
         }
     }
 
@@ -266,10 +269,10 @@ impl Opening {
         self.transfer.as_ref().is_some_and(|transfer| transfer.target().value.root == version)
     }
 
-    fn continue_transfer<S: Service>(&mut self, s: &mut Surroundings<'_, S>) {
+    fn continue_transfer(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let Some(transfer) = &mut self.transfer else { return };
         for (to, request) in transfer.next_requests(s.now, s.cluster.limits.transfer_requests_max) {
-            s.out.send(Destination::Replica(to), Message::Transfer(request));
+            s.send(Destination::Replica(to), request);
         }
         if let Some(tree) = transfer.finish() {
             self.fetched = Some(tree);
@@ -278,7 +281,7 @@ impl Opening {
     }
 
     /// Entries that somebody sent.
-    pub(crate) fn on_bodies<S: Service>(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, bodies: Bodies) {
+    pub(crate) fn on_bodies(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, bodies: Bodies) {
         for entry in bodies.0 {
             match self.wanted.get_mut(&entry.digest()) {
                 Some(slot @ None) => {
@@ -292,9 +295,9 @@ impl Opening {
     }
 
     /// A piece of the state.
-    pub(crate) fn on_transfer<S: Service>(
+    pub(crate) fn on_transfer(
         &mut self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker>,
         from: ReplicaId,
         message: TransferMessage,
     ) {
@@ -337,7 +340,11 @@ impl Opening {
     ///
     /// # Panics
     /// Unless everything is here.
-    pub(crate) fn finish<S: Service>(self, s: &Surroundings<'_, S>, ledger: &mut Ledger<S>) -> Vec<LogEntry> {
+    pub(crate) fn finish<S: Service>(
+        self,
+        s: &Surroundings<'_, impl Speaker>,
+        ledger: &mut Ledger<S>,
+    ) -> Vec<LogEntry> {
         assert!(self.is_done(), "opened with everything at hand");
         let Self { instance, history, shared, wanted, fetched, .. } = self;
         let from = match shared {

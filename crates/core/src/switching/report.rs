@@ -47,7 +47,7 @@
 //! [`Cluster::history_bound`] above it. So does what any other correct replica logs, above its own anchor, which is
 //! certified, and then this replica takes it over with the proof; or which all n confirmed, this one too. A replica
 //! therefore confirms nothing that is further above its anchor than [`AbortReport::confirmed_max`]: one bound more is
-//! [`AbortReport::entries_max`], and that is all that anybody accepts. Should a history be longer all the same, its own
+//! [`Cluster::inherited_bound`], and that is all that anybody accepts. Should a history be longer all the same, its own
 //! anchor takes the place of the replica's ([`super::opening`]). What counts for entries counts for boundaries: with
 //! [`CHECKPOINTS_MAX`] above its anchor a replica takes no further checkpoint.
 
@@ -57,16 +57,17 @@ pub use history::AbortHistory;
 
 use super::certificate::{Certificates, Prepared, Stable};
 use crate::auth::{Certificate, Keyring, Signable, Signed};
-use crate::cluster::{Cluster, InstanceId, REPLICAS_MAX, ReplicaId};
-use crate::compositions::Part;
+use crate::cluster::{Cluster, REPLICAS_MAX};
 use crate::digest::Digest;
 use crate::history::Boundary;
+use crate::ids::{InstanceId, ReplicaId};
+use crate::schedule::Part;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use history::begin_at;
 
-/// Entries in any list of a report or of the log; see [`AbortReport::entries_max`].
+/// Entries in any list of a report or of the log; see [`Cluster::inherited_bound`].
 pub const ENTRIES_MAX: usize = 1 << 14;
 
 /// Boundaries that a report may list.
@@ -164,20 +165,11 @@ impl AbortReport {
         self.anchor.position.saturating_add(self.digests.len() as u64)
     }
 
-    /// The most entries in a correct replica's report. A replica that never learns which checkpoints are certain keeps
-    /// its anchor, and inherits one [`Cluster::history_bound`] more with every speculative instance, because the others
-    /// go no further beyond a checkpoint that it has confirmed. A Backup ends with an anchor; where there is none, the
-    /// replica goes on confirming up to [`Self::confirmed_max`] only.
-    pub fn entries_max(cluster: &Cluster) -> u64 {
-        let in_a_row = cluster.protocol.schedule().map_or(0, |schedule| schedule.speculative_in_a_row());
-        in_a_row * cluster.history_bound()
-    }
-
     /// How far above its own anchor a replica confirms a checkpoint: others may log one [`Cluster::history_bound`] more
     /// above that. It never confirms less than it may log itself.
     pub fn confirmed_max(cluster: &Cluster) -> u64 {
         let bound = cluster.history_bound();
-        Self::entries_max(cluster).saturating_sub(bound).max(bound)
+        cluster.inherited_bound().saturating_sub(bound).max(bound)
     }
 
     /// The most bytes of a proof that correct replicas' reports make.
@@ -185,7 +177,7 @@ impl AbortReport {
         let strong = cluster.strong() as u64;
         // Each certificate is a statement and 2f+1 signatures with their signers.
         let certificates = 2 * (256 + strong * 80);
-        let report = 512 + 32 * Self::entries_max(cluster) + 72 * BOUNDARIES_MAX as u64 + certificates;
+        let report = 512 + 32 * cluster.inherited_bound() + 72 * BOUNDARIES_MAX as u64 + certificates;
         strong * report
     }
 
@@ -193,7 +185,7 @@ impl AbortReport {
     /// of this part would have: about this very list, and signed by 2f+1.
     #[must_use]
     pub fn check(&self, cluster: &Cluster, keyring: &Keyring, part: Part) -> bool {
-        self.digests.len() as u64 <= Self::entries_max(cluster)
+        self.digests.len() as u64 <= cluster.inherited_bound()
             && match Rule::of(part) {
                 Rule::Equal => self.certificates.is_empty(),
                 Rule::Shared => self.certificates.prepared.is_none(),

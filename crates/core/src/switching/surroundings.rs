@@ -1,19 +1,41 @@
 //! What surrounds an instance during one step.
 
+use super::amnesia::Amnesia;
+use super::message::Switch;
+use super::record::{HistoryRecord, LogRecord, Record, Recorded, SnapshotRecord};
 use crate::auth::Keyring;
-use crate::cluster::{Cluster, InstanceId, ReplicaId, View};
-use crate::compositions::Amnesia;
-use crate::machine::{Instant, Outbox, Principal};
-use crate::message::{Message, Reply, Request};
+use crate::checkpoint::TransferMessage;
+use crate::cluster::Cluster;
+use crate::ids::{InstanceId, Principal, ReplicaId, View};
+use crate::machine::{Destination, Machine, Outbox};
+use crate::message::{Reply, Request};
+use crate::notice::Notice;
 use crate::rejection::{Rejection, Rejections};
-use crate::replica::{InstanceRecord, LogRecord, Record, Replica, SnapshotRecord};
-use crate::service::Service;
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+/// A machine that an instance may be a part of: it says, logs and waits for what every instance does. Each protocol
+/// asks for more, in its own folder.
+pub trait Speaker:
+    Machine<
+        Outgoing: From<Request> + From<Reply> + From<Switch> + From<TransferMessage>,
+        Timer: From<OpeningTimer>,
+        Notice = Notice,
+        Record = Record<Self::InstanceRecord>,
+    >
+{
+    /// What its instances must not forget.
+    type InstanceRecord: Recorded;
+}
+
+/// An init history: ask again for what is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OpeningTimer;
+
 /// See the [module](self).
 #[derive(Debug)]
-pub struct Surroundings<'a, S: Service> {
+pub struct Surroundings<'a, M: Speaker> {
     /// The time.
     pub now: Instant,
     /// The cluster.
@@ -29,10 +51,34 @@ pub struct Surroundings<'a, S: Service> {
     /// What this replica knows about an earlier log, if it lost one in a composition of several instances.
     pub(crate) amnesia: &'a mut Option<Amnesia>,
     /// What is to be done.
-    pub out: &'a mut Outbox<Replica<S>>,
+    pub out: &'a mut Outbox<M>,
 }
 
-impl<S: Service> Surroundings<'_, S> {
+impl<M: Speaker> Surroundings<'_, M> {
+    /// Sends what somebody says.
+    pub fn send<T>(&mut self, to: Destination, said: T)
+    where
+        M::Outgoing: From<T>,
+    {
+        self.out.send(to, said.into());
+    }
+
+    /// Arms a timer, replacing an earlier setting.
+    pub fn set_timer<T>(&mut self, timer: T, at: Instant)
+    where
+        M::Timer: From<T>,
+    {
+        self.out.set_timer(timer.into(), at);
+    }
+
+    /// Disarms a timer.
+    pub fn cancel_timer<T>(&mut self, timer: T)
+    where
+        M::Timer: From<T>,
+    {
+        self.out.cancel_timer(timer.into());
+    }
+
     /// Counts something that was not accepted.
     pub fn reject(&mut self, from: Principal, reason: Rejection) {
         self.rejections.add(from, self.keyring.keys(), reason);
@@ -43,40 +89,49 @@ impl<S: Service> Surroundings<'_, S> {
     pub(crate) fn too_late(&mut self, from: Principal, view: View, request: &Request) {
         self.reject(from, Rejection::StaleTimestamp);
         if from.is_client() {
-            self.out.send(request.asker(), Message::Reply(Reply::too_late(view, request)));
+            self.send(request.asker(), Reply::too_late(view, request));
         }
     }
 
     /// Makes a record of an instance durable before anything that follows leaves.
-    pub fn persist(&mut self, instance: InstanceId, record: InstanceRecord) {
+    pub fn persist<R>(&mut self, instance: InstanceId, record: R)
+    where
+        M::InstanceRecord: From<R>,
+    {
         let record = self.counted(instance, record);
         self.out.persist(record);
     }
 
     /// The same of several: the last one makes the others durable as well.
-    pub fn persist_all(&mut self, instance: InstanceId, mut records: Vec<InstanceRecord>) {
+    pub fn persist_all(&mut self, instance: InstanceId, mut records: Vec<HistoryRecord>) {
         let last = records.pop();
         records.into_iter().for_each(|record| self.append(instance, record));
         last.into_iter().for_each(|record| self.persist(instance, record));
     }
 
     /// Logs a record of an instance for which nothing waits.
-    pub fn append(&mut self, instance: InstanceId, record: InstanceRecord) {
+    pub fn append<R>(&mut self, instance: InstanceId, record: R)
+    where
+        M::InstanceRecord: From<R>,
+    {
         let record = self.counted(instance, record);
         self.out.append(record);
     }
 
-    fn counted(&mut self, instance: InstanceId, record: InstanceRecord) -> Record {
-        let record = LogRecord { instance, record };
-        *self.log_bytes += record.encoded_length() as u64;
+    fn counted<R>(&mut self, instance: InstanceId, record: R) -> Record<M::InstanceRecord>
+    where
+        M::InstanceRecord: From<R>,
+    {
+        let record = LogRecord { instance, record: M::InstanceRecord::from(record) };
+        *self.log_bytes += record.record.log_bytes() as u64;
         Record::Log(record)
     }
 
     /// Begins the log again with a snapshot. It goes on saying that an earlier one is lost. Nothing waits for a
     /// snapshot of this replica's own state: until it is durable the log before it says the same.
-    pub fn begin_log(&mut self, mut record: SnapshotRecord) {
+    pub fn begin_log(&mut self, mut record: SnapshotRecord<M::InstanceRecord>) {
         let instance = record.snapshot.certificate.value.instance;
-        let abstain = self.amnesia.as_ref().map(|amnesia| LogRecord { instance, record: amnesia.record() });
+        let abstain = self.amnesia.as_ref().map(|amnesia| LogRecord { instance, record: amnesia.record().into() });
         record.live.splice(0..0, abstain);
         *self.log_bytes = 0;
         let transferred = record.transferred;

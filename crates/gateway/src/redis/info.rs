@@ -1,43 +1,14 @@
 //! `INFO`: what the gateway says about itself, in the form that Redis clients parse.
 
 use super::reply::Reply;
-use super::session::Shared;
+use super::shared::Shared;
 use bezant_core::services::kv::{KvOperation, KvResult};
 use bytes::Bytes;
 use std::fmt::Write;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::sync::atomic::Ordering;
 
 /// The version of Redis whose behaviour the supported commands follow. Clients choose features by it.
 pub const REDIS_VERSION: &str = "7.2.0";
-
-/// What the gateway counts.
-#[derive(Debug)]
-pub(crate) struct Statistics {
-    started: Instant,
-    pub(crate) connected: AtomicUsize,
-    pub(crate) connections: AtomicU64,
-    pub(crate) refused: AtomicU64,
-    pub(crate) commands: AtomicU64,
-    /// Connections that were closed because HTTP came.
-    pub(crate) http: AtomicU64,
-    /// Passwords that were wrong.
-    pub(crate) wrong_passwords: AtomicU64,
-}
-
-impl Statistics {
-    pub(crate) fn new() -> Self {
-        Self {
-            started: Instant::now(),
-            connected: AtomicUsize::new(0),
-            connections: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-            commands: AtomicU64::new(0),
-            http: AtomicU64::new(0),
-            wrong_passwords: AtomicU64::new(0),
-        }
-    }
-}
 
 /// `INFO [section …]`.
 pub(crate) fn info(shared: &Shared, sections: &[Bytes]) -> Reply {

@@ -7,14 +7,18 @@ mod auth;
 mod batch;
 mod command;
 mod expiry;
+mod form;
 mod glob;
 mod info;
+mod integer;
 pub mod output;
 pub mod parser;
 pub mod reply;
 mod scan;
 pub mod server;
 mod session;
+mod shape;
+mod shared;
 mod transaction;
 mod translate;
 

@@ -4,9 +4,10 @@
 //! remembers, for a bounded number of scans, which key a cursor number stands for.
 
 use super::glob;
+use super::integer::parse_integer;
 use super::parser::Arguments;
 use super::reply::Reply;
-use super::translate::{error_reply, parse_integer, unexpected};
+use super::shape::{error_reply, unexpected};
 use crate::store::Store;
 use bezant_core::services::kv::{KvOperation, KvResult};
 use bytes::Bytes;

@@ -4,12 +4,12 @@
 //! all its commands before it reads the first reply. A client that does not read its replies for
 //! [`STALLED_MAX`](super::output::STALLED_MAX) is cut off.
 
-use super::info::Statistics;
 use super::output::Output;
 use super::parser::Parser;
 use super::reply::Reply;
 use super::scan::Cursors;
-use super::session::{Flow, Session, Shared};
+use super::session::{Flow, Session};
+use super::shared::{Shared, Statistics};
 use crate::acceptor::{Acceptor, Host};
 use crate::door::Door;
 use crate::store::Store;

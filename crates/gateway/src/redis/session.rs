@@ -7,29 +7,20 @@
 use super::auth::Admission;
 use super::batch::{BATCH_OPERATIONS_MAX, Batch};
 use super::command::{self, Verb};
-use super::info::{self, Statistics};
+use super::info;
 use super::output::Output;
 use super::parser::Arguments;
 use super::reply::{Reply, Version};
-use super::scan::{self, Cursors};
+use super::scan;
+use super::shared::Shared;
 use super::transaction::{self, Exec, Item, Transaction};
 use super::translate::{check_sizes, translate};
-use crate::door::Door;
-use crate::store::Store;
 use bezant_core::services::kv::KvOperation;
 use bytes::Bytes;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// What the connections of a gateway share.
-pub(crate) struct Shared {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) door: Door,
-    pub(crate) cursors: Cursors,
-    pub(crate) statistics: Statistics,
-}
 
 /// How a reply is made.
 #[derive(Debug)]

@@ -4,9 +4,11 @@
 //! if a watched key has the value that it had, even if it had another one in between.
 
 use super::command::Verb;
+use super::integer::parse_integer;
 use super::parser::Arguments;
 use super::reply::Reply;
-use super::translate::{self, Shape, WRITE_BYTES_MAX, error_reply, unexpected};
+use super::shape::{Shape, error_reply, unexpected};
+use super::translate::{self, WRITE_BYTES_MAX};
 use crate::store::{Store, StoreError};
 use bezant_core::services::kv::{KEY_BYTES_MAX, KvOperation, KvResult, LIST_MAX};
 use bezant_core::wire::Wire;
@@ -224,7 +226,7 @@ pub(crate) fn immediate(verb: Verb, arguments: &Arguments) -> Reply {
     match verb {
         Verb::Ping if arguments.len() == 1 => Reply::Simple("PONG"),
         Verb::Ping | Verb::Echo => Reply::Bulk(arguments[1].clone()),
-        Verb::Select => match translate::parse_integer(&arguments[1]) {
+        Verb::Select => match parse_integer(&arguments[1]) {
             Ok(0) => Reply::OK,
             Ok(_) => Reply::error("DB index is out of range"),
             Err(refusal) => refusal,

@@ -5,7 +5,7 @@
 use super::Sample;
 use crate::keys::to_hex;
 use crate::replica::Stall;
-use bezant_core::protocols::ring_fast::Suspect;
+use bezant_core::notice::Suspect;
 use bezant_core::rejection::{Account, Rejection};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};

@@ -4,10 +4,9 @@ use super::{Sample, health};
 use crate::keys::to_hex;
 use crate::net::CloseReason;
 use crate::replica::Stall;
-use bezant_core::cluster::ReplicaId;
-use bezant_core::protocols::ring_fast::{Alarm, Pace};
+use bezant_core::ids::ReplicaId;
+use bezant_core::notice::{Alarm, Pace, Report};
 use bezant_core::rejection::Account;
-use bezant_core::replica::Report;
 use serde_json::{Value, json};
 
 /// What `/status` answers.

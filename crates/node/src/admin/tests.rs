@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::net::LinkRefusal;
-use bezant_core::cluster::{IdentityId, Sequence, View};
-use bezant_core::protocols::ring_fast::{Alarm, Pace, Suspect};
+use bezant_core::ids::{IdentityId, Sequence, View};
+use bezant_core::notice::{Alarm, Pace, Suspect};
 use bezant_core::rejection::{Account, Rejection, RejectionCounts};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -45,7 +45,7 @@ fn board() -> Show {
 fn published() -> Published {
     let mut counts = RejectionCounts::default();
     counts.add(Rejection::BadMac);
-    let suspect = Suspect { from: ReplicaId(1), to: ReplicaId(2), took: bezant_core::machine::Duration(80_000) };
+    let suspect = Suspect { from: ReplicaId(1), to: ReplicaId(2), took: bezant_core::time::Duration(80_000) };
     let report = Report {
         protocol: "pbft".to_owned(),
         view: View(7),

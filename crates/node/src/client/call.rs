@@ -1,6 +1,6 @@
 //! One call: a future, or something to wait for.
 
-use bezant_core::cluster::{ClientId, ReplicaId, Sequence, Timestamp};
+use bezant_core::ids::{ClientId, ReplicaId, Sequence, Timestamp};
 use bezant_core::message::Refusal;
 use bytes::Bytes;
 use std::fmt;

@@ -3,7 +3,7 @@
 use super::ClientOptions;
 use super::call::CallError;
 use super::pool::{Client, connect_from};
-use bezant_core::members::CONTROL_SESSION;
+use bezant_core::joining::CONTROL_SESSION;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use std::io;

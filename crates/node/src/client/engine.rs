@@ -8,9 +8,11 @@ use crate::net::{Dialer, Event, Hub, HubOptions, Lane, LinkId, NetMetrics, Peer,
 use crate::replica::CpuTime;
 use bezant_core::auth::{Counters, Keyring};
 use bezant_core::client::{Answer, Client as Logical, ClientTimer, Completed, Completion, Submit};
-use bezant_core::cluster::{ClientId, Cluster, ReplicaId, Timestamp};
-use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
-use bezant_core::message::Message;
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::{ClientId, Principal, ReplicaId, Timestamp};
+use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
+use bezant_core::registry::Message;
+use bezant_core::time::{Duration, Instant};
 use bezant_core::wire::Rope;
 use bytes::Bytes;
 use mio::Waker;

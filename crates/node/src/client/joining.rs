@@ -6,9 +6,12 @@
 use super::engine::{Driver, Engine, Finished};
 use super::membership::{Admitted, Membership, Phase};
 use bezant_core::client::{Client as Logical, Completed, Completion};
-use bezant_core::machine::{Duration, Instant, Outbox};
-use bezant_core::members::{Admission, Nonce};
-use bezant_core::message::{Message, Refusal};
+use bezant_core::joining::Nonce;
+use bezant_core::machine::Outbox;
+use bezant_core::members::Admission;
+use bezant_core::message::Refusal;
+use bezant_core::registry::Message;
+use bezant_core::time::{Duration, Instant};
 use bezant_core::wire::Wire;
 
 /// How long an attempt to join may take.

@@ -1,8 +1,8 @@
 //! Where an engine stands whose key the cluster file does not name.
 
-use bezant_core::machine::Instant;
 use bezant_core::members::Admission;
 use bezant_core::message::Refusal;
+use bezant_core::time::Instant;
 use bytes::Bytes;
 
 /// Whether the cluster has let this client in.

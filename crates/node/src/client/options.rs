@@ -3,9 +3,9 @@
 use crate::config::Places;
 use crate::net::Channel;
 use bezant_core::auth::{Ed25519, Keyring, PublicKeys, SecretKey, Suite};
-use bezant_core::cluster::{ClientId, Cluster, IdentityId};
-use bezant_core::machine::Principal;
-use bezant_core::members::MEMBER_SESSIONS_MAX;
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::{ClientId, IdentityId, Principal};
+use bezant_core::joining::MEMBER_SESSIONS_MAX;
 use bytes::Bytes;
 use std::io;
 
@@ -71,7 +71,7 @@ impl ClientOptions {
     }
 
     /// The number of the first session, chosen at random where it is not given. No session has the last number: in
-    /// that one the cluster is closed ([`bezant_core::members::CONTROL_SESSION`]).
+    /// that one the cluster is closed ([`bezant_core::joining::CONTROL_SESSION`]).
     ///
     /// # Errors
     /// If the system has no randomness.
@@ -93,7 +93,7 @@ impl ClientOptions {
 mod tests {
     use super::*;
     use bezant_core::cluster::{ClientAuth, Limits};
-    use bezant_core::members::CONTROL_SESSION;
+    use bezant_core::joining::CONTROL_SESSION;
 
     #[test]
     fn no_session_has_the_number_that_is_kept_for_closing() {

@@ -6,8 +6,8 @@ use super::call::{Call, CallError, Completer, Vouched};
 use super::engine::{Again, Driver, EngineHandle, EngineStatus, Finished, run_from};
 use crate::net::Clock;
 use bezant_core::client::{Completion, Read, Submit};
-use bezant_core::cluster::{ClientId, ReplicaId, Timestamp};
-use bezant_core::machine::Instant;
+use bezant_core::ids::{ClientId, ReplicaId, Timestamp};
+use bezant_core::time::Instant;
 use bytes::Bytes;
 use mio::Waker;
 use std::collections::{BTreeMap, VecDeque};
@@ -132,7 +132,7 @@ impl Client {
     fn submit(&self, again: Option<RequestId>, operation: Bytes, kind: Kind, deadline: Duration) -> Call {
         let (call, completer) = Call::new();
         let micros = u64::try_from(deadline.as_micros()).unwrap_or(u64::MAX);
-        let deadline = self.0.clock.now() + bezant_core::machine::Duration(micros);
+        let deadline = self.0.clock.now() + bezant_core::time::Duration(micros);
         let (read_only, read) = match kind {
             Kind::Ordered => (false, Read::Quorum),
             Kind::Query(read) => (true, read),

@@ -4,10 +4,12 @@ use super::document::{Document, Section};
 use super::reference::{CHANNELS, CLIENT_AUTHS, FileKind, LIMITS, PROTOCOLS, QUOTAS};
 use super::{Address, ConfigError, read};
 use crate::keys::{from_hex, to_hex};
-use bezant_core::auth::{Ed25519, PublicKey, PublicKeys, SecretKey, Suite};
-use bezant_core::cluster::{ClientAuth, Cluster, IdentityId, Limits, ReplicaId};
-use bezant_core::compositions::{Protocol, Quota, Schedule};
+use bezant_core::auth::{Ed25519, PublicKeys, SecretKey, Suite};
+use bezant_core::cluster::{ClientAuth, Cluster, Limits};
+use bezant_core::compositions::objection;
 use bezant_core::digest::Digest;
+use bezant_core::ids::{IdentityId, PublicKey, ReplicaId};
+use bezant_core::schedule::{Protocol, Quota, Schedule};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -135,7 +137,7 @@ impl ClusterConfig {
             let line = document.all("limits").next().map_or(1, |section| section.line_of(key));
             return Err(document.error(line, message));
         }
-        if let Some(objection) = config.protocol.objection(&config.to_cluster()) {
+        if let Some(objection) = objection(&config.to_cluster()) {
             let key = match config.protocol {
                 _ if config.dynamic_clients => "dynamic_clients",
                 Protocol::Schedule(_) => "schedule",

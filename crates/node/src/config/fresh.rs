@@ -6,9 +6,11 @@ use super::reference::{NAME, SERVICE};
 use crate::backup::{self, BackupError};
 use crate::keys::{self, KeyError};
 use crate::log::{self, Identity, OpenError};
-use bezant_core::auth::{Ed25519, PublicKey, Suite};
+use bezant_core::auth::{Ed25519, Suite};
 use bezant_core::checkpoint::Tree;
-use bezant_core::cluster::{Cluster, ClusterError, ReplicaId};
+use bezant_core::cluster::{Cluster, ClusterError};
+use bezant_core::compositions::objection;
+use bezant_core::ids::{PublicKey, ReplicaId};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -73,7 +75,7 @@ pub(super) fn new_id() -> io::Result<[u8; 16]> {
 
 /// Whether replicas could run under these parameters.
 pub(super) fn check(cluster: &Cluster) -> Result<(), TestnetError> {
-    if let Some(objection) = cluster.protocol.objection(cluster) {
+    if let Some(objection) = objection(cluster) {
         return Err(TestnetError::Protocol(objection));
     }
     match objection_to(&cluster.limits, cluster.dynamic_clients) {

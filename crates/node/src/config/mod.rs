@@ -16,7 +16,7 @@ mod testnet;
 mod tests;
 
 pub use address::{Address, UnknownHost, resolve};
-pub use bezant_core::compositions::Protocol;
+pub use bezant_core::schedule::Protocol;
 pub use cluster::{BACKUP_PATIENCE, Channel, ClusterConfig, IdentityEntry, ReplicaEntry};
 pub use fresh::TestnetError;
 pub use node::{Durability, LogFormat, NodeConfig};

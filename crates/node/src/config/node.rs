@@ -3,7 +3,7 @@
 use super::document::Document;
 use super::reference::{DURABILITIES, FileKind, LOG_FORMATS};
 use super::{ConfigError, read};
-use bezant_core::cluster::ReplicaId;
+use bezant_core::ids::ReplicaId;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,11 @@
 //! The one table of all keys: it drives checking, `bezant config explain`, suggestions and `docs/configuration.md`.
 
-use bezant_core::cluster::{IdentityId, Limits, REPLICAS_MAX};
-use bezant_core::compositions::PARTS_MAX;
-use bezant_core::machine::Duration;
+use bezant_core::cluster::{Limits, REPLICAS_MAX};
+use bezant_core::ids::IdentityId;
 use bezant_core::members::MEMBERS_MAX;
-use bezant_core::message::FRAME_BYTES_MAX;
+use bezant_core::schedule::PARTS_MAX;
+use bezant_core::time::Duration;
+use bezant_core::wire::FRAME_BYTES_MAX;
 use std::fmt;
 use std::sync::LazyLock;
 

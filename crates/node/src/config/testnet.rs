@@ -6,8 +6,9 @@ use super::reference::{DURABILITIES, NAME, SERVICE};
 use super::{Address, Channel, ClusterConfig, Durability, IdentityEntry, Protocol, ReplicaEntry, TestnetError};
 use crate::log;
 use bezant_core::checkpoint::Tree;
-use bezant_core::cluster::{ClientAuth, Cluster, IdentityId, Limits, ReplicaId};
-use bezant_core::compositions::Quota;
+use bezant_core::cluster::{ClientAuth, Cluster, Limits};
+use bezant_core::ids::{IdentityId, ReplicaId};
+use bezant_core::schedule::Quota;
 use std::path::Path;
 
 /// The distance between the ports of one replica and the next.

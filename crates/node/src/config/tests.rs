@@ -2,9 +2,10 @@
 
 use super::reference::{FileKind, Kind, keys};
 use super::*;
-use bezant_core::cluster::{ClientAuth, ReplicaId};
-use bezant_core::compositions::Quota;
-use bezant_core::machine::Duration;
+use bezant_core::cluster::ClientAuth;
+use bezant_core::ids::ReplicaId;
+use bezant_core::schedule::Quota;
+use bezant_core::time::Duration;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,7 +60,7 @@ fn a_testnet_is_complete_and_reads_as_it_was_meant() {
         assert_eq!((node.replica, node.service.as_str(), node.durability), (id, "my-own_1", Durability::Sync));
         assert_eq!(ClusterConfig::load(&node.cluster).unwrap(), read);
         let secret = crate::keys::load(&node.key).unwrap();
-        let me = bezant_core::machine::Principal::Replica(id);
+        let me = bezant_core::ids::Principal::Replica(id);
         let suite = &bezant_core::auth::Ed25519;
         assert!(bezant_core::auth::Keyring::new(suite, &cluster, me, secret, read.public_keys()).is_some());
         let identity = crate::log::Identity { cluster: cluster.digest(), replica: id };

@@ -6,9 +6,9 @@
 use crate::divergence::{Archive, utc};
 use crate::keys::to_hex;
 use bezant_core::checkpoint::Tree;
-use bezant_core::cluster::ReplicaId;
 use bezant_core::estate::page_holder;
-use bezant_core::replica::Divergence;
+use bezant_core::ids::ReplicaId;
+use bezant_core::notice::Divergence;
 use bezant_core::service::PageNumber;
 use bezant_core::wire::Wire;
 use serde_json::{Value, json};

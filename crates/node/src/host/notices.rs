@@ -2,9 +2,9 @@
 //! is  silent at the default level; and no peer can flood the log.
 
 use super::evidence::Recorder;
-use bezant_core::cluster::ReplicaId;
+use bezant_core::ids::ReplicaId;
+use bezant_core::notice::Notice;
 use bezant_core::rejection::Rejection;
-use bezant_core::replica::Notice;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

@@ -5,8 +5,8 @@
 //! record before it was durable when the mark was written. Marks tell a torn tail, which nobody was promised, from
 //! rot: see [`durable_up_to`].
 
-use bezant_core::cluster::ReplicaId;
 use bezant_core::digest::Digest;
+use bezant_core::ids::ReplicaId;
 use bezant_core::wire::{Rope, Sink, Wire};
 use bytes::Bytes;
 

@@ -36,7 +36,7 @@ pub use recovery::{initialise, inspect, open, replace_lost};
 
 use crate::replica::{Durability, Stall};
 use bezant_core::checkpoint::Snapshot;
-use bezant_core::replica::{LogRecord, Record, SnapshotRecord};
+use bezant_core::registry::{LogRecord, Record, SnapshotRecord};
 use disk::{Disk, RealDisk};
 use format::OpenFrames;
 use shared::{Closing, Rotation, Shared, Work};
@@ -152,7 +152,7 @@ impl Log {
     }
 
     fn encode(record: &LogRecord, abstains: &mut bool, out: &mut OpenFrames) {
-        *abstains |= record.abstains();
+        *abstains |= record.record.abstains();
         out.push(record);
     }
 

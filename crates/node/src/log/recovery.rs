@@ -8,7 +8,7 @@ use super::writer::{Active, Place, random_salt};
 use super::{Inspected, Log, OpenError, Options, Recovered};
 use crate::snapshot::{self, SnapshotError};
 use bezant_core::checkpoint::Snapshot;
-use bezant_core::replica::LogRecord;
+use bezant_core::registry::LogRecord;
 use bezant_core::wire::Rope;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
@@ -256,7 +256,7 @@ fn read_segments(
 /// Whether the replica lost an earlier log and has not yet written down from where on it may vote.
 fn is_lost(segments: &[Segment]) -> bool {
     segments.last().is_some_and(|last| last.header.lost)
-        && !segments.iter().any(|segment| segment.records.iter().any(LogRecord::abstains))
+        && !segments.iter().any(|segment| segment.records.iter().any(|record| record.record.abstains()))
 }
 
 /// All records, and the segment to go on with.

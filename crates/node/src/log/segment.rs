@@ -2,7 +2,7 @@
 
 use super::OpenError;
 use super::format::{Chain, Entry, HEADER_BYTES, Header, HeaderError, Identity, durable_up_to};
-use bezant_core::replica::LogRecord;
+use bezant_core::registry::LogRecord;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use std::path::{Path, PathBuf};

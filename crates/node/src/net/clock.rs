@@ -1,6 +1,6 @@
 //! Time for the machines: the wall clock once, then the monotonic clock.
 
-use bezant_core::machine::Instant;
+use bezant_core::time::Instant;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Microseconds since the Unix epoch as estimated at the start; never goes back, and a step of the system clock does

@@ -8,8 +8,8 @@ use super::handshake::Peer;
 use super::hub::Hub;
 use super::link::LinkId;
 use crate::config::Place;
-use bezant_core::cluster::ReplicaId;
-use bezant_core::machine::{Duration, Instant};
+use bezant_core::ids::ReplicaId;
+use bezant_core::time::{Duration, Instant};
 
 /// The first wait after a failure.
 const BACKOFF: Duration = Duration::from_millis(20);
@@ -121,7 +121,7 @@ fn jittered(wait: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bezant_core::cluster::IdentityId;
+    use bezant_core::ids::IdentityId;
     use std::net::SocketAddr;
 
     fn dialer(finds_out: bool) -> Dialer {

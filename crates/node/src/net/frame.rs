@@ -1,9 +1,10 @@
 //! Bytes in, frames out.
 //!
-//! What the kernel hands over is not copied again where that costs: a gulp goes into a buffer of its own, or the rest
-//! of a long frame into that frame's, and the frames are slices of it. Copied are gulps of little, and the beginning of
-//! a frame at the end of a gulp. Frames share their buffer with others only if that is no longer than a gulp: a payload
-//! that is kept for long, and the wire format copies short ones, keeps little else.
+//! What one read of a socket brings, a *gulp*, is not copied again where a copy would cost much. It goes into a buffer
+//! of its own, or, if it is the rest of a long frame, into that frame's buffer; the frames are slices of the buffer.
+//! Two things are copied: a gulp that is small, and the beginning of a frame at the end of a gulp. Frames share a
+//! buffer only if it is no longer than a gulp. So a payload that is kept for long keeps little else in memory, and the
+//! wire format copies short ones.
 
 use bezant_core::wire::{Rope, Sink};
 use bytes::{Buf, Bytes};
@@ -136,7 +137,7 @@ pub(crate) fn append_frame(out: &mut Rope, body: &Rope, tail: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bezant_core::message::FRAME_BYTES_MAX;
+    use bezant_core::wire::FRAME_BYTES_MAX;
 
     fn stream(frames: &[&[u8]]) -> Vec<u8> {
         let mut stream = Rope::new();

@@ -16,10 +16,9 @@
 //! Replicas also say which build of the service they run. Two that run different ones would come to different states,
 //! each in good faith: they refuse each other, and both name both.
 
-use bezant_core::auth::{Keyring, PublicKey, Tag};
-use bezant_core::cluster::{ClientId, IdentityId, ReplicaId};
+use bezant_core::auth::{Keyring, Tag};
 use bezant_core::digest::Digest;
-use bezant_core::machine::Principal;
+use bezant_core::ids::{ClientId, IdentityId, Principal, PublicKey, ReplicaId};
 use bezant_core::wire::{Reader, Sink, Wire, WireError};
 use bytes::Bytes;
 use std::fmt;

@@ -25,7 +25,7 @@ use super::port::Port;
 use super::tls::{Tls, TlsSettings};
 use super::{CLIENT_BUFFERS_BYTES_MAX, CLIENT_CONNECTIONS_MAX};
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::ReplicaId;
+use bezant_core::ids::ReplicaId;
 use bytes::Bytes;
 use debt::Debts;
 use mio::net::{TcpListener, TcpStream};

@@ -49,7 +49,7 @@ pub use output::Lane;
 pub use port::Port;
 pub use refusals::{REFUSED_ADDRESSES_MAX, Refusals, Refused};
 
-use bezant_core::message::FRAME_BYTES_MAX;
+use bezant_core::wire::FRAME_BYTES_MAX;
 
 /// How long a connection may stay unauthenticated, in seconds.
 pub const HANDSHAKE_SECONDS_MAX: u64 = 5;

@@ -1,6 +1,6 @@
 //! What the replica's loop needs of a log: write before you speak, without ever waiting for a disk.
 
-use bezant_core::replica::Record;
+use bezant_core::registry::Record;
 use std::fmt;
 use std::sync::Arc;
 

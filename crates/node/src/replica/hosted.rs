@@ -2,10 +2,12 @@
 
 use bezant_core::auth::Keyring;
 use bezant_core::checkpoint::{Checkpoint, Snapshot};
-use bezant_core::machine::{Machine, Principal};
-use bezant_core::message::{Incoming, Message};
+use bezant_core::ids::Principal;
+use bezant_core::machine::Machine;
+use bezant_core::notice::{Notice, Report};
+use bezant_core::registry::{Incoming, Message, Record};
 use bezant_core::rejection::Rejection;
-use bezant_core::replica::{Notice, Record, Replica, Report};
+use bezant_core::replica::Replica;
 use bezant_core::service::Service;
 use bytes::Bytes;
 

@@ -4,7 +4,7 @@ use super::Durability;
 use crate::config::Places;
 use crate::net::{Channel, ServiceBuild};
 use bezant_core::auth::Keyring;
-use bezant_core::replica::Notice;
+use bezant_core::notice::Notice;
 use std::fmt;
 use std::net::TcpListener;
 

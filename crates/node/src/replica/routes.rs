@@ -2,9 +2,8 @@
 
 use crate::config::{Place, Places};
 use crate::net::{CloseReason, Dialer, Hub, LinkId, Peer, Target};
-use bezant_core::auth::PublicKey;
-use bezant_core::cluster::{ClientId, IdentityId, ReplicaId};
-use bezant_core::machine::{Instant, Principal};
+use bezant_core::ids::{ClientId, IdentityId, Principal, PublicKey, ReplicaId};
+use bezant_core::time::Instant;
 use std::collections::BTreeMap;
 
 /// Links of one key that hear what is said to it: a client that takes over, and the one whose session it ends.

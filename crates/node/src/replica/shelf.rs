@@ -135,7 +135,7 @@ impl Shelf {
 mod tests {
     use super::*;
     use bezant_core::checkpoint::{NodeId, genesis};
-    use bezant_core::cluster::{InstanceId, Sequence};
+    use bezant_core::ids::{InstanceId, Sequence};
     use bytes::Bytes;
 
     fn snapshot(sequence: u64) -> Snapshot {

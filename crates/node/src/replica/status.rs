@@ -3,8 +3,8 @@
 use super::Stall;
 use crate::net::NetMetrics;
 use bezant_core::auth::Counters;
-use bezant_core::cluster::ReplicaId;
-use bezant_core::replica::Report;
+use bezant_core::ids::ReplicaId;
+use bezant_core::notice::Report;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
 //! Keys, clusters and clients for the tests.
 #![allow(dead_code)] // every test binary uses its own part
 
-use bezant_core::auth::{Ed25519, Keyring, PublicKey, PublicKeys, SecretKey, Suite};
-use bezant_core::cluster::{ClientAuth, ClientId, Cluster, IdentityId, Limits, ReplicaId};
-use bezant_core::machine::Principal;
+use bezant_core::auth::{Ed25519, Keyring, PublicKeys, SecretKey, Suite};
+use bezant_core::cluster::{ClientAuth, Cluster, Limits};
+use bezant_core::ids::{ClientId, IdentityId, Principal, PublicKey, ReplicaId};
 use bezant_core::services::Counter;
 use bezant_node::client::Client;
 use bytes::Bytes;

@@ -1,6 +1,6 @@
 //! Throughput over time: what a client sees while something happens.
 
-use super::csv_cell;
+use super::csv;
 use crate::spread::Spread;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -271,7 +271,7 @@ impl Results {
     pub fn to_csv(&self) -> String {
         let mut text = "round,protocol,from_ms,ops,instance,event\n".to_owned();
         for (round, Timeline { protocol, buckets, instances, marks, .. }) in &self.timelines {
-            let protocol = csv_cell(protocol);
+            let protocol = csv::cell(protocol);
             for (number, ops) in buckets.iter().enumerate() {
                 let from_ms = number * BUCKET.as_millis() as usize;
                 let instance = instances.get(number).map_or_else(String::new, u64::to_string);

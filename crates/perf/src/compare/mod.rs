@@ -17,6 +17,7 @@
 
 pub mod claim;
 pub mod course;
+mod csv;
 pub mod page;
 pub mod picture;
 mod practicality;
@@ -27,6 +28,7 @@ mod ring_links;
 pub mod summary;
 pub mod sweep;
 pub mod switching;
+mod terms;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -75,9 +77,4 @@ pub enum Kind {
     Course(Course),
     /// The time that a switch takes.
     Switching(Switching),
-}
-
-/// A protocol's name as a cell of comma-separated values: that of a schedule has commas.
-fn csv_cell(name: &str) -> String {
-    if name.contains(',') { format!("\"{name}\"") } else { name.to_owned() }
 }

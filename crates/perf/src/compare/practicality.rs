@@ -6,8 +6,8 @@
 //! default, between MACs and signatures. Clients join with signed requests only. Figure 3 inserts votes into SQLite.
 
 use super::claim::{Claim, Ours, Subject};
-use super::presets::{ANYWHERE, THE_PAPER, claim, names};
 use super::sweep::{Axis, Metric, Place, Point, Sweep, Variant};
+use super::terms::{ANYWHERE, THE_PAPER, claim, names};
 use super::{Experiment, Kind};
 use crate::load::Asked;
 use crate::sql::Mix;

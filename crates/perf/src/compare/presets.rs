@@ -6,20 +6,12 @@
 
 use super::claim::{Claim, Ours, Subject};
 use super::course::{Burst, Course, Event, Fault, Quantity};
-use super::sweep::{Axis, Metric, Place, Point, Sweep};
+use super::sweep::{Axis, Metric, Place, Sweep};
 use super::switching::{Moment, Switching};
+use super::terms::{ANYWHERE, BIG, BIG_REPLIES, BIG_REQUESTS, NOTHING, SMALL, THE_PAPER, claim, names, point};
 use super::{Experiment, Kind, practicality, ring, ring_links};
 use crate::load::Asked;
 use std::time::Duration;
-
-pub(super) const SMALL: usize = crate::load::OPERATION_BYTES_MIN;
-pub(super) const BIG: usize = 4096;
-/// The paper's 0/0.
-pub(super) const NOTHING: (usize, usize) = (SMALL, SMALL);
-/// The paper's 4/0.
-pub(super) const BIG_REQUESTS: (usize, usize) = (BIG, SMALL);
-/// The paper's 0/4.
-pub(super) const BIG_REPLIES: (usize, usize) = (SMALL, BIG);
 
 /// The names of [`all`].
 pub const NAMES: [&str; 28] = [
@@ -79,21 +71,9 @@ pub fn needs_network(name: &str) -> bool {
     ring_links::all().iter().any(|experiment| experiment.name == name)
 }
 
-pub(super) fn names(protocols: &[&str]) -> Vec<String> {
-    protocols.iter().map(|&name| name.to_owned()).collect()
-}
-
 /// PBFT is what the others are divided by.
 fn usual() -> Vec<String> {
     names(&["pbft", "azyzzyva", "chain", "aliph", "unreplicated"])
-}
-
-pub(super) fn point(f: u8, clients: usize, bytes: (usize, usize)) -> Point {
-    Point { f, clients, request_bytes: bytes.0, reply_bytes: bytes.1, variant: None }
-}
-
-pub(super) const fn claim(what: &'static str, said: &'static str, ours: Ours) -> Claim {
-    Claim { what, said, ours }
 }
 
 /// The paper's Aliph is in Chain under contention, so that its peaks are Chain's.
@@ -105,9 +85,6 @@ const fn chain_peak_against(other: &'static str) -> Ours {
 const fn aliph_against(other: &'static str, metric: Metric, place: Place) -> Ours {
     Ours::Change(metric, ("aliph", place), (other, place))
 }
-
-pub(super) const THE_PAPER: &str = "the paper";
-pub(super) const ANYWHERE: Place = Place { f: None, clients: None, bytes: None, variant: None };
 
 fn figure_5() -> Experiment {
     let switch = |moment, protocol, history, missing| Ours::Switch(moment, protocol, history, missing);

@@ -198,7 +198,7 @@ fn claims() -> Vec<Claim> {
 mod tests {
     use super::*;
     use crate::compare::testing::results;
-    use crate::network::{Network, Place as Where, Setup, Snapshot, Traffic};
+    use crate::laboratory::{Place as Where, Setup, Snapshot, Traffic};
 
     fn record(round: usize, protocol: &'static str, clients: usize) -> Record {
         let measurement = results(&[(round, protocol, clients, 100.0)]).measurements.remove(0);
@@ -208,7 +208,7 @@ mod tests {
         let setup = Setup { lans: 2, rate_bits_per_s, link_goodput_bits_per_s, client_retry_ms: None, links };
         let at = |into| Snapshot { traffic: vec![Traffic { into, out: 0 }], ..Snapshot::default() };
         figures.ops = 1000;
-        figures.network = Some(Network::new(&setup, &at(0), &at(8_500), &figures));
+        figures.network = Some(setup.network(&at(0), &at(8_500), &figures));
         Record { round, contender: protocol.to_owned(), for_f: 1, warmup: 2.0, figures }
     }
 

@@ -3,7 +3,7 @@
 
 use super::claim::{Claim, Ours};
 use super::course::{Course, Event, Fault, Quantity};
-use super::presets::{claim, names};
+use super::terms::{claim, names};
 use super::{Experiment, Kind};
 use std::time::Duration;
 

@@ -5,8 +5,8 @@
 //! are of the same measurements, and so one experiment. Its Zyzzyva is our `zlight`, without what comes after a fault.
 
 use super::claim::{Bound, Claim, Ours};
-use super::presets::{ANYWHERE, BIG, BIG_REPLIES, BIG_REQUESTS, NOTHING, SMALL, claim, names, point};
 use super::sweep::{Axis, Metric, Place, Point, Sweep};
+use super::terms::{ANYWHERE, BIG, BIG_REPLIES, BIG_REQUESTS, NOTHING, SMALL, claim, names, point};
 use super::{Experiment, Kind};
 use crate::load::{Asked, MIXED_BYTES};
 

@@ -1,6 +1,6 @@
 //! Steady load at several points, each measured with every protocol in every round.
 
-use super::csv_cell;
+use super::csv;
 use crate::figures::Figures;
 use crate::load::Asked;
 use crate::network::Network;
@@ -371,7 +371,7 @@ impl Results {
             let mut others = figures.values().split_off(1);
             others.extend(columns.iter().map(|metric| metric.of(figures).to_string()));
             others.extend(figures.network.as_ref().map(|network| network.link_goodput_bits_per_s.to_string()));
-            text += &format!("{round},{},{variant},{},{}\n", point.f, csv_cell(protocol), others.join(","));
+            text += &format!("{round},{},{variant},{},{}\n", point.f, csv::cell(protocol), others.join(","));
         }
         text
     }

@@ -1,6 +1,6 @@
 //! How long it takes to switch, over lengths of the history and over what is missing of it.
 
-use super::csv_cell;
+use super::csv;
 use crate::spread::Spread;
 use crate::switching::Took;
 use std::collections::BTreeMap;
@@ -95,7 +95,7 @@ impl Results {
     pub fn to_csv(&self) -> String {
         let mut text = "round,protocol,history,missing_percent,told_us,all_us\n".to_owned();
         for Measurement { round, protocol, history, missing_percent, took } in &self.measurements {
-            let protocol = csv_cell(protocol);
+            let protocol = csv::cell(protocol);
             let (told, all) = (took.told.as_micros(), took.all.as_micros());
             let _ = writeln!(text, "{round},{protocol},{history},{missing_percent},{told},{all}");
         }

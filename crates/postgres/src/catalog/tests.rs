@@ -1,7 +1,8 @@
 //! Questions as tools ask them.
 
 use super::*;
-use crate::plan::{self, Plan};
+use crate::plan::Plan;
+use crate::understand;
 
 /// The schema as the replicas would tell it.
 fn schema(sql: &[&str]) -> Rows {
@@ -22,7 +23,7 @@ fn example() -> Rows {
 
 #[track_caller]
 fn ask(sql: &str) -> Vec<String> {
-    let Ok(Plan::Catalog(sql)) = plan::of(sql) else { panic!("{sql} is no question about the catalog") };
+    let Ok(Plan::Catalog(sql)) = understand::plan(sql) else { panic!("{sql} is no question about the catalog") };
     let rows = Catalog::new().query(&example(), "me", &sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     let line = |row: &Vec<Value>| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|");
     rows.rows.iter().map(line).collect()
@@ -30,7 +31,7 @@ fn ask(sql: &str) -> Vec<String> {
 
 #[test]
 fn questions_are_told_from_statements() {
-    let is = |sql: &str| matches!(plan::of(sql), Ok(Plan::Catalog(_)));
+    let is = |sql: &str| matches!(understand::plan(sql), Ok(Plan::Catalog(_)));
     for sql in
         ["select version()", "select * from pg_class", "SELECT current_user", "select 1 from information_schema.tables"]
     {
@@ -64,7 +65,7 @@ fn relations_have_names_kinds_and_keys() {
 fn indexes_say_how_they_are_sorted() {
     let schema = schema(&["create table t(a, b)", "create index i on t(b desc, a, lower(a)) where b > 1"]);
     let ask = |sql: &str| {
-        let Ok(Plan::Catalog(sql)) = plan::of(sql) else { panic!("{sql} is no question about the catalog") };
+        let Ok(Plan::Catalog(sql)) = understand::plan(sql) else { panic!("{sql} is no question about the catalog") };
         let rows = Catalog::new().query(&schema, "me", &sql, &[]).unwrap().rows;
         rows.iter().map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|")).collect::<Vec<_>>()
     };
@@ -88,7 +89,7 @@ fn constraints_have_names() {
     ]);
     let catalog = Catalog::new();
     let ask = |sql: &str| {
-        let Ok(Plan::Catalog(sql)) = plan::of(sql) else { panic!("{sql} is no question about the catalog") };
+        let Ok(Plan::Catalog(sql)) = understand::plan(sql) else { panic!("{sql} is no question about the catalog") };
         let rows = catalog.query(&schema, "me", &sql, &[]).unwrap();
         rows.rows
             .iter()
@@ -181,7 +182,7 @@ fn tools_find_what_is_theirs() {
     // What the system has made for itself is not among what a tool drops.
     let rows = schema(&["create table bezant_members(a)", "create table mine(a integer primary key)"]);
     let ask_of = |sql: &str| {
-        let Ok(Plan::Catalog(sql)) = plan::of(sql) else { panic!("{sql} is no question about the catalog") };
+        let Ok(Plan::Catalog(sql)) = understand::plan(sql) else { panic!("{sql} is no question about the catalog") };
         Catalog::new().query(&rows, "me", &sql, &[]).unwrap().rows
     };
     assert_eq!(ask_of("select tablename from pg_tables where schemaname = 'public'"), [[Value::Text("mine".into())]]);

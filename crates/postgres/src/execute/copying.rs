@@ -4,9 +4,10 @@ use super::{Executor, Given};
 use crate::copy::{Row, Table, too_much};
 use crate::error::{PgError, sqlstate};
 use crate::outcome::Outcome;
-use crate::plan::{self, Plan};
+use crate::plan::Plan;
 use crate::transaction::AHEAD_MAX;
 use crate::types;
+use crate::understand;
 use bezant_sql::{Batch, Request, Statement, Value};
 
 /// Where rows go.
@@ -127,7 +128,7 @@ impl Executor {
             }
             Err(query) => query.into(),
         };
-        let plan = plan::of(&sql)?;
+        let plan = understand::plan(&sql)?;
         if !matches!(plan, Plan::Cluster { .. } | Plan::Catalog(_)) {
             return Err(PgError::new(sqlstate::SYNTAX, "a COPY is of a table or a query"));
         }

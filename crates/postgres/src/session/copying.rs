@@ -1,6 +1,8 @@
 //! COPY as a conversation: lines that the client brings are kept until it says that those were all.
 
-use super::{Session, value_types};
+use super::Session;
+use super::incoming::Incoming;
+use super::rows::value_types;
 use crate::copy::{self, COPY_BYTES_MAX, Copy, Header, Layout, What};
 use crate::error::{PgError, sqlstate};
 use crate::execute::Destination;
@@ -8,15 +10,6 @@ use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::types;
 use crate::wire::{Copying, Frontend, Output};
-
-/// What a client is bringing.
-pub(super) struct Incoming {
-    into: Destination,
-    layout: Layout,
-    data: Vec<u8>,
-    /// Of the simple protocol: what comes behind the COPY.
-    rest: Option<Vec<String>>,
-}
 
 impl Session {
     /// The end of a message of the simple protocol, unless it goes on with rows.

@@ -4,11 +4,11 @@ use super::{PREPARED_BYTES_MAX, PREPARED_MAX, Prepared, Session, no_statement, p
 use crate::error::{PgError, sqlstate};
 use crate::execute::Given;
 use crate::outcome::Outcome;
-use crate::plan::{self, Plan};
-use crate::prepared::Constant;
+use crate::plan::{Constant, Plan};
 use crate::rewrite::parameter_types;
 use crate::tokens::statements;
 use crate::types;
+use crate::understand;
 use crate::wire::Output;
 use bezant_sql::Value;
 use bytes::Bytes;
@@ -26,7 +26,7 @@ impl Session {
             let text = "cannot insert multiple commands into a prepared statement";
             return Err(PgError::new(sqlstate::SYNTAX, text));
         }
-        let plan = all.pop().map(|sql| plan::of(&sql)).transpose()?;
+        let plan = all.pop().map(|sql| understand::plan(&sql)).transpose()?;
         let bytes: usize = self.prepared.values().map(|prepared| prepared.bytes).sum();
         if self.prepared.len() >= PREPARED_MAX || bytes + sql.len() > PREPARED_BYTES_MAX {
             let text = format!("more than {PREPARED_MAX} prepared statements, or {PREPARED_BYTES_MAX} bytes of them");

@@ -1,6 +1,5 @@
 //! Rows and their columns as messages.
 
-use super::format_of;
 use crate::error::PgError;
 use crate::outcome::Outcome;
 use crate::types;
@@ -49,4 +48,13 @@ pub(super) fn give_rows(
         });
     }
     failure.map_or(Ok(()), Err)
+}
+
+/// The code at a place: one may be for all.
+pub(super) fn format_of(formats: &[i16], at: usize) -> i16 {
+    match formats {
+        [] => types::TEXT_FORMAT,
+        [one] => *one,
+        all => all.get(at).copied().unwrap_or(types::TEXT_FORMAT),
+    }
 }

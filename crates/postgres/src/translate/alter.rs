@@ -1,11 +1,13 @@
 //! ALTER TABLE: by SQLite's own where it can, and else by a table that is made anew.
 
-use super::anew::{Anew, depends};
+use super::anew::{Anew, already_there, depends};
 use super::define::define;
 use super::definition::{ColumnPart, Definition, Kind, not_understood};
+use super::names::{folded, name, object};
+use super::refusal::{refuse, unsupported};
 use super::schema::Table;
+use super::translator::Translator;
 use super::write::plain;
-use super::{Translator, folded, name, object, refuse, unsupported};
 use crate::error::{PgError, sqlstate};
 use sqlparser::ast::{AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption};
 use sqlparser::ast::{Expr, GeneratedAs, RenameTableNameKind, TableConstraint};
@@ -165,10 +167,6 @@ fn pinned(table: &Table, column: String) -> Result<String, PgError> {
     definition.retyped();
     definition.pin(&table.name)?;
     Ok(definition.columns[known].render())
-}
-
-pub(super) fn already_there(column: &str, table: &Table) -> PgError {
-    PgError::new("42701", format!("column \"{column}\" of relation \"{}\" already exists", table.name))
 }
 
 fn not_here(operation: &AlterTableOperation) -> PgError {

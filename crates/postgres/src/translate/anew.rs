@@ -1,13 +1,14 @@
 //! A table that is made anew because SQLite cannot change it: its definition is edited part by part, and its rows are
 //! copied by [`Statement::rebuild`].
 
-use super::alter::already_there;
 use super::define::{default, define, no_key};
 use super::definition::{ColumnPart, Constraint, Definition, Kind, Named, not_understood, taken};
+use super::names::name;
+use super::refusal::unsupported;
 use super::schema::Table;
 use super::scope::Scope;
+use super::translator::Translator;
 use super::write::plain;
-use super::{Translator, name, unsupported};
 use crate::error::{PgError, sqlstate};
 use crate::tokens::quote;
 use bezant_sql::Statement;
@@ -365,4 +366,8 @@ fn only_key(anew: &Anew) -> Result<(), PgError> {
     }
     let text = format!("multiple primary keys for table \"{}\" are not allowed", anew.old.name);
     Err(PgError::new("42P16", text))
+}
+
+pub(super) fn already_there(column: &str, table: &Table) -> PgError {
+    PgError::new("42701", format!("column \"{column}\" of relation \"{}\" already exists", table.name))
 }

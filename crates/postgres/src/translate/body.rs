@@ -3,8 +3,10 @@
 use super::casts::Context;
 use super::expression::Expression;
 use super::kinds::Type;
+use super::names::name;
+use super::refusal::mismatch;
 use super::schema::Column;
-use super::{Translator, mismatch, name};
+use super::translator::Translator;
 use crate::error::PgError;
 
 /// A query in SQLite's words, but for the last word about the types of its columns.

@@ -5,10 +5,12 @@ use super::documents::{self, makes_json};
 use super::expression::{Expression, Origin, common_modifier};
 use super::functions::{self, ORDERED, Sort};
 use super::kinds::Type;
+use super::names::{folded, object};
+use super::refusal::{refuse, unsupported};
 use super::resolve::{Found, resolve};
 use super::scope::Scope;
+use super::translator::Translator;
 use super::value::no_function;
-use super::{Translator, folded, object, refuse, unsupported};
 use crate::error::{PgError, sqlstate};
 use sqlparser::ast::{
     CeilFloorKind, DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,

@@ -3,10 +3,11 @@
 use super::casts::{Context, from_text};
 use super::expression::{Expression, Origin};
 use super::kinds::Type;
+use super::operators;
+use super::refusal::{mismatch, no_operator, refuse, unsupported};
 use super::scope::Scope;
+use super::translator::Translator;
 use super::type_names::data_type;
-use super::value::no_operator;
-use super::{Translator, mismatch, operators, refuse, unsupported};
 use crate::error::{PgError, sqlstate};
 use crate::tokens::quote;
 use crate::types::elements;

@@ -2,10 +2,10 @@
 //!
 //! The text is SQLite's, of tables that the gateway has made and of others. What is not understood gives none.
 
-use super::define::check;
 use super::kinds::Type;
-use super::name;
+use super::names::name;
 use super::schema::{ALWAYS, Column};
+use super::type_check::check;
 use crate::error::PgError;
 use crate::tokens::{Kind as TokenKind, Token, tokens};
 use std::collections::{BTreeMap, BTreeSet};

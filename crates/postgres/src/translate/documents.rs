@@ -3,9 +3,11 @@
 use super::casts::Context;
 use super::expression::{Expression, Origin};
 use super::kinds::Type;
+use super::names::folded;
+use super::refusal::unsupported;
 use super::scope::{Scope, Source};
+use super::translator::Translator;
 use super::value::no_function;
-use super::{Translator, folded, unsupported};
 use crate::error::PgError;
 use crate::tokens::quote;
 use crate::types::elements;

@@ -2,8 +2,10 @@
 
 use super::casts::{Context, conversion, from_text};
 use super::kinds::{Modifier, Type};
+use super::literal;
+use super::refusal::mismatch;
 use super::schema::Column;
-use super::{Translator, literal, mismatch};
+use super::translator::Translator;
 use crate::error::{PgError, sqlstate};
 use crate::tokens::quote;
 use bezant_sql::SQL_BYTES_MAX;

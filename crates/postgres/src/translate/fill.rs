@@ -1,10 +1,13 @@
 //! Tables that are made of the rows of a query: CREATE TABLE AS, and SELECT INTO.
 
-use super::define::{check, different};
+use super::define::different;
+use super::names::{name, object};
+use super::refusal::{refuse, unsupported};
 use super::schema::Column;
-use super::{Translator, name, object, refuse, unsupported};
+use super::translator::Translator;
+use super::type_check::check;
 use crate::error::PgError;
-use crate::plan::Tag;
+use crate::tag::Tag;
 use sqlparser::ast::{CreateTable, Expr, ObjectName, Query, Select, SelectInto, SetExpr};
 
 /// A query that makes a table of its rows: which one, and the query without that.

@@ -5,9 +5,10 @@
 use super::body::{Body, Core};
 use super::expression::Expression;
 use super::kinds::Type;
+use super::names::folded;
 use super::order::{direct, ordinal};
 use super::scope::Scope;
-use super::{Translator, folded};
+use super::translator::Translator;
 use crate::error::{PgError, sqlstate};
 use sqlparser::ast::{Expr, OrderByExpr, Select};
 

@@ -1,9 +1,11 @@
 //! FROM: tables, subqueries and joins.
 
 use super::expression::Expression;
+use super::names::{folded, name, object};
+use super::refusal::{refuse, unsupported};
 use super::schema::Column;
 use super::scope::{Named, Scope, Source};
-use super::{Translator, With, folded, name, object, refuse, unsupported};
+use super::translator::{Translator, With};
 use crate::error::{PgError, sqlstate};
 use sqlparser::ast::{
     Expr, JoinConstraint, JoinOperator, Query, TableAlias, TableFactor, TableFunctionArgs, TableWithJoins,

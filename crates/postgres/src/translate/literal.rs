@@ -1,7 +1,7 @@
 //! Literals whose type is known: what the gateway can say at once, and what is wrong with them.
 
 use super::kinds::Type;
-use crate::error::{PgError, sqlstate};
+use crate::error::PgError;
 use crate::tokens::quote;
 use crate::types;
 use std::fmt::Write as _;
@@ -28,9 +28,9 @@ pub(super) const fn is_handed_over(kind: Type) -> bool {
 /// # Errors
 /// If it is none.
 pub(super) fn fold(text: &str, to: Type) -> Result<Option<String>, PgError> {
-    let bad = || invalid(text, to);
+    let bad = || types::invalid(text, to);
     Ok(Some(match to {
-        Type::Int2 | Type::Int4 | Type::Int8 => integer(text, to)?.to_string(),
+        Type::Int2 | Type::Int4 | Type::Int8 => types::integer_of(text, to)?.to_string(),
         Type::Bool => u8::from(types::bool_of(text).ok_or_else(bad)?).to_string(),
         Type::Text | Type::Varchar | Type::Any | Type::Unknown => quote(text),
         Type::Char => quote(text.trim_end_matches(' ')),
@@ -42,30 +42,6 @@ pub(super) fn fold(text: &str, to: Type) -> Result<Option<String>, PgError> {
         }
         _ => return Ok(None),
     }))
-}
-
-fn invalid(text: &str, to: Type) -> PgError {
-    let excerpt: String = text.chars().take(100).collect();
-    PgError::new(sqlstate::BAD_TEXT, format!("invalid input syntax for type {}: \"{excerpt}\"", to.name()))
-}
-
-/// A text as an integer that fits.
-///
-/// # Errors
-/// 22P02 if it is none, 22003 if it is too large.
-pub(crate) fn integer(text: &str, to: Type) -> Result<i64, PgError> {
-    let trimmed = text.trim_matches([' ', '\t', '\n', '\r', '\u{b}', '\u{c}']);
-    let digits = trimmed.strip_prefix(['+', '-']).unwrap_or(trimmed);
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(invalid(text, to));
-    }
-    let number = trimmed.parse::<i64>().ok().filter(|number| match to {
-        Type::Int2 => i16::try_from(*number).is_ok(),
-        Type::Int4 => i32::try_from(*number).is_ok(),
-        _ => true,
-    });
-    let excerpt: String = text.chars().take(100).collect();
-    number.ok_or_else(|| PgError::new("22003", format!("value \"{excerpt}\" is out of range for type {}", to.name())))
 }
 
 /// A number of a statement as a `numeric`.

@@ -6,11 +6,13 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | Which token is it? | `lexical.rs` |
-//! | Which types are there, and which become which? | `kinds.rs`, `casts.rs` |
+//! | Which token is it, and which statement? | `lexical.rs`, `parse.rs` |
+//! | What is known of a statement under way? | `translator.rs` |
+//! | What is refused, and in which words? | `refusal.rs` |
+//! | Which types are there, and which become which? | `kinds.rs`, `casts.rs`; `type_check.rs` says what each asks |
 //! | Which operator or function is meant? | `resolve.rs`, from `operators.rs` and `functions.rs` |
 //! | What are the tables? | `schema.rs` |
-//! | Which column is it? | `scope.rs` |
+//! | Which column is it? | `scope.rs`, `names.rs` |
 //! | What is an expression? | `value.rs`, `compare.rs`, `call.rs` and `documents.rs`, with `expression.rs` and `literal.rs` |
 //! | What is a query? | `query.rs`, `from.rs`, `sets.rs`, `order.rs`, `first.rs`, `naming.rs`; `body.rs` waits for the types of its columns |
 //! | What does a statement write? | `write.rs`, `returned.rs`, `define.rs`, `fill.rs`, `upkeep.rs` |
@@ -35,10 +37,13 @@ mod kinds;
 mod lexical;
 mod lift;
 mod literal;
+mod names;
 mod naming;
 mod operators;
 mod order;
+mod parse;
 mod query;
+mod refusal;
 mod resolve;
 mod returned;
 mod retype;
@@ -47,6 +52,8 @@ mod scope;
 mod sets;
 #[cfg(test)]
 mod tests;
+mod translator;
+mod type_check;
 mod type_names;
 mod unnest;
 mod upkeep;
@@ -54,22 +61,20 @@ mod value;
 mod write;
 
 use crate::error::{PgError, sqlstate};
-use crate::plan::Tag;
+use crate::tag::Tag;
 use crate::tokens::{Token, tokens};
 use bezant_sql::{PARAMETERS_MAX, SQL_BYTES_MAX, Value};
-use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, SetExpr, Statement};
-use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::Parser;
+use parse::parse;
+use refusal::{refuse, unsupported};
+use sqlparser::ast::{SetExpr, Statement};
+use translator::Translator;
 
 pub(crate) use define::default_of;
 pub(crate) use definition::{Definition, Kind as ConstraintKind, Named as NamedConstraint};
 pub(crate) use functions::REFUSED;
 pub(crate) use kinds::Type;
-pub(crate) use literal::integer;
+pub(crate) use names::name;
 pub(crate) use schema::{Column, SCHEMA_SQL, Schema, view_columns};
-
-/// How deep the parser goes; SQLite goes no deeper.
-const DEPTH_MAX: usize = 100;
 
 /// A statement for the replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,55 +173,6 @@ pub(crate) fn translate(sql: &str, schema: &Schema, zone: &str, types: &[u32]) -
     Ok(Translation { first, sql, values, columns, parameters, schema: schema.version, defines, notice, tag })
 }
 
-fn parse(sql: &str) -> Result<Statement, PgError> {
-    let parsed = Parser::new(&PostgreSqlDialect {})
-        .with_recursion_limit(DEPTH_MAX)
-        .try_with_sql(sql)
-        .and_then(|mut parser| parser.parse_statements());
-    let mut statements = parsed.map_err(|error| {
-        let text = error.to_string();
-        let text = text.trim_start_matches("sql parser error: ");
-        if text.contains("recursion") {
-            return PgError::new("54001", "the statement is nested too deep");
-        }
-        PgError::new(sqlstate::SYNTAX, format!("syntax error: {text}"))
-    })?;
-    match (statements.pop(), statements.is_empty()) {
-        (Some(statement), true) => Ok(statement),
-        _ => Err(PgError::new(sqlstate::SYNTAX, "syntax error: this is not one statement")),
-    }
-}
-
-/// One statement under way.
-pub(crate) struct Translator<'a> {
-    schema: &'a Schema,
-    /// The session's time zone.
-    zone: &'a str,
-    /// What is known of the parameters' types.
-    parameters: Vec<Type>,
-    /// The tables of the WITH clauses that are open, the innermost last.
-    tables: Vec<With>,
-    /// What is done before the statement.
-    first: Vec<String>,
-    /// The values of the statement, if it changes the schema.
-    values: Vec<Value>,
-    /// What is worth knowing about it.
-    notice: Option<&'static str>,
-    /// How its end is told.
-    tag: Option<Tag>,
-    /// The constraint that a COMMENT is about.
-    constraint: Option<String>,
-}
-
-/// A table of a WITH clause.
-#[derive(Clone, Debug)]
-struct With {
-    name: String,
-    columns: Vec<Column>,
-    /// What SQLite calls its columns.
-    names: Vec<String>,
-}
-
 impl Translator<'_> {
     /// A whole statement, the columns of its rows, and whether it changes the schema.
     fn statement(&mut self, statement: &Statement) -> Result<(String, Vec<Column>, bool), PgError> {
@@ -269,49 +225,4 @@ impl Translator<'_> {
             }
         })
     }
-}
-
-/// A name as SQLite may have it.
-pub(super) fn name(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// What a name without quotes means.
-fn folded(ident: &Ident) -> String {
-    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
-}
-
-/// The one name of an object, without the schema that all are in.
-fn object(object: &ObjectName) -> Result<String, PgError> {
-    let parts: Option<Vec<String>> = object
-        .0
-        .iter()
-        .map(|part| match part {
-            ObjectNamePart::Identifier(ident) => Some(folded(ident)),
-            ObjectNamePart::Function(_) => None,
-        })
-        .collect();
-    match parts.as_deref() {
-        Some([name]) => Ok(name.clone()),
-        Some([schema, name]) if schema == "public" => Ok(name.clone()),
-        Some([schema, _]) => {
-            Err(PgError::new("3F000", format!("schema \"{schema}\" does not exist"))
-                .hint("there is one schema, public"))
-        }
-        _ => Err(PgError::unsupported(format!("the name {object} is not understood"))),
-    }
-}
-
-/// What PostgreSQL has and this has not, or what nobody has thought of.
-fn unsupported(what: impl std::fmt::Display) -> PgError {
-    PgError::unsupported(format!("{what} is not supported")).hint("docs/postgres.md says what there is")
-}
-
-/// Refuses what stands in a statement and would be left out.
-fn refuse(is_there: bool, what: &str) -> Result<(), PgError> {
-    if is_there { Err(unsupported(what)) } else { Ok(()) }
-}
-
-fn mismatch(text: impl Into<String>) -> PgError {
-    PgError::new("42804", text)
 }

@@ -1,7 +1,7 @@
 //! What PostgreSQL calls the columns of a query.
 
 use super::kinds::Type;
-use super::{folded, object};
+use super::names::{folded, object};
 use sqlparser::ast::{DataType, Expr, SelectItem, SetExpr, TrimWhereField};
 
 /// What PostgreSQL calls a column that nobody has named.

@@ -4,8 +4,10 @@ use super::body::Body;
 use super::casts::Context;
 use super::expression::{Expression, Origin};
 use super::kinds::Type;
+use super::names::folded;
+use super::refusal::{mismatch, refuse, unsupported};
 use super::scope::Scope;
-use super::{Translator, folded, mismatch, refuse, unsupported};
+use super::translator::Translator;
 use crate::error::{PgError, sqlstate};
 use sqlparser::ast::{Expr, GroupByExpr, LimitClause, OrderByExpr, OrderBySort, Query, Value};
 

@@ -5,10 +5,12 @@ use super::casts::Context;
 use super::expression::Expression;
 use super::from::unique;
 use super::kinds::Type;
+use super::names::{folded, name, object};
 use super::naming::name_of;
+use super::refusal::{mismatch, refuse, unsupported};
 use super::schema::Column;
 use super::scope::Scope;
-use super::{Translator, With, folded, mismatch, name, refuse, unsupported};
+use super::translator::{Translator, With};
 use crate::error::{PgError, sqlstate};
 use sqlparser::ast::{
     Cte, Distinct, Expr, NamedWindowExpr, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
@@ -277,7 +279,7 @@ impl Translator<'_> {
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(table), options) => {
                     no_options(options)?;
-                    all.extend(star(scope, Some(&super::object(table)?))?);
+                    all.extend(star(scope, Some(&object(table)?))?);
                 }
                 other => return Err(unsupported(other)),
             }

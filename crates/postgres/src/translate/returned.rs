@@ -2,8 +2,10 @@
 //!
 //! SQLite has no such tables. Where the rows are selected as they are, the write with another RETURNING gives the same.
 
+use super::names::{folded, object};
 use super::naming::name_of;
-use super::{Translator, folded, object, refuse, unsupported};
+use super::refusal::{refuse, unsupported};
+use super::translator::Translator;
 use crate::error::PgError;
 use sqlparser::ast::{
     Cte, Expr, GroupByExpr, Ident, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement,

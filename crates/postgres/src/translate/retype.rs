@@ -6,10 +6,12 @@ use super::define::work_out;
 use super::definition::{ColumnPart, Kind};
 use super::expression::Expression;
 use super::kinds::Type;
+use super::names::name;
+use super::refusal::{mismatch, unsupported};
 use super::schema::Column;
+use super::translator::Translator;
 use super::type_names::data_type;
 use super::write::plain;
-use super::{Translator, mismatch, name, unsupported};
 use crate::error::{PgError, sqlstate};
 use sqlparser::ast::{DataType, Expr};
 

@@ -3,11 +3,13 @@
 use super::expression::Expression;
 use super::from::{enter, renamed};
 use super::functions::{self, Sort};
+use super::names::{folded, name, object};
+use super::refusal::unsupported;
 use super::resolve::{Found, resolve};
 use super::schema::Column;
 use super::scope::{Scope, Source};
+use super::translator::Translator;
 use super::value::no_function;
-use super::{Translator, folded, name, object, unsupported};
 use crate::error::PgError;
 use sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, ObjectName, TableAlias,

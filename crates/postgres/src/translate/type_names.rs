@@ -1,7 +1,7 @@
 //! Types as statements name them.
 
 use super::kinds::{Modifier, Type};
-use super::unsupported;
+use super::refusal::unsupported;
 use crate::error::PgError;
 use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
 

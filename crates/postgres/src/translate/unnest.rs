@@ -1,7 +1,8 @@
 //! `UNNEST` of arrays that are written out, in FROM: how Django inserts many rows. There are no arrays here; what their
 //! elements make is what `VALUES` makes of them.
 
-use super::{parse, unsupported};
+use super::parse::parse;
+use super::refusal::unsupported;
 use crate::error::PgError;
 use crate::types;
 use sqlparser::ast::{Array, ArrayElemTypeDef, DataType, Expr, Query, Statement, Value};

@@ -1,9 +1,11 @@
 //! Statements about whole tables: TRUNCATE and COMMENT; and what an index is called that nobody has named.
 
 use super::definition::Definition;
+use super::names::{name, object};
 use super::naming::name_of;
+use super::refusal::{refuse, unsupported};
 use super::schema::Table;
-use super::{Translator, name, object, refuse, unsupported};
+use super::translator::Translator;
 use crate::error::PgError;
 use crate::rewrite::follows;
 use crate::tokens::{Token, tokens};

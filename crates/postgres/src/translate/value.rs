@@ -3,10 +3,13 @@
 use super::casts::Context;
 use super::expression::{Expression, Origin};
 use super::kinds::Type;
+use super::names::folded;
+use super::refusal::{mismatch, no_operator, unsupported};
 use super::resolve::{Found, resolve};
 use super::scope::Scope;
+use super::translator::Translator;
 use super::type_names::data_type;
-use super::{Translator, folded, literal, mismatch, operators, unsupported};
+use super::{literal, operators};
 use crate::error::{PgError, sqlstate};
 use sqlparser::ast::{BinaryOperator, CaseWhen, Expr, Query, UnaryOperator, Value};
 
@@ -352,11 +355,6 @@ impl Translator<'_> {
             other => return Err(no_function(&format!("timezone(unknown, {})", other.name()))),
         })
     }
-}
-
-pub(super) fn no_operator(said: &str) -> PgError {
-    PgError::new("42883", format!("operator does not exist: {said}"))
-        .hint("No operator matches the given name and argument types. You might need to add explicit type casts.")
 }
 
 pub(super) fn no_function(said: &str) -> PgError {

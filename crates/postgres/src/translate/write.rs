@@ -2,9 +2,11 @@
 
 use super::body::Body;
 use super::kinds::Type;
+use super::names::{folded, name, object};
+use super::refusal::{refuse, unsupported};
 use super::schema::{Column, Table};
 use super::scope::{Scope, Source};
-use super::{Translator, folded, name, object, refuse, unsupported};
+use super::translator::Translator;
 use crate::error::{PgError, sqlstate};
 use sqlparser::ast::{
     Assignment, AssignmentTarget, ConflictTarget, Delete, Expr, FromTable, Ident, Insert, InsertOverriding,

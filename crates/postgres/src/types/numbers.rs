@@ -1,6 +1,8 @@
 //! Numbers that are no integers, as text and in binary.
 
-use super::{excerpt, name_of, oid};
+use super::names::name_of;
+use super::oid;
+use super::texts::excerpt;
 use crate::error::{PgError, sqlstate};
 use bezant_sql::Value;
 

@@ -4,9 +4,8 @@
 
 use bezant_core::cluster::Limits;
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::machine::Instant;
-use bezant_core::service::PageNumber;
-use bezant_core::service::{Agreed, Asker, Service};
+use bezant_core::service::{Agreed, Asker, PageNumber, Service};
+use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bezant_gateway::tls::Tls;
 use bezant_gateway::{Door, Password, base64};

@@ -3,11 +3,10 @@
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
-use bezant_core::cluster::InstanceId;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::history::Boundary;
-use bezant_core::machine::Principal;
-use bezant_core::message::{Incoming, Message};
+use bezant_core::ids::{InstanceId, Principal};
+use bezant_core::registry::{Incoming, Message};
 use bezant_core::switching::{AbortReport, Certificates, Switch, SwitchMessage};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The ways to lie, by name: who lies, what there must be to lie about, and how a seed comes by it.
 
-use bezant_core::compositions::{Part, Protocol};
+use bezant_core::schedule::{Part, Protocol};
 use std::fmt;
 
 /// Where there are primaries, views and certificates of checkpoints.

@@ -3,9 +3,10 @@
 use super::Liar;
 use crate::rng::Rng;
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::{Cluster, ReplicaId};
-use bezant_core::machine::Principal;
-use bezant_core::message::{Incoming, Message, Request};
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::{Principal, ReplicaId};
+use bezant_core::message::Request;
+use bezant_core::registry::{Incoming, Message};
 use std::fmt;
 
 /// A Byzantine replica's mind. By default it is honest.

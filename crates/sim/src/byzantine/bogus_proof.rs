@@ -4,12 +4,12 @@
 
 use super::{Behaviour, Liar};
 use bezant_core::auth::Signed;
-use bezant_core::cluster::InstanceId;
+use bezant_core::batch::{Batch, Entry};
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::machine::Principal;
-use bezant_core::message::{Incoming, Message, Ordering, Request};
-use bezant_core::protocols::batch::{Batch, Entry};
-use bezant_core::protocols::pbft::{PbftMessage, PrePrepare};
+use bezant_core::ids::{InstanceId, Principal};
+use bezant_core::message::Request;
+use bezant_core::protocols::pbft::{Ordering, PbftMessage, PrePrepare};
+use bezant_core::registry::{Incoming, Message};
 use bezant_core::switching::{AbortReport, Proof, Switch, SwitchMessage};
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use super::{Adversary, Choice};
 use crate::options::ScenarioOptions;
 use crate::rng::Rng;
 use crate::size::Size;
-use bezant_core::cluster::ReplicaId;
+use bezant_core::ids::ReplicaId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The parts in a run.

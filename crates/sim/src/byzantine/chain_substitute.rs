@@ -8,14 +8,13 @@ use super::split_order::forged;
 use super::{Behaviour, Liar, ring_forger};
 use crate::rng::Rng;
 use bezant_core::auth::Signed;
-use bezant_core::cluster::{InstanceId, ReplicaId};
-use bezant_core::compositions::Part;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::history::LogEntry;
-use bezant_core::machine::Principal;
-use bezant_core::message::{Incoming, Message};
+use bezant_core::ids::{InstanceId, Principal, ReplicaId};
 use bezant_core::protocols::chain::{ChainMessage, Topology};
 use bezant_core::protocols::ring_fast::{Body, RingMessage};
+use bezant_core::registry::{Incoming, Message};
+use bezant_core::schedule::Part;
 use bezant_core::switching::{AbortReport, Proof, Switch, SwitchMessage};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,7 +41,7 @@ fn with_batch(history: Digest, message: &ChainMessage) -> Digest {
 /// This replica's own MACs, made anew for what the message says now. `None` where it is no place of a chain.
 pub(super) fn authenticate(liar: &Liar<'_>, message: &mut ChainMessage) -> Option<()> {
     let schedule = liar.cluster.protocol.schedule()?;
-    let topology = Topology::new(liar.cluster, schedule.head(liar.cluster, message.instance));
+    let topology = Topology::new(liar.cluster, schedule.head(liar.cluster.n, message.instance));
     let place = topology.place(liar.me);
     let statement = message.statement(&topology, place);
     for (index, (maker, receiver)) in topology.carried(place).enumerate() {
@@ -76,7 +75,7 @@ impl ChainSubstitute {
         let Some(proof) = Proof::assemble(liar.cluster, part, reports) else { return };
         let Some(history) = proof.abort_history(liar.cluster) else { return };
         self.fed = Some((next, history.history()));
-        let topology = Topology::new(liar.cluster, schedule.head(liar.cluster, next));
+        let topology = Topology::new(liar.cluster, schedule.head(liar.cluster.n, next));
         let place = topology.place(liar.me);
         let message = SwitchMessage::Init(Arc::new(proof));
         let message = Message::Switch(Switch { instance: next, message });

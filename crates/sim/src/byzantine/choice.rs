@@ -3,7 +3,7 @@
 use super::Adversary;
 use crate::rng::Rng;
 use crate::size::Size;
-use bezant_core::compositions::Protocol;
+use bezant_core::schedule::Protocol;
 use std::fmt;
 use std::str::FromStr;
 

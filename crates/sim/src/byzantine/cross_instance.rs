@@ -2,9 +2,9 @@
 //! instances that are over, or have not begun.
 
 use super::{Behaviour, Liar};
-use bezant_core::cluster::InstanceId;
-use bezant_core::machine::Principal;
-use bezant_core::message::{Incoming, Message};
+use bezant_core::ids::{InstanceId, Principal};
+use bezant_core::protocols::speculative::Certain;
+use bezant_core::registry::{Incoming, Message};
 use bezant_core::switching::{Switch, SwitchMessage};
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ fn moved(message: &Message, to: InstanceId) -> Message {
         Message::ChainReply(reply) => reply.instance = to,
         Message::Ring(ring) => ring.instance = to,
         Message::RingReply(reply) => reply.instance = to,
-        Message::RingCertain(response) => response.instance = to,
+        Message::RingCertain(Certain(response)) => response.instance = to,
         Message::RingPace(pace) => pace.instance = to,
         Message::Checkpoint(_) | Message::Testimony(_) | Message::Transfer(_) | Message::Cookie(_) => {}
     }

@@ -6,9 +6,11 @@
 use super::forge::with_spoilt_mac;
 use crate::rng::Rng;
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::{ClientId, Cluster, ReplicaId, Timestamp};
-use bezant_core::compositions::Protocol;
-use bezant_core::message::{Message, Request};
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::{ClientId, ReplicaId, Timestamp};
+use bezant_core::message::Request;
+use bezant_core::registry::Message;
+use bezant_core::schedule::Protocol;
 
 /// Requests in a run: a flood may last, a run must end.
 const REQUESTS_MAX: u64 = 160;

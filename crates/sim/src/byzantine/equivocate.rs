@@ -2,12 +2,11 @@
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
-use bezant_core::cluster::{Sequence, View};
+use bezant_core::batch::Batch;
 use bezant_core::digest::Digest;
-use bezant_core::machine::Principal;
-use bezant_core::message::{Message, Ordering};
-use bezant_core::protocols::batch::Batch;
-use bezant_core::protocols::pbft::{PbftMessage, PrePrepare, Vote};
+use bezant_core::ids::{Principal, Sequence, View};
+use bezant_core::protocols::pbft::{Ordering, PbftMessage, PrePrepare, Vote};
+use bezant_core::registry::Message;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -83,7 +82,7 @@ impl Behaviour for Equivocate {
     }
 
     /// A liar that may not vote twice by itself votes for whatever it is told.
-    fn receive(&mut self, liar: &mut Liar<'_>, incoming: &bezant_core::message::Incoming) -> bool {
+    fn receive(&mut self, liar: &mut Liar<'_>, incoming: &bezant_core::registry::Incoming) -> bool {
         if let Message::Ordering(Ordering { instance, message: PbftMessage::Prepare(vote) }) = &*incoming.message
             && self.stories.contains_key(&(vote.view, vote.sequence))
         {

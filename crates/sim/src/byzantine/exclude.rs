@@ -2,9 +2,8 @@
 //! n = 3f + 1, lag behind without anybody losing patience, and leaves clients to the others (F21).
 
 use super::{Behaviour, Liar};
-use bezant_core::cluster::ReplicaId;
-use bezant_core::machine::Principal;
-use bezant_core::message::Message;
+use bezant_core::ids::{Principal, ReplicaId};
+use bezant_core::registry::Message;
 use std::collections::BTreeSet;
 
 #[derive(Debug, Default)]

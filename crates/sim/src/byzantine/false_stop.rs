@@ -3,9 +3,8 @@
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
-use bezant_core::cluster::InstanceId;
-use bezant_core::machine::Principal;
-use bezant_core::message::Message;
+use bezant_core::ids::{InstanceId, Principal};
+use bezant_core::registry::Message;
 use bezant_core::switching::{AbortReport, Switch, SwitchMessage};
 use std::sync::Arc;
 

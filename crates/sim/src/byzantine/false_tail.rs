@@ -5,10 +5,11 @@ use super::wrong_reply::with_result;
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::machine::Principal;
-use bezant_core::message::{Message, Outcome};
+use bezant_core::ids::Principal;
+use bezant_core::message::Outcome;
 use bezant_core::protocols::chain::ChainReply;
-use bezant_core::protocols::speculative::Response;
+use bezant_core::protocols::speculative::{Certain, Response};
+use bezant_core::registry::Message;
 use bezant_core::services::kv::KvResult;
 use bezant_core::wire::Wire;
 
@@ -67,7 +68,9 @@ impl Behaviour for FalseTail {
         let wrong = liar.rng.per_mille(self.wrong);
         let lie = match message {
             Message::Response(response) if wrong => Message::Response(wrong_response(liar.rng, response)),
-            Message::RingCertain(response) if wrong => Message::RingCertain(wrong_response(liar.rng, response)),
+            Message::RingCertain(Certain(response)) if wrong => {
+                Message::RingCertain(Certain(wrong_response(liar.rng, response)))
+            }
             Message::ChainReply(reply) if wrong => {
                 let choice = liar.rng.below(4);
                 Message::ChainReply(wrong_reply(liar, choice, reply))

@@ -5,8 +5,9 @@ use super::{Behaviour, Liar};
 use bezant_core::auth::Signed;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::dissent::{List, Ruling, Testimony};
-use bezant_core::machine::Principal;
-use bezant_core::message::{Incoming, Message, Request};
+use bezant_core::ids::Principal;
+use bezant_core::message::Request;
+use bezant_core::registry::{Incoming, Message};
 use std::collections::BTreeMap;
 
 /// Testimonies of others that it remembers.

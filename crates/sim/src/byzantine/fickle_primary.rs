@@ -8,13 +8,12 @@ use super::equivocate::other;
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
 use bezant_core::auth::Certificate;
+use bezant_core::batch::Batch;
 use bezant_core::checkpoint::{Checkpoint, genesis};
-use bezant_core::cluster::{InstanceId, ReplicaId, Sequence, View};
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::machine::Principal;
-use bezant_core::message::{Incoming, Message, Ordering};
-use bezant_core::protocols::batch::Batch;
-use bezant_core::protocols::pbft::{Claim, PbftMessage, PrePrepare, ViewChange};
+use bezant_core::ids::{InstanceId, Principal, ReplicaId, Sequence, View};
+use bezant_core::protocols::pbft::{Claim, Ordering, PbftMessage, PrePrepare, ViewChange};
+use bezant_core::registry::{Incoming, Message};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

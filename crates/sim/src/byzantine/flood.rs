@@ -1,12 +1,12 @@
 //! Floods: well-formed messages about views, batches and checkpoints far in the future, more than anybody asked for.
 
 use super::{Behaviour, Liar};
+use bezant_core::batch::Batch;
 use bezant_core::checkpoint::Checkpoint;
-use bezant_core::cluster::{InstanceId, Sequence, View};
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::message::{Incoming, Message, Ordering};
-use bezant_core::protocols::batch::Batch;
-use bezant_core::protocols::pbft::{PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
+use bezant_core::ids::{InstanceId, Sequence, View};
+use bezant_core::protocols::pbft::{Ordering, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
+use bezant_core::registry::{Incoming, Message};
 use std::sync::Arc;
 
 /// Messages to each replica at each tick.

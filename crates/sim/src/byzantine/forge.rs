@@ -7,11 +7,11 @@
 use super::anatomy::{Anatomy, Shape, Span};
 use crate::rng::Rng;
 use bezant_core::auth::{Keyring, Tag};
-use bezant_core::cluster::InstanceId;
+use bezant_core::batch::{Entry, Reference};
 use bezant_core::digest::Digest;
-use bezant_core::machine::Principal;
-use bezant_core::message::{Authentication, Message, Request};
-use bezant_core::protocols::batch::{Entry, Reference};
+use bezant_core::ids::{InstanceId, Principal};
+use bezant_core::message::{Authentication, Request};
+use bezant_core::registry::Message;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -330,7 +330,8 @@ mod tests {
     use super::*;
     use crate::suite::Paper;
     use bezant_core::auth::{PublicKeys, SecretKey, Suite};
-    use bezant_core::cluster::{Cluster, Limits, ReplicaId};
+    use bezant_core::cluster::{Cluster, Limits};
+    use bezant_core::ids::ReplicaId;
     use std::collections::BTreeSet;
 
     static SUITE: Paper = Paper;

@@ -5,10 +5,12 @@
 use super::ClientBehaviour;
 use crate::rng::Rng;
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::{ClientId, Cluster, IdentityId, ReplicaId, Timestamp};
-use bezant_core::machine::Duration;
-use bezant_core::members::{Join, SessionId};
-use bezant_core::message::{Message, Request};
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::{ClientId, IdentityId, ReplicaId, Timestamp};
+use bezant_core::joining::{Join, SessionId};
+use bezant_core::message::Request;
+use bezant_core::registry::Message;
+use bezant_core::time::Duration;
 use bezant_core::wire::Wire;
 
 /// Lies for each request.

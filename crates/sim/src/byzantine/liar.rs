@@ -5,10 +5,10 @@ use crate::network::ProcessId;
 use crate::rng::Rng;
 use crate::stage::{Happening, Stage};
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::{Cluster, InstanceId, ReplicaId};
-use bezant_core::machine::Principal;
-use bezant_core::message::{Message, Ordering};
-use bezant_core::protocols::pbft::PbftMessage;
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::{InstanceId, Principal, ReplicaId};
+use bezant_core::protocols::pbft::{Ordering, PbftMessage};
+use bezant_core::registry::Message;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 

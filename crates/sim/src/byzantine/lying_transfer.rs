@@ -3,8 +3,8 @@
 
 use super::{Behaviour, Liar};
 use bezant_core::checkpoint::TransferMessage;
-use bezant_core::machine::Principal;
-use bezant_core::message::Message;
+use bezant_core::ids::Principal;
+use bezant_core::registry::Message;
 use bezant_core::wire::Wire;
 
 #[derive(Debug)]

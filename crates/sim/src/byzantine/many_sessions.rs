@@ -5,9 +5,11 @@ use super::ClientBehaviour;
 use super::forge::with_spoilt_mac;
 use crate::rng::Rng;
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Timestamp};
-use bezant_core::message::{Message, Request};
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::{ClientId, InstanceId, ReplicaId, Timestamp};
+use bezant_core::message::Request;
 use bezant_core::protocols::ring_fast::{PaceMessage, RingPace};
+use bezant_core::registry::Message;
 use bezant_core::switching::{Panic, Switch, SwitchMessage};
 
 /// Messages in a run: a flood may last, a run must end.

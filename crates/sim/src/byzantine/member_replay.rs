@@ -2,10 +2,11 @@
 //! lying primary and passed on by a lying backup. All of it bears valid signatures.
 
 use super::{Behaviour, Liar};
-use bezant_core::machine::Principal;
-use bezant_core::message::{Incoming, Message, Ordering, Request};
-use bezant_core::protocols::batch::{Batch, Entry};
-use bezant_core::protocols::pbft::{PbftMessage, PrePrepare, Vote};
+use bezant_core::batch::{Batch, Entry};
+use bezant_core::ids::Principal;
+use bezant_core::message::Request;
+use bezant_core::protocols::pbft::{Ordering, PbftMessage, PrePrepare, Vote};
+use bezant_core::registry::{Incoming, Message};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 

@@ -5,9 +5,11 @@ use super::registry::{behaviour, client_behaviour};
 use super::{Adversary, Behaviour, ClientBehaviour, Crowd, Liar};
 use crate::rng::Rng;
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::{Cluster, ReplicaId};
-use bezant_core::machine::{Instant, Principal};
-use bezant_core::message::{Incoming, Message, Request};
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::{Principal, ReplicaId};
+use bezant_core::message::Request;
+use bezant_core::registry::{Incoming, Message};
+use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,8 +5,8 @@
 use super::forge::Forge;
 use super::{Behaviour, Liar, chain_substitute, ring_forger};
 use crate::rng::Rng;
-use bezant_core::machine::Principal;
-use bezant_core::message::{Incoming, Message};
+use bezant_core::ids::Principal;
+use bezant_core::registry::{Incoming, Message};
 use bezant_core::wire::Wire;
 use std::collections::VecDeque;
 

@@ -5,10 +5,10 @@
 use super::ring_forger::{authenticate, place};
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
-use bezant_core::cluster::{ClientId, IdentityId};
-use bezant_core::machine::Principal;
-use bezant_core::message::{Message, Request};
+use bezant_core::ids::{ClientId, IdentityId, Principal};
+use bezant_core::message::Request;
 use bezant_core::protocols::ring_fast::{Body, RingMessage};
+use bezant_core::registry::Message;
 
 #[derive(Debug)]
 pub(super) struct NobodysRequests {

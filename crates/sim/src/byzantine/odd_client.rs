@@ -5,8 +5,10 @@ use super::ClientBehaviour;
 use super::forge::Forge;
 use crate::rng::Rng;
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::{Cluster, ReplicaId};
-use bezant_core::message::{Message, Request};
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::ReplicaId;
+use bezant_core::message::Request;
+use bezant_core::registry::Message;
 
 #[derive(Debug)]
 pub(super) struct OddClient {

@@ -4,9 +4,11 @@
 use super::ClientBehaviour;
 use crate::rng::Rng;
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::{Cluster, InstanceId, ReplicaId};
-use bezant_core::compositions::Part;
-use bezant_core::message::{Message, Request};
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::{InstanceId, ReplicaId};
+use bezant_core::message::Request;
+use bezant_core::registry::Message;
+use bezant_core::schedule::Part;
 use bezant_core::switching::{Panic, Switch, SwitchMessage};
 
 /// PANICs to each replica for each request.

@@ -4,7 +4,8 @@
 use super::ClientBehaviour;
 use crate::rng::Rng;
 use bezant_core::auth::{Keyring, Tag};
-use bezant_core::cluster::{Cluster, ReplicaId};
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::ReplicaId;
 use bezant_core::message::Request;
 
 #[derive(Debug)]

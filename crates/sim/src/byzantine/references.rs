@@ -7,12 +7,13 @@ use super::forge::reproved;
 use super::{Behaviour, ClientBehaviour, Liar};
 use crate::rng::Rng;
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence, Timestamp, View};
+use bezant_core::batch::{Batch, Entry, Reference};
+use bezant_core::cluster::Cluster;
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::machine::Principal;
-use bezant_core::message::{Incoming, Message, Ordering, Request};
-use bezant_core::protocols::batch::{Batch, Entry, Reference};
-use bezant_core::protocols::pbft::{PbftMessage, PrePrepare};
+use bezant_core::ids::{ClientId, InstanceId, Principal, ReplicaId, Sequence, Timestamp, View};
+use bezant_core::message::Request;
+use bezant_core::protocols::pbft::{Ordering, PbftMessage, PrePrepare};
+use bezant_core::registry::{Incoming, Message};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use super::{
     takeover, unasked_bodies, view_change_liar, withheld_body, wrong_checkpoint, wrong_reply,
 };
 use crate::rng::Rng;
-use bezant_core::cluster::ReplicaId;
+use bezant_core::ids::ReplicaId;
 use std::collections::BTreeSet;
 
 /// The mind of a lying replica; `None` where the honest machine does it (twins).

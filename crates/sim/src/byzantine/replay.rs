@@ -2,10 +2,10 @@
 //! what was authenticated for that receiver, or signed, can do harm.
 
 use super::{Behaviour, Liar};
-use bezant_core::machine::Principal;
-use bezant_core::message::{Incoming, Message, Ordering};
-use bezant_core::protocols::batch::Entry;
-use bezant_core::protocols::pbft::{PbftMessage, PrePrepare};
+use bezant_core::batch::Entry;
+use bezant_core::ids::Principal;
+use bezant_core::protocols::pbft::{Ordering, PbftMessage, PrePrepare};
+use bezant_core::registry::{Incoming, Message};
 use bytes::Bytes;
 use std::collections::VecDeque;
 

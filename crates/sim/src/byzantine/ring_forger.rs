@@ -6,12 +6,13 @@ use super::split_order::forged;
 use super::wrong_reply::with_result;
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
-use bezant_core::compositions::Part;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::history::LogEntry;
-use bezant_core::machine::Principal;
-use bezant_core::message::Message;
+use bezant_core::ids::Principal;
 use bezant_core::protocols::ring_fast::{Body, Path, RingMessage, RingReply, Stamp, Strike};
+use bezant_core::protocols::speculative::Certain;
+use bezant_core::registry::Message;
+use bezant_core::schedule::Part;
 use bezant_core::service::Proposal;
 
 #[derive(Debug)]
@@ -32,10 +33,10 @@ pub(super) fn place(liar: &Liar<'_>, ring: &RingMessage, to: Principal) -> Optio
     if liar.cluster.part(ring.instance) != Some(Part::RingFast) || !liar.cluster.contains(ring.entry) {
         return None;
     }
-    let path = Path::new(liar.cluster, schedule.head(liar.cluster, ring.instance), ring.entry);
+    let path = Path::new(liar.cluster, schedule.head(liar.cluster.n, ring.instance), ring.entry);
     let Principal::Replica(to) = to else { return None };
     let path = match ring.body {
-        Body::Probe(_) => Path::of_probe(liar.cluster, schedule.head(liar.cluster, ring.instance), ring.entry),
+        Body::Probe(_) => Path::of_probe(liar.cluster, schedule.head(liar.cluster.n, ring.instance), ring.entry),
         _ => path,
     };
     let next = path.offset(to) + usize::from(ring.body.pass()) * liar.cluster.n;
@@ -140,17 +141,17 @@ impl Behaviour for RingForger {
                 liar.say(to, &Message::Ring(lie));
             }
             Message::RingCertain(_) if liar.rng.per_mille(self.silent) => {}
-            Message::RingCertain(response) if changes => {
+            Message::RingCertain(Certain(response)) if changes => {
                 let mut lie = response.clone();
                 match liar.rng.below(3) {
                     0 => lie.outcome = with_result(&lie.outcome, Vec::new().into()),
                     1 => lie.history = Digest::of(Domain::Trace, &lie.history.0),
                     _ => lie.position += 1,
                 }
-                liar.say(to, &Message::RingCertain(lie));
+                liar.say(to, &Message::RingCertain(Certain(lie)));
             }
             // Certain of what it has only heard of.
-            Message::Response(response) if changes => liar.say(to, &Message::RingCertain(response.clone())),
+            Message::Response(response) if changes => liar.say(to, &Message::RingCertain(Certain(response.clone()))),
             Message::RingReply(_) if liar.rng.per_mille(self.silent) => {}
             Message::RingReply(reply) if changes => {
                 let lie = Self::answer(liar, reply);

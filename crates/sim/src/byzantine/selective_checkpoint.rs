@@ -5,8 +5,8 @@ use super::{Behaviour, Liar};
 use crate::rng::Rng;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::history::Boundary;
-use bezant_core::machine::Principal;
-use bezant_core::message::{Incoming, Message};
+use bezant_core::ids::Principal;
+use bezant_core::registry::{Incoming, Message};
 use bezant_core::switching::{Switch, SwitchMessage};
 
 #[derive(Debug)]

@@ -4,8 +4,10 @@
 use super::ClientBehaviour;
 use crate::rng::Rng;
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::{ClientId, Cluster, ReplicaId};
-use bezant_core::message::{Message, Request};
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::{ClientId, ReplicaId};
+use bezant_core::message::Request;
+use bezant_core::registry::Message;
 use bezant_core::switching::{Panic, Switch, SwitchMessage};
 
 /// PANICs in a run: more than a set of clients holds.

@@ -2,11 +2,11 @@
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
-use bezant_core::cluster::{Sequence, View};
-use bezant_core::machine::{Instant, Principal};
-use bezant_core::message::{Message, Ordering};
-use bezant_core::protocols::batch::Batch;
-use bezant_core::protocols::pbft::{PbftMessage, PrePrepare};
+use bezant_core::batch::Batch;
+use bezant_core::ids::{Principal, Sequence, View};
+use bezant_core::protocols::pbft::{Ordering, PbftMessage, PrePrepare};
+use bezant_core::registry::Message;
+use bezant_core::time::Instant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl Behaviour for SkewedTime {
     }
 
     /// Its own machine believes in the honest batch; votes for the skewed one are answered in its place.
-    fn receive(&mut self, liar: &mut Liar<'_>, incoming: &bezant_core::message::Incoming) -> bool {
+    fn receive(&mut self, liar: &mut Liar<'_>, incoming: &bezant_core::registry::Incoming) -> bool {
         if let Message::Ordering(Ordering { instance, message: PbftMessage::Prepare(vote) }) = &*incoming.message
             && self.proposed.get(&(vote.view, vote.sequence)).is_some_and(|batch| batch.digest() == vote.digest)
         {

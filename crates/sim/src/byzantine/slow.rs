@@ -2,9 +2,9 @@
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
-use bezant_core::machine::Principal;
-use bezant_core::message::{Message, Ordering};
-use bezant_core::protocols::pbft::PbftMessage;
+use bezant_core::ids::Principal;
+use bezant_core::protocols::pbft::{Ordering, PbftMessage};
+use bezant_core::registry::Message;
 
 #[derive(Debug)]
 pub(super) struct Slow {

@@ -3,9 +3,10 @@
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
-use bezant_core::machine::Principal;
-use bezant_core::message::Message;
-use bezant_core::protocols::ring_fast::{Hop, Pace, PaceMessage, RingPace, Vote};
+use bezant_core::ids::Principal;
+use bezant_core::notice::Pace;
+use bezant_core::protocols::ring_fast::{Hop, PaceMessage, RingPace, Vote};
+use bezant_core::registry::Message;
 
 #[derive(Debug)]
 pub(super) struct SlowHop {
@@ -58,7 +59,7 @@ mod tests {
     use crate::options::ScenarioOptions;
     use crate::scenario::Scenario;
     use crate::world::World;
-    use bezant_core::machine::Duration;
+    use bezant_core::time::Duration;
 
     /// What correct replicas noticed about the pace of a busy ring: who was named, for each time.
     fn noticed(adversary: Choice, seed: u64, f: usize) -> (Scenario, Vec<Option<u8>>) {

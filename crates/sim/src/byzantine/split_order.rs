@@ -5,15 +5,16 @@
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
 use bezant_core::auth::Tag;
-use bezant_core::cluster::InstanceId;
+use bezant_core::batch::{Batch, Entry};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::history::LogEntry;
-use bezant_core::machine::{Duration, Principal};
-use bezant_core::message::{Message, Request};
-use bezant_core::protocols::batch::{Batch, Entry};
+use bezant_core::ids::{InstanceId, Principal};
+use bezant_core::message::Request;
 use bezant_core::protocols::ring_resilient::{Commit, Order as RingOrder, Resilient, ResilientMessage};
 use bezant_core::protocols::zlight::Order;
+use bezant_core::registry::Message;
 use bezant_core::switching::certificate::Prepared;
+use bezant_core::time::Duration;
 use std::collections::BTreeMap;
 
 #[derive(Debug)]

@@ -4,9 +4,9 @@
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
 use bezant_core::auth::Tag;
-use bezant_core::machine::Principal;
-use bezant_core::message::Message;
+use bezant_core::ids::Principal;
 use bezant_core::protocols::ring_fast::Body;
+use bezant_core::registry::Message;
 
 #[derive(Debug)]
 pub(super) struct SpoiltMacs {

@@ -3,14 +3,14 @@
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
+use bezant_core::batch::{Batch, Entry, Reference};
 use bezant_core::checkpoint::TransferMessage;
-use bezant_core::cluster::{ClientId, IdentityId, InstanceId, Timestamp};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::history::LogEntry;
-use bezant_core::machine::Principal;
-use bezant_core::message::{Incoming, Message, Ordering, Request};
-use bezant_core::protocols::batch::{Batch, Entry, Reference};
-use bezant_core::protocols::pbft::{PbftMessage, PrePrepare};
+use bezant_core::ids::{ClientId, IdentityId, InstanceId, Principal, Timestamp};
+use bezant_core::message::Request;
+use bezant_core::protocols::pbft::{Ordering, PbftMessage, PrePrepare};
+use bezant_core::registry::{Incoming, Message};
 use bezant_core::service::Proposal;
 use bezant_core::switching::{Bodies, Switch, SwitchMessage};
 use std::sync::Arc;

@@ -6,11 +6,11 @@ use super::{Behaviour, Liar};
 use crate::rng::Rng;
 use crate::store::{self, ServiceKind};
 use crate::workload::Action;
-use bezant_core::cluster::{ClientId, InstanceId, Sequence, Timestamp, View};
-use bezant_core::machine::Principal;
-use bezant_core::message::{Incoming, Message, Ordering, Request};
-use bezant_core::protocols::batch::{Batch, Entry};
-use bezant_core::protocols::pbft::{Claim, PbftMessage, ViewChange};
+use bezant_core::batch::{Batch, Entry};
+use bezant_core::ids::{ClientId, InstanceId, Principal, Sequence, Timestamp, View};
+use bezant_core::message::Request;
+use bezant_core::protocols::pbft::{Claim, Ordering, PbftMessage, ViewChange};
+use bezant_core::registry::{Incoming, Message};
 use bezant_core::service::Proposal;
 use std::sync::Arc;
 

@@ -5,10 +5,11 @@
 use super::{Behaviour, ClientBehaviour, Liar};
 use crate::rng::Rng;
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::{Cluster, ReplicaId};
-use bezant_core::machine::Principal;
-use bezant_core::message::{Message, Ordering, Request};
-use bezant_core::protocols::pbft::PbftMessage;
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::{Principal, ReplicaId};
+use bezant_core::message::Request;
+use bezant_core::protocols::pbft::{Ordering, PbftMessage};
+use bezant_core::registry::Message;
 use bezant_core::switching::{Switch, SwitchMessage};
 use std::collections::BTreeSet;
 

@@ -2,10 +2,9 @@
 
 use super::{Behaviour, Liar};
 use bezant_core::checkpoint::Checkpoint;
-use bezant_core::cluster::Sequence;
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::machine::Principal;
-use bezant_core::message::Message;
+use bezant_core::ids::{Principal, Sequence};
+use bezant_core::registry::Message;
 
 #[derive(Debug)]
 pub(super) struct WrongCheckpoint;

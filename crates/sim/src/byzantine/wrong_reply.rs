@@ -4,10 +4,10 @@
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
-use bezant_core::cluster::{ClientId, Sequence, Timestamp, View};
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::machine::Principal;
-use bezant_core::message::{Firmness, Message, Outcome, Refusal, Reply};
+use bezant_core::ids::{ClientId, Principal, Sequence, Timestamp, View};
+use bezant_core::message::{Firmness, Outcome, Refusal, Reply};
+use bezant_core::registry::Message;
 use bezant_core::services::kv::KvResult;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
@@ -79,7 +79,7 @@ impl Behaviour for WrongReply {
         liar.say(to, &Message::Reply(lie));
     }
 
-    fn receive(&mut self, liar: &mut Liar<'_>, incoming: &bezant_core::message::Incoming) -> bool {
+    fn receive(&mut self, liar: &mut Liar<'_>, incoming: &bezant_core::registry::Incoming) -> bool {
         if let Message::Request(request) = &*incoming.message
             && request.read_only
             && self.asked.len() < QUERIES_MAX

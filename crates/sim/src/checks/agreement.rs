@@ -1,9 +1,9 @@
 //! Agreement: at one position all correct replicas execute the same batch, after the same history.
 
 use super::{Check, Event};
-use bezant_core::cluster::{InstanceId, ReplicaId, Sequence};
 use bezant_core::digest::Digest;
-use bezant_core::replica::Notice;
+use bezant_core::ids::{InstanceId, ReplicaId, Sequence};
+use bezant_core::notice::Notice;
 use std::collections::BTreeMap;
 
 /// See the [module](self).

@@ -5,13 +5,15 @@
 
 use super::{Check, Event};
 use bezant_core::auth::Signed;
-use bezant_core::cluster::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::message::{Firmness, Message, Outcome, Request};
+use bezant_core::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
+use bezant_core::message::{Firmness, Outcome, Request};
+use bezant_core::notice::Notice;
 use bezant_core::protocols::pbft::{Claim, PbftMessage, PbftRecord, ViewChange, Vote};
 use bezant_core::protocols::ring_fast::{Body, RingMessage};
 use bezant_core::protocols::ring_resilient::{Resilient, ResilientMessage};
-use bezant_core::replica::{InstanceRecord, LogRecord, Notice};
+use bezant_core::protocols::speculative::Certain;
+use bezant_core::registry::{InstanceRecord, LogRecord, Message};
 use bezant_core::switching::{AbortReport, Switch, SwitchMessage};
 use bezant_core::wire::Wire;
 use std::collections::{BTreeMap, BTreeSet};
@@ -296,7 +298,7 @@ impl Check for Contradiction {
                 let silent = statements.report(&signed.value);
                 silent.and_then(|()| statements.say(Place::Abort, Digest::of(Domain::Trace, &signed.to_bytes())))
             }
-            Message::Response(response) | Message::RingCertain(response) => {
+            Message::Response(response) | Message::RingCertain(Certain(response)) => {
                 let place = Place::Response(response.client, response.timestamp);
                 statements.say(place, response.history)
             }

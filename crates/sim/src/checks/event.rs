@@ -3,12 +3,13 @@
 use super::Holdings;
 use crate::workload::{Action, Answer, Key};
 use bezant_core::auth::Signed;
-use bezant_core::cluster::{InstanceId, ReplicaId};
+use bezant_core::batch::Batch;
 use bezant_core::digest::Digest;
-use bezant_core::message::{Message, Request};
-use bezant_core::protocols::batch::Batch;
+use bezant_core::ids::{InstanceId, ReplicaId};
+use bezant_core::message::Request;
+use bezant_core::notice::{Notice, Report};
 use bezant_core::protocols::pbft::NewView;
-use bezant_core::replica::{LogRecord, Notice, Report};
+use bezant_core::registry::{LogRecord, Message};
 
 /// Something that a check may care about.
 #[derive(Debug)]

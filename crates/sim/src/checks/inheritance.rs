@@ -5,9 +5,9 @@
 //! of its init history.
 
 use super::{Check, Event};
-use bezant_core::cluster::{InstanceId, ReplicaId};
 use bezant_core::digest::Digest;
-use bezant_core::replica::Notice;
+use bezant_core::ids::{InstanceId, ReplicaId};
+use bezant_core::notice::Notice;
 use std::collections::BTreeMap;
 
 /// See the [module](self).

@@ -4,8 +4,9 @@
 //! one such state many times while calls are open is a livelock, long before the time limit says so.
 
 use super::{Check, Event};
-use bezant_core::cluster::{Cluster, ReplicaId};
-use bezant_core::replica::Report;
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::ReplicaId;
+use bezant_core::notice::Report;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A state counts as a livelock when it was seen this often, and this many of the longest view time-outs went by.

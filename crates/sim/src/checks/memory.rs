@@ -15,9 +15,9 @@
 //! is not seen.
 
 use super::{Check, Event, Holdings};
-use bezant_core::cluster::{Cluster, ReplicaId};
-use bezant_core::replica::Notice;
-use bezant_core::switching::AbortReport;
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::ReplicaId;
+use bezant_core::notice::Notice;
 use std::collections::BTreeSet;
 
 /// Clients in one set: the constant of the core.
@@ -62,7 +62,7 @@ impl Memory {
         let sessions = identities as u64 * limits.sessions_per_identity_max as u64 + 64 * members;
         let of_anything = [ENTRIES_MIN, pending, reads, requests, 2 * cluster.history_bound(), 4 * members];
         let entries_max = of_anything.into_iter().max().unwrap_or_default();
-        let effects = entries_max + AbortReport::entries_max(cluster);
+        let effects = entries_max + cluster.inherited_bound();
         let named = vec![
             ("pool.waiting", pending + of_replicas, "pending_requests_max, what is passed on, INITs and rulings"),
             ("pool.watched", pending + of_replicas, "pending_requests_max, what is passed on, INITs and rulings"),

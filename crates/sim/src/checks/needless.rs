@@ -8,11 +8,12 @@
 
 use super::{Check, Event};
 use crate::workload::LIARS_IDENTITY;
-use bezant_core::cluster::{Cluster, InstanceId, ReplicaId};
-use bezant_core::compositions::{Part, Protocol};
+use bezant_core::cluster::Cluster;
 use bezant_core::digest::Digest;
+use bezant_core::ids::{InstanceId, ReplicaId};
+use bezant_core::notice::{Notice, Report};
 use bezant_core::rejection::{Account, Rejection};
-use bezant_core::replica::{Notice, Report};
+use bezant_core::schedule::{Part, Protocol};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Reasons that are none of these have to do with a fault. The last one follows from another replica's.

@@ -1,9 +1,9 @@
 //! Stable checkpoints: one root per position, and no correct replica ever finds that its own state is another.
 
 use super::{Check, Event};
-use bezant_core::cluster::{InstanceId, ReplicaId, Sequence};
 use bezant_core::digest::Digest;
-use bezant_core::replica::Notice;
+use bezant_core::ids::{InstanceId, ReplicaId, Sequence};
+use bezant_core::notice::Notice;
 use std::collections::BTreeMap;
 
 /// See the [module](self).

@@ -6,9 +6,9 @@
 //! refusals the check knows nothing: what it knows is which requests are in the history, in which order, and what
 //! correct replicas answered for good.
 
-use bezant_core::auth::{PublicKey, Signature};
-use bezant_core::cluster::{ClientId, Sequence, Timestamp};
-use bezant_core::members::{CONTROL_SESSION, Credential, SessionId};
+use bezant_core::auth::Signature;
+use bezant_core::ids::{ClientId, PublicKey, Sequence, Timestamp};
+use bezant_core::joining::{CONTROL_SESSION, Credential, SessionId};
 use bezant_core::message::Request;
 use std::collections::{BTreeMap, BTreeSet};
 

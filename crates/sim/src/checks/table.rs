@@ -2,7 +2,7 @@
 //! sessions, the least recently executed goes, and from then on timestamps up to its last one are closed to sessions
 //! that are not there.
 
-use bezant_core::cluster::{ClientId, IdentityId, Timestamp};
+use bezant_core::ids::{ClientId, IdentityId, Timestamp};
 use std::collections::BTreeMap;
 
 /// See the [module](self).

@@ -14,12 +14,14 @@ use super::sessions::{Sessions, Stranger, TooSoon};
 use super::table::Table;
 use super::{Check, Event};
 use bezant_core::auth::Signature;
-use bezant_core::cluster::{ClientId, Cluster, InstanceId, Sequence, Timestamp};
+use bezant_core::batch::{Batch, Entry};
+use bezant_core::cluster::Cluster;
 use bezant_core::digest::Digest;
-use bezant_core::members::CookieMessage;
-use bezant_core::message::{Firmness, Message, Outcome, Refusal};
-use bezant_core::protocols::batch::{Batch, Entry};
-use bezant_core::replica::Notice;
+use bezant_core::ids::{ClientId, InstanceId, Sequence, Timestamp};
+use bezant_core::joining::CookieMessage;
+use bezant_core::message::{Firmness, Outcome, Refusal};
+use bezant_core::notice::Notice;
+use bezant_core::registry::Message;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An instance that orders batches.

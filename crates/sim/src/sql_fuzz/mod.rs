@@ -12,8 +12,8 @@ mod grammar;
 
 use crate::rng::Rng;
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::machine::Instant;
 use bezant_core::service::{Agreed, Asker, PageNumber, Service};
+use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bezant_sql::{Batch, Check, Dated, ErrorKind, Limits, Rehearsal, Request, Response, Rows, Sql, Statement, Value};
 use bytes::Bytes;

@@ -9,10 +9,10 @@ use crate::feature::Feature;
 use crate::node::{Counts, Node};
 use crate::stage::Stage;
 use crate::trace::Trace;
-use bezant_core::cluster::Sequence;
-use bezant_core::compositions::Part;
 use bezant_core::digest::Digest;
-use bezant_core::replica::Report;
+use bezant_core::ids::Sequence;
+use bezant_core::notice::Report;
+use bezant_core::schedule::Part;
 use std::collections::BTreeSet;
 
 /// Whether a replica votes, and waits for no other view.

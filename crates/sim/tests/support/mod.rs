@@ -3,11 +3,14 @@
 
 use bezant_core::auth::{Keyring, PublicKeys, SecretKey, Suite};
 use bezant_core::client::{Client, ClientTimer, Completed, Read, Submit};
-use bezant_core::cluster::{ClientId, Cluster, IdentityId};
-use bezant_core::machine::{Destination, Duration, Effect, Input, Instant, Machine, Outbox, Principal};
-use bezant_core::message::Message;
-use bezant_core::replica::{Notice, Replica, ReplicaConfig, ReplicaTimer};
+use bezant_core::cluster::Cluster;
+use bezant_core::ids::{ClientId, IdentityId, Principal};
+use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
+use bezant_core::notice::Notice;
+use bezant_core::registry::{Message, ReplicaTimer};
+use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::service::Service;
+use bezant_core::time::{Duration, Instant};
 use bezant_sim::suite::Paper;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -41,7 +44,7 @@ pub(crate) struct World<S: Service> {
 }
 
 const fn replica(id: usize) -> Principal {
-    Principal::Replica(bezant_core::cluster::ReplicaId(id as u8))
+    Principal::Replica(bezant_core::ids::ReplicaId(id as u8))
 }
 
 /// Each client is the only session of an identity of its own.

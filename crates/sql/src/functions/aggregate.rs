@@ -1,7 +1,9 @@
 //! Sums and averages, over groups and over windows.
 
+use super::call::{Arguments, Charge, Outcome, pay, positive_zero, refuse};
 use super::numeric::Decimal;
-use super::{Arguments, Charge, Outcome, float, integer, pay, positive_zero, refuse};
+use super::shortest::Width;
+use super::{float, integer};
 use crate::error::ErrorKind;
 use num_bigint::BigInt;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags, WindowAggregate};
@@ -217,8 +219,8 @@ pub(super) struct FloatSum<const SHORT: bool>(f64);
 
 impl<const SHORT: bool> Fold for FloatSum<SHORT> {
     fn add(&mut self, arguments: &Arguments<'_>) -> Outcome<()> {
-        let width = if SHORT { float::Width::Four } else { float::Width::Eight };
-        self.0 = width.sum(self.0, arguments.real(0)?)?;
+        let width = if SHORT { Width::Four } else { Width::Eight };
+        self.0 = float::sum(width, self.0, arguments.real(0)?)?;
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Bytes and UUIDs.
 
-use super::{Arguments, Outcome, input, refuse, room};
+use super::call::{Arguments, Outcome, refuse, room};
+use super::input;
 use crate::error::ErrorKind;
 use rusqlite::types::{Value, ValueRef};
 

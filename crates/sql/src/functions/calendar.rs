@@ -1,19 +1,14 @@
 //! Dates, times and timestamps: days and microseconds since 1970-01-01, and the texts that they are stored as.
 
+use super::call::{Arguments, Outcome, refuse};
 use super::datetime::{self, Reading};
 use super::fields::Fault;
+use super::gregorian::{DAY, HOUR, MINUTE, SECOND, civil, days_in, days_of, iso_week, weekday};
 use super::interval::Interval;
-use super::units::{Unit, unit};
-use super::{Arguments, Outcome, refuse};
+use super::parts::{extract_time, fraction_text, millionths};
+use super::units::{Unit, named_unit, no_unit};
 use crate::error::ErrorKind;
 use rusqlite::types::Value;
-use std::borrow::Cow;
-
-/// Microseconds of a second, a minute, an hour, a day.
-pub(super) const SECOND: i64 = 1_000_000;
-pub(super) const MINUTE: i64 = 60 * SECOND;
-pub(super) const HOUR: i64 = 60 * MINUTE;
-pub(super) const DAY: i64 = 24 * HOUR;
 
 /// The years that there are.
 pub(super) const YEARS: std::ops::RangeInclusive<i64> = 1..=9_999;
@@ -21,35 +16,6 @@ pub(super) const YEARS: std::ops::RangeInclusive<i64> = 1..=9_999;
 /// The days since 1970-01-01 between which PostgreSQL has dates, and timestamps.
 pub(super) const DATES: std::ops::Range<i64> = -2_440_588..2_145_042_906;
 const TIMESTAMPS: std::ops::Range<i64> = -2_440_588..106_762_940;
-
-/// Days since 1970-01-01 of a day of the Gregorian calendar. Years begin in March here, so that the odd day is the last
-/// one.
-pub const fn days_of(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-/// Year, month and day, so many days since 1970-01-01.
-pub const fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days.rem_euclid(146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (era * 400 + year + (month <= 2) as i64, month, day)
-}
-
-/// How many days a month has.
-pub(super) const fn days_in(year: i64, month: i64) -> i64 {
-    let (next_year, next) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
-    days_of(next_year, next, 1) - days_of(year, month, 1)
-}
 
 /// What a value is, as its text shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,14 +146,6 @@ fn parse_time(text: &str) -> Option<i64> {
 pub(super) fn time_text(micros: i64) -> String {
     let text = format!("{:02}:{:02}:{:02}", micros / HOUR, micros / MINUTE % 60, micros / SECOND % 60);
     text + &fraction_text(micros % SECOND)
-}
-
-/// The digits of a fraction with their point, up to the last that is not zero.
-pub(super) fn fraction_text(micros: i64) -> String {
-    match micros {
-        0 => String::new(),
-        _ => format!(".{micros:06}").trim_end_matches('0').into(),
-    }
 }
 
 /// A text read as a date, time or timestamp, of which a time alone is wanted.
@@ -342,19 +300,6 @@ pub(super) fn time_sub(arguments: &Arguments<'_>) -> Outcome {
     Interval { months: 0, days: 0, micros }.value()
 }
 
-/// A unit's name, or an error about it.
-pub(super) fn named_unit(name: &str, kind: &str) -> Outcome<Unit> {
-    match unit(&name.to_ascii_lowercase()) {
-        Some(unit) => Ok(unit),
-        None => refuse(ErrorKind::BadParameter, format!("unit \"{name}\" not recognized for type {kind}")),
-    }
-}
-
-/// A unit that there is, and that this type does not have.
-pub(super) fn no_unit<T>(name: &str, kind: &str) -> Outcome<T> {
-    refuse(ErrorKind::NotAllowed, format!("unit \"{name}\" not supported for type {kind}"))
-}
-
 /// The first year of a span of years that begins with a year 1: a century, a millennium.
 const fn span_start(year: i64, span: i64) -> i64 {
     (year + span - 1) / span * span - span + 1
@@ -399,26 +344,6 @@ pub(super) fn date_trunc(arguments: &Arguments<'_>) -> Outcome {
     Moment { kind, days, micros }.value()
 }
 
-/// Days since Monday.
-pub(super) const fn weekday(days: i64) -> i64 {
-    (days + 3).rem_euclid(7)
-}
-
-/// The year to which a day's week belongs, and the week's number in it.
-pub(super) const fn iso_week(days: i64) -> (i64, i64) {
-    let (year, _, _) = civil(days - weekday(days) + 3);
-    let first = days_of(year, 1, 4);
-    (year, (days - weekday(days) - (first - weekday(first))) / 7 + 1)
-}
-
-/// A number with so many digits behind the point, of a count of millionths.
-pub(super) fn millionths(micros: i128, digits: usize) -> Cow<'static, str> {
-    let sign = if micros < 0 { "-" } else { "" };
-    let (whole, rest) = (micros.unsigned_abs() / 1_000_000, micros.unsigned_abs() % 1_000_000);
-    let fraction = format!("{rest:06}");
-    format!("{sign}{whole}.{}", &fraction[..digits]).into()
-}
-
 pub(super) fn extract(arguments: &Arguments<'_>) -> Outcome {
     let (name, value) = (arguments.text(0)?, arguments.text(1)?);
     if let Some(interval) = Interval::parse(&value) {
@@ -441,19 +366,6 @@ pub(super) fn extract(arguments: &Arguments<'_>) -> Outcome {
         },
     };
     Ok(Value::Text(text.into_owned()))
-}
-
-/// A part of a time of day.
-pub(super) fn extract_time(unit: Unit, micros: i64) -> Option<Cow<'static, str>> {
-    let of_minute = i128::from(micros % MINUTE);
-    Some(match unit {
-        Unit::Microsecond => of_minute.to_string().into(),
-        Unit::Millisecond => millionths(of_minute * 1_000, 3),
-        Unit::Second => millionths(of_minute, 6),
-        Unit::Minute => (micros / MINUTE % 60).to_string().into(),
-        Unit::Hour => (micros / HOUR).to_string().into(),
-        _ => return None,
-    })
 }
 
 /// A part of a day.

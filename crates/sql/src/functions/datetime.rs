@@ -6,7 +6,7 @@
 //! (`Europe/Berlin`, `EST`) is refused.
 
 use super::fields::{Fault, Field, Look, Meaning, Read, fields, run, word, zone_word};
-use super::{calendar, input};
+use super::{gregorian, input};
 
 /// Hours that a zone may be away from UTC.
 const ZONE_HOURS_MAX: i64 = 15;
@@ -342,13 +342,13 @@ impl Reading {
             }
         }
         if self.known & known::DAY_OF_YEAR != 0 {
-            let days = calendar::days_of(self.year, 1, 1) + self.day_of_year - 1;
-            (self.year, self.month, self.day) = calendar::civil(days);
+            let days = gregorian::days_of(self.year, 1, 1) + self.day_of_year - 1;
+            (self.year, self.month, self.day) = gregorian::civil(days);
         }
         let month_is_wrong = self.known & known::MONTH != 0 && !(1..=12).contains(&self.month);
         let day_is_wrong = self.known & known::DAY != 0 && !(1..=31).contains(&self.day);
         let is_full = self.known & known::DATE == known::DATE;
-        if month_is_wrong || day_is_wrong || is_full && self.day > calendar::days_in(self.year, self.month) {
+        if month_is_wrong || day_is_wrong || is_full && self.day > gregorian::days_in(self.year, self.month) {
             return Err(Fault::Range);
         }
         Ok(())
@@ -356,7 +356,7 @@ impl Reading {
 
     /// Days since 1970-01-01.
     pub(super) fn days(&self) -> i64 {
-        if self.is_epoch { 0 } else { calendar::days_of(self.year, self.month, self.day) }
+        if self.is_epoch { 0 } else { gregorian::days_of(self.year, self.month, self.day) }
     }
 
     /// Microseconds since midnight.
@@ -364,7 +364,7 @@ impl Reading {
         if self.is_epoch {
             return 0;
         }
-        ((self.hour * 60 + self.minute) * 60 + self.second) * calendar::SECOND + self.micros
+        ((self.hour * 60 + self.minute) * 60 + self.second) * gregorian::SECOND + self.micros
     }
 
     /// Seconds east of UTC, if the text says that.
@@ -405,7 +405,7 @@ pub(super) fn clock(field: &str) -> Read<(i64, i64, i64, i64)> {
         }
         Some(_) => return Err(Fault::Format),
     };
-    if minute > 59 || second > 60 || micros > calendar::SECOND {
+    if minute > 59 || second > 60 || micros > gregorian::SECOND {
         Err(Fault::Range)
     } else {
         Ok((hour, minute, second, micros))
@@ -426,13 +426,13 @@ fn fraction(text: &str) -> Read<i64> {
     }
     let is_fraction = text.starts_with('.') && input::digits(&text[1..]) == text.len() - 1;
     let fraction: f64 = text.parse().ok().filter(|_| is_fraction).ok_or(Fault::Format)?;
-    Ok((fraction * calendar::SECOND as f64).round_ties_even() as i64)
+    Ok((fraction * gregorian::SECOND as f64).round_ties_even() as i64)
 }
 
 /// Whether it is later than the end of a day.
 const fn overflows(hour: i64, minute: i64, second: i64, micros: i64) -> bool {
-    let all = ((hour * 60 + minute) * 60 + second) * calendar::SECOND + micros;
-    hour > 24 || minute > 59 || second > 60 || micros > calendar::SECOND || all > calendar::DAY
+    let all = ((hour * 60 + minute) * 60 + second) * gregorian::SECOND + micros;
+    hour > 24 || minute > 59 || second > 60 || micros > gregorian::SECOND || all > gregorian::DAY
 }
 
 /// Seconds east of UTC of `+hh`, `+hh:mm`, `+hh:mm:ss` or `+hhmm`.

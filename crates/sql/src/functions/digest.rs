@@ -1,7 +1,7 @@
 //! Digests of texts and bytes. They protect nothing here: programs ask for them.
 
 use super::bytes::spelled;
-use super::{Arguments, Outcome};
+use super::call::{Arguments, Outcome};
 use rusqlite::types::{Value, ValueRef};
 use sha2::{Digest, Sha256};
 

@@ -4,8 +4,9 @@
 //! one form if the whole is.
 
 use super::aggregate::Fold;
+use super::call::{Arguments, Charge, Outcome, Refusal, refuse, room, truth};
 use super::json::{self, Node};
-use super::{Arguments, Charge, Outcome, Refusal, input, numeric, refuse, room, truth};
+use super::{input, numeric};
 use crate::error::ErrorKind;
 use crate::meter;
 use rusqlite::types::Value;

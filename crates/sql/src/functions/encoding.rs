@@ -1,7 +1,7 @@
 //! Bytes as texts, and back: hexadecimal digits, Base64, and PostgreSQL's older escapes.
 
 use super::bytes::{escaped, hexadecimal, spelled};
-use super::{Arguments, Outcome, refuse, room};
+use super::call::{Arguments, Outcome, refuse, room};
 use crate::error::ErrorKind;
 use rusqlite::types::Value;
 

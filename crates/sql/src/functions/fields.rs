@@ -1,6 +1,7 @@
 //! The fields of a date, time or interval as people write it, and the words that stand in them.
 
-use super::{Outcome, input, refuse};
+use super::call::{Outcome, refuse};
+use super::input;
 use crate::error::ErrorKind;
 
 /// The longest text that is looked at, and the most fields.

@@ -1,8 +1,8 @@
 //! `to_char` of numbers: a pattern of digits, groups and a point. Signs in other places than the usual one and words,
 //! as `MI`, `PR` and `RN`, are refused.
 
+use super::call::{Arguments, Outcome, refuse, room};
 use super::numeric::Decimal;
-use super::{Arguments, Outcome, refuse, room};
 use crate::error::ErrorKind;
 use rusqlite::types::Value;
 

@@ -1,7 +1,8 @@
 //! `to_char` of dates and timestamps: a pattern with names of parts, which become their values.
 
-use super::calendar::{DATES, HOUR, MINUTE, Moment, SECOND, civil, days_of, iso_week, weekday, zone};
-use super::{Arguments, Outcome, refuse, room};
+use super::calendar::{DATES, Moment, zone};
+use super::call::{Arguments, Outcome, refuse, room};
+use super::gregorian::{HOUR, MINUTE, SECOND, civil, days_of, iso_week, weekday};
 use crate::error::ErrorKind;
 use rusqlite::types::Value;
 

@@ -1,6 +1,6 @@
 //! What the readers of texts have in common.
 
-use super::{Outcome, refuse};
+use super::call::{Outcome, refuse};
 use crate::error::ErrorKind;
 
 /// What C calls a space.

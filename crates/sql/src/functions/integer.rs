@@ -1,6 +1,7 @@
 //! Integers of 16, 32 and 64 bits, and truth values.
 
-use super::{Arguments, Outcome, input, refuse, truth};
+use super::call::{Arguments, Outcome, refuse, truth};
+use super::input;
 use crate::error::ErrorKind;
 use rusqlite::types::Value;
 

@@ -1,12 +1,13 @@
 //! Intervals: months, days and microseconds, none of which is a number of the others.
 
 use super::aggregate::Fold;
-use super::calendar::{DAY, HOUR, MINUTE, SECOND, extract_time, fraction_text, millionths, named_unit, no_unit};
+use super::call::{Arguments, Charge, Outcome, refuse};
 use super::datetime::clock;
 use super::fields::{Fault, Look, Read, fields};
-use super::table::FIELDS;
-use super::units::{Unit, unit};
-use super::{Arguments, Charge, Outcome, input as texts, integer, refuse};
+use super::gregorian::{DAY, HOUR, MINUTE, SECOND};
+use super::parts::{extract_time, fraction_text, millionths};
+use super::units::{Unit, named_unit, no_unit, unit};
+use super::{input as texts, integer};
 use crate::error::ErrorKind;
 use rusqlite::types::Value;
 use std::cmp::Ordering;
@@ -364,7 +365,7 @@ pub(super) fn compare(left: &str, right: &str) -> Ordering {
 pub(super) struct IntervalSum(Interval);
 
 impl Fold for IntervalSum {
-    const CHARGE: Charge = FIELDS;
+    const CHARGE: Charge = Charge::FIELDS;
 
     fn add(&mut self, arguments: &Arguments<'_>) -> Outcome<()> {
         self.0 = self.0.combined(Interval::of(arguments, 0)?, i64::checked_add)?;
@@ -389,7 +390,7 @@ pub(super) struct IntervalAverage {
 }
 
 impl Fold for IntervalAverage {
-    const CHARGE: Charge = FIELDS;
+    const CHARGE: Charge = Charge::FIELDS;
 
     fn add(&mut self, arguments: &Arguments<'_>) -> Outcome<()> {
         self.count += 1;

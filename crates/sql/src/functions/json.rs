@@ -1,6 +1,7 @@
 //! JSON: a text is checked, or written as PostgreSQL prints `jsonb`.
 
-use super::{Arguments, Outcome, numeric, refuse, room};
+use super::call::{Arguments, Outcome, refuse, room};
+use super::numeric;
 use crate::error::ErrorKind;
 use rusqlite::types::Value;
 

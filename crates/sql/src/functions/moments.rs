@@ -1,8 +1,10 @@
 //! Dates and timestamps made of numbers, and the age that lies between two.
 
-use super::calendar::{DAY, HOUR, Kind, MINUTE, Moment, SECOND, YEARS, civil, days_in, days_of};
+use super::calendar::{Kind, Moment, YEARS};
+use super::call::{Arguments, Outcome, refuse};
+use super::gregorian::{DAY, HOUR, MINUTE, SECOND, civil, days_in, days_of};
 use super::interval::Interval;
-use super::{Arguments, Outcome, float, refuse};
+use super::shortest;
 use crate::error::ErrorKind;
 
 /// Seconds from 1970 to 2000, from which PostgreSQL counts: its sums are rounded there.
@@ -36,7 +38,7 @@ pub(super) fn make_timestamp(arguments: &Arguments<'_>) -> Outcome {
     let is_time = (0..=24).contains(&hour) && (0..60).contains(&minute) && (0.0..=MINUTE as f64).contains(&micros);
     let whole = if is_time { hour * HOUR + minute * MINUTE + micros as i64 } else { DAY + 1 };
     if whole > DAY {
-        let second = float::spell(second);
+        let second = shortest::spell(second);
         let message = format!("time field value out of range: {hour}:{minute:02}:{second:0>2}");
         return refuse(ErrorKind::TimeOutOfRange, message);
     }
@@ -53,7 +55,7 @@ pub(super) fn to_timestamp(arguments: &Arguments<'_>) -> Outcome {
     let micros = ((seconds - YEAR_2000) * SECOND as f64).round_ties_even() as i64;
     match micros.checked_add(YEAR_2000 as i64 * SECOND) {
         Some(micros) => Moment::at(Kind::Timestamptz, micros).value(),
-        None => refuse(ErrorKind::TimeOutOfRange, format!("timestamp out of range: \"{}\"", float::spell(seconds))),
+        None => refuse(ErrorKind::TimeOutOfRange, format!("timestamp out of range: \"{}\"", shortest::spell(seconds))),
     }
 }
 

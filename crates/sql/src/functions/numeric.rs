@@ -4,19 +4,16 @@
 //! behind the point are the scale, zeros included. The digits themselves are `num-bigint`'s: whole numbers, so that
 //! nothing depends on the machine.
 
-use super::{Arguments, Outcome, float, input, integer, refuse};
+use super::call::{Arguments, Outcome, refuse};
+use super::digits::{DIGITS_MAX, power};
+use super::shortest::{Width, taken_apart};
+use super::{float, input, integer};
 use crate::error::ErrorKind;
 use num_bigint::{BigInt, BigUint, Sign};
 use num_integer::Integer;
 use rusqlite::types::{Value, ValueRef};
 use std::cmp::Ordering;
 use std::fmt;
-
-/// Digits of a number, before and behind the point together.
-const DIGITS_MAX: usize = 2_000;
-
-/// The longest canonical text, in bytes.
-pub(super) const TEXT_MAX: usize = DIGITS_MAX + 2;
 
 /// Digits before the point, and behind it, above which PostgreSQL has no number either.
 const WHOLE_MAX: i64 = 131_072;
@@ -37,11 +34,6 @@ const GROUP: i64 = 4;
 pub(super) struct Decimal {
     pub(super) digits: BigInt,
     pub(super) scale: u32,
-}
-
-/// Ten to a power.
-pub(super) fn power(exponent: u32) -> BigInt {
-    BigInt::from(10).pow(exponent)
 }
 
 /// Refuses a number with more digits than we compute with.
@@ -73,7 +65,7 @@ impl Decimal {
     pub(super) fn of(arguments: &Arguments<'_>, number: usize) -> Outcome<Self> {
         match arguments.0.get_raw(number) {
             ValueRef::Integer(digits) => Ok(Self { digits: digits.into(), scale: 0 }),
-            ValueRef::Real(value) => Self::parse(&float::to_decimal(value, float::Width::Eight)?),
+            ValueRef::Real(value) => Self::parse(&of_float(value, Width::Eight)?),
             _ => Self::parse(&arguments.text(number)?),
         }
     }
@@ -322,6 +314,34 @@ pub(super) fn to_integer(arguments: &Arguments<'_>, bits: i64) -> Outcome {
         ValueRef::Real(number) => float::to_integer(number, bits),
         _ => Decimal::of(arguments, 0)?.integer(bits),
     }
+}
+
+/// A number as an exact decimal, with as many digits as the type always has.
+fn of_float(number: f64, width: Width) -> Outcome<String> {
+    if !number.is_finite() {
+        return refuse(ErrorKind::NotAllowed, "NaN and infinity are no numbers of this database");
+    }
+    let (digits, exponent) = taken_apart(&format!("{:.*e}", width.digits() - 1, number.abs()));
+    let sign = if number < 0.0 { "-" } else { "" };
+    let (first, rest) = digits.split_at(1);
+    // Zeros that the exponent makes do not count as digits behind the point.
+    canonical(&format!("{sign}{first}.{rest}e{exponent}"))
+}
+
+pub(super) fn of_float4(arguments: &Arguments<'_>) -> Outcome {
+    of_float(arguments.real(0)?, Width::Four).map(Value::Text)
+}
+
+pub(super) fn of_float8(arguments: &Arguments<'_>) -> Outcome {
+    of_float(arguments.real(0)?, Width::Eight).map(Value::Text)
+}
+
+pub(super) fn to_float4(arguments: &Arguments<'_>) -> Outcome {
+    float::parse(&Decimal::of(arguments, 0)?.text()?, Width::Four).map(Value::Real)
+}
+
+pub(super) fn to_float8(arguments: &Arguments<'_>) -> Outcome {
+    float::parse(&Decimal::of(arguments, 0)?.text()?, Width::Eight).map(Value::Real)
 }
 
 pub(super) fn of_integer(arguments: &Arguments<'_>) -> Outcome {

@@ -7,7 +7,7 @@
 //! Whether a text matches is the same by any matcher. Which part of it matches is not: PostgreSQL takes the longest,
 //! ours goes by the order of the branches. They agree where no character leaves a choice ([`Pattern::is_certain`]).
 
-use super::{Outcome, refuse};
+use super::call::{Outcome, refuse};
 use crate::error::ErrorKind;
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! Regular expressions: whether a text matches one, and what becomes of the part that does.
 
+use super::call::{Arguments, Outcome, pay, refuse, room, truth};
 use super::pattern::Pattern;
-use super::{Arguments, Outcome, pay, refuse, room, truth};
 use crate::error::ErrorKind;
 use regex_lite::{Captures, Regex, RegexBuilder};
 use rusqlite::types::Value;
@@ -144,7 +144,7 @@ pub(super) fn replace(arguments: &Arguments<'_>) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Refusal;
+    use super::super::call::Refusal;
     use super::*;
 
     #[test]

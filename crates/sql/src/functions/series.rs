@@ -1,8 +1,8 @@
 //! Steps of `generate_series`: which way they lead, 1 upwards and -1 downwards.
 
+use super::call::{Arguments, Outcome, refuse};
 use super::interval::Interval;
 use super::numeric::Decimal;
-use super::{Arguments, Outcome, refuse};
 use crate::error::ErrorKind;
 use num_bigint::BigInt;
 use rusqlite::types::Value;

@@ -1,12 +1,13 @@
 //! All functions: names, arities, and what each is charged.
 
 use super::aggregate::{FloatAverage, FloatSum, IntegerAverage, IntegerSum, NumericAverage, NumericSum, add};
+use super::call::{Arguments, Charge, Function, Outcome};
 use super::documents::{ArrayOf, ObjectOf};
 use super::interval::{IntervalAverage, IntervalSum};
-use super::{Arguments, Charge, Function, Outcome};
+use super::shortest::Width;
 use super::{
-    bytes, calendar, digest, documents, encoding, figures, float, format, integer, interval, json, moments, numeric,
-    regex, series, text,
+    bytes, calendar, call, digest, documents, encoding, figures, float, format, integer, interval, json, moments,
+    numeric, regex, series, text,
 };
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, Result};
@@ -19,8 +20,7 @@ const ONCE: Charge = Charge::Bytes(1);
 const TWICE: Charge = Charge::Bytes(2);
 /// JSON is looked through byte by byte.
 const EIGHT: Charge = Charge::Bytes(8);
-/// Dates and times are read field by field.
-pub(super) const FIELDS: Charge = Charge::Bytes(16);
+const FIELDS: Charge = Charge::FIELDS;
 use Charge::{Digits, Product};
 
 #[rustfmt::skip]
@@ -46,7 +46,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     // Numbers of rows
     function("pg_only", 1, ONCE, integer::only),
     function("pg_limit", 2, ONCE, integer::limit),
-    function("pg_raise", 2, ONCE, super::raise),
+    function("pg_raise", 2, ONCE, call::raise),
     function("pg_int_step", 1, ONCE, series::of_integer),
     function("pg_numeric_step", 1, Digits, series::of_numeric),
     function("pg_interval_step", 1, FIELDS, series::of_interval),
@@ -56,14 +56,14 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("pg_out_float4", 1, ONCE, float::out_float4),
     function("pg_out_float8", 1, ONCE, float::out_float8),
     function("pg_to_float4", 1, ONCE, float::to_float4),
-    function("pg_float_add", 2, ONCE, |a| float::add(a, float::Width::Eight)),
-    function("pg_float_sub", 2, ONCE, |a| float::sub(a, float::Width::Eight)),
-    function("pg_float_mul", 2, ONCE, |a| float::mul(a, float::Width::Eight)),
-    function("pg_float_div", 2, ONCE, |a| float::div(a, float::Width::Eight)),
-    function("pg_float4_add", 2, ONCE, |a| float::add(a, float::Width::Four)),
-    function("pg_float4_sub", 2, ONCE, |a| float::sub(a, float::Width::Four)),
-    function("pg_float4_mul", 2, ONCE, |a| float::mul(a, float::Width::Four)),
-    function("pg_float4_div", 2, ONCE, |a| float::div(a, float::Width::Four)),
+    function("pg_float_add", 2, ONCE, |a| float::add(a, Width::Eight)),
+    function("pg_float_sub", 2, ONCE, |a| float::sub(a, Width::Eight)),
+    function("pg_float_mul", 2, ONCE, |a| float::mul(a, Width::Eight)),
+    function("pg_float_div", 2, ONCE, |a| float::div(a, Width::Eight)),
+    function("pg_float4_add", 2, ONCE, |a| float::add(a, Width::Four)),
+    function("pg_float4_sub", 2, ONCE, |a| float::sub(a, Width::Four)),
+    function("pg_float4_mul", 2, ONCE, |a| float::mul(a, Width::Four)),
+    function("pg_float4_div", 2, ONCE, |a| float::div(a, Width::Four)),
     function("pg_float_neg", 1, ONCE, float::neg),
     function("pg_float_abs", 1, ONCE, float::abs),
     function("pg_float_round", 1, ONCE, float::round),
@@ -78,10 +78,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("pg_numeric_to_int2", 1, Digits, |a| numeric::to_integer(a, 16)),
     function("pg_numeric_to_int4", 1, Digits, |a| numeric::to_integer(a, 32)),
     function("pg_numeric_to_int8", 1, Digits, |a| numeric::to_integer(a, 64)),
-    function("pg_numeric_to_float4", 1, Digits, float::of_numeric4),
-    function("pg_numeric_to_float8", 1, Digits, float::of_numeric8),
-    function("pg_float4_to_numeric", 1, Digits, float::to_numeric4),
-    function("pg_float8_to_numeric", 1, Digits, float::to_numeric8),
+    function("pg_numeric_to_float4", 1, Digits, numeric::to_float4),
+    function("pg_numeric_to_float8", 1, Digits, numeric::to_float8),
+    function("pg_float4_to_numeric", 1, Digits, numeric::of_float4),
+    function("pg_float8_to_numeric", 1, Digits, numeric::of_float8),
     function("pg_int_to_numeric", 1, ONCE, numeric::of_integer),
     function("pg_numeric_add", 2, Digits, numeric::add),
     function("pg_numeric_sub", 2, Digits, numeric::sub),

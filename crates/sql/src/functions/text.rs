@@ -1,6 +1,6 @@
 //! Texts: lengths that types declare, patterns, parts. Positions count characters.
 
-use super::{Arguments, Outcome, pay, refuse, room, truth};
+use super::call::{Arguments, Outcome, pay, refuse, room, truth};
 use crate::error::ErrorKind;
 use rusqlite::types::Value;
 use std::collections::BTreeMap;

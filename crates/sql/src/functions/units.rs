@@ -1,5 +1,8 @@
 //! The names of units of time.
 
+use super::call::{Outcome, refuse};
+use crate::error::ErrorKind;
+
 /// A unit of time, or a part of a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
@@ -58,4 +61,17 @@ pub(super) fn unit(name: &str) -> Option<Unit> {
         "timezone_m" => Unit::TimezoneMinute,
         _ => return None,
     })
+}
+
+/// A unit's name, or an error about it.
+pub(super) fn named_unit(name: &str, kind: &str) -> Outcome<Unit> {
+    match unit(&name.to_ascii_lowercase()) {
+        Some(unit) => Ok(unit),
+        None => refuse(ErrorKind::BadParameter, format!("unit \"{name}\" not recognized for type {kind}")),
+    }
+}
+
+/// A unit that there is, and that this type does not have.
+pub(super) fn no_unit<T>(name: &str, kind: &str) -> Outcome<T> {
+    refuse(ErrorKind::NotAllowed, format!("unit \"{name}\" not supported for type {kind}"))
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Check;
-use bezant_core::auth::PublicKey;
+use bezant_core::ids::PublicKey;
 use bezant_core::service::Asker;
 
 /// Numbers from 1 to a bound.

@@ -11,8 +11,8 @@ mod statements;
 
 use crate::{Batch, ErrorKind, Request, Response, Rows, Sql, Statement, Value};
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::machine::Instant;
 use bezant_core::service::{Agreed, NotReadOnly, PageNumber, Service};
+use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{Check, Dated, Limits, Rehearsal};
-use bezant_core::auth::PublicKey;
+use bezant_core::ids::PublicKey;
 use bezant_core::service::Asker;
 
 /// Rebuilds a table for good.

@@ -1,7 +1,7 @@
 //! Readers, writers, administrators.
 
 use super::*;
-use bezant_core::auth::PublicKey;
+use bezant_core::ids::PublicKey;
 use bezant_core::service::Asker;
 
 fn key(byte: u8) -> PublicKey {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::scratch::SCRATCHES_MAX;
 use crate::{Check, Dated, Rehearsal};
-use bezant_core::auth::PublicKey;
+use bezant_core::ids::PublicKey;
 use bezant_core::service::Asker;
 
 /// A client's side of a transaction.

@@ -1,14 +1,16 @@
 //! `bezant bench compare`: protocols in turns, ratios with their spread, and the figures of the papers again.
 
 use super::contender::{self, Contender, Contenders};
+use super::limits::{SESSIONS_MAX, check_joined};
 use super::measure::{Bench, Cleanup, Running, Subject};
 use super::netns;
-use super::pace::Pace;
-use super::{SESSIONS_MAX, cannot_write, write};
+use super::pace::{self, Length, Pace};
+use super::words;
+use super::writing::{cannot_write, write};
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
 use crate::{output, quit};
-use bezant_core::compositions::Part;
+use bezant_core::schedule::Part;
 use bezant_node::config::Protocol;
 use bezant_perf::chart;
 use bezant_perf::compare::claim::Measured;
@@ -69,19 +71,8 @@ pub(super) struct Arguments {
     /// Bytes of a result
     #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = clap::value_parser!(u32).range(0..=1 << 16))]
     pub(super) reply: u32,
-    /// How often everything is measured
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    pub(super) rounds: u64,
-    /// How long to measure each time
-    #[arg(long, default_value_t = 1.0, value_parser = seconds)]
-    pub(super) seconds: f64,
-    /// How long to run before that
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.5, value_parser = seconds)]
-    pub(super) warmup: f64,
-    /// Measure each as long as all together may take so many minutes, a third of it for running before that; what has
-    /// not begun by then is left out
-    #[arg(long, value_name = "MINUTES", conflicts_with_all = ["seconds", "warmup"], value_parser = seconds)]
-    pub(super) budget: Option<f64>,
+    #[command(flatten)]
+    pub(super) length: Length,
     /// Make what happens over time longer or shorter by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     pub(super) scale: f64,
@@ -125,17 +116,8 @@ fn figures() -> PossibleValuesParser {
     PossibleValuesParser::new(std::iter::once(ALL).chain(presets::NAMES))
 }
 
-fn number(text: &str, most: f64) -> std::result::Result<f64, String> {
-    let number = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.001..=most).contains(&number) { Ok(number) } else { Err(format!("it must be from 0.001 to {most}")) }
-}
-
-fn seconds(text: &str) -> std::result::Result<f64, String> {
-    number(text, 3600.0)
-}
-
 fn factor(text: &str) -> std::result::Result<f64, String> {
-    number(text, 100.0)
+    pace::number(text, 100.0)
 }
 
 /// Runs the command.
@@ -149,7 +131,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
     quit::on_request(move || for_signals.exit())?;
     let _cleanup = Cleanup(running.clone());
     let replicas = experiments.iter().map(|(experiment, _)| experiment.replicas_max()).max().unwrap_or(1);
-    let pace = Pace::new(arguments, &experiments)?;
+    let pace = Pace::new(&arguments.length, &experiments)?;
     running.laboratory.build(&arguments.network, replicas)?;
     let mut failed = 0;
     for (experiment, contenders) in &experiments {
@@ -163,7 +145,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
         };
         let mut comparison = Comparison::new(arguments, &bench, experiment, contenders);
         comparison.until = pace.until;
-        for round in 1..=arguments.rounds as usize {
+        for round in 1..=arguments.length.rounds as usize {
             comparison.measure(round);
             comparison.publish()?;
         }
@@ -230,7 +212,7 @@ fn check(experiment: &Experiment, contenders: &[Contender], auth: AuthName) -> R
             ));
         };
         let clients = sweep.points.iter().map(|point| point.clients as u64).max().unwrap_or_default();
-        super::check_joined(contender.auth.unwrap_or(auth), clients, 1)?;
+        check_joined(contender.auth.unwrap_or(auth), clients, 1)?;
     }
     let outage = matches!(&experiment.kind, Kind::Course(Course { event: Event::Outage { .. }, .. }));
     if outage && contenders.iter().any(|contender| contender.protocol == Protocol::Unreplicated) {
@@ -401,7 +383,7 @@ impl<'a> Comparison<'a> {
             outstanding: 1,
             request_bytes: point.request_bytes,
             reply_bytes: point.reply_bytes,
-            durability: point.variant.and_then(|it| it.durability).map_or(self.arguments.durability, super::value),
+            durability: point.variant.and_then(|it| it.durability).map_or(self.arguments.durability, words::value),
             channel: self.arguments.channel,
             auth: contender.auth.unwrap_or(self.arguments.auth),
             asked: Asked::Alike,
@@ -417,7 +399,7 @@ impl<'a> Comparison<'a> {
             Kind::Course(_) => self.contenders.len(),
             Kind::Switching(it) => it.histories.len() * it.missing_percents.len() * self.contenders.len(),
         };
-        let total = of_one_round * self.arguments.rounds as usize;
+        let total = of_one_round * self.arguments.length.rounds as usize;
         let place = format!("[{} {}/{total}] {what}:", self.experiment.name, self.done);
         match outcome {
             Ok(value) => {

@@ -1,8 +1,8 @@
 //! Who is compared: a protocol, how long its Backups last where that is not as usual, and what its clients are like.
 
-use super::measure::name;
+use super::words::name;
 use crate::commands::testnet::{AuthName, parse_protocol};
-use bezant_core::compositions::Quota;
+use bezant_core::schedule::Quota;
 use bezant_node::config::Protocol;
 use clap::ValueEnum;
 use std::fmt;

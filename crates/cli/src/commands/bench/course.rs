@@ -6,7 +6,7 @@ use crate::commands::attack::{Attack, Requests};
 use crate::commands::demo::cluster::wait_until_up;
 use crate::failure::{Failure, Result};
 use crate::files;
-use bezant_core::cluster::InstanceId;
+use bezant_core::ids::InstanceId;
 use bezant_node::config::ClusterConfig;
 use bezant_perf::compare::course::{BUCKET, Course, Event, Fault, Timeline};
 use bezant_perf::load::{Load, Workload};

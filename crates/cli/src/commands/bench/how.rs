@@ -1,7 +1,7 @@
 //! How a comparison was measured, in words: the command that does it again, and all settings that no table shows.
 
 use super::compare::{Arguments, Comparison, LOAD_THREADS, each_has_a_thread};
-use super::measure::name;
+use super::words::name;
 use bezant_perf::compare::Kind;
 use bezant_perf::compare::course::{Course, Event};
 use bezant_perf::compare::page::How;
@@ -10,7 +10,8 @@ use std::time::Duration;
 impl Comparison<'_> {
     /// The command that repeats it, and the settings.
     pub(super) fn how(&self) -> How {
-        let Arguments { rounds, scale, load_threads, durability, channel, auth, .. } = self.arguments;
+        let Arguments { scale, load_threads, durability, channel, auth, .. } = self.arguments;
+        let rounds = self.arguments.length.rounds;
         let which = match self.arguments.figure.is_empty() {
             true => custom_arguments(self.arguments),
             false => format!("--figure {}", self.experiment.name),

@@ -2,9 +2,10 @@
 //! pictures and tables of such a file.
 
 use super::contender::{self, Contenders};
+use super::limits::SESSIONS_MAX;
 use super::measure::{Bench, Cleanup, Running, Subject};
 use super::netns;
-use super::{SESSIONS_MAX, cannot_write, write};
+use super::writing::{cannot_write, write};
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
 use crate::quit;

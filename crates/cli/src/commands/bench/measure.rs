@@ -2,14 +2,16 @@
 
 use super::contender::Contender;
 use super::netns::Laboratory;
+use super::words::name;
 use crate::commands::demo::cluster::{DemoCluster, wait_until_up};
-use crate::commands::status::Member;
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
 use crate::files;
+use crate::member::Member;
 use crate::quit;
 use crate::served::Served;
 use bezant_core::cluster::{ClientAuth, Cluster, Limits};
+use bezant_core::compositions::objection;
 use bezant_core::wire::Wire;
 use bezant_node::client;
 use bezant_node::config::{Channel, ClusterConfig, Protocol, Testnet};
@@ -19,7 +21,6 @@ use bezant_perf::load::{Asked, Load, Measured, Workload};
 use bezant_perf::switching::{self, History, Took};
 use bezant_sql::{Request, Response};
 use bytes::Bytes;
-use clap::ValueEnum;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -80,8 +81,8 @@ impl Subject {
     pub(super) fn check(&self) -> Result {
         let ((n, f), protocol) = (self.replicas(), self.contender.protocol);
         let cluster = Cluster::new([0; 16], n, f, self.auth.into(), limits(self.variant));
-        let cluster = cluster.map_err(|error| Failure::usage(format!("{error}.")))?;
-        let objection = protocol.objection(&cluster);
+        let cluster = cluster.map_err(|error| Failure::usage(format!("{error}.")))?.with_protocol(protocol);
+        let objection = objection(&cluster);
         objection.map_or(Ok(()), |why| Err(Failure::usage(format!("{protocol} with n = {n}, f = {f}: {why}."))))
     }
 
@@ -112,11 +113,6 @@ impl Subject {
             },
         }
     }
-}
-
-/// The word of the command line for a protocol, durability, channel or kind of authentication.
-pub(super) fn name(value: impl ValueEnum) -> String {
-    value.to_possible_value().expect("no value is hidden").get_name().to_owned()
 }
 
 /// The cluster that was started, if one is running, and the network that it is in, if it has one of its own: a signal

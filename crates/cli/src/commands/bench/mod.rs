@@ -8,17 +8,19 @@ mod compare;
 mod contender;
 mod course;
 mod how;
+mod limits;
 mod matrix;
 mod measure;
 mod netns;
 mod pace;
+mod words;
+mod writing;
 
 use super::testnet::{AuthName, ChannelName, DurabilityName, parse_protocol};
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::quit;
 use crate::{files, served};
-use bezant_core::members::MEMBER_SESSIONS_MAX;
 use bezant_node::config::{ClusterConfig, Protocol};
 use bezant_node::keys;
 use bezant_perf::figures::Figures;
@@ -29,14 +31,11 @@ use bezant_perf::suite::{self, Point};
 use bytes::Bytes;
 use clap::ValueEnum;
 use contender::Contender;
+use limits::{SESSIONS_MAX, check_joined};
 use measure::{Bench, Cleanup, Subject};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
-
-/// Sessions of one identity: what a cluster admits.
-const SESSIONS_MAX: u64 = 8192;
-/// Clients that join: each has a thread here.
-const JOINED_MAX: u64 = 512;
+use words::value;
 
 /// Measure throughput, latency and the cost of an operation
 ///
@@ -240,14 +239,6 @@ fn print_tables(measured: &[Figures]) {
     }
 }
 
-fn write(path: &Path, text: &str) -> Result {
-    std::fs::write(path, text).map_err(|error| cannot_write(path, &error))
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("cannot write {}: {error}.", path.display()))
-}
-
 /// The run with the median throughput.
 fn median(mut runs: Vec<Figures>) -> Figures {
     runs.sort_by(|a, b| a.ops_per_s.total_cmp(&b.ops_per_s));
@@ -273,21 +264,6 @@ fn check(arguments: &Arguments, subjects: &[Subject]) -> Result {
     }
     if arguments.joined {
         check_joined(arguments.auth, arguments.clients, arguments.outstanding)?;
-    }
-    Ok(())
-}
-
-/// What those who join can do.
-fn check_joined(auth: AuthName, clients: u64, outstanding: u64) -> Result {
-    if auth == AuthName::Mac {
-        return Err(Failure::usage("who joins has to sign: choose --auth hybrid or signature."));
-    }
-    if clients > JOINED_MAX {
-        return Err(Failure::usage(format!("{clients} clients that join are too many: at most {JOINED_MAX}.")));
-    }
-    if outstanding > MEMBER_SESSIONS_MAX as u64 {
-        let text = format!("one that joined has at most {MEMBER_SESSIONS_MAX} requests under way, not {outstanding}.");
-        return Err(Failure::usage(text));
     }
     Ok(())
 }
@@ -338,22 +314,4 @@ fn subjects(arguments: &Arguments) -> Result<Vec<Subject>> {
         })
     };
     Ok(suite::points().into_iter().flat_map(row).collect())
-}
-
-/// The value that a word of the command line stands for.
-fn value<T: ValueEnum + Default>(word: &str) -> T {
-    T::from_str(word, false).expect("the suite uses the command line's words")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_word_of_the_suite_is_one_of_the_command_lines() {
-        for point in suite::points() {
-            let _: (DurabilityName, ChannelName, AuthName) =
-                (value(point.durability), value(point.channel), value(point.auth));
-        }
-    }
 }

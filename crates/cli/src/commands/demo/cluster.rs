@@ -2,10 +2,10 @@
 //! up after.
 
 use crate::admin;
-use crate::commands::status::Member;
 use crate::commands::testnet;
 use crate::failure::{Failure, Result};
 use crate::files;
+use crate::member::Member;
 use crate::service::Service;
 use bezant_node::config::{self, ClusterConfig, Testnet};
 use rustix::process::{Pid, Signal, kill_process};

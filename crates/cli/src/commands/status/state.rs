@@ -1,7 +1,7 @@
 //! What state a replica is in: one for each cause, with a sentence that says why and one that says what to do.
 
-use super::UNRESOLVED;
 use crate::admin;
+use crate::member::UNRESOLVED;
 use crate::output;
 use serde_json::{Value, json};
 

@@ -1,10 +1,16 @@
 //! What replicas say to one another in a transfer, and how to answer.
 
+use crate::auth::Keyring;
 use crate::checkpoint::{NodeContent, NodeId, Tree};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
+use crate::ids::{ClientId, InstanceId, Principal};
+use crate::rejection::Rejection;
 use crate::service::{PAGE_BYTES_MAX, PageNumber};
+use crate::spoken::{Cover, Spoken, from_replica};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_part, encode_shared};
 use bytes::Bytes;
+use core::fmt;
 
 /// A request or an answer. All name the version of the state that is meant by its root: whatever instance counts
 /// batches from wherever, that is unambiguous.
@@ -126,5 +132,41 @@ pub fn serve<'a>(
             tree.get(number).cloned().map(|content| TransferMessage::Page { version, number, content })
         }
         _ => None,
+    }
+}
+
+impl fmt::Display for TransferMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FetchNode { version, node } => write!(f, "FETCH-NODE {version:?} {node}"),
+            Self::Node { version, node, .. } => write!(f, "NODE {version:?} {node}"),
+            Self::FetchPage { version, number } => write!(f, "FETCH-PAGE {version:?} page {number}"),
+            Self::Page { version, number, content } => {
+                write!(f, "PAGE {version:?} page {number} {} bytes", content.len())
+            }
+            Self::Gone { version } => write!(f, "GONE {version:?}"),
+        }
+    }
+}
+
+impl Spoken for TransferMessage {
+    fn instance(&self) -> Option<InstanceId> {
+        None
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        None
+    }
+
+    fn cover(&self) -> Cover {
+        Cover::Whole
+    }
+
+    fn may_overtake(&self) -> bool {
+        false
+    }
+
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
+        from_replica(from)
     }
 }

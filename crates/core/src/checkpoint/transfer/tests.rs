@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::checkpoint::genesis;
-use crate::cluster::InstanceId;
-use crate::cluster::Sequence;
+use crate::ids::{InstanceId, Sequence};
 use crate::service::PAGE_BYTES_MAX;
 use crate::wire::{Wire, WireError};
 use alloc::vec;

@@ -3,9 +3,10 @@
 
 use super::conformance::{protocols, trouble};
 use super::run::Run;
-use crate::cluster::{ClientAuth, Cluster, InstanceId, Limits};
-use crate::compositions::{Part, Protocol, Quota, Schedule};
-use crate::message::Message;
+use crate::cluster::{ClientAuth, Cluster, Limits};
+use crate::ids::InstanceId;
+use crate::registry::Message;
+use crate::schedule::{Part, Protocol, Quota, Schedule};
 use crate::services::Counter;
 use crate::switching::{Switch, SwitchMessage};
 use crate::testing::net::{Frame, Net, cluster, done, kind, r};

@@ -1,15 +1,18 @@
 //! After CLOSE nothing is written any more, at any replica, and everything is read.
 
 use crate::client::{Client, Completion};
-use crate::cluster::{ClientAuth, ClientId, Cluster, Limits};
-use crate::compositions::Protocol;
+use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::estate::{Summary, genesis_of, successor_of};
-use crate::machine::Instant;
-use crate::members::{Admission, CONTROL_SESSION};
-use crate::message::{Firmness, Message, Refusal};
+use crate::ids::ClientId;
+use crate::joining::CONTROL_SESSION;
+use crate::members::Admission;
+use crate::message::{Firmness, Refusal};
+use crate::registry::Message;
+use crate::schedule::Protocol;
 use crate::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
 use crate::services::Counter;
 use crate::testing::net::{IDENTITY, Net, cluster, done};
+use crate::time::Instant;
 use crate::wire::Wire;
 use alloc::rc::Rc;
 use alloc::vec::Vec;

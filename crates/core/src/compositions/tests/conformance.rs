@@ -3,13 +3,12 @@
 
 use super::run::{K, Run};
 use super::script::panic;
-use crate::cluster::InstanceId;
-use crate::compositions::{Part, Protocol, Schedule};
 use crate::digest::Digest;
 use crate::history::Boundary;
-use crate::machine::Principal;
-use crate::message::Message;
-use crate::replica::Notice;
+use crate::ids::{InstanceId, Principal};
+use crate::notice::Notice;
+use crate::registry::Message;
+use crate::schedule::{Part, Protocol, Schedule};
 use crate::switching::{AbortReport, Certificates, Switch, SwitchMessage};
 use crate::testing::net::{c, kind, r};
 use alloc::rc::Rc;

@@ -4,11 +4,11 @@
 //! heartbeat, no checkpoint, no repetition.
 
 use super::conformance::ring_fast;
-use crate::cluster::{ClientAuth, Cluster, Limits, ReplicaId, Timestamp};
-use crate::compositions::{Part, Protocol, Schedule};
-use crate::machine::Principal;
-use crate::message::Message;
+use crate::cluster::{ClientAuth, Cluster, Limits};
+use crate::ids::{Principal, ReplicaId, Timestamp};
 use crate::protocols::ring_fast::{Body, Path, RingMessage};
+use crate::registry::Message;
+use crate::schedule::{Part, Protocol, Schedule};
 use crate::services::Counter;
 use crate::testing::net::{Net, c, cluster, kind, r};
 use alloc::collections::BTreeMap;

@@ -3,9 +3,9 @@
 use super::effects::{AMISS, Drifting};
 use crate::client::Completion;
 use crate::cluster::{ClientAuth, Cluster, Limits};
-use crate::compositions::{Protocol, Quota};
 use crate::message::Refusal;
-use crate::replica::Notice;
+use crate::notice::Notice;
+use crate::schedule::{Protocol, Quota};
 use crate::service::{Asker, Service};
 use crate::services::Counter;
 use crate::testing::net::{Host, Net, cluster, done};

@@ -1,8 +1,8 @@
 //! A replica of a composition whose state goes wrong repairs itself, whichever instance notices.
 
 use crate::cluster::{ClientAuth, Cluster, Limits};
-use crate::compositions::{Protocol, Quota};
-use crate::replica::Notice;
+use crate::notice::Notice;
+use crate::schedule::{Protocol, Quota};
 use crate::service::{Asker, Service};
 use crate::services::Counter;
 use crate::testing::Random;

@@ -2,11 +2,13 @@
 
 use super::conformance::{protocols, trouble};
 use super::run::Run;
-use crate::cluster::{ClientAuth, Cluster, InstanceId, Limits};
-use crate::compositions::{Part, Protocol, Quota, Schedule};
+use crate::cluster::{ClientAuth, Cluster, Limits};
+use crate::ids::InstanceId;
 use crate::protocols::pbft::PbftRecord;
-use crate::replica::{InstanceRecord, LogRecord, Record};
+use crate::registry::{InstanceRecord, LogRecord, Record};
+use crate::schedule::{Part, Protocol, Quota, Schedule};
 use crate::services::Counter;
+use crate::switching::HistoryRecord;
 use crate::testing::net::{Net, cluster, done};
 use alloc::collections::BTreeSet;
 
@@ -22,7 +24,9 @@ fn who_restarts_from_a_short_log_has_forgotten_nothing() {
                 if run.random.once_in(8) {
                     let id = run.random.below(4);
                     let first = run.net.hosts[id].log.first();
-                    if let Some(LogRecord { instance, record: InstanceRecord::Begun(at) }) = first {
+                    if let Some(LogRecord { instance, record: InstanceRecord::History(HistoryRecord::Begun(at)) }) =
+                        first
+                    {
                         begun.insert((*instance > InstanceId(1), at.proof.is_some()));
                     }
                     run.net.restart(id, false);
@@ -59,8 +63,8 @@ fn a_crash_before_any_record_and_again_after_the_restart_forgets_nothing() {
             run.check();
             lost.extend(run.net.lost.iter().map(|record| match record {
                 Record::Snapshot(_) => "snapshot",
-                Record::Log(LogRecord { record: InstanceRecord::Opened(_), .. }) => "opened",
-                Record::Log(LogRecord { record: InstanceRecord::Stopped(_), .. }) => "stopped",
+                Record::Log(LogRecord { record: InstanceRecord::History(HistoryRecord::Opened(_)), .. }) => "opened",
+                Record::Log(LogRecord { record: InstanceRecord::History(HistoryRecord::Stopped(_)), .. }) => "stopped",
                 Record::Log(_) => "other",
             }));
         }

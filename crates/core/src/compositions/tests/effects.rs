@@ -2,13 +2,13 @@
 
 use crate::client::Completion;
 use crate::cluster::{ClientAuth, Cluster, Limits};
-use crate::compositions::Protocol;
 use crate::digest::{Digest, Domain};
-use crate::machine::Instant;
-use crate::message::Message;
+use crate::registry::Message;
+use crate::schedule::Protocol;
 use crate::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, RESULT_BYTES_MAX, Service};
 use crate::services::Counter;
 use crate::testing::net::{Net, cluster, done};
+use crate::time::Instant;
 use alloc::vec;
 use alloc::vec::Vec;
 use bytes::Bytes;

@@ -1,11 +1,11 @@
 //! Which instance serves which load: from Quorum to Chain when clients come, and back when they are gone.
 
 use super::run::Run;
-use crate::cluster::InstanceId;
-use crate::compositions::{Part, Protocol, Schedule};
+use crate::ids::InstanceId;
+use crate::notice::Notice;
 use crate::protocols::quorum::crowd::{FEW, WINDOW, WINDOWS};
 use crate::protocols::speculative::LOW_LOAD;
-use crate::replica::Notice;
+use crate::schedule::{Part, Protocol, Schedule};
 use core::cell::RefCell;
 
 /// These clients ask in each of so many windows, one after the other, so that they never contend.

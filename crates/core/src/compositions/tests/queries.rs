@@ -2,8 +2,9 @@
 
 use crate::client::Completion;
 use crate::cluster::{ClientAuth, Cluster, Limits};
-use crate::compositions::Protocol;
-use crate::message::{Firmness, Message, Refusal};
+use crate::message::{Firmness, Refusal};
+use crate::registry::Message;
+use crate::schedule::Protocol;
 use crate::services::Counter;
 use crate::testing::net::{Net, cluster, done};
 

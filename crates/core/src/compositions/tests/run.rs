@@ -17,16 +17,18 @@
 //!   instance (A7).
 
 use crate::client::Completion;
-use crate::cluster::{ClientAuth, Cluster, InstanceId, Limits, ReplicaId};
-use crate::compositions::{Part, Protocol, Quota};
+use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::digest::Digest;
-use crate::machine::{Input, Instant, Principal};
-use crate::message::Message;
-use crate::replica::Notice;
+use crate::ids::{InstanceId, Principal, ReplicaId};
+use crate::machine::Input;
+use crate::notice::Notice;
+use crate::registry::Message;
+use crate::schedule::{Part, Protocol, Quota};
 use crate::switching::{Switch, SwitchMessage};
 use crate::testing::Random;
 use crate::testing::journal::{Journal, names};
 use crate::testing::net::{Event, Frame, Net, cluster, kind};
+use crate::time::Instant;
 use crate::wire::Wire;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;

@@ -3,10 +3,10 @@
 
 use super::run::Run;
 use crate::auth::Signed;
-use crate::cluster::{ClientId, InstanceId, ReplicaId, Timestamp};
 use crate::digest::Digest;
-use crate::machine::Principal;
-use crate::message::{Message, Request};
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Timestamp};
+use crate::message::Request;
+use crate::registry::Message;
 use crate::switching::{AbortHistory, AbortReport, Panic, Proof, Switch, SwitchMessage};
 use crate::testing::net::{Frame, c, r};
 use alloc::collections::BTreeMap;

@@ -4,22 +4,24 @@ use super::{Backup, Init, Queue, VOTES_PER_CHECKPOINT_MAX, VOTES_PER_REPLICA_MAX
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::transfer::{Transfer, serve};
 use crate::checkpoint::{Checkpoint, Snapshot, TransferMessage, Tree};
-use crate::cluster::{ReplicaId, Sequence};
 use crate::digest::Digest;
 use crate::dissent::tally;
-use crate::machine::{Destination, Principal};
-use crate::message::Message;
+use crate::ids::{Principal, ReplicaId, Sequence};
+use crate::machine::Destination;
+use crate::notice::{Divergence, Notice};
+use crate::protocols::backup::Speaker;
+use crate::protocols::backup::TransferTimer;
 use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;
-use crate::replica::{Divergence, LogRecord, Notice, ReplicaTimer, SnapshotRecord};
 use crate::service::Service;
 use crate::switching::Surroundings;
+use crate::switching::{LogRecord, SnapshotRecord};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Step 5. Take a version of the state and say what its root is.
-    pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>) {
+    pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>) {
         let sequence = self.ledger.estate.executed();
         let root = self.ledger.estate.checkpoint();
         if let Some(certificate) = self.ahead.take_if(|ahead| ahead.value.sequence <= sequence) {
@@ -31,28 +33,39 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// Says what the root of this replica's state is at a checkpoint, in place of what it may have said before.
-    pub(super) fn vote(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, sequence: Sequence, root: Digest) {
+    pub(super) fn vote(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
+        queue: &mut Queue<O>,
+        sequence: Sequence,
+        root: Digest,
+    ) {
         let value = Checkpoint { instance: self.instance, sequence, ruled: self.ledger.estate.ruled(), root };
         // One at the batch of a ruling is not voted for under the next: that has one of its own.
         if !self.order.may_vote() || !value.is_plausible(s.cluster) || self.dissent.overruled.is_some() {
             return;
         }
         let vote = s.keyring.sign(value);
-        s.out.send(Destination::Replicas, Message::Checkpoint(Box::new(vote.clone())));
+        s.send(Destination::Replicas, Box::new(vote.clone()));
         self.votes.entry(s.me).or_default().retain(|known| known.value.sequence != sequence);
         self.count_vote(s, queue, vote);
     }
 
     /// Step 5, for a replica that may have missed it. Each vote counts for ever: if those of the last checkpoint in
     /// the window are lost, no batch follows that could bring another checkpoint.
-    pub(super) fn vote_again(&self, s: &mut Surroundings<'_, S>, to: ReplicaId, stable: Sequence) {
+    pub(super) fn vote_again(&self, s: &mut Surroundings<'_, impl Speaker<O>>, to: ReplicaId, stable: Sequence) {
         for vote in self.votes.get(&s.me).into_iter().flatten().filter(|vote| vote.value.sequence > stable) {
-            s.out.send(Destination::Replica(to), Message::Checkpoint(Box::new(vote.clone())));
+            s.send(Destination::Replica(to), Box::new(vote.clone()));
         }
     }
 
     /// Somebody's checkpoint vote.
-    pub(super) fn on_checkpoint(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, vote: Signed<Checkpoint>) {
+    pub(super) fn on_checkpoint(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
+        from: ReplicaId,
+        vote: Signed<Checkpoint>,
+    ) {
         let sequence = vote.value.sequence;
         if sequence <= self.stable.value.sequence {
             return;
@@ -76,7 +89,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// Counts votes for *equal* checkpoints only (museum, flaw 15). A replica has two at a checkpoint, its first
     /// and its last: whoever repairs itself signs again, and each counts for itself.
-    fn count_vote(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, vote: Signed<Checkpoint>) {
+    fn count_vote(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
+        queue: &mut Queue<O>,
+        vote: Signed<Checkpoint>,
+    ) {
         let value = vote.value;
         let of_replica = self.votes.entry(vote.signer).or_default();
         if of_replica.iter().any(|known| known.value == value) {
@@ -106,7 +124,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Step 7. Whether f+1 others signed the same other state than this replica has at a checkpoint, so that it is
     /// wrong unless others are as well: f liars alone never make it think so. It has the right one as soon as 2f+1
     /// signed that, or a ruling says which one it is.
-    fn compare(&mut self, s: &mut Surroundings<'_, S>, sequence: Sequence) {
+    fn compare(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, sequence: Sequence) {
         if sequence <= self.stable.value.sequence {
             return;
         }
@@ -127,7 +145,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// This replica's own state is not the right one.
-    pub(super) fn note_difference(&mut self, s: &mut Surroundings<'_, S>, sequence: Sequence, agreed: Digest) {
+    pub(super) fn note_difference(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
+        sequence: Sequence,
+        agreed: Digest,
+    ) {
         let Some(tree) = self.version(sequence).filter(|_| self.wrong.is_none()).cloned() else { return };
         s.out.notify(Notice::Diverged { sequence, mine: tree.root(), agreed });
         self.wrong = Some((sequence, tree));
@@ -137,7 +160,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// itself; if it is behind, it waits a moment before it fetches the state.
     pub(super) fn on_certificate(
         &mut self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
         queue: &mut Queue<O>,
         certificate: Certificate<Checkpoint>,
     ) {
@@ -150,7 +173,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             let far = sequence.0 > self.executed_for_good().0 + s.cluster.window();
             if self.ahead.as_ref().is_none_or(|ahead| ahead.value.sequence < sequence) {
                 if self.ahead.is_none() {
-                    s.out.set_timer(ReplicaTimer::Transfer, s.now + s.cluster.limits.status_interval);
+                    s.set_timer(TransferTimer, s.now + s.cluster.limits.status_interval);
                 }
                 self.ahead = Some(certificate);
             }
@@ -178,7 +201,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.ledger.estate.version(sequence).filter(|_| matches!(self.init, Init::Done))
     }
 
-    fn make_stable(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, certificate: Certificate<Checkpoint>) {
+    fn make_stable(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
+        queue: &mut Queue<O>,
+        certificate: Certificate<Checkpoint>,
+    ) {
         let Checkpoint { sequence, root, .. } = certificate.value;
         // The version before stays: somebody may be fetching it.
         self.ledger.estate.forget_versions_before(self.stable.value.sequence);
@@ -204,24 +232,21 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     pub(super) fn save_snapshot(
         &mut self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
         certificate: Certificate<Checkpoint>,
         transferred: bool,
     ) {
         let Some(tree) = self.ledger.estate.version(certificate.value.sequence).cloned() else { return };
         let instance = self.instance;
-        let of_order = self
-            .order
-            .live_records(s.me)
-            .into_iter()
-            .map(|record| LogRecord { instance, record: O::wrap_record(record) });
-        let live = self.opening_records(certificate.value.sequence).into_iter().chain(of_order).collect();
+        let opening = self.opening_records(certificate.value.sequence).into_iter().map(Into::into);
+        let of_order = self.order.live_records(s.me).into_iter().map(Into::into);
+        let live = opening.chain(of_order).map(|record| LogRecord { instance, record }).collect();
         let snapshot = Snapshot { certificate, tree };
         s.begin_log(SnapshotRecord { snapshot, live, transferred });
     }
 
     /// A replica that signed another root than 2f+1 others is wrong about its state, or lies.
-    fn blame(&self, s: &mut Surroundings<'_, S>, certificate: &Certificate<Checkpoint>) {
+    fn blame(&self, s: &mut Surroundings<'_, impl Speaker<O>>, certificate: &Certificate<Checkpoint>) {
         let Checkpoint { sequence, ruled, root, .. } = certificate.value;
         for (&replica, votes) in &self.votes {
             let here = votes.iter().filter(|vote| (vote.value.sequence, vote.value.ruled) == (sequence, ruled));
@@ -233,14 +258,14 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// Step 6. Fetch the state at the checkpoint that is ahead.
-    fn begin_transfer(&mut self, s: &mut Surroundings<'_, S>) {
+    fn begin_transfer(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         if let Some(target) = self.ahead.clone() {
             self.fetch(s, target);
         }
     }
 
     /// Fetches the state at a checkpoint; a transfer that runs takes it as its new target and keeps what it has.
-    pub(super) fn fetch(&mut self, s: &mut Surroundings<'_, S>, target: Certificate<Checkpoint>) {
+    pub(super) fn fetch(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, target: Certificate<Checkpoint>) {
         let sequence = target.value.sequence;
         match &mut self.transfer {
             Some(transfer) if transfer.target().value.sequence >= sequence => return,
@@ -260,7 +285,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// The transfer timer: begin what had to wait, and ask again for what did not come.
-    pub(crate) fn on_transfer_timeout(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(crate) fn on_transfer_timeout(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         if self.transfer.is_none() {
             let executed = self.executed_for_good();
             self.ahead.take_if(|ahead| ahead.value.sequence <= executed);
@@ -269,12 +294,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.continue_transfer(s);
     }
 
-    fn continue_transfer(&mut self, s: &mut Surroundings<'_, S>) {
+    fn continue_transfer(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         let Some(transfer) = &mut self.transfer else { return };
         for (to, request) in transfer.next_requests(s.now, s.cluster.limits.transfer_requests_max) {
-            s.out.send(Destination::Replica(to), Message::Transfer(request));
+            s.send(Destination::Replica(to), request);
         }
-        s.out.set_timer(ReplicaTimer::Transfer, s.now + s.cluster.limits.status_interval);
+        s.set_timer(TransferTimer, s.now + s.cluster.limits.status_interval);
         let Some(tree) = transfer.finish() else { return };
         let (certificate, received) = (transfer.target().clone(), transfer.received());
         self.transfer = None;
@@ -282,9 +307,14 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// A request for state, or a piece of it.
-    pub(crate) fn on_transfer(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, message: TransferMessage) {
+    pub(crate) fn on_transfer(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
+        from: ReplicaId,
+        message: TransferMessage,
+    ) {
         if let Some(answer) = serve(&message, |root| self.ledger.estate.version_with(root)) {
-            return s.out.send(Destination::Replica(from), Message::Transfer(answer));
+            return s.send(Destination::Replica(from), answer);
         }
         if matches!(self.init, Init::Opening(_)) {
             return self.on_opening_transfer(s, from, message);
@@ -306,7 +336,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// more: the log leads there as before, and what follows is executed again.
     fn take_over(
         &mut self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
         certificate: Certificate<Checkpoint>,
         tree: Tree,
         received: u64,
@@ -350,7 +380,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// it: if that gives the right state, the wrong one came about behind the service's back.
     fn examine(
         &mut self,
-        s: &Surroundings<'_, S>,
+        s: &Surroundings<'_, impl Speaker<O>>,
         certificate: &Certificate<Checkpoint>,
         agreed: &Tree,
     ) -> Option<Divergence> {

@@ -3,20 +3,24 @@
 
 use super::{Backup, Queue};
 use crate::auth::{Certificate, Signed};
+use crate::batch::Ordered;
 use crate::checkpoint::{Checkpoint, Tree};
-use crate::cluster::{Cluster, ReplicaId, Sequence};
+use crate::cluster::Cluster;
 use crate::dissent::{
     BLOCK, Hopeless, List, Ruling, Scope, Testimony, Verdict, disputed, is_unsettled, last_block, right,
     right_without_some, tally,
 };
 use crate::estate::Ruled;
-use crate::machine::{Destination, Instant, Principal};
-use crate::message::{Message, Request};
-use crate::protocols::total_order::{Delivery, OrderEffect, Ordered, TotalOrder};
+use crate::ids::{Principal, ReplicaId, Sequence};
+use crate::machine::Destination;
+use crate::message::Request;
+use crate::notice::Notice;
+use crate::protocols::backup::Speaker;
+use crate::protocols::total_order::{Delivery, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
-use crate::replica::Notice;
 use crate::service::Service;
 use crate::switching::{Ledger, Surroundings};
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -68,7 +72,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// D2 and D7: the votes for a checkpoint. `again`: one came that was here before, so that somebody waits.
-    pub(super) fn doubt_checkpoint(&mut self, s: &mut Surroundings<'_, S>, sequence: Sequence, again: bool) {
+    pub(super) fn doubt_checkpoint(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
+        sequence: Sequence,
+        again: bool,
+    ) {
         if sequence <= self.stable.value.sequence || self.version(sequence).is_none() {
             return;
         }
@@ -92,7 +101,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// D2: a client asks again for what it was answered at this position. An answer may have got lost; or there were no
     /// 2f+1 equal ones. What this instance begins with nobody has compared yet.
-    pub(super) fn doubt_answer(&mut self, s: &mut Surroundings<'_, S>, position: u64) {
+    pub(super) fn doubt_answer(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, position: u64) {
         let begins = self.limited && self.stable.value.sequence == Sequence(0);
         if begins || self.scope(None).is_some_and(|scope| position > scope.position) {
             self.testify(s, None);
@@ -108,7 +117,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// D2 and D3. Says the same again only after a status interval.
-    fn testify(&mut self, s: &mut Surroundings<'_, S>, block: Option<u32>) {
+    fn testify(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, block: Option<u32>) {
         let may = self.order.may_vote() && self.dissent.overruled.is_none();
         let Some(scope) = self.scope(block).filter(|_| may) else { return };
         let limits = &s.cluster.limits;
@@ -125,13 +134,18 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         };
         let effects = self.ledger.estate.effects_from(first, step, BLOCK + usize::from(block.is_some()));
         let signed = s.keyring.sign(Testimony { scope, effects });
-        s.out.send(Destination::Replicas, Message::Testimony(Box::new(signed.clone())));
+        s.send(Destination::Replicas, Box::new(signed.clone()));
         self.dissent.heard.insert((s.me, block.is_some()), signed);
         self.weigh(s);
     }
 
     /// Somebody testifies.
-    pub(super) fn on_testimony(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, signed: Signed<Testimony>) {
+    pub(super) fn on_testimony(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
+        from: ReplicaId,
+        signed: Signed<Testimony>,
+    ) {
         let Testimony { scope, .. } = signed.value;
         if signed.signer != from || scope.base.instance != self.instance {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
@@ -149,7 +163,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// D3 and D4: what the testimonies amount to.
-    fn weigh(&mut self, s: &mut Surroundings<'_, S>) {
+    fn weigh(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         let Some(outline) = self.scope(None) else { return };
         let outlines = self.dissent.about(outline);
         if outlines.clone().count() < s.cluster.strong() {
@@ -186,7 +200,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// D4.
-    fn ask_for(&mut self, s: &mut Surroundings<'_, S>, follows: Sequence, ruling: &Ruling) {
+    fn ask_for(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, follows: Sequence, ruling: &Ruling) {
         let holds = || ruling.verdict(s.cluster, s.keyring, self.instance).is_some();
         if self.dissent.asked != Some(follows) && holds() {
             self.dissent.asked = Some(follows);
@@ -199,7 +213,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// delivered again.
     pub(super) fn follow_ruling(
         &mut self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
         queue: &mut Queue<O>,
         batch: Sequence,
         rulings: &[Request],
@@ -231,7 +245,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// D5.
-    fn refuse_request(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, ruled: Ruled) {
+    fn refuse_request(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>, ruled: Ruled) {
         let (stable, Ledger { estate, log, .. }) = (self.stable.value.sequence, &mut self.ledger);
         let back = estate.rule(s.cluster, ruled, stable, log).expect("the service accepts its own pages");
         let Ruled { position, until: batch } = ruled;
@@ -251,7 +265,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// D7.
     fn repair(
         &mut self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
         queue: &mut Queue<O>,
         batch: Sequence,
         certificate: Certificate<Checkpoint>,
@@ -283,7 +297,13 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// D8: votes for the checkpoints up to a batch, under a new ruling.
-    fn vote_anew(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, ruling: Sequence, until: Sequence) {
+    fn vote_anew(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
+        queue: &mut Queue<O>,
+        ruling: Sequence,
+        until: Sequence,
+    ) {
         self.forget_votes_before(ruling);
         let first = self.stable.value.sequence.next();
         for sequence in (first.0..=until.0).map(Sequence) {

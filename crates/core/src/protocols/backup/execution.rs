@@ -2,21 +2,22 @@
 
 use super::dissent::rulings_of;
 use super::{Backup, Queue};
+use crate::batch::Ordered;
 use crate::clients::Freshness;
-use crate::cluster::{Sequence, View};
-use crate::machine::Principal;
-use crate::message::{Firmness, Message, Outcome, Refusal, Reply, Request};
+use crate::ids::{Principal, Sequence, View};
+use crate::message::{Firmness, Outcome, Refusal, Reply, Request};
+use crate::notice::Notice;
+use crate::protocols::backup::Speaker;
 use crate::protocols::speculative::abridged;
-use crate::protocols::total_order::{Delivery, Ordered, TotalOrder};
+use crate::protocols::total_order::{Delivery, TotalOrder};
 use crate::rejection::Rejection;
-use crate::replica::Notice;
 use crate::service::Service;
 use crate::shares::Bounds;
 use crate::switching::Surroundings;
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Step 1.
-    pub(super) fn on_request(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: Request) {
+    pub(super) fn on_request(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, from: Principal, request: Request) {
         if request.instance != self.instance {
             return s.reject(from, Rejection::WrongInstance);
         }
@@ -49,7 +50,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Tells a client that its session is over. A state that lacks something that this replica helped to acknowledge
     /// may lack the client's JOIN, and a batch that ended the session may be undone: then it says nothing. Any other
     /// tentative batch is no reason for silence: it may stay tentative for as long as nobody asks for anything new.
-    fn refuse(&self, s: &mut Surroundings<'_, S>, request: &Request, refusal: Refusal) {
+    fn refuse(&self, s: &mut Surroundings<'_, impl Speaker<O>>, request: &Request, refusal: Refusal) {
         let estate = &self.ledger.estate;
         if self.order.may_vote() && estate.executed() >= self.order.promised() && !estate.may_have_session(request) {
             self.reply(s, request, self.order.view(), Sequence(0), Firmness::Final, Outcome::Refused(refusal));
@@ -57,7 +58,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// Steps 1 and 2: what is answered from a state with nothing in it that may be undone.
-    fn on_read(&mut self, s: &mut Surroundings<'_, S>, request: Request) {
+    fn on_read(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, request: Request) {
         if !self.order.may_vote() {
             // An amnesiac replica may have forgotten a write that it acknowledged.
             return;
@@ -78,7 +79,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         !self.ledger.estate.is_tentative() && self.ledger.estate.executed() >= self.order.promised()
     }
 
-    fn answer_read(&self, s: &mut Surroundings<'_, S>, request: &Request) {
+    fn answer_read(&self, s: &mut Surroundings<'_, impl Speaker<O>>, request: &Request) {
         let estate = &self.ledger.estate;
         if !request.read_only {
             // If what made it stale was undone meanwhile, its client asks again.
@@ -96,7 +97,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.reply(s, request, self.order.view(), self.ledger.estate.executed(), Firmness::Read, outcome);
     }
 
-    fn answer_waiting_reads(&mut self, s: &mut Surroundings<'_, S>) {
+    fn answer_waiting_reads(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         if !self.may_answer_reads() {
             return;
         }
@@ -107,7 +108,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     pub(super) fn reply(
         &self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
         request: &Request,
         view: View,
         sequence: Sequence,
@@ -116,11 +117,16 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     ) {
         let Request { client, timestamp, .. } = *request;
         let reply = Reply { instance: self.instance, view, sequence, client, timestamp, firmness, outcome };
-        s.out.send(request.asker(), Message::Reply(reply));
+        s.send(request.asker(), reply);
     }
 
     /// Steps 3 and 4.
-    pub(super) fn on_delivery(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, delivery: Delivery) {
+    pub(super) fn on_delivery(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
+        queue: &mut Queue<O>,
+        delivery: Delivery,
+    ) {
         match delivery {
             // D12: what a limited Backup says must be final.
             Delivery::Tentative(_) if self.limited => {}
@@ -151,7 +157,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    pub(super) fn finalise(&mut self, s: &mut Surroundings<'_, S>, ordered: Ordered) {
+    pub(super) fn finalise(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, ordered: Ordered) {
         let sequence = ordered.sequence;
         let (digest, requests) = (ordered.batch.digest(), ordered.batch.entries.len());
         for request in ordered.requests() {
@@ -172,7 +178,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         });
     }
 
-    fn execute(&mut self, s: &mut Surroundings<'_, S>, ordered: Ordered, firmness: Firmness) {
+    fn execute(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, ordered: Ordered, firmness: Firmness) {
         let (sequence, view, instance) = (ordered.sequence, ordered.view, self.instance);
         let (cluster, me, limited) = (s.cluster, s.me, self.limited);
         let out = &mut *s.out;
@@ -185,7 +191,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 let Request { client, timestamp, .. } = *request;
                 let outcome = abridged(cluster, me, client, timestamp, outcome);
                 let reply = Reply { instance, view, sequence, client, timestamp, firmness, outcome };
-                out.send(request.asker(), Message::Reply(reply));
+                out.send(request.asker(), reply.into());
             });
         self.requests_executed += executed as u64;
     }

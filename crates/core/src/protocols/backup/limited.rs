@@ -15,18 +15,20 @@
 
 use super::dissent::rulings_of;
 use super::{Backup, Init, Queue};
-use crate::auth::{Certificate, Signed};
+use crate::auth::Certificate;
+use crate::batch::Ordered;
 use crate::checkpoint::{Checkpoint, TransferMessage, Tree, genesis};
 use crate::clients::Freshness;
-use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::history::LogEntry;
-use crate::machine::Principal;
-use crate::message::{Firmness, Request, SYSTEM};
-use crate::protocols::total_order::{Ordered, TotalOrder};
+use crate::ids::{ClientId, IdentityId, InstanceId, Principal, ReplicaId, Sequence};
+use crate::message::{Firmness, Request};
+use crate::notice::Notice;
+use crate::protocols::backup::Speaker;
+use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;
-use crate::replica::{InstanceRecord, LogRecord, Notice};
 use crate::service::Service;
+use crate::switching::HistoryRecord;
 use crate::switching::{AbortHistory, AbortReport, Bodies, Certificates, Ledger, Opening, Proof, Surroundings};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -51,7 +53,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// Step 1.
-    pub(super) fn submit_init(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn submit_init(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         let Some(proof) = self.proof.clone() else { return };
         let request = Request::init(self.instance, s.me, &proof);
         self.drive(s, |order, context| order.submit(context, request, None));
@@ -59,7 +61,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     pub(super) fn on_request_limited(
         &mut self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
         from: Principal,
         request: Request,
         direct: bool,
@@ -86,7 +88,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// Steps 1, 3 and 4.
-    pub(super) fn on_final_limited(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, ordered: Ordered) {
+    pub(super) fn on_final_limited(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
+        queue: &mut Queue<O>,
+        ordered: Ordered,
+    ) {
         for request in ordered.requests() {
             // Ordered is enough: execution may have to wait for the init history (L11).
             self.order.executed(request.client, request.timestamp);
@@ -99,7 +106,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// Whether the replica went back, as [`Self::follow_ruling`] has it.
-    fn execute_limited(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, ordered: Ordered) -> bool {
+    fn execute_limited(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
+        queue: &mut Queue<O>,
+        ordered: Ordered,
+    ) -> bool {
         if self.report.is_some() {
             self.note_unserved(&ordered);
             return false;
@@ -135,7 +147,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// Step 4: the end, once the checkpoint there is stable. Whoever has said so before a crash says it again.
-    pub(super) fn end_if_done(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn end_if_done(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         if !self.is_done() || self.report.is_some() {
             return;
         }
@@ -149,9 +161,11 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// The log tells that this replica had come to the end.
-    pub(crate) fn replay_end(&mut self, report: Arc<Signed<AbortReport>>) {
-        self.said = Some(report);
+    /// Replays a record of its history: that this replica had come to the end. The rest is reached again by executing.
+    pub(super) fn replay_history(&mut self, record: HistoryRecord) {
+        if let HistoryRecord::Stopped(report) = record {
+            self.said = Some(report);
+        }
     }
 
     /// Ordered too late: their clients have to ask the next instance, and are told so when it runs.
@@ -162,7 +176,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// Step 1: the first valid INIT.
-    fn look_for_init(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>) {
+    fn look_for_init(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>) {
         if !matches!(self.init, Init::Waiting) || self.transfer.is_some() {
             return;
         }
@@ -178,7 +192,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// What the first valid INIT among these requests says.
     fn init_among<'a>(
         &self,
-        s: &Surroundings<'_, S>,
+        s: &Surroundings<'_, impl Speaker<O>>,
         requests: impl Iterator<Item = &'a Request>,
     ) -> Option<AbortHistory> {
         requests.filter(|request| request.is_system()).find_map(|request| {
@@ -189,7 +203,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// Step 2.
-    fn try_begin(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>) {
+    fn try_begin(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>) {
         match core::mem::replace(&mut self.init, Init::Waiting) {
             Init::Opening(opening) if opening.is_done() => {
                 let (low_load, fetched) = (opening.history().low_load, opening.fetched().is_some());
@@ -198,7 +212,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 }
                 let entries = opening.finish(s, &mut self.ledger);
                 // Others may have to fetch them from this replica.
-                s.persist_all(self.instance, InstanceRecord::bodies(entries));
+                s.persist_all(self.instance, HistoryRecord::bodies(entries));
                 self.begin(s.cluster, low_load);
                 if fetched {
                     // The log cannot recreate it. Where it can it must not begin again here, however long it is: those
@@ -217,7 +231,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// Entries of the init history that were missing.
-    pub(crate) fn on_bodies(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, bodies: Bodies) {
+    pub(crate) fn on_bodies(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, from: ReplicaId, bodies: Bodies) {
         if let Init::Opening(opening) = &mut self.init {
             opening.on_bodies(s, from, bodies);
             let mut queue = Queue::new();
@@ -229,7 +243,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// A piece of the state with which the init history begins.
     pub(super) fn on_opening_transfer(
         &mut self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
         from: ReplicaId,
         message: TransferMessage,
     ) {
@@ -240,14 +254,18 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.drain(s, queue);
     }
 
-    pub(super) fn on_opening_timeout(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn on_opening_timeout(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         if let Init::Opening(opening) = &mut self.init {
             opening.ask(s);
         }
     }
 
     /// The state was replaced by one that 2f+1 replicas had in this instance: it includes the init history.
-    pub(super) fn installed_limited(&mut self, s: &mut Surroundings<'_, S>, certificate: &Certificate<Checkpoint>) {
+    pub(super) fn installed_limited(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
+        certificate: &Certificate<Checkpoint>,
+    ) {
         if !self.limited {
             return;
         }
@@ -265,19 +283,13 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// The records with which a log of this instance begins. Until the first stable checkpoint others may have to fetch
     /// entries of the init history from this replica, which vouched for them.
-    pub(super) fn opening_records(&self, stable: Sequence) -> Vec<LogRecord> {
+    pub(super) fn opening_records(&self, stable: Sequence) -> Vec<HistoryRecord> {
         let Some(proof) = self.proof.clone() else { return Vec::new() };
         let log = &self.ledger.log;
         let entries = log.after(log.anchor().position).map(|logged| logged.entry.clone());
         let entries = if stable == Sequence(0) { entries.collect() } else { Vec::new() };
-        let opened = core::iter::once(InstanceRecord::Opened(proof));
-        let records = opened.chain(InstanceRecord::bodies(entries));
-        records.map(|record| LogRecord { instance: self.instance, record }).collect()
-    }
-
-    /// Bodies of the init history that the log has.
-    pub(crate) fn retain(&mut self, entries: Vec<LogEntry>) {
-        self.ledger.log.retain(entries);
+        let opened = core::iter::once(HistoryRecord::Opened(proof));
+        opened.chain(HistoryRecord::bodies(entries)).collect()
     }
 
     /// The state, from a snapshot, is the one at a checkpoint of this instance: it includes the init history.
@@ -289,7 +301,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// The same at every correct replica.
-    fn end(&mut self, s: &mut Surroundings<'_, S>) {
+    fn end(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         let anchor = self.ledger.close(self.stable.value.root);
         let report = AbortReport {
             instance: self.instance,
@@ -300,17 +312,17 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             certificates: Certificates::default(),
         };
         let report = Arc::new(s.keyring.sign(report));
-        let record = InstanceRecord::Stopped(report.clone());
+        let record = HistoryRecord::Stopped(report.clone());
         s.persist(self.instance, record);
         s.out.notify(Notice::Stopped { instance: self.instance, reason: "k requests are done" });
         self.report = Some(report);
     }
 
     /// Whose requests this instance has not executed.
-    pub(crate) fn waiting_clients(&self) -> Vec<ClientId> {
+    pub(super) fn clients_that_wait(&self) -> Vec<ClientId> {
         let mut clients = self.order.waiting_clients();
         clients.extend(self.unserved.iter());
-        clients.retain(|client| client.identity != SYSTEM);
+        clients.retain(|client| client.identity != IdentityId::SYSTEM);
         clients
     }
 

@@ -62,22 +62,77 @@ mod execution;
 mod limited;
 
 use crate::auth::{Certificate, Signed};
-use crate::checkpoint::{Checkpoint, Tree, transfer::Transfer};
-use crate::cluster::{InstanceId, ReplicaId, Sequence, View};
-use crate::machine::{Destination, Principal};
-use crate::message::{Message, Request, ruling_after};
+use crate::batch::Ordered;
+use crate::checkpoint::transfer::Transfer;
+use crate::checkpoint::{Checkpoint, TransferMessage, Tree};
+use crate::cluster::Cluster;
+use crate::dissent::Testimony;
+use crate::history::LogEntry;
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Sequence, View};
+use crate::machine::Destination;
+use crate::message::Request;
+use crate::notice::Report;
 use crate::protocols::speculative::Queue as Waiting;
-use crate::protocols::total_order::Ordered;
+use crate::protocols::total_order;
 use crate::protocols::total_order::{Context, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
-use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
 use crate::shares::ClientSet;
-use crate::switching::{AbortReport, Abortable, Ledger, Opening, Proof, Surroundings};
+use crate::switching::{AbortReport, Abortable, Heard, HistoryRecord, Ledger, Opening, Proof, Steps, Surroundings};
+use crate::vouching::ruling_after;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+
+/// A machine that a Backup over this order may be a part of.
+pub trait Speaker<O: TotalOrder>:
+    total_order::Speaker<
+        O,
+        Outgoing: From<Box<Signed<Checkpoint>>> + From<Box<Signed<Testimony>>>,
+        Timer: From<TransferTimer>,
+    >
+{
+}
+
+impl<O, M> Speaker<O> for M
+where
+    O: TotalOrder,
+    M: total_order::Speaker<
+            O,
+            Outgoing: From<Box<Signed<Checkpoint>>> + From<Box<Signed<Testimony>>>,
+            Timer: From<TransferTimer>,
+        >,
+{
+}
+
+/// What the replicas of a Backup say to one another.
+#[derive(Debug)]
+pub enum BackupMessage<T> {
+    /// A vote on a state.
+    Checkpoint(Box<Signed<Checkpoint>>),
+    /// What a replica's requests did.
+    Testimony(Box<Signed<Testimony>>),
+    /// A piece of a state, or a request for one.
+    Transfer(TransferMessage),
+    /// What the order says, in the instance named.
+    Order(InstanceId, T),
+}
+
+/// The timers of a Backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BackupTimer<T> {
+    /// State transfer: begin, or ask again.
+    Transfer,
+    /// An init history: ask again for what is missing.
+    Opening,
+    /// Of the order.
+    Order(T),
+}
+
+/// State transfer: begin, or ask again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TransferTimer;
 
 /// How far a Backup has come with the history that it begins with.
 #[derive(Clone, Debug)]
@@ -199,7 +254,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// The first input.
-    pub fn start(&mut self, s: &mut Surroundings<'_, S>) {
+    pub fn start(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         if self.proof.is_none() && matches!(self.init, Init::Waiting) {
             self.begin(s.cluster, false);
         }
@@ -213,37 +268,50 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// A message that the boundary verified.
-    pub fn message(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+    pub fn message(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
+        from: Principal,
+        message: Heard<BackupMessage<O::Message>>,
+    ) {
         match (message, from) {
-            (Message::Request(request), _) => self.on_request(s, from, request),
-            (Message::Checkpoint(vote), Principal::Replica(from)) if vote.value.instance == self.instance => {
+            (Heard::Request(request), _) => self.on_request(s, from, request),
+            (Heard::Own(BackupMessage::Checkpoint(vote)), Principal::Replica(from))
+                if vote.value.instance == self.instance =>
+            {
                 self.on_checkpoint(s, from, *vote);
             }
-            (Message::Testimony(signed), Principal::Replica(from)) => self.on_testimony(s, from, *signed),
-            (Message::Transfer(message), Principal::Replica(from)) => self.on_transfer(s, from, message),
-            (message, from) => match (O::unwrap_message(message), from) {
-                (Some((instance, message)), Principal::Replica(from)) if instance == self.instance => {
-                    self.drive(s, |order, context| order.message(context, from, message));
-                }
-                (Some((instance, _)), _) if instance != self.instance => s.reject(from, Rejection::WrongInstance),
-                _ => s.reject(from, Rejection::WrongSender),
-            },
+            (Heard::Own(BackupMessage::Testimony(signed)), Principal::Replica(from)) => {
+                self.on_testimony(s, from, *signed);
+            }
+            (Heard::Own(BackupMessage::Transfer(message)), Principal::Replica(from)) => {
+                self.on_transfer(s, from, message);
+            }
+            (Heard::Own(BackupMessage::Order(instance, message)), Principal::Replica(from))
+                if instance == self.instance =>
+            {
+                self.drive(s, |order, context| order.message(context, from, message));
+            }
+            (Heard::Own(BackupMessage::Order(instance, _)), _) if instance != self.instance => {
+                s.reject(from, Rejection::WrongInstance);
+            }
+            (Heard::Own(_) | Heard::Switch(_), from) => s.reject(from, Rejection::WrongSender),
         }
     }
 
     /// Everything that was waiting has been handed over.
-    pub fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
+    pub fn pass_end(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         self.drive(s, O::pass_end);
     }
 
     /// Lets the order act, and carries out what it wants, in order.
-    fn drive(&mut self, s: &mut Surroundings<'_, S>, act: impl FnOnce(&mut O, &mut Context<'_, O>)) {
+    fn drive(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, act: impl FnOnce(&mut O, &mut Context<'_, O>)) {
         let mut queue = Queue::new();
         self.call(s, &mut queue, act);
         self.drain(s, queue);
     }
 
-    fn drain(&mut self, s: &mut Surroundings<'_, S>, mut queue: Queue<O>) {
+    fn drain(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, mut queue: Queue<O>) {
         while let Some(effect) = queue.pop_front() {
             self.carry_out(s, &mut queue, effect);
         }
@@ -251,7 +319,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     fn call(
         &mut self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker<O>>,
         queue: &mut Queue<O>,
         act: impl FnOnce(&mut O, &mut Context<'_, O>),
     ) {
@@ -281,24 +349,24 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         queue.extend(effects);
     }
 
-    fn carry_out(&mut self, s: &mut Surroundings<'_, S>, queue: &mut Queue<O>, effect: OrderEffect<O>) {
+    fn carry_out(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>, effect: OrderEffect<O>) {
         match effect {
             OrderEffect::Send(to, message) => {
-                s.out.send(Destination::Replica(to), O::wrap_message(self.instance, message));
+                s.send(Destination::Replica(to), (self.instance, message));
             }
             OrderEffect::Broadcast(message) => {
-                s.out.send(Destination::Replicas, O::wrap_message(self.instance, message));
+                s.send(Destination::Replicas, (self.instance, message));
             }
             OrderEffect::VoteAgain(to, stable) => self.vote_again(s, to, stable),
-            OrderEffect::Forward(to, request) => s.out.send(Destination::Replica(to), Message::Request(request)),
+            OrderEffect::Forward(to, request) => s.send(Destination::Replica(to), request),
             OrderEffect::Persist(record) => {
-                s.persist(self.instance, O::wrap_record(record));
+                s.persist(self.instance, record);
             }
             OrderEffect::Append(record) => {
-                s.append(self.instance, O::wrap_record(record));
+                s.append(self.instance, record);
             }
-            OrderEffect::SetTimer(timer, at) => s.out.set_timer(O::wrap_timer(timer), at),
-            OrderEffect::CancelTimer(timer) => s.out.cancel_timer(O::wrap_timer(timer)),
+            OrderEffect::SetTimer(timer, at) => s.set_timer(timer, at),
+            OrderEffect::CancelTimer(timer) => s.cancel_timer(timer),
             OrderEffect::Notify(notice) => s.out.notify(notice),
             OrderEffect::Reject(from, reason) => s.reject(Principal::Replica(from), reason),
             OrderEffect::Deliver(delivery) => self.on_delivery(s, queue, delivery),
@@ -306,33 +374,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 }
 
-impl<O: TotalOrder, S: Service> Abortable<S> for Backup<O, S> {
-    fn start(&mut self, surroundings: &mut Surroundings<'_, S>) {
-        Self::start(self, surroundings);
-    }
-
-    fn message(&mut self, surroundings: &mut Surroundings<'_, S>, from: Principal, message: Message) {
-        Self::message(self, surroundings, from, message);
-    }
-
-    fn timer(&mut self, surroundings: &mut Surroundings<'_, S>, timer: ReplicaTimer) {
-        match timer {
-            ReplicaTimer::Transfer => self.on_transfer_timeout(surroundings),
-            ReplicaTimer::Opening => self.on_opening_timeout(surroundings),
-            timer => {
-                if let Some(timer) = O::unwrap_timer(timer) {
-                    self.drive(surroundings, |order, context| order.timer(context, timer));
-                }
-            }
-        }
-    }
-
-    fn pass_end(&mut self, surroundings: &mut Surroundings<'_, S>) {
-        Self::pass_end(self, surroundings);
-    }
-
-    /// A Backup ends by itself, after k requests.
-    fn stop(&mut self, _surroundings: &mut Surroundings<'_, S>, _reason: &'static str, _low_load: bool) {}
+impl<O: TotalOrder, S: Service> Abortable for Backup<O, S> {
+    type Service = S;
+    type Message = BackupMessage<O::Message>;
+    type Timer = BackupTimer<O::Timer>;
 
     fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
         self.report.as_ref()
@@ -342,7 +387,57 @@ impl<O: TotalOrder, S: Service> Abortable<S> for Backup<O, S> {
         &self.ledger
     }
 
+    fn waiting_clients(&self) -> Vec<ClientId> {
+        self.clients_that_wait()
+    }
+
+    fn replay(&mut self, _cluster: &Cluster, record: HistoryRecord) {
+        self.replay_history(record);
+    }
+
+    fn retain(&mut self, entries: Vec<LogEntry>) {
+        self.ledger.log.retain(entries);
+    }
+
+    fn describe(&self, cluster: &Cluster, report: &mut Report) {
+        self.order.describe(cluster, report);
+        report.abstaining = !self.order.may_vote();
+        report.stable = self.stable.value.sequence;
+        report.stable_root = self.stable.value.root;
+        report.requests_executed = self.requests_executed;
+        report.transfer = self.transfer();
+        report.differs = self.differs();
+    }
+
     fn halt(self) -> Ledger<S> {
         self.into_ledger()
     }
+}
+
+impl<O: TotalOrder, S: Service, M: Speaker<O>> Steps<M> for Backup<O, S> {
+    fn start(&mut self, surroundings: &mut Surroundings<'_, M>) {
+        Self::start(self, surroundings);
+    }
+
+    fn message(&mut self, surroundings: &mut Surroundings<'_, M>, from: Principal, message: Heard<Self::Message>) {
+        Self::message(self, surroundings, from, message);
+    }
+
+    fn timer(&mut self, surroundings: &mut Surroundings<'_, M>, timer: Self::Timer) {
+        match timer {
+            BackupTimer::Transfer => self.on_transfer_timeout(surroundings),
+            BackupTimer::Opening => self.on_opening_timeout(surroundings),
+            BackupTimer::Order(timer) => self.drive(surroundings, |order, context| order.timer(context, timer)),
+        }
+    }
+
+    fn pass_end(&mut self, surroundings: &mut Surroundings<'_, M>) {
+        Self::pass_end(self, surroundings);
+    }
+
+    /// No client makes it stop.
+    fn panicked(&mut self, _s: &mut Surroundings<'_, M>) {}
+
+    /// A Backup ends by itself, after k requests.
+    fn stop(&mut self, _surroundings: &mut Surroundings<'_, M>, _reason: &'static str, _low_load: bool) {}
 }

@@ -1,15 +1,20 @@
 //! What travels along the chain and back to the client.
 
 use super::topology::Topology;
-use crate::auth::Tag;
-use crate::cluster::{ClientId, InstanceId, REPLICAS_MAX, Timestamp};
+use crate::auth::{Keyring, Tag};
+use crate::cluster::{Cluster, REPLICAS_MAX};
 use crate::digest::{Digest, Domain};
+use crate::ids::{ClientId, InstanceId, Principal, Timestamp};
 use crate::message::{Outcome, Request};
+use crate::protocols::speculative;
 use crate::protocols::zlight::BATCH_MAX;
+use crate::rejection::Rejection;
 use crate::service::Proposal;
+use crate::spoken::{Cover, Spoken, from_replica};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::wire_struct;
 use alloc::vec::Vec;
+use core::fmt;
 
 /// First byte of the statement of a replica's MAC for another.
 const CHAIN: u8 = 0xa2;
@@ -18,6 +23,11 @@ const CHAIN_REPLY: u8 = 0xa3;
 
 /// MACs between replicas on one link: (f+1)(f+2)/2 for the largest cluster.
 const TAGS_MAX: usize = REPLICAS_MAX * REPLICAS_MAX;
+
+/// A machine that an instance of this protocol may be a part of.
+pub(crate) trait Speaker: speculative::Speaker<Outgoing: From<ChainMessage> + From<ChainReply>> {}
+
+impl<M: speculative::Speaker<Outgoing: From<ChainMessage> + From<ChainReply>>> Speaker for M {}
 
 /// CHAIN: a batch on its way from one place to the next. It has no frame MAC: what authenticates it is inside.
 #[derive(Clone, Debug)]
@@ -177,5 +187,66 @@ impl ChainReply {
     pub fn statement(&self) -> ReplyStatement {
         let Self { instance, client, timestamp, position, history, .. } = *self;
         ReplyStatement { instance, client, timestamp, position, history, outcome: self.outcome.digest() }
+    }
+}
+
+impl fmt::Display for ChainMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { instance, first, history, requests, .. } = self;
+        write!(f, "CHAIN {instance} p{first} {history:?} with {} requests", requests.len())
+    }
+}
+
+impl Spoken for ChainMessage {
+    fn instance(&self) -> Option<InstanceId> {
+        Some(self.instance)
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        None
+    }
+
+    /// MACs of the places before, for those to come.
+    fn cover(&self) -> Cover {
+        Cover::Inside
+    }
+
+    fn may_overtake(&self) -> bool {
+        false
+    }
+
+    /// The requests inside are checked by the first f + 1 places, when it is their turn.
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
+        from_replica(from)
+    }
+}
+
+impl fmt::Display for ChainReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { instance, client, timestamp, position, history, outcome, .. } = self;
+        write!(f, "CHAIN-REPLY {instance} p{position} {history:?} {client} {timestamp} {outcome}")
+    }
+}
+
+impl Spoken for ChainReply {
+    fn instance(&self) -> Option<InstanceId> {
+        Some(self.instance)
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        Some(self.client)
+    }
+
+    /// MACs of the last f + 1 places for the client.
+    fn cover(&self) -> Cover {
+        Cover::Inside
+    }
+
+    fn may_overtake(&self) -> bool {
+        false
+    }
+
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
+        from_replica(from)
     }
 }

@@ -1,19 +1,21 @@
 //! A replica's part: steps C2 and C3 of the [module](super).
 
+use super::message::Speaker;
 use super::message::{ChainMessage, ChainReply, ReplyStatement, results_digest};
 use super::topology::Topology;
 use crate::auth::Authenticator;
-use crate::cluster::{ClientId, InstanceId, ReplicaId, Timestamp, View};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::machine::{Destination, Principal};
-use crate::message::{Message, Outcome, Request};
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Timestamp, View};
+use crate::machine::Destination;
+use crate::message::{Outcome, Request};
+use crate::notice::Report;
 use crate::protocols::speculative::{
-    AHEAD_MAX, Ahead, Load, Queue, Speculation, Standing, stops_as_its_speculation, weight,
+    AHEAD_MAX, Ahead, Load, Queue, Speculation, SpeculativeTimer, Standing, as_its_speculation, weight,
 };
 use crate::rejection::Rejection;
-use crate::replica::ReplicaTimer;
 use crate::service::Service;
-use crate::switching::{Abortable, Ledger, Surroundings};
+use crate::switching::{Abortable, Heard, Ledger, Steps, Surroundings};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -69,20 +71,15 @@ impl<S: Service> Chain<S> {
     }
 
     /// The first input.
-    pub(crate) fn start(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(crate) fn start(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         self.base.start(s);
         self.confirmed |= self.base.has_logged();
         self.pass_on_init(s);
         self.load.start(s, self.base.is_stopped());
     }
 
-    /// Requests that wait at the head.
-    pub(crate) const fn queue(&self) -> &Queue {
-        &self.queue
-    }
-
     /// C2, first half; and the last f+1 places answer what is in the history.
-    pub(crate) fn on_request(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: Request) {
+    pub(crate) fn on_request(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, request: Request) {
         if self.base.is_stopped() {
             return;
         }
@@ -112,7 +109,7 @@ impl<S: Service> Chain<S> {
 
     /// C2: the init history travels like a batch, of nothing, as long as nothing else has (L4 of the note): so that
     /// what is in it can be answered.
-    fn pass_on_init(&mut self, s: &mut Surroundings<'_, S>) {
+    fn pass_on_init(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if self.place != 0 || self.base.is_stopped() || self.base.has_logged() || self.base.instance.0 == 1 {
             return;
         }
@@ -123,7 +120,7 @@ impl<S: Service> Chain<S> {
 
     /// Something has come along the chain: what waited for that is answered. A client that has asked for something
     /// else since waits no more.
-    fn confirm(&mut self, s: &mut Surroundings<'_, S>) {
+    fn confirm(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         self.confirmed = true;
         for (client, timestamp) in core::mem::take(&mut self.inherited) {
             let asked = Request::new(self.base.instance, client, timestamp, false, Bytes::new());
@@ -134,7 +131,7 @@ impl<S: Service> Chain<S> {
     }
 
     /// An empty batch has come as far as this place.
-    fn finish_empty(&mut self, s: &mut Surroundings<'_, S>, mut message: ChainMessage) {
+    fn finish_empty(&mut self, s: &mut Surroundings<'_, impl Speaker>, mut message: ChainMessage) {
         self.confirm(s);
         if self.topology.executes(self.place) {
             message.results = results_digest(&[], self.base.ledger.estate.effects());
@@ -142,11 +139,11 @@ impl<S: Service> Chain<S> {
         self.add_tags(s, &mut message);
         if self.place < self.topology.tail() {
             let next = self.topology.at(self.place + 1);
-            s.out.send(Destination::Replica(next), Message::Chain(message));
+            s.send(Destination::Replica(next), message);
         }
     }
 
-    fn batch(&self, s: &Surroundings<'_, S>, requests: Vec<Request>) -> ChainMessage {
+    fn batch(&self, s: &Surroundings<'_, impl Speaker>, requests: Vec<Request>) -> ChainMessage {
         ChainMessage {
             instance: self.base.instance,
             first: self.base.ledger.log.length() + 1,
@@ -160,7 +157,7 @@ impl<S: Service> Chain<S> {
     }
 
     /// C2, second half; and what was passed on is executed now.
-    pub(crate) fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(crate) fn pass_end(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         while self.place == 0 && !self.queue.is_empty() && self.base.may_log(s, 1) {
             let room = self.base.room(s);
             let mut requests = self.queue.take(&s.cluster.limits, room);
@@ -190,7 +187,7 @@ impl<S: Service> Chain<S> {
     }
 
     /// C3, first half.
-    pub(crate) fn on_chain(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, message: ChainMessage) {
+    pub(crate) fn on_chain(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, message: ChainMessage) {
         if self.base.is_stopped() {
             return;
         }
@@ -220,7 +217,7 @@ impl<S: Service> Chain<S> {
     }
 
     /// C3 for the init history.
-    fn on_empty(&mut self, s: &mut Surroundings<'_, S>, message: ChainMessage, next: u64) {
+    fn on_empty(&mut self, s: &mut Surroundings<'_, impl Speaker>, message: ChainMessage, next: u64) {
         if message.first != next || self.base.has_logged() {
             return;
         }
@@ -240,7 +237,7 @@ impl<S: Service> Chain<S> {
     }
 
     /// Whether the MAC that the replica at `maker` made for this one is good.
-    fn check(&self, s: &Surroundings<'_, S>, message: &ChainMessage, maker: usize) -> bool {
+    fn check(&self, s: &Surroundings<'_, impl Speaker>, message: &ChainMessage, maker: usize) -> bool {
         let index = self.topology.carried(self.place - 1).position(|pair| pair == (maker, self.place));
         let statement = message.statement(&self.topology, maker);
         let maker = Principal::Replica(self.topology.at(maker));
@@ -248,7 +245,7 @@ impl<S: Service> Chain<S> {
     }
 
     /// Takes the batches whose turn it is; also after a checkpoint has made room.
-    pub(crate) fn take_early(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(crate) fn take_early(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         loop {
             let next = self.base.ledger.log.length() + 1;
             let may_log = |message: &ChainMessage| self.base.may_log(s, message.requests.len());
@@ -262,7 +259,7 @@ impl<S: Service> Chain<S> {
     }
 
     /// C3: everything but the direct predecessor's MAC, which was good.
-    fn objection(&mut self, s: &mut Surroundings<'_, S>, message: &ChainMessage) -> Option<&'static str> {
+    fn objection(&mut self, s: &mut Surroundings<'_, impl Speaker>, message: &ChainMessage) -> Option<&'static str> {
         let others = self.topology.predecessors(self.place).filter(|maker| *maker + 1 < self.place);
         for maker in others.collect::<Vec<_>>() {
             if !self.check(s, message, maker) {
@@ -284,7 +281,7 @@ impl<S: Service> Chain<S> {
     /// C3, second half, and C2. `claimed` is what the predecessor says about history and results.
     fn log_and_pass_on(
         &mut self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker>,
         mut message: ChainMessage,
         claimed: Option<(Digest, Digest)>,
     ) {
@@ -317,12 +314,12 @@ impl<S: Service> Chain<S> {
         self.add_tags(s, &mut message);
         if self.place < self.topology.tail() {
             let next = self.topology.at(self.place + 1);
-            return s.out.send(Destination::Replica(next), Message::Chain(message));
+            return s.send(Destination::Replica(next), message);
         }
         self.reply(s, &message, executed);
     }
 
-    fn execute(&mut self, s: &mut Surroundings<'_, S>) -> Vec<Executed> {
+    fn execute(&mut self, s: &mut Surroundings<'_, impl Speaker>) -> Vec<Executed> {
         let mut executed = Vec::new();
         let mut position = self.base.ledger.estate.position();
         self.base.execute(s, |_, logged, _, outcome| {
@@ -336,7 +333,7 @@ impl<S: Service> Chain<S> {
     /// This replica's MACs for the clients, behind those of the places before.
     fn add_reply_tags(
         &self,
-        s: &Surroundings<'_, S>,
+        s: &Surroundings<'_, impl Speaker>,
         message: &mut ChainMessage,
         executed: &[Executed],
         digests: &[Digest],
@@ -360,7 +357,7 @@ impl<S: Service> Chain<S> {
     }
 
     /// The MACs that go on: those of others for places still to come, then this replica's own.
-    fn add_tags(&self, s: &Surroundings<'_, S>, message: &mut ChainMessage) {
+    fn add_tags(&self, s: &Surroundings<'_, impl Speaker>, message: &mut ChainMessage) {
         let mut tags = Vec::new();
         if self.place > 0 {
             let carried = self.topology.carried(self.place - 1).zip(&message.tags);
@@ -380,7 +377,7 @@ impl<S: Service> Chain<S> {
     }
 
     /// The tail answers.
-    fn reply(&self, s: &mut Surroundings<'_, S>, message: &ChainMessage, executed: Vec<Executed>) {
+    fn reply(&self, s: &mut Surroundings<'_, impl Speaker>, message: &ChainMessage, executed: Vec<Executed>) {
         let each = self.topology.reply_tags(self.place);
         for done in executed {
             let Request { client, timestamp, .. } = message.requests[done.request];
@@ -393,39 +390,61 @@ impl<S: Service> Chain<S> {
                 outcome: done.outcome,
                 tags: message.reply_tags[done.request * each..(done.request + 1) * each].to_vec(),
             };
-            s.out.send(Destination::Client(client), Message::ChainReply(reply));
+            s.send(Destination::Client(client), reply);
         }
     }
 }
 
-impl<S: Service> Abortable<S> for Chain<S> {
-    fn start(&mut self, s: &mut Surroundings<'_, S>) {
+impl<S: Service> Abortable for Chain<S> {
+    type Service = S;
+    type Message = ChainMessage;
+    type Timer = SpeculativeTimer;
+
+    as_its_speculation!();
+
+    fn waiting_clients(&self) -> Vec<ClientId> {
+        self.queue.clients().chain(self.base.unconfirmed_clients()).collect()
+    }
+
+    fn describe(&self, _cluster: &Cluster, report: &mut Report) {
+        report.requests_executed = self.base.requests_logged();
+        report.pending_requests = self.queue.len();
+    }
+}
+
+impl<S: Service, M: Speaker> Steps<M> for Chain<S> {
+    fn start(&mut self, s: &mut Surroundings<'_, M>) {
         Self::start(self, s);
     }
 
-    fn message(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+    fn message(&mut self, s: &mut Surroundings<'_, M>, from: Principal, message: Heard<Self::Message>) {
         match (message, from) {
-            (Message::Request(request), from) if !request.read_only => self.on_request(s, from, request),
-            (Message::Chain(message), Principal::Replica(from)) => self.on_chain(s, from, message),
-            (Message::Switch(switch), Principal::Replica(from)) => {
-                self.base.on_switch(s, from, &switch.message);
+            (Heard::Request(request), from) if !request.read_only => self.on_request(s, from, request),
+            (Heard::Own(message), Principal::Replica(from)) => self.on_chain(s, from, message),
+            (Heard::Switch(switch), Principal::Replica(from)) => {
+                self.base.on_switch(s, from, &switch);
                 self.take_early(s);
             }
             (_, from) => s.reject(from, Rejection::WrongSender),
         }
     }
 
-    fn timer(&mut self, s: &mut Surroundings<'_, S>, timer: ReplicaTimer) {
+    fn timer(&mut self, s: &mut Surroundings<'_, M>, timer: Self::Timer) {
         match timer {
-            ReplicaTimer::Checkpoint => self.base.on_checkpoint_timeout(s),
-            ReplicaTimer::LowLoad => self.load.look(s, &mut self.base),
-            _ => {}
+            SpeculativeTimer::Checkpoint => self.base.on_checkpoint_timeout(s),
+            SpeculativeTimer::LowLoad => self.load.look(s, &mut self.base),
         }
     }
 
-    fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
+    fn pass_end(&mut self, s: &mut Surroundings<'_, M>) {
         Self::pass_end(self, s);
     }
 
-    stops_as_its_speculation!();
+    fn panicked(&mut self, s: &mut Surroundings<'_, M>) {
+        self.base.stop(s, "a client panicked", false);
+    }
+
+    fn stop(&mut self, s: &mut Surroundings<'_, M>, reason: &'static str, low_load: bool) {
+        self.base.stop(s, reason, low_load);
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! The place of a replica is its distance from the head, 0 to 3f. The client stands before place 0 and after place 3f.
 
-use crate::cluster::{Cluster, ReplicaId};
+use crate::cluster::Cluster;
+use crate::ids::ReplicaId;
 use core::ops::RangeInclusive;
 
 /// The chain of one instance.

@@ -35,9 +35,9 @@
 use super::PbftRecord;
 use super::message::{Here, PbftMessage};
 use super::replica::{Abstention, Ctx, Pbft, Phase};
-use crate::cluster::{ReplicaId, Sequence, View};
-use crate::machine::Instant;
+use crate::ids::{ReplicaId, Sequence, View};
 use crate::protocols::total_order::{OrderEffect, TotalOrder};
+use crate::time::Instant;
 
 impl Pbft {
     /// Whether this replica may say anything in a view: not while it abstains after the loss of its log.

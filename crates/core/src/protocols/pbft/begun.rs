@@ -17,8 +17,8 @@
 use super::decision::Decision;
 use super::message::{NewView, positions};
 use crate::auth::Signed;
-use crate::cluster::{Sequence, View};
 use crate::digest::{Digest, Domain};
+use crate::ids::{Sequence, View};
 use crate::wire::Wire;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;

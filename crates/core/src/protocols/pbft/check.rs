@@ -1,9 +1,9 @@
 //! What a backup checks of a proposal: the bounds of a batch, and what it is about. Steps 3 and 4.
 
 use super::replica::{Ctx, Pbft};
-use crate::cluster::{ClientId, Sequence};
+use crate::batch::{Batch, Entry};
+use crate::ids::{ClientId, Sequence};
 use crate::message::{Request, Vouched};
-use crate::protocols::batch::{Batch, Entry};
 use crate::rejection::Rejection;
 use crate::service::Proposal;
 use alloc::vec::Vec;

@@ -30,10 +30,11 @@
 
 use super::message::{Claim, ViewChange};
 use crate::auth::Certificate;
+use crate::batch::Batch;
 use crate::checkpoint::Checkpoint;
-use crate::cluster::{Cluster, Sequence};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::protocols::batch::Batch;
+use crate::ids::Sequence;
 use alloc::vec::Vec;
 
 /// What a new view starts from.
@@ -112,7 +113,7 @@ mod tests {
     use super::super::slot::Slot;
     use super::*;
     use crate::checkpoint::genesis;
-    use crate::cluster::{InstanceId, View};
+    use crate::ids::{InstanceId, View};
     use alloc::collections::BTreeSet;
     use alloc::vec;
     use proptest::prelude::*;

@@ -3,10 +3,10 @@
 use super::check::may_be_ordered;
 use super::message::{PbftMessage, Position};
 use super::replica::{Ctx, Pbft};
-use crate::cluster::{ReplicaId, Sequence};
+use crate::batch::{Batch, Reference};
 use crate::digest::Digest;
+use crate::ids::{ReplicaId, Sequence};
 use crate::message::{Request, Vouched};
-use crate::protocols::batch::{Batch, Reference};
 use crate::protocols::total_order::OrderEffect;
 use crate::rejection::Rejection;
 use alloc::boxed::Box;

@@ -1,16 +1,23 @@
 //! What PBFT's replicas say to one another.
 
 use crate::auth::{Certificate, Keyring, Signable, Signed, Tag};
+use crate::batch::Batch;
 use crate::checkpoint::Checkpoint;
-use crate::cluster::{Cluster, Sequence, View};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::machine::Instant;
+use crate::ids::{ClientId, InstanceId, Principal, Sequence, View};
 use crate::message::Request;
-use crate::protocols::batch::Batch;
+use crate::rejection::Rejection;
+use crate::spoken::{Cover, Spoken, from_replica};
+use crate::time::Instant;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::fmt;
+
+/// First byte of a PRE-PREPARE's statement.
+const PRE_PREPARE: u8 = 0xa1;
 
 /// Most P or Q entries in a VIEW-CHANGE.
 const CLAIMS_MAX: usize = 1 << 14;
@@ -203,6 +210,16 @@ pub struct Position {
 }
 wire_struct!(Position { sequence, digest });
 
+/// A message of the total order PBFT within an instance.
+#[derive(Clone, Debug)]
+pub struct Ordering {
+    /// The instance that it belongs to (D1).
+    pub instance: InstanceId,
+    /// What PBFT says.
+    pub message: PbftMessage,
+}
+wire_struct!(Ordering { instance, message });
+
 /// Everything that PBFT says.
 #[derive(Clone, Debug)]
 pub enum PbftMessage {
@@ -252,13 +269,120 @@ wire_enum!(PbftMessage {
     14 => Here,
 });
 
-impl PbftMessage {
-    /// Checks a body against its client's proof, at the boundary: the outcome is kept with the request. Those in a
-    /// proposal are checked when that is due (step 3).
-    pub(crate) fn vouch(&mut self, cluster: &Cluster, keyring: &Keyring) {
-        if let Self::Body(request) = self {
-            request.vouch(cluster, keyring);
+impl fmt::Display for PbftMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PrePrepare(p) => {
+                let requests = p.batch.entries.len();
+                write!(f, "PRE-PREPARE {} {} {:?} with {requests} requests", p.view, p.sequence, p.digest())
+            }
+            Self::Prepare(vote) => write!(f, "PREPARE {} {} {:?}", vote.view, vote.sequence, vote.digest),
+            Self::Commit(vote) => write!(f, "COMMIT {} {} {:?}", vote.view, vote.sequence, vote.digest),
+            Self::ViewChange(signed) => {
+                let change = &signed.value;
+                let low = change.stable.value.sequence;
+                write!(f, "VIEW-CHANGE of {} for {} above {low} P [", signed.signer, change.view)?;
+                claims(f, &change.prepared)?;
+                f.write_str("] Q [")?;
+                claims(f, &change.pre_prepared)?;
+                f.write_str("]")
+            }
+            Self::NewView(signed) => {
+                write!(f, "NEW-VIEW {} chooses {} batches", signed.value.view, signed.value.chosen.len())
+            }
+            Self::Status(status) => {
+                let changing = if status.changing { " changing" } else { "" };
+                let abstaining = if status.abstaining { " abstaining" } else { "" };
+                let Status { view, begun, stable, committed, .. } = status;
+                write!(f, "STATUS {view}{changing}{abstaining} since {begun} stable {stable} committed {committed}")
+            }
+            Self::FetchBatch(position) => write!(f, "FETCH-BATCH {} {:?}", position.sequence, position.digest),
+            Self::Batch(batch) => write!(f, "BATCH {:?} with {} requests", batch.digest(), batch.entries.len()),
+            Self::FetchRequest(digest) => write!(f, "FETCH-REQUEST {digest:?}"),
+            Self::Body(r) => write!(f, "BODY {} {} {} bytes", r.client, r.timestamp, r.operation.len()),
+            Self::Decided(position) => write!(f, "DECIDED {} {:?}", position.sequence, position.digest),
+            Self::Stable(proof) => write!(f, "STABLE {} {:?}", proof.value.sequence, proof.value.root),
+            Self::Lost(question) => write!(f, "LOST at {}", question.0),
+            Self::Here(here) => write!(f, "HERE {} committed {}", here.view, here.committed),
         }
+    }
+}
+
+fn claims(f: &mut fmt::Formatter<'_>, claims: &[Claim]) -> fmt::Result {
+    for (index, claim) in claims.iter().enumerate() {
+        let separator = if index == 0 { "" } else { ", " };
+        write!(f, "{separator}{} {:?} {}", claim.sequence, claim.digest, claim.view)?;
+    }
+    Ok(())
+}
+
+impl fmt::Display for Ordering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.message.fmt(f)
+    }
+}
+
+impl Spoken for Ordering {
+    fn instance(&self) -> Option<InstanceId> {
+        Some(self.instance)
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        None
+    }
+
+    /// Of a proposal, the digest of its batch: the bytes of the requests are hashed once, and not for each receiver.
+    fn cover(&self) -> Cover {
+        match &self.message {
+            PbftMessage::PrePrepare(proposal) => {
+                let mut summary = Vec::with_capacity(64);
+                summary.push(PRE_PREPARE);
+                self.instance.encode(&mut summary);
+                proposal.view.encode(&mut summary);
+                proposal.sequence.encode(&mut summary);
+                proposal.digest().encode(&mut summary);
+                Cover::Summary(summary)
+            }
+            PbftMessage::Prepare(_)
+            | PbftMessage::Commit(_)
+            | PbftMessage::ViewChange(_)
+            | PbftMessage::NewView(_)
+            | PbftMessage::Status(_)
+            | PbftMessage::FetchBatch(_)
+            | PbftMessage::Batch(_)
+            | PbftMessage::FetchRequest(_)
+            | PbftMessage::Body(_)
+            | PbftMessage::Decided(_)
+            | PbftMessage::Stable(_)
+            | PbftMessage::Lost(_)
+            | PbftMessage::Here(_) => Cover::Whole,
+        }
+    }
+
+    fn may_overtake(&self) -> bool {
+        false
+    }
+
+    /// A body is checked against its client's proof at once. Those in a proposal are when that is due (step 3).
+    fn admit(&mut self, from: Principal, cluster: &Cluster, keyring: &Keyring) -> Result<(), Rejection> {
+        from_replica(from)?;
+        match &mut self.message {
+            PbftMessage::Body(request) => request.vouch(cluster, keyring),
+            PbftMessage::PrePrepare(_)
+            | PbftMessage::Batch(_)
+            | PbftMessage::Prepare(_)
+            | PbftMessage::Commit(_)
+            | PbftMessage::ViewChange(_)
+            | PbftMessage::NewView(_)
+            | PbftMessage::Status(_)
+            | PbftMessage::FetchBatch(_)
+            | PbftMessage::FetchRequest(_)
+            | PbftMessage::Decided(_)
+            | PbftMessage::Stable(_)
+            | PbftMessage::Lost(_)
+            | PbftMessage::Here(_) => {}
+        }
+        Ok(())
     }
 }
 
@@ -266,11 +390,14 @@ impl PbftMessage {
 mod tests {
     use super::*;
     use crate::auth::{Authenticator, Signature};
-    use crate::cluster::{ClientAuth, ClientId, IdentityId, InstanceId, Limits, ReplicaId, Timestamp};
-    use crate::compositions::Protocol;
-    use crate::members::Credential;
-    use crate::message::{FRAME_BYTES_MAX, Message, Ordering};
-    use crate::protocols::batch::Entry;
+    use crate::batch::Entry;
+    use crate::cluster::{ClientAuth, Limits};
+    use crate::ids::{ClientId, IdentityId, InstanceId, ReplicaId, Timestamp};
+    use crate::joining::Credential;
+    use crate::protocols::pbft::Ordering;
+    use crate::registry::Message;
+    use crate::wire::FRAME_BYTES_MAX;
+
     use crate::service::Proposal;
     use alloc::sync::Arc;
     use alloc::vec;
@@ -310,7 +437,7 @@ mod tests {
             let limits = Limits { batch_requests_max: number, batch_bytes_max: number * size, ..Limits::default() };
             let cluster = cluster(n, limits);
             let client = ClientId { identity: IdentityId::MEMBERS, session: 0 };
-            let credential = Credential { key: crate::auth::PublicKey([0; 32]), session: Default::default() };
+            let credential = Credential { key: crate::ids::PublicKey([0; 32]), session: Default::default() };
             let operation = Bytes::from(vec![0; size]);
             let mut request = Request::of_stranger(InstanceId(1), client, credential, Timestamp(1), false, operation);
             request.authentication.tags = (0..n).map(|_| Tag::from_bytes([0; 16])).collect::<Authenticator>();
@@ -324,7 +451,7 @@ mod tests {
     /// What would be too long to be said stops the service at the first view change, or at the first burst of requests.
     #[test]
     fn a_cluster_whose_messages_would_be_too_long_is_refused() {
-        let objection = |n, limits| Protocol::Pbft.objection(&cluster(n, limits));
+        let objection = |n, limits| crate::compositions::objection(&cluster(n, limits));
         let intervals = |checkpoint_interval| Limits { checkpoint_interval, ..Limits::default() };
         assert_eq!([1, 4, 64].map(|n| objection(n, Limits::default())), [None; 3]);
         assert_eq!([objection(4, intervals(8_192)), objection(64, intervals(600))], [None; 2]);

@@ -93,13 +93,14 @@ mod status;
 mod tests;
 mod view_change;
 
-pub use message::{Claim, Here, NewView, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
+pub use message::{Claim, Here, NewView, Ordering, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
 pub use replica::Pbft;
 
 use crate::auth::{Certificate, Signed};
+use crate::batch::Batch;
 use crate::checkpoint::Checkpoint;
-use crate::cluster::{Sequence, View};
-use crate::protocols::batch::Batch;
+use crate::ids::{Sequence, View};
+use crate::switching::RECORD_ALLOWANCE;
 use crate::wire_enum;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -137,6 +138,24 @@ wire_enum!(PbftRecord {
     8 => Body,
     9 => Abstain,
 });
+
+impl PbftRecord {
+    /// About how many bytes it takes in the log: see [`crate::switching::Recorded::log_bytes`].
+    pub fn log_bytes(&self) -> usize {
+        let of_batch = |batch: &Batch| RECORD_ALLOWANCE * (1 + batch.entries.len()) + batch.inline_bytes();
+        match self {
+            Self::Accepted(pre_prepare) => of_batch(&pre_prepare.batch),
+            Self::Fetched((_, batch)) => of_batch(batch),
+            Self::Body(request) => RECORD_ALLOWANCE + request.operation.len(),
+            Self::Prepared(_)
+            | Self::ViewChange(_)
+            | Self::NewView(_)
+            | Self::Committed(_)
+            | Self::Stable(_)
+            | Self::Abstain(_) => RECORD_ALLOWANCE,
+        }
+    }
+}
 
 /// PBFT's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -21,9 +21,10 @@
 //! **What the system asks needs no room.** An INIT may be longer than all that clients may have waiting, and before it
 //! nothing else is ordered. Each replica has one, in its own name, so that these are n.
 
-use crate::cluster::{ClientId, IdentityId, Limits, ReplicaId, Timestamp};
+use crate::cluster::Limits;
 use crate::digest::Digest;
-use crate::members::JOINS_PENDING_MAX;
+use crate::ids::{ClientId, IdentityId, ReplicaId, Timestamp};
+use crate::joining::JOINS_PENDING_MAX;
 use crate::message::{Request, Vouched};
 use crate::rejection::Rejection;
 use crate::shares::{Bounds, Room, Shares, owner_of};
@@ -348,7 +349,7 @@ fn takes_room(client: ClientId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{IdentityId, InstanceId};
+    use crate::ids::{IdentityId, InstanceId};
     use alloc::vec;
     use bytes::Bytes;
     use proptest::prelude::*;

@@ -6,15 +6,16 @@ use super::pool::Pool;
 use super::slot::Slot;
 use super::{PbftRecord, PbftTimer};
 use crate::auth::{Certificate, Signed};
+use crate::batch::{Batch, Reference};
 use crate::checkpoint::{Checkpoint, genesis};
-use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Sequence, Timestamp, View};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::machine::Instant;
-use crate::message::{Message, Ordering, Request};
-use crate::protocols::batch::{Batch, Reference};
+use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
+use crate::message::Request;
+use crate::notice::Report;
 use crate::protocols::total_order::{Context, Delivery, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
-use crate::replica::{InstanceRecord, ReplicaTimer};
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -191,26 +192,6 @@ impl Pbft {
         &self.stable
     }
 
-    /// Whether the replica waits for a new view to begin.
-    pub fn is_changing_view(&self) -> bool {
-        self.phase == Phase::Changing
-    }
-
-    /// Requests that wait to be ordered.
-    pub fn pending(&self) -> usize {
-        self.pool.len()
-    }
-
-    /// Positions known above the last stable checkpoint.
-    pub fn slots(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// View changes that this replica asked for since it started.
-    pub const fn view_changes_started(&self) -> u64 {
-        self.view_changes_started
-    }
-
     /// Keeps a batch for execution and retransmission, until the last position that it was proposed for is stable: a
     /// liar may propose one batch at several. A copy whose proofs hold takes the place of one with spoilt ones.
     pub(super) fn keep(&mut self, sequence: Sequence, batch: &Arc<Batch>) {
@@ -352,30 +333,13 @@ impl TotalOrder for Pbft {
         self.records_above_stable(me)
     }
 
-    fn wrap_message(instance: InstanceId, message: PbftMessage) -> Message {
-        Message::Ordering(Ordering { instance, message })
-    }
-
-    fn unwrap_message(message: Message) -> Option<(InstanceId, PbftMessage)> {
-        match message {
-            Message::Ordering(Ordering { instance, message }) => Some((instance, message)),
-            _ => None,
-        }
-    }
-
-    fn wrap_record(record: PbftRecord) -> InstanceRecord {
-        InstanceRecord::Pbft(record)
-    }
-
-    fn wrap_timer(timer: PbftTimer) -> ReplicaTimer {
-        ReplicaTimer::Pbft(timer)
-    }
-
-    fn unwrap_timer(timer: ReplicaTimer) -> Option<PbftTimer> {
-        match timer {
-            ReplicaTimer::Pbft(timer) => Some(timer),
-            _ => None,
-        }
+    fn describe(&self, cluster: &Cluster, report: &mut Report) {
+        report.view = self.view;
+        report.primary = cluster.primary(self.view);
+        report.changing_view = self.phase == Phase::Changing;
+        report.pending_requests = self.pool.len();
+        report.slots = self.slots.len();
+        report.view_changes = self.view_changes_started;
     }
 
     fn waiting_clients(&self) -> Vec<ClientId> {

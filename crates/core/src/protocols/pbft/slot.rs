@@ -1,9 +1,9 @@
 //! What a replica knows about one sequence number.
 
 use super::message::Vote;
-use crate::cluster::{ReplicaId, View};
+use crate::batch::Batch;
 use crate::digest::Digest;
-use crate::protocols::batch::Batch;
+use crate::ids::{ReplicaId, View};
 use crate::rejection::Rejection;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;

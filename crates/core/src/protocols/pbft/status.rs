@@ -7,9 +7,9 @@
 use super::PbftTimer;
 use super::message::{PbftMessage, Position, PrePrepare, Status, Vote};
 use super::replica::{Ctx, Pbft, Phase, ViewTimer};
-use crate::cluster::{ClientId, ReplicaId, Sequence, Timestamp, View};
-use crate::machine::Instant;
+use crate::ids::{ClientId, ReplicaId, Sequence, Timestamp, View};
 use crate::protocols::total_order::{OrderEffect, TotalOrder};
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use core::ops::Bound;

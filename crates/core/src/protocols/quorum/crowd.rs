@@ -1,7 +1,7 @@
 //! Whether many clients ask at the same time, and go on doing so: step Q4 of the [module](super).
 
-use crate::cluster::ClientId;
-use crate::machine::{Duration, Instant};
+use crate::ids::ClientId;
+use crate::time::{Duration, Instant};
 use alloc::collections::BTreeSet;
 
 /// For how long clients are counted together.
@@ -45,7 +45,7 @@ impl Crowd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::IdentityId;
+    use crate::ids::IdentityId;
 
     /// When it was too much, if `clients` ask in turn, one every `pause` µs.
     fn too_much_after(clients: u32, pause: u64) -> Option<u64> {

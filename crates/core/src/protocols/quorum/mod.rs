@@ -40,14 +40,18 @@
 
 pub(crate) mod crowd;
 
-use crate::cluster::{InstanceId, View};
-use crate::machine::{Instant, Principal};
-use crate::message::{Message, Request};
-use crate::protocols::speculative::{Speculation, Standing, stops_as_its_speculation};
+use crate::cluster::Cluster;
+use crate::ids::{ClientId, InstanceId, Principal, View};
+use crate::message::Request;
+use crate::notice::Report;
+use crate::protocols::speculative::Speaker;
+use crate::protocols::speculative::{Speculation, SpeculativeTimer, Standing, as_its_speculation};
 use crate::rejection::Rejection;
-use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
-use crate::switching::{Abortable, Ledger, Surroundings};
+use crate::switching::{Abortable, Heard, Ledger, Steps, Surroundings};
+use crate::time::Instant;
+use alloc::vec::Vec;
+use core::convert::Infallible;
 use crowd::Crowd;
 
 /// See the [module](self).
@@ -65,7 +69,7 @@ impl<S: Service> Quorum<S> {
     }
 
     /// Q2.
-    pub(crate) fn on_request(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: Request) {
+    pub(crate) fn on_request(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, request: Request) {
         if self.base.is_stopped() {
             return;
         }
@@ -78,7 +82,7 @@ impl<S: Service> Quorum<S> {
         }
     }
 
-    fn log(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: Request) {
+    fn log(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, request: Request) {
         if !self.base.may_log(s, 1) {
             return s.reject(from, Rejection::Overload);
         }
@@ -97,26 +101,49 @@ impl<S: Service> Quorum<S> {
     }
 }
 
-impl<S: Service> Abortable<S> for Quorum<S> {
-    fn start(&mut self, s: &mut Surroundings<'_, S>) {
+impl<S: Service> Abortable for Quorum<S> {
+    type Service = S;
+    type Message = Infallible;
+    type Timer = SpeculativeTimer;
+
+    as_its_speculation!();
+
+    fn waiting_clients(&self) -> Vec<ClientId> {
+        self.base.unconfirmed_clients().collect()
+    }
+
+    fn describe(&self, _cluster: &Cluster, report: &mut Report) {
+        report.requests_executed = self.base.requests_logged();
+    }
+}
+
+impl<S: Service, M: Speaker> Steps<M> for Quorum<S> {
+    fn start(&mut self, s: &mut Surroundings<'_, M>) {
         self.base.start(s);
     }
 
-    fn message(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+    fn message(&mut self, s: &mut Surroundings<'_, M>, from: Principal, message: Heard<Self::Message>) {
         match (message, from) {
-            (Message::Request(request), from) if !request.read_only => self.on_request(s, from, request),
-            (Message::Switch(switch), Principal::Replica(from)) => self.base.on_switch(s, from, &switch.message),
+            (Heard::Request(request), from) if !request.read_only => self.on_request(s, from, request),
+            (Heard::Switch(switch), Principal::Replica(from)) => self.base.on_switch(s, from, &switch),
             (_, from) => s.reject(from, Rejection::WrongSender),
         }
     }
 
-    fn timer(&mut self, s: &mut Surroundings<'_, S>, timer: ReplicaTimer) {
-        if timer == ReplicaTimer::Checkpoint {
-            self.base.on_checkpoint_timeout(s);
+    fn timer(&mut self, s: &mut Surroundings<'_, M>, timer: Self::Timer) {
+        match timer {
+            SpeculativeTimer::Checkpoint => self.base.on_checkpoint_timeout(s),
+            SpeculativeTimer::LowLoad => {}
         }
     }
 
-    fn pass_end(&mut self, _s: &mut Surroundings<'_, S>) {}
+    fn pass_end(&mut self, _s: &mut Surroundings<'_, M>) {}
 
-    stops_as_its_speculation!();
+    fn panicked(&mut self, s: &mut Surroundings<'_, M>) {
+        self.base.stop(s, "a client panicked", false);
+    }
+
+    fn stop(&mut self, s: &mut Surroundings<'_, M>, reason: &'static str, low_load: bool) {
+        self.base.stop(s, reason, low_load);
+    }
 }

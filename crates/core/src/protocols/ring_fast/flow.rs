@@ -14,8 +14,8 @@
 //! [`super::held`] says, and those beyond it does not pass on, unless they have numbers.
 
 use crate::cluster::Limits;
-use crate::machine::Instant;
 use crate::message::Request;
+use crate::time::Instant;
 
 /// What a request costs besides its operation, in bytes: about its header and MACs.
 const OVERHEAD: u64 = 128;

@@ -1,13 +1,16 @@
 //! The batches whose requests this replica has seen in the RING pass, for the ACK pass, which names them by digest.
 
 use super::message::Stamp;
-use super::replica::WINDOW;
-use crate::cluster::{Limits, ReplicaId};
+use crate::cluster::Limits;
 use crate::digest::Digest;
-use crate::machine::{Duration, Instant};
+use crate::ids::ReplicaId;
 use crate::message::{Outcome, Request};
+use crate::time::{Duration, Instant};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+
+/// Batches of any size that an entry has under way. More of them would be smaller, and cost more MACs for each request.
+pub(crate) const WINDOW: usize = 4;
 
 /// Batches that an entry has under way, at most: full ones need not wait for others.
 pub(super) const UNDER_WAY_MAX: usize = 32;
@@ -124,7 +127,7 @@ impl Batches {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{ClientId, IdentityId, InstanceId, Timestamp};
+    use crate::ids::{ClientId, IdentityId, InstanceId, Timestamp};
     use alloc::vec;
     use bytes::Bytes;
 

@@ -1,17 +1,23 @@
 //! What goes around the ring and back to the client.
 
 use super::path::Path;
-use crate::auth::Tag;
-use crate::cluster::{ClientId, InstanceId, REPLICAS_MAX, ReplicaId, Timestamp};
+use crate::auth::{Keyring, Tag};
+use crate::cluster::{Cluster, REPLICAS_MAX};
 use crate::digest::{Digest, Domain};
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Timestamp};
 use crate::message::{Outcome, Request};
-use crate::protocols::speculative::weight;
+use crate::protocols::ring_fast::{PaceMessage, RingPace};
+use crate::protocols::speculative;
+use crate::protocols::speculative::{Certain, SpeculativeTimer, weight};
 use crate::protocols::zlight::BATCH_MAX;
+use crate::rejection::Rejection;
 use crate::service::Proposal;
+use crate::spoken::{Cover, Spoken, from_replica};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::wire_struct;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use core::fmt;
 
 /// First byte of the statement of a replica's MAC for another.
 const RING: u8 = 0xa5;
@@ -20,6 +26,44 @@ const RING_REPLY: u8 = 0xa6;
 
 /// MACs between replicas on one link: at most (f+1)(f+2)/2 for the largest cluster.
 const TAGS_MAX: usize = REPLICAS_MAX * REPLICAS_MAX;
+
+/// A machine that an instance of this protocol may be a part of.
+pub trait Speaker:
+    speculative::Speaker<
+        Outgoing: From<RingMessage> + From<RingReply> + From<RingPace> + From<Certain>,
+        Timer: From<RingTimer>,
+    >
+{
+}
+
+impl<
+    M: speculative::Speaker<
+            Outgoing: From<RingMessage> + From<RingReply> + From<RingPace> + From<Certain>,
+            Timer: From<RingTimer>,
+        >,
+> Speaker for M
+{
+}
+
+/// What the ring says between replicas, and what a client asks of it besides requests.
+#[derive(Debug)]
+pub enum RingHeard {
+    /// Around the ring.
+    Ring(RingMessage),
+    /// About how fast it is.
+    Pace(PaceMessage),
+}
+
+/// The timers of the fast ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RingTimer {
+    /// As in every instance that speculates.
+    Speculative(SpeculativeTimer),
+    /// Ring stops for a client that panicked.
+    Panic,
+    /// Ring measures how fast it is.
+    Pace,
+}
 
 /// What the message is about: in the RING pass the requests themselves, in the ACK pass the digest of all of them.
 #[derive(Clone, Debug)]
@@ -320,5 +364,79 @@ impl RingReply {
     pub fn statement(&self) -> RingReplyStatement {
         let Self { instance, entry, client, timestamp, position, history, .. } = *self;
         RingReplyStatement { instance, entry, client, timestamp, position, history, outcome: self.outcome.digest() }
+    }
+}
+
+impl fmt::Display for RingMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { instance, entry, body, strikes, stamp, .. } = self;
+        match body {
+            Body::Requests(requests) => write!(f, "RING {instance} of {entry} with {} requests", requests.len()),
+            Body::Probe(Probe { number, pass }) => write!(f, "PROBE {instance} of {entry} n{number} pass {pass}"),
+            Body::Digest(digest) | Body::DigestAgain(digest) => write!(f, "ACK {instance} of {entry} for {digest:?}"),
+        }?;
+        if let Some(Stamp { first, history, .. }) = stamp {
+            write!(f, " p{first} {history:?}")?;
+        }
+        if strikes.is_empty() { Ok(()) } else { write!(f, " but for {}", strikes.len()) }
+    }
+}
+
+impl Spoken for RingMessage {
+    fn instance(&self) -> Option<InstanceId> {
+        Some(self.instance)
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        None
+    }
+
+    /// MACs of the positions before, for those to come.
+    fn cover(&self) -> Cover {
+        Cover::Inside
+    }
+
+    /// An ACK or a probe: behind the bodies that wait for a slow link, acknowledgements would take most of the time
+    /// that a request takes.
+    fn may_overtake(&self) -> bool {
+        match self.body {
+            Body::Digest(_) | Body::DigestAgain(_) | Body::Probe(_) => true,
+            Body::Requests(_) => false,
+        }
+    }
+
+    /// The requests inside are checked by the first f + 1 positions, when it is their turn.
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
+        from_replica(from)
+    }
+}
+
+impl fmt::Display for RingReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { instance, client, timestamp, position, history, outcome, .. } = self;
+        write!(f, "RING-REPLY {instance} p{position} {history:?} {client} {timestamp} {outcome}")
+    }
+}
+
+impl Spoken for RingReply {
+    fn instance(&self) -> Option<InstanceId> {
+        Some(self.instance)
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        Some(self.client)
+    }
+
+    /// MACs of the last f + 1 positions for the client.
+    fn cover(&self) -> Cover {
+        Cover::Inside
+    }
+
+    fn may_overtake(&self) -> bool {
+        false
+    }
+
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
+        from_replica(from)
     }
 }

@@ -94,18 +94,22 @@
 
 mod flow;
 mod held;
+mod instance;
 mod message;
 mod pace;
+mod pacing;
 mod panics;
 pub(crate) mod path;
-pub(crate) mod replica;
+mod replica;
+mod shelves;
+mod state;
 mod tags;
 
 #[cfg(test)]
-pub(crate) use held::PER_ENTRY_MAX;
-pub use message::{Body, Probe, RingMessage, RingReply, RingReplyStatement, Stamp, Strike};
-pub use pace::{Alarm, Delay, Hop, Hops, Pace, PaceMessage, RingPace, Round, Suspect, Vote};
+pub(crate) use held::{PER_ENTRY_MAX, WINDOW};
+pub use message::{
+    Body, Probe, RingHeard, RingMessage, RingReply, RingReplyStatement, RingTimer, Speaker, Stamp, Strike,
+};
+pub use pace::{Delay, Hop, Hops, PaceMessage, RingPace, Round, Vote};
 pub use path::Path;
-pub(crate) use replica::RingFast;
-#[cfg(test)]
-pub(crate) use replica::WINDOW;
+pub(crate) use state::RingFast;

@@ -42,37 +42,23 @@
 
 mod message;
 
-pub use message::{Delay, Hop, Hops, Pace, PaceMessage, RingPace, Round, Vote};
+pub use message::{Delay, Hop, Hops, PaceMessage, RingPace, Round, Vote};
 
-use super::replica::RingFast;
 use crate::auth::{Keyring, Signed};
-use crate::cluster::{Cluster, InstanceId, ReplicaId};
-use crate::machine::{Destination, Duration, Instant, Principal};
-use crate::message::Message;
+use crate::cluster::Cluster;
+use crate::ids::{InstanceId, ReplicaId};
+use crate::machine::Destination;
+use crate::notice::{Alarm, Pace, Suspect};
 use crate::rejection::Rejection;
-use crate::replica::{Notice, ReplicaTimer};
-use crate::service::Service;
-use crate::switching::Surroundings;
+use crate::time::{Duration, Instant};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::fmt;
 
 /// Status intervals in an interval: how often there is a PING, and a round of one replica.
 const STATUS_INTERVALS: u64 = 5;
 
 /// Twice what n hops should take is not slow yet (K_lat and 1 + ε of the thesis, as one).
 const ALLOWANCE: u64 = 2;
-
-/// A link of the ring that takes longer than the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Suspect {
-    /// Who measured it.
-    pub from: ReplicaId,
-    /// Its successor. Either may be to blame, or what is between them.
-    pub to: ReplicaId,
-    /// The hop.
-    pub took: Duration,
-}
 
 /// T5: what a round has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,25 +67,6 @@ struct Verdict {
     pace: Pace,
     suspect: Option<Suspect>,
     at: Instant,
-}
-
-/// T5: f+1 replicas have begun rounds that say so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Alarm {
-    /// How slow.
-    pub pace: Pace,
-    /// Which hop is longer than the others, if one is.
-    pub suspect: Option<Suspect>,
-}
-
-impl fmt::Display for Alarm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.pace == Pace::BeyondDoubt { "slow beyond doubt" } else { "slow" })?;
-        match self.suspect {
-            Some(Suspect { from, to, took }) => write!(f, ": {} us from {from} to {to}", took.0),
-            None => f.write_str(", and no hop is longer than the others"),
-        }
-    }
 }
 
 /// What surrounds it: the part of [`Surroundings`] that it needs.
@@ -140,7 +107,7 @@ pub(super) struct Watch {
 }
 
 /// T1: how often.
-const fn interval(cluster: &Cluster) -> Duration {
+pub(super) const fn interval(cluster: &Cluster) -> Duration {
     Duration(STATUS_INTERVALS * cluster.limits.status_interval.0)
 }
 
@@ -191,7 +158,7 @@ impl Watch {
 
     /// How long a request of this entry takes, as far as is known: it waits, and goes around twice. The hops that some
     /// ways have more are without bodies.
-    fn delay(&self) -> Option<u64> {
+    pub(super) fn delay(&self) -> Option<u64> {
         let around = self.average().or(self.took.map(|(took, _)| took))?;
         Some(self.wait.0.saturating_add(around.saturating_mul(2)))
     }
@@ -386,72 +353,10 @@ const fn distance(cluster: &Cluster, from: ReplicaId, to: ReplicaId) -> usize {
     (to.0 as usize + cluster.n - from.0 as usize) % cluster.n
 }
 
-impl<S: Service> RingFast<S> {
-    /// Whether the ring is slow, and where.
-    pub(crate) const fn alarm(&self) -> Option<&Alarm> {
-        self.alarm.as_ref()
-    }
-
-    fn watching<R>(&mut self, s: &mut Surroundings<'_, S>, act: impl FnOnce(&mut Watch, &mut Around<'_>) -> R) -> R {
-        let (instance, out) = (self.base.instance, &mut *s.out);
-        let mut send = |to, message| out.send(to, Message::RingPace(RingPace { instance, message }));
-        let Surroundings { now, cluster, keyring, me, .. } = *s;
-        act(&mut self.watch, &mut Around { now, cluster, keyring, me, send: &mut send })
-    }
-
-    /// T1.
-    pub(super) fn on_pace_timer(&mut self, s: &mut Surroundings<'_, S>) {
-        self.watching(s, Watch::tick);
-        Self::set_pace_timer(s);
-        self.look_at_pace(s);
-    }
-
-    pub(super) fn set_pace_timer(s: &mut Surroundings<'_, S>) {
-        s.out.set_timer(ReplicaTimer::Pace, s.now + interval(s.cluster));
-    }
-
-    pub(super) fn on_pace(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, message: PaceMessage) {
-        if self.base.is_stopped() {
-            return;
-        }
-        if let Err(reason) = self.watching(s, |watch, around| watch.on_message(around, from, message)) {
-            s.reject(Principal::Replica(from), reason);
-        }
-        self.look_at_pace(s);
-    }
-
-    /// A client asks how long the requests of this entry take: step D1 of the client. Nothing is kept of it.
-    pub(super) fn on_question(&self, s: &mut Surroundings<'_, S>, from: Principal, message: &PaceMessage) {
-        match (message, self.watch.delay()) {
-            (PaceMessage::Ask(_), _) if self.base.is_stopped() => {}
-            (PaceMessage::Ask(client), Some(microseconds)) => {
-                let delay = PaceMessage::Delay(Delay { client: *client, microseconds });
-                let answer = RingPace { instance: self.base.instance, message: delay };
-                s.out.send(Destination::Client(*client), Message::RingPace(answer));
-            }
-            (PaceMessage::Ask(_), None) => {}
-            _ => s.reject(from, Rejection::WrongSender),
-        }
-    }
-
-    /// T5: tells the host, and leaves the ring if that is what the operator wants.
-    fn look_at_pace(&mut self, s: &mut Surroundings<'_, S>) {
-        let alarm = self.watch.alarm(s.now, s.cluster);
-        let gist = |alarm: &Alarm| (alarm.pace, alarm.suspect.map(|suspect| suspect.from));
-        if alarm.as_ref().map(gist) != self.alarm.as_ref().map(gist) {
-            s.out.notify(Notice::Paced { instance: self.base.instance, alarm });
-        }
-        self.alarm = alarm;
-        if alarm.is_some_and(|alarm| alarm.pace == Pace::BeyondDoubt) {
-            self.base.stop(s, "the ring is slow", false);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Principal;
+    use crate::ids::Principal;
     use crate::testing::net::keyring;
     use alloc::collections::VecDeque;
     use alloc::vec;

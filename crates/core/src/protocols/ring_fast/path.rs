@@ -9,7 +9,8 @@
 //! earlier, at q < f, it gives numbers when it comes again, at σ = n + q. All n replicas execute from there on, one at
 //! each position, the last one at n + q + n − 1: the way is q positions longer than 2n, and these are ACKs too.
 
-use crate::cluster::{ClientId, Cluster, ReplicaId, Timestamp};
+use crate::cluster::Cluster;
+use crate::ids::{ClientId, ReplicaId, Timestamp};
 use core::ops::{Range, RangeInclusive};
 
 /// The way of one entry's requests.
@@ -158,8 +159,8 @@ const fn distance(n: usize, from: ReplicaId, to: ReplicaId) -> usize {
 mod tests {
     use super::super::message::{Body, RingMessage, Stamp};
     use super::*;
-    use crate::cluster::{IdentityId, InstanceId};
     use crate::digest::Digest;
+    use crate::ids::{IdentityId, InstanceId};
     use crate::service::Proposal;
     use alloc::collections::{BTreeMap, BTreeSet};
     use alloc::format;

@@ -1,89 +1,36 @@
 //! A replica's part: steps R2 to R5 of the [module](super).
 
 use super::flow::Flow;
-use super::held::{Batches, Executed, Held, UNDER_WAY_MAX};
+use super::held::WINDOW;
+use super::held::{Executed, Held, UNDER_WAY_MAX};
 use super::message::{Accepted, Body, RingMessage, RingReply, RingReplyStatement, Stamp};
-use super::pace::{Alarm, Watch};
-use super::panics::Panics;
 use super::path::Path;
+use super::state::RingFast;
 use super::tags::{add_strikes, add_tags, check, client_tags, strike_and_trim};
-use crate::cluster::{Cluster, InstanceId, ReplicaId, View};
 use crate::digest::Digest;
-use crate::machine::{Destination, Principal};
-use crate::message::{Message, Request, Vouched};
-use crate::protocols::speculative::{
-    AHEAD_BYTES_MAX, Ahead, Load, Queue, Speculation, Standing, stops_as_its_speculation,
-};
+use crate::ids::{Principal, ReplicaId, View};
+use crate::machine::Destination;
+use crate::message::{Request, Vouched};
+use crate::protocols::ring_fast::message::Speaker;
+use crate::protocols::speculative::{AHEAD_BYTES_MAX, Standing};
 use crate::rejection::Rejection;
-use crate::replica::ReplicaTimer;
 use crate::service::Service;
-use crate::switching::{Abortable, Ledger, Surroundings};
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use crate::switching::Surroundings;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 /// Messages ahead of the log that are kept for each replica, and messages that wait at the sequencer for room in the
 /// log: as many as may be under way, and again as many.
 const EARLY_MAX: usize = 2 * UNDER_WAY_MAX;
 
-/// Batches of any size that an entry has under way. More of them would be smaller, and cost more MACs for each request.
-pub(crate) const WINDOW: usize = 4;
-
 /// Bytes of operations that make a batch of at least two requests full. It leaves although others are under way: with
 /// more in it, headers and MACs would cost hardly less. And it gets no more: a replica passes on what it has got whole,
 /// so that few great batches leave some links without work while they wait for others.
 const FULL_BYTES: usize = 16 << 10;
 
-/// See the [module](super).
-#[derive(Clone, Debug)]
-pub(crate) struct RingFast<S> {
-    pub(crate) base: Speculation<S>,
-    pub(super) sequencer: ReplicaId,
-    queue: Queue,
-    flow: Flow,
-    pub(super) batches: Batches,
-    /// By the position of the first request: those whose turn it is not yet.
-    early: Ahead<Accepted>,
-    /// At the sequencer: those that get a number as soon as there is room in the log.
-    unstamped: VecDeque<Accepted>,
-    /// Probes that are ahead of the log, the last one of each entry.
-    pub(super) probes: BTreeMap<ReplicaId, Accepted>,
-    pub(super) panics: Panics,
-    pub(super) watch: Watch,
-    /// What it has come to.
-    pub(super) alarm: Option<Alarm>,
-    load: Load,
-}
-
 impl<S: Service> RingFast<S> {
-    /// An instance that begins with what the ledger holds.
-    pub(crate) fn open(instance: InstanceId, sequencer: ReplicaId, watches_load: bool, ledger: Ledger<S>) -> Self {
-        Self {
-            base: Speculation::open(instance, ledger),
-            sequencer,
-            queue: Queue::default(),
-            flow: Flow::default(),
-            batches: Batches::default(),
-            early: Ahead::default(),
-            unstamped: VecDeque::new(),
-            probes: BTreeMap::new(),
-            panics: Panics::default(),
-            watch: Watch::new(instance),
-            alarm: None,
-            load: Load::new(watches_load),
-        }
-    }
-
-    /// Requests that wait at this entry.
-    pub(crate) const fn queue(&self) -> &Queue {
-        &self.queue
-    }
-
-    const fn path(&self, cluster: &Cluster, entry: ReplicaId) -> Path {
-        Path::new(cluster, self.sequencer, entry)
-    }
-
     /// R2, first half; and whoever has the request in its history answers again.
-    fn on_request(&mut self, s: &mut Surroundings<'_, S>, from: Principal, mut request: Request) {
+    pub(super) fn on_request(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, mut request: Request) {
         if self.base.is_stopped() {
             return;
         }
@@ -143,7 +90,7 @@ impl<S: Service> RingFast<S> {
     }
 
     /// R2: whether the next batch may leave this entry.
-    fn may_begin(&self, s: &Surroundings<'_, S>) -> bool {
+    fn may_begin(&self, s: &Surroundings<'_, impl Speaker>) -> bool {
         let limits = &s.cluster.limits;
         let (batches, bytes) = self.batches.under_way(s.me, s.now, limits.client_retry);
         let has_room = match self.queue.bytes() >= self.full_bytes() {
@@ -154,7 +101,7 @@ impl<S: Service> RingFast<S> {
     }
 
     /// R2, second half.
-    fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn pass_end(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if !self.base.is_stopped() {
             self.send_signed(s);
         }
@@ -175,7 +122,7 @@ impl<S: Service> RingFast<S> {
     }
 
     /// R2: a batch leaves this entry.
-    pub(super) fn send_batch(&mut self, s: &mut Surroundings<'_, S>, mut requests: Vec<Request>) {
+    pub(super) fn send_batch(&mut self, s: &mut Surroundings<'_, impl Speaker>, mut requests: Vec<Request>) {
         let path = self.path(s.cluster, s.me);
         for request in &mut requests {
             request.authentication.tags = client_tags(s.cluster, &path, request);
@@ -189,7 +136,12 @@ impl<S: Service> RingFast<S> {
     }
 
     /// R3, first half: what authenticates the message.
-    fn on_ring(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, mut message: RingMessage) {
+    pub(super) fn on_ring(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker>,
+        from: ReplicaId,
+        mut message: RingMessage,
+    ) {
         if self.base.is_stopped() {
             return;
         }
@@ -256,7 +208,7 @@ impl<S: Service> RingFast<S> {
     }
 
     /// R3, second half: what the message's place on its way asks for.
-    fn accept(&mut self, s: &mut Surroundings<'_, S>, accepted: Accepted) {
+    fn accept(&mut self, s: &mut Surroundings<'_, impl Speaker>, accepted: Accepted) {
         let Accepted { path, position, .. } = accepted;
         let from = Principal::Replica(path.at(position - 1));
         if position == path.stamp() {
@@ -282,7 +234,7 @@ impl<S: Service> RingFast<S> {
     }
 
     /// Takes the messages whose turn it is; also after a checkpoint has made room.
-    fn take(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn take(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         while let Some(accepted) = self.next(s) {
             let is_stamped = accepted.message.stamp.is_some();
             let accepted = if is_stamped { Some(accepted) } else { self.stamp(s, accepted) };
@@ -295,7 +247,7 @@ impl<S: Service> RingFast<S> {
         }
     }
 
-    fn next(&mut self, s: &Surroundings<'_, S>) -> Option<Accepted> {
+    fn next(&mut self, s: &Surroundings<'_, impl Speaker>) -> Option<Accepted> {
         let has_room = |accepted: &Accepted| {
             let held = self.batches.find(accepted.message.entry, accepted.batch);
             let requests = held.map_or(0, |held| held.requests.len() - accepted.message.strikes.len());
@@ -309,7 +261,7 @@ impl<S: Service> RingFast<S> {
     }
 
     /// R4: the sequencer strikes what may not be logged, and gives the rest the next positions.
-    fn stamp(&mut self, s: &mut Surroundings<'_, S>, mut accepted: Accepted) -> Option<Accepted> {
+    fn stamp(&mut self, s: &mut Surroundings<'_, impl Speaker>, mut accepted: Accepted) -> Option<Accepted> {
         let Accepted { position, batch, message, .. } = &mut accepted;
         let requests = self.batches.find(message.entry, *batch)?.requests.clone();
         let mut clients = BTreeSet::new();
@@ -332,7 +284,7 @@ impl<S: Service> RingFast<S> {
     }
 
     /// R4: logs, executes and passes on.
-    fn log_and_pass_on(&mut self, s: &mut Surroundings<'_, S>, mut accepted: Accepted, is_claimed: bool) {
+    fn log_and_pass_on(&mut self, s: &mut Surroundings<'_, impl Speaker>, mut accepted: Accepted, is_claimed: bool) {
         let Accepted { batch, message, .. } = &mut accepted;
         let Some(held) = self.batches.find(message.entry, *batch) else { return };
         let live: Vec<usize> = message.live(held.requests.len()).collect();
@@ -374,7 +326,7 @@ impl<S: Service> RingFast<S> {
     }
 
     /// R3 and R5: this replica's MACs, and the message goes on, or the answers to the clients.
-    pub(super) fn pass_on(&mut self, s: &mut Surroundings<'_, S>, accepted: Accepted) {
+    pub(super) fn pass_on(&mut self, s: &mut Surroundings<'_, impl Speaker>, accepted: Accepted) {
         let Accepted { path, position, batch, mut message } = accepted;
         let is_probe = matches!(message.body, Body::Probe(_));
         if path.is_last(position) {
@@ -395,7 +347,7 @@ impl<S: Service> RingFast<S> {
             if !path.is_told(position + 1) {
                 message.stamp = None;
             }
-            s.out.send(Destination::Replica(path.at(position + 1)), Message::Ring(message));
+            s.send(Destination::Replica(path.at(position + 1)), message);
         }
         if !is_probe && !path.comes_again(position) {
             self.batches.forget(path.at(0), batch);
@@ -405,7 +357,7 @@ impl<S: Service> RingFast<S> {
     /// R5: this replica's MACs for the clients, behind those of the positions before.
     fn add_reply_tags(
         &self,
-        s: &Surroundings<'_, S>,
+        s: &Surroundings<'_, impl Speaker>,
         path: &Path,
         position: usize,
         batch: Digest,
@@ -424,7 +376,7 @@ impl<S: Service> RingFast<S> {
     }
 
     /// R5: the last position answers.
-    fn reply(&self, s: &mut Surroundings<'_, S>, path: &Path, batch: Digest, message: &RingMessage) {
+    fn reply(&self, s: &mut Surroundings<'_, impl Speaker>, path: &Path, batch: Digest, message: &RingMessage) {
         let Some(held) = self.batches.find(message.entry, batch) else { return };
         let each = path.reply_tags(path.last());
         for (index, done) in held.executed.iter().enumerate() {
@@ -439,7 +391,7 @@ impl<S: Service> RingFast<S> {
                 outcome: done.outcome.clone(),
                 tags: message.reply_tags[index * each..(index + 1) * each].to_vec(),
             };
-            s.out.send(Destination::Client(client), Message::RingReply(reply));
+            s.send(Destination::Client(client), reply);
         }
     }
 }
@@ -455,44 +407,4 @@ fn statement(message: &RingMessage, request: &Request, done: &Executed) -> RingR
         history: done.history,
         outcome: done.outcome.digest(),
     }
-}
-
-impl<S: Service> Abortable<S> for RingFast<S> {
-    fn start(&mut self, s: &mut Surroundings<'_, S>) {
-        self.base.start(s);
-        self.load.start(s, self.base.is_stopped());
-        if !self.base.is_stopped() {
-            Self::set_pace_timer(s);
-        }
-    }
-
-    fn message(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
-        match (message, from) {
-            (Message::Request(request), from) if !request.read_only => self.on_request(s, from, request),
-            (Message::Ring(message), Principal::Replica(from)) => self.on_ring(s, from, message),
-            (Message::RingPace(pace), Principal::Replica(from)) => self.on_pace(s, from, pace.message),
-            (Message::RingPace(pace), from) => self.on_question(s, from, &pace.message),
-            (Message::Switch(switch), Principal::Replica(from)) => {
-                self.base.on_switch(s, from, &switch.message);
-                self.take(s);
-            }
-            (_, from) => s.reject(from, Rejection::WrongSender),
-        }
-    }
-
-    fn timer(&mut self, s: &mut Surroundings<'_, S>, timer: ReplicaTimer) {
-        match timer {
-            ReplicaTimer::Checkpoint => self.base.on_checkpoint_timeout(s),
-            ReplicaTimer::Panic if !self.base.is_stopped() => self.on_panic_timeout(s),
-            ReplicaTimer::Pace if !self.base.is_stopped() => self.on_pace_timer(s),
-            ReplicaTimer::LowLoad => self.load.look(s, &mut self.base),
-            _ => {}
-        }
-    }
-
-    fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
-        Self::pass_end(self, s);
-    }
-
-    stops_as_its_speculation!();
 }

@@ -5,17 +5,17 @@ use super::path::Path;
 use crate::auth::{Authenticator, Tag};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::machine::Principal;
+use crate::ids::Principal;
 use crate::message::{Request, Vouched};
+use crate::protocols::ring_fast::message::Speaker;
 use crate::rejection::Rejection;
-use crate::service::Service;
 use crate::switching::Surroundings;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 /// Whether the MAC that the replica at `maker` made for this one is good.
-pub(super) fn check<S: Service>(
-    s: &Surroundings<'_, S>,
+pub(super) fn check(
+    s: &Surroundings<'_, impl Speaker>,
     path: &Path,
     batch: Digest,
     message: &RingMessage,
@@ -29,8 +29,8 @@ pub(super) fn check<S: Service>(
 }
 
 /// The MACs that go on: those of others for positions still to come, then this replica's own.
-pub(super) fn add_tags<S: Service>(
-    s: &Surroundings<'_, S>,
+pub(super) fn add_tags(
+    s: &Surroundings<'_, impl Speaker>,
     path: &Path,
     position: usize,
     batch: Digest,
@@ -49,8 +49,8 @@ pub(super) fn add_tags<S: Service>(
 }
 
 /// Strikes the requests whose client's MAC for this position is bad, and takes those MACs off.
-pub(super) fn strike_and_trim<S: Service>(
-    s: &mut Surroundings<'_, S>,
+pub(super) fn strike_and_trim(
+    s: &mut Surroundings<'_, impl Speaker>,
     path: &Path,
     position: usize,
     requests: &mut [Request],

@@ -6,12 +6,13 @@
 //! ([`RingResilient::is_vouched_for`]).
 
 use super::{ResilientMessage, RingResilient};
-use crate::cluster::ReplicaId;
+use crate::batch::Entry;
 use crate::digest::Digest;
 use crate::history::LogEntry;
-use crate::machine::{Destination, Principal};
-use crate::message::{Message, Request, Vouched};
-use crate::protocols::batch::Entry;
+use crate::ids::{Principal, ReplicaId};
+use crate::machine::Destination;
+use crate::message::{Request, Vouched};
+use crate::protocols::ring_resilient::message::Speaker;
 use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::switching::{Bodies, FETCH_MAX, Fetch, Surroundings, Switch, SwitchMessage};
@@ -28,7 +29,7 @@ pub(super) fn has_proof(request: &Request) -> bool {
 
 impl<S: Service> RingResilient<S> {
     /// The requests of an ORDER that are not logged yet, once all of them are here and known to be their clients'.
-    pub(super) fn requests_of(&mut self, s: &mut Surroundings<'_, S>, end: u64) -> Option<Vec<Request>> {
+    pub(super) fn requests_of(&mut self, s: &mut Surroundings<'_, impl Speaker>, end: u64) -> Option<Vec<Request>> {
         let order = self.early.get(&end)?;
         let logged = (self.base.ledger.log.length() + 1).saturating_sub(order.first) as usize;
         let entries = || order.batch.entries.iter().skip(logged);
@@ -62,7 +63,7 @@ impl<S: Service> RingResilient<S> {
 
     /// A request of the next ORDER has come. One with a proof takes the place of one without. No correct sequencer has
     /// ordered more of them than may wait.
-    pub(super) fn take_body(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: &Request) {
+    pub(super) fn take_body(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, request: &Request) {
         let digest = request.digest();
         let is_wanted = match self.bodies.get(&digest) {
             None => false,
@@ -82,7 +83,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// Requests without a proof, of somebody who has logged them.
-    pub(crate) fn on_bodies(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, bodies: Bodies) {
+    pub(crate) fn on_bodies(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, bodies: Bodies) {
         if self.base.is_stopped() {
             return;
         }
@@ -93,7 +94,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// Asks for requests that are missing, or here without a proof.
-    pub(super) fn fetch(&self, s: &mut Surroundings<'_, S>, from: Destination) {
+    pub(super) fn fetch(&self, s: &mut Surroundings<'_, impl Speaker>, from: Destination) {
         let lacks = |body: &Option<Request>| body.as_ref().is_none_or(|body| body.vouched == Vouched::No);
         let missing = self.bodies.iter().filter(|(_, body)| lacks(body)).map(|(digest, _)| *digest);
         let missing: Vec<_> = missing.take(FETCH_MAX).collect();
@@ -103,7 +104,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// Somebody lacks requests that are logged here.
-    pub(super) fn on_fetch(&self, s: &mut Surroundings<'_, S>, from: ReplicaId, fetch: &Fetch) {
+    pub(super) fn on_fetch(&self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, fetch: &Fetch) {
         let wanted: BTreeSet<_> = fetch.0.iter().collect();
         let (mut bytes, mut bare) = (0, Vec::new());
         let slots = self.slots.values();
@@ -114,7 +115,7 @@ impl<S: Service> RingResilient<S> {
             }
             bytes += request.operation.len();
             if has_proof(request) {
-                s.out.send(Destination::Replica(from), Message::Request(request.clone()));
+                s.send(Destination::Replica(from), request.clone());
             } else if bare.len() < FETCH_MAX {
                 bare.push(LogEntry::new(proposal.clone(), request.clone()));
             }
@@ -122,7 +123,7 @@ impl<S: Service> RingResilient<S> {
         if !bare.is_empty() {
             let message = SwitchMessage::Bodies(Bodies(bare));
             let instance = self.base.instance;
-            s.out.send(Destination::Replica(from), Message::Switch(Switch { instance, message }));
+            s.send(Destination::Replica(from), Switch { instance, message });
         }
     }
 }

@@ -2,16 +2,20 @@
 
 use super::{Commit, Doubt, EARLY_MAX, ResilientMessage, ResilientTimer, RingResilient, Status};
 use crate::auth::{Certificate, Signed};
-use crate::cluster::{ClientAuth, ReplicaId};
+use crate::cluster::ClientAuth;
 use crate::history::Boundary;
-use crate::machine::{Destination, Duration, Principal};
-use crate::message::{Message, Request, Vouched};
+use crate::ids::{Principal, ReplicaId};
+use crate::machine::Destination;
+use crate::message::{Request, Vouched};
+use crate::notice::Notice;
+use crate::protocols::ring_resilient::message::Speaker;
 use crate::rejection::Rejection;
-use crate::replica::{InstanceRecord, Notice, ReplicaTimer};
 use crate::service::Service;
+use crate::switching::HistoryRecord;
 use crate::switching::certificate::Stable;
 use crate::switching::report::CHECKPOINTS_MAX;
 use crate::switching::{AbortReport, Certificates, Surroundings};
+use crate::time::Duration;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -33,7 +37,7 @@ const PASSED_ON_BYTES_MAX: usize = 1 << 20;
 
 impl<S: Service> RingResilient<S> {
     /// R6: the init history's end is the first checkpoint, unless it is the anchor.
-    pub(super) fn take_first_checkpoint(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn take_first_checkpoint(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let log = &self.base.ledger.log;
         let position = self.base.init().0;
         if position > log.anchor().position && self.base.ledger.estate.executed().0 == position {
@@ -42,7 +46,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// R6, of the state as far as it is executed.
-    pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let position = self.base.ledger.estate.executed().0;
         let known = self.base.ledger.log.boundaries().iter().find(|boundary| boundary.position == position).copied();
         let boundary = known.unwrap_or_else(|| self.base.ledger.checkpoint());
@@ -57,7 +61,7 @@ impl<S: Service> RingResilient<S> {
 
     /// R6: a client asks again for what it was answered at a position. It may have missed an answer; or there were no
     /// 2f+1 equal ones.
-    pub(super) fn doubt_answer(&mut self, s: &mut Surroundings<'_, S>, position: u64) {
+    pub(super) fn doubt_answer(&mut self, s: &mut Surroundings<'_, impl Speaker>, position: u64) {
         let doubt = *self.doubt.get_or_insert(Doubt { position, since: s.now });
         if s.now >= doubt.since + self.patience {
             return self.halt_here(s, "a client is not content with its answers");
@@ -67,7 +71,7 @@ impl<S: Service> RingResilient<S> {
 
     /// R6: where this replica is now others may be as well. Not more often than once in a status interval, and as long
     /// as there is room for the checkpoints that are due: whoever asks may mean no good.
-    fn sign_where_it_is(&mut self, s: &mut Surroundings<'_, S>) {
+    fn sign_where_it_is(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let (executed, log) = (self.base.ledger.estate.executed().0, &self.base.ledger.log);
         let may = executed > log.anchor().position && log.boundaries().len() < CHECKPOINTS_MAX / 2;
         let has_signed = self.votes.iter().any(|vote| vote.value.boundary.position == executed);
@@ -83,7 +87,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// After a restart: what this replica said about its checkpoints, it says again.
-    pub(super) fn find_votes(&mut self, s: &Surroundings<'_, S>) {
+    pub(super) fn find_votes(&mut self, s: &Surroundings<'_, impl Speaker>) {
         let begin = self.base.init().0;
         let own = self.base.ledger.log.boundaries().iter().filter(|own| own.position >= begin);
         let own = own.filter(|own| Some(own.position) <= self.committed);
@@ -91,7 +95,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// R6: another replica's state.
-    pub(super) fn on_vote(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, vote: Signed<Stable>) {
+    pub(super) fn on_vote(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, vote: Signed<Stable>) {
         let Stable { instance, boundary, .. } = vote.value;
         if vote.signer != from || instance != self.base.instance {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
@@ -123,7 +127,7 @@ impl<S: Service> RingResilient<S> {
         self.count_votes(s, value);
     }
 
-    fn count_votes(&mut self, s: &mut Surroundings<'_, S>, value: Stable) {
+    fn count_votes(&mut self, s: &mut Surroundings<'_, impl Speaker>, value: Stable) {
         let all = self.peers.values().flat_map(|peer| &peer.votes).chain(&self.votes);
         let equal = all.filter(|vote| vote.value == value);
         // By signer: nobody counts twice.
@@ -135,7 +139,12 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// A certificate that somebody sent, or put into its abort report; it was checked.
-    pub(crate) fn on_stable(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, certificate: Certificate<Stable>) {
+    pub(crate) fn on_stable(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker>,
+        from: ReplicaId,
+        certificate: Certificate<Stable>,
+    ) {
         let Stable { instance, boundary, .. } = certificate.value;
         if self.base.is_stopped() || boundary.position <= self.base.ledger.log.anchor().position {
             return;
@@ -147,7 +156,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// R6: 2f+1 have executed this: it is certain. A replica whose log goes elsewhere, or not so far, has to jump.
-    fn anchor(&mut self, s: &mut Surroundings<'_, S>, certificate: Certificate<Stable>) {
+    fn anchor(&mut self, s: &mut Surroundings<'_, impl Speaker>, certificate: Certificate<Stable>) {
         let boundary = certificate.value.boundary;
         let log = &self.base.ledger.log;
         let before = log.anchor().position;
@@ -159,7 +168,7 @@ impl<S: Service> RingResilient<S> {
         }
         if !self.opened {
             self.opened = true;
-            s.persist(self.base.instance, InstanceRecord::Logged(Vec::new()));
+            s.persist(self.base.instance, HistoryRecord::Logged(Vec::new()));
         }
         self.commit(s, boundary.position);
         let known = self.base.ledger.log.boundaries().iter().find(|own| own.position == boundary.position);
@@ -167,7 +176,7 @@ impl<S: Service> RingResilient<S> {
             return;
         };
         if own != boundary {
-            let (sequence, mine) = (crate::cluster::Sequence(own.position), own.root);
+            let (sequence, mine) = (crate::ids::Sequence(own.position), own.root);
             return s.out.notify(Notice::Diverged { sequence, mine, agreed: boundary.root });
         }
         self.base.ledger.anchor_at(boundary);
@@ -176,7 +185,7 @@ impl<S: Service> RingResilient<S> {
         self.votes.retain(|vote| vote.value.boundary.position > boundary.position);
         self.doubt.take_if(|doubt| doubt.position <= boundary.position);
         self.peers.values_mut().for_each(|peer| peer.forget_below(boundary.position));
-        s.append(self.base.instance, InstanceRecord::Stable(certificate.clone()));
+        s.append(self.base.instance, HistoryRecord::Stable(certificate.clone()));
         self.stable = Some(certificate);
         let instance = self.base.instance;
         s.out.notify(Notice::Anchored { instance, position: boundary.position, root: boundary.root });
@@ -187,12 +196,12 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// R7: stops for good.
-    pub(super) fn halt_here(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str) {
+    pub(super) fn halt_here(&mut self, s: &mut Surroundings<'_, impl Speaker>, reason: &'static str) {
         if self.base.is_stopped() {
             return;
         }
         for timer in [ResilientTimer::Patience, ResilientTimer::Repeat] {
-            s.out.cancel_timer(ReplicaTimer::Resilient(timer));
+            s.cancel_timer(timer);
         }
         let report = self.final_report();
         self.base.stop_with(s, reason, report);
@@ -229,13 +238,13 @@ impl<S: Service> RingResilient<S> {
             || !self.votes.is_empty()
     }
 
-    pub(super) fn wait(&mut self, s: &mut Surroundings<'_, S>, span: Duration) {
+    pub(super) fn wait(&mut self, s: &mut Surroundings<'_, impl Speaker>, span: Duration) {
         self.is_patient = true;
-        s.out.set_timer(ReplicaTimer::Resilient(ResilientTimer::Patience), s.now + span);
+        s.set_timer(ResilientTimer::Patience, s.now + span);
     }
 
     /// R8.
-    pub(super) fn on_repeat(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn on_repeat(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         (self.repeats, self.hurries) = (false, false);
         self.repeated_at = self.base.ledger.log.length();
         if !self.is_unfinished() {
@@ -264,7 +273,7 @@ impl<S: Service> RingResilient<S> {
 
     /// R1: the requests that have waited longest go to the sequencer, if a correct one must accept them: what only this
     /// replica takes for a client's must not keep out what is behind it (F20).
-    fn pass_on_waiting(&mut self, s: &mut Surroundings<'_, S>) {
+    fn pass_on_waiting(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let mut waiting: Vec<Request> = self.pool.iter_watched().take(PASSED_ON_MAX).cloned().collect();
         let are_signed = s.cluster.client_auth != ClientAuth::Mac;
         if are_signed {
@@ -285,7 +294,7 @@ impl<S: Service> RingResilient<S> {
                 break;
             }
             passed_on.push((client, request.timestamp));
-            s.out.send(Destination::Replica(self.sequencer), Message::Request(request));
+            s.send(Destination::Replica(self.sequencer), request);
         }
         self.passed_on.1.retain(|(client, timestamp)| self.pool.waits(*client, *timestamp));
         if self.passed_on.1.is_empty() {
@@ -295,7 +304,7 @@ impl<S: Service> RingResilient<S> {
 
     /// R6: the end of the init history is this replica's anchor already, and not everybody's: who has no room in its
     /// log before it is, may need this vote.
-    fn vote_for_inherited(&mut self, s: &mut Surroundings<'_, S>, to: Destination, anchor: u64) {
+    fn vote_for_inherited(&mut self, s: &mut Surroundings<'_, impl Speaker>, to: Destination, anchor: u64) {
         let own = self.base.ledger.log.anchor();
         if self.stable.is_none()
             && self.committed.is_some()
@@ -308,7 +317,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// R8: what somebody who waits may lack. Whoever has logged all that it was told is told more at once.
-    pub(super) fn on_status(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, status: Status) {
+    pub(super) fn on_status(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, status: Status) {
         let pause = Duration(s.cluster.limits.status_interval.0 / 2);
         let peer = self.peers.entry(from).or_default();
         // What it says that it has logged is its word only: nobody has more than it was told of.
@@ -340,7 +349,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// The sequencer's batches that end there, while they are not too much for one answer.
-    fn repeat_orders(&mut self, s: &mut Surroundings<'_, S>, to: Destination, ends: &[u64]) {
+    fn repeat_orders(&mut self, s: &mut Surroundings<'_, impl Speaker>, to: Destination, ends: &[u64]) {
         let mut bytes = 0;
         for end in ends {
             if let Some(order) = self.order_at(s, *end) {
@@ -355,7 +364,13 @@ impl<S: Service> RingResilient<S> {
 
     /// That this replica holds a certificate: for the whole history, and for what somebody has logged of it, or soon
     /// will have. The certificate stands for everything before as well.
-    fn repeat_commits(&mut self, s: &mut Surroundings<'_, S>, to: Destination, status: &Status, next: Option<u64>) {
+    fn repeat_commits(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker>,
+        to: Destination,
+        status: &Status,
+        next: Option<u64>,
+    ) {
         let Some(certified) = self.prepared.as_ref().map(|certificate| certificate.value.position) else { return };
         let begin = self.base.init().0;
         let positions = [Some(certified), Some(status.logged), next].into_iter().flatten();

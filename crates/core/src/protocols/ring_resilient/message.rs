@@ -1,13 +1,42 @@
 //! What replicas of the resilient ring say to one another.
 
-use crate::auth::{Certificate, Signed};
-use crate::cluster::InstanceId;
+use crate::auth::{Certificate, Keyring, Signed};
+use crate::batch::Batch;
+use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::protocols::batch::Batch;
-use crate::switching::Fetch;
+use crate::history::Boundary;
+use crate::ids::{ClientId, InstanceId, Principal};
+use crate::protocols::ring_resilient::ResilientTimer;
+use crate::protocols::ring_resilient::record::ResilientRecord;
+use crate::protocols::speculative;
+use crate::protocols::speculative::Certain;
+use crate::rejection::Rejection;
+use crate::spoken::{Cover, Spoken, from_replica};
 use crate::switching::certificate::{Prepared, Stable};
+use crate::switching::{Fetch, HistoryRecord};
 use crate::{wire_enum, wire_struct};
 use alloc::boxed::Box;
+use core::fmt;
+
+/// A machine that an instance of this protocol may be a part of.
+pub trait Speaker:
+    speculative::Speaker<
+        Outgoing: From<Resilient> + From<Certain>,
+        Timer: From<ResilientTimer>,
+        InstanceRecord: From<HistoryRecord> + From<ResilientRecord>,
+    >
+{
+}
+
+impl<
+    M: speculative::Speaker<
+            Outgoing: From<Resilient> + From<Certain>,
+            Timer: From<ResilientTimer>,
+            InstanceRecord: From<HistoryRecord> + From<ResilientRecord>,
+        >,
+> Speaker for M
+{
+}
 
 /// ORDER: the sequencer's next batch. The first one of an instance is empty: it is about the init history.
 #[derive(Clone, Debug)]
@@ -84,3 +113,59 @@ pub struct Resilient {
     pub message: ResilientMessage,
 }
 wire_struct!(Resilient { instance, message });
+
+impl fmt::Display for Resilient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { instance, message } = self;
+        match message {
+            ResilientMessage::Order(order) => {
+                let (end, requests) = (order.prepare.value.position, order.batch.entries.len());
+                write!(f, "RING-ORDER {instance} p{}..p{end} with {requests} requests", order.first)
+            }
+            ResilientMessage::Prepare(signed) => {
+                let Prepared { position, history, .. } = signed.value;
+                write!(f, "PREP {instance} of {} p{position} {history:?}", signed.signer)
+            }
+            ResilientMessage::Commit(Commit { position, history }) => {
+                write!(f, "COMM {instance} p{position} {history:?}")
+            }
+            ResilientMessage::Checkpoint(signed) => {
+                let Boundary { position, history, root } = signed.value.boundary;
+                write!(f, "RING-CHECKPOINT {instance} of {} p{position} {history:?} {root:?}", signed.signer)
+            }
+            ResilientMessage::Status(Status { logged, prepared, committed, anchor, .. }) => {
+                let [prepared, committed] = [prepared, committed].map(|position| position.unwrap_or(0));
+                write!(f, "RING-STATUS {instance} p{anchor}..p{logged} prepared p{prepared} committed p{committed}")
+            }
+            ResilientMessage::Stable(certificate) => {
+                let Boundary { position, history, .. } = certificate.value.boundary;
+                write!(f, "RING-STABLE {instance} p{position} {history:?}")
+            }
+            ResilientMessage::Fetch(fetch) => write!(f, "RING-FETCH {instance} {} requests", fetch.0.len()),
+        }
+    }
+}
+
+impl Spoken for Resilient {
+    fn instance(&self) -> Option<InstanceId> {
+        Some(self.instance)
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        None
+    }
+
+    /// All of it, clients' proofs included (P3).
+    fn cover(&self) -> Cover {
+        Cover::Digest
+    }
+
+    fn may_overtake(&self) -> bool {
+        false
+    }
+
+    /// The requests in an ORDER are checked when it is its turn (R3).
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
+        from_replica(from)
+    }
+}

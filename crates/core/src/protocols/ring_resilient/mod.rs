@@ -75,25 +75,29 @@
 mod bodies;
 mod checkpoints;
 mod message;
+mod record;
 mod recovery;
 mod replica;
 mod votes;
 
-pub use message::{Commit, Order, Resilient, ResilientMessage, Status};
+pub use message::{Commit, Order, Resilient, ResilientMessage, Speaker, Status};
+pub use record::ResilientRecord;
 
 use crate::auth::{Certificate, Signature, Signed};
-use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Timestamp};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::history::Boundary;
-use crate::machine::{Destination, Duration, Instant, Principal};
-use crate::message::{Message, Request};
+use crate::history::{Boundary, LogEntry};
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Timestamp};
+use crate::machine::Destination;
+use crate::message::Request;
+use crate::notice::Report;
 use crate::protocols::pbft::pool::Pool;
 use crate::protocols::speculative::Speculation;
 use crate::rejection::Rejection;
-use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
 use crate::switching::certificate::{Prepared, Stable};
-use crate::switching::{AbortReport, Abortable, Ledger, Surroundings};
+use crate::switching::{AbortReport, Abortable, Heard, HistoryRecord, Ledger, Steps, Surroundings};
+use crate::time::{Duration, Instant};
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -229,26 +233,6 @@ impl<S: Service> RingResilient<S> {
         self.patience = cluster.limits.view_timeout.doubled(failures, cluster.limits.view_timeout_max);
     }
 
-    /// Who orders.
-    pub(crate) const fn sequencer(&self) -> ReplicaId {
-        self.sequencer
-    }
-
-    /// Requests executed in this instance since the process started.
-    pub(crate) const fn requests_executed(&self) -> u64 {
-        self.requests_executed
-    }
-
-    /// Requests that wait to be ordered, or executed.
-    pub(crate) fn pending(&self) -> usize {
-        self.pool.len()
-    }
-
-    /// Whose requests it has perhaps not answered.
-    pub(crate) fn waiting_clients(&self) -> impl Iterator<Item = ClientId> {
-        self.pool.clients().chain(self.inherited.keys().copied()).chain(self.ordered.keys().copied())
-    }
-
     /// Whether it may begin again with another init history: it has signed nothing.
     pub(crate) const fn may_begin_again(&self) -> bool {
         !self.opened && !self.base.is_stopped()
@@ -285,8 +269,8 @@ impl<S: Service> RingResilient<S> {
         core::mem::take(&mut self.early)
     }
 
-    /// The same, there.
-    pub(crate) fn give_orders(&mut self, s: &mut Surroundings<'_, S>, orders: BTreeMap<u64, Order>) {
+    /// Takes over the ORDERs that another one kept for later ([`Self::take_orders`]).
+    pub(crate) fn give_orders(&mut self, s: &mut Surroundings<'_, impl Speaker>, orders: BTreeMap<u64, Order>) {
         self.early = orders;
         self.take_early(s);
     }
@@ -296,15 +280,15 @@ impl<S: Service> RingResilient<S> {
         self.base.init().0.saturating_add(self.quota)
     }
 
-    fn leads<T: Service>(&self, s: &Surroundings<'_, T>) -> bool {
+    fn leads(&self, s: &Surroundings<'_, impl Speaker>) -> bool {
         s.me == self.sequencer
     }
 
-    fn send(&self, s: &mut Surroundings<'_, S>, to: Destination, message: ResilientMessage) {
-        s.out.send(to, Message::Resilient(Resilient { instance: self.base.instance, message }));
+    fn send(&self, s: &mut Surroundings<'_, impl Speaker>, to: Destination, message: ResilientMessage) {
+        s.send(to, Resilient { instance: self.base.instance, message });
     }
 
-    fn on_resilient(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, message: ResilientMessage) {
+    fn on_resilient(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, message: ResilientMessage) {
         match message {
             ResilientMessage::Order(order) => self.on_order(s, from, *order),
             ResilientMessage::Prepare(signed) => self.on_prepare(s, from, signed),
@@ -318,7 +302,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// Sets the timers that the state asks for.
-    fn look_at_timers(&mut self, s: &mut Surroundings<'_, S>) {
+    fn look_at_timers(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if self.base.is_stopped() {
             return;
         }
@@ -327,9 +311,9 @@ impl<S: Service> RingResilient<S> {
             || self.has_uncommitted()
             || self.is_full();
         if waits && !self.is_patient {
-            s.out.set_timer(ReplicaTimer::Resilient(ResilientTimer::Patience), s.now + self.patience);
+            s.set_timer(ResilientTimer::Patience, s.now + self.patience);
         } else if !waits && self.is_patient {
-            s.out.cancel_timer(ReplicaTimer::Resilient(ResilientTimer::Patience));
+            s.cancel_timer(ResilientTimer::Patience);
         }
         self.is_patient = waits;
         let hurries = self.catches_up(s.cluster);
@@ -337,54 +321,15 @@ impl<S: Service> RingResilient<S> {
             (self.repeats, self.hurries) = (true, hurries);
             let parts = if hurries { CATCHING_UP_PARTS } else { 1 };
             let at = s.now + Duration(s.cluster.limits.status_interval.0 / parts);
-            s.out.set_timer(ReplicaTimer::Resilient(ResilientTimer::Repeat), at);
+            s.set_timer(ResilientTimer::Repeat, at);
         }
     }
 }
 
-impl<S: Service> Abortable<S> for RingResilient<S> {
-    fn start(&mut self, s: &mut Surroundings<'_, S>) {
-        if self.base.is_stopped() {
-            return;
-        }
-        self.begin(s);
-        self.look_at_timers(s);
-    }
-
-    fn message(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
-        if self.base.is_stopped() {
-            return;
-        }
-        match (message, from) {
-            (Message::Request(request), from) if !request.read_only => self.on_request(s, from, request),
-            (Message::Resilient(resilient), Principal::Replica(from)) => self.on_resilient(s, from, resilient.message),
-            // What speculative instances say to one another.
-            (Message::Switch(_), Principal::Replica(_)) => {}
-            (_, from) => s.reject(from, Rejection::WrongSender),
-        }
-        self.look_at_timers(s);
-    }
-
-    fn timer(&mut self, s: &mut Surroundings<'_, S>, timer: ReplicaTimer) {
-        if self.base.is_stopped() {
-            return;
-        }
-        match timer {
-            ReplicaTimer::Resilient(ResilientTimer::Patience) => self.on_impatience(s),
-            ReplicaTimer::Resilient(ResilientTimer::Repeat) => self.on_repeat(s),
-            _ => {}
-        }
-        self.look_at_timers(s);
-    }
-
-    fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
-        self.order(s);
-        self.look_at_timers(s);
-    }
-
-    fn stop(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str, _low_load: bool) {
-        self.halt_here(s, reason);
-    }
+impl<S: Service> Abortable for RingResilient<S> {
+    type Service = S;
+    type Message = ResilientMessage;
+    type Timer = ResilientTimer;
 
     fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
         self.base.report()
@@ -394,7 +339,72 @@ impl<S: Service> Abortable<S> for RingResilient<S> {
         &self.base.ledger
     }
 
+    fn waiting_clients(&self) -> Vec<ClientId> {
+        self.pool.clients().chain(self.inherited.keys().copied()).chain(self.ordered.keys().copied()).collect()
+    }
+
+    fn replay(&mut self, cluster: &Cluster, record: HistoryRecord) {
+        self.replay_history(cluster, record);
+    }
+
+    fn retain(&mut self, entries: Vec<LogEntry>) {
+        self.base.ledger.log.retain(entries);
+    }
+
+    fn describe(&self, _cluster: &Cluster, report: &mut Report) {
+        report.requests_executed = self.requests_executed;
+        report.pending_requests = self.pool.len();
+        report.primary = self.sequencer;
+    }
+
     fn halt(self) -> Ledger<S> {
         self.base.halt()
+    }
+}
+
+impl<S: Service, M: Speaker> Steps<M> for RingResilient<S> {
+    fn start(&mut self, s: &mut Surroundings<'_, M>) {
+        if self.base.is_stopped() {
+            return;
+        }
+        self.begin(s);
+        self.look_at_timers(s);
+    }
+
+    fn message(&mut self, s: &mut Surroundings<'_, M>, from: Principal, message: Heard<Self::Message>) {
+        if self.base.is_stopped() {
+            return;
+        }
+        match (message, from) {
+            (Heard::Request(request), from) if !request.read_only => self.on_request(s, from, request),
+            (Heard::Own(message), Principal::Replica(from)) => self.on_resilient(s, from, message),
+            // What speculative instances say to one another.
+            (Heard::Switch(_), Principal::Replica(_)) => {}
+            (_, from) => s.reject(from, Rejection::WrongSender),
+        }
+        self.look_at_timers(s);
+    }
+
+    fn timer(&mut self, s: &mut Surroundings<'_, M>, timer: Self::Timer) {
+        if self.base.is_stopped() {
+            return;
+        }
+        match timer {
+            ResilientTimer::Patience => self.on_impatience(s),
+            ResilientTimer::Repeat => self.on_repeat(s),
+        }
+        self.look_at_timers(s);
+    }
+
+    fn pass_end(&mut self, s: &mut Surroundings<'_, M>) {
+        self.order(s);
+        self.look_at_timers(s);
+    }
+
+    /// It knows by itself when a client waits too long: what a client says does not make it stop.
+    fn panicked(&mut self, _s: &mut Surroundings<'_, M>) {}
+
+    fn stop(&mut self, s: &mut Surroundings<'_, M>, reason: &'static str, _low_load: bool) {
+        self.halt_here(s, reason);
     }
 }

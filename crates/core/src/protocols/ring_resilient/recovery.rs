@@ -1,29 +1,29 @@
 //! After a crash. What was logged is what was signed: the log tells all that this replica must stand by.
 
 use super::{RingResilient, Slot};
-use crate::checkpoint::Tree;
-use crate::cluster::{Cluster, Sequence};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::LogEntry;
-use crate::replica::InstanceRecord;
+use crate::ids::Sequence;
+use crate::protocols::ring_resilient::record::ResilientRecord;
 use crate::service::Service;
+use crate::switching::HistoryRecord;
 use crate::switching::certificate::Stable;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 impl<S: Service> RingResilient<S> {
     /// Replays a record of this instance.
-    pub(crate) fn replay(&mut self, cluster: &Cluster, record: InstanceRecord) {
+    pub(super) fn replay_history(&mut self, cluster: &Cluster, record: HistoryRecord) {
         match record {
-            InstanceRecord::Logged(entries) => {
+            HistoryRecord::Logged(entries) => {
                 self.opened = true;
                 for entry in entries {
                     self.ordered.insert(entry.request.client, entry.request.timestamp);
                     self.base.ledger.log.push(entry);
                 }
             }
-            InstanceRecord::Prepared(certificate) => self.prepared = Some(certificate),
-            InstanceRecord::Stable(certificate) => {
+            HistoryRecord::Stable(certificate) => {
                 let Stable { instance, boundary, .. } = certificate.value;
                 let ledger = &mut self.base.ledger;
                 let is_here = ledger.estate.version(Sequence(boundary.position)).is_some();
@@ -33,9 +33,16 @@ impl<S: Service> RingResilient<S> {
                     self.stable = Some(certificate).filter(|_| instance == self.base.instance);
                 }
             }
-            InstanceRecord::Committed(position) => self.replay_commit(cluster, position),
-            record @ InstanceRecord::Stopped(_) => self.base.replay(cluster, record),
+            record @ HistoryRecord::Stopped(_) => self.base.replay(cluster, record),
             _ => {}
+        }
+    }
+
+    /// The same, of what only a resilient ring logs.
+    pub(crate) fn replay_own(&mut self, cluster: &Cluster, record: ResilientRecord) {
+        match record {
+            ResilientRecord::Prepared(certificate) => self.prepared = Some(certificate),
+            ResilientRecord::Committed(position) => self.replay_commit(cluster, position),
         }
     }
 
@@ -85,14 +92,18 @@ impl<S: Service> RingResilient<S> {
         self.slots = slots;
     }
 
-    /// The state at the anchor and the records above it, when the log on disk may begin there.
-    pub(crate) fn begin_log(&mut self) -> Option<(u64, Tree, Vec<LogEntry>, Vec<InstanceRecord>)> {
-        let (position, tree, entries) = self.base.begin_log()?;
-        let opened = self.opened.then(|| InstanceRecord::Logged(Vec::new()));
-        let prepared = self.prepared.clone().map(InstanceRecord::Prepared);
-        let stable = self.base.ledger.certificate().cloned().map(InstanceRecord::Stable);
-        let committed = self.committed.map(InstanceRecord::Committed);
-        Some((position, tree, entries, opened.into_iter().chain(prepared).chain(committed).chain(stable).collect()))
+    /// What the log on disk needs above the state at the anchor, when it may begin there: see
+    /// [`crate::protocols::speculative::Speculation::begin_log`].
+    pub(crate) fn records_at_anchor<R>(&self) -> Vec<R>
+    where
+        R: From<HistoryRecord> + From<ResilientRecord>,
+    {
+        let opened = self.opened.then(|| HistoryRecord::Logged(Vec::new()).into());
+        let prepared = self.prepared.clone().map(|certificate| ResilientRecord::Prepared(certificate).into());
+        let committed = self.committed.map(|position| ResilientRecord::Committed(position).into());
+        let stable = self.base.ledger.certificate().cloned();
+        let stable = stable.map(|certificate| HistoryRecord::Stable(certificate).into());
+        opened.into_iter().chain(prepared).chain(committed).chain(stable).collect()
     }
 
     /// The ledger is at an anchor in this instance, or where it began: see [`crate::protocols::speculative`].

@@ -3,19 +3,22 @@
 use super::bodies::has_proof;
 use super::{EARLY_MAX, Order, ResilientMessage, RingResilient, Slot};
 use crate::auth::Signed;
+use crate::batch::{Batch, Entry, Reference};
 use crate::clients::Freshness;
-use crate::cluster::{ClientAuth, InstanceId, Limits, ReplicaId, View};
+use crate::cluster::{ClientAuth, Limits};
 use crate::digest::Digest;
 use crate::history::{LogEntry, Logged};
-use crate::machine::{Destination, Duration, Instant, Principal};
-use crate::message::{Message, Outcome, Request, Vouched};
-use crate::protocols::batch::{Batch, Entry, Reference};
-use crate::protocols::speculative::{Response, abridged};
+use crate::ids::{InstanceId, Principal, ReplicaId, View};
+use crate::machine::Destination;
+use crate::message::{Outcome, Request, Vouched};
+use crate::protocols::ring_resilient::message::Speaker;
+use crate::protocols::speculative::{Certain, Response, abridged};
 use crate::rejection::Rejection;
-use crate::replica::InstanceRecord;
 use crate::service::{Proposal, Service};
+use crate::switching::HistoryRecord;
 use crate::switching::certificate::Prepared;
 use crate::switching::{Surroundings, Switch, SwitchMessage};
+use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -26,7 +29,7 @@ const FAIR_PATIENCES: u64 = 8;
 
 impl<S: Service> RingResilient<S> {
     /// The first input, and after a restart: the sequencer's first ORDER is about the init history.
-    pub(super) fn begin(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn begin(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         self.progress = s.now;
         if self.opened {
             self.find_slots();
@@ -43,7 +46,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// R1.
-    pub(super) fn on_request(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: Request) {
+    pub(super) fn on_request(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, request: Request) {
         self.take_body(s, from, &request);
         let (client, direct) = (request.client, from.is_client());
         match self.base.ledger.estate.freshness(&request) {
@@ -76,7 +79,7 @@ impl<S: Service> RingResilient<S> {
     /// R5 and R6: a client asks again. What the anchor includes 2f+1 have executed alike: f+1 that say so are enough.
     fn answer_again(
         &mut self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker>,
         request: &Request,
         position: u64,
         history: Digest,
@@ -84,15 +87,19 @@ impl<S: Service> RingResilient<S> {
     ) {
         let response = Response::to(self.base.instance, request, position, history, outcome);
         let is_certain = position <= self.base.ledger.log.anchor().position;
-        let message = if is_certain { Message::RingCertain(response) } else { Message::Response(response) };
-        s.out.send(Destination::Client(request.client), message);
+        let client = Destination::Client(request.client);
+        if is_certain {
+            s.send(client, Certain(response));
+        } else {
+            s.send(client, response);
+        }
         if !is_certain {
             self.doubt_answer(s, position);
         }
     }
 
     /// The init history is certain: who waits for that is answered.
-    pub(super) fn answer_inherited(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn answer_inherited(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         for (client, timestamp) in core::mem::take(&mut self.inherited) {
             let asked = Request::new(self.base.instance, client, timestamp, false, Bytes::new());
             // After this replica has gone over to another history it may not be there: its client asks again.
@@ -113,7 +120,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// R2: the sequencer orders what waits, while few batches are under way.
-    pub(super) fn order(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn order(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         while self.leads(s) && !self.base.is_stopped() && self.opened && self.pool.has_unproposed() {
             let executed = self.base.ledger.estate.executed().0;
             let in_flight = self.slots.range(executed + 1..).count() as u64;
@@ -154,7 +161,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// The ORDER for a batch that this replica, the sequencer, has logged.
-    pub(super) fn order_at(&mut self, s: &Surroundings<'_, S>, end: u64) -> Option<Order> {
+    pub(super) fn order_at(&mut self, s: &Surroundings<'_, impl Speaker>, end: u64) -> Option<Order> {
         let prepare = self.own_prepare(s, end)?;
         let slot = self.slots.get(&end)?;
         let by_value =
@@ -169,7 +176,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// R3: the sequencer's next batch.
-    pub(super) fn on_order(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, mut order: Order) {
+    pub(super) fn on_order(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, mut order: Order) {
         let Prepared { instance, position, history } = order.prepare.value;
         let count = order.batch.entries.len() as u64;
         if from != self.sequencer || order.prepare.signer != from {
@@ -211,7 +218,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// Takes the ORDERs whose turn it is; also after a checkpoint has made room.
-    pub(super) fn take_early(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn take_early(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         while let Some((&end, order)) = self.early.first_key_value() {
             let log = &self.base.ledger.log;
             let first = order.first;
@@ -249,7 +256,7 @@ impl<S: Service> RingResilient<S> {
     /// Why a batch may not be logged.
     fn objection(
         &self,
-        s: &Surroundings<'_, S>,
+        s: &Surroundings<'_, impl Speaker>,
         proposal: &Proposal,
         requests: &[Request],
         claim: &Prepared,
@@ -279,7 +286,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// R3: from here on this replica has one history up to there. What follows speaks of it.
-    fn log(&mut self, s: &mut Surroundings<'_, S>, proposal: Proposal, requests: Vec<Request>) {
+    fn log(&mut self, s: &mut Surroundings<'_, impl Speaker>, proposal: Proposal, requests: Vec<Request>) {
         assert!(!self.base.is_stopped(), "nothing is logged after the report");
         let log = &mut self.base.ledger.log;
         let before = log.length();
@@ -296,10 +303,10 @@ impl<S: Service> RingResilient<S> {
 
     /// The first ORDER: this replica sticks to the init history that it has. With the sequencer's PREP, or as the
     /// sequencer.
-    fn open_here(&mut self, s: &mut Surroundings<'_, S>, prepare: Option<Signed<Prepared>>) {
+    fn open_here(&mut self, s: &mut Surroundings<'_, impl Speaker>, prepare: Option<Signed<Prepared>>) {
         let (end, history) = self.base.init();
         self.opened = true;
-        s.persist(self.base.instance, InstanceRecord::Logged(Vec::new()));
+        s.persist(self.base.instance, HistoryRecord::Logged(Vec::new()));
         self.find_slots();
         self.slots.entry(end).or_insert_with(|| Slot {
             history,
@@ -319,7 +326,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// R3: says that the batch is logged.
-    fn vote(&mut self, s: &mut Surroundings<'_, S>, end: u64, of_sequencer: Signed<Prepared>) {
+    fn vote(&mut self, s: &mut Surroundings<'_, impl Speaker>, end: u64, of_sequencer: Signed<Prepared>) {
         if let Some(own) = self.own_prepare(s, end) {
             self.send(s, Destination::Replicas, ResilientMessage::Prepare(own));
         }
@@ -330,15 +337,15 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// This replica began with another init history than the sequencer: it asks for what proves that one.
-    pub(super) fn ask_for_init(&self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn ask_for_init(&self, s: &mut Surroundings<'_, impl Speaker>) {
         if let Some(before) = self.base.instance.0.checked_sub(1).filter(|before| *before > 0) {
             let behind = Switch { instance: InstanceId(before), message: SwitchMessage::Behind(()) };
-            s.out.send(Destination::Replica(self.sequencer), Message::Switch(behind));
+            s.send(Destination::Replica(self.sequencer), behind);
         }
     }
 
     /// R5: what is committed is executed and answered.
-    pub(super) fn execute(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn execute(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let committed = self.committed.unwrap_or(0);
         while self.base.ledger.estate.executed().0 < committed {
             let position = self.base.ledger.estate.executed().0 + 1;
@@ -350,7 +357,7 @@ impl<S: Service> RingResilient<S> {
         }
     }
 
-    fn execute_one(&mut self, s: &mut Surroundings<'_, S>, position: u64, logged: &Logged) {
+    fn execute_one(&mut self, s: &mut Surroundings<'_, impl Speaker>, position: u64, logged: &Logged) {
         let mut outcome = Outcome::DoneDigest(logged.digest);
         let is_new = self.base.ledger.estate.execute_entry(s.cluster, logged, |_, result| outcome = result.clone());
         let Request { client, timestamp, .. } = logged.entry.request;
@@ -371,11 +378,11 @@ impl<S: Service> RingResilient<S> {
             history: logged.history,
             outcome: abridged(s.cluster, s.me, client, timestamp, &outcome),
         };
-        s.out.send(Destination::Client(client), Message::Response(response));
+        s.send(Destination::Client(client), response);
     }
 
     /// R7: T has passed.
-    pub(super) fn on_impatience(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn on_impatience(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         self.is_patient = false;
         while let Some((client, _)) = self.pool.oldest_watched() {
             let Some(request) = self.pool.get_mut(client) else { return };
@@ -410,7 +417,7 @@ impl<S: Service> RingResilient<S> {
 
     /// As long as something is executed, others are served, and the quota brings the end. But that may be far off: who
     /// serves one request in every T, and never those of some, does not stay for it.
-    fn stop_unless_progress(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str) {
+    fn stop_unless_progress(&mut self, s: &mut Surroundings<'_, impl Speaker>, reason: &'static str) {
         let until = self.progress + self.patience;
         if until <= s.now {
             self.halt_here(s, reason);

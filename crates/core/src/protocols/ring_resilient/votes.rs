@@ -2,14 +2,17 @@
 
 use super::{Commit, ResilientMessage, RingResilient, Slot};
 use crate::auth::{Certificate, Signature, Signed};
-use crate::cluster::{Cluster, ReplicaId};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::machine::{Destination, Instant, Principal};
+use crate::ids::{Principal, ReplicaId};
+use crate::machine::Destination;
+use crate::protocols::ring_resilient::message::Speaker;
+use crate::protocols::ring_resilient::record::ResilientRecord;
 use crate::rejection::Rejection;
-use crate::replica::InstanceRecord;
 use crate::service::Service;
 use crate::switching::Surroundings;
 use crate::switching::certificate::{Prepared, Stable};
+use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -43,7 +46,7 @@ impl Peer {
 
 impl<S: Service> RingResilient<S> {
     /// This replica's PREP for a batch that it has logged.
-    pub(super) fn own_prepare(&mut self, s: &Surroundings<'_, S>, end: u64) -> Option<Signed<Prepared>> {
+    pub(super) fn own_prepare(&mut self, s: &Surroundings<'_, impl Speaker>, end: u64) -> Option<Signed<Prepared>> {
         let slot = self.slots.get_mut(&end)?;
         let value = Prepared { instance: self.base.instance, position: end, history: slot.history };
         let signature = *slot.prepares.entry(s.me).or_insert_with(|| s.keyring.sign(value).signature);
@@ -51,7 +54,12 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// R4: another replica has logged a batch.
-    pub(super) fn on_prepare(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, signed: Signed<Prepared>) {
+    pub(super) fn on_prepare(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker>,
+        from: ReplicaId,
+        signed: Signed<Prepared>,
+    ) {
         let Prepared { instance, position, history } = signed.value;
         if signed.signer != from || instance != self.base.instance {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
@@ -90,7 +98,7 @@ impl<S: Service> RingResilient<S> {
     /// Whether f+1 have signed a history, the sequencer, whose PREP it comes with, among them. One of these is correct,
     /// and the first correct one has judged the agreed time when it was fresh, and the proofs of the clients. Who comes
     /// later, when both may be too old to be judged, may take its word for it.
-    pub(super) fn is_vouched_for(&self, s: &Surroundings<'_, S>, claim: &Prepared) -> bool {
+    pub(super) fn is_vouched_for(&self, s: &Surroundings<'_, impl Speaker>, claim: &Prepared) -> bool {
         let has_signed = |(&signer, peer): (&ReplicaId, &Peer)| {
             let said = peer.prepares.get(&claim.position).filter(|(history, _)| *history == claim.history);
             let signed = said.map(|(_, signature)| Signed { value: *claim, signer, signature: *signature });
@@ -100,7 +108,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// Counts what was said of a batch before it was logged here.
-    fn take_ahead(&mut self, s: &mut Surroundings<'_, S>, end: u64) {
+    fn take_ahead(&mut self, s: &mut Surroundings<'_, impl Speaker>, end: u64) {
         let Some(slot) = self.slots.get_mut(&end) else { return };
         let value = Prepared { instance: self.base.instance, position: end, history: slot.history };
         for (&signer, peer) in &mut self.peers {
@@ -117,7 +125,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// R4: 2f+1 PREPs are a certificate.
-    pub(super) fn try_prepare(&mut self, s: &mut Surroundings<'_, S>, end: u64) {
+    pub(super) fn try_prepare(&mut self, s: &mut Surroundings<'_, impl Speaker>, end: u64) {
         self.take_ahead(s, end);
         self.match_commits();
         let is_higher = self.prepared.as_ref().is_none_or(|certificate| certificate.value.position < end);
@@ -126,7 +134,7 @@ impl<S: Service> RingResilient<S> {
             let value = Prepared { instance: self.base.instance, position: end, history: slot.history };
             let signatures = slot.prepares.iter().map(|(signer, signature)| (*signer, *signature));
             let certificate = Certificate { value, signatures: signatures.take(s.cluster.strong()).collect() };
-            s.persist(self.base.instance, InstanceRecord::Prepared(certificate.clone()));
+            s.persist(self.base.instance, ResilientRecord::Prepared(certificate.clone()));
             self.prepared = Some(certificate);
             self.send(
                 s,
@@ -138,7 +146,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// R5: another replica holds a certificate.
-    pub(super) fn on_commit(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, commit: Commit) {
+    pub(super) fn on_commit(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, commit: Commit) {
         if commit.position < self.base.ledger.log.anchor().position {
             return;
         }
@@ -178,7 +186,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// R5: the longest history for which 2f+1 hold a certificate.
-    fn count_commits(&mut self, s: &mut Surroundings<'_, S>) {
+    fn count_commits(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let own = self.prepared.as_ref().map(|certificate| certificate.value.position);
         let mut claims: Vec<Option<u64>> = self.peers.values().map(|peer| peer.committed).chain([own]).collect();
         claims.sort_unstable_by_key(|claim| core::cmp::Reverse(*claim));
@@ -188,12 +196,12 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// R5: what is committed up to here is certain, beginning with the init history.
-    pub(super) fn commit(&mut self, s: &mut Surroundings<'_, S>, position: u64) {
+    pub(super) fn commit(&mut self, s: &mut Surroundings<'_, impl Speaker>, position: u64) {
         if self.committed.is_some_and(|committed| committed >= position) {
             return;
         }
         let is_first = self.committed.replace(position).is_none();
-        s.append(self.base.instance, InstanceRecord::Committed(position));
+        s.append(self.base.instance, ResilientRecord::Committed(position));
         if is_first {
             self.take_first_checkpoint(s);
             self.answer_inherited(s);

@@ -1,13 +1,20 @@
 //! Answers of replicas that speculate: steps L2 and Q2, and Z3 of ZLight.
 
 use super::Speculation;
-use crate::cluster::{ClientId, Cluster, InstanceId, ReplicaId, Timestamp};
+use crate::auth::Keyring;
+use crate::cluster::Cluster;
 use crate::digest::Digest;
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Timestamp};
 use crate::machine::Destination;
-use crate::message::{Message, Outcome, RESULT_BYTES_FULL_MAX, Request};
+use crate::message::{Outcome, RESULT_BYTES_FULL_MAX, Request};
+use crate::protocols::speculative::Speaker;
+use crate::rejection::Rejection;
 use crate::service::Service;
+use crate::spoken::{Cover, Spoken, from_replica};
 use crate::switching::Surroundings;
+use crate::wire::{Reader, Sink, Wire, WireError};
 use crate::wire_struct;
+use core::fmt;
 
 /// RESP: a speculative answer. n equal ones, one of them with the result in full, commit the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,35 +75,110 @@ pub(crate) fn abridged(
 
 impl<S: Service> Speculation<S> {
     /// Executes what is logged and answers the clients.
-    pub(crate) fn execute_and_respond(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(crate) fn execute_and_respond(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let instance = self.instance;
         let mut position = self.ledger.estate.position();
         self.execute(s, |s, logged, request, outcome| {
             position += 1;
             let outcome = abridged(s.cluster, s.me, request.client, request.timestamp, outcome);
-            let message = Message::Response(Response::to(instance, request, position, logged.history, outcome));
-            s.out.send(Destination::Client(request.client), message);
+            let response = Response::to(instance, request, position, logged.history, outcome);
+            s.send(Destination::Client(request.client), response);
         });
     }
 
     /// Answers a request that is in the history.
     pub(crate) fn respond(
         &self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker>,
         request: &Request,
         position: u64,
         history: Digest,
         outcome: &Outcome,
     ) {
         let response = Response::to(self.instance, request, position, history, outcome.clone());
-        s.out.send(Destination::Client(request.client), Message::Response(response));
+        s.send(Destination::Client(request.client), response);
+    }
+}
+
+impl fmt::Display for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { instance, client, timestamp, position, history, outcome } = self;
+        write!(f, "RESP {instance} p{position} {history:?} {client} {timestamp} {outcome}")
+    }
+}
+
+impl Spoken for Response {
+    fn instance(&self) -> Option<InstanceId> {
+        Some(self.instance)
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        Some(self.client)
+    }
+
+    fn cover(&self) -> Cover {
+        Cover::Whole
+    }
+
+    fn may_overtake(&self) -> bool {
+        false
+    }
+
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
+        from_replica(from)
+    }
+}
+
+/// CERTAIN: the answer of a replica that knows it for good: every correct one has executed the request, or 2f+1 have.
+/// f+1 equal ones commit it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certain(
+    /// The answer.
+    pub Response,
+);
+
+impl Wire for Certain {
+    fn encode(&self, out: &mut impl Sink) {
+        self.0.encode(out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self(Wire::decode(reader)?))
+    }
+}
+
+impl fmt::Display for Certain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Response { instance, client, timestamp, position, history, outcome } = &self.0;
+        write!(f, "CERTAIN {instance} p{position} {history:?} {client} {timestamp} {outcome}")
+    }
+}
+
+impl Spoken for Certain {
+    fn instance(&self) -> Option<InstanceId> {
+        Some(self.0.instance)
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        Some(self.0.client)
+    }
+
+    fn cover(&self) -> Cover {
+        Cover::Whole
+    }
+
+    fn may_overtake(&self) -> bool {
+        false
+    }
+
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
+        from_replica(from)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::IdentityId;
+    use crate::ids::IdentityId;
 
     /// A client chooses both, and every replica computes with them.
     #[test]

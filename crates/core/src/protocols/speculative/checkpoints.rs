@@ -1,13 +1,15 @@
 //! Lightweight checkpoints: step L3 of the [module](super).
 
 use super::Speculation;
-use crate::cluster::ReplicaId;
 use crate::history::Boundary;
-use crate::machine::{Destination, Principal};
-use crate::message::Message;
+use crate::ids::{Principal, ReplicaId};
+use crate::machine::Destination;
+use crate::notice::Notice;
+use crate::protocols::speculative::Speaker;
+use crate::protocols::speculative::SpeculativeTimer;
 use crate::rejection::Rejection;
-use crate::replica::{InstanceRecord, Notice, ReplicaTimer};
 use crate::service::Service;
+use crate::switching::HistoryRecord;
 use crate::switching::{AbortReport, Surroundings, Switch, SwitchMessage};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -34,23 +36,23 @@ impl Checkpoints {
         self.waited >= PATIENCE
     }
 
-    pub(super) fn cancel<S: Service>(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn cancel(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if self.armed {
-            s.out.cancel_timer(ReplicaTimer::Checkpoint);
+            s.cancel_timer(SpeculativeTimer::Checkpoint);
             self.armed = false;
         }
     }
 
-    fn arm<S: Service>(&mut self, s: &mut Surroundings<'_, S>) {
+    fn arm(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if !self.armed {
             self.armed = true;
-            s.out.set_timer(ReplicaTimer::Checkpoint, s.now + s.cluster.limits.status_interval);
+            s.set_timer(SpeculativeTimer::Checkpoint, s.now + s.cluster.limits.status_interval);
         }
     }
 }
 
 impl<S: Service> Speculation<S> {
-    pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let boundary = self.ledger.checkpoint();
         self.announce(s, boundary);
         self.checkpoints.arm(s);
@@ -59,16 +61,21 @@ impl<S: Service> Speculation<S> {
 
     /// Tells the others, unless they would go further beyond this replica's anchor then than its log may grow:
     /// see [`crate::switching::report`].
-    fn announce(&self, s: &mut Surroundings<'_, S>, boundary: Boundary) {
+    fn announce(&self, s: &mut Surroundings<'_, impl Speaker>, boundary: Boundary) {
         if boundary.position - self.ledger.log.anchor().position > AbortReport::confirmed_max(s.cluster) {
             return;
         }
         let message = SwitchMessage::Checkpoint(boundary);
-        s.out.send(Destination::Replicas, Message::Switch(Switch { instance: self.instance, message }));
+        s.send(Destination::Replicas, Switch { instance: self.instance, message });
     }
 
     /// What another replica says about checkpoints of this instance.
-    pub(crate) fn on_switch(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, message: &SwitchMessage) {
+    pub(crate) fn on_switch(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker>,
+        from: ReplicaId,
+        message: &SwitchMessage,
+    ) {
         match *message {
             SwitchMessage::Checkpoint(boundary) => self.on_checkpoint(s, from, boundary, false),
             SwitchMessage::Anchor(boundary) => self.on_checkpoint(s, from, boundary, true),
@@ -77,14 +84,20 @@ impl<S: Service> Speculation<S> {
     }
 
     /// The state of another replica at a checkpoint.
-    fn on_checkpoint(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, boundary: Boundary, is_answer: bool) {
+    fn on_checkpoint(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker>,
+        from: ReplicaId,
+        boundary: Boundary,
+        is_answer: bool,
+    ) {
         let anchor = self.ledger.log.anchor();
         if boundary.position <= anchor.position {
             // It does not know yet that this one is certain: it lacks our own statement.
             if boundary == anchor && !is_answer {
                 let message = SwitchMessage::Anchor(anchor);
                 let to = Destination::Replica(from);
-                s.out.send(to, Message::Switch(Switch { instance: self.instance, message }));
+                s.send(to, Switch { instance: self.instance, message });
             }
             return;
         }
@@ -103,7 +116,7 @@ impl<S: Service> Speculation<S> {
     }
 
     /// All n said the same: that position is in every correct history, for ever.
-    fn try_anchor(&mut self, s: &mut Surroundings<'_, S>) {
+    fn try_anchor(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if self.is_stopped() {
             return;
         }
@@ -117,13 +130,13 @@ impl<S: Service> Speculation<S> {
         if self.ledger.log.boundaries().is_empty() {
             self.checkpoints.cancel(s);
         }
-        let record = InstanceRecord::Anchored(boundary);
+        let record = HistoryRecord::Anchored(boundary);
         s.append(self.instance, record);
         s.out.notify(Notice::Anchored { instance: self.instance, position: boundary.position, root: boundary.root });
     }
 
     /// A checkpoint is still under way: say it again.
-    pub(crate) fn on_checkpoint_timeout(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(crate) fn on_checkpoint_timeout(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         self.checkpoints.armed = false;
         if self.is_stopped() || self.ledger.log.boundaries().is_empty() {
             return;
@@ -133,7 +146,7 @@ impl<S: Service> Speculation<S> {
     }
 
     /// Says every checkpoint that is under way.
-    pub(super) fn announce_again(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(super) fn announce_again(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         for boundary in self.ledger.log.boundaries().to_vec() {
             self.announce(s, boundary);
         }

@@ -1,11 +1,12 @@
 //! Whether load is so low that Quorum would serve it better: for Chain and Ring.
 
 use super::Speculation;
-use crate::cluster::ClientId;
-use crate::machine::Duration;
-use crate::replica::ReplicaTimer;
+use crate::ids::ClientId;
+use crate::protocols::speculative::Speaker;
+use crate::protocols::speculative::SpeculativeTimer;
 use crate::service::Service;
 use crate::switching::Surroundings;
+use crate::time::Duration;
 
 /// How long at most one client must have been active for load to be low.
 pub(crate) const LOW_LOAD: Duration = Duration::from_millis(2_000);
@@ -34,9 +35,9 @@ impl Load {
     }
 
     /// The first input of an instance.
-    pub(crate) fn start<S: Service>(&self, s: &mut Surroundings<'_, S>, is_stopped: bool) {
+    pub(crate) fn start(&self, s: &mut Surroundings<'_, impl Speaker>, is_stopped: bool) {
         if self.is_watched && !is_stopped {
-            s.out.set_timer(ReplicaTimer::LowLoad, s.now + LOW_LOAD);
+            s.set_timer(SpeculativeTimer::LowLoad, s.now + LOW_LOAD);
         }
     }
 
@@ -52,21 +53,21 @@ impl Load {
     }
 
     /// The time is over: stops the instance if there was one client only.
-    pub(crate) fn look<S: Service>(&mut self, s: &mut Surroundings<'_, S>, base: &mut Speculation<S>) {
+    pub(crate) fn look<S: Service>(&mut self, s: &mut Surroundings<'_, impl Speaker>, base: &mut Speculation<S>) {
         if base.is_stopped() {
             return;
         }
         if matches!(core::mem::take(&mut self.active), Active::One(_)) {
             return base.stop(s, "at most one client for two seconds", true);
         }
-        s.out.set_timer(ReplicaTimer::LowLoad, s.now + LOW_LOAD);
+        s.set_timer(SpeculativeTimer::LowLoad, s.now + LOW_LOAD);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::IdentityId;
+    use crate::ids::IdentityId;
 
     #[test]
     fn one_client_and_no_other_is_low_load_however_often_it_asks() {

@@ -28,8 +28,8 @@ mod load;
 mod queue;
 
 pub(crate) use ahead::{AHEAD_BYTES_MAX, AHEAD_MAX, Ahead, weight};
-pub use answers::Response;
 pub(crate) use answers::abridged;
+pub use answers::{Certain, Response};
 pub(crate) use checkpoints::Checkpoints;
 #[cfg(test)]
 pub(crate) use load::LOW_LOAD;
@@ -39,12 +39,15 @@ pub(crate) use queue::Queue;
 use crate::auth::Signed;
 use crate::checkpoint::Tree;
 use crate::clients::Freshness;
-use crate::cluster::{ClientId, Cluster, InstanceId, Sequence};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::{LogEntry, Logged};
+use crate::ids::{ClientId, InstanceId, Sequence};
 use crate::message::{Outcome, Request};
-use crate::replica::{InstanceRecord, Notice};
+use crate::notice::Notice;
 use crate::service::{Proposal, Service};
+use crate::switching;
+use crate::switching::HistoryRecord;
 use crate::switching::report::CHECKPOINTS_MAX;
 use crate::switching::{AbortReport, Certificates, Ledger, Surroundings};
 use alloc::collections::BTreeSet;
@@ -52,12 +55,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// The methods of [`crate::switching::Abortable`] that Quorum, ZLight, Chain and Ring leave to their `base`.
-macro_rules! stops_as_its_speculation {
+macro_rules! as_its_speculation {
     () => {
-        fn stop(&mut self, s: &mut $crate::switching::Surroundings<'_, S>, reason: &'static str, low_load: bool) {
-            self.base.stop(s, reason, low_load);
-        }
-
         fn report(&self) -> Option<&alloc::sync::Arc<$crate::auth::Signed<$crate::switching::AbortReport>>> {
             self.base.report()
         }
@@ -66,12 +65,34 @@ macro_rules! stops_as_its_speculation {
             &self.base.ledger
         }
 
+        fn replay(&mut self, cluster: &$crate::cluster::Cluster, record: $crate::switching::HistoryRecord) {
+            self.base.replay(cluster, record);
+        }
+
+        fn retain(&mut self, entries: alloc::vec::Vec<$crate::history::LogEntry>) {
+            self.base.ledger.log.retain(entries);
+        }
+
         fn halt(self) -> $crate::switching::Ledger<S> {
             self.base.halt()
         }
     };
 }
-pub(crate) use stops_as_its_speculation;
+pub(crate) use as_its_speculation;
+
+/// A machine that an instance which speculates may be a part of.
+pub trait Speaker: switching::Speaker<Outgoing: From<Response>, Timer: From<SpeculativeTimer>> {}
+
+impl<M: switching::Speaker<Outgoing: From<Response>, Timer: From<SpeculativeTimer>>> Speaker for M {}
+
+/// The timers of instances that speculate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SpeculativeTimer {
+    /// A lightweight checkpoint: say it again.
+    Checkpoint,
+    /// Chain or Ring looks at the load.
+    LowLoad,
+}
 
 /// What the history says about a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,7 +167,7 @@ impl<S: Service> Speculation<S> {
     }
 
     /// The first input: what was inherited is made certain as soon as possible (L4 of the note).
-    pub(crate) fn start(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(crate) fn start(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if self.is_stopped() {
             return;
         }
@@ -183,18 +204,18 @@ impl<S: Service> Speculation<S> {
     }
 
     /// Whether so many requests may be logged now: all of a batch, so that the log keeps its bound.
-    pub(crate) fn may_log(&self, s: &Surroundings<'_, S>, requests: usize) -> bool {
+    pub(crate) fn may_log(&self, s: &Surroundings<'_, impl Speaker>, requests: usize) -> bool {
         !self.is_stopped() && !self.checkpoints.is_suspended() && requests as u64 <= self.room(s)
     }
 
     /// How many requests may be logged now.
-    pub(crate) fn room(&self, s: &Surroundings<'_, S>) -> u64 {
+    pub(crate) fn room(&self, s: &Surroundings<'_, impl Speaker>) -> u64 {
         let log = &self.ledger.log;
         (log.anchor().position + s.cluster.history_bound()).saturating_sub(log.length())
     }
 
     /// What a head proposes with its next batch.
-    pub(crate) fn propose(&self, s: &Surroundings<'_, S>) -> Proposal {
+    pub(crate) fn propose(&self, s: &Surroundings<'_, impl Speaker>) -> Proposal {
         let log = &self.ledger.log;
         let mut position = [0; 16];
         position[..8].copy_from_slice(&self.instance.0.to_le_bytes());
@@ -205,7 +226,7 @@ impl<S: Service> Speculation<S> {
     /// Why a head's batch, whose requests are authentic, may not be logged.
     pub(crate) fn objection(
         &mut self,
-        s: &mut Surroundings<'_, S>,
+        s: &mut Surroundings<'_, impl Speaker>,
         proposal: &Proposal,
         requests: &[Request],
     ) -> Option<&'static str> {
@@ -226,12 +247,12 @@ impl<S: Service> Speculation<S> {
     }
 
     /// Whether a head may log an authentic request: it is for this instance, and new as far as this replica knows.
-    pub(crate) fn may_be_logged(&mut self, s: &mut Surroundings<'_, S>, request: &Request) -> bool {
+    pub(crate) fn may_be_logged(&mut self, s: &mut Surroundings<'_, impl Speaker>, request: &Request) -> bool {
         Self::is_proper(s, self.instance, request) && self.standing(s, request) == Standing::New
     }
 
     /// What a request must be whatever the history is.
-    fn is_proper(s: &Surroundings<'_, S>, instance: InstanceId, request: &Request) -> bool {
+    fn is_proper(s: &Surroundings<'_, impl Speaker>, instance: InstanceId, request: &Request) -> bool {
         request.instance == instance
             && !request.read_only
             && request.operation.len() <= s.cluster.limits.operation_bytes_max
@@ -239,7 +260,7 @@ impl<S: Service> Speculation<S> {
 
     /// Whether the history has this request, or a later one of its session, as far as every head knows that has the
     /// same history: see [`crate::estate::Estate::repeats`].
-    fn repeats(&mut self, s: &mut Surroundings<'_, S>, request: &Request) -> bool {
+    fn repeats(&mut self, s: &mut Surroundings<'_, impl Speaker>, request: &Request) -> bool {
         if self.unexecuted.contains(&request.client) {
             self.execute(s, |_, _, _, _| ());
         }
@@ -247,7 +268,7 @@ impl<S: Service> Speculation<S> {
     }
 
     /// L2.
-    pub(crate) fn standing(&mut self, s: &mut Surroundings<'_, S>, request: &Request) -> Standing {
+    pub(crate) fn standing(&mut self, s: &mut Surroundings<'_, impl Speaker>, request: &Request) -> Standing {
         if self.unexecuted.contains(&request.client) {
             self.execute(s, |_, _, _, _| ());
         }
@@ -285,7 +306,7 @@ impl<S: Service> Speculation<S> {
 
     /// Makes what was logged after a position durable before anything that follows leaves. The host is told first: a
     /// crash may come in between, and after it nothing is told again.
-    pub(crate) fn persist(&self, s: &mut Surroundings<'_, S>, after: u64) {
+    pub(crate) fn persist(&self, s: &mut Surroundings<'_, impl Speaker>, after: u64) {
         let log = &self.ledger.log;
         let mut before = log.history_at(after).expect("logged after a position of this log");
         for (position, logged) in (after + 1..).zip(log.after(after)) {
@@ -295,15 +316,15 @@ impl<S: Service> Speculation<S> {
         }
         let entries: Vec<LogEntry> = log.after(after).map(|logged| logged.entry.clone()).collect();
         if !entries.is_empty() {
-            s.persist_all(self.instance, InstanceRecord::logged(entries));
+            s.persist_all(self.instance, HistoryRecord::logged(entries));
         }
     }
 
     /// Executes what is logged, and takes the checkpoints that are due. `answer` gets each entry with its outcome.
-    pub(crate) fn execute(
+    pub(crate) fn execute<M: Speaker>(
         &mut self,
-        s: &mut Surroundings<'_, S>,
-        mut answer: impl FnMut(&mut Surroundings<'_, S>, &Logged, &Request, &Outcome),
+        s: &mut Surroundings<'_, M>,
+        mut answer: impl FnMut(&mut Surroundings<'_, M>, &Logged, &Request, &Outcome),
     ) {
         let interval = s.cluster.limits.history_interval;
         loop {
@@ -328,9 +349,9 @@ impl<S: Service> Speculation<S> {
     }
 
     /// Replays a record of this instance: see [`crate::compositions`].
-    pub(crate) fn replay(&mut self, cluster: &Cluster, record: InstanceRecord) {
+    pub(crate) fn replay(&mut self, cluster: &Cluster, record: HistoryRecord) {
         match record {
-            InstanceRecord::Logged(entries) => {
+            HistoryRecord::Logged(entries) => {
                 for entry in entries {
                     self.ledger.log.push(entry);
                     self.ledger.catch_up(cluster, |_, _, _| ());
@@ -340,17 +361,17 @@ impl<S: Service> Speculation<S> {
                     }
                 }
             }
-            InstanceRecord::Stable(certificate) => self.ledger.certify(certificate),
-            InstanceRecord::Anchored(boundary) if self.ledger.log.boundaries().contains(&boundary) => {
+            HistoryRecord::Stable(certificate) => self.ledger.certify(certificate),
+            HistoryRecord::Anchored(boundary) if self.ledger.log.boundaries().contains(&boundary) => {
                 self.ledger.anchor_at(boundary);
             }
-            InstanceRecord::Stopped(report) => self.report = Some(report),
+            HistoryRecord::Stopped(report) => self.report = Some(report),
             _ => {}
         }
     }
 
     /// L4. Stops for good, and says what was logged.
-    pub(crate) fn stop(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str, low_load: bool) {
+    pub(crate) fn stop(&mut self, s: &mut Surroundings<'_, impl Speaker>, reason: &'static str, low_load: bool) {
         if self.is_stopped() {
             return;
         }
@@ -368,9 +389,14 @@ impl<S: Service> Speculation<S> {
     }
 
     /// Stops for good, and says this.
-    pub(crate) fn stop_with(&mut self, s: &mut Surroundings<'_, S>, reason: &'static str, report: AbortReport) {
+    pub(crate) fn stop_with(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker>,
+        reason: &'static str,
+        report: AbortReport,
+    ) {
         let report = Arc::new(s.keyring.sign(report));
-        let record = InstanceRecord::Stopped(report.clone());
+        let record = HistoryRecord::Stopped(report.clone());
         s.persist(self.instance, record);
         s.out.notify(Notice::Stopped { instance: self.instance, reason });
         self.checkpoints.cancel(s);

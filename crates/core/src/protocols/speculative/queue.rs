@@ -1,11 +1,12 @@
 //! Requests that wait until a replica may take them: at a head, or for a state that may answer them.
 
-use crate::cluster::{ClientId, IdentityId, Limits};
-use crate::machine::Instant;
+use crate::cluster::Limits;
+use crate::ids::{ClientId, IdentityId};
 use crate::message::Request;
 use crate::protocols::zlight::BATCH_MAX;
 use crate::rejection::Rejection;
 use crate::shares::{Bounds, Room, Shares, owner_of};
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -126,7 +127,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{InstanceId, Timestamp};
+    use crate::ids::{InstanceId, Timestamp};
     use bytes::Bytes;
 
     fn request(identity: u32, session: u32, timestamp: u64, size: usize) -> Request {

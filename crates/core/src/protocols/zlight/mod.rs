@@ -31,16 +31,23 @@
 //! With batches of b: at the primary 2 + 3f/b MACs per request, at a backup 2 + 1/b, at the client 2n; 6f + 2 messages
 //! for b = 1; three delays.
 
-use crate::cluster::{InstanceId, ReplicaId, View};
-use crate::machine::{Destination, Principal};
-use crate::message::{Message, Request, Vouched};
-use crate::protocols::speculative::{AHEAD_MAX, Ahead, Queue, Speculation, Standing, stops_as_its_speculation, weight};
+use crate::auth::Keyring;
+use crate::cluster::Cluster;
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, View};
+use crate::machine::Destination;
+use crate::message::{Request, Vouched};
+use crate::notice::Report;
+use crate::protocols::speculative;
+use crate::protocols::speculative::{
+    AHEAD_MAX, Ahead, Queue, Speculation, SpeculativeTimer, Standing, as_its_speculation, weight,
+};
 use crate::rejection::Rejection;
-use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
-use crate::switching::{Abortable, Ledger, Surroundings};
+use crate::spoken::{Cover, Spoken, from_replica};
+use crate::switching::{Abortable, Heard, Ledger, Steps, Surroundings};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use alloc::vec::Vec;
+use core::fmt;
 
 /// The most requests in one ORDER or CHAIN message.
 pub const BATCH_MAX: usize = 4_096;
@@ -75,6 +82,45 @@ impl Wire for Order {
     }
 }
 
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ORDER {} p{} with {} requests", self.instance, self.first, self.requests.len())
+    }
+}
+
+impl Spoken for Order {
+    fn instance(&self) -> Option<InstanceId> {
+        Some(self.instance)
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        None
+    }
+
+    /// All of it, clients' MACs included (P3).
+    fn cover(&self) -> Cover {
+        Cover::Digest
+    }
+
+    fn may_overtake(&self) -> bool {
+        false
+    }
+
+    /// Each request by this replica's MAC.
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, keyring: &Keyring) -> Result<(), Rejection> {
+        from_replica(from)?;
+        if let Principal::Replica(me) = keyring.me() {
+            self.requests.iter_mut().for_each(|request| _ = request.vouch_by_mac_at(keyring, me.0.into()));
+        }
+        Ok(())
+    }
+}
+
+/// A machine that an instance of this protocol may be a part of.
+pub trait Speaker: speculative::Speaker<Outgoing: From<Order>> {}
+
+impl<M: speculative::Speaker<Outgoing: From<Order>>> Speaker for M {}
+
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(crate) struct ZLight<S> {
@@ -91,13 +137,8 @@ impl<S: Service> ZLight<S> {
         Self { base, primary, queue: Queue::default(), early: Ahead::default() }
     }
 
-    /// Requests that wait at the primary.
-    pub(crate) const fn queue(&self) -> &Queue {
-        &self.queue
-    }
-
     /// Z2, first half; and whoever has the request in its history answers again.
-    pub(crate) fn on_request(&mut self, s: &mut Surroundings<'_, S>, from: Principal, request: Request) {
+    pub(crate) fn on_request(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, request: Request) {
         if self.base.is_stopped() {
             return;
         }
@@ -116,7 +157,7 @@ impl<S: Service> ZLight<S> {
     }
 
     /// Z2, second half.
-    pub(crate) fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(crate) fn pass_end(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         while s.me == self.primary && !self.queue.is_empty() && self.base.may_log(s, 1) {
             let room = self.base.room(s);
             let mut requests = self.queue.take(&s.cluster.limits, room);
@@ -128,12 +169,12 @@ impl<S: Service> ZLight<S> {
             let proposal = self.base.propose(s);
             let order = Order { instance: self.base.instance, first, proposal, requests };
             self.log(s, &order);
-            s.out.send(Destination::Replicas, Message::Order(order));
+            s.send(Destination::Replicas, order);
             self.base.execute_and_respond(s);
         }
     }
 
-    fn log(&mut self, s: &mut Surroundings<'_, S>, order: &Order) {
+    fn log(&mut self, s: &mut Surroundings<'_, impl Speaker>, order: &Order) {
         for request in &order.requests {
             self.base.log(order.proposal.clone(), request.clone());
         }
@@ -141,7 +182,7 @@ impl<S: Service> ZLight<S> {
     }
 
     /// Z3.
-    pub(crate) fn on_order(&mut self, s: &mut Surroundings<'_, S>, from: ReplicaId, order: Order) {
+    pub(crate) fn on_order(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, order: Order) {
         if self.base.is_stopped() {
             return;
         }
@@ -159,7 +200,7 @@ impl<S: Service> ZLight<S> {
     }
 
     /// Takes the ORDERs whose turn it is; also after a checkpoint has made room.
-    pub(crate) fn take_early(&mut self, s: &mut Surroundings<'_, S>) {
+    pub(crate) fn take_early(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         loop {
             let next = self.base.ledger.log.length() + 1;
             let may_log = |order: &Order| self.base.may_log(s, order.requests.len());
@@ -172,7 +213,7 @@ impl<S: Service> ZLight<S> {
         }
     }
 
-    fn objection(&mut self, s: &mut Surroundings<'_, S>, order: &Order) -> Option<&'static str> {
+    fn objection(&mut self, s: &mut Surroundings<'_, impl Speaker>, order: &Order) -> Option<&'static str> {
         if order.requests.iter().any(|request| request.vouched == Vouched::No) {
             return Some("a request that is not its client's");
         }
@@ -180,32 +221,56 @@ impl<S: Service> ZLight<S> {
     }
 }
 
-impl<S: Service> Abortable<S> for ZLight<S> {
-    fn start(&mut self, s: &mut Surroundings<'_, S>) {
+impl<S: Service> Abortable for ZLight<S> {
+    type Service = S;
+    type Message = Order;
+    type Timer = SpeculativeTimer;
+
+    as_its_speculation!();
+
+    fn waiting_clients(&self) -> Vec<ClientId> {
+        self.queue.clients().chain(self.base.unconfirmed_clients()).collect()
+    }
+
+    fn describe(&self, _cluster: &Cluster, report: &mut Report) {
+        report.requests_executed = self.base.requests_logged();
+        report.pending_requests = self.queue.len();
+    }
+}
+
+impl<S: Service, M: Speaker> Steps<M> for ZLight<S> {
+    fn start(&mut self, s: &mut Surroundings<'_, M>) {
         self.base.start(s);
     }
 
-    fn message(&mut self, s: &mut Surroundings<'_, S>, from: Principal, message: Message) {
+    fn message(&mut self, s: &mut Surroundings<'_, M>, from: Principal, message: Heard<Self::Message>) {
         match (message, from) {
-            (Message::Request(request), from) if !request.read_only => self.on_request(s, from, request),
-            (Message::Order(order), Principal::Replica(from)) => self.on_order(s, from, order),
-            (Message::Switch(switch), Principal::Replica(from)) => {
-                self.base.on_switch(s, from, &switch.message);
+            (Heard::Request(request), from) if !request.read_only => self.on_request(s, from, request),
+            (Heard::Own(order), Principal::Replica(from)) => self.on_order(s, from, order),
+            (Heard::Switch(switch), Principal::Replica(from)) => {
+                self.base.on_switch(s, from, &switch);
                 self.take_early(s);
             }
             (_, from) => s.reject(from, Rejection::WrongSender),
         }
     }
 
-    fn timer(&mut self, s: &mut Surroundings<'_, S>, timer: ReplicaTimer) {
-        if timer == ReplicaTimer::Checkpoint {
-            self.base.on_checkpoint_timeout(s);
+    fn timer(&mut self, s: &mut Surroundings<'_, M>, timer: Self::Timer) {
+        match timer {
+            SpeculativeTimer::Checkpoint => self.base.on_checkpoint_timeout(s),
+            SpeculativeTimer::LowLoad => {}
         }
     }
 
-    fn pass_end(&mut self, s: &mut Surroundings<'_, S>) {
+    fn pass_end(&mut self, s: &mut Surroundings<'_, M>) {
         Self::pass_end(self, s);
     }
 
-    stops_as_its_speculation!();
+    fn panicked(&mut self, s: &mut Surroundings<'_, M>) {
+        self.base.stop(s, "a client panicked", false);
+    }
+
+    fn stop(&mut self, s: &mut Surroundings<'_, M>, reason: &'static str, low_load: bool) {
+        self.base.stop(s, reason, low_load);
+    }
 }

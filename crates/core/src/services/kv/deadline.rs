@@ -13,7 +13,7 @@
 //! shows a key a little longer in a service where nothing else is ordered; what was removed stays removed.
 
 use super::{Kv, KvOperation, KvResult, LIST_MAX};
-use crate::machine::Instant;
+use crate::time::Instant;
 use crate::wire::{Reader, Sink, Wire, WireError};
 use bytes::Bytes;
 

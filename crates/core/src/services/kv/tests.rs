@@ -3,7 +3,7 @@
 use super::deadline::SWEPT_MAX;
 use super::*;
 use crate::checkpoint::Tree;
-use crate::machine::Instant;
+use crate::time::Instant;
 use alloc::vec;
 use proptest::prelude::*;
 

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::cluster::{ClientAuth, Limits};
-use crate::compositions::{Protocol, Schedule};
 use crate::digest::Domain;
-use crate::machine::Principal;
+use crate::ids::Principal;
+use crate::schedule::{Protocol, Schedule};
 use crate::testing::net::{cluster, keyring};
 use alloc::vec;
 

@@ -1,9 +1,9 @@
 //! The history that a proof yields: with what an instance begins.
 
 use crate::auth::Certificate;
-use crate::cluster::ReplicaId;
 use crate::digest::Digest;
 use crate::history::Boundary;
+use crate::ids::ReplicaId;
 use crate::switching::certificate::Stable;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;

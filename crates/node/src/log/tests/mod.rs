@@ -276,7 +276,7 @@ fn a_log_is_not_made_twice_nor_read_by_a_stranger() {
     let directory = Directory::initialised();
     let options = directory.options();
     assert!(matches!(initialise(directory.path(), &identity(), &options), Err(OpenError::Exists { .. })));
-    let stranger = Identity { replica: bezant_core::cluster::ReplicaId(3), ..identity() };
+    let stranger = Identity { replica: bezant_core::ids::ReplicaId(3), ..identity() };
     let error = open(directory.path(), &stranger, &options).unwrap_err();
     assert!(error.to_string().contains("belongs to replica"), "{error}");
     let other = Identity { cluster: bezant_core::digest::Digest([9; 32]), ..identity() };

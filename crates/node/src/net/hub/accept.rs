@@ -7,7 +7,7 @@ use super::super::port::Port;
 use super::super::tls::TlsSettings;
 use super::super::{HANDSHAKE_SECONDS_MAX, UNAUTHENTICATED_MAX};
 use super::{FIRST_LISTENER, Hub, Listener, prepare};
-use bezant_core::machine::Principal;
+use bezant_core::ids::Principal;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Token};
 use std::collections::VecDeque;

@@ -6,7 +6,7 @@ use super::super::handshake::Peer;
 use super::super::link::Link;
 use super::Hub;
 use super::shares::is_stranger;
-use bezant_core::machine::Principal;
+use bezant_core::ids::Principal;
 
 impl Hub {
     /// Counts what a client's connection holds, and keeps the sum of all within its bound.

@@ -9,7 +9,7 @@
 //! connections bounds that.
 
 use super::super::handshake::Peer;
-use bezant_core::machine::Principal;
+use bezant_core::ids::Principal;
 use std::collections::BTreeMap;
 
 /// What somebody has.

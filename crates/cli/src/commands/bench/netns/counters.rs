@@ -3,7 +3,7 @@
 use super::plan::Link;
 use super::tools::within;
 use crate::failure::{Failure, Result};
-use bezant_perf::network::{Processors, Snapshot, Traffic};
+use bezant_perf::laboratory::{Processors, Snapshot, Traffic};
 use std::fs;
 
 /// Interfaces of the calling thread's network namespace.

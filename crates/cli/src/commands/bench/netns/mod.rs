@@ -16,10 +16,11 @@ mod tools;
 
 use crate::failure::{Failure, Result};
 use bezant_core::cluster::Limits;
-use bezant_core::machine::Duration;
+use bezant_core::time::Duration;
 use bezant_node::config::Testnet;
 use bezant_perf::figures::Figures;
-use bezant_perf::network::{Network, Place, Setup, Snapshot};
+use bezant_perf::laboratory::{Place, Setup, Snapshot};
+use bezant_perf::network::Network;
 use names::Names;
 use plan::{Plan, Rate};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -169,7 +170,7 @@ impl Laboratory {
 
     /// What to add to the figures of what happened between two snapshots.
     pub(super) fn network(&self, before: &Snapshot, after: &Snapshot, figures: &Figures) -> Result<Network> {
-        self.with(|built| Network::new(&built.setup, before, after, figures))
+        self.with(|built| built.setup.network(before, after, figures))
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Built) -> T) -> Result<T> {

@@ -1,15 +1,17 @@
 //! What may go wrong where an instance of a total order begins and ends: requests before its init history, k, answers
 //! that are not final, reads.
 
-use crate::cluster::{Cluster, InstanceId, Limits, ReplicaId, Sequence, View};
+use crate::batch::{Batch, Entry, Reference};
+use crate::cluster::{Cluster, Limits};
 use crate::compositions::tests::run::Run;
 use crate::compositions::tests::script::{Report, panic, proof, report_in};
-use crate::compositions::{Protocol, Quota};
 use crate::digest::Digest;
-use crate::message::{Message, Ordering, Request};
-use crate::protocols::batch::{Batch, Entry, Reference};
-use crate::protocols::pbft::{PbftMessage, PrePrepare};
+use crate::ids::{InstanceId, ReplicaId, Sequence, View};
+use crate::message::Request;
+use crate::protocols::pbft::{Ordering, PbftMessage, PrePrepare};
+use crate::registry::Message;
 use crate::rejection::Rejection;
+use crate::schedule::{Protocol, Quota};
 use crate::service::Proposal;
 use crate::testing::net::{c, kind, r};
 use alloc::collections::BTreeMap;

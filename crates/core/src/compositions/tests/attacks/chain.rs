@@ -2,19 +2,20 @@
 
 use crate::auth::Tag;
 use crate::client::Completion;
-use crate::cluster::{InstanceId, ReplicaId};
-use crate::compositions::Protocol;
 use crate::compositions::tests::explore::forged;
 use crate::compositions::tests::run::Run;
 use crate::compositions::tests::script::Report;
 use crate::digest::{Digest, Domain};
 use crate::history::LogEntry;
-use crate::message::{Message, Outcome, Refusal, Request};
+use crate::ids::{InstanceId, ReplicaId};
+use crate::message::{Outcome, Refusal, Request};
+use crate::notice::Notice;
 use crate::protocols::chain::{ChainMessage, ChainReply, Topology};
 use crate::protocols::speculative::Response;
 use crate::protocols::zlight::Order;
+use crate::registry::Message;
 use crate::rejection::Rejection;
-use crate::replica::Notice;
+use crate::schedule::Protocol;
 use crate::service::{Proposal, Service};
 use crate::services::Counter;
 use crate::testing::net::{Net, c, kind, r};

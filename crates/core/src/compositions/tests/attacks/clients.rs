@@ -1,16 +1,17 @@
 //! What clients try: floods, MACs that convince some replicas only, two operations under one number.
 
 use crate::auth::Tag;
+use crate::batch::{Batch, Entry};
 use crate::client::Completion;
-use crate::cluster::{ClientAuth, ClientId, Cluster, InstanceId, Limits, Timestamp, View};
+use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::compositions::tests::run::Run;
-use crate::compositions::{Part, Protocol, Quota, Schedule};
 use crate::digest::Digest;
-use crate::machine::Principal;
-use crate::message::{Message, Refusal, Reply, Request};
-use crate::protocols::batch::{Batch, Entry};
+use crate::ids::{ClientId, InstanceId, Principal, Timestamp, View};
+use crate::message::{Refusal, Reply, Request};
 use crate::protocols::pbft::{PbftMessage, PrePrepare};
+use crate::registry::Message;
 use crate::rejection::Rejection;
+use crate::schedule::{Part, Protocol, Quota, Schedule};
 use crate::service::Proposal;
 use crate::shares::CLIENT_SET_MAX;
 use crate::switching::{Panic, Switch, SwitchMessage};
@@ -374,7 +375,7 @@ fn k31_what_a_tentative_batch_made_too_late_is_not_told() {
 fn k31_a_silent_sequencer_keeps_nobody_waiting() {
     let schedule = Schedule::new(&[Part::Quorum, Part::RingResilient, Part::Backup]).unwrap();
     let mut net = overtaken(Protocol::Schedule(schedule), 4);
-    let sequencer = Principal::Replica(schedule.head(&net.cluster, InstanceId(2)));
+    let sequencer = Principal::Replica(schedule.head(net.cluster.n, InstanceId(2)));
     let is_late = |frame: &Frame| frame.from == c(1) && frame.message.instance() == Some(InstanceId(2));
     net.lose(move |frame| [frame.from, frame.to].contains(&sequencer) || frame.from == c(0) || is_late(frame));
     net.submit(1, &15_u32.to_le_bytes(), false);

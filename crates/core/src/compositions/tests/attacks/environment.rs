@@ -1,9 +1,9 @@
 //! Machines that forget, clocks that lie, links that are slow.
 
-use crate::cluster::InstanceId;
-use crate::compositions::Protocol;
 use crate::compositions::tests::run::Run;
 use crate::compositions::tests::script::Report;
+use crate::ids::InstanceId;
+use crate::schedule::Protocol;
 use crate::testing::net::{Frame, r};
 use alloc::rc::Rc;
 use alloc::vec::Vec;

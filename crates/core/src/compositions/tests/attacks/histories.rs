@@ -2,11 +2,11 @@
 //! in it is executed once and answered, and what is missing can be had.
 
 use super::reports::with_checkpoints;
-use crate::cluster::InstanceId;
-use crate::compositions::Protocol;
 use crate::compositions::tests::run::Run;
 use crate::compositions::tests::script::init;
-use crate::replica::Notice;
+use crate::ids::InstanceId;
+use crate::notice::Notice;
+use crate::schedule::Protocol;
 use crate::testing::net::{c, kind, r};
 use alloc::vec;
 

@@ -16,7 +16,7 @@ mod ring;
 mod ring_resilient;
 mod switches;
 
-use crate::compositions::{Part, Protocol, Schedule};
+use crate::schedule::{Part, Protocol, Schedule};
 
 /// Ring as in the thesis, with no Backup.
 fn two_modes() -> Protocol {

@@ -2,17 +2,20 @@
 //! [`crate::switching::opening`], and `compositions/jump.rs` for what 2f+1 have signed meanwhile.
 
 use super::two_modes;
-use crate::cluster::{Cluster, InstanceId, Limits, ReplicaId, Timestamp};
+use crate::cluster::{Cluster, Limits};
 use crate::compositions::tests::run::Run;
 use crate::compositions::tests::script::{Report, client, init, proof, report_in};
-use crate::compositions::{Part, Protocol, Quota, Schedule};
 use crate::digest::Digest;
 use crate::history::Boundary;
-use crate::message::{Message, Request};
+use crate::ids::{InstanceId, ReplicaId, Timestamp};
+use crate::message::Request;
+use crate::notice::Notice;
 use crate::protocols::ring_fast::Path;
 use crate::protocols::ring_resilient::{Resilient, ResilientMessage, Status};
-use crate::replica::{InstanceRecord, LogRecord, Notice};
-use crate::switching::{AbortReport, Bodies, Switch, SwitchMessage};
+use crate::protocols::speculative::Certain;
+use crate::registry::{InstanceRecord, LogRecord, Message};
+use crate::schedule::{Part, Protocol, Quota, Schedule};
+use crate::switching::{AbortReport, Bodies, HistoryRecord, Switch, SwitchMessage};
 use crate::testing::net::{Event, Frame, c, kind, r};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -258,12 +261,12 @@ fn who_has_gone_on_from_a_checkpoint_answers_with_the_history_there() {
         run.pass(2_000);
         let said: Vec<_> = run.net.sent.iter().filter(|frame| frame.from == r(3) && frame.to == c(0)).collect();
         let said = said.into_iter().filter_map(|frame| match &frame.message {
-            Message::RingCertain(response) if response.instance == InstanceId(2) => Some(response.clone()),
+            Message::RingCertain(Certain(response)) if response.instance == InstanceId(2) => Some(response.clone()),
             _ => None,
         });
         let said = said.last().expect("r3 answers");
         assert_eq!((said.position, said.history), (1, history));
-        run.net.forge(r(1), c(0), Message::RingCertain(said));
+        run.net.forge(r(1), c(0), Message::RingCertain(Certain(said)));
         run.settle();
         assert!(run.is_idle());
         run.net.heal();
@@ -349,7 +352,7 @@ fn anchored_at(run: &Run, report: &Report, position: u64) -> Report {
     let history = value.digests.iter().fold(value.anchor.history, |history, digest| history.chain(*digest));
     value.anchor = Boundary { position, history, root: Digest([position as u8; 32]) };
     (value.digests, value.boundaries) = (digests, Vec::new());
-    run.net.keyring(crate::machine::Principal::Replica(report.signer)).sign(value)
+    run.net.keyring(crate::ids::Principal::Replica(report.signer)).sign(value)
 }
 
 /// r3, a liar, lets r2 never know that a checkpoint is certain, and resilient rings come to nothing. What r2 inherits
@@ -366,7 +369,7 @@ fn a_report_grows_no_longer_than_others_accept() {
         let is_checkpoint = ["LCS", "ANCHOR"].contains(&kind(&frame.message).as_str());
         hides && is_checkpoint || matches!(frame.message, Message::Resilient(_))
     });
-    let (most, ahead) = [AbortReport::entries_max, AbortReport::confirmed_max].map(|of| of(&run.net.cluster)).into();
+    let (most, ahead) = [Cluster::inherited_bound, AbortReport::confirmed_max].map(|of| of(&run.net.cluster)).into();
     let (mut longest, mut confirmed) = (0, 0);
     for _ in 0..150 {
         (0..8).for_each(|session| run.invoke(session));
@@ -400,7 +403,7 @@ fn of_a_body_only_what_its_digest_covers_is_kept() {
     let mut run = Run::new(Protocol::Aliph, 4, 3, 1);
     let reports = three_logged(&mut run);
     let logged = run.net.hosts[0].log.iter().filter_map(|record| match &record.record {
-        InstanceRecord::Logged(entries) => Some(entries.clone()),
+        InstanceRecord::History(HistoryRecord::Logged(entries)) => Some(entries.clone()),
         _ => None,
     });
     let mut bodies: Vec<_> = logged.flatten().collect();
@@ -420,7 +423,7 @@ fn of_a_body_only_what_its_digest_covers_is_kept() {
         .log
         .iter()
         .filter_map(|record| match &record.record {
-            InstanceRecord::Bodies(entries) => Some(entries),
+            InstanceRecord::History(HistoryRecord::Bodies(entries)) => Some(entries),
             _ => None,
         })
         .flatten()
@@ -443,8 +446,11 @@ fn bodies_without_their_record_are_nothing() {
     run.settle();
     run.pass(500);
     let log = &mut run.net.hosts[3].log;
-    let opened = log.iter().position(|record| matches!(record.record, InstanceRecord::Opened(_))).unwrap();
-    let is_bodies = |record: &LogRecord| matches!(record.record, InstanceRecord::Bodies(_));
+    let opened = log
+        .iter()
+        .position(|record| matches!(record.record, InstanceRecord::History(HistoryRecord::Opened(_))))
+        .unwrap();
+    let is_bodies = |record: &LogRecord| matches!(record.record, InstanceRecord::History(HistoryRecord::Bodies(_)));
     assert!(log[opened - 2..opened].iter().all(is_bodies), "they take two records");
     for kept in opened - 2..=opened + 1 {
         let mut copy = run.clone();

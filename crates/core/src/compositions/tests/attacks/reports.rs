@@ -1,15 +1,16 @@
 //! What a liar reports when an instance stops, and what is made of it: nothing that committed is lost, and nothing is
 //! pieced together that nobody logged.
 
-use crate::cluster::{Cluster, InstanceId, Limits};
+use crate::cluster::{Cluster, Limits};
 use crate::compositions::tests::run::Run;
 use crate::compositions::tests::script::{Report, init};
-use crate::compositions::{Part, Protocol, Schedule};
 use crate::digest::Digest;
 use crate::history::Boundary;
-use crate::message::Message;
+use crate::ids::InstanceId;
+use crate::notice::Notice;
+use crate::registry::Message;
 use crate::rejection::Rejection;
-use crate::replica::Notice;
+use crate::schedule::{Part, Protocol, Schedule};
 use crate::switching::{AbortReport, Switch, SwitchMessage};
 use crate::testing::net::{c, kind, r};
 use alloc::collections::BTreeSet;

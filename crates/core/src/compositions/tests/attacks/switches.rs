@@ -1,13 +1,12 @@
 //! What is said about instances, late, too early, or without proof.
 
 use crate::auth::Signature;
-use crate::cluster::InstanceId;
 use crate::compositions::tests::run::Run;
 use crate::compositions::tests::script::{Report, client, init, panic};
-use crate::compositions::{Part, Protocol};
-use crate::machine::Principal;
-use crate::message::Message;
+use crate::ids::{InstanceId, Principal};
+use crate::registry::Message;
 use crate::rejection::Rejection;
+use crate::schedule::{Part, Protocol};
 use crate::switching::{AbortReport, Switch, SwitchMessage};
 use crate::testing::net::{Frame, c, kind, r};
 use alloc::vec;

@@ -2,11 +2,13 @@
 
 use super::forging::{batch, commit, pre_prepare, request};
 use crate::auth::{Authenticator, Tag};
-use crate::cluster::{ClientAuth, InstanceId, Limits};
+use crate::batch::{Batch, Entry, Reference};
+use crate::cluster::{ClientAuth, Limits};
 use crate::digest::Digest;
-use crate::message::{Message, Ordering, Request};
-use crate::protocols::batch::{Batch, Entry, Reference};
-use crate::protocols::pbft::PbftMessage;
+use crate::ids::InstanceId;
+use crate::message::Request;
+use crate::protocols::pbft::{Ordering, PbftMessage};
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Proposal, Service};
 use crate::services::Counter;

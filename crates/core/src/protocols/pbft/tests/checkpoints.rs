@@ -2,12 +2,13 @@
 
 use crate::auth::{Certificate, Ed25519};
 use crate::checkpoint::Checkpoint;
-use crate::cluster::{ClientAuth, Limits, ReplicaId, Sequence};
+use crate::cluster::{ClientAuth, Limits};
 use crate::digest::Digest;
-use crate::message::Message;
+use crate::ids::{ReplicaId, Sequence};
+use crate::notice::Notice;
 use crate::protocols::pbft::{PbftMessage, Position};
+use crate::registry::Message;
 use crate::rejection::Rejection;
-use crate::replica::Notice;
 use crate::service::{Asker, Service};
 use crate::services::Counter;
 use crate::testing::damaged::Damaged;
@@ -98,7 +99,7 @@ fn a_replica_that_is_left_out_catches_up_from_what_others_decided() {
 #[test]
 fn one_replica_that_calls_something_decided_is_not_believed() {
     let mut net = Net::new(4, Limits::default());
-    let lie = Position { sequence: Sequence(1), digest: crate::protocols::batch::Batch::null().digest() };
+    let lie = Position { sequence: Sequence(1), digest: crate::batch::Batch::null().digest() };
     for _ in 0..5 {
         net.forge(r(2), r(3), crate::testing::net::ordering(PbftMessage::Decided(lie)));
     }

@@ -1,7 +1,7 @@
 //! What a batch costs, counted: the formulas of `docs/protocols.md` are equations here.
 
 use crate::cluster::{ClientAuth, Limits};
-use crate::machine::Principal;
+use crate::ids::Principal;
 use crate::services::Counter;
 use crate::testing::net::{Net, c, kind, r};
 use alloc::collections::BTreeMap;

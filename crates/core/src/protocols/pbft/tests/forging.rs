@@ -1,15 +1,16 @@
 //! What a liar says, well formed: for [`crate::testing::net::Net::forge`].
 
 use crate::auth::Signed;
+use crate::batch::{Batch, Entry};
 use crate::checkpoint::genesis;
-use crate::cluster::{Sequence, View};
 use crate::digest::Digest;
-use crate::machine::Instant;
-use crate::message::{Message, Request};
-use crate::protocols::batch::{Batch, Entry};
+use crate::ids::{Sequence, View};
+use crate::message::Request;
 use crate::protocols::pbft::{Claim, NewView, PbftMessage, PrePrepare, ViewChange, Vote};
+use crate::registry::Message;
 use crate::service::{Proposal, Service};
 use crate::testing::net::{INSTANCE, Net, ordering, r};
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;

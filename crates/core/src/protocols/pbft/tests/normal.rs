@@ -1,16 +1,18 @@
 //! The normal case: steps 1 to 6.
 
 use super::forging::{batch, commit, pre_prepare, prepare, request};
-use crate::cluster::{ClientAuth, Limits, Sequence, View};
+use crate::cluster::{ClientAuth, Limits};
 use crate::digest::Digest;
-use crate::machine::Instant;
-use crate::message::{Firmness, Message};
+use crate::ids::{Sequence, View};
+use crate::message::Firmness;
+use crate::notice::Notice;
 use crate::protocols::pbft::{PbftMessage, Status};
+use crate::registry::Message;
 use crate::rejection::Rejection;
-use crate::replica::Notice;
 use crate::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
 use crate::services::Counter;
 use crate::testing::net::{Net, c, done, kind, ordering, r};
+use crate::time::Instant;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
@@ -324,7 +326,7 @@ impl Service for Clock {
 /// F27: the agreed time grows with every batch and by no more than a bound, whatever the primary proposes.
 #[test]
 fn agreed_time_grows_and_is_bounded_whatever_the_primary_proposes() {
-    let limits = Limits { agreed_time_step_max: crate::machine::Duration(50), ..Limits::default() };
+    let limits = Limits { agreed_time_step_max: crate::time::Duration(50), ..Limits::default() };
     let mut net = Net::serving(4, 1, ClientAuth::Hybrid, limits, |_| Clock);
     net.now = Instant(1_000_000_000);
     net.isolate(&[0]);

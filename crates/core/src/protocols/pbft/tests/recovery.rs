@@ -1,11 +1,12 @@
 //! Crashes, restarts, and a disk that was lost.
 
 use super::forging::view_change;
-use crate::cluster::{ClientAuth, Limits, Sequence, View};
+use crate::cluster::{ClientAuth, Limits};
 use crate::digest::Digest;
-use crate::message::{Message, Ordering};
-use crate::protocols::pbft::{Here, PbftMessage, Status};
-use crate::replica::Notice;
+use crate::ids::{Sequence, View};
+use crate::notice::Notice;
+use crate::protocols::pbft::{Here, Ordering, PbftMessage, Status};
+use crate::registry::Message;
 use crate::services::Counter;
 use crate::testing::net::{Net, c, done, kind, ordering, r};
 use alloc::collections::BTreeMap;

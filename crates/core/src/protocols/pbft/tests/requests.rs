@@ -2,11 +2,12 @@
 
 use super::forging::{batch, pre_prepare, request};
 use crate::auth::{Authenticator, Tag};
-use crate::cluster::{ClientAuth, InstanceId, Limits, Sequence, Timestamp, View};
-use crate::machine::Principal;
-use crate::message::{Message, Request};
-use crate::protocols::batch::{Batch, Entry, Reference};
+use crate::batch::{Batch, Entry, Reference};
+use crate::cluster::{ClientAuth, Limits};
+use crate::ids::{InstanceId, Principal, Sequence, Timestamp, View};
+use crate::message::Request;
 use crate::protocols::pbft::{PbftMessage, PrePrepare};
+use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::service::Proposal;
 use crate::services::Counter;
@@ -244,7 +245,7 @@ fn a_proposal_of_another_instance_means_nothing() {
     foreign.instance.0 += 1;
     net.forge(r(0), r(1), Message::Ordering(foreign));
     net.settle();
-    assert_eq!(net.rejected(1, Principal::Replica(crate::cluster::ReplicaId(0)), Rejection::WrongInstance), 1);
+    assert_eq!(net.rejected(1, Principal::Replica(crate::ids::ReplicaId(0)), Rejection::WrongInstance), 1);
     assert!(net.sent.is_empty());
 }
 

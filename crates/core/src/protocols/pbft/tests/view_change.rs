@@ -3,13 +3,13 @@
 use super::forging::{batch, claim, commit, new_view, pre_prepare, request, signed_view_change, view_change};
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::Checkpoint;
-use crate::cluster::{InstanceId, Limits, ReplicaId, Sequence, View};
+use crate::cluster::Limits;
 use crate::digest::Digest;
-use crate::machine::Principal;
-use crate::message::{Message, Ordering};
-use crate::protocols::pbft::{PbftMessage, PbftRecord, Position, Status, ViewChange};
+use crate::ids::{InstanceId, Principal, ReplicaId, Sequence, View};
+use crate::notice::Notice;
+use crate::protocols::pbft::{Ordering, PbftMessage, PbftRecord, Position, Status, ViewChange};
+use crate::registry::{InstanceRecord, Message};
 use crate::rejection::Rejection;
-use crate::replica::{InstanceRecord, Notice};
 use crate::services::Counter;
 use crate::testing::net::{Event, Frame, Net, done, kind, r};
 use alloc::boxed::Box;

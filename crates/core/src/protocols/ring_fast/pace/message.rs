@@ -1,7 +1,11 @@
 //! What replicas say to each other about the ring's pace.
 
-use crate::auth::{Signable, Signed};
-use crate::cluster::{ClientId, InstanceId, REPLICAS_MAX, ReplicaId};
+use crate::auth::{Keyring, Signable, Signed};
+use crate::cluster::{Cluster, REPLICAS_MAX};
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId};
+use crate::notice::Pace;
+use crate::rejection::Rejection;
+use crate::spoken::{Cover, Spoken, from_replica};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
 use alloc::vec::Vec;
@@ -53,32 +57,6 @@ wire_struct!(Vote { instance, round, pace });
 
 impl Signable for Vote {
     const KIND: u8 = 10;
-}
-
-/// What comes of a comparison.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Pace {
-    /// Batches need no longer than they should, or there are none.
-    #[default]
-    Even,
-    /// They do, unless somebody has made hops look short.
-    Slow,
-    /// They do, and long enough to leave the ring for it.
-    BeyondDoubt,
-}
-
-impl Wire for Pace {
-    fn encode(&self, out: &mut impl Sink) {
-        out.push(*self as u8);
-    }
-    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        match reader.tag()? {
-            0 => Ok(Self::Even),
-            1 => Ok(Self::Slow),
-            2 => Ok(Self::BeyondDoubt),
-            _ => Err(WireError::UnknownTag),
-        }
-    }
 }
 
 /// CHECK and REPORT: hops of the replicas from the originator on, as far as it has come.
@@ -139,3 +117,54 @@ pub struct RingPace {
     pub message: PaceMessage,
 }
 wire_struct!(RingPace { instance, message });
+
+impl fmt::Display for RingPace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { instance, message } = self;
+        match message {
+            PaceMessage::Ping(number) => write!(f, "PACE-PING {instance} n{number}"),
+            PaceMessage::Pong(number) => write!(f, "PACE-PONG {instance} n{number}"),
+            PaceMessage::Check(hops) => {
+                write!(f, "PACE-CHECK {instance} {} with {} hops", hops.round, hops.hops.len())
+            }
+            PaceMessage::Report(hops) => write!(f, "PACE-REPORT {instance} {}", hops.round),
+            PaceMessage::Ask(client) => write!(f, "PACE-ASK {instance} {client}"),
+            PaceMessage::Delay(delay) => write!(f, "PACE-DELAY {instance} to {}", delay.client),
+            PaceMessage::Vote(vote) => write!(f, "PACE-VOTE {instance} {} {:?}", vote.value.round, vote.value.pace),
+        }
+    }
+}
+
+impl Spoken for RingPace {
+    fn instance(&self) -> Option<InstanceId> {
+        Some(self.instance)
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        match self.message {
+            PaceMessage::Delay(Delay { client, .. }) => Some(client),
+            PaceMessage::Ping(_)
+            | PaceMessage::Pong(_)
+            | PaceMessage::Check(_)
+            | PaceMessage::Report(_)
+            | PaceMessage::Vote(_)
+            | PaceMessage::Ask(_) => None,
+        }
+    }
+
+    fn cover(&self) -> Cover {
+        Cover::Whole
+    }
+
+    fn may_overtake(&self) -> bool {
+        false
+    }
+
+    /// A client asks for delays, in its own name; all else replicas say.
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
+        match (&self.message, from) {
+            (PaceMessage::Ask(asks), Principal::Client(client)) if asks.identity == client.identity => Ok(()),
+            (_, from) => from_replica(from),
+        }
+    }
+}

@@ -5,20 +5,21 @@ mod clients;
 mod entries;
 
 use crate::auth::Tag;
-use crate::cluster::{ClientId, Cluster, IdentityId, InstanceId, Limits, ReplicaId, Timestamp};
-use crate::compositions::Protocol;
+use crate::cluster::{Cluster, Limits};
 use crate::compositions::tests::conformance::ring_fast;
 use crate::compositions::tests::run::Run;
 use crate::compositions::tests::script::panic;
 use crate::digest::{Digest, Domain};
 use crate::history::LogEntry;
-use crate::machine::Principal;
-use crate::message::{Message, Outcome, Request};
+use crate::ids::{ClientId, IdentityId, InstanceId, Principal, ReplicaId, Timestamp};
+use crate::message::{Outcome, Request};
+use crate::notice::Notice;
 use crate::protocols::ring_fast::{
     Body, PER_ENTRY_MAX, PaceMessage, Path, Probe, RingMessage, RingPace, RingReply, Stamp, Strike, WINDOW,
 };
+use crate::registry::Message;
 use crate::rejection::Rejection;
-use crate::replica::Notice;
+use crate::schedule::Protocol;
 use crate::service::Proposal;
 use crate::switching::Switch;
 use crate::testing::net::{c, kind, r};

@@ -1,14 +1,30 @@
 //! What a client says to join: cookies, JOIN, and the credential of everything it signs.
 
-use crate::auth::{Keyring, PublicKey, Signable, Signature};
-use crate::cluster::{ClientId, Cluster, IdentityId, REPLICAS_MAX, ReplicaId};
+use crate::auth::{Keyring, Signable, Signature};
+use crate::cluster::{Cluster, REPLICAS_MAX};
 use crate::digest::{Digest, Domain};
-use crate::machine::{Instant, Principal};
+use crate::ids::{ClientId, IdentityId, InstanceId, Principal, PublicKey, ReplicaId};
+use crate::rejection::Rejection;
+use crate::spoken::{Cover, Spoken, from_replica};
+use crate::time::Instant;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list, encode_payload};
 use crate::{wire_enum, wire_struct};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
+
+/// The session number in which a member leaves, and in which a client that the cluster file names closes the cluster
+/// ([`crate::estate`]). All other sessions have lower numbers.
+pub const CONTROL_SESSION: u32 = u32::MAX;
+
+/// Sessions of one member in the client table.
+pub const MEMBER_SESSIONS_MAX: usize = 64;
+
+/// Bytes of replies that the sessions of one member keep together.
+pub const MEMBER_REPLY_BYTES_MAX: u64 = 1 << 20;
+
+/// JOINs that may wait to be ordered at a replica.
+pub const JOINS_PENDING_MAX: usize = 256;
 
 /// The longest text that a client may bring along for [`crate::service::Service::authorize`].
 pub const IDENTIFICATION_BYTES_MAX: usize = 512;
@@ -174,5 +190,39 @@ impl Stamp {
         let Credential { key, session } = *credential;
         let cookie = Cookie { key, nonce: session.0, time: self.time };
         keyring.check_bytes(Cookie::KIND, Principal::Replica(self.replica), &cookie.to_bytes(), &self.signature)
+    }
+}
+
+impl fmt::Display for CookieMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ask(_) => "ASK",
+            Self::Given(_) => "GIVEN",
+        })
+    }
+}
+
+impl Spoken for CookieMessage {
+    fn instance(&self) -> Option<InstanceId> {
+        None
+    }
+
+    fn addressee(&self) -> Option<ClientId> {
+        None
+    }
+
+    fn cover(&self) -> Cover {
+        Cover::Whole
+    }
+
+    fn may_overtake(&self) -> bool {
+        false
+    }
+
+    fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
+        match (self, from) {
+            (Self::Ask(_), Principal::Key(_)) => Ok(()),
+            (Self::Ask(_) | Self::Given(_), from) => from_replica(from),
+        }
     }
 }

@@ -2,15 +2,16 @@
 
 use crate::auth::Certificate;
 use crate::checkpoint::{Checkpoint, Tree};
-use crate::cluster::{InstanceId, ReplicaId, Sequence, View};
-use crate::compositions::Part;
 use crate::digest::Digest;
-use crate::machine::Duration;
-use crate::protocols::ring_fast::Alarm;
+use crate::ids::{InstanceId, ReplicaId, Sequence, View};
 use crate::rejection::{Account, Rejection, RejectionCounts};
+use crate::schedule::Part;
+use crate::time::Duration;
+use crate::wire::{Reader, Sink, Wire, WireError};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 /// Something worth a log line, a metric or a check in the simulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,6 +186,62 @@ impl PartialEq for Divergence {
 }
 
 impl Eq for Divergence {}
+
+/// How fast a ring is: what comes of a comparison of its batches with its hops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pace {
+    /// Batches need no longer than they should, or there are none.
+    #[default]
+    Even,
+    /// They do, unless somebody has made hops look short.
+    Slow,
+    /// They do, and long enough to leave the ring for it.
+    BeyondDoubt,
+}
+
+impl Wire for Pace {
+    fn encode(&self, out: &mut impl Sink) {
+        out.push(*self as u8);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        match reader.tag()? {
+            0 => Ok(Self::Even),
+            1 => Ok(Self::Slow),
+            2 => Ok(Self::BeyondDoubt),
+            _ => Err(WireError::UnknownTag),
+        }
+    }
+}
+
+/// A link of the ring that takes longer than the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Suspect {
+    /// Who measured it.
+    pub from: ReplicaId,
+    /// Its successor. Either may be to blame, or what is between them.
+    pub to: ReplicaId,
+    /// The hop.
+    pub took: Duration,
+}
+
+/// A ring is slow: f+1 replicas have begun rounds that say so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alarm {
+    /// How slow.
+    pub pace: Pace,
+    /// Which hop is longer than the others, if one is.
+    pub suspect: Option<Suspect>,
+}
+
+impl fmt::Display for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.pace == Pace::BeyondDoubt { "slow beyond doubt" } else { "slow" })?;
+        match self.suspect {
+            Some(Suspect { from, to, took }) => write!(f, ": {} us from {from} to {to}", took.0),
+            None => f.write_str(", and no hop is longer than the others"),
+        }
+    }
+}
 
 /// A replica's view of itself, for `status` and metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

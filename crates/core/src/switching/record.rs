@@ -1,35 +1,40 @@
 //! What a replica must find again after a crash: see the table in `docs/durability.md`.
 
+use super::certificate::Stable;
+use super::report::{AbortReport, ENTRIES_MAX as REPORT_ENTRIES_MAX, Proof};
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::Snapshot;
-use crate::cluster::InstanceId;
 use crate::digest::Digest;
 use crate::history::{Boundary, LogEntry};
-use crate::protocols::batch::Batch;
-use crate::protocols::pbft::PbftRecord;
-use crate::switching::certificate::{Prepared, Stable};
-use crate::switching::report::ENTRIES_MAX as REPORT_ENTRIES_MAX;
-use crate::switching::{AbortReport, Proof};
+use crate::ids::InstanceId;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
-use crate::wire_struct;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt::Debug;
+
+/// What the instances of a composition must not forget: [`HistoryRecord`], and what their protocols add.
+pub trait Recorded: From<HistoryRecord> + Wire + Debug {
+    /// About how many bytes it takes in the log: exact for what is large, an allowance for the rest.
+    fn log_bytes(&self) -> usize;
+}
+
+/// Bytes of a record besides what is large in it: headers, votes, and a request's proof.
+pub const RECORD_ALLOWANCE: usize = 256;
 
 /// One thing to make durable.
 #[derive(Clone, Debug)]
-pub enum Record {
+pub enum Record<R> {
     /// Append to the log.
-    Log(LogRecord),
+    Log(LogRecord<R>),
     /// Write a snapshot and start a new log segment with the records given.
-    Snapshot(Box<SnapshotRecord>),
+    Snapshot(Box<SnapshotRecord<R>>),
 }
 
-/// What an instance must not forget.
+/// What an instance of any protocol must not forget of its history. What else its protocol must not forget is in that
+/// protocol's folder.
 #[derive(Clone, Debug)]
-pub enum InstanceRecord {
-    /// Of PBFT.
-    Pbft(PbftRecord),
+pub enum HistoryRecord {
     /// A speculative instance has logged these next; nobody was told before.
     Logged(Vec<LogEntry>),
     /// The instance was opened, with this proof. What of its init history was not logged here before is in the
@@ -46,12 +51,8 @@ pub enum InstanceRecord {
     Begun(Begun),
     /// This replica lost its log, and may have spoken in any instance up to this one of a composition.
     Abstain(InstanceId),
-    /// A resilient ring holds this certificate for what it has logged.
-    Prepared(Certificate<Prepared>),
     /// 2f+1 replicas of a resilient ring have signed this checkpoint.
     Stable(Certificate<Stable>),
-    /// In a resilient ring everything up to this position is committed. Nothing waits for it.
-    Committed(u64),
     /// `Logged`, of entries whose `Bodies` take more than one record.
     Named(Vec<Digest>),
 }
@@ -80,13 +81,9 @@ impl Wire for Begun {
     }
 }
 
-impl Wire for InstanceRecord {
+impl Wire for HistoryRecord {
     fn encode(&self, out: &mut impl Sink) {
         match self {
-            Self::Pbft(record) => {
-                out.push(1);
-                record.encode(out);
-            }
             Self::Logged(entries) => {
                 out.push(2);
                 encode_list(entries, out);
@@ -115,17 +112,9 @@ impl Wire for InstanceRecord {
                 out.push(8);
                 until.encode(out);
             }
-            Self::Prepared(certificate) => {
-                out.push(11);
-                certificate.encode(out);
-            }
             Self::Stable(certificate) => {
                 out.push(12);
                 certificate.encode(out);
-            }
-            Self::Committed(position) => {
-                out.push(13);
-                position.encode(out);
             }
             Self::Named(digests) => {
                 out.push(14);
@@ -134,8 +123,15 @@ impl Wire for InstanceRecord {
         }
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        match reader.tag()? {
-            1 => Ok(Self::Pbft(Wire::decode(reader)?)),
+        let tag = reader.tag()?;
+        Self::decode_tagged(tag, reader)
+    }
+}
+
+impl HistoryRecord {
+    /// The record behind a tag that was read. Tags that are not its own are those of protocols.
+    pub(crate) fn decode_tagged(tag: u8, reader: &mut Reader) -> Result<Self, WireError> {
+        match tag {
             2 => Ok(Self::Logged(reader.list(REPORT_ENTRIES_MAX)?)),
             3 => Ok(Self::Opened(Wire::decode(reader)?)),
             4 => Ok(Self::Bodies(reader.list(REPORT_ENTRIES_MAX)?)),
@@ -143,20 +139,18 @@ impl Wire for InstanceRecord {
             6 => Ok(Self::Stopped(Wire::decode(reader)?)),
             7 => Ok(Self::Begun(Wire::decode(reader)?)),
             8 => Ok(Self::Abstain(Wire::decode(reader)?)),
-            11 => Ok(Self::Prepared(Wire::decode(reader)?)),
             12 => Ok(Self::Stable(Wire::decode(reader)?)),
-            13 => Ok(Self::Committed(Wire::decode(reader)?)),
             14 => Ok(Self::Named(reader.list(REPORT_ENTRIES_MAX)?)),
             _ => Err(WireError::UnknownTag),
         }
     }
 }
 
-/// Bytes of operations in one record of [bodies](InstanceRecord::Bodies), unless a single one has more. What hosts can
+/// Bytes of operations in one record of [bodies](HistoryRecord::Bodies), unless a single one has more. What hosts can
 /// read back is several times that. In the tests here it is so little that a history of some entries takes several.
 pub const BODIES_BYTES_MAX: usize = if cfg!(test) { 8 } else { 8 << 20 };
 
-impl InstanceRecord {
+impl HistoryRecord {
     /// Entries in as many records as they need: as many entries as a history may have, of as many bytes as an operation
     /// may have, are more than any record holds.
     pub fn bodies(entries: Vec<LogEntry>) -> Vec<Self> {
@@ -187,46 +181,42 @@ impl InstanceRecord {
     }
 }
 
+impl HistoryRecord {
+    /// See [`Recorded::log_bytes`].
+    pub fn log_bytes(&self) -> usize {
+        let of_proof =
+            |proof: &Proof| -> usize { proof.reports.iter().map(|report| 32 * report.value.digests.len()).sum() };
+        match self {
+            Self::Logged(entries) | Self::Bodies(entries) => {
+                entries.iter().map(|entry| RECORD_ALLOWANCE + entry.request.operation.len()).sum()
+            }
+            Self::Opened(proof) => RECORD_ALLOWANCE + of_proof(proof),
+            Self::Begun(Begun { proof, above, .. }) => {
+                RECORD_ALLOWANCE + proof.as_ref().map_or(0, |proof| of_proof(proof)) + 32 * above.len()
+            }
+            Self::Named(digests) => RECORD_ALLOWANCE + 32 * digests.len(),
+            Self::Stopped(report) => RECORD_ALLOWANCE + 32 * report.value.digests.len(),
+            Self::Stable(_) | Self::Anchored(_) | Self::Abstain(_) => RECORD_ALLOWANCE,
+        }
+    }
+}
+
 /// An entry of the log, with its wire encoding.
 #[derive(Clone, Debug)]
-pub struct LogRecord {
+pub struct LogRecord<R> {
     /// The instance that wrote it.
     pub instance: InstanceId,
     /// What must not be forgotten.
-    pub record: InstanceRecord,
+    pub record: R,
 }
-wire_struct!(LogRecord { instance, record });
 
-impl LogRecord {
-    /// About how many bytes it takes in the log: exact for what is large, an allowance for the rest.
-    pub fn encoded_length(&self) -> usize {
-        /// Headers, votes, and a request's proof.
-        const ALLOWANCE: usize = 256;
-        let of_entries = |entries: &[LogEntry]| -> usize {
-            entries.iter().map(|entry| ALLOWANCE + entry.request.operation.len()).sum()
-        };
-        let of_batch = |batch: &Batch| ALLOWANCE * (1 + batch.entries.len()) + batch.inline_bytes();
-        let of_proof =
-            |proof: &Proof| -> usize { proof.reports.iter().map(|report| 32 * report.value.digests.len()).sum() };
-        match &self.record {
-            InstanceRecord::Pbft(PbftRecord::Accepted(pre_prepare)) => of_batch(&pre_prepare.batch),
-            InstanceRecord::Pbft(PbftRecord::Fetched((_, batch))) => of_batch(batch),
-            InstanceRecord::Pbft(PbftRecord::Body(request)) => ALLOWANCE + request.operation.len(),
-            InstanceRecord::Logged(entries) | InstanceRecord::Bodies(entries) => of_entries(entries),
-            InstanceRecord::Opened(proof) => ALLOWANCE + of_proof(proof),
-            InstanceRecord::Begun(Begun { proof, above, .. }) => {
-                ALLOWANCE + proof.as_ref().map_or(0, |proof| of_proof(proof)) + 32 * above.len()
-            }
-            InstanceRecord::Named(digests) => ALLOWANCE + 32 * digests.len(),
-            InstanceRecord::Stopped(report) => ALLOWANCE + 32 * report.value.digests.len(),
-            InstanceRecord::Prepared(_) | InstanceRecord::Stable(_) | InstanceRecord::Committed(_) => ALLOWANCE,
-            InstanceRecord::Pbft(_) | InstanceRecord::Anchored(_) | InstanceRecord::Abstain(_) => ALLOWANCE,
-        }
+impl<R: Wire> Wire for LogRecord<R> {
+    fn encode(&self, out: &mut impl Sink) {
+        self.instance.encode(out);
+        self.record.encode(out);
     }
-
-    /// Whether it says that its replica lost an earlier log. From then on the log itself remembers that.
-    pub const fn abstains(&self) -> bool {
-        matches!(self.record, InstanceRecord::Pbft(PbftRecord::Abstain(_)) | InstanceRecord::Abstain(_))
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self { instance: Wire::decode(reader)?, record: Wire::decode(reader)? })
     }
 }
 
@@ -235,11 +225,11 @@ impl LogRecord {
 /// The host begins a new log segment with `live`, writes the snapshot, and deletes older segments once both are
 /// durable. If it crashes in between, the older snapshot, the older segments and the new one tell the same story.
 #[derive(Clone, Debug)]
-pub struct SnapshotRecord {
+pub struct SnapshotRecord<R> {
     /// The state.
     pub snapshot: Snapshot,
     /// What recreates the replica above the snapshot; equal to what earlier segments say.
-    pub live: Vec<LogRecord>,
+    pub live: Vec<LogRecord<R>>,
     /// Whether the state came from others: then nothing may leave before it is durable. Otherwise the host writes it
     /// in the background.
     pub transferred: bool,
@@ -248,7 +238,7 @@ pub struct SnapshotRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{ClientId, Timestamp};
+    use crate::ids::{ClientId, Timestamp};
     use crate::message::Request;
     use crate::service::Proposal;
 
@@ -270,8 +260,8 @@ mod tests {
         for sizes in [&[3, 3, 3, 3, 3][..], &[9, 1, 1], &[8, 8], &[1, 20, 1], &[0, 0], &[]] {
             let all = entries(sizes);
             let mut found = Vec::new();
-            for record in InstanceRecord::bodies(all.clone()) {
-                let InstanceRecord::Bodies(part) = record else { panic!("bodies") };
+            for record in HistoryRecord::bodies(all.clone()) {
+                let HistoryRecord::Bodies(part) = record else { panic!("bodies") };
                 assert!(bytes(&part) <= BODIES_BYTES_MAX || part.len() == 1, "{sizes:?}");
                 assert!(!part.is_empty());
                 found.extend(digests(&part));
@@ -282,11 +272,11 @@ mod tests {
 
     #[test]
     fn what_is_logged_takes_one_record_unless_it_is_too_long() {
-        let [InstanceRecord::Logged(few)] = &InstanceRecord::logged(entries(&[4, 4]))[..] else { panic!("one record") };
+        let [HistoryRecord::Logged(few)] = &HistoryRecord::logged(entries(&[4, 4]))[..] else { panic!("one record") };
         assert_eq!(few.len(), 2);
         let many = entries(&[4, 4, 4]);
-        let records = InstanceRecord::logged(many.clone());
-        let Some((InstanceRecord::Named(named), bodies)) = records.split_last() else { panic!("the last one counts") };
+        let records = HistoryRecord::logged(many.clone());
+        let Some((HistoryRecord::Named(named), bodies)) = records.split_last() else { panic!("the last one counts") };
         assert_eq!((named, bodies.len()), (&digests(&many), 2));
     }
 }

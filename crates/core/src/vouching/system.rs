@@ -1,16 +1,14 @@
-//! Requests in the system's own name: what a Backup begins with, and rulings. They authenticate themselves.
+//! Requests in the system's own name: what a Backup begins with (INIT), and rulings. They authenticate themselves.
 
-use super::{Request, Vouched};
 use crate::auth::Keyring;
-use crate::cluster::{ClientId, Cluster, IdentityId, InstanceId, ReplicaId, Sequence, Timestamp};
-use crate::compositions::Part;
+use crate::cluster::Cluster;
 use crate::dissent::{Ruling, Verdict};
+use crate::ids::{ClientId, IdentityId, InstanceId, ReplicaId, Sequence, Timestamp};
+use crate::message::{Request, Vouched};
+use crate::schedule::Part;
 use crate::switching::Proof;
 use crate::wire::Wire;
 use bytes::Bytes;
-
-/// The identity in whose name the system itself asks. No client has it.
-pub const SYSTEM: IdentityId = IdentityId::SYSTEM;
 
 /// Marks a session of the system in whose name there are rulings.
 const RULINGS: u32 = 1 << 16;
@@ -24,7 +22,7 @@ impl Request {
     /// INIT as a request: the proof, which the caller has checked, with which a Backup begins, in replica `from`'s
     /// name. It authenticates itself.
     pub fn init(instance: InstanceId, from: ReplicaId, proof: &Proof) -> Self {
-        let client = ClientId { identity: SYSTEM, session: from.0.into() };
+        let client = ClientId { identity: IdentityId::SYSTEM, session: from.0.into() };
         let mut request = Self::new(instance, client, Timestamp(1), false, Bytes::from(proof.to_bytes()));
         request.vouched = Vouched::Signature;
         request
@@ -32,16 +30,25 @@ impl Request {
 
     /// A ruling as a request, in replica `from`'s name. It authenticates itself.
     pub fn ruling(instance: InstanceId, from: ReplicaId, follows: Sequence, ruling: &Ruling) -> Self {
-        let client = ClientId { identity: SYSTEM, session: RULINGS | u32::from(from.0) };
+        let client = ClientId { identity: IdentityId::SYSTEM, session: RULINGS | u32::from(from.0) };
         let operation = Bytes::from(ruling.to_bytes());
         let mut request = Self::new(instance, client, ruling_after(follows), false, operation);
         request.vouched = Vouched::Signature;
         request
     }
 
-    /// Whether it is an operation of the system itself, and not a client's.
-    pub fn is_system(&self) -> bool {
-        self.client.identity == SYSTEM
+    /// Checks what a request of the system carries. Whether it is vouched for now.
+    pub(super) fn vouch_for_system(&mut self, cluster: &Cluster, keyring: &Keyring) -> bool {
+        if self.vouched == Vouched::No {
+            let holds = match self.is_ruling() {
+                true => self.verdict(cluster, keyring, self.instance).is_some(),
+                false => self.proof(cluster, keyring, self.instance).is_some(),
+            };
+            if holds {
+                self.vouched = Vouched::Signature;
+            }
+        }
+        self.vouched != Vouched::No
     }
 
     /// Whether it is a ruling, or looks like one.

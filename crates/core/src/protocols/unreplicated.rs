@@ -3,19 +3,22 @@
 //! tolerates no fault; a restart begins with an empty state.
 
 use crate::auth::Signed;
+use crate::batch::{Batch, Entry, Ordered};
 use crate::clients::Freshness;
-use crate::cluster::{InstanceId, View};
-use crate::machine::{Destination, Principal};
-use crate::message::{Firmness, Message, Outcome, Refusal, Reply, Request};
-use crate::protocols::batch::{Batch, Entry};
-use crate::protocols::total_order::Ordered;
+use crate::cluster::Cluster;
+use crate::history::LogEntry;
+use crate::ids::{ClientId, InstanceId, Principal, View};
+use crate::machine::Destination;
+use crate::message::{Firmness, Outcome, Refusal, Reply, Request};
+use crate::notice::Report;
 use crate::rejection::Rejection;
-use crate::replica::ReplicaTimer;
 use crate::service::{Proposal, Service};
-use crate::switching::{AbortReport, Abortable, Ledger, Surroundings};
+use crate::switching::{AbortReport, Abortable, Heard, Ledger, Surroundings};
+use crate::switching::{HistoryRecord, Speaker, Steps};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::convert::Infallible;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -36,7 +39,7 @@ impl<S: Service> Unreplicated<S> {
         self.requests_executed
     }
 
-    fn on_request(&mut self, s: &mut Surroundings<'_, S>, request: Request) {
+    fn on_request(&mut self, s: &mut Surroundings<'_, impl Speaker>, request: Request) {
         let (client, timestamp) = (request.client, request.timestamp);
         let mut firmness = Firmness::Final;
         let outcome = if request.read_only {
@@ -49,10 +52,10 @@ impl<S: Service> Unreplicated<S> {
         };
         let sequence = self.ledger.estate.executed();
         let reply = Reply { instance: self.instance, view: View(0), sequence, client, timestamp, firmness, outcome };
-        s.out.send(Destination::Client(client), Message::Reply(reply));
+        s.send(Destination::Client(client), reply);
     }
 
-    fn execute(&mut self, s: &mut Surroundings<'_, S>, request: Request) -> Outcome {
+    fn execute(&mut self, s: &mut Surroundings<'_, impl Speaker>, request: Request) -> Outcome {
         let proposal = Proposal { time: s.now, ..Proposal::default() };
         let batch = Arc::new(Batch::new(proposal, vec![Entry::Inline(request)]));
         let ordered =
@@ -68,21 +71,10 @@ impl<S: Service> Unreplicated<S> {
     }
 }
 
-impl<S: Service> Abortable<S> for Unreplicated<S> {
-    fn start(&mut self, _surroundings: &mut Surroundings<'_, S>) {}
-
-    fn message(&mut self, surroundings: &mut Surroundings<'_, S>, from: Principal, message: Message) {
-        match message {
-            Message::Request(request) if request.instance == self.instance => self.on_request(surroundings, request),
-            _ => surroundings.reject(from, Rejection::WrongInstance),
-        }
-    }
-
-    fn timer(&mut self, _surroundings: &mut Surroundings<'_, S>, _timer: ReplicaTimer) {}
-
-    fn pass_end(&mut self, _surroundings: &mut Surroundings<'_, S>) {}
-
-    fn stop(&mut self, _surroundings: &mut Surroundings<'_, S>, _reason: &'static str, _low_load: bool) {}
+impl<S: Service> Abortable for Unreplicated<S> {
+    type Service = S;
+    type Message = Infallible;
+    type Timer = Infallible;
 
     fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
         None
@@ -92,7 +84,38 @@ impl<S: Service> Abortable<S> for Unreplicated<S> {
         &self.ledger
     }
 
+    fn waiting_clients(&self) -> Vec<ClientId> {
+        Vec::new()
+    }
+
+    fn replay(&mut self, _cluster: &Cluster, _record: HistoryRecord) {}
+
+    fn retain(&mut self, _entries: Vec<LogEntry>) {}
+
+    fn describe(&self, _cluster: &Cluster, report: &mut Report) {
+        report.requests_executed = self.requests_executed;
+    }
+
     fn halt(self) -> Ledger<S> {
         self.ledger
     }
+}
+
+impl<S: Service, M: Speaker> Steps<M> for Unreplicated<S> {
+    fn start(&mut self, _surroundings: &mut Surroundings<'_, M>) {}
+
+    fn message(&mut self, surroundings: &mut Surroundings<'_, M>, from: Principal, message: Heard<Self::Message>) {
+        match message {
+            Heard::Request(request) if request.instance == self.instance => self.on_request(surroundings, request),
+            _ => surroundings.reject(from, Rejection::WrongInstance),
+        }
+    }
+
+    fn timer(&mut self, _surroundings: &mut Surroundings<'_, M>, _timer: Self::Timer) {}
+
+    fn pass_end(&mut self, _surroundings: &mut Surroundings<'_, M>) {}
+
+    fn panicked(&mut self, _surroundings: &mut Surroundings<'_, M>) {}
+
+    fn stop(&mut self, _surroundings: &mut Surroundings<'_, M>, _reason: &'static str, _low_load: bool) {}
 }

@@ -1,12 +1,12 @@
 //! What a total order orders: batches of requests with the values agreed for them.
 
-use crate::auth::Keyring;
-use crate::cluster::{ClientAuth, Cluster};
 use crate::digest::{Digest, Domain};
+use crate::ids::{Sequence, View};
 use crate::message::{Request, Vouched};
 use crate::service::Proposal;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// Most requests that a batch may name on the wire; `Limits::batch_requests_max` is checked on top.
@@ -144,22 +144,6 @@ impl Batch {
         self.entries.iter().filter_map(Entry::reference)
     }
 
-    /// Checks which inline requests are their clients': by this replica's MAC entries, and whatever they leave open
-    /// by signature, all at once.
-    pub fn vouch(&mut self, cluster: &Cluster, keyring: &Keyring) {
-        let mut open = Vec::new();
-        for entry in &mut self.entries {
-            if let Entry::Inline(request) = entry
-                && !request.vouch_by_mac(cluster, keyring)
-            {
-                open.push(request);
-            }
-        }
-        if cluster.client_auth != ClientAuth::Mac && !open.is_empty() {
-            Request::vouch_signatures(open.into_iter(), cluster, keyring);
-        }
-    }
-
     /// Whether every inline request is known to be its client's.
     pub fn is_vouched(&self) -> bool {
         self.entries.iter().all(|entry| !matches!(entry, Entry::Inline(r) if r.vouched == Vouched::No))
@@ -180,10 +164,34 @@ impl Wire for Batch {
     }
 }
 
+/// A batch at its place with everything needed to execute it.
+#[derive(Clone, Debug)]
+pub struct Ordered {
+    /// Its place.
+    pub sequence: Sequence,
+    /// The view in which it was ordered, for tentative replies.
+    pub view: View,
+    /// The batch.
+    pub batch: Arc<Batch>,
+    /// The requests that the batch names by reference only, in the batch's order.
+    pub bodies: Vec<Request>,
+}
+
+impl Ordered {
+    /// The requests in their order, wherever their bodies are.
+    pub fn requests(&self) -> impl Iterator<Item = &Request> {
+        let mut bodies = self.bodies.iter();
+        self.batch.entries.iter().map(move |entry| match entry {
+            Entry::Inline(request) => request,
+            Entry::Reference(_) => bodies.next().expect("delivered with every body"),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{ClientId, InstanceId, Timestamp};
+    use crate::ids::{ClientId, InstanceId, Timestamp};
     use alloc::vec;
     use bytes::Bytes;
 

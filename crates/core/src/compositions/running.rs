@@ -1,0 +1,64 @@
+//! What runs at a replica: an instance, or what it does until there is one.
+
+use crate::cluster::Cluster;
+use crate::ids::{InstanceId, ReplicaId};
+use crate::registry::Instance;
+use crate::schedule::Part;
+use crate::service::Service;
+use crate::switching::{Ledger, Opening};
+use alloc::boxed::Box;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(crate) enum Running<S: Service> {
+    /// Something of the instance's init history is missing.
+    Opening(Box<(Opening, Ledger<S>)>),
+    /// An instance that speculates, at a replica that must not speak in it.
+    Silent(Box<Ledger<S>>),
+    /// It works.
+    Open(Instance<S>),
+}
+
+impl<S: Service> Running<S> {
+    /// What the schedule says, over a ledger that holds the init history.
+    pub(crate) fn at(cluster: &Cluster, me: ReplicaId, instance: InstanceId, ledger: Ledger<S>, speaks: bool) -> Self {
+        if speaks || cluster.part(instance) == Some(Part::Backup) {
+            return Self::Open(Instance::open(cluster, me, instance, ledger, speaks));
+        }
+        Self::Silent(Box::new(ledger))
+    }
+
+    /// The instance, if it works.
+    pub(crate) const fn open(&self) -> Option<&Instance<S>> {
+        match self {
+            Self::Open(instance) => Some(instance),
+            Self::Opening(_) | Self::Silent(_) => None,
+        }
+    }
+
+    /// The same.
+    pub(crate) const fn open_mut(&mut self) -> Option<&mut Instance<S>> {
+        match self {
+            Self::Open(instance) => Some(instance),
+            Self::Opening(_) | Self::Silent(_) => None,
+        }
+    }
+
+    /// State and history.
+    pub(crate) fn ledger(&self) -> &Ledger<S> {
+        match self {
+            Self::Opening(opening) => &opening.1,
+            Self::Silent(ledger) => ledger,
+            Self::Open(instance) => instance.ledger(),
+        }
+    }
+
+    /// Takes state and history; whatever it was is over.
+    pub(crate) fn halt(self) -> Ledger<S> {
+        match self {
+            Self::Opening(opening) => opening.1,
+            Self::Silent(ledger) => *ledger,
+            Self::Open(instance) => instance.halt(),
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The one place that names all protocols: what travels, what is logged, what is waited for, and what runs.
+
+mod instance;
+mod message;
+mod record;
+mod request;
+mod timer;
+
+pub(crate) use instance::{Instance, Speaker};
+pub use message::{Incoming, Message};
+pub use record::{InstanceRecord, LogRecord, Record, SnapshotRecord};
+pub use timer::ReplicaTimer;

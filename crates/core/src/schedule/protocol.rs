@@ -1,0 +1,110 @@
+//! Compositions by their names in the cluster file.
+
+use super::{Part, Schedule};
+use core::fmt;
+use core::str::FromStr;
+
+/// A composition by its name in the cluster file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// `backup(pbft, k = ∞)`.
+    #[default]
+    Pbft,
+    /// Quorum, and Backup where it aborts.
+    Quorum,
+    /// ZLight, and Backup where it aborts.
+    ZLight,
+    /// Chain, and Backup where it aborts.
+    Chain,
+    /// The paper's name for ZLight and Backup.
+    Azyzzyva,
+    /// Quorum, Chain, Backup.
+    Aliph,
+    /// Ring's two modes in turns, and Backup, which settles what they executed otherwise.
+    Ring,
+    /// The operator's own.
+    Schedule(Schedule),
+    /// One server: executes on arrival, tolerates nothing.
+    Unreplicated,
+}
+
+impl Protocol {
+    /// Every composition that has a name.
+    pub const ALL: &'static [Self] = &[
+        Self::Pbft,
+        Self::Quorum,
+        Self::ZLight,
+        Self::Chain,
+        Self::Azyzzyva,
+        Self::Aliph,
+        Self::Ring,
+        Self::Unreplicated,
+    ];
+
+    /// Its name; `schedule` for one without.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pbft => "pbft",
+            Self::Quorum => "quorum",
+            Self::ZLight => "zlight",
+            Self::Chain => "chain",
+            Self::Azyzzyva => "azyzzyva",
+            Self::Aliph => "aliph",
+            Self::Ring => "ring",
+            Self::Schedule(_) => "schedule",
+            Self::Unreplicated => "unreplicated",
+        }
+    }
+
+    /// The schedule, of those that have several instances.
+    pub const fn schedule(self) -> Option<Schedule> {
+        match self {
+            Self::Pbft | Self::Unreplicated => None,
+            Self::Quorum => Some(const { Schedule::of(&[Part::Quorum, Part::Backup]) }),
+            Self::ZLight | Self::Azyzzyva => Some(const { Schedule::of(&[Part::ZLight, Part::Backup]) }),
+            Self::Chain => Some(const { Schedule::of(&[Part::Chain, Part::Backup]) }),
+            Self::Aliph => Some(const { Schedule::of(&[Part::Quorum, Part::Chain, Part::Backup]) }),
+            Self::Ring => Some(const { Schedule::of(&[Part::RingFast, Part::RingResilient, Part::Backup]) }),
+            Self::Schedule(schedule) => Some(schedule),
+        }
+    }
+
+    /// Whether PBFT orders in it, alone or as a Backup: then rulings can be ordered as well ([`crate::dissent`]).
+    pub fn orders_by_pbft(self) -> bool {
+        let of_schedule = |schedule: Schedule| schedule.parts().contains(&Part::Backup);
+        self == Self::Pbft || self.schedule().is_some_and(of_schedule)
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Schedule(schedule) => schedule.fmt(f),
+            named => f.write_str(named.name()),
+        }
+    }
+}
+
+/// There is no composition of that name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownProtocol;
+
+impl fmt::Display for UnknownProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("unknown protocol; there are")?;
+        for protocol in Protocol::ALL {
+            write!(f, " {protocol}")?;
+        }
+        f.write_str(", and lists of parts such as \"zlight, chain, backup(pbft)\"")
+    }
+}
+
+impl core::error::Error for UnknownProtocol {}
+
+impl FromStr for Protocol {
+    type Err = UnknownProtocol;
+    fn from_str(name: &str) -> Result<Self, UnknownProtocol> {
+        let named = Self::ALL.iter().copied().find(|protocol| protocol.name() == name);
+        named.or_else(|| name.parse().ok().map(Self::Schedule)).ok_or(UnknownProtocol)
+    }
+}
