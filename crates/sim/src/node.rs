@@ -315,8 +315,10 @@ impl Node {
     }
 
     fn when_durable(&mut self, stage: &mut Stage, leaving: Leaving<Replica<Store>>) {
-        if let Some(leaving) = self.hold_back.offer(leaving) {
+        if self.hold_back.is_open() {
             self.let_go(stage, leaving);
+        } else {
+            self.hold_back.hold(leaving);
         }
     }
 

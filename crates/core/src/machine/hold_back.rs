@@ -7,17 +7,17 @@
 //! 1. A `Persist` is handed to the log, and [`HoldBack::wait_for`] is told the log's position after it.
 //! 2. An `Append` is handed to the log, and that is all. It takes a position, so that whoever waits for a later record
 //!    waits for it as well.
-//! 3. What leaves, a message or a notice, goes through [`HoldBack::offer`], in the order of the effects. It comes back
-//!    if it may leave now; otherwise it is held.
+//! 3. Before anything leaves, a message or a notice, [`HoldBack::is_open`] is asked, in the order of the effects. If it
+//!    is not, [`HoldBack::hold`] takes what was to leave. What may leave at once is not moved through here: messages
+//!    are large, and many of them find it open.
 //! 4. When [`HoldBack::barrier`] is above what the log was last asked to make durable, the log is asked.
 //! 5. When the log has got further, [`HoldBack::durable_to`] is told, and [`HoldBack::release`] gives what may leave
 //!    now, one after the other.
 //!
 //! Timers are no part of it: nobody but the machine itself hears of them.
 //!
-//! **Order.** What was offered first leaves first. So as long as anything is held, what is offered is held behind it,
-//! even if the log has meanwhile got past the barrier: the log may be durable before anybody has called
-//! [`HoldBack::release`].
+//! **Order.** What came first leaves first. So as long as anything is held, what comes is held behind it, even if the
+//! log has meanwhile got past the barrier: it may be durable before anybody has called [`HoldBack::release`].
 //!
 //! **Notices** wait as messages do. What a replica tells its host may rest on its own vote, which a crash undoes until
 //! it is durable; and the host acts on it where no replica can undo anything.
@@ -48,7 +48,7 @@ pub enum Leaving<M: Machine> {
 pub struct HoldBack<M: Machine> {
     /// What waits, oldest first, and for which position.
     held: VecDeque<(u64, Leaving<M>)>,
-    /// The position that whatever is offered now waits for.
+    /// The position that whatever comes now waits for.
     barrier: u64,
     /// The position up to which the log is durable, as far as was told.
     durable: u64,
@@ -61,7 +61,7 @@ impl<M: Machine> Default for HoldBack<M> {
 }
 
 impl<M: Machine> HoldBack<M> {
-    /// From now on, what is offered waits until the log is durable up to this position.
+    /// From now on, what comes waits until the log is durable up to this position.
     ///
     /// # Panics
     /// If it is before an earlier one: the log would have forgotten what it was handed.
@@ -75,19 +75,20 @@ impl<M: Machine> HoldBack<M> {
         self.barrier
     }
 
-    /// Whether what is offered now would wait for the log, as far as is known here.
+    /// Whether what comes now would wait for the log, as far as is known here.
     pub const fn waits(&self) -> bool {
         self.barrier > self.durable
     }
 
-    /// Gives back what may leave now, and holds what may not.
-    #[must_use = "what comes back is to leave"]
-    pub fn offer(&mut self, leaving: Leaving<M>) -> Option<Leaving<M>> {
-        if self.held.is_empty() && !self.waits() {
-            return Some(leaving);
-        }
+    /// Whether what comes now may leave at once.
+    #[must_use = "what may not leave is to be held"]
+    pub fn is_open(&self) -> bool {
+        self.held.is_empty() && !self.waits()
+    }
+
+    /// Holds what may not leave yet.
+    pub fn hold(&mut self, leaving: Leaving<M>) {
         self.held.push_back((self.barrier, leaving));
-        None
     }
 
     /// The log is durable up to this position. What was said once stays true.
@@ -162,20 +163,18 @@ mod tests {
                 Effect::Notify(number) => Leaving::Notice(number),
                 Effect::SetTimer(..) | Effect::CancelTimer(()) => return,
             };
-            let leaving = self.hold_back.offer(leaving);
-            self.leave(leaving);
+            if self.hold_back.is_open() { self.leave(&leaving) } else { self.hold_back.hold(leaving) }
         }
 
-        fn leave(&mut self, leaving: Option<Leaving<Speaker>>) {
-            self.left.extend(leaving.map(|leaving| match leaving {
-                Leaving::Message(_, number) | Leaving::Notice(number) => number,
-            }));
+        fn leave(&mut self, leaving: &Leaving<Speaker>) {
+            let (Leaving::Message(_, number) | Leaving::Notice(number)) = leaving;
+            self.left.push(*number);
         }
 
         fn sync(&mut self, position: u64) {
             self.hold_back.durable_to(position);
             while let Some(leaving) = self.hold_back.release() {
-                self.leave(Some(leaving));
+                self.leave(&leaving);
             }
         }
     }

@@ -245,36 +245,46 @@ impl<R: Hosted> Host<R> {
                     self.hold_back.wait_for(self.parts.log.position());
                 }
                 Effect::Append(record) => self.parts.log.append(&record),
-                Effect::Send(to, message) => self.leave(Leaving::Message(to, message)),
+                Effect::Send(to, message) => self.send(to, message),
                 Effect::SetTimer(timer, at) => drop(self.timers.insert(timer, at)),
                 Effect::CancelTimer(timer) => drop(self.timers.remove(&timer)),
-                Effect::Notify(notice) => self.leave(Leaving::Notice(notice)),
+                Effect::Notify(notice) => self.notify(notice),
             }
         }
         self.outbox = outbox;
     }
 
-    /// Lets go of it, or holds back what the log must precede.
-    fn leave(&mut self, leaving: Leaving<R>) {
+    /// Whether the log has all that must precede what comes now, and that has left.
+    fn may_leave(&mut self) -> bool {
         if self.hold_back.waits() {
             self.hold_back.durable_to(self.parts.log.durable());
         }
-        if let Some(leaving) = self.hold_back.offer(leaving) {
-            self.let_go(leaving);
+        self.hold_back.is_open()
+    }
+
+    fn send(&mut self, to: Destination, message: Message) {
+        if self.may_leave() {
+            self.transmit(to, &message);
+        } else {
+            self.hold_back.hold(Leaving::Message(to, message));
+        }
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        if self.may_leave() {
+            (self.parts.on_notice)(&notice);
+        } else {
+            self.hold_back.hold(Leaving::Notice(notice));
         }
     }
 
     fn release(&mut self) {
         self.hold_back.durable_to(self.parts.log.durable());
         while let Some(leaving) = self.hold_back.release() {
-            self.let_go(leaving);
-        }
-    }
-
-    fn let_go(&mut self, leaving: Leaving<R>) {
-        match leaving {
-            Leaving::Message(to, message) => self.transmit(to, &message),
-            Leaving::Notice(notice) => (self.parts.on_notice)(&notice),
+            match leaving {
+                Leaving::Message(to, message) => self.transmit(to, &message),
+                Leaving::Notice(notice) => (self.parts.on_notice)(&notice),
+            }
         }
     }
 
