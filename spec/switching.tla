@@ -16,20 +16,20 @@ CONSTANTS
     CheckpointEvery,        \* Positions between two checkpoint boundaries.
     OrderedMax,             \* How many requests a Backup orders before it aborts (k).
     \* The repairs. TRUE (or "prefix", "all"): repaired.
-    Extraction,             \* S10: "prefix" compares history digests, "position" votes on each position.
-    Boundaries,             \* S3: ABORT carries "all" boundaries above the anchor, or only the "next".
-    AnchorRule,             \* S2: an init history does not move the anchor, unless Backup left it.
-    ReplayFilter,           \* S4: what the init history contains is not logged again.
-    AnswerAfterInit,        \* S4: ... and is answered with a digest that covers the init history.
-    RollbackOnInit,         \* S5: the state is rebuilt from the init history.
-    AgreedK,                \* S6: all replicas have the same k.
-    FinalDelivery,          \* S7: Backup acts on what is ordered for good.
-    InitFlag,               \* S8: "initialised" is a flag and not "the log is not empty".
-    InstanceBoundAborts,    \* D1: ABORTs of an instance initialise the next one and no other.
-    InstanceBoundCheckpoints, \* S9: a CHECKPOINT counts in its own instance.
-    HistoryBoundAuthenticators, \* S1: Chain's authenticators cover the history digest.
-    AuthenticatedAnswers,   \* S1: ... also when a request of the init history is answered.
-    Remembers               \* S13: a correct replica never forgets what it has answered.
+    Extraction,             \* abs-S10: "prefix" compares history digests, "position" votes on each position.
+    Boundaries,             \* abs-S3: ABORT carries "all" boundaries above the anchor, or only the "next".
+    AnchorRule,             \* abs-S2: an init history does not move the anchor, unless Backup left it.
+    ReplayFilter,           \* abs-S4: what the init history contains is not logged again.
+    AnswerAfterInit,        \* abs-S4: ... and is answered with a digest that covers the init history.
+    RollbackOnInit,         \* abs-S5: the state is rebuilt from the init history.
+    AgreedK,                \* abs-S6: all replicas have the same k.
+    FinalDelivery,          \* abs-S7: Backup acts on what is ordered for good.
+    InitFlag,               \* abs-S8: "initialised" is a flag and not "the log is not empty".
+    InstanceBoundAborts,    \* abs-D1: ABORTs of an instance initialise the next one and no other.
+    InstanceBoundCheckpoints, \* abs-S9: a CHECKPOINT counts in its own instance.
+    HistoryBoundAuthenticators, \* abs-S1: Chain's authenticators cover the history digest.
+    AuthenticatedAnswers,   \* abs-S1: ... also when a request of the init history is answered.
+    Remembers               \* abs-S13: a correct replica never forgets what it has answered.
 
 Replicas == {r0, r1, r2, r3}
 Correct == Replicas \ {Liar}

@@ -37,13 +37,17 @@ pub(crate) fn upwards(files: &Files, imports: &Imports) -> Vec<Finding> {
 fn read(page: &str) -> (Floors<'_>, Vec<Finding>) {
     let (mut floors, mut findings) = (Floors::new(), Vec::new());
     let plan = page.lines().enumerate().skip_while(|(_, line)| *line != TITLE).skip(1);
+    let mut floor = 0;
     for (index, line) in plan.take_while(|(_, line)| !line.starts_with("```")) {
-        let (rooms, words) = line.split_once("  ").unwrap_or((line, ""));
-        if words.trim().is_empty() {
+        // A line that begins with a blank goes on with the floor above it.
+        let goes_on = line.starts_with(' ');
+        let (rooms, words) = if goes_on { (line, "") } else { line.split_once("  ").unwrap_or((line, "")) };
+        floor = if goes_on { floor } else { index + 1 };
+        if !goes_on && words.trim().is_empty() {
             findings.push(Finding::new(PAGE, index + 1, "two blanks and a few words follow the rooms of a floor"));
         }
         for room in rooms.split_whitespace() {
-            if floors.insert(room, index + 1).is_some() {
+            if floors.insert(room, floor).is_some() {
                 findings.push(Finding::new(PAGE, index + 1, format!("the room `{room}` is here for the second time")));
             }
         }

@@ -7,7 +7,7 @@
 //! ```text
 //! \* With nothing changed: all hold.
 //! \* With CheckpointEvery = 2: all hold.
-//! \* With CheckpointEvery = 2 and AnchorRule = FALSE: Composition is violated. (S2)
+//! \* With CheckpointEvery = 2 and AnchorRule = FALSE: Composition is violated. (abs-S2)
 //! ```
 //!
 //! A case that is violated differs in one constant from one that holds, so that it is this constant that matters. If

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 /// Most requests that a batch may name on the wire; `Limits::batch_requests_max` is checked on top.
 const ENTRIES_MAX: usize = 1 << 16;
 
-/// One request of a batch: in full, or by digest when the client sends the body to every replica itself (F22).
+/// One request of a batch: in full, or by digest when the client sends the body to every replica itself (pbft-F22).
 #[derive(Clone, Debug)]
 pub enum Entry {
     /// The request with its client's proof.

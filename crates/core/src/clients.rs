@@ -1,7 +1,7 @@
 //! The replicated client table: exactly once.
 //!
 //! For each session the table holds the last request executed and what came of it. It is a function of the history
-//! (D4 of `docs/protocols.md`): part of every checkpoint, rolled back and transferred with the rest of the state. So a
+//! (abs-D4): part of every checkpoint, rolled back and transferred with the rest of the state. So a
 //! request is executed once however often it is ordered, and its reply can be sent again by every replica.
 //!
 //! **Bounds.** An identity holds at most `Limits::sessions_per_identity_max` sessions and [`REPLY_BYTES_MAX`] bytes

@@ -14,7 +14,7 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ClientAuth {
     /// A vector of MACs, one per replica, as published. A client whose vector is only partly valid can cost a view
-    /// (F20): for benchmarks and for comparison.
+    /// (pbft-F20): for benchmarks and for comparison.
     Mac,
     /// MACs and a signature. The primary checks the signature before it orders; a backup accepts its MAC, failing
     /// that the signature, failing that f+1 PREPAREs of others. The default.
@@ -64,7 +64,7 @@ pub struct Limits {
     pub batches_in_flight_max: u64,
     /// Most bytes of one operation and of one result.
     pub operation_bytes_max: usize,
-    /// Operations larger than this travel from the client to every replica; only their digest is ordered (F22).
+    /// Operations larger than this travel from the client to every replica; only their digest is ordered (pbft-F22).
     pub inline_bytes_max: usize,
     /// Requests waiting to be ordered, over all clients. When there are so many, the identity with the most gives way.
     /// And one more for each other replica, which it has passed on.
@@ -77,12 +77,12 @@ pub struct Limits {
     pub sessions_per_identity_max: usize,
     /// Clients that have joined, with those whose leaving is still remembered.
     pub members_max: usize,
-    /// How long, in agreed time, a session must be unused before another client may take its place (F27).
+    /// How long, in agreed time, a session must be unused before another client may take its place (prac-F27).
     pub session_stale_after: Duration,
-    /// How long, in agreed time, a key keeps its session before it may be replaced by another of the same key (F28).
-    /// More than `clock_skew_max`.
+    /// How long, in agreed time, a key keeps its session before it may be replaced by another of the same key
+    /// (prac-F28). More than `clock_skew_max`.
     pub takeover_interval: Duration,
-    /// How long, in agreed time, the cookies of a client that joins are good for (F23). At least twice
+    /// How long, in agreed time, the cookies of a client that joins are good for (prac-F23). At least twice
     /// `clock_skew_max`: else a primary whose clock is ahead could let nobody join.
     pub cookie_lifetime: Duration,
     /// How long a backup waits for its oldest pending request before it asks for a new view.
@@ -91,9 +91,9 @@ pub struct Limits {
     pub view_timeout_max: Duration,
     /// How often a replica that makes no progress says what it has and lacks.
     pub status_interval: Duration,
-    /// How far the primary's clock may be from a backup's when a fresh batch is proposed (F27).
+    /// How far the primary's clock may be from a backup's when a fresh batch is proposed (prac-F27).
     pub clock_skew_max: Duration,
-    /// The most by which one batch may move the agreed time forward (F27).
+    /// The most by which one batch may move the agreed time forward (prac-F27).
     pub agreed_time_step_max: Duration,
     /// Bytes of log after which a snapshot is written and the log cut.
     pub log_bytes_per_snapshot: u64,
@@ -232,7 +232,7 @@ impl Cluster {
         Some(self.protocol.schedule()?.part(instance))
     }
 
-    /// The view in which PBFT begins in an instance: with another primary in each Backup (P1).
+    /// The view in which PBFT begins in an instance: with another primary in each Backup (abs-P1).
     pub fn first_view(&self, instance: InstanceId) -> View {
         View(self.protocol.schedule().map_or(0, |schedule| schedule.backups_before(instance) % self.n as u64))
     }

@@ -15,7 +15,7 @@ pub enum Domain {
     Batch,
     /// An entry of a history: agreed values and the digest of its request.
     Entry,
-    /// One step of the history's hash chain (D3).
+    /// One step of the history's hash chain (abs-D3).
     History,
     /// The result of an operation, and what has been written until then.
     Result,

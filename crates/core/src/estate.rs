@@ -3,7 +3,7 @@
 //!
 //! Execution may be tentative: the batch after the last final one. Undoing it, or anything since the last
 //! checkpoint, is one mechanism: load the pages of the checkpoint that differ, and execute the final batches since
-//! again (D6 of `docs/protocols.md`).
+//! again (abs-D6).
 
 mod closing;
 mod contents;
@@ -11,9 +11,10 @@ mod effects;
 mod execution;
 mod replay;
 mod standing;
+mod trace;
 
 pub use contents::{Summary, clients_of, genesis_of, page_holder, service_pages, successor_of};
-pub use effects::Ruled;
+pub use trace::Ruled;
 
 use crate::auth::PublicKeys;
 use crate::batch::Ordered;
@@ -44,7 +45,7 @@ const META: PageNumber = 2 * PAGES_MAX - 1;
 struct Meta {
     /// The last batch executed, as the running instance counts.
     executed: Sequence,
-    /// The hash chain over all requests executed (D3).
+    /// The hash chain over all requests executed (abs-D3).
     history: Digest,
     /// The hash chain over all that they answered and wrote.
     effects: Digest,
@@ -96,7 +97,7 @@ pub struct Estate<S> {
     /// The sessions that the last batch executed ended.
     ended: Vec<SessionId>,
     /// What was answered and written since the oldest version, and a while before, request by request.
-    trace: effects::Trace,
+    trace: trace::Trace,
     /// The rulings that the oldest version does not follow yet, in the order of their batches.
     rulings: Vec<Ruled>,
 }
@@ -127,7 +128,7 @@ impl<S: Service> Estate<S> {
             interval: Vec::new(),
             tentative: None,
             ended: Vec::new(),
-            trace: effects::Trace::new(cluster),
+            trace: trace::Trace::new(cluster),
             rulings: Vec::new(),
         };
         estate.return_trace();
@@ -377,7 +378,7 @@ impl<S: Service> Estate<S> {
     }
 }
 
-/// F27: the agreed time grows with every batch, and never by more than a bound, whatever the primary proposes. The
+/// prac-F27: the agreed time grows with every batch, and never by more than a bound, whatever the primary proposes. The
 /// first batch sets it.
 fn agreed_time(last: Instant, proposed: Instant, step_max: Duration) -> Instant {
     if last == Instant(0) {

@@ -1,13 +1,13 @@
 //! The history of an instance that may abort: what was logged since the anchor, and the digest after every position.
 //!
-//! Positions count requests from the beginning of the composition: position p is the p-th request ever logged (D3).
+//! Positions count requests from the beginning of the composition: position p is the p-th request ever logged (abs-D3).
 //! The **anchor** is the last position that is certain to be in every correct replica's history: the state before the
 //! first request, a checkpoint that all n replicas confirmed, or the end of a Backup. Nothing at or below it is ever
 //! taken back, so that a log begins above it. A **boundary** is a checkpoint that this replica has taken above its
 //! anchor and that is not certain yet.
 //!
 //! A log can be cut back when another history is inherited. What is cut off was vouched for in an abort report, and
-//! somebody may still have to fetch it: its bodies are kept until the anchor moves (D9).
+//! somebody may still have to fetch it: its bodies are kept until the anchor moves (abs-D9).
 
 use crate::digest::{Digest, Domain};
 use crate::ids::InstanceId;
@@ -71,7 +71,7 @@ pub struct Boundary {
     pub position: u64,
     /// The history's digest.
     pub history: Digest,
-    /// The Merkle root of the state: service, client table, position and history (S11).
+    /// The Merkle root of the state: service, client table, position and history (abs-S11).
     pub root: Digest,
 }
 wire_struct!(Boundary { position, history, root });

@@ -47,7 +47,7 @@ number!(
     Sequence(u64), "s"
 );
 number!(
-    /// An instance of an abortable protocol within the composition. The first one is 1 (design.md section 1).
+    /// An instance of an abortable protocol within the composition. The first one is 1 ([`crate::compositions`]).
     InstanceId(u64), "i"
 );
 number!(

@@ -57,7 +57,7 @@ rejections! {
     ReusedTimestamp => "reused_timestamp",
     /// An operation longer than `operation_bytes_max`.
     TooLarge => "too_large",
-    /// Agreed time or seed that a fresh proposal must not have (F27).
+    /// Agreed time or seed that a fresh proposal must not have (prac-F27).
     BadAgreedValue => "bad_agreed_value",
     /// A view change or new view that does not follow from what it carries.
     BadViewChange => "bad_view_change",

@@ -21,12 +21,12 @@ pub const PAGES_MAX: u32 = 1 << 23;
 /// The largest page, in bytes.
 pub const PAGE_BYTES_MAX: usize = 1 << 20;
 
-/// What the replicas agreed on besides the operation itself (F27, F29).
+/// What the replicas agreed on besides the operation itself (prac-F27, prac-F29).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Agreed {
     /// Microseconds since the Unix epoch; grows strictly with every batch that is not empty.
     pub time: Instant,
-    /// Proposed by the primary: unpredictable to clients, but a faulty primary may have chosen it (F29).
+    /// Proposed by the primary: unpredictable to clients, but a faulty primary may have chosen it (prac-F29).
     pub seed: Digest,
     /// Who asks. The default for operations of the system itself.
     pub asker: Asker,
@@ -99,9 +99,9 @@ pub trait Service: core::fmt::Debug {
     }
 
     /// Whether the holder of `agreed.asker.public_key`, which it has proved to hold, may join, given what it says about
-    /// itself (an invitation, say; every replica reads it, so that it must not be a secret worth stealing: F24). Asked
-    /// on clusters with dynamic clients only, at the agreed position of the Join; may change the state. By default
-    /// everybody may.
+    /// itself (an invitation, say; every replica reads it, so that it must not be a secret worth stealing: prac-F24).
+    /// Asked on clusters with dynamic clients only, at the agreed position of the Join; may change the state. By
+    /// default everybody may.
     fn authorize(&mut self, _identification: &[u8], _agreed: &Agreed) -> bool {
         true
     }

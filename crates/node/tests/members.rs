@@ -170,7 +170,7 @@ fn end_of(hub: &mut Hub) -> Option<CloseReason> {
     panic!("the link neither comes up nor ends");
 }
 
-/// A19 on sockets: nobody gets a link in the name of a key that he does not hold.
+/// prac-A19 on sockets: nobody gets a link in the name of a key that he does not hold.
 #[test]
 fn a_stolen_key_name_is_refused() {
     let running = Running::start(cluster(10_000).with_dynamic_clients(), Channel::Plain);
@@ -200,7 +200,7 @@ fn garbage(keyring: &Keyring, cluster: &Cluster, number: u64) -> Vec<u8> {
     Message::Request(request.authenticate(cluster, keyring)).to_bytes()
 }
 
-/// The JOIN flood of A19 on sockets: four keys send bad JOINs, and requests in the name of others, as fast as the
+/// The JOIN flood of prac-A19 on sockets: four keys send bad JOINs, and requests in the name of others, as fast as the
 /// links take them, while honest clients go on.
 #[test]
 fn a_flood_of_bad_joins_stops_nobody() {

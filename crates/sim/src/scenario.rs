@@ -292,7 +292,7 @@ fn draw_faulty(
 
 fn draw_auth(seed: u64, adversary: Option<Adversary>, client: Option<Adversary>, strangers: bool) -> ClientAuth {
     let drawn = *Rng::stream(seed, "auth").pick(&[ClientAuth::Hybrid, ClientAuth::Signature, ClientAuth::Mac]);
-    // Plain MACs are known to give way to a proof that is valid for the primary only (F20), whoever spoils it:
+    // Plain MACs are known to give way to a proof that is valid for the primary only (pbft-F20), whoever spoils it:
     // measuring that again finds nothing.
     let spoils = client.is_some() || adversary == Some(Adversary::Tamper);
     if drawn == ClientAuth::Mac && (strangers || spoils) { ClientAuth::Hybrid } else { drawn }

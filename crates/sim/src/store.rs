@@ -1,5 +1,5 @@
-//! What the simulated replicas run: the key-value or the SQL service, with an eye on the agreed time (F27), and the
-//! workload's operations as it takes them.
+//! What the simulated replicas run: the key-value or the SQL service, with an eye on the agreed time (prac-F27), and
+//! the workload's operations as it takes them.
 
 mod own;
 mod pages;

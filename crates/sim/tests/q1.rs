@@ -1,7 +1,7 @@
-//! Q1, the statement that once stopped clusters for good: SQLite draws the name of the sixth equal column at random, so
-//! that every replica has another table, and they never agree on anything again. The SQL service refuses such names;
+//! `Q1`, the statement that once stopped clusters for good: SQLite draws the name of the sixth equal column at random,
+//! so that every replica has another table, and they never agree on anything again. The SQL service refuses such names;
 //! here it lets them through, so that the one thing that helps is the way out of a poison request
-//! ([`bezant_core::dissent`]): Q1 costs itself and not the cluster.
+//! ([`bezant_core::dissent`]): `Q1` costs itself and not the cluster.
 //!
 //! SQLite has one generator for a whole process: four services in one process draw four names.
 
@@ -24,10 +24,10 @@ use support::World;
 const Q1: &str =
     "create table j as select t1.id, t2.id, t3.id, t4.id, t5.id, t6.id from a t1, a t2, a t3, a t4, a t5, a t6";
 
-/// The columns of what Q1 makes.
+/// The columns of what `Q1` makes.
 const COLUMNS: &str = "select name from pragma_table_info('j')";
 
-/// Who asks for Q1, and who goes on.
+/// Who asks for `Q1`, and who goes on.
 const POISONER: usize = 0;
 const BYSTANDER: usize = 1;
 
@@ -58,7 +58,7 @@ fn carry_out(world: &mut World<Sql>, client: usize, sql: &str) {
     assert!(matches!(Response::from_bytes(answer.clone()), Ok(Response::Done(_))), "{sql}: {answer:?}");
 }
 
-/// Asks for Q1, and waits until each replica has executed it. The columns that each then has.
+/// Asks for `Q1`, and waits until each replica has executed it. The columns that each then has.
 fn poison(world: &mut World<Sql>) -> Vec<Vec<Vec<Value>>> {
     world.submit(POISONER, operation(Q1));
     let mut seen = vec![Vec::new(); world.replicas.len()];
@@ -81,7 +81,7 @@ fn certain(notices: &[Notice]) -> Option<(InstanceId, u64, Digest)> {
     })
 }
 
-/// Whether all are certain of the same state at the same checkpoint. None of them comes before Q1.
+/// Whether all are certain of the same state at the same checkpoint. None of them comes before `Q1`.
 fn have_one_root(world: &World<Sql>) -> bool {
     let first = certain(&world.notices[0]);
     first.is_some() && world.notices.iter().all(|notices| certain(notices) == first)
@@ -115,12 +115,12 @@ fn q1_costs_itself_alone(protocol: Protocol, interval: u64) {
     }
 }
 
-/// What lives through Q1.
+/// What lives through `Q1`.
 const PROTOCOLS: &[Protocol] =
     &[Protocol::Pbft, Protocol::Aliph, Protocol::Ring, Protocol::Quorum, Protocol::ZLight, Protocol::Chain];
 
-/// With a checkpoint right after Q1, which cannot become stable, and with none for long, so that only what clients ask
-/// again shows that something is wrong.
+/// With a checkpoint right after `Q1`, which cannot become stable, and with none for long, so that only what clients
+/// ask again shows that something is wrong.
 #[test]
 fn q1_is_refused_and_the_cluster_lives() {
     for &protocol in PROTOCOLS {

@@ -71,8 +71,9 @@ fn set_up(vfs: &Vfs, disk: &Arc<Disk>, cache_kib: u32) -> rusqlite::Result<Conne
     Ok(connection)
 }
 
-/// The functions whose answers SQLite would take from outside the agreed state (F31, F35). Being application-defined
-/// they hold wherever SQL can name them: in defaults, triggers, views and generated columns (F32).
+/// The functions whose answers SQLite would take from outside the agreed state (prac-F31, prac-F35). Being
+/// application-defined they hold wherever SQL can name them: in defaults, triggers, views and generated columns
+/// (prac-F32).
 fn add_functions(connection: &Connection, disk: &Arc<Disk>) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
     let watch = Arc::clone(disk);

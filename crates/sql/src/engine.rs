@@ -1,6 +1,6 @@
 //! Executes requests: atomically, within a budget, with errors that are the same at every replica.
 //!
-//! 1. A request begins with agreed time and seed, and with nothing left over from the one before (F35).
+//! 1. A request begins with agreed time and seed, and with nothing left over from the one before (prac-F35).
 //! 2. Its statements run in one transaction, which clients can neither end nor nest.
 //! 3. An error of the request (SQL, constraint, budget) undoes it all and is the answer. An error of this machine
 //!    (no memory, a page that is no page) is never an answer: the replica stops, and starts again from its log.

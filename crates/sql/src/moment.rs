@@ -94,7 +94,7 @@ impl Moment {
     }
 
     /// Random bytes: a function of the agreed seed and of how many were drawn before in this request, whatever
-    /// SQLite itself does with its own generator (F31).
+    /// SQLite itself does with its own generator (prac-F31).
     pub(crate) fn draw(&self, into: &mut [u8]) {
         self.touched.store(true, Ordering::Relaxed);
         let seed = *self.seed.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
 //! The database file as pages in memory: what SQLite reads and writes, and what goes into checkpoints.
 //!
 //! Pages are shared with the versions of the state that checkpoints keep: a page is copied when SQLite writes it, and
-//! never again. The file ends after its last page, so that there is no tail that a digest could cover (F36).
+//! never again. The file ends after its last page, so that there is no tail that a digest could cover (prac-F36).
 
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::service::PageNumber;
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(dirty(&mut pages), [(0, Some(1)), (1, Some(8))]);
     }
 
-    /// F36: what is cut off is gone, and zeros come back in its place.
+    /// prac-F36: what is cut off is gone, and zeros come back in its place.
     #[test]
     fn f36_a_tail_that_was_cut_off_leaves_nothing_behind() {
         let mut pages = Pages::default();

@@ -1,4 +1,4 @@
-//! The safe profile: what clients may say to SQLite (F31, F32, F35), and how SQLite is set up.
+//! The safe profile: what clients may say to SQLite (prac-F31, prac-F32, prac-F35), and how SQLite is set up.
 //!
 //! A statement may do whatever is a function of the state and the agreed values and leaves nothing behind outside the
 //! database file. The list of functions is a list of what is allowed: a new one in a new SQLite is refused until

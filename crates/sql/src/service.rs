@@ -30,7 +30,7 @@ const CACHE_KIB: u32 = 8 << 10;
 /// A replicated SQLite database.
 ///
 /// Its pages live in memory and in the checkpoints, with those of the client table under one Merkle root and in one
-/// snapshot on disk: there is no moment at which one of them is durable and the other is not (F33). There is no
+/// snapshot on disk: there is no moment at which one of them is durable and the other is not (prac-F33). There is no
 /// other file.
 pub struct Sql {
     disk: Arc<Disk>,
@@ -396,7 +396,7 @@ impl Service for Sql {
         if !is_file || self.disk.pages().is_empty() {
             return Err(BadState);
         }
-        // F34: the connection would go on with what it has in its cache.
+        // prac-F34: the connection would go on with what it has in its cache.
         self.reopen();
         Ok(())
     }

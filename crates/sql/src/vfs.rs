@@ -357,7 +357,7 @@ unsafe extern "C" fn full_pathname(
     ffi::SQLITE_OK
 }
 
-/// Nothing that SQLite asks randomness of a file system for may show in results (F31): zeros.
+/// Nothing that SQLite asks randomness of a file system for may show in results (prac-F31): zeros.
 unsafe extern "C" fn randomness(_vfs: *mut ffi::sqlite3_vfs, amount: c_int, into: *mut c_char) -> c_int {
     // SAFETY: SQLite gives room for `amount` bytes.
     unsafe { std::ptr::write_bytes(into, 0, amount as usize) };
@@ -388,7 +388,7 @@ unsafe extern "C" fn last_error(_vfs: *mut ffi::sqlite3_vfs, _room: c_int, _text
     0
 }
 
-/// The rowid of the last insert is the connection's, and what a statement sees of it is the request's (F35).
+/// The rowid of the last insert is the connection's, and what a statement sees of it is the request's (prac-F35).
 pub(crate) fn set_last_insert_rowid(connection: &rusqlite::Connection, rowid: i64) {
     // SAFETY: the handle is that of an open connection, used on this thread only.
     unsafe { ffi::sqlite3_set_last_insert_rowid(connection.handle(), rowid) };

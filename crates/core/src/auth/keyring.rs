@@ -318,8 +318,8 @@ impl Keyring {
         self.check_batch(T::KIND, &items).into_iter().all(|valid| valid)
     }
 
-    /// A secret, reproducible seed for the random value that a primary proposes with a batch (F29: nobody can check
-    /// that it was not chosen; it is unpredictable to clients, no more).
+    /// A secret, reproducible seed for the random value that a primary proposes with a batch (prac-F29: nobody can
+    /// check that it was not chosen; it is unpredictable to clients, no more).
     pub fn seed(&self, position: &[u8]) -> Digest {
         Digest::of_parts(Domain::Seed, &[&self.secret.0, &self.cluster.0, position])
     }

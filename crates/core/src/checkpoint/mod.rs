@@ -26,7 +26,7 @@ use core::fmt;
 /// covers the service, the client table, the agreed time and the history digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Checkpoint {
-    /// The instance that executed it (S9).
+    /// The instance that executed it (abs-S9).
     pub instance: InstanceId,
     /// n.
     pub sequence: Sequence,

@@ -12,6 +12,7 @@
 use super::call::Call;
 use super::{Client, Completed, Completion};
 use crate::auth::Keyring;
+use crate::client::joining::Joining;
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ClientId, Principal, ReplicaId, Sequence, Timestamp};
@@ -26,16 +27,6 @@ use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use bytes::Bytes;
-
-/// J1 under way.
-#[derive(Clone, Debug)]
-pub(super) struct Joining {
-    nonce: Nonce,
-    identification: Bytes,
-    stamps: BTreeMap<ReplicaId, Stamp>,
-    begun: Instant,
-    deadline: Instant,
-}
 
 impl Client {
     /// A client that the cluster file does not name, before it has joined.

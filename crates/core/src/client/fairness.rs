@@ -14,8 +14,8 @@
 //!   client, and none is passed over.
 //!
 //! # Deviations from the thesis
-//! The request that is asked again is the same, whoever is its entry (F10, F18). D3 is ours: without it each liar costs
-//! T_c in every n-th request (F19).
+//! The request that is asked again is the same, whoever is its entry (ring-F10, ring-F18). D3 is ours: without it each
+//! liar costs T_c in every n-th request (ring-F19).
 
 use crate::cluster::Cluster;
 use crate::ids::ReplicaId;

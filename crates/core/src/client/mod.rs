@@ -2,10 +2,10 @@
 //!
 //! # Steps
 //! 1. An operation becomes a request with the next timestamp and the client's proof. A small one goes to the primary,
-//!    a big one to every replica (F22), a read-only one to every replica. One that is longer than the cluster takes is
-//!    refused here: no replica would keep it, or answer.
+//!    a big one to every replica (pbft-F22), a read-only one to every replica. One that is longer than the cluster
+//!    takes is refused here: no replica would keep it, or answer.
 //! 2. An ordered request is done when 2f+1 replicas gave the same result for the same position, each of them final or
-//!    tentative in one and the same view. 2f+1 rather than f+1 because read-only requests must see it (F21).
+//!    tentative in one and the same view. 2f+1 rather than f+1 because read-only requests must see it (pbft-F21).
 //! 3. A read-only request is done when 2f+1 replicas gave the same result *at the same position*. If they cannot,
 //!    because of concurrent writes or of faults, it is asked again as one that is ordered, and is answered as a query
 //!    there: linearizable and live.
@@ -20,8 +20,8 @@
 //! 5. The request names the instance that the client believes to be active. Quorum is asked at all replicas, ZLight and
 //!    Chain at the head, Ring at any entry, a Backup at the primary of its first view.
 //! 6. Quorum and ZLight: n equal answers, in result, position and history, commit. A client that has waited for some
-//!    multiple of its usual latency asks everybody once more (P12); if that does not help, or two answers differ, it
-//!    panics.
+//!    multiple of its usual latency asks everybody once more (abs-P12); if that does not help, or two answers differ,
+//!    it panics.
 //! 7. Chain: the tail's answer with the MACs of all of the last f+1 places commits, or equal answers of all of them to
 //!    the repeated request. A limited Backup: 2f+1 equal final answers commit.
 //!    Ring: the exit's answer with the MACs of the last f+1 positions of its entry's way commits, or n equal answers to
@@ -47,6 +47,7 @@
 mod call;
 mod door;
 mod fairness;
+mod joining;
 mod operation;
 mod read;
 mod speculation;
@@ -68,10 +69,9 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use call::{Call, Gist, Verdict};
 use core::convert::Infallible;
-use door::Joining;
 use fairness::Fairness;
-pub use operation::{Answer, Completed, Completion, Submit};
-pub use read::Read;
+use joining::Joining;
+pub use operation::{Answer, Completed, Completion, Read, Submit};
 
 /// The pause before a request is sent again grows by doubling, up to this factor of `Limits::client_retry`.
 const RETRY_DOUBLINGS_MAX: u32 = 4;
@@ -180,7 +180,7 @@ impl Client {
             let refused = Completion::Refused(Refusal::TooLarge);
             return out.notify(self.over(self.last_timestamp, refused, Duration(0)));
         }
-        // Where instances may abort, reads are ordered (S12).
+        // Where instances may abort, reads are ordered (abs-S12).
         let read_only = submit.read_only && self.cluster.protocol.schedule().is_none();
         let request = match submit.read_only && !read_only {
             true => self.ordered_query(now, submit.operation),
@@ -293,7 +293,7 @@ impl Client {
         call.add(from, reply);
         let verdict = match part {
             None => call.verdict(&self.cluster),
-            // Final answers of a Backup, which orders reads (S12); of any other part, that it is too late.
+            // Final answers of a Backup, which orders reads (abs-S12); of any other part, that it is too late.
             Some(_) => call.final_verdict(&self.cluster),
         };
         match verdict {

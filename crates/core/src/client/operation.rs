@@ -1,6 +1,6 @@
 //! What a client is asked for, and what came of it.
 
-use super::Read;
+use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp};
 use crate::message::{Outcome, Refusal};
@@ -86,4 +86,27 @@ pub struct Completed {
     pub answers: Vec<(ReplicaId, Answer)>,
     /// From submission to now.
     pub latency: Duration,
+}
+
+/// Whose word a read is taken on. Where instances may abort, reads are ordered all the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Read {
+    /// 2f+1 replicas must agree, at one position: what any client was told before is seen.
+    #[default]
+    Quorum,
+    /// These replicas only are asked, bit i for replica i, and f+1 of them must agree, wherever each of them stands:
+    /// one correct replica gives this answer, now or a while ago. That is enough where whoever asks knows that none of
+    /// them, if it is correct, answers from an old state. Fewer than f+1 are no such set: then all are asked.
+    Few(u64),
+    /// The first replica that answers is believed, whatever it says.
+    One,
+}
+
+impl Read {
+    /// What is asked for, or [`Read::Quorum`] if so few replicas can be of no use.
+    pub(super) fn within(self, cluster: &Cluster) -> Self {
+        let Self::Few(few) = self else { return self };
+        let known = cluster.replicas().fold(0, |bits, id| bits | 1 << id.0) & few;
+        if (known.count_ones() as usize) < cluster.weak() { Self::Quorum } else { Self::Few(known) }
+    }
 }

@@ -26,7 +26,7 @@ impl Client {
         self.cluster.part(self.instance)
     }
 
-    /// T: how long to wait before asking again, and then before panicking (P12).
+    /// T: how long to wait before asking again, and then before panicking (abs-P12).
     pub(super) fn patience(&self) -> Duration {
         let most = self.cluster.limits.client_retry;
         match self.part() {
@@ -294,7 +294,8 @@ impl Client {
     }
 
     /// The same request again, with the same timestamp, for another instance. It goes to everybody: if the instance
-    /// inherited it, whoever has to answer it does so at once, and not when the client's patience is at an end (S4).
+    /// inherited it, whoever has to answer it does so at once, and not when the client's patience is at an end
+    /// (abs-S4).
     fn ask_in_new_instance(&mut self, now: Instant, out: &mut Outbox<Self>) {
         let Some(mut call) = self.call.take() else { return };
         let crate::message::Request { client, timestamp, operation, .. } = call.request.clone();

@@ -1,4 +1,4 @@
-//! A replica that lost its log, in a composition of several instances (rule A of `docs/durability.md`; S13).
+//! A replica that lost its log, in a composition of several instances (rule A of `docs/durability.md`; abs-S13).
 //!
 //! It cannot know what it said, so that it must not say anything that it may have said differently before: no abort
 //! report, no vote, no speculative answer, no link of a chain, no word on a checkpoint. It counts as one of the f

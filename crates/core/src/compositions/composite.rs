@@ -2,7 +2,7 @@
 
 use super::early::Early;
 use super::jump::Jump;
-use super::recovery::{resume_backup, tells_its_opening};
+use super::resumed::{resume_backup, tells_its_opening};
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::{Checkpoint, genesis};
 use crate::cluster::Cluster;

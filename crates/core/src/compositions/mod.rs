@@ -1,4 +1,4 @@
-//! Compositions: schedules of abortable instances over one estate (design.md section 1).
+//! Compositions: schedules of abortable instances over one estate (`docs/papers/abstract.md`).
 //!
 //! A replicated state machine is an abortable instance that never aborts, so that every configuration, plain PBFT
 //! included, is a schedule:
@@ -13,12 +13,14 @@
 //! | a list of the operator's own | as written, e.g. `zlight, chain, backup(pbft)` or `quorum, ring-resilient` |
 //! | `unreplicated` | one server without any protocol, the yardstick of every benchmark |
 
+mod ahead;
 mod amnesia;
 mod composite;
 mod early;
 mod jump;
 mod objection;
 mod recovery;
+mod resumed;
 mod running;
 mod switch;
 #[cfg(test)]

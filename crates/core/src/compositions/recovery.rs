@@ -1,4 +1,4 @@
-//! After a crash: the log is replayed through the instances that it tells of, and nothing is said meanwhile (S13).
+//! After a crash: the log is replayed through the instances that it tells of, and nothing is said meanwhile (abs-S13).
 //!
 //! Every instance that was opened is opened again, with the bodies that the log has; what was logged in it is logged
 //! and executed again; what was said when it stopped is said again, byte by byte. So a replica that restarts from its
@@ -10,29 +10,22 @@
 use super::composite::Composite;
 use super::running::Running;
 use crate::auth::Certificate;
-use crate::checkpoint::{Checkpoint, Snapshot, Tree};
-use crate::cluster::Cluster;
-use crate::history::{Log, LogEntry};
+use crate::checkpoint::Checkpoint;
+use crate::compositions::resumed::{FIRST, reload, resume_backup, snapshot_at};
+use crate::history::LogEntry;
 use crate::ids::{InstanceId, Sequence};
-use crate::protocols::backup::Backup;
-use crate::protocols::pbft::Pbft;
 use crate::protocols::speculative::Speculation;
 use crate::registry::Speaker;
 use crate::registry::{Instance, InstanceRecord, LogRecord, SnapshotRecord};
 use crate::schedule::{Part, Protocol};
 use crate::service::Service;
-use crate::switching::{
-    AbortHistory, Abortable, Amnesia, Begun, HistoryRecord, Ledger, Opening, Proof, Surroundings, settle,
-};
+use crate::switching::{Abortable, Amnesia, Begun, HistoryRecord, Ledger, Opening, Proof, Surroundings};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// No instance: what runs until the log has opened one.
 const BEFORE: InstanceId = InstanceId(0);
-
-/// The one that needs no proof.
-const FIRST: InstanceId = InstanceId(1);
 
 impl<S: Service> Composite<S> {
     /// Over a state from a snapshot of a composition of several instances. The log's first record opens the instance.
@@ -203,36 +196,4 @@ impl<S: Service> Composite<S> {
             }
         });
     }
-}
-
-/// Whether a log that begins with this snapshot says first which instance it is of. The first of all needs no proof,
-/// but a log begins again in it with the entries above an anchor, unless it is a Backup.
-pub(super) fn tells_its_opening(cluster: &Cluster, at: &Certificate<Checkpoint>) -> bool {
-    let Some(schedule) = cluster.protocol.schedule() else { return false };
-    at.value.instance != FIRST || schedule.part(FIRST) != Part::Backup
-}
-
-/// A Backup over a state of its own.
-pub(super) fn resume_backup<S: Service>(backup: &mut Backup<Pbft, S>, certificate: Certificate<Checkpoint>) {
-    if certificate.value.sequence > Sequence(0) {
-        backup.order_mut().restored(certificate.clone());
-    }
-    backup.resume_at(certificate);
-}
-
-/// A state that no certificate of 2f+1 names: what follows in the log says why it may be taken.
-pub(super) fn snapshot_at(instance: InstanceId, position: u64, tree: Tree) -> Snapshot {
-    let value = Checkpoint { instance, sequence: Sequence(position), ruled: Sequence(0), root: tree.root() };
-    Snapshot { certificate: Certificate { value, signatures: Vec::new() }, tree }
-}
-
-/// The init history over a state that was fetched in the middle of it. All of it is executed, as it was when the
-/// instance was opened: who does not know what is in its history would take it for new.
-fn reload<S: Service>(cluster: &Cluster, instance: InstanceId, history: &AbortHistory, ledger: &mut Ledger<S>) {
-    let base = history.base().unwrap_or(history.anchor);
-    ledger.estate.anchor_at(Sequence(base.position));
-    let entries = ledger.log.find(&history.digests);
-    ledger.log = Log::new(history.anchor);
-    entries.into_iter().for_each(|entry| _ = ledger.log.push(entry));
-    settle(cluster, instance, history, ledger);
 }

@@ -1,7 +1,7 @@
 //! How a composition goes from one instance to the next: the handlers of steps S2 to S5 of [`crate::switching`].
 
 use super::composite::{BODIES_BYTES_MAX, Composite, LastSwitch};
-use super::recovery::snapshot_at;
+use super::resumed::snapshot_at;
 use super::running::Running;
 use crate::auth::Signed;
 use crate::checkpoint::{TransferMessage, serve};

@@ -7,7 +7,7 @@
 //! order does.
 //!
 //! # Steps
-//! W1. *CLOSE.* A client that the cluster file names asks, in the session number [`CONTROL_SESSION`]. It is ordered
+//! W1. *CLOSE.* A client that the cluster file names asks, in the session number `CONTROL_SESSION`. It is ordered
 //!     like any other request, and what it carries means nothing. A query in that session is a query.
 //! W2. *Permission.* At its position the service is asked ([`Service::may_close`]). Whoever may not is refused as
 //!     [`Refusal::Unauthorized`], and nothing has changed.

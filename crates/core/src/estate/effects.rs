@@ -5,57 +5,12 @@ use super::{Estate, Summary};
 use crate::checkpoint::Tree;
 use crate::cluster::Cluster;
 use crate::digest::Digest;
+use crate::estate::Ruled;
 use crate::history::Log;
 use crate::ids::Sequence;
 use crate::message::Refusal;
 use crate::service::{BadState, Service};
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-
-/// The effects after each request from some position on.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Trace {
-    /// How many are kept of those from before the oldest version: others may have to begin there.
-    kept: u64,
-    /// Requests executed before the first of them.
-    first: u64,
-    /// There, and after each request since.
-    effects: VecDeque<Digest>,
-}
-
-impl Trace {
-    pub(super) fn new(cluster: &Cluster) -> Self {
-        Self { kept: cluster.inherited_bound(), ..Self::default() }
-    }
-
-    fn at(&self, position: u64) -> Option<Digest> {
-        self.effects.get(usize::try_from(position.checked_sub(self.first)?).ok()?).copied()
-    }
-
-    /// The state is that of a position again, or another one than any before.
-    fn return_to(&mut self, position: u64, effects: Digest) {
-        if self.at(position) == Some(effects) {
-            self.effects.truncate((position - self.first) as usize + 1);
-        } else {
-            (self.first, self.effects) = (position, VecDeque::from([effects]));
-        }
-    }
-
-    fn forget_before(&mut self, position: u64) {
-        let old = position.saturating_sub(self.first + self.kept).min(self.effects.len().saturating_sub(1) as u64);
-        self.effects.drain(..old as usize);
-        self.first += old;
-    }
-}
-
-/// A request is disputed: neither it nor what follows it up to a batch is executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ruled {
-    /// Its position.
-    pub position: u64,
-    /// The batch with the ruling.
-    pub until: Sequence,
-}
 
 impl<S: Service> Estate<S> {
     /// The batch of the last ruling that the state follows, whether or not it has come to that batch; 0 if none.
@@ -189,6 +144,8 @@ fn position_of(tree: &Tree) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::estate::trace::Trace;
+    use alloc::collections::VecDeque;
     use alloc::vec;
 
     #[test]

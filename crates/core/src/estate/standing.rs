@@ -21,8 +21,8 @@ impl<S: Service> Estate<S> {
         self.clients.check(request.client, request.timestamp)
     }
 
-    /// What is answered to a request that must not be executed (any more); `None` if it may be. F26: at execution it is
-    /// decided, the same at every replica.
+    /// What is answered to a request that must not be executed (any more); `None` if it may be. prac-F26: at execution
+    /// it is decided, the same at every replica.
     pub(super) fn settled(&self, request: &Request) -> Option<Outcome> {
         match self.freshness(request) {
             Freshness::New => None,

@@ -6,23 +6,23 @@
 //! # Steps
 //! M1. *Cookies.* The client asks every replica for a cookie: that replica's signature on the client's key, a nonce of
 //!     the client's and the replica's time. The replica answers whoever proved to hold the key at the other end of the
-//!     link, keeps nothing, and says no more than it was asked (F23).
+//!     link, keeps nothing, and says no more than it was asked (prac-F23).
 //! M2. *JOIN.* The client signs a request with f+1 cookies of different replicas in it: one of them is from a correct
 //!     replica, which met the holder of the key. The request is ordered like any other.
 //! M3. *Admission.* At its position JOIN is executed against the replicated state, with the agreed time: are the
-//!     cookies fresh, may the key's present session be replaced yet (F28), is there room, does the service agree? Then
-//!     the key gets a number (an [`IdentityId`](crate::ids::IdentityId) above those of the cluster file) and a
+//!     cookies fresh, may the key's present session be replaced yet (prac-F28), is there room, does the service agree?
+//!     Then the key gets a number (an [`IdentityId`](crate::ids::IdentityId) above those of the cluster file) and a
 //!     session id. A key has one session at most: joining again ends the one before. The number of a JOIN, its
 //!     timestamp, is at most `cookie_lifetime` beyond its cookies' time, so that no clock closes a key for ever.
-//! M4. *Requests* carry the key and the session id beside the signature, which covers both ([`Credential`]). Checking
+//! M4. *Requests* carry the key and the session id beside the signature, which covers both (`Credential`). Checking
 //!     the signature needs nothing but the request. Whether key and session are members is decided at execution, where
-//!     it is the same everywhere: a request of no member is not executed, and nobody is blamed for it (F26). So a
+//!     it is the same everywhere: a request of no member is not executed, and nobody is blamed for it (prac-F26). So a
 //!     request that overtakes its JOIN need not be parked.
-//! M5. *LEAVE* is a request too, in the session number [`CONTROL_SESSION`]. The session ends; its reply is kept for
+//! M5. *LEAVE* is a request too, in the session number `CONTROL_SESSION`. The session ends; its reply is kept for
 //!     those who ask again.
 //! M6. *Eviction.* While there is room nobody is evicted, however long it has been silent. When there is none, a JOIN
 //!     takes the place that has been out of use longest, if that is longer than `Limits::session_stale_after` of agreed
-//!     time (F27); otherwise it is refused.
+//!     time (prac-F27); otherwise it is refused.
 //!
 //! # Before any of that: admission by each replica
 //! A replica looks the key up in *its* state before it does any work for a request: what is not its member's does not
@@ -30,7 +30,7 @@
 //! acknowledge, and for which the end is final; 2f+1 of them cannot all have missed the JOIN. So strangers cost a
 //! look-up, take nobody's place in the queues, and somebody whose session is over learns it without an ordered request.
 //! A JOIN is checked in full before it waits. Half of the places in the pool are for those whom the cluster file names,
-//! and JOINs have an eighth, at most [`JOINS_PENDING_MAX`].
+//! and JOINs have an eighth, at most `JOINS_PENDING_MAX`.
 //!
 //! # Why it is safe
 //! *No session id is used twice*: it is a hash over the number of Joins so far, which only grows. *No request of an old
@@ -56,8 +56,8 @@
 //! commits, or f+1 take the session for live, and see to it that the request is ordered.
 //!
 //! # Bounds
-//! Members: `Limits::members_max`. Sessions and replies of each: [`MEMBER_SESSIONS_MAX`], [`MEMBER_REPLY_BYTES_MAX`].
-//! Joins under way: none are kept. JOINs that wait to be ordered: [`JOINS_PENDING_MAX`].
+//! Members: `Limits::members_max`. Sessions and replies of each: `MEMBER_SESSIONS_MAX`, `MEMBER_REPLY_BYTES_MAX`.
+//! Joins under way: none are kept. JOINs that wait to be ordered: `JOINS_PENDING_MAX`.
 
 mod table;
 #[cfg(test)]

@@ -92,7 +92,7 @@ impl Member {
         self.left.is_none().then_some(Admission { identity, session })
     }
 
-    /// The number of its last JOIN. An older one must not come back (F25), whether it was executed or refused.
+    /// The number of its last JOIN. An older one must not come back (prac-F25), whether it was executed or refused.
     fn last_join(&self) -> Timestamp {
         self.tried.as_ref().map_or(self.joined.timestamp, |tried| tried.entry.timestamp.max(self.joined.timestamp))
     }

@@ -1,5 +1,5 @@
-//! I7: no session id is used twice, no request of an old session is executed, a key has one session at most, and the
-//! table is the same everywhere, also after restarts and transfers.
+//! prac-I7: no session id is used twice, no request of an old session is executed, a key has one session at most, and
+//! the table is the same everywhere, also after restarts and transfers.
 
 use super::Admission;
 use crate::batch::{Batch, Entry, Ordered};
@@ -123,7 +123,7 @@ fn where_nobody_may_join_a_stranger_has_no_keys_and_no_answer() {
     assert!(!net.keyring(r(0)).admits_strangers());
 }
 
-/// F25. The old session's request, properly signed, is proposed again after its client left and came back.
+/// prac-F25. The old session's request, properly signed, is proposed again after its client left and came back.
 #[test]
 fn a_request_of_an_old_session_is_never_executed() {
     let mut net = net();
@@ -136,7 +136,7 @@ fn a_request_of_an_old_session_is_never_executed() {
     assert_ne!(old.session, new.session);
     assert_ne!(old.identity, new.identity);
     forward(&mut net, replayed.clone());
-    // A faulty primary orders it all the same: nobody is blamed, and it is not executed (F26).
+    // A faulty primary orders it all the same: nobody is blamed, and it is not executed (prac-F26).
     let mut estate = net.hosts[1].replica.estate().clone();
     let before = (estate.service().clone(), estate.position());
     let batch = Arc::new(Batch::new(Proposal::default(), alloc::vec![Entry::Inline(replayed.clone())]));
@@ -153,7 +153,7 @@ fn a_request_of_an_old_session_is_never_executed() {
     assert_eq!(add(&mut net, client, 1), done(6));
 }
 
-/// F25: LEAVE and JOIN are answered again, and are not executed again.
+/// prac-F25: LEAVE and JOIN are answered again, and are not executed again.
 #[test]
 fn join_and_leave_are_answered_again_and_executed_once() {
     let mut net = net();
@@ -174,7 +174,7 @@ fn join_and_leave_are_answered_again_and_executed_once() {
     tables_agree(&net);
 }
 
-/// F28: a key has one session; the one before learns what became of it; and it takes time.
+/// prac-F28: a key has one session; the one before learns what became of it; and it takes time.
 #[test]
 fn joining_again_takes_over_but_not_at_once() {
     let mut net = net();
@@ -194,7 +194,7 @@ fn joining_again_takes_over_but_not_at_once() {
     assert_eq!(net.read(), done(2));
 }
 
-/// F27: nobody is evicted while there is room or while all are in use; then the one that was silent longest is.
+/// prac-F27: nobody is evicted while there is room or while all are in use; then the one that was silent longest is.
 #[test]
 fn only_a_full_table_evicts_and_only_the_stale() {
     let mut net = net();
@@ -214,7 +214,7 @@ fn only_a_full_table_evicts_and_only_the_stale() {
     tables_agree(&net);
 }
 
-/// F27: a faulty primary's clock cannot make everybody stale.
+/// prac-F27: a faulty primary's clock cannot make everybody stale.
 #[test]
 fn a_far_future_clock_at_the_primary_evicts_nobody() {
     let mut net = net();
@@ -273,7 +273,7 @@ fn members_after(mut net: Net, request: Request) -> usize {
     net.hosts[1].replica.estate().members().live()
 }
 
-/// F23: cookies of f replicas, of one replica twice, of somebody else or with another time are none.
+/// prac-F23: cookies of f replicas, of one replica twice, of somebody else or with another time are none.
 #[test]
 fn a_join_needs_cookies_of_f_plus_1_different_replicas() {
     let mut net = net();

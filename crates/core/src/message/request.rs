@@ -74,7 +74,7 @@ impl Wire for Manner {
 /// REQUEST: a client's operation.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The instance that is asked (D1): a request for one instance means nothing to another.
+    /// The instance that is asked (abs-D1): a request for one instance means nothing to another.
     pub instance: InstanceId,
     /// Who asks.
     pub client: ClientId,

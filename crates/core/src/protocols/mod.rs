@@ -4,6 +4,7 @@
 pub mod backup;
 pub mod chain;
 pub mod pbft;
+pub(crate) mod pool;
 pub mod quorum;
 pub mod ring_fast;
 pub mod ring_resilient;

@@ -1,7 +1,7 @@
 //! Which protocol each instance of a composition runs, who leads it, and how long a Backup lasts.
 //!
 //! Everything here is a pure function of the instance's number, so that every replica and every client computes the
-//! same (D11).
+//! same (abs-D11).
 
 mod protocol;
 
@@ -160,8 +160,8 @@ impl Schedule {
     }
 
     /// The head of Chain, the primary of ZLight and the sequencer of a ring: the next replica for each such instance
-    /// (P1), so that a faulty one costs one instance and not all. A fast ring and the resilient one that follows it are
-    /// a pair with one sequencer.
+    /// (abs-P1), so that a faulty one costs one instance and not all. A fast ring and the resilient one that follows it
+    /// are a pair with one sequencer.
     pub fn head(&self, n: usize, instance: InstanceId) -> ReplicaId {
         let leads = |at: usize| match self.parts()[at] {
             Part::Chain | Part::ZLight | Part::RingResilient => true,
@@ -228,7 +228,7 @@ pub enum Quota {
     /// Always the same.
     Fixed(u64),
     /// The minimum, doubled for each Backup since the last reset; resets come further and further apart, so that the
-    /// maxima grow without bound (L5).
+    /// maxima grow without bound (abs-L5).
     Exponential {
         /// K_min, for the first Backup after a reset.
         minimum: u64,

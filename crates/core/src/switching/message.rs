@@ -100,7 +100,7 @@ wire_enum!(SwitchMessage {
     11 => Here,
 });
 
-/// A statement with the instance that it is about (D1).
+/// A statement with the instance that it is about (abs-D1).
 #[derive(Clone, Debug)]
 pub struct Switch {
     /// The instance.

@@ -1,4 +1,4 @@
-//! How one instance follows another (design.md section 1; the paper's composition protocol).
+//! How one instance follows another (the composition protocol of `docs/papers/abstract.md`).
 //!
 //! # What it is for
 //! An instance that may abort is simple, because it need not work when anything is wrong: it stops, and another one
@@ -13,11 +13,11 @@
 //!   Other reports may prove another history, so that all but the head of the next instance wait for the head's proof
 //!   first, for a moment.
 //! * S4. [`opening`] says how a replica comes to that history. Opening an instance freezes all before it, for good
-//!   (D13).
+//!   (abs-D13).
 //! * S5. Whoever speaks to an earlier instance is told which one is active: a replica gets the proof, a client the
 //!   number. A client believes f+1 replicas, and asks again there with the same timestamp.
 //! * S6. A Backup agrees on the history with which it begins: INIT is ordered like a request, the first valid one
-//!   counts, and requests that were ordered before it are held until then (L3).
+//!   counts, and requests that were ordered before it are held until then (abs-L3).
 //!
 //! # Why it is safe
 //! A request that committed is in every abort history of its instance ([`report`]), so in every history with which the
@@ -35,10 +35,10 @@
 //! # Deviations from the paper
 //! * There the client collects the reports, carries the history to the next instance, and every client does so for
 //!   itself. Here replicas exchange the reports, as R-Aliph does: two hundred clients would otherwise fetch and carry
-//!   the same proof two hundred times (P11). A client needs f+1 equal words instead of a proof: one of them is a
+//!   the same proof two hundred times (abs-P11). A client needs f+1 equal words instead of a proof: one of them is a
 //!   correct replica's, which has checked it.
-//! * A report is signed once per instance and names no request (P4).
-//! * INIT is no request of a history, and costs none of k (D14).
+//! * A report is signed once per instance and names no request (abs-P4).
+//! * INIT is no request of a history, and costs none of k (abs-D14).
 
 mod abortable;
 mod amnesia;

@@ -1,4 +1,4 @@
-//! Opening: how a replica comes to the history with which an instance begins (section 2.5 of the note on Abstract).
+//! Opening: how a replica comes to the history with which an instance begins (`docs/papers/abstract.md`).
 //!
 //! # Steps
 //! 1. The proof yields the abort history: digests from some anchor to L0.
@@ -8,11 +8,11 @@
 //!    be true, and what follows is executed. That state is fetched, unless it is here: nobody else may have it any
 //!    more, for others drop what is below an anchor to which this replica has consented as well.
 //! 3. The bodies that are missing are fetched, from all who say that they have them, before this replica vouches for
-//!    anything (D9).
-//! 4. What the own log has beyond is taken back: to the last version of the state that the history still covers (D6),
-//!    and forward again by executing what follows.
+//!    anything (abs-D9).
+//! 4. What the own log has beyond is taken back: to the last version of the state that the history still covers
+//!    (abs-D6), and forward again by executing what follows.
 //!
-//! The anchor of the own log stays where it was (D7): an inherited history makes nothing more certain. But one that
+//! The anchor of the own log stays where it was (abs-D7): an inherited history makes nothing more certain. But one that
 //! comes with a certificate is certain here as well.
 //!
 //! # Two valid proofs

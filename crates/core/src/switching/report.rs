@@ -6,12 +6,12 @@
 //! # Why the abort history holds everything that committed
 //! *Where all 3f+1 replicas commit.* A request committed only if every correct replica logged it at the same position
 //! of the same history, before it stopped. Any 2f+1 reports contain f+1 of correct replicas, all of them with that
-//! prefix. The abort history is the longest prefix that f+1 reports share (D8): at least that long, and since two
+//! prefix. The abort history is the longest prefix that f+1 reports share (abs-D8): at least that long, and since two
 //! groups of f+1 out of 2f+1 have a member in common, there is only one. One of the f+1 is correct, so that it is a
 //! prefix of a log that a correct replica really had: no request twice, and every body can be fetched.
 //!
-//! *Where 2f+1 replicas commit*, in the resilient ring, f+1 reports may miss what committed (flaw F5 of the note on
-//! Ring). There a request committed only if f+1 correct replicas held a certificate for the history with it, signed by
+//! *Where 2f+1 replicas commit*, in the resilient ring, f+1 reports may miss what committed (ring-F5).
+//! There a request committed only if f+1 correct replicas held a certificate for the history with it, signed by
 //! 2f+1. Any 2f+1 reports contain one of theirs. The abort history is the longest certified one: two certificates have
 //! a correct signer in common, who signed one history only, so that the shorter is a prefix of the longer
 //! ([`crate::protocols::ring_resilient`]). f+1 of its signers are correct, so that every body can be fetched. What no
@@ -82,9 +82,9 @@ pub const CHECKPOINTS_MAX: usize = BOUNDARIES_MAX / 2;
 pub struct AbortReport {
     /// i.
     pub instance: InstanceId,
-    /// Where the list begins (D7); for a Backup, its end.
+    /// Where the list begins (abs-D7); for a Backup, its end.
     pub anchor: Boundary,
-    /// Checkpoints taken above the anchor: others may have stabilised one of them (S3).
+    /// Checkpoints taken above the anchor: others may have stabilised one of them (abs-S3).
     pub boundaries: Vec<Boundary>,
     /// The digests of the entries above the anchor.
     pub digests: Vec<Digest>,
@@ -367,9 +367,10 @@ impl<'a> Paths<'a> {
         digest.is_some() && digest == self.at(other, higher)
     }
 
-    /// D8: the last position where f+1 reports list the same history, and which reports.
+    /// abs-D8: the last position where f+1 reports list the same history, and which reports.
     fn longest_shared(&self, cluster: &Cluster) -> Option<(u64, Vec<usize>)> {
-        // Only where f+1 reports have something to say: a liar's lowest or highest position costs nobody time (K20).
+        // Only where f+1 reports have something to say: a liar's lowest or highest position costs nobody time
+        // (abs-K20).
         let mut begins: Vec<u64> = self.reports.iter().map(|report| report.value.anchor.position).collect();
         let mut ends: Vec<u64> = self.reports.iter().map(|report| report.value.end()).collect();
         begins.sort_unstable();

@@ -67,7 +67,7 @@ impl Request {
     }
 
     /// The proof in an INIT, if it proves that this instance, a Backup, may begin. No other instance takes it as a
-    /// request: it would become a part of the history (D14).
+    /// request: it would become a part of the history (abs-D14).
     pub fn proof(&self, cluster: &Cluster, keyring: &Keyring, instance: InstanceId) -> Option<Proof> {
         // One for each replica, so that nobody fills a pool with copies.
         if cluster.part(instance) != Some(Part::Backup) || self.client.session as usize >= cluster.n {

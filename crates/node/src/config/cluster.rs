@@ -303,7 +303,7 @@ fn limits(document: &Document) -> Result<Limits, ConfigError> {
 }
 
 /// Which limits do not go with others: the key, and why. A faulty primary's clock may be off by `clock_skew_max`: with
-/// shorter times it could keep everybody from joining, or make everybody stale (F27).
+/// shorter times it could keep everybody from joining, or make everybody stale (prac-F27).
 pub(super) fn objection_to(limits: &Limits, dynamic_clients: bool) -> Option<(&'static str, String)> {
     if limits.view_timeout > limits.view_timeout_max {
         return Some(("view_timeout_ms", "`view_timeout_ms` must not exceed `view_timeout_max_ms`".to_owned()));

@@ -194,7 +194,7 @@ fn mixed() -> Experiment {
         vec![
             claim(
                 "Ring's peak beside Zyzzyva's",
-                "1.06; the note's model 1.25",
+                "1.06; its queueing model, solved anew, 1.25",
                 Ours::Ratio(Metric::Throughput, (RING, place), ("zlight", place)),
             ),
             claim("Ring has more than Zyzzyva from", "150 clients", Ours::Overtakes(RING, "zlight", bytes)),

@@ -1,5 +1,5 @@
-//! Abort reports that differ from receiver to receiver (K6), claim positions and lengths that nobody had (K20), or copy
-//! what somebody else reported, so that one group of replicas can prove one history and another group another.
+//! Abort reports that differ from receiver to receiver (abs-K6), claim positions and lengths that nobody had (abs-K20),
+//! or copy what somebody else reported, so that one group of replicas can prove one history and another group another.
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;

@@ -112,7 +112,7 @@ adversaries! {
     Silent => "silent", Replicas, Nothing, Everywhere;
     /// A primary that waits just less than the view time-out before each proposal.
     Slow => "slow", Replicas, Nothing, Everywhere;
-    /// A client whose MACs convince some replicas only (F20), and that makes two requests with one timestamp.
+    /// A client whose MACs convince some replicas only (pbft-F20), and that makes two requests with one timestamp.
     PartialMacs => "partial-macs", Client, Nothing, Everywhere;
     /// A replica that answers clients with results of its own.
     WrongReply => "wrong-reply", Replicas, Nothing, Everywhere;
@@ -120,7 +120,7 @@ adversaries! {
     WrongCheckpoint => "wrong-checkpoint", Replicas, OneOf(PBFT), Everywhere;
     /// A replica that lies to those that fetch state from it.
     LyingTransfer => "lying-transfer", Replicas, Nothing, Everywhere;
-    /// A client that gives a big request's body to a liar only, and a liar that orders it and keeps it (F22).
+    /// A client that gives a big request's body to a liar only, and a liar that orders it and keeps it (pbft-F22).
     WithheldBody => "withheld-body", Both, Nothing, Everywhere;
     /// A replica whose view changes claim what it never prepared, and hide what it did.
     ViewChangeLiar => "view-change-liar", Replicas, OneOf(PBFT), Everywhere;
@@ -128,9 +128,9 @@ adversaries! {
     Replay => "replay", Replicas, Nothing, Everywhere;
     /// A replica that speaks of views, batches and requests far in the future.
     Flood => "flood", Replicas, Nothing, Everywhere;
-    /// A primary that leaves f correct replicas out of every quorum and is mute to clients (F21).
+    /// A primary that leaves f correct replicas out of every quorum and is mute to clients (pbft-F21).
     Exclude => "exclude", Replicas, Nothing, Everywhere;
-    /// A primary whose clock is far off, or stands still, or goes back (F27).
+    /// A primary whose clock is far off, or stands still, or goes back (prac-F27).
     SkewedTime => "skewed-time", Replicas, OneOf(PBFT), Everywhere;
     /// Two honest machines with one identity.
     Twins => "twins", Replicas, Nothing, Everywhere;
@@ -148,39 +148,42 @@ adversaries! {
     Echo => "echo", Network, Nothing, Everywhere;
     /// A network that changes frames on their way: nobody has its keys.
     Tamper => "tamper", Network, Nothing, Everywhere;
-    /// A replica whose abort reports differ from receiver to receiver, and claim what nobody had (K6, K20).
+    /// A replica whose abort reports differ from receiver to receiver, and claim what nobody had (abs-K6, abs-K20).
     AbortEquivocation => "abort-equivocation", Replicas, Instances, WithInstances;
     /// A replica that gives different replicas different proofs of how an instance ended, all of them valid.
     DifferentProofs => "different-proofs", Replicas, Instances, WithInstances;
-    /// A place of a chain that forwards another history than it got (K5, S1).
+    /// A place of a chain that forwards another history than it got (abs-K5, abs-S1).
     ChainSubstitute => "chain-substitute", Replicas, OneOf(HOPS), WithInstances;
-    /// A replica that tells some of its lightweight checkpoints, and others of what they want to hear (K7).
+    /// A replica that tells some of its lightweight checkpoints, and others of what they want to hear (abs-K7).
     SelectiveCheckpoint => "selective-checkpoint", Replicas, OneOf(ANCHORS), WithInstances;
-    /// A primary of ZLight that tells two orders, and leaves gaps (K17).
+    /// A primary of ZLight that tells two orders, and leaves gaps (abs-K17).
     SplitOrder => "split-order", Replicas, OneOf(ORDERS), WithInstances;
-    /// A place of a chain that spoils the MACs that pass through it (K18).
+    /// A place of a chain that spoils the MACs that pass through it (abs-K18).
     SpoiltMacs => "spoilt-macs", Replicas, OneOf(HOPS), WithInstances;
-    /// A replica whose speculative answers are wrong, or late (K19).
+    /// A replica whose speculative answers are wrong, or late (abs-K19).
     FalseTail => "false-tail", Replicas, Instances, WithInstances;
-    /// A replica that says in one instance what was said in another (K10, K11).
+    /// A replica that says in one instance what was said in another (abs-K10, abs-K11).
     CrossInstance => "cross-instance", Replicas, Instances, WithInstances;
-    /// A replica that proves what did not happen (K21).
+    /// A replica that proves what did not happen (abs-K21).
     BogusProof => "bogus-proof", Replicas, Instances, WithInstances;
-    /// A replica that stops, or says so, without reason (K23).
+    /// A replica that stops, or says so, without reason (abs-K23).
     FalseStop => "false-stop", Replicas, Instances, WithInstances;
-    /// A client that panics whenever it speaks (K14).
+    /// A client that panics whenever it speaks (abs-K14).
     PanicStorm => "panic-storm", Client, Instances, WithInstances;
-    /// A client whose requests reach some replicas only, with odd MACs and two operations in one (K2, K12, K16).
+    /// A client whose requests reach some replicas only, with odd MACs and two operations in one (abs-K2, abs-K12,
+    /// abs-K16).
     LopsidedClient => "lopsided-client", Client, Instances, WithInstances;
-    /// A replica on a ring that forges numbers, histories and MACs, or keeps silent as an exit (A1, A3, A5, A8).
+    /// A replica on a ring that forges numbers, histories and MACs, or keeps silent as an exit (ring-A1, ring-A3,
+    /// ring-A5, ring-A8).
     RingForger => "ring-forger", Replicas, OneOf(RINGS), WithRings;
-    /// A place of a ring that takes its time, and says so or not (A12).
+    /// A place of a ring that takes its time, and says so or not (ring-A12).
     SlowHop => "slow-hop", Replicas, OneOf(FAST_RING), WithRings;
-    /// A client that joins with cookies that are too few, forged or another's, and asks in the name of others (F23).
+    /// A client that joins with cookies that are too few, forged or another's, and asks in the name of others
+    /// (prac-F23).
     JoinFlood => "join-flood", Client, Strangers, AmongStrangers;
-    /// A replica that proposes and passes on old JOINs, LEAVEs and requests of members again (F25).
+    /// A replica that proposes and passes on old JOINs, LEAVEs and requests of members again (prac-F25).
     MemberReplay => "member-replay", Replicas, Strangers, AmongStrangers;
-    /// A client with another's key, that joins again and again (F28).
+    /// A client with another's key, that joins again and again (prac-F28).
     Takeover => "takeover", Client, Strangers, AmongStrangers;
     /// A primary that proposes references, and a client that gives requests to it only.
     References => "references", Both, OneOf(PBFT), InsteadOf(600);

@@ -1,4 +1,4 @@
-//! Proofs that prove nothing (K21): too few reports, made up in the name of others, of another instance, with
+//! Proofs that prove nothing (abs-K21): too few reports, made up in the name of others, of another instance, with
 //! signatures that belong to something else; sent as INIT to whoever has not begun yet, and ordered as INIT in a
 //! Backup.
 

@@ -1,4 +1,5 @@
-//! A replica in the middle of a chain that forwards something else than it got, with its own MACs to match (K5, S1).
+//! A replica in the middle of a chain that forwards something else than it got, with its own MACs to match (abs-K5,
+//! abs-S1).
 //!
 //! It also prepares for that: it gives the replicas after it another proof of how the last instance ended, made of the
 //! same honest reports and another lie of its own, so that they begin with a history that its predecessors do not

@@ -1,5 +1,5 @@
-//! What was said in one instance, said again in another (K10, K11): checkpoints, orders, answers and abort reports of
-//! instances that are over, or have not begun.
+//! What was said in one instance, said again in another (abs-K10, abs-K11): checkpoints, orders, answers and abort
+//! reports of instances that are over, or have not begun.
 
 use super::{Behaviour, Liar};
 use bezant_core::ids::{InstanceId, Principal};

@@ -1,5 +1,5 @@
-//! Exclusion (A18): the liar talks with a bare quorum only, so that all correct replicas that it does not need, f where
-//! n = 3f + 1, lag behind without anybody losing patience, and leaves clients to the others (F21).
+//! Exclusion (prac-A18): the liar talks with a bare quorum only, so that all correct replicas that it does not need, f
+//! where n = 3f + 1, lag behind without anybody losing patience, and leaves clients to the others (pbft-F21).
 
 use super::{Behaviour, Liar};
 use bezant_core::ids::{Principal, ReplicaId};

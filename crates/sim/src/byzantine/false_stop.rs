@@ -1,5 +1,5 @@
-//! A replica that says that it has stopped when nobody has asked it to, because of low load (K23), in every instance
-//! and again and again; or that never says it has. It also tells clients of instances that are not there yet.
+//! A replica that says that it has stopped when nobody has asked it to, because of low load (abs-K23), in every
+//! instance and again and again; or that never says it has. It also tells clients of instances that are not there yet.
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;

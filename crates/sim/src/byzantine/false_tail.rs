@@ -1,5 +1,5 @@
-//! Wrong, early and late speculative answers (K19): of any replica in Quorum and ZLight, of the last places of a chain,
-//! and of a tail that makes its own MAC for what nobody executed.
+//! Wrong, early and late speculative answers (abs-K19): of any replica in Quorum and ZLight, of the last places of a
+//! chain, and of a tail that makes its own MAC for what nobody executed.
 
 use super::wrong_reply::with_result;
 use super::{Behaviour, Liar};

@@ -1,6 +1,6 @@
-//! JOIN flood (A19, F23): JOINs with cookies of f replicas, of one replica twice, with other times, of other nonces,
-//! and requests of members that name another session or another number than their own. All of it is signed with the
-//! liar's own key, which it holds.
+//! JOIN flood (prac-A19, prac-F23): JOINs with cookies of f replicas, of one replica twice, with other times, of other
+//! nonces, and requests of members that name another session or another number than their own. All of it is signed with
+//! the liar's own key, which it holds.
 
 use super::ClientBehaviour;
 use crate::rng::Rng;

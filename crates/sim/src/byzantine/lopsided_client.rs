@@ -1,5 +1,5 @@
-//! A client whose requests reach one replica or a few only (K12, L2), with MACs that are missing, too many or in the
-//! wrong order (K2), and with two operations under one timestamp (K16).
+//! A client whose requests reach one replica or a few only (abs-K12, abs-L2), with MACs that are missing, too many or
+//! in the wrong order (abs-K2), and with two operations under one timestamp (abs-K16).
 
 use super::ClientBehaviour;
 use crate::rng::Rng;

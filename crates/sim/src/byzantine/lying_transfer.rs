@@ -1,5 +1,5 @@
-//! Lies about state (A24): whoever fetches state from this replica gets bytes that differ a little, or the right bytes
-//! for another question, or nothing.
+//! Lies about state (prac-A24): whoever fetches state from this replica gets bytes that differ a little, or the right
+//! bytes for another question, or nothing.
 
 use super::{Behaviour, Liar};
 use bezant_core::checkpoint::TransferMessage;

@@ -1,5 +1,5 @@
-//! Replay of what members said (A19, F25): JOINs, LEAVEs and requests of sessions that are over, ordered again by a
-//! lying primary and passed on by a lying backup. All of it bears valid signatures.
+//! Replay of what members said (prac-A19, prac-F25): JOINs, LEAVEs and requests of sessions that are over, ordered
+//! again by a lying primary and passed on by a lying backup. All of it bears valid signatures.
 
 use super::{Behaviour, Liar};
 use bezant_core::batch::{Batch, Entry};

@@ -1,5 +1,5 @@
-//! A client that panics whenever it speaks (K14): in the instance that it asks, in later ones, and in some that will
-//! never be; to everybody or to some.
+//! A client that panics whenever it speaks (abs-K14): in the instance that it asks, in later ones, and in some that
+//! will never be; to everybody or to some.
 
 use super::ClientBehaviour;
 use crate::rng::Rng;
@@ -38,7 +38,7 @@ impl ClientBehaviour for PanicStorm {
     ) -> Vec<(ReplicaId, Message)> {
         let mut storm = Vec::new();
         for to in cluster.replicas() {
-            // Ring knows a panic by the signature (R6).
+            // Ring knows a panic by its signature.
             if cluster.part(request.instance) == Some(Part::RingFast) && rng.coin() {
                 storm.push((to, Message::Request(request.clone().sign(keyring))));
             }

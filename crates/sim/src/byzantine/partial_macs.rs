@@ -1,5 +1,5 @@
-//! The big MAC attack (F20): a client's authenticator convinces some replicas and not others; and, now and then, one
-//! timestamp names two operations.
+//! The big MAC attack (pbft-F20): a client's authenticator convinces some replicas and not others; and, now and then,
+//! one timestamp names two operations.
 
 use super::ClientBehaviour;
 use crate::rng::Rng;

@@ -1,6 +1,6 @@
 //! A replica on a ring that says something else than it should, with its own MACs to match: numbers that nobody gave or
-//! others than were given (A1, A3), other histories and batches, strikes without reason, MACs that hold for some of the
-//! next positions only (A5), and silence, of an exit above all (A8).
+//! others than were given (ring-A1, ring-A3), other histories and batches, strikes without reason, MACs that hold for
+//! some of the next positions only (ring-A5), and silence, of an exit above all (ring-A8).
 
 use super::split_order::forged;
 use super::wrong_reply::with_result;
@@ -62,7 +62,7 @@ impl RingForger {
         Self { often, silent, last: None, next: 1 }
     }
 
-    /// A number of its own for a batch that has none yet, with a history that fits (F1).
+    /// A number of its own for a batch that has none yet, with a history that fits (ring-F1).
     fn stamp(&self, ring: &RingMessage, now: Proposal) -> Option<Stamp> {
         let Body::Requests(requests) = &ring.body else { return None };
         let before = self.last.as_ref().map_or(Digest::ZERO, |stamp| stamp.history);

@@ -1,5 +1,5 @@
-//! Lightweight checkpoints said to some only, or with other digests, or echoed to whoever says one (K7, S3): one
-//! replica may take as certain what others never hear of.
+//! Lightweight checkpoints said to some only, or with other digests, or echoed to whoever says one (abs-K7, abs-S3):
+//! one replica may take as certain what others never hear of.
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;

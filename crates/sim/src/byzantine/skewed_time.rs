@@ -1,4 +1,4 @@
-//! Agreed time (A20): a primary that proposes times that are a little off, far off, or always the same.
+//! Agreed time (prac-A20): a primary that proposes times that are a little off, far off, or always the same.
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;

@@ -1,5 +1,5 @@
-//! A place of a ring that takes its time with whatever goes around (A12). What is said about the ring's pace it delays
-//! as well; or else it answers at once, says that its own hop takes no time, and votes that nothing is slow.
+//! A place of a ring that takes its time with whatever goes around (ring-A12). What is said about the ring's pace it
+//! delays as well; or else it answers at once, says that its own hop takes no time, and votes that nothing is slow.
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;

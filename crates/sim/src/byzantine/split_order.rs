@@ -1,6 +1,6 @@
 //! A primary of ZLight, a head of Chain or a sequencer of a resilient ring that gives different replicas different
-//! orders, leaves gaps, or proposes other agreed values (K17); and a replica that says of whatever is ordered that it
-//! holds a certificate for it.
+//! orders, leaves gaps, or proposes other agreed values (abs-K17); and a replica that says of whatever is ordered that
+//! it holds a certificate for it.
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
@@ -59,7 +59,7 @@ impl SplitOrder {
             }
             7 => lie.requests = lie.requests.iter().map(forged).collect(),
             _ => {
-                // As if the clients had authenticated them for some only (K2).
+                // As if the clients had authenticated them for some only (abs-K2).
                 let spoilt = Tag::from_bytes([0xee; 16]);
                 for request in &mut lie.requests {
                     request.authentication.tags = request.authentication.tags.iter().map(|_| spoilt).collect();

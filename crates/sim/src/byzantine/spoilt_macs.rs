@@ -1,5 +1,5 @@
-//! MACs that are spoilt on their way along the chain or around the ring (K18, A5): the liar's own for replicas further
-//! on, those of others that pass through it, and those of clients. Its MAC for the next place stays good.
+//! MACs that are spoilt on their way along the chain or around the ring (abs-K18, ring-A5): the liar's own for replicas
+//! further on, those of others that pass through it, and those of clients. Its MAC for the next place stays good.
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;

@@ -1,5 +1,5 @@
-//! Takeover (F28): a client that holds another's key joins with it whenever it can, and so does the other. Neither can
-//! be told from the other; what can be had is that each keeps its session for a while, and that both are told.
+//! Takeover (prac-F28): a client that holds another's key joins with it whenever it can, and so does the other. Neither
+//! can be told from the other; what can be had is that each keeps its session for a while, and that both are told.
 
 use super::ClientBehaviour;
 

@@ -1,6 +1,6 @@
-//! A withheld body (F22): a client gives a big request to the liars only; they order it by its digest and then do not
-//! give the body to anybody. In instances that may abort every request is like that: the liar vouches for it in its
-//! abort report and answers no FETCH (K12).
+//! A withheld body (pbft-F22): a client gives a big request to the liars only; they order it by its digest and then do
+//! not give the body to anybody. In instances that may abort every request is like that: the liar vouches for it in its
+//! abort report and answers no FETCH (abs-K12).
 
 use super::{Behaviour, ClientBehaviour, Liar};
 use crate::rng::Rng;

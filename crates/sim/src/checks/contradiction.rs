@@ -226,7 +226,7 @@ impl Contradiction {
         }
     }
 
-    /// Who has said that it stopped says nothing more for that instance (A5).
+    /// Who has said that it stopped says nothing more for that instance (abs-A5).
     fn stop(&mut self, replica: ReplicaId, instance: InstanceId, message: &Message) -> Result<(), String> {
         let speaks = matches!(
             message,

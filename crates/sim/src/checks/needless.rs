@@ -1,4 +1,4 @@
-//! No ring stops without need (O12 of the note on Ring): while no replica fails and the network keeps its time, nothing
+//! No ring stops without need (ring-O12): while no replica fails and the network keeps its time, nothing
 //! that clients do ends an instance of Ring. What a resilient ring stops for is its quota. Where PBFT is all that there
 //! is, nothing that clients do makes a replica leave a view, an honest call last, or an honest client find no room.
 //!

@@ -1,6 +1,6 @@
-//! I7: what the history says of clients that nobody has named. A JOIN that was executed had a cookie of a correct
-//! replica (F23); after a LEAVE, and after a request of a later session of the same key, no request of a session is
-//! executed (F25); no two keys share a session; and no JOIN is executed once a later one took effect.
+//! prac-I7: what the history says of clients that nobody has named. A JOIN that was executed had a cookie of a correct
+//! replica (prac-F23); after a LEAVE, and after a request of a later session of the same key, no request of a session
+//! is executed (prac-F25); no two keys share a session; and no JOIN is executed once a later one took effect.
 //!
 //! A JOIN that was refused as too soon is not executed again: its key has a place, where that is remembered. Of other
 //! refusals the check knows nothing: what it knows is which requests are in the history, in which order, and what
@@ -71,15 +71,15 @@ impl Sessions {
         match act {
             Act::Join(cookies) => {
                 if !cookies.iter().any(|cookie| given.contains(cookie)) {
-                    return Err(format!("{key:?} joined without having met a correct replica (F23)"));
+                    return Err(format!("{key:?} joined without having met a correct replica (prac-F23)"));
                 }
                 let refused = too_soon.get(&(stranger.credential.joining(), *timestamp));
                 if refused.is_some_and(|refused| *refused < at) {
-                    return Err(format!("a JOIN of {key:?} that was refused as too soon is executed later (F25)"));
+                    return Err(format!("a JOIN of {key:?} that was refused as too soon is executed later (prac-F25)"));
                 }
                 // One that was refused for want of room may be tried again, but not once a later one took effect.
                 if self.joined.get(key).is_some_and(|joined| timestamp < joined) {
-                    return Err(format!("an old JOIN of {key:?} is executed (F25)"));
+                    return Err(format!("an old JOIN of {key:?} is executed (prac-F25)"));
                 }
                 self.tried.entry(*key).or_default().push(*timestamp);
                 return Ok(());
@@ -90,14 +90,14 @@ impl Sessions {
             return Err(format!("{session:?} is another key's"));
         }
         if self.over.contains(session) {
-            return Err(format!("{session:?} of {key:?} was over, and a request of it is executed (F25)"));
+            return Err(format!("{session:?} of {key:?} was over, and a request of it is executed (prac-F25)"));
         }
         let before = self.current.insert(*key, *session);
         if before != Some(*session) {
             self.over.extend(before);
             let tried = self.tried.remove(key).unwrap_or_default();
             let Some(oldest) = tried.into_iter().min() else {
-                return Err(format!("{session:?} of {key:?} began without a JOIN (F25)"));
+                return Err(format!("{session:?} of {key:?} began without a JOIN (prac-F25)"));
             };
             self.joined.insert(*key, oldest);
         }

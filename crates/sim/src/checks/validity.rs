@@ -101,7 +101,7 @@ impl Validity {
             return Ok(());
         }
         if self.last(before, client).is_some_and(|last| last >= timestamp) {
-            return Err(format!("{client} {timestamp} was executed, and is executed again at {history:?} (A4)"));
+            return Err(format!("{client} {timestamp} was executed, and is executed again at {history:?} (abs-A4)"));
         }
         self.tree.insert(history, (before, client, timestamp));
         Ok(())

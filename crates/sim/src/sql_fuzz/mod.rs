@@ -6,7 +6,7 @@
 //! undone. After each request all answers are equal to the byte, and what was written is, and now and then all pages
 //! are. What a transaction gives that is rehearsed step by step is what all of it gives at once. In half of the runs no
 //! statement uses time or randomness; then plain SQLite of the same build executes the stream as well, without the
-//! attempts, and rows, counts and errors are its own (I8 of the notes).
+//! attempts, and rows, counts and errors are its own (prac-I8).
 
 mod grammar;
 

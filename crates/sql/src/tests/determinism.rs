@@ -1,9 +1,9 @@
-//! F31 to F36 of the notes, and what else could make two replicas differ.
+//! prac-F31 to prac-F36, and what else could make two replicas differ.
 
 use super::*;
 use crate::{Check, Dated, Rehearsal};
 
-/// F31: the agreed seed decides, whatever was drawn before; the same at a replica that has just started.
+/// prac-F31: the agreed seed decides, whatever was drawn before; the same at a replica that has just started.
 #[test]
 fn f31_randomness_is_the_requests_own() {
     let mut node = Node::new();
@@ -20,7 +20,7 @@ fn f31_randomness_is_the_requests_own() {
     assert_ne!(node.text("select random()"), node.text("select random()"), "another request, another seed");
 }
 
-/// F31, F32: time and randomness in defaults, triggers, views and expressions are the agreed ones.
+/// prac-F31, prac-F32: time and randomness in defaults, triggers, views and expressions are the agreed ones.
 #[test]
 fn f32_agreed_values_govern_everything_that_a_schema_can_hide() {
     let mut node = Node::new();
@@ -44,7 +44,7 @@ fn f32_agreed_values_govern_everything_that_a_schema_can_hide() {
     assert!(node.text("select now from v").starts_with("2026-11-22 05:43"));
 }
 
-/// F35: nothing of one request shows in the next.
+/// prac-F35: nothing of one request shows in the next.
 #[test]
 fn f35_requests_leave_nothing_behind() {
     let mut node = Node::new();
@@ -59,7 +59,7 @@ fn f35_requests_leave_nothing_behind() {
     assert_eq!(node.text("select last_insert_rowid()"), "0");
 }
 
-/// F35: after the largest rowid SQLite would choose at random.
+/// prac-F35: after the largest rowid SQLite would choose at random.
 #[test]
 fn f35_the_largest_rowid_is_refused() {
     let mut node = Node::new();
@@ -129,7 +129,7 @@ fn names_are_not_drawn() {
     node.rows("create table times(\"at 12:30\", \"at 12:45\", \"at 12:4\")");
 }
 
-/// F35: nor in the tables that SQLite writes itself.
+/// prac-F35: nor in the tables that SQLite writes itself.
 #[test]
 fn f35_the_largest_rowid_of_sqlites_own_tables_is_refused() {
     let mut node = Node::new();
@@ -140,7 +140,7 @@ fn f35_the_largest_rowid_of_sqlites_own_tables_is_refused() {
     }
 }
 
-/// F35: how a schema came about does not show, neither in ANALYZE nor in the order of a pragma's rows.
+/// prac-F35: how a schema came about does not show, neither in ANALYZE nor in the order of a pragma's rows.
 #[test]
 fn f35_a_schema_has_no_history() {
     let mut node = Node::new();
@@ -162,7 +162,7 @@ fn f35_a_schema_has_no_history() {
     }
 }
 
-/// F35: a request that is undone leaves nothing on free pages either, however small the cache.
+/// prac-F35: a request that is undone leaves nothing on free pages either, however small the cache.
 #[test]
 fn f35_free_pages_do_not_tell_what_was_undone() {
     let mut node = Node { sql: Sql::with_cache(40), ..Node::default() };
@@ -176,8 +176,8 @@ fn f35_free_pages_do_not_tell_what_was_undone() {
     assert_eq!(node.root(), before);
 }
 
-/// F35: a statement that was kept prepared has the columns that it has now, as at a replica that never saw it (found by
-/// `cargo xtask sql-fuzz`, seed 9186).
+/// prac-F35: a statement that was kept prepared has the columns that it has now, as at a replica that never saw it
+/// (found by `cargo xtask sql-fuzz`, seed 9186).
 #[test]
 fn f35_kept_statements_see_a_schema_change_of_their_request() {
     let mut node = Node::new();
@@ -205,8 +205,8 @@ fn step(node: &mut Node, checks: &mut Vec<Check>, statement: Statement) {
     checks.push(Check { statement, digest });
 }
 
-/// F35: what an attempt did and undid is not there, and its traces on free pages are the same however small the cache,
-/// and at a replica that has just started.
+/// prac-F35: what an attempt did and undid is not there, and its traces on free pages are the same however small the
+/// cache, and at a replica that has just started.
 #[test]
 fn f35_attempts_leave_the_same_pages_everywhere() {
     let mut node = Node { sql: Sql::with_cache(40), ..Node::default() };
@@ -244,7 +244,7 @@ fn f35_attempts_leave_the_same_pages_everywhere() {
     assert_eq!(node.error("select * from u").0, ErrorKind::NoSuchTable);
 }
 
-/// F35, A22: each way out of the database, one statement each.
+/// prac-F35, prac-A22: each way out of the database, one statement each.
 #[test]
 fn f35_every_way_out_is_closed() {
     let mut node = Node::new();
@@ -300,7 +300,7 @@ fn f35_every_way_out_is_closed() {
     assert!(node.text("select name from pragma_table_info('t')").contains('a'));
 }
 
-/// F34: after a state transfer nothing of the old connection's cache is left, even with an equal change counter.
+/// prac-F34: after a state transfer nothing of the old connection's cache is left, even with an equal change counter.
 #[test]
 fn f34_pages_are_loaded_behind_no_open_connection() {
     let mut node = Node::new();

@@ -1,5 +1,5 @@
-//! Replicas that lose their logs (rule A, S13). [`super::run`] says what is checked in every run: among that, that no
-//! replica ever reports an instance in two ways.
+//! Replicas that lose their logs (rule A, abs-S13). [`super::run`] says what is checked in every run: among that, that
+//! no replica ever reports an instance in two ways.
 
 use super::conformance::{protocols, trouble};
 use super::run::Run;

@@ -44,9 +44,9 @@ pub(super) fn ring_fast() -> Protocol {
     Protocol::Schedule(Schedule::new(&[Part::RingFast, Part::Backup]).unwrap())
 }
 
-/// Progress and Termination: without a fault everything is served without a timer, whatever overtakes what (L8),
-/// across lightweight checkpoints that no two replicas take at once (L9). In Quorum clients take turns: contention is
-/// a fault there.
+/// Progress and Termination: without a fault everything is served without a timer, whatever overtakes what (abs-L8),
+/// across lightweight checkpoints that no two replicas take at once (abs-L9). In Quorum clients take turns: contention
+/// is a fault there.
 #[test]
 fn without_faults_nobody_panics() {
     for protocol in protocols() {
@@ -95,7 +95,7 @@ fn whatever_gets_lost_the_orders_hold() {
     }
 }
 
-/// A14 of the note on Ring: one message is lost, each in turn. Everything is served nevertheless.
+/// ring-A14: one message is lost, each in turn. Everything is served nevertheless.
 #[test]
 fn whichever_one_message_is_lost_everything_is_served() {
     /// Two clients, twice; the first `kept` messages arrive, the next one does not. How many there were.
@@ -132,8 +132,8 @@ fn whatever_gets_lost_the_orders_hold_among_seven() {
     }
 }
 
-/// One replica lies about what it logged, to each other one differently (K6, K20); a client panics at will (K14); what
-/// was said once is said again (K10).
+/// One replica lies about what it logged, to each other one differently (abs-K6, abs-K20); a client panics at will
+/// (abs-K14); what was said once is said again (abs-K10).
 #[test]
 fn whatever_a_liar_reports_the_orders_hold() {
     for protocol in protocols() {
@@ -222,7 +222,7 @@ fn false_report(run: &mut Run, instance: InstanceId) -> AbortReport {
     report
 }
 
-/// PANIC again and again makes one report and one switch; one that comes too late stops nothing (L7).
+/// PANIC again and again makes one report and one switch; one that comes too late stops nothing (abs-L7).
 #[test]
 fn panics_are_idempotent() {
     for protocol in [Protocol::Quorum, Protocol::ZLight, Protocol::Chain] {

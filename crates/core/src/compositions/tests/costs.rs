@@ -123,7 +123,7 @@ fn longer(f: usize, entry: u8) -> u64 {
     if q < f { q as u64 } else { 0 }
 }
 
-/// (7.1) and (7.3) of the thesis as the note derives them, and 2(f+1) for each position more:
+/// Equations 7.1 and 7.3 of the thesis, added up anew (`docs/papers/ring.md`), and 2(f+1) for each position more:
 /// (f+1)(2b + 11f + 2 + 2q) / (bn) at a replica for each request; and f + 1 MACs made and checked by the client.
 #[test]
 fn ring_costs_what_the_formulas_say() {
@@ -224,7 +224,7 @@ fn requests_take_the_message_delays_that_the_paper_says() {
             assert_eq!(delays_until_completed(&mut net), expected, "f = {f}, entry r{entry}");
         }
         assert_eq!(delays(f, Protocol::Pbft), 4);
-        // A Backup that hands on executes final batches only (D12).
+        // A Backup that hands on executes final batches only (abs-D12).
         assert_eq!(delays(f, Protocol::Schedule(Schedule::of(&[Part::Backup, Part::Quorum]))), 5);
     }
 }

@@ -7,7 +7,7 @@
 //! * what the liar reports: any of that, something else to everybody;
 //! * which provable history each replica begins Chain with, the liar included: one for all, or one up to some place
 //!   and another from there on, where the chain has to break;
-//! * what the liar does in Chain: what it should, nothing, or S1: it passes on every batch as if it followed the
+//! * what the liar does in Chain: what it should, nothing, or abs-S1: it passes on every batch as if it followed the
 //!   history of its successor.
 //!
 //! Then everybody stops, and whatever 2f+1 reports of Chain are put together, with any lie, the history that they prove

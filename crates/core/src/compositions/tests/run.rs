@@ -7,14 +7,14 @@
 //! * Commit order: of two histories that committed one is a prefix of the other, in an order that respects real time.
 //! * Abort order and init order: what committed in an instance is in every history with which a later one begins; what
 //!   commits in one agrees with what all histories with which it began have in common.
-//! * A Backup ends after exactly k requests, INIT not counted, with one history (D11, D14).
-//! * Who has reported says nothing more in that instance, and reports the same for ever (A5).
+//! * A Backup ends after exactly k requests, INIT not counted, with one history (abs-D11, abs-D14).
+//! * Who has reported says nothing more in that instance, and reports the same for ever (abs-A5).
 //!
 //! And after every message, of every correct replica:
 //!
-//! * Within an instance that has begun, its history only grows (A1); nothing is in it twice (A4), nor before it was
-//!   invoked (A10); the state is that history executed (A3). It never goes back from there to an earlier
-//!   instance (A7).
+//! * Within an instance that has begun, its history only grows (abs-A1); nothing is in it twice (abs-A4), nor before it
+//!   was invoked (abs-A10); the state is that history executed (abs-A3). It never goes back from there to an earlier
+//!   instance (abs-A7).
 
 use crate::client::Completion;
 use crate::cluster::{ClientAuth, Cluster, Limits};
@@ -280,10 +280,10 @@ impl Run {
                 assert!(inherits, "abort order: {history:?} of {instance}, {replica} begins {begun} with {init:?}");
                 let agrees = begun != instance || init.starts_with(history) || history.starts_with(init);
                 assert!(agrees || self.part(*instance) == Some(Part::Chain), "init order: {history:?}, {init:?}");
-                // D5: what is inherited is answered with the history at its end.
+                // abs-D5: what is inherited is answered with the history at its end.
                 let inherited = init.ends_with(&history[history.len() - 1..]) || init.starts_with(history);
                 let speculative = self.part(*instance) != Some(Part::Backup);
-                assert!(begun != instance || !inherited || !speculative || *position >= init.len() as u64, "D5");
+                assert!(begun != instance || !inherited || !speculative || *position >= init.len() as u64, "abs-D5");
             }
             let common = self.common_init(*instance);
             assert!(common.starts_with(history) || history.starts_with(&common), "init order: {history:?}, {common:?}");

@@ -1,6 +1,12 @@
 //! Checkpoints, stability and state transfer: steps 5 to 7 of the [module](super).
 
-use super::{Backup, Init, Queue, VOTES_PER_CHECKPOINT_MAX, VOTES_PER_REPLICA_MAX};
+use super::message::Speaker;
+use super::message::TransferTimer;
+use super::state::Backup;
+use super::state::Init;
+use super::state::Queue;
+use super::state::VOTES_PER_CHECKPOINT_MAX;
+use super::state::VOTES_PER_REPLICA_MAX;
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::transfer::{Transfer, serve};
 use crate::checkpoint::{Checkpoint, Snapshot, TransferMessage, Tree};
@@ -9,8 +15,6 @@ use crate::dissent::tally;
 use crate::ids::{Principal, ReplicaId, Sequence};
 use crate::machine::Destination;
 use crate::notice::{Divergence, Notice};
-use crate::protocols::backup::Speaker;
-use crate::protocols::backup::TransferTimer;
 use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;
 use crate::service::Service;

@@ -1,7 +1,9 @@
 //! Dissent in a Backup: what its replicas say when they have executed something otherwise, and what they do when it is
 //! ruled. Steps D2 to D8 of [`crate::dissent`].
 
-use super::{Backup, Queue};
+use super::message::Speaker;
+use super::state::Backup;
+use super::state::Queue;
 use crate::auth::{Certificate, Signed};
 use crate::batch::Ordered;
 use crate::checkpoint::{Checkpoint, Tree};
@@ -15,49 +17,13 @@ use crate::ids::{Principal, ReplicaId, Sequence};
 use crate::machine::Destination;
 use crate::message::Request;
 use crate::notice::Notice;
-use crate::protocols::backup::Speaker;
+use crate::protocols::backup::testimonies::TESTIMONIES_MAX;
 use crate::protocols::total_order::{Delivery, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::switching::{Ledger, Surroundings};
-use crate::time::Instant;
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-
-/// How often a replica testifies in an interval, whatever makes it: each time costs a signature and up to 33 KB.
-const TESTIMONIES_MAX: usize = 6;
-
-/// What replicas have testified, as far as it is of use.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Dissent {
-    /// The newest of each replica: in outline, and of a block.
-    heard: BTreeMap<(ReplicaId, bool), Signed<Testimony>>,
-    /// When this replica testified lately, and about what.
-    said: Vec<(Instant, Scope)>,
-    /// The ruling before the one that this replica last asked for.
-    asked: Option<Sequence>,
-    /// The checkpoint at which another state than this replica's was ruled to be right, until it has that. Meanwhile it
-    /// neither testifies nor votes.
-    pub(super) overruled: Option<Sequence>,
-    /// Since when not all have the same effects, and no request is disputed.
-    unsettled: Option<Instant>,
-    /// Rulings in a row that refused nothing. A liar can bring them about: the interval doubles with each.
-    fruitless: u32,
-}
-
-impl Dissent {
-    /// What was said before follows another ruling.
-    fn begin_anew(&mut self, ruling: Sequence) {
-        self.heard.retain(|_, signed| signed.value.scope.ruled >= ruling);
-        self.unsettled = None;
-    }
-
-    fn about(&self, scope: Scope) -> impl Iterator<Item = &Signed<Testimony>> + Clone {
-        let of_kind = self.heard.iter().filter(move |((_, is_block), _)| *is_block == scope.block.is_some());
-        of_kind.map(|(_, signed)| signed).filter(move |signed| signed.value.scope == scope)
-    }
-}
 
 /// What of a batch may be rulings: none of nearly every one.
 pub(super) fn rulings_of(ordered: &Ordered) -> Vec<Request> {

@@ -1,13 +1,14 @@
 //! Requests, reads, deliveries and replies: steps 1 to 4 of the [module](super).
 
 use super::dissent::rulings_of;
-use super::{Backup, Queue};
+use super::message::Speaker;
+use super::state::Backup;
+use super::state::Queue;
 use crate::batch::Ordered;
 use crate::clients::Freshness;
 use crate::ids::{Principal, Sequence, View};
 use crate::message::{Firmness, Outcome, Refusal, Reply, Request};
 use crate::notice::Notice;
-use crate::protocols::backup::Speaker;
 use crate::protocols::speculative::abridged;
 use crate::protocols::total_order::{Delivery, TotalOrder};
 use crate::rejection::Rejection;
@@ -128,7 +129,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         delivery: Delivery,
     ) {
         match delivery {
-            // D12: what a limited Backup says must be final.
+            // abs-D12: what a limited Backup says must be final.
             Delivery::Tentative(_) if self.limited => {}
             Delivery::Final(ordered) if self.limited => self.on_final_limited(s, queue, ordered),
             Delivery::Tentative(ordered) => {

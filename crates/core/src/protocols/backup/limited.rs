@@ -1,20 +1,23 @@
-//! A Backup that hands on after k requests: how it begins and how it ends (section 6 of the note on Abstract).
+//! A Backup that hands on after k requests: how it begins and how it ends (`docs/papers/abstract.md`).
 //!
 //! # Steps
 //! 1. Every replica that has a proof submits it as INIT. The first valid one in the order decides the init history;
-//!    batches delivered before it are held, not ignored (L3). Until then the order takes only batches with an INIT: a
-//!    primary that orders others could fill the window, which moves with what is executed.
-//! 2. The replica comes to that history as in [`crate::switching::opening`], while the order goes on (L11), and then
-//!    executes what was held.
-//! 3. Only final deliveries are executed, so that what a replica signs at the end is the same everywhere (S7, D12).
-//!    Reads are ordered.
+//!    batches delivered before it are held, not ignored (abs-L3). Until then the order takes only batches with an INIT:
+//!    a primary that orders others could fill the window, which moves with what is executed.
+//! 2. The replica comes to that history as in [`crate::switching::opening`], while the order goes on (abs-L11), and
+//!    then executes what was held.
+//! 3. Only final deliveries are executed, so that what a replica signs at the end is the same everywhere (abs-S7,
+//!    abs-D12). Reads are ordered.
 //! 4. The k-th request executed is the last, and what the replica answers is only what it has executed. k is a function
-//!    of the instance and the ordered INIT (D11), and travels with the state. After the batch with that request there
-//!    is a checkpoint; when 2f+1 have signed it, the replica signs the end. Of f+1 that have signed an end one is
+//!    of the instance and the ordered INIT (abs-D11), and travels with the state. After the batch with that request
+//!    there is a checkpoint; when 2f+1 have signed it, the replica signs the end. Of f+1 that have signed an end one is
 //!    correct, so that there is one end. The order goes on until then, for the sake of rulings ([`crate::dissent`]).
 
 use super::dissent::rulings_of;
-use super::{Backup, Init, Queue};
+use super::message::Speaker;
+use super::state::Backup;
+use super::state::Init;
+use super::state::Queue;
 use crate::auth::Certificate;
 use crate::batch::Ordered;
 use crate::checkpoint::{Checkpoint, TransferMessage, Tree, genesis};
@@ -24,7 +27,6 @@ use crate::digest::Digest;
 use crate::ids::{ClientId, IdentityId, InstanceId, Principal, ReplicaId, Sequence};
 use crate::message::{Firmness, Request};
 use crate::notice::Notice;
-use crate::protocols::backup::Speaker;
 use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;
 use crate::service::Service;
@@ -95,7 +97,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         ordered: Ordered,
     ) {
         for request in ordered.requests() {
-            // Ordered is enough: execution may have to wait for the init history (L11).
+            // Ordered is enough: execution may have to wait for the init history (abs-L11).
             self.order.executed(request.client, request.timestamp);
         }
         if !matches!(self.init, Init::Done) {

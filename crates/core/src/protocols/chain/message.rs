@@ -6,8 +6,7 @@ use crate::cluster::{Cluster, REPLICAS_MAX};
 use crate::digest::{Digest, Domain};
 use crate::ids::{ClientId, InstanceId, Principal, Timestamp};
 use crate::message::{Outcome, Request};
-use crate::protocols::speculative;
-use crate::protocols::zlight::BATCH_MAX;
+use crate::protocols::speculative::{self, BATCH_MAX};
 use crate::rejection::Rejection;
 use crate::service::Proposal;
 use crate::spoken::{Cover, Spoken, from_replica};
@@ -40,7 +39,7 @@ pub struct ChainMessage {
     pub proposal: Proposal,
     /// The requests, each with its client's MACs for the places still to come.
     pub requests: Vec<Request>,
-    /// The history's digest after the batch (D10).
+    /// The history's digest after the batch (abs-D10).
     pub history: Digest,
     /// The digest of all results, once a place that executes has been passed; zero before.
     pub results: Digest,

@@ -22,26 +22,26 @@
 //! batch. [`topology`] has the sets.
 //!
 //! # Why it is safe
-//! The MACs between replicas cover the history's digest with the batch (D10; the paper's cover request and position
-//! only, so that a replica initialised with another history could be fed the same request: S1). The client's f+1 MACs
-//! include a correct one, so every correct replica before it has logged this history, and with the tail's MAC all have.
-//! Those from place f on cover results and [effects](crate::dissent) as well, so that by the same induction all correct
-//! replicas of the last 2f+1 places have executed alike what a client accepts: f+1 at least.
+//! The MACs between replicas cover the history's digest with the batch (abs-D10; the paper's cover request and position
+//! only, so that a replica initialised with another history could be fed the same request: abs-S1). The client's f+1
+//! MACs include a correct one, so every correct replica before it has logged this history, and with the tail's MAC all
+//! have. Those from place f on cover results and [effects](crate::dissent) as well, so that by the same induction all
+//! correct replicas of the last 2f+1 places have executed alike what a client accepts: f+1 at least.
 //!
 //! # Why it is live
-//! With no failure a batch takes n hops. The head is another replica in each instance (P1).
+//! With no failure a batch takes n hops. The head is another replica in each instance (abs-P1).
 //!
 //! # Deviations from the paper
-//! * D10, above.
-//! * A client that waits too long sends its request to all before it panics (P12). The last f+1 places answer such a
-//!   request from their client tables, each for itself; the client accepts f+1 equal answers of exactly those, which is
-//!   the same evidence as C4.
+//! * abs-D10, above.
+//! * A client that waits too long sends its request to all before it panics (abs-P12). The last f+1 places answer such
+//!   a request from their client tables, each for itself; the client accepts f+1 equal answers of exactly those, which
+//!   is the same evidence as C4.
 //!   The init history travels along the chain as an empty batch first, so that nobody vouches for a history that others
 //!   did not begin with.
 //! * CHAIN messages that overtake one another are put in order; the paper relies on TCP.
 //! * The head counts a request's MACs: with fewer or more than f + 1 a place further on would blame it.
-//! * The first f places execute when everything that waits has been passed on, and at every checkpoint (P10). In the
-//!   paper the first 2f do: then two halves that execute otherwise could both be acknowledged.
+//! * The first f places execute when everything that waits has been passed on, and at every checkpoint (abs-P10). In
+//!   the paper the first 2f do: then two halves that execute otherwise could both be acknowledged.
 //!
 //! # Cost
 //! MACs per request with batches of b: place p makes and checks [p ≤ f] + [p ≥ 2f] + (min(p, f+1) + |Succ(p)|) / b. The

@@ -92,7 +92,7 @@ impl<S: Service> Chain<S> {
                     s.reject(from, reason);
                 }
             }
-            // Whoever began with another history than the head's must not vouch for it (S1).
+            // Whoever began with another history than the head's must not vouch for it (abs-S1).
             Standing::Done { .. } if self.topology.is_last(self.place) && !self.confirmed => {
                 if self.inherited.len() < s.cluster.limits.pending_requests_max {
                     self.inherited.insert(request.client, request.timestamp);
@@ -107,7 +107,7 @@ impl<S: Service> Chain<S> {
         }
     }
 
-    /// C2: the init history travels like a batch, of nothing, as long as nothing else has (L4 of the note): so that
+    /// C2: the init history travels like a batch, of nothing, as long as nothing else has (abs-L4): so that
     /// what is in it can be answered.
     fn pass_on_init(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if self.place != 0 || self.base.is_stopped() || self.base.has_logged() || self.base.instance.0 == 1 {
@@ -199,7 +199,7 @@ impl<S: Service> Chain<S> {
             return s.reject(Principal::Replica(from), Rejection::Malformed);
         }
         if !self.check(s, &message, previous) {
-            // Not what the predecessor sent: a stop would let anybody on the way stop the chain (P3).
+            // Not what the predecessor sent: a stop would let anybody on the way stop the chain (abs-P3).
             return s.reject(Principal::Replica(from), Rejection::BadMac);
         }
         let next = self.base.ledger.log.length() + 1;

@@ -92,7 +92,7 @@ mod tests {
         Topology::new(&Cluster::of([0; 16], 3 * f + 1).unwrap(), ReplicaId(0))
     }
 
-    /// The tables of section 5 of the note on Abstract.
+    /// The sets of `docs/papers/abstract.md`, for f = 1 and 2.
     #[test]
     fn the_sets_are_the_papers() {
         let one = topology(1);

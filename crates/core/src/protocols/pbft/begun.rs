@@ -8,7 +8,7 @@
 //!
 //! Were that not so, one lie would stop the service for good. One replica goes on claiming what it had prepared, since
 //! the NEW-VIEW that it knows chose it; and whoever had accepted it as well has forgotten that, since the one that it
-//! knows did not choose it. Then A2 is never met for that batch, and B neither.
+//! knows did not choose it. Then pbft-A2 is never met for that batch, and B neither.
 //!
 //! *All correct replicas come to know the same*: STATUS says what its author knows, and whoever knows otherwise shows
 //! its ways, one each time. Only what takes something from the choice is taken in, so that this ends; and a liar that

@@ -53,8 +53,8 @@ impl Pbft {
     }
 }
 
-/// F27: a fresh proposal's time must be near this replica's own clock, and the service must agree to it. Never asked
-/// when a batch is replayed.
+/// prac-F27: a fresh proposal's time must be near this replica's own clock, and the service must agree to it. Never
+/// asked when a batch is replayed.
 pub(super) fn is_near(context: &Ctx<'_>, proposal: &Proposal) -> bool {
     let skew = context.cluster.limits.clock_skew_max;
     proposal.time <= context.now + skew && proposal.time + skew >= context.now

@@ -3,26 +3,28 @@
 //!
 //! # The size of P and Q
 //! In the paper Q lists, for each position, every batch that a replica ever accepted there. A primary that lies adds
-//! one in each view that it leads, without a bound; and if a replica keeps the newest only, A2 may never be met again
-//! for a batch that prepared long ago. Here P and Q hold one batch each, because a NEW-VIEW refutes all that it did not
-//! choose: it proves that nothing else was committed in any earlier view. Whoever learns how view u began forgets what
-//! it claimed of views before u, unless u chose it; and says of what u chose that it accepted it in u, whether it did
-//! or not: like an acceptance that means that a correct replica found the batch authentic, and that nothing else was
-//! committed before u.
+//! one in each view that it leads, without a bound; and if a replica keeps the newest only, pbft-A2 may never be met
+//! again for a batch that prepared long ago. Here P and Q hold one batch each, because a NEW-VIEW refutes all that it
+//! did not choose: it proves that nothing else was committed in any earlier view. Whoever learns how view u began
+//! forgets what it claimed of views before u, unless u chose it; and says of what u chose that it accepted it in u,
+//! whether it did or not: like an acceptance that means that a correct replica found the batch authentic, and that
+//! nothing else was committed before u.
 //!
 //! *Nothing committed is lost.* Let d be committed at n in view v, and let the views after v that have begun so far
 //! have chosen it, which is the assumption of the induction. Then the f+1 correct replicas that prepared it in v claim
-//! (n, d) of v or later views, as no view refutes d. So B fails, and A1 for all of views before v and all others of v.
-//! For a later view w A2 needs a correct replica that says that it accepted something in w or later. Which is d.
+//! (n, d) of v or later views, as no view refutes d. So B fails, and pbft-A1 for all of views before v and all others
+//! of v. For a later view w pbft-A2 needs a correct replica that says that it accepted something in w or later. Which
+//! is d.
 //!
 //! *The choice is total* on the VIEW-CHANGEs of the correct replicas, if all know the same view u as the last one that
 //! has begun, and how it did: in one way, or in which ones if its primary lied (`begun.rs`), of which what all of them
-//! chose counts. At a position for which u chose d, they claim nothing else to be prepared, so that A1 holds, and all
-//! say that they accepted d in u or later, so that A2 holds; or nobody claims that anything prepared, and B holds. At
-//! any other, all claims are about u; what prepared there, f+1 correct replicas accepted, and they still say so. They
-//! come to know u because whoever knows of a later view than another says in its STATUS shows how it began, also to
-//! those who left that view before, or know it to have begun otherwise. A liar that shows a view to one of them, and
-//! late, spoils one choice with each view that it has led, and with each position that it chose in one way only.
+//! chose counts. At a position for which u chose d, they claim nothing else to be prepared, so that pbft-A1 holds, and
+//! all say that they accepted d in u or later, so that pbft-A2 holds; or nobody claims that anything prepared, and B
+//! holds. At any other, all claims are about u; what prepared there, f+1 correct replicas accepted, and they still say
+//! so. They come to know u because whoever knows of a later view than another says in its STATUS shows how it began,
+//! also to those who left that view before, or know it to have begun otherwise. A liar that shows a view to one of
+//! them, and late, spoils one choice with each view that it has led, and with each position that it chose in one way
+//! only.
 //!
 //! *What is chosen can be had*, if the VIEW-CHANGEs are those of correct replicas: one claims that it prepared there,
 //! and has it. With a liar's claim among them it may be that nobody has it any more: then the new primary does without
@@ -49,9 +51,9 @@ pub(super) struct Decision {
 /// Decides, or returns `None` if more view changes are needed.
 ///
 /// A digest d at position n is chosen if some replica claims that it prepared there in view v, and
-/// - A1: 2f+1 replicas claim nothing there, or something in an earlier view, or the same: so nothing else can have
+/// - pbft-A1: 2f+1 replicas claim nothing there, or something in an earlier view, or the same: so nothing else can have
 ///   committed in v or later;
-/// - A2: f+1 replicas accepted d there in v or later: so a correct one did, and d is authentic.
+/// - pbft-A2: f+1 replicas accepted d there in v or later: so a correct one did, and d is authentic.
 ///
 /// The null batch is chosen if (B) 2f+1 replicas claim nothing there: then nothing can have committed.
 pub(super) fn decide<'a>(cluster: &Cluster, view_changes: impl Iterator<Item = &'a ViewChange>) -> Option<Decision> {
@@ -170,7 +172,7 @@ mod tests {
         assert_eq!(decided(&[nothing.clone(), nothing.clone(), nothing]), Some(vec![]));
     }
 
-    /// Condition A1: a batch of view 2 may have been committed since, although f+1 accepted that of view 1.
+    /// Condition pbft-A1: a batch of view 2 may have been committed since, although f+1 accepted that of view 1.
     #[test]
     fn an_older_batch_is_not_chosen_over_a_newer_claim_that_may_be_true() {
         let older = view_change(vec![claim(1, 5, 1)], vec![claim(1, 5, 1)]);

@@ -213,7 +213,7 @@ wire_struct!(Position { sequence, digest });
 /// A message of the total order PBFT within an instance.
 #[derive(Clone, Debug)]
 pub struct Ordering {
-    /// The instance that it belongs to (D1).
+    /// The instance that it belongs to (abs-D1).
     pub instance: InstanceId,
     /// What PBFT says.
     pub message: PbftMessage,
@@ -243,7 +243,7 @@ pub enum PbftMessage {
     FetchRequest(Digest),
     /// The request asked for: its digest says that it is the right one.
     Body(Box<Request>),
-    /// I know this to be committed: f+1 of these are a proof to the receiver (F21).
+    /// I know this to be committed: f+1 of these are a proof to the receiver (pbft-F21).
     Decided(Position),
     /// A stable checkpoint with its proof.
     Stable(Box<Certificate<Checkpoint>>),

@@ -29,10 +29,10 @@
 //! * *Within a view*: two sets of 2f+1 replicas share a correct one, and a correct replica accepts one batch per
 //!   (v, n); so at most one digest prepares there.
 //! * *Across views*: if d committed at n in v, then f+1 correct replicas prepared it in v, so every 2f+1 VIEW-CHANGEs
-//!   contain one that claims (n, d, v). Condition B (2f+1 claim nothing at n) then fails, and condition A1 fails for
-//!   every other digest of a view ≤ v; by induction nothing else prepares at n in later views. So X keeps d.
-//! * *Authentic*: condition A2 (f+1 accepted it) gives a correct replica that checked the batch, or that knows a view
-//!   to have chosen it for which another had.
+//!   contain one that claims (n, d, v). Condition B (2f+1 claim nothing at n) then fails, and condition pbft-A1 fails
+//!   for every other digest of a view ≤ v; by induction nothing else prepares at n in later views. So X keeps d.
+//! * *Authentic*: condition pbft-A2 (f+1 accepted it) gives a correct replica that checked the batch, or that knows a
+//!   view to have chosen it for which another had.
 //! * *After a crash*: everything that a message promises is durable before the message leaves, and recovery says the
 //!   same again or nothing.
 //!
@@ -42,11 +42,11 @@
 //! with their primary. The decision is total on the VIEW-CHANGEs of all correct replicas, once they know which view
 //! was the last to begin (`decision.rs`). Who waits alone in a later view is brought back, because the primary begins
 //! its view anew (`view_change.rs`). A request watches the primary only if a correct primary would have to order it
-//! (F20); a batch with a request that one backup cannot authenticate is vouched for by f+1 PREPAREs; a replica that
-//! the primary leaves out of its quorums learns decided batches from f+1 others (F21); a batch that prepared at a
-//! correct replica, or that NEW-VIEW chose, is watched as requests are (`status.rs`), so that what one correct replica
-//! commits all do, even if nobody asks again; a batch prepares only with its bodies in hand, and f+1 correct replicas
-//! have them (F22).
+//! (pbft-F20); a batch with a request that one backup cannot authenticate is vouched for by f+1 PREPAREs; a replica
+//! that the primary leaves out of its quorums learns decided batches from f+1 others (pbft-F21); a batch that prepared
+//! at a correct replica, or that NEW-VIEW chose, is watched as requests are (`status.rs`), so that what one correct
+//! replica commits all do, even if nobody asks again; a batch prepares only with its bodies in hand, and f+1 correct
+//! replicas have them (pbft-F22).
 //!
 //! # Deviations from the paper
 //! * VIEW-CHANGE and NEW-VIEW are signed, so that acknowledgements are not needed; everything else has MACs. P and Q
@@ -64,8 +64,8 @@
 //!   one, and whose a request is stands in the request alone: no label is believed.
 //! * Bodies count against the bound of a batch as if they stood in it, so that what a window of batches makes a replica
 //!   fetch and keep is bounded before any of it comes.
-//! * A batch orders at most one request per client and carries agreed time and seed (F27, F29), checked by backups
-//!   when it is fresh and never when it is replayed.
+//! * A batch orders at most one request per client and carries agreed time and seed (prac-F27, prac-F29), checked by
+//!   backups when it is fresh and never when it is replayed.
 //! * COMMITs of 2f+1 replicas decide a batch even for a replica that did not prepare it: f+1 correct ones did.
 //! * A replica that lost its log abstains until its view and its stable checkpoint are past everything that it may
 //!   have said before: `amnesia.rs`.
@@ -84,7 +84,7 @@ mod decision;
 mod fetch;
 mod message;
 mod normal;
-pub(in crate::protocols) mod pool;
+mod progress;
 mod recovery;
 mod replica;
 mod slot;

@@ -2,7 +2,6 @@
 
 use super::check::{is_near, is_valid};
 use super::message::{PbftMessage, Position, PrePrepare, Vote};
-use super::pool::is_for_primaries;
 use super::replica::{Ctx, Pbft, Phase, ViewTimer};
 use super::slot::Proposed;
 use super::{PbftRecord, PbftTimer};
@@ -11,6 +10,7 @@ use crate::cluster::ClientAuth;
 use crate::digest::Digest;
 use crate::ids::{ClientId, ReplicaId, Sequence};
 use crate::message::{Request, Vouched};
+use crate::protocols::pool::is_for_primaries;
 use crate::protocols::total_order::{Delivery, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
 use crate::service::Proposal;
@@ -49,8 +49,8 @@ impl Pbft {
     }
 
     /// A client waits: pass its request on to the primary and see that it is ordered. Only a request that a correct
-    /// primary must accept may cost the primary its view, so that the signature is checked first (F20). The primary
-    /// watches as well: if it cannot gather 2f+1 any more, it must leave its view like everybody else.
+    /// primary must accept may cost the primary its view, so that the signature is checked first (pbft-F20). The
+    /// primary watches as well: if it cannot gather 2f+1 any more, it must leave its view like everybody else.
     fn watch(&mut self, context: &mut Ctx<'_>, client: ClientId) {
         if !self.verify_waiting(context, client) {
             return;
@@ -94,7 +94,7 @@ impl Pbft {
             let requests = self.pool.next_batch(&context.cluster.limits, |batch| {
                 if hybrid {
                     // A request that only its MAC for us vouches for could be refused by a backup: order none
-                    // whose signature does not hold (F20).
+                    // whose signature does not hold (pbft-F20).
                     Request::vouch_signatures(batch.iter_mut(), cluster, keyring);
                     for request in batch.iter_mut().filter(|request| request.vouched != Vouched::Signature) {
                         request.vouched = Vouched::No;
@@ -230,9 +230,9 @@ impl Pbft {
         self.advance(context);
     }
 
-    /// Step 4. A backup accepts the proposal and says PREPARE once it has every body (F22), every request is its
-    /// client's (F20) and the agreed values are acceptable (F27). For the last two, f+1 PREPAREs of others will do
-    /// instead: one of them is correct and has checked.
+    /// Step 4. A backup accepts the proposal and says PREPARE once it has every body (pbft-F22), every request is its
+    /// client's (pbft-F20) and the agreed values are acceptable (prac-F27). For the last two, f+1 PREPAREs of others
+    /// will do instead: one of them is correct and has checked.
     pub(super) fn try_accept(&mut self, context: &mut Ctx<'_>, sequence: Sequence) {
         if self.phase != Phase::Normal || !self.may_vote() {
             return;

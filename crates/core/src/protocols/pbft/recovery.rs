@@ -1,5 +1,5 @@
 //! After a crash: the log is replayed into the state, and what was promised is said again, never anything else
-//! (rule R of `docs/protocols.md`).
+//! (rule R of `docs/durability.md`).
 
 use super::PbftRecord;
 use super::decision::decide;

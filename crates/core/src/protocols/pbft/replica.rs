@@ -2,7 +2,6 @@
 
 use super::begun::Begun;
 use super::message::{PbftMessage, Position, ViewChange};
-use super::pool::Pool;
 use super::slot::Slot;
 use super::{PbftRecord, PbftTimer};
 use crate::auth::{Certificate, Signed};
@@ -13,6 +12,7 @@ use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use crate::message::Request;
 use crate::notice::Report;
+use crate::protocols::pool::Pool;
 use crate::protocols::total_order::{Context, Delivery, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
 use crate::time::Instant;
@@ -30,7 +30,7 @@ pub(super) enum Phase {
     Changing,
 }
 
-/// What an amnesiac replica waits for (rule A of `docs/protocols.md`).
+/// What an amnesiac replica waits for (rule A of `docs/durability.md`).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Abstention {
     /// When it asked the others.
@@ -83,8 +83,8 @@ pub struct Pbft {
     pub(super) abstention: Option<Abstention>,
     /// The last position that this replica may have helped to acknowledge, whether or not that was undone since.
     pub(super) promised: Sequence,
-    pub(super) status: super::status::StatusState,
-    /// The latest agreed time proposed or accepted, so that proposals grow (F27).
+    pub(super) status: super::progress::StatusState,
+    /// The latest agreed time proposed or accepted, so that proposals grow (prac-F27).
     pub(super) last_time: Instant,
     pub(super) view_changes_started: u64,
     /// The stable checkpoint that the log names: to be taken up once what it covers is executed again.
@@ -131,7 +131,7 @@ impl Pbft {
             wanted_bodies: BTreeMap::new(),
             abstention: lost_log.then(Abstention::default),
             promised: Sequence(0),
-            status: super::status::StatusState::default(),
+            status: super::progress::StatusState::default(),
             last_time: Instant(0),
             view_changes_started: 0,
             logged_stable: None,
@@ -147,7 +147,7 @@ impl Pbft {
         self
     }
 
-    /// The same, taking nothing but batches with an INIT until one is delivered (L3).
+    /// The same, taking nothing but batches with an INIT until one is delivered (abs-L3).
     #[must_use]
     pub const fn awaiting_init(mut self) -> Self {
         self.awaits_init = true;
@@ -279,7 +279,7 @@ impl TotalOrder for Pbft {
     }
 
     fn timer(&mut self, context: &mut Ctx<'_>, timer: PbftTimer) {
-        // What can no longer be executed must not cost the primary its view, nor keep its place (F26): its session has
+        // What can no longer be executed must cost no primary its view, nor keep its place (prac-F26): its session has
         // ended, or others of its identity have evicted it.
         self.pool.forget(context.is_over);
         match timer {
@@ -395,7 +395,7 @@ impl Pbft {
         context.push(OrderEffect::Deliver(Delivery::Proved(certificate)));
     }
 
-    /// Somebody knows this batch to be decided. f+1 who say so include a correct one (F21): a replica that the
+    /// Somebody knows this batch to be decided. f+1 who say so include a correct one (pbft-F21): a replica that the
     /// primary left out of every quorum catches up without a view change.
     fn on_decided(&mut self, context: &mut Ctx<'_>, from: ReplicaId, position: Position) {
         let Position { sequence, digest } = position;

@@ -17,7 +17,7 @@ pub(super) struct Proposed {
     pub(super) batch: Option<Arc<Batch>>,
     /// Chosen by a NEW-VIEW: authenticity and agreed values were checked when it was fresh (the replay rule).
     pub(super) reproposed: bool,
-    /// Whether its agreed values were acceptable to this replica (F27).
+    /// Whether its agreed values were acceptable to this replica (prac-F27).
     pub(super) acceptable: bool,
     /// Accepted and made durable; as a backup, this replica has said PREPARE.
     pub(super) accepted: bool,
@@ -74,7 +74,7 @@ pub(super) struct Slot {
     pub(super) prepared: Option<(View, Digest)>,
     /// Q: the same of what was accepted here.
     pub(super) pre_prepared: Option<(View, Digest)>,
-    /// Who says that this digest was decided (F21).
+    /// Who says that this digest was decided (pbft-F21).
     pub(super) decided: BTreeMap<ReplicaId, Digest>,
     /// Known to be committed.
     pub(super) committed: Option<Digest>,

@@ -1,17 +1,15 @@
 //! Retransmission: a replica that makes no progress says what it has, the others send what it lacks.
 //!
 //! The paper retransmits over datagrams in several ways; one STATUS message replaces them. It also carries the repair
-//! of F21: who knows batches to be decided says so, and f+1 such statements let a replica catch up that the primary
-//! leaves out of its quorums.
+//! of pbft-F21: who knows batches to be decided says so, and f+1 such statements let a replica catch up that the
+//! primary leaves out of its quorums.
 
 use super::PbftTimer;
 use super::message::{PbftMessage, Position, PrePrepare, Status, Vote};
 use super::replica::{Ctx, Pbft, Phase, ViewTimer};
-use crate::ids::{ClientId, ReplicaId, Sequence, Timestamp, View};
+use crate::ids::ReplicaId;
 use crate::protocols::total_order::{OrderEffect, TotalOrder};
-use crate::time::Instant;
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use core::ops::Bound;
 
 /// How many status intervals without any need to speak pass before a replica says what it has all the same: somebody
@@ -24,20 +22,6 @@ const BACKOFF_INTERVALS_MAX: u32 = 8;
 
 /// Whole batches sent in answer to one STATUS; more are fetched by digest.
 const BATCHES_PER_STATUS: usize = 4;
-
-/// What the status timer remembers.
-#[derive(Clone, Debug, Default)]
-pub(super) struct StatusState {
-    /// View, phase and position at the last time-out: no change means no progress.
-    last: Option<(View, bool, Sequence)>,
-    idle_intervals: u32,
-    /// Intervals without progress.
-    stuck_intervals: u32,
-    /// The watched request that had waited longest at the last time-out.
-    oldest_watched: Option<(ClientId, Timestamp)>,
-    /// When each replica was last answered, and how often: at most twice per interval.
-    answered: BTreeMap<ReplicaId, (Instant, usize)>,
-}
 
 impl Pbft {
     fn status(&self) -> Status {
@@ -175,7 +159,7 @@ impl Pbft {
         }
     }
 
-    /// Decided values: what F21 asks to be pushed.
+    /// Decided values: what pbft-F21 asks to be pushed.
     fn help_with_decided(&self, context: &mut Ctx<'_>, from: ReplicaId, theirs: &Status) {
         // Whoever claims the largest number gets nothing.
         for (&sequence, slot) in self.slots.range((Bound::Excluded(theirs.committed), Bound::Unbounded)) {

@@ -186,8 +186,8 @@ impl Pbft {
 
     /// Step 9. The new primary begins the view as soon as the view changes decide every position and every batch is at
     /// hand with its bodies: a NEW-VIEW is the primary's word for each batch in it, so it must be able to accept them
-    /// at once. Otherwise others may prepare what the primary's next VIEW-CHANGE does not list, and A2 is never met
-    /// again.
+    /// at once. Otherwise others may prepare what the primary's next VIEW-CHANGE does not list, and pbft-A2 is never
+    /// met again.
     pub(super) fn try_new_view(&mut self, context: &mut Ctx<'_>) {
         if self.phase != Phase::Changing || context.cluster.primary(self.view) != context.me || !self.may_vote() {
             return;

@@ -8,7 +8,7 @@
 //! * Q1. The client sends its request, with one MAC per replica, to all (the client's part is in
 //!   [`crate::client`]).
 //! * Q2. A replica that has not executed the client's request logs it, makes it durable, executes it and answers with
-//!   the digest of its whole history. One that has answers again (D5).
+//!   the digest of its whole history. One that has answers again (abs-D5).
 //! * Q3. n equal answers, in history and result, commit. Anything else makes the client panic.
 //! * Q4. Where a protocol for many clients comes next, a replica that sees more than three of them, in each of five
 //!   windows of 20 ms that follow one another, stops ([`crowd`]).
@@ -28,7 +28,7 @@
 //! * Agreed time: nobody proposes one, so it is the client's timestamp, kept growing and bounded like every agreed
 //!   time. A request from further in the future than the clocks may differ stops the instance, and the next one orders
 //!   it. The seed is the history's digest before the request.
-//! * A duplicate is answered from the client table, with the digest at its own position (S4).
+//! * A duplicate is answered from the client table, with the digest at its own position (abs-S4).
 //! * In a cluster with signatures, requests to Quorum carry MACs only: nobody has to be convinced of them later.
 //! * Q4. The paper's Quorum is left when two requests really arrive in different orders. Requests that come through one
 //!   gateway hardly ever do, and then Quorum goes on under any load, at n times the MACs and answers that Chain needs.

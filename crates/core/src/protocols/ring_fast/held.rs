@@ -16,9 +16,9 @@ pub(crate) const WINDOW: usize = 4;
 pub(super) const UNDER_WAY_MAX: usize = 32;
 
 /// Batches kept of each entry. The oldest goes when there is no room: a batch that died on its way would otherwise stay
-/// for ever (F28). A correct entry has no more than [`UNDER_WAY_MAX`] under way in every `client_retry`, and with those
-/// of signed requests twice as many, so that what goes is at least one of these old. An entry that has more has no part
-/// in the ring for the rest.
+/// for ever (ring-F28). A correct entry has no more than [`UNDER_WAY_MAX`] under way in every `client_retry`, and with
+/// those of signed requests twice as many, so that what goes is at least one of these old. An entry that has more has
+/// no part in the ring for the rest.
 pub(crate) const PER_ENTRY_MAX: usize = 4 * UNDER_WAY_MAX;
 
 /// The same for bytes of operations, in times the most that a batch has.
@@ -62,7 +62,8 @@ pub(super) struct Executed {
     pub(super) request: usize,
     /// Its position in the history.
     pub(super) position: u64,
-    /// The history's digest there: not the one at the time of the answer, which other requests may have moved (F9).
+    /// The history's digest there: not the one at the time of the answer, which other requests may have moved
+    /// (ring-F9).
     pub(super) history: Digest,
     pub(super) outcome: Outcome,
 }

@@ -7,9 +7,7 @@ use crate::digest::{Digest, Domain};
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Timestamp};
 use crate::message::{Outcome, Request};
 use crate::protocols::ring_fast::{PaceMessage, RingPace};
-use crate::protocols::speculative;
-use crate::protocols::speculative::{Certain, SpeculativeTimer, weight};
-use crate::protocols::zlight::BATCH_MAX;
+use crate::protocols::speculative::{self, BATCH_MAX, Certain, SpeculativeTimer, weight};
 use crate::rejection::Rejection;
 use crate::service::Proposal;
 use crate::spoken::{Cover, Spoken, from_replica};
@@ -216,7 +214,7 @@ impl Wire for RingMessage {
 impl RingMessage {
     /// What the MAC of a replica at `maker` for another covers: instance and way, kind, batch, what had been struck up
     /// to there and, from the sequencer on, the number, the agreed values and the history. Kind and number follow from
-    /// the maker's position and not from what the message says of itself (F1).
+    /// the maker's position and not from what the message says of itself (ring-F1).
     pub fn statement(&self, path: &Path, batch: Digest, maker: usize) -> Vec<u8> {
         let mut statement = Vec::with_capacity(160);
         statement.push(RING);

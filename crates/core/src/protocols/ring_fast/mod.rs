@@ -34,46 +34,48 @@
 //! * R9. Replicas compare how long a batch takes with how long its hops take, and raise an alarm: [`pace`].
 //!
 //! # Why it is safe
-//! * *No bypass* (P1). If a correct replica accepts at position q, every correct replica has accepted at its positions
-//!   before q: among f+1 positions in a row is a correct one, whose MAC is checked within the next f+1, and which makes
-//!   it only after having accepted.
-//! * *One order* (P2). So the correct replicas after the sequencer log only what those before them, counted from the
-//!   sequencer, have logged at the same position of the same history: their logs are prefixes of one another.
-//! * *Commit* (P3). REPLY has the MACs of all correct replicas of the last f+1 positions, at least one. They have
+//! * *No bypass* (ring-P1). If a correct replica accepts at position q, every correct replica has accepted at its
+//!   positions before q: among f+1 positions in a row is a correct one, whose MAC is checked within the next f+1, and
+//!   which makes it only after having accepted.
+//! * *One order* (ring-P2). So the correct replicas after the sequencer log only what those before them, counted from
+//!   the sequencer, have logged at the same position of the same history: their logs are prefixes of one another.
+//! * *Commit* (ring-P3). REPLY has the MACs of all correct replicas of the last f+1 positions, at least one. They have
 //!   executed, and so have all before them.
-//! * None of this asks how long a way is. Any f+1 positions in a row are f+1 replicas (P1); from whatever entry, each
-//!   replica executes at one position, in the order of the ring from the sequencer on (P2), the last one included (P3).
-//! * *Certain.* A probe is on its way what a batch is, and P1 holds for it: when it is back, every correct replica was
-//!   at the position where it answers for its log. Of f+1 that say so one is correct.
+//! * None of this asks how long a way is. Any f+1 positions in a row are f+1 replicas (ring-P1); from whatever entry,
+//!   each replica executes at one position, in the order of the ring from the sequencer on (ring-P2), the last one
+//!   included (ring-P3).
+//! * *Certain.* A probe is on its way what a batch is, and ring-P1 holds for it: when it is back, every correct replica
+//!   was at the position where it answers for its log. Of f+1 that say so one is correct.
 //! * n equal answers to a repeated request are the evidence of Quorum. f+1 would not do: a replica may have executed in
 //!   the RING pass what others will never see.
 //!
 //! # Why it is live
 //! With no failure a batch takes 2n − 1 hops, or up to f − 1 more. The sequencer is another replica in each instance
-//! (P1 of Chain). A client alone stops nothing. It may panic at will: where all are correct, a signed request is
+//! (abs-P1). A client alone stops nothing. It may panic at will: where all are correct, a signed request is
 //! executed and a probe comes back, both in time if 4n + f delays take no longer than twice `client_retry`. Its MACs
 //! may hold for some replicas only: whether a request gets a number is decided when f+1 positions have looked at its
-//! MACs, and after that nobody looks at them (F16). To that end a sequencer that comes earlier on the way gives numbers
-//! in the ACK pass. A signature convinces all or none. Nor is anything of its own in the way of its signed request: not
-//! another request in the queue of the entry, where MACs that hold for the entry are enough to wait, nor its share of
-//! the places for signed requests there. For who is handed one by another replica has as much room for that as the
-//! other has ([`panics`]), and forgets it sooner: as soon as it is executed.
+//! MACs, and after that nobody looks at them (ring-F16). To that end a sequencer that comes earlier on the way gives
+//! numbers in the ACK pass. A signature convinces all or none. Nor is anything of its own in the way of its signed
+//! request: not another request in the queue of the entry, where MACs that hold for the entry are enough to wait, nor
+//! its share of the places for signed requests there. For who is handed one by another replica has as much room for
+//! that as the other has ([`panics`]), and forgets it sooner: as soon as it is executed.
 //!
-//! Nobody waits for ever (F12): of the 2f+1 correct replicas that have a signed request, f+1 are certain, and their
-//! word commits it; or f+1 stop, and so all do.
+//! Nobody waits for ever (ring-F12): of the 2f+1 correct replicas that have a signed request, f+1 are certain, and
+//! their word commits it; or f+1 stop, and so all do.
 //!
 //! # Deviations from the thesis
-//! * MACs cover instance and history as well, and client's MACs the entry (F1, F6, F8, F9); the accept rule is the
-//!   note's (section 1.2). Since the history is covered, nobody who began with another one gets a number accepted, and
-//!   no INIT has to go around first.
+//! * MACs cover instance and history as well, and client's MACs the entry (ring-F1, ring-F6, ring-F8, ring-F9); the
+//!   accept rule is that of `docs/papers/ring.md`. Since the history is covered, nobody who began with another one gets
+//!   a number accepted, and no INIT has to go around first.
 //! * Strikes. A bad request in a batch does not cost the others theirs, so that batching need not be switched off while
 //!   requests are malformed. MACs made before a strike stay good: each covers the strikes up to its maker's position.
-//! * The sequencer strikes repeated and stale requests. Every number is one of a request that is logged (F10).
+//! * The sequencer strikes repeated and stale requests. Every number is one of a request that is logged (ring-F10).
 //! * R7 and R8 instead of requests on behalf of clients (OBR): a probe has MACs only, where an OBR costs 4 + 12 + 4
-//!   signatures for one client (n = 4), and one probe at a time serves all clients of a replica (F20). The signatures
-//!   of OBR, and with them F2, F3 and F11, are gone. A timer that runs is not put off by another PANIC (F17).
-//! * Every replica is an entry, for every f (F16): the thesis has the rule for f = 1, in which a sequencer orders no
-//!   requests for which it is the entry.
+//!   signatures for one client (n = 4), and one probe at a time serves all clients of a replica (ring-F20). The
+//!   signatures of OBR, and with them ring-F2, ring-F3 and ring-F11, are gone. A timer that runs is not put off by
+//!   another PANIC (ring-F17).
+//! * Every replica is an entry, for every f (ring-F16): the thesis has the rule for f = 1, in which a sequencer orders
+//!   no requests for which it is the entry.
 //! * An ACK has the number only as far as replicas are told it. Those that have it already check the MACs over their
 //!   own, so that an ACK with another one does not pass them.
 //! * Piggybacked ACKs, with a MAC for both of ACK and RING, are left out. They would be 5 MACs instead of 7.5 for f = b
@@ -85,7 +87,8 @@
 //!   when answered from what every correct replica has executed. Backup goes on with 2f+1 replicas. A correct one that
 //!   has not heard of it would vouch, together with f liars, for a state that is over. 2f+1 equal answers would do, of
 //!   replicas that have executed nothing but what is certain; under load there are none.
-//! * What is kept of batches for the ACK pass is bounded for each entry (F28), and so is what overtakes (F27).
+//! * What is kept of batches for the ACK pass is bounded for each entry (ring-F28), and so is what overtakes
+//!   (ring-F27).
 //!
 //! # Cost
 //! MACs made and checked per request and replica, with batches of b: (f+1)(2b + 11f + 2 + 2q) / (bn), so 7.5 for

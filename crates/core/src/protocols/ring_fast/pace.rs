@@ -1,4 +1,4 @@
-//! Is the ring slower than its replicas? Section 5.3.2 of the thesis, with the repairs of F21 of the note.
+//! Is the ring slower than its replicas? Section 5.3.2 of the thesis, with the repairs of ring-F21.
 //!
 //! A ring is as fast as its slowest replica, and a replica that delays what it passes on harms everybody without ever
 //! being silent. So the replicas compare how long the way around the ring takes with how long its hops should.
@@ -20,7 +20,7 @@
 //! Of n hops at most 2f are measured by or with a faulty replica, and f+1 are right.
 //! * The (f+1)-th smallest is no larger than the largest right one: nobody can make the ring look as if it had to be
 //!   slow. But f replicas that answer PING at once make 2f ≥ f+1 hops too *small*, and then everybody finds an even
-//!   ring slow (F21). So the alarm is a signal to the operator.
+//!   ring slow (ring-F21). So the alarm is a signal to the operator.
 //! * The (2f+1)-th smallest is no smaller than the smallest right one: where links are alike, nobody can make an even
 //!   ring look slow. A ring that is slow by that measure too is slow *beyond doubt*, although not each slow ring is.
 //!   That is a reason to switch, if the operator wants it: `ring_stop_after`, which the batches must exceed besides, so
@@ -69,7 +69,7 @@ struct Verdict {
     at: Instant,
 }
 
-/// What surrounds it: the part of [`Surroundings`] that it needs.
+/// What surrounds it: the part of [`crate::switching::Surroundings`] that it needs.
 pub(super) struct Around<'a> {
     pub(super) now: Instant,
     pub(super) cluster: &'a Cluster,
@@ -522,7 +522,7 @@ mod tests {
         }
     }
 
-    /// S14 of the note: f replicas make 2f hops too small, so that everybody finds an even ring slow. That is why a
+    /// ring-S14: f replicas make 2f hops too small, so that everybody finds an even ring slow. That is why a
     /// verdict is a signal and no more.
     #[test]
     fn hasty_pongs_make_an_even_ring_look_slow() {

@@ -44,7 +44,8 @@ impl<S: Service> RingFast<S> {
         self.look_at_pace(s);
     }
 
-    /// A client asks how long the requests of this entry take: step D1 of the client. Nothing is kept of it.
+    /// A client asks how long the requests of this entry take: step D1 of `crate::client::fairness`. Nothing is kept
+    /// of it.
     pub(super) fn on_question(&self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: &PaceMessage) {
         match (message, self.watch.delay()) {
             (PaceMessage::Ask(_), _) if self.base.is_stopped() => {}

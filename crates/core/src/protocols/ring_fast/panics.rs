@@ -18,7 +18,7 @@ use crate::time::Duration;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-/// How long a client that panicked has to be served, in times `client_retry`: 4n + f delays must fit (F13).
+/// How long a client that panicked has to be served, in times `client_retry`: 4n + f delays must fit (ring-F13).
 const PATIENCE_FACTOR: u64 = 2;
 
 /// The attempt that a signed request is: it decides the entry.

@@ -2,12 +2,12 @@
 //!
 //! A request of entry e goes twice around the ring: over 2n *positions*, of which 0 to n−1 are the RING pass and the
 //! others the ACK pass. Position p is replica e + p. Every rule is one on positions; the thesis writes them as
-//! intervals of replicas, which go wrong where the two passes meet (F9).
+//! intervals of replicas, which go wrong where the two passes meet (ring-F9).
 //!
 //! # Where the number is given
-//! f+1 replicas check a client's MACs, and only then may a request get a number (F16). So where the sequencer comes
-//! earlier, at q < f, it gives numbers when it comes again, at σ = n + q. All n replicas execute from there on, one at
-//! each position, the last one at n + q + n − 1: the way is q positions longer than 2n, and these are ACKs too.
+//! f+1 replicas check a client's MACs, and only then may a request get a number (ring-F16). So where the sequencer
+//! comes earlier, at q < f, it gives numbers when it comes again, at σ = n + q. All n replicas execute from there on,
+//! one at each position, the last one at n + q + n − 1: the way is q positions longer than 2n, and these are ACKs too.
 
 use crate::cluster::Cluster;
 use crate::ids::{ClientId, ReplicaId, Timestamp};
@@ -171,8 +171,8 @@ mod tests {
         Path::new(&Cluster::of([0; 16], 3 * f + 1).unwrap(), ReplicaId(0), ReplicaId(entry))
     }
 
-    /// One line for each position, as the note's `ra_tables.py` prints it: whose MACs are checked, of which kind, with
-    /// a number or without; what is sent on; for whom MACs are made; whether the replica executes.
+    /// One line for each position, as in the table of `docs/papers/ring.md`: whose MACs are checked, of which kind,
+    /// with a number or without; what is sent on; for whom MACs are made; whether the replica executes.
     fn table(path: Path) -> Vec<String> {
         let tag = |q: usize| {
             let kind = if q >= path.exit() { 'A' } else { 'R' };
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!([0, 1, 6, 7, 8].map(|at| path(2, 6).comes_again(at)), [true, true, true, true, false]);
     }
 
-    /// What the proofs of P1 to P3 use, for every f, entry and sequencer.
+    /// What the proofs of ring-P1 to ring-P3 use, for every f, entry and sequencer.
     #[test]
     fn the_sets_are_what_the_proofs_need() {
         for f in 1..=3 {
@@ -322,8 +322,8 @@ mod tests {
         if q < path.f { q } else { 0 }
     }
 
-    /// (7.1) and (7.3) as the note derives them, and 2(f+1) more for each position that a way is longer: so many MACs
-    /// are made and checked for a batch of b.
+    /// Equations 7.1 and 7.3 of the thesis, added up anew (`docs/papers/ring.md`), and 2(f+1) more for each position
+    /// that a way is longer: so many MACs are made and checked for a batch of b.
     #[test]
     fn the_sets_add_up_to_the_formula() {
         for (f, b) in [1, 2, 3].into_iter().flat_map(|f| [1, 10, 100].map(|b| (f, b))) {

@@ -178,7 +178,7 @@ impl<S: Service> RingFast<S> {
         }
         let good = |maker| check(s, &path, batch, &message, maker, position);
         if !good(position - 1) {
-            // Not what the predecessor sent: a stop would let anybody on the way stop the ring (P3 of Chain).
+            // Not what the predecessor sent: a stop would let anybody on the way stop the ring (abs-P3).
             return s.reject(Principal::Replica(from), Rejection::BadMac);
         }
         if !path.predecessors(position).all(|maker| maker == position - 1 || good(maker)) {

@@ -65,7 +65,7 @@ impl Panics {
     }
 
     /// A client asks, or a replica hands its request on. A timer that runs already goes on: who panics again and again
-    /// must not put off its end (F17). Whether there was room.
+    /// must not put off its end (ring-F17). Whether there was room.
     pub(super) fn ask(&mut self, by: Account, request: Request, until: Instant, limits: &Limits) -> bool {
         let Request { client, timestamp, .. } = request;
         let is_handed_on = matches!(by, Account::Replica(_));

@@ -5,7 +5,8 @@
 //! them as they are to who lacks them, and who gets them logs them when f+1 have signed the history with them
 //! ([`RingResilient::is_vouched_for`]).
 
-use super::{ResilientMessage, RingResilient};
+use super::message::ResilientMessage;
+use super::state::RingResilient;
 use crate::batch::Entry;
 use crate::digest::Digest;
 use crate::history::LogEntry;

@@ -1,6 +1,12 @@
 //! Checkpoints, the end, and what is said again: steps R6 to R8 of the [module](super).
 
-use super::{Commit, Doubt, EARLY_MAX, ResilientMessage, ResilientTimer, RingResilient, Status};
+use super::message::Commit;
+use super::message::ResilientMessage;
+use super::message::ResilientTimer;
+use super::message::Status;
+use super::state::Doubt;
+use super::state::EARLY_MAX;
+use super::state::RingResilient;
 use crate::auth::{Certificate, Signed};
 use crate::cluster::ClientAuth;
 use crate::history::Boundary;
@@ -272,7 +278,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// R1: the requests that have waited longest go to the sequencer, if a correct one must accept them: what only this
-    /// replica takes for a client's must not keep out what is behind it (F20).
+    /// replica takes for a client's must not keep out what is behind it (pbft-F20).
     fn pass_on_waiting(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let mut waiting: Vec<Request> = self.pool.iter_watched().take(PASSED_ON_MAX).cloned().collect();
         let are_signed = s.cluster.client_auth != ClientAuth::Mac;

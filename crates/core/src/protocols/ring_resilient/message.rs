@@ -6,7 +6,6 @@ use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::Boundary;
 use crate::ids::{ClientId, InstanceId, Principal};
-use crate::protocols::ring_resilient::ResilientTimer;
 use crate::protocols::ring_resilient::record::ResilientRecord;
 use crate::protocols::speculative;
 use crate::protocols::speculative::Certain;
@@ -104,7 +103,7 @@ wire_enum!(ResilientMessage {
     7 => Stable,
 });
 
-/// A statement with the instance that it is about (D1).
+/// A statement with the instance that it is about (abs-D1).
 #[derive(Clone, Debug)]
 pub struct Resilient {
     /// The instance.
@@ -155,7 +154,7 @@ impl Spoken for Resilient {
         None
     }
 
-    /// All of it, clients' proofs included (P3).
+    /// All of it, clients' proofs included (abs-P3).
     fn cover(&self) -> Cover {
         Cover::Digest
     }
@@ -168,4 +167,13 @@ impl Spoken for Resilient {
     fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
         from_replica(from)
     }
+}
+
+/// The timers of the resilient ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ResilientTimer {
+    /// Nothing was executed for too long.
+    Patience,
+    /// Say again what may have got lost.
+    Repeat,
 }

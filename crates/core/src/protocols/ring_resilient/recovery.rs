@@ -1,6 +1,7 @@
 //! After a crash. What was logged is what was signed: the log tells all that this replica must stand by.
 
-use super::{RingResilient, Slot};
+use super::state::RingResilient;
+use super::state::Slot;
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::LogEntry;

@@ -1,7 +1,11 @@
 //! Ordering, logging and executing: steps R1, R2, R3 and R5 of the [module](super).
 
 use super::bodies::has_proof;
-use super::{EARLY_MAX, Order, ResilientMessage, RingResilient, Slot};
+use super::message::Order;
+use super::message::ResilientMessage;
+use super::state::EARLY_MAX;
+use super::state::RingResilient;
+use super::state::Slot;
 use crate::auth::Signed;
 use crate::batch::{Batch, Entry, Reference};
 use crate::clients::Freshness;
@@ -135,7 +139,7 @@ impl<S: Service> RingResilient<S> {
             let (cluster, keyring) = (s.cluster, s.keyring);
             let requests = self.pool.next_batch(&limits, |batch| {
                 if signed {
-                    // The others must be able to check it as well (F20).
+                    // The others must be able to check it as well (pbft-F20).
                     Request::vouch_signatures(batch.iter_mut(), cluster, keyring);
                     for request in batch.iter_mut().filter(|request| request.vouched != Vouched::Signature) {
                         request.vouched = Vouched::No;
@@ -387,7 +391,7 @@ impl<S: Service> RingResilient<S> {
         while let Some((client, _)) = self.pool.oldest_watched() {
             let Some(request) = self.pool.get_mut(client) else { return };
             if s.cluster.client_auth != ClientAuth::Mac {
-                // Only a request that a correct sequencer must accept may cost it the instance (F20).
+                // Only a request that a correct sequencer must accept may cost it the instance (pbft-F20).
                 Request::vouch_signatures(core::iter::once(&mut *request), s.cluster, s.keyring);
                 if request.vouched != Vouched::Signature {
                     self.pool.remove(client);

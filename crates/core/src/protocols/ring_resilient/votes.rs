@@ -1,48 +1,21 @@
 //! PREP and COMM: steps R3 to R5 of the [module](super).
 
-use super::{Commit, ResilientMessage, RingResilient, Slot};
-use crate::auth::{Certificate, Signature, Signed};
+use super::message::Commit;
+use super::message::ResilientMessage;
+use super::state::RingResilient;
+use super::state::Slot;
+use crate::auth::{Certificate, Signed};
 use crate::cluster::Cluster;
-use crate::digest::Digest;
 use crate::ids::{Principal, ReplicaId};
 use crate::machine::Destination;
 use crate::protocols::ring_resilient::message::Speaker;
+use crate::protocols::ring_resilient::peer::{AHEAD_MAX, Peer};
 use crate::protocols::ring_resilient::record::ResilientRecord;
 use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::switching::Surroundings;
-use crate::switching::certificate::{Prepared, Stable};
-use crate::time::Instant;
-use alloc::collections::BTreeMap;
+use crate::switching::certificate::Prepared;
 use alloc::vec::Vec;
-
-/// Votes of one replica that are kept for positions that are not logged here yet.
-const AHEAD_MAX: usize = 64;
-
-/// What another replica has said.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Peer {
-    /// Its PREPs for what is not logged here, unchecked: the first for each position, and of the nearest.
-    prepares: BTreeMap<u64, (Digest, Signature)>,
-    /// Its COMMs for what is not logged here.
-    commits: BTreeMap<u64, Digest>,
-    /// The last position of this log for which it has a certificate.
-    committed: Option<u64>,
-    /// Its checkpoints.
-    pub(super) votes: Vec<Signed<Stable>>,
-    /// When it was last told what it lacked.
-    pub(super) told: Option<Instant>,
-    /// Up to which position, if it lacked anything.
-    pub(super) told_until: Option<u64>,
-}
-
-impl Peer {
-    /// What it said about the anchor, or what is below, counts no more.
-    pub(super) fn forget_below(&mut self, anchor: u64) {
-        self.prepares.retain(|position, _| *position > anchor);
-        self.votes.retain(|vote| vote.value.boundary.position > anchor);
-    }
-}
 
 impl<S: Service> RingResilient<S> {
     /// This replica's PREP for a batch that it has logged.

@@ -1,55 +1,18 @@
 //! Lightweight checkpoints: step L3 of the [module](super).
 
-use super::Speculation;
+use super::speculation::Speculation;
 use crate::history::Boundary;
 use crate::ids::{Principal, ReplicaId};
 use crate::machine::Destination;
 use crate::notice::Notice;
 use crate::protocols::speculative::Speaker;
-use crate::protocols::speculative::SpeculativeTimer;
 use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::switching::HistoryRecord;
 use crate::switching::{AbortReport, Surroundings, Switch, SwitchMessage};
-use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
 
 /// Positions ahead of or beside our own for which a replica's statements are kept.
 const STATEMENTS_PER_REPLICA_MAX: usize = 8;
-
-/// Time-outs without all n agreeing after which a replica logs nothing more.
-const PATIENCE: u32 = 3;
-
-/// Which checkpoints are under way.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Checkpoints {
-    /// What the others said of this instance, the newest of each.
-    said: BTreeMap<ReplicaId, Vec<Boundary>>,
-    /// Time-outs since the oldest checkpoint under way was taken.
-    waited: u32,
-    armed: bool,
-}
-
-impl Checkpoints {
-    /// Whether a checkpoint takes too long.
-    pub(super) const fn is_suspended(&self) -> bool {
-        self.waited >= PATIENCE
-    }
-
-    pub(super) fn cancel(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        if self.armed {
-            s.cancel_timer(SpeculativeTimer::Checkpoint);
-            self.armed = false;
-        }
-    }
-
-    fn arm(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        if !self.armed {
-            self.armed = true;
-            s.set_timer(SpeculativeTimer::Checkpoint, s.now + s.cluster.limits.status_interval);
-        }
-    }
-}
 
 impl<S: Service> Speculation<S> {
     pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, impl Speaker>) {

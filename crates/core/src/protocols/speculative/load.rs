@@ -1,6 +1,6 @@
 //! Whether load is so low that Quorum would serve it better: for Chain and Ring.
 
-use super::Speculation;
+use super::speculation::Speculation;
 use crate::ids::ClientId;
 use crate::protocols::speculative::Speaker;
 use crate::protocols::speculative::SpeculativeTimer;

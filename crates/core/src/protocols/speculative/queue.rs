@@ -3,13 +3,15 @@
 use crate::cluster::Limits;
 use crate::ids::{ClientId, IdentityId};
 use crate::message::Request;
-use crate::protocols::zlight::BATCH_MAX;
 use crate::rejection::Rejection;
 use crate::shares::{Bounds, Room, Shares, owner_of};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+
+/// The most requests in one ORDER or CHAIN message.
+pub(crate) const BATCH_MAX: usize = 4_096;
 
 /// See the [module](self). At most one request of each client, its newest, and as many in all as [`Limits`] says,
 /// shared among identities ([`crate::shares`]).

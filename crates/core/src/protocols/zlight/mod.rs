@@ -8,7 +8,7 @@
 //! * Z1. The client sends its request, with one MAC per replica, to the primary.
 //! * Z2. The primary gives the requests that wait the next positions, proposes the agreed time and a seed, sends ORDER
 //!   with all of it, MACs included, to the others, then logs, executes and answers like them.
-//! * Z3. A replica takes ORDERs in the order of their positions and keeps one that is early (L8). It checks its own
+//! * Z3. A replica takes ORDERs in the order of their positions and keeps one that is early (abs-L8). It checks its own
 //!   MAC of each request; if one fails, or the agreed time is not acceptable, it orders nothing more and waits for the
 //!   panic. Otherwise it logs, executes and answers.
 //! * Z4. n equal answers, in history and result, commit. Anything else makes the client panic.
@@ -18,13 +18,13 @@
 //!
 //! # Why it is live
 //! With a correct primary and no failure the replicas log the same batches. The primary is another one in each
-//! instance (P1).
+//! instance (abs-P1).
 //!
 //! # Deviations from the paper
-//! * ORDERs that overtake one another are put in order; the paper assumes FIFO links (L8).
-//! * The primary's MAC covers the clients' MACs as well: line noise cannot make a replica blame a client (P3).
-//! * The primary rotates (P1). Agreed time and seed are proposed as in PBFT (F27).
-//! * A client that waits too long sends its request to all before it panics (P12); whoever has it in its history
+//! * ORDERs that overtake one another are put in order; the paper assumes FIFO links (abs-L8).
+//! * The primary's MAC covers the clients' MACs as well: line noise cannot make a replica blame a client (abs-P3).
+//! * The primary rotates (abs-P1). Agreed time and seed are proposed as in PBFT (prac-F27).
+//! * A client that waits too long sends its request to all before it panics (abs-P12); whoever has it in its history
 //!   answers again.
 //!
 //! # Cost
@@ -39,7 +39,7 @@ use crate::message::{Request, Vouched};
 use crate::notice::Report;
 use crate::protocols::speculative;
 use crate::protocols::speculative::{
-    AHEAD_MAX, Ahead, Queue, Speculation, SpeculativeTimer, Standing, as_its_speculation, weight,
+    AHEAD_MAX, Ahead, BATCH_MAX, Queue, Speculation, SpeculativeTimer, Standing, as_its_speculation, weight,
 };
 use crate::rejection::Rejection;
 use crate::service::{Proposal, Service};
@@ -48,9 +48,6 @@ use crate::switching::{Abortable, Heard, Ledger, Steps, Surroundings};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use alloc::vec::Vec;
 use core::fmt;
-
-/// The most requests in one ORDER or CHAIN message.
-pub const BATCH_MAX: usize = 4_096;
 
 /// ORDER: the primary's next batch.
 #[derive(Clone, Debug)]
@@ -97,7 +94,7 @@ impl Spoken for Order {
         None
     }
 
-    /// All of it, clients' MACs included (P3).
+    /// All of it, clients' MACs included (abs-P3).
     fn cover(&self) -> Cover {
         Cover::Digest
     }

@@ -1,6 +1,6 @@
 //! The entries that share a page, and the page.
 
-use super::operation;
+use super::parts::entry;
 use crate::service::{PAGE_BYTES_MAX, PageNumber};
 use crate::wire::{Reader, Wire, WireError, encode_payload};
 use alloc::collections::BTreeMap;
@@ -80,7 +80,7 @@ impl Bucket {
     pub(super) fn parse(page: Bytes) -> Result<Vec<(Bytes, Entry)>, WireError> {
         let mut reader = Reader::new(page);
         let length = reader.length(PAGE_BYTES_MAX, ENTRY_OVERHEAD)?;
-        let entry = |_| operation::entry(&mut reader).map(|(key, value)| (key, Entry::lasting(value)));
+        let entry = |_| entry(&mut reader).map(|(key, value)| (key, Entry::lasting(value)));
         let mut entries = (0..length).map(entry).collect::<Result<Vec<_>, _>>()?;
         if reader.remaining() > 0 {
             let count = reader.length(length, DEADLINE_BYTES)?;

@@ -3,22 +3,18 @@
 //!
 //! A key whose deadline has come is *removed*, by an ordered operation: by the next one that names it, or when its turn
 //! comes. For each ordered operation begins with the keys that are due the longest and removes [`SWEPT_MAX`] of them;
-//! one that looks at all keys removes [`LIST_MAX`], and shows what is due beyond that as if it were not. So the state
+//! one that looks at all keys removes `LIST_MAX`, and shows what is due beyond that as if it were not. So the state
 //! alone says what there is, and an expiry has its place in the order of the operations like any other write: who has
 //! seen a key gone does not see it again, through no replica, until it is written.
 //!
 //! What is not ordered has no agreed time: a query may show a key whose time is over until something is ordered. Who
-//! minds asks with [`KvOperation::AsOf`]. A replica answers that as long as the deadlines lie ahead of what the asker
+//! minds asks with `KvOperation::AsOf`. A replica answers that as long as the deadlines lie ahead of what the asker
 //! takes for the time, and refuses it otherwise, so that it is ordered. A clock that is wrong there costs a detour, or
 //! shows a key a little longer in a service where nothing else is ordered; what was removed stays removed.
 
-use super::{Kv, KvOperation, KvResult, LIST_MAX};
 use crate::time::Instant;
 use crate::wire::{Reader, Sink, Wire, WireError};
-use bytes::Bytes;
 
-/// Keys that any ordered operation removes because they are due, besides those that it names.
-pub(super) const SWEPT_MAX: usize = 64;
 /// The last deadline, in milliseconds since the Unix epoch. Later ones are this one.
 pub const DEADLINE_MS_MAX: u64 = i64::MAX as u64;
 
@@ -33,7 +29,7 @@ pub enum Until {
 
 impl Until {
     /// In milliseconds since the Unix epoch, at most [`DEADLINE_MS_MAX`]; before it there is nothing but 0.
-    fn deadline(self, now_ms: u64) -> u64 {
+    pub(super) fn deadline(self, now_ms: u64) -> u64 {
         let deadline = match self {
             Self::In(span) => now_ms.saturating_add_signed(span),
             Self::At(deadline) => u64::try_from(deadline).unwrap_or(0),
@@ -61,7 +57,7 @@ impl Wire for Until {
     }
 }
 
-/// When a [`KvOperation::Expire`] is done. A key without a deadline lives longer than any other.
+/// When a `KvOperation::Expire` is done. A key without a deadline lives longer than any other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DeadlineCondition {
     /// In any case.
@@ -80,7 +76,7 @@ pub enum DeadlineCondition {
 }
 
 impl DeadlineCondition {
-    fn holds(self, before: Option<u64>, after: u64) -> bool {
+    pub(super) fn holds(self, before: Option<u64>, after: u64) -> bool {
         match self {
             Self::Always => true,
             Self::Absent => before.is_none(),
@@ -122,79 +118,9 @@ pub(super) const fn milliseconds(time: Instant) -> u64 {
     time.0 / 1_000
 }
 
-impl Kv {
-    /// Removes keys that are due before the operation is carried out.
-    pub(super) fn remove_due(&mut self, operation: &KvOperation, now_ms: u64) {
-        let most = if operation.looks_at_all() { LIST_MAX } else { SWEPT_MAX };
-        for _ in 0..most {
-            match self.due.first() {
-                Some((deadline, key)) if *deadline <= now_ms => {
-                    let key = key.clone();
-                    self.remove(&key);
-                }
-                _ => return,
-            }
-        }
-        operation.for_each_key(&mut |key| {
-            if self.deadline_of(key).is_some_and(|deadline| deadline <= now_ms) {
-                self.remove(key);
-            }
-        });
-    }
-
-    /// The first deadline of all keys that the operation depends on.
-    pub(super) fn first_deadline(&self, operation: &KvOperation) -> Option<u64> {
-        if operation.looks_at_all() {
-            return self.due.first().map(|(deadline, _)| *deadline);
-        }
-        let mut first = None;
-        operation.for_each_key(&mut |key| {
-            let deadline = self.deadline_of(key);
-            first = first.into_iter().chain(deadline).min();
-        });
-        first
-    }
-
-    /// The deadline of a key that has one, in milliseconds since the Unix epoch, whatever the time is.
-    pub fn deadline_of(&self, key: &[u8]) -> Option<u64> {
-        self.entry(key)?.deadline_ms
-    }
-
-    /// The deadline of a value that is written; `Err` if that is over already.
-    pub(super) fn deadline_for(&self, key: &[u8], until: Option<Until>, now_ms: u64) -> Result<Option<u64>, Over> {
-        let Some(until) = until else { return Ok(self.deadline_of(key)) };
-        let deadline = until.deadline(now_ms);
-        if deadline > now_ms { Ok(Some(deadline)) } else { Err(Over) }
-    }
-
-    pub(super) fn expire(&mut self, key: &Bytes, until: Until, condition: DeadlineCondition, now_ms: u64) -> KvResult {
-        let Some(entry) = self.entry(key) else { return KvResult::NotDone };
-        let deadline = until.deadline(now_ms);
-        if !condition.holds(entry.deadline_ms, deadline) {
-            return KvResult::NotDone;
-        }
-        if deadline > now_ms {
-            return self.set_deadline(key, Some(deadline));
-        }
-        self.remove(key);
-        KvResult::Done
-    }
-
-    pub(super) fn persist(&mut self, key: &Bytes) -> KvResult {
-        match self.deadline_of(key) {
-            Some(_) => self.set_deadline(key, None),
-            None => KvResult::NotDone,
-        }
-    }
-
-    pub(super) fn deadline(&self, key: &[u8], now_ms: u64) -> KvResult {
-        match self.entry(key) {
-            Some(entry) => KvResult::Deadline { now_ms, deadline_ms: entry.deadline_ms },
-            None => KvResult::NotDone,
-        }
-    }
-}
-
 /// A deadline that is not ahead.
 #[derive(Debug)]
 pub(super) struct Over;
+
+/// Keys that any ordered operation removes because they are due, besides those that it names.
+pub(super) const SWEPT_MAX: usize = 64;

@@ -1,22 +1,14 @@
 //! What can be asked of the key-value service. The encodings are canonical and bounded; bytes that are no operation are
 //! answered with [`KvResult::Malformed`] by every replica alike.
 
-#[cfg(doc)]
-use super::KvResult;
 use super::deadline::{DeadlineCondition, Until};
+use super::parts::{encode_entries, encode_keys, encode_optional, entry, key, list, optional_value, value};
+#[cfg(doc)]
+use super::{KvResult, LIST_MAX, RESULT_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_payload};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
-
-/// The longest key, in bytes. A key may be empty.
-pub const KEY_BYTES_MAX: usize = 4 << 10;
-/// The longest value, in bytes.
-pub const VALUE_BYTES_MAX: usize = 512 << 10;
-/// The most keys in one operation, and the most entries in one result.
-pub const LIST_MAX: usize = 1 << 14;
-/// The most bytes of keys and values in one result, each counted with 8 bytes more. Room for a longest key and value.
-pub const RESULT_BYTES_MAX: usize = 768 << 10;
 
 /// When a [`KvOperation::Set`] writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -252,22 +244,6 @@ impl KvOperation {
     }
 }
 
-fn key(reader: &mut Reader) -> Result<Bytes, WireError> {
-    reader.payload(KEY_BYTES_MAX)
-}
-
-fn value(reader: &mut Reader) -> Result<Bytes, WireError> {
-    reader.payload(VALUE_BYTES_MAX)
-}
-
-pub(super) fn entry(reader: &mut Reader) -> Result<(Bytes, Bytes), WireError> {
-    Ok((key(reader)?, value(reader)?))
-}
-
-pub(super) fn optional_value(reader: &mut Reader) -> Result<Option<Bytes>, WireError> {
-    Ok(if bool::decode(reader)? { Some(value(reader)?) } else { None })
-}
-
 fn condition(reader: &mut Reader) -> Result<(Bytes, Option<Bytes>), WireError> {
     Ok((key(reader)?, optional_value(reader)?))
 }
@@ -286,38 +262,6 @@ fn asked(reader: &mut Reader) -> Result<KvOperation, WireError> {
     match reader.tag()? {
         18 => Err(WireError::UnknownTag),
         tag => KvOperation::decode_tagged(tag, reader),
-    }
-}
-
-/// A list of elements that take at least `element` bytes each.
-pub(super) fn list<T>(
-    reader: &mut Reader,
-    element: usize,
-    read: fn(&mut Reader) -> Result<T, WireError>,
-) -> Result<Vec<T>, WireError> {
-    let length = reader.length(LIST_MAX, element)?;
-    (0..length).map(|_| read(reader)).collect()
-}
-
-pub(super) fn encode_optional(value: Option<&Bytes>, out: &mut impl Sink) {
-    value.is_some().encode(out);
-    if let Some(value) = value {
-        encode_payload(value, out);
-    }
-}
-
-fn encode_keys(keys: &[Bytes], out: &mut impl Sink) {
-    (keys.len() as u32).encode(out);
-    for key in keys {
-        encode_payload(key, out);
-    }
-}
-
-pub(super) fn encode_entries(entries: &[(Bytes, Bytes)], out: &mut impl Sink) {
-    (entries.len() as u32).encode(out);
-    for (key, value) in entries {
-        encode_payload(key, out);
-        encode_payload(value, out);
     }
 }
 
@@ -482,6 +426,7 @@ impl KvOperation {
 mod tests {
     use super::super::KvResult;
     use super::*;
+    use crate::services::kv::{KEY_BYTES_MAX, LIST_MAX, VALUE_BYTES_MAX};
     use alloc::vec;
     use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! What the key-value service answers.
 
-use super::operation::{encode_entries, encode_optional, entry, list, optional_value};
+use super::parts::{encode_entries, encode_optional, entry, list, optional_value};
 use crate::wire::{Reader, Sink, Wire, WireError};
 use alloc::vec::Vec;
 use bytes::Bytes;

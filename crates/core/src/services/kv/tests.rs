@@ -1,10 +1,19 @@
 //! The key-value service against a plain map, and its pages against its state.
 
 use super::deadline::SWEPT_MAX;
+use super::store::{SPLICED_BYTES_MAX, parse_integer};
 use super::*;
 use crate::checkpoint::Tree;
+use crate::digest::Digest;
+use crate::service::{Agreed, Asker, BadState, NotReadOnly, PAGE_BYTES_MAX, Service};
+use crate::services::kv::bucket::{BUCKET_OVERHEAD, DEADLINE_OVERHEAD, ENTRY_OVERHEAD, bucket_of, entry_bytes};
 use crate::time::Instant;
+use crate::wire::Wire;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::ToString;
 use alloc::vec;
+use alloc::vec::Vec;
+use bytes::Bytes;
 use proptest::prelude::*;
 
 /// Values with deadlines.

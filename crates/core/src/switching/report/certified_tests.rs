@@ -1,4 +1,4 @@
-//! The rule for the resilient ring: what 2f+1 reports certify, whatever f liars make of it (flaw F5, attack A9).
+//! The rule for the resilient ring: what 2f+1 reports certify, whatever f liars make of it (ring-F5, ring-A9).
 
 use super::*;
 use crate::cluster::{ClientAuth, Limits};
@@ -86,8 +86,8 @@ fn expected(log: &[u8]) -> (u64, Digest) {
     (position, history)
 }
 
-/// S5, S12: one correct replica of three holds a certificate, and the others have not seen anything. The rule of the
-/// thesis, a value that f+1 reports share, loses what committed; the certificate does not.
+/// ring-S5, ring-S12: one correct replica of three holds a certificate, and the others have not seen anything. The rule
+/// of the thesis, a value that f+1 reports share, loses what committed; the certificate does not.
 #[test]
 fn s5_one_certificate_is_enough_where_equal_reports_are_not() {
     let signers = Signers::new();
@@ -111,8 +111,8 @@ fn the_longest_certified_history_wins() {
     assert_eq!(signers.proved([&made_up, &made_up, &short]).as_ref().map(end), Some(expected(b"ab")));
 }
 
-/// A9: a certificate that too few signed, that somebody signed twice, of another instance or for another list, makes
-/// its report and every proof with it worthless.
+/// ring-A9: a certificate that too few signed, that somebody signed twice, of another instance or for another list,
+/// makes its report and every proof with it worthless.
 #[test]
 fn a9_a_false_certificate_is_refused() {
     let signers = Signers::new();
@@ -134,8 +134,8 @@ fn a9_a_false_certificate_is_refused() {
     assert!(good.check(&signers.cluster, &signers.keyrings[0], Part::RingResilient));
 }
 
-/// A9: a liar shows a certificate that nobody else has, and nothing of what leads to it: the next one counts. A correct
-/// replica that begins as high is completed by another one's list.
+/// ring-A9: a liar shows a certificate that nobody else has, and nothing of what leads to it: the next one counts. A
+/// correct replica that begins as high is completed by another one's list.
 #[test]
 fn a9_a_history_has_a_beginning() {
     let signers = Signers::new();
@@ -150,7 +150,8 @@ fn a9_a_history_has_a_beginning() {
     assert_eq!(found.history_at(3), Some(boundary(b"abc", 3).history));
 }
 
-/// R6: a certified checkpoint is where everybody may begin, whoever else has it; and it is certified to its end.
+/// Step R6 of [`crate::protocols::ring_resilient`]: a certified checkpoint is where everybody may begin, whoever else
+/// has it; and it is certified to its end.
 #[test]
 fn a_certified_anchor_is_certain() {
     let signers = Signers::new();

@@ -1,4 +1,4 @@
-//! What abort histories keep, whatever f liars report: decision D8, the flaws S2, S3 and S10, attacks K6 and K20.
+//! What abort histories keep, whatever f liars report: abs-D8, abs-S2, abs-S3, abs-S10, abs-K6, abs-K20.
 
 use super::*;
 use crate::auth::Signature;
@@ -56,7 +56,7 @@ fn end(history: &AbortHistory) -> (u64, Digest) {
     (history.position, history.history())
 }
 
-/// S2: three logs that differ after the committed p, each behind a checkpoint of its own that is not certain.
+/// abs-S2: three logs that differ after the committed p, each behind a checkpoint of its own that is not certain.
 #[test]
 fn a_tentative_checkpoint_hides_nothing_that_committed() {
     for liar in [report(b"", 0), report(b"pa", 2), report(b"pb", 2), report(b"zz", 0)] {
@@ -68,7 +68,7 @@ fn a_tentative_checkpoint_hides_nothing_that_committed() {
     }
 }
 
-/// S3: equal logs, anchors up to three checkpoints apart, every set of reports and every kind of liar.
+/// abs-S3: equal logs, anchors up to three checkpoints apart, every set of reports and every kind of liar.
 #[test]
 fn anchors_far_apart_lose_nothing() {
     for length in 0..=3 * CHK {
@@ -85,7 +85,7 @@ fn anchors_far_apart_lose_nothing() {
     }
 }
 
-/// S10: a vote per position would find a, b, a: the liar's last entry meets the third of another log.
+/// abs-S10: a vote per position would find a, b, a: the liar's last entry meets the third of another log.
 #[test]
 fn no_history_is_pieced_together_from_several_logs() {
     let liar = AbortReport { digests: vec![digest(b'a')], ..report(b"ab", 2) };
@@ -93,7 +93,7 @@ fn no_history_is_pieced_together_from_several_logs() {
     assert_eq!(end(&found), (2, history(b"ab")));
 }
 
-/// K20: positions as high as numbers go cost nobody time, and count for nothing.
+/// abs-K20: positions as high as numbers go cost nobody time, and count for nothing.
 #[test]
 fn an_inflated_report_is_outvoted() {
     for position in [1 << 60, u64::MAX - 1, u64::MAX] {
@@ -104,7 +104,7 @@ fn an_inflated_report_is_outvoted() {
     }
 }
 
-/// P8: f flags are not enough to say that load is low, f+1 are.
+/// abs-P8: f flags are not enough to say that load is low, f+1 are.
 #[test]
 fn load_is_low_when_one_correct_replica_says_so() {
     for f in 1..=3 {
@@ -250,7 +250,7 @@ proptest! {
         prop_assert_eq!(end(&extract(case.f, reports).unwrap()), end(&found));
     }
 
-    /// D9: what has to be fetched is above the anchor of a correct replica that reports, which therefore has it.
+    /// abs-D9: what has to be fetched is above the anchor of a correct replica that reports, which therefore has it.
     #[test]
     fn nobody_has_to_fetch_what_correct_replicas_dropped(case in cases()) {
         let found = extract(case.f, case.reports()).unwrap();

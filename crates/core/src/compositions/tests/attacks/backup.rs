@@ -37,8 +37,8 @@ fn proposed(run: &Run, sequence: u64, requests: Vec<Request>) -> Message {
     Message::Ordering(Ordering { instance: BACKUP, message: PbftMessage::PrePrepare(pre_prepare) })
 }
 
-/// L3: the primary orders a client's request before the INIT, in one batch. It is held until the init history is there,
-/// and answered; were it ignored, the order would take its repetitions for duplicates.
+/// abs-L3: the primary orders a client's request before the INIT, in one batch. It is held until the init history is
+/// there, and answered; were it ignored, the order would take its repetitions for duplicates.
 #[test]
 fn l3_what_is_ordered_before_the_init_is_held() {
     let mut run = Run::new(Protocol::ZLight, 4, 2, 1);
@@ -60,7 +60,7 @@ fn l3_what_is_ordered_before_the_init_is_held() {
     run.check();
 }
 
-/// L3: one replica has executed what is not in the init history. Until that is decided, nothing that waits for the
+/// abs-L3: one replica has executed what is not in the init history. Until that is decided, nothing that waits for the
 /// order is over because that state says so.
 #[test]
 fn l3_nothing_is_over_by_a_state_that_is_taken_back() {
@@ -84,8 +84,8 @@ fn l3_nothing_is_over_by_a_state_that_is_taken_back() {
     run.check();
 }
 
-/// L3: the first primary of a Backup is silent, and nobody asks for anything. The others leave its view for an INIT of
-/// their own, however big that is, which they pass on to nobody.
+/// abs-L3: the first primary of a Backup is silent, and nobody asks for anything. The others leave its view for an INIT
+/// of their own, however big that is, which they pass on to nobody.
 #[test]
 fn l3_a_backup_begins_although_nobody_asks() {
     for inline_bytes_max in [100, 10_000] {
@@ -110,8 +110,8 @@ fn l3_a_backup_begins_although_nobody_asks() {
     }
 }
 
-/// L3: the first primary of a Backup is silent. The client's request, which is in the init history, is not over before
-/// that has begun, although the states of the others say that it is executed: they leave the view for it.
+/// abs-L3: the first primary of a Backup is silent. The client's request, which is in the init history, is not over
+/// before that has begun, although the states of the others say that it is executed: they leave the view for it.
 #[test]
 fn l3_nothing_is_over_before_the_backup_has_begun() {
     let of_run = Run::cluster(Protocol::Quorum, 4);
@@ -130,7 +130,8 @@ fn l3_nothing_is_over_before_the_backup_has_begun() {
     run.check();
 }
 
-/// L3: two replicas have to fetch a body of the init history. What is ordered meanwhile they hold, and execute then.
+/// abs-L3: two replicas have to fetch a body of the init history. What is ordered meanwhile they hold, and execute
+/// then.
 #[test]
 fn l3_what_is_ordered_while_bodies_are_fetched_is_held() {
     let mut run = Run::new(Protocol::Quorum, 4, 3, 1);
@@ -152,7 +153,7 @@ fn l3_what_is_ordered_while_bodies_are_fetched_is_held() {
     run.check();
 }
 
-/// L3: the primary fills the window with everything but an INIT. Nobody accepts that, and another view begins.
+/// abs-L3: the primary fills the window with everything but an INIT. Nobody accepts that, and another view begins.
 #[test]
 fn l3_a_primary_that_orders_no_init_stops_nothing() {
     let mut run = Run::new(Protocol::ZLight, 4, 2, 1);
@@ -173,8 +174,8 @@ fn l3_a_primary_that_orders_no_init_stops_nothing() {
     run.check();
 }
 
-/// L3: the same with big requests, which the batches only refer to. Whether one is an INIT stands in the request, and
-/// nothing else is believed.
+/// abs-L3: the same with big requests, which the batches only refer to. Whether one is an INIT stands in the request,
+/// and nothing else is believed.
 #[test]
 fn l3_nothing_passes_for_an_init_by_reference() {
     let of_run = Run::cluster(Protocol::ZLight, 4);
@@ -215,8 +216,8 @@ fn asked_again(run: &mut Run, session: u32) -> Request {
     request
 }
 
-/// K15, L5: one replica is down, so that only Backups commit anything. A client ends every instance that may be ended,
-/// and fills each Backup before another client's request comes. k grows, so that the other client is served.
+/// abs-K15, abs-L5: one replica is down, so that only Backups commit anything. A client ends every instance that may be
+/// ended, and fills each Backup before another client's request comes. k grows, so that the other client is served.
 #[test]
 fn k15_l5_a_client_that_fills_every_backup_starves_nobody() {
     let cluster = Cluster { quota: Quota::Exponential { minimum: 1 }, ..Run::cluster(Protocol::ZLight, 4) };
@@ -250,8 +251,8 @@ fn k15_l5_a_client_that_fills_every_backup_starves_nobody() {
     run.check();
 }
 
-/// S6: the same Backup is opened with different proofs: by one of them load was low, so that k is the minimum, by the
-/// other it was not. What counts is the one that was ordered (D11).
+/// abs-S6: the same Backup is opened with different proofs: by one of them load was low, so that k is the minimum, by
+/// the other it was not. What counts is the one that was ordered (abs-D11).
 #[test]
 fn s6_k_is_what_the_ordered_init_says() {
     let cluster = Cluster { quota: Quota::Exponential { minimum: 1 }, ..Run::cluster(Protocol::ZLight, 4) };
@@ -284,8 +285,8 @@ fn s6_k_is_what_the_ordered_init_says() {
     run.check();
 }
 
-/// S7: one replica alone knows that the k-th request is prepared. It says nothing about it, neither a reply nor a
-/// report: in the next view something else may come in its place (D12).
+/// abs-S7: one replica alone knows that the k-th request is prepared. It says nothing about it, neither a reply nor a
+/// report: in the next view something else may come in its place (abs-D12).
 #[test]
 fn s7_nothing_is_said_before_it_is_final() {
     let cluster = Cluster { quota: Quota::Fixed(1), ..Run::cluster(Protocol::ZLight, 4) };
@@ -315,8 +316,8 @@ fn s7_nothing_is_said_before_it_is_final() {
     run.check();
 }
 
-/// K24, S12: a write reached all but one replica when its instance aborts, and is lost with it. Its client had three
-/// answers, a reader would have had three as well: only all n are enough. Reads are ordered, before and after.
+/// abs-K24, abs-S12: a write reached all but one replica when its instance aborts, and is lost with it. Its client had
+/// three answers, a reader would have had three as well: only all n are enough. Reads are ordered, before and after.
 #[test]
 fn k24_s12_a_read_sees_nothing_that_an_abort_drops() {
     for protocol in [Protocol::Quorum, Protocol::ZLight] {
@@ -341,8 +342,8 @@ fn k24_s12_a_read_sees_nothing_that_an_abort_drops() {
     }
 }
 
-/// S12: a query that is not to be ordered is answered by nobody, in no instance: it would pass by init history, k and
-/// the end of the instance.
+/// abs-S12: a query that is not to be ordered is answered by nobody, in no instance: it would pass by init history, k
+/// and the end of the instance.
 #[test]
 fn k24_s12_no_replica_answers_a_query_by_itself() {
     let mut run = Run::new(Protocol::Aliph, 4, 3, 1);

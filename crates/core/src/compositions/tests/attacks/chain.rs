@@ -52,8 +52,9 @@ fn settle_forging(run: &mut Run) {
     }
 }
 
-/// K5, S1: the liar supports one history with replica 0 and another with replica 2, and hands on what the head orders
-/// as if it followed the other one. The head's MAC for replica 2 covers the history (D10), so that the chain breaks.
+/// abs-K5, abs-S1: the liar supports one history with replica 0 and another with replica 2, and hands on what the head
+/// orders as if it followed the other one. The head's MAC for replica 2 covers the history (abs-D10), so that the chain
+/// breaks.
 #[test]
 fn k05_s1_the_init_history_is_not_substituted() {
     let mut run = Run::new(Protocol::Aliph, 4, 4, 1);
@@ -75,8 +76,8 @@ fn k05_s1_the_init_history_is_not_substituted() {
     run.check();
 }
 
-/// S1 without a liar: two sets of honest reports prove two histories. What a place has inherited it does not answer on
-/// its own word: the client of 2 would take it for committed, and the reports of 0, 1 and 2 would lose it.
+/// abs-S1 without a liar: two sets of honest reports prove two histories. What a place has inherited it does not answer
+/// on its own word: the client of 2 would take it for committed, and the reports of 0, 1 and 2 would lose it.
 #[test]
 fn k05_s1_what_only_the_last_places_inherited_is_not_committed() {
     let mut run = Run::new(Protocol::Aliph, 4, 4, 1);
@@ -97,7 +98,8 @@ fn k05_s1_what_only_the_last_places_inherited_is_not_committed() {
     run.check();
 }
 
-/// K17: the primary of ZLight tells two orders, and leaves a gap. Nothing that conflicts commits, and Backup goes on.
+/// abs-K17: the primary of ZLight tells two orders, and leaves a gap. Nothing that conflicts commits, and Backup goes
+/// on.
 #[test]
 fn k17_two_orders_of_a_primary_do_not_both_commit() {
     let mut run = Run::new(Protocol::ZLight, 4, 2, 1);
@@ -130,7 +132,7 @@ fn intercepted(run: &mut Run, from: u8, to: u8) -> ChainMessage {
     message
 }
 
-/// K17 in Chain: the head makes the MACs for the next two places for different batches.
+/// abs-K17 in Chain: the head makes the MACs for the next two places for different batches.
 #[test]
 fn k17_two_batches_of_a_head_break_the_chain() {
     let mut run = Run::new(Protocol::Chain, 4, 2, 1);
@@ -156,7 +158,7 @@ fn resign(run: &Run, message: &mut ChainMessage, maker: usize, receiver: usize, 
     message.tags[at] = run.net.keyring(r(maker as u8)).tag(r(receiver as u8), &statement);
 }
 
-/// K18: somebody speaks in the name of a place before, and line noise spoils what comes from it. That is not the
+/// abs-K18: somebody speaks in the name of a place before, and line noise spoils what comes from it. That is not the
 /// predecessor's word: it is dropped, and the chain goes on.
 #[test]
 fn k18_who_is_not_the_predecessor_stops_nothing() {
@@ -181,8 +183,8 @@ fn k18_who_is_not_the_predecessor_stops_nothing() {
     run.check();
 }
 
-/// K18: the second place hands on a request that nobody made. Clients' MACs end there, so that the next place has to
-/// look at those of all its predecessors.
+/// abs-K18: the second place hands on a request that nobody made. Clients' MACs end there, so that the next place has
+/// to look at those of all its predecessors.
 #[test]
 fn k18_a_place_makes_up_no_request() {
     let mut run = Run::new(Protocol::Chain, 4, 2, 1);
@@ -205,7 +207,7 @@ fn k18_a_place_makes_up_no_request() {
     run.check();
 }
 
-/// K18: a place spoils a MAC that it only carries. Its own is good, so that the next place can blame the chain, and
+/// abs-K18: a place spoils a MAC that it only carries. Its own is good, so that the next place can blame the chain, and
 /// stops.
 #[test]
 fn k18_a_spoilt_mac_of_another_stops_the_chain() {
@@ -226,7 +228,7 @@ fn k18_a_spoilt_mac_of_another_stops_the_chain() {
     run.check();
 }
 
-/// K19: the tail answers something else, and says what another place is supposed to have vouched for.
+/// abs-K19: the tail answers something else, and says what another place is supposed to have vouched for.
 #[test]
 fn k19_a_tail_does_not_decide_alone() {
     let mut run = Run::new(Protocol::Chain, 4, 1, 1);
@@ -256,8 +258,8 @@ fn k19_a_tail_does_not_decide_alone() {
     run.check();
 }
 
-/// K19: the tail sends what the others' MACs cover, the digest of the result, and not the result. That is no answer:
-/// who took it for one would never panic, and never be served.
+/// abs-K19: the tail sends what the others' MACs cover, the digest of the result, and not the result. That is no
+/// answer: who took it for one would never panic, and never be served.
 #[test]
 fn k19_a_digest_is_no_answer() {
     let mut run = Run::new(Protocol::Chain, 4, 1, 1);
@@ -273,7 +275,7 @@ fn k19_a_digest_is_no_answer() {
     run.check();
 }
 
-/// K19: what the places vouch for reads `refused`, and the number of a refusal. The tail makes a refusal of it.
+/// abs-K19: what the places vouch for reads `refused`, and the number of a refusal. The tail makes a refusal of it.
 #[test]
 fn k19_a_result_is_not_passed_off_as_a_refusal() {
     let mut net = Net::of(Run::cluster(Protocol::Chain, 4), 1, |_| Counter::default());
@@ -300,7 +302,7 @@ fn said_by_the_tail<S: Service>(net: &Net<S>) -> ChainReply {
     reply.clone()
 }
 
-/// K19: a place that executes vouches for other results than it should. The tail has its own, and stops.
+/// abs-K19: a place that executes vouches for other results than it should. The tail has its own, and stops.
 #[test]
 fn k19_wrong_results_do_not_pass_the_tail() {
     let mut run = Run::new(Protocol::Chain, 4, 1, 1);
@@ -320,7 +322,7 @@ fn k19_wrong_results_do_not_pass_the_tail() {
     run.check();
 }
 
-/// L8: ORDERs and CHAIN messages overtake one another, two at a time. Nobody panics in a run without a fault.
+/// abs-L8: ORDERs and CHAIN messages overtake one another, two at a time. Nobody panics in a run without a fault.
 #[test]
 fn l8_what_overtakes_is_put_in_order() {
     for protocol in [Protocol::ZLight, Protocol::Chain] {

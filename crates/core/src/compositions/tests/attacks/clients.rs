@@ -30,7 +30,7 @@ fn spoilt(mut request: Request, good: &[usize]) -> Request {
     request
 }
 
-/// K1: a client floods the head. It has one place in the queue, like everybody else.
+/// abs-K1: a client floods the head. It has one place in the queue, like everybody else.
 #[test]
 fn k01_a_flood_takes_one_place_in_the_queue() {
     for protocol in [Protocol::ZLight, Protocol::Chain] {
@@ -69,8 +69,8 @@ fn an_operation_that_is_too_long_ends_where_it_begins() {
     }
 }
 
-/// K2: requests whose MACs convince some replicas only: the first, all but one, only the last. Each costs one instance
-/// at most. A Backup has a primary that wants a signature, and does not notice.
+/// abs-K2: requests whose MACs convince some replicas only: the first, all but one, only the last. Each costs one
+/// instance at most. A Backup has a primary that wants a signature, and does not notice.
 #[test]
 fn k02_malformed_macs_cost_one_instance_and_no_backup() {
     for protocol in [Protocol::Quorum, Protocol::ZLight, Protocol::Chain] {
@@ -106,7 +106,7 @@ fn k02_malformed_macs_cost_one_instance_and_no_backup() {
     }
 }
 
-/// K16: two operations under one number, to different replicas: one of them at most is ever executed.
+/// abs-K16: two operations under one number, to different replicas: one of them at most is ever executed.
 #[test]
 fn k16_one_number_means_one_operation() {
     for protocol in [Protocol::Quorum, Protocol::ZLight, Protocol::Chain, Protocol::Aliph] {
@@ -186,8 +186,8 @@ fn resilient_ring() -> Protocol {
     Protocol::Schedule(Schedule::new(&[Part::RingResilient]).unwrap())
 }
 
-/// K28: two new sessions of a full table ask with small numbers, in one batch. Each is new when it is logged; the first
-/// evicts a session, whose number the second is below.
+/// abs-K28: two new sessions of a full table ask with small numbers, in one batch. Each is new when it is logged; the
+/// first evicts a session, whose number the second is below.
 #[test]
 fn k28_what_is_stale_when_its_turn_comes_does_nothing() {
     // In a fast ring both have the same entry.
@@ -216,7 +216,8 @@ fn k28_what_is_stale_when_its_turn_comes_does_nothing() {
     }
 }
 
-/// K28: the head of a chain logs a second batch before it executes the first. Those who execute each at once know more.
+/// abs-K28: the head of a chain logs a second batch before it executes the first. Those who execute each at once know
+/// more.
 #[test]
 fn k28_a_head_that_executes_late_is_not_to_blame() {
     let limits = Limits { batch_requests_max: 1, ..Run::cluster(Protocol::Chain, 4).limits };
@@ -229,7 +230,7 @@ fn k28_a_head_that_executes_late_is_not_to_blame() {
     assert!(net.hosts.iter().all(|host| host.replica.instance().0 == 1));
 }
 
-/// K28: a correct sequencer that has executed less than the others orders what is new as far as it knows.
+/// abs-K28: a correct sequencer that has executed less than the others orders what is new as far as it knows.
 #[test]
 fn k28_who_has_executed_less_may_order_what_is_stale_for_others() {
     let mut net = with_a_full_table(resilient_ring());
@@ -243,8 +244,8 @@ fn k28_who_has_executed_less_may_order_what_is_stale_for_others() {
     assert!(net.hosts.iter().all(|host| host.replica.instance().0 == 1));
 }
 
-/// K29: a Backup has executed a request, its client has not heard of it, and other sessions evict it. A lying primary
-/// orders it again. Nobody knows any more what came of it, and nobody says that nothing did.
+/// abs-K29: a Backup has executed a request, its client has not heard of it, and other sessions evict it. A lying
+/// primary orders it again. Nobody knows any more what came of it, and nobody says that nothing did.
 #[test]
 fn k29_what_was_executed_and_forgotten_is_not_called_refused() {
     let mut net = with_a_full_table(Protocol::Schedule(Schedule::new(&[Part::Backup, Part::Quorum]).unwrap()));
@@ -309,7 +310,8 @@ fn ended(net: &Net<Journal>) -> Vec<&Completion> {
     of_session.map(|done| &done.result).collect()
 }
 
-/// K31: an identity's other sessions evict one whose request is under way. Its client is told, and stops no instance.
+/// abs-K31: an identity's other sessions evict one whose request is under way. Its client is told, and stops no
+/// instance.
 #[test]
 fn k31_who_is_evicted_with_a_request_under_way_is_told() {
     for (protocol, ending) in endings() {
@@ -336,7 +338,7 @@ fn k31_f_replicas_tell_nobody_that_it_is_too_late() {
     }
 }
 
-/// K31: the same, of a request that is not too late at all, said again and again.
+/// abs-K31: the same, of a request that is not too late at all, said again and again.
 #[test]
 fn k31_f_liars_end_no_call() {
     for (protocol, _) in endings() {
@@ -353,7 +355,7 @@ fn k31_f_liars_end_no_call() {
     }
 }
 
-/// K31: the batch that evicts the last session may be undone. Until it is final nobody says that it is too late.
+/// abs-K31: the batch that evicts the last session may be undone. Until it is final nobody says that it is too late.
 #[test]
 fn k31_what_a_tentative_batch_made_too_late_is_not_told() {
     let mut net = overtaken(Protocol::Pbft, 3);
@@ -369,8 +371,8 @@ fn k31_what_a_tentative_batch_made_too_late_is_not_told() {
     assert_eq!(ended(&net), [&Completion::TooLate(Refusal::StaleTimestamp)]);
 }
 
-/// K31: a resilient ring whose sequencer is silent has no init history, by which to say that a request is too late. Nor
-/// does it stay for ever, although nobody else asks for anything.
+/// abs-K31: a resilient ring whose sequencer is silent has no init history, by which to say that a request is too late.
+/// Nor does it stay for ever, although nobody else asks for anything.
 #[test]
 fn k31_a_silent_sequencer_keeps_nobody_waiting() {
     let schedule = Schedule::new(&[Part::Quorum, Part::RingResilient, Part::Backup]).unwrap();
@@ -392,7 +394,7 @@ fn k31_a_silent_sequencer_keeps_nobody_waiting() {
     assert_eq!(ended(&net), [&Completion::TooLate(Refusal::StaleTimestamp)]);
 }
 
-/// K31: what a copy of a request by somebody else leads to is nobody's answer.
+/// abs-K31: what a copy of a request by somebody else leads to is nobody's answer.
 #[test]
 fn k31_only_who_asks_is_told() {
     for (protocol, _) in endings() {
@@ -410,7 +412,7 @@ fn k31_only_who_asks_is_told() {
     }
 }
 
-/// K30: an identity keeps the primary's pool full, and has the others watch one request more.
+/// abs-K30: an identity keeps the primary's pool full, and has the others watch one request more.
 fn flooded(lose_what_is_passed_on: bool) -> Net<Journal> {
     let limits = Limits { pending_requests_max: 2, batches_in_flight_max: 1, ..Limits::default() };
     let mut net = Net::of(cluster(4, ClientAuth::Hybrid, limits), 2, |_| Journal::default());
@@ -456,7 +458,8 @@ fn k30_a_full_primary_has_room_for_what_is_watched() {
     }
 }
 
-/// K30: what waits at a backup, and other sessions of its identity have evicted since, is no reason to suspect anybody.
+/// abs-K30: what waits at a backup, and other sessions of its identity have evicted since, is no reason to suspect
+/// anybody.
 #[test]
 fn k30_what_is_stale_is_not_watched() {
     let limits = Limits { sessions_per_identity_max: 2, ..Limits::default() };
@@ -476,8 +479,8 @@ fn k30_what_is_stale_is_not_watched() {
     assert!(net.hosts.iter().all(|host| host.replica.report().pending_requests == 0));
 }
 
-/// K30: what one identity says of sessions that it does not have is not remembered for each of them, nor answered when
-/// the next instance begins.
+/// abs-K30: what one identity says of sessions that it does not have is not remembered for each of them, nor answered
+/// when the next instance begins.
 #[test]
 fn k30_panics_of_many_sessions_are_not_all_remembered() {
     let mut run = Run::new(Protocol::Ring, 4, 1, 1);

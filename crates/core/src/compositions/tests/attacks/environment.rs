@@ -11,8 +11,8 @@ use core::cell::RefCell;
 
 const PROTOCOLS: [Protocol; 4] = [Protocol::Quorum, Protocol::ZLight, Protocol::Chain, Protocol::Aliph];
 
-/// S13: a replica crashes after it has answered, and comes back from its log. It reports what it answered, so that a
-/// liar who denies it is one too few.
+/// abs-S13: a replica crashes after it has answered, and comes back from its log. It reports what it answered, so that
+/// a liar who denies it is one too few.
 #[test]
 fn k25_s13_who_restarts_remembers_what_it_answered() {
     for protocol in PROTOCOLS {
@@ -43,8 +43,8 @@ fn denied(report: &Report) -> Report {
     report
 }
 
-/// K25: a replica loses its disk. It is the one that may be faulty: whatever it says, the others keep what committed,
-/// and behind the next Backup it has the same state as they.
+/// abs-K25: a replica loses its disk. It is the one that may be faulty: whatever it says, the others keep what
+/// committed, and behind the next Backup it has the same state as they.
 #[test]
 fn k25_s13_a_replica_without_memory_is_healed_by_a_backup() {
     for protocol in PROTOCOLS {
@@ -68,8 +68,8 @@ fn k25_s13_a_replica_without_memory_is_healed_by_a_backup() {
     }
 }
 
-/// K26: the clock of one replica, or all clocks, are off by as much as there is. Time decides when somebody gives up,
-/// never what is true; with one clock off, everybody is served.
+/// abs-K26: the clock of one replica, or all clocks, are off by as much as there is. Time decides when somebody gives
+/// up, never what is true; with one clock off, everybody is served.
 #[test]
 fn k26_clocks_decide_nothing() {
     const EVER: i64 = 1 << 50;
@@ -93,8 +93,8 @@ fn k26_clocks_decide_nothing() {
     }
 }
 
-/// K27: one replica is slower than any client's patience, and everything overtakes everything else. Instances abort,
-/// and that is all.
+/// abs-K27: one replica is slower than any client's patience, and everything overtakes everything else. Instances
+/// abort, and that is all.
 #[test]
 fn k27_a_slow_replica_costs_instances_only() {
     for protocol in PROTOCOLS {

@@ -10,8 +10,8 @@ use crate::schedule::Protocol;
 use crate::testing::net::{c, kind, r};
 use alloc::vec;
 
-/// K8, S4: two clients race in Quorum. Both orders exist; one is taken back where it was executed, each operation is
-/// executed once, and both are answered from what Chain inherited, without a timer.
+/// abs-K8, abs-S4: two clients race in Quorum. Both orders exist; one is taken back where it was executed, each
+/// operation is executed once, and both are answered from what Chain inherited, without a timer.
 #[test]
 fn k08_s4_what_a_race_executed_is_answered_once() {
     let mut run = Run::new(Protocol::Aliph, 4, 2, 1);
@@ -30,8 +30,8 @@ fn k08_s4_what_a_race_executed_is_answered_once() {
     run.check();
 }
 
-/// S4: what only one replica had executed is not in the init history, and the client table forgets it with the rest of
-/// the state: asked again it is logged like anything new, by everybody.
+/// abs-S4: what only one replica had executed is not in the init history, and the client table forgets it with the rest
+/// of the state: asked again it is logged like anything new, by everybody.
 #[test]
 fn k08_s4_what_was_taken_back_can_be_asked_again() {
     let mut run = Run::new(Protocol::Aliph, 4, 3, 1);
@@ -51,8 +51,8 @@ fn k08_s4_what_was_taken_back_can_be_asked_again() {
     run.check();
 }
 
-/// K9, S5: a correct replica had executed more than the init history has. Then it is one of the two that vouch to the
-/// client for a read, and the other one, a liar, copies what it says.
+/// abs-K9, abs-S5: a correct replica had executed more than the init history has. Then it is one of the two that vouch
+/// to the client for a read, and the other one, a liar, copies what it says.
 #[test]
 fn k09_s5_a_dropped_tail_is_not_read() {
     for liar in [None, Some(3)] {
@@ -81,8 +81,8 @@ fn k09_s5_a_dropped_tail_is_not_read() {
     }
 }
 
-/// K11, S8: a second proof that this instance may begin, with a shorter history, comes when everything that was logged
-/// is certain and the log is empty. Whether an instance has begun is a question of its own (D2).
+/// abs-K11, abs-S8: a second proof that this instance may begin, with a shorter history, comes when everything that was
+/// logged is certain and the log is empty. Whether an instance has begun is a question of its own (abs-D2).
 #[test]
 fn k11_s8_an_instance_begins_once() {
     let mut run = Run::new(Protocol::Aliph, 4, 3, 1);
@@ -114,8 +114,8 @@ fn k11_s8_an_instance_begins_once() {
     run.check();
 }
 
-/// K12, L2: a client gave its request to one replica only, which took it back when it began with another history. Two
-/// others are to begin with it, and the liar who vouched for it says nothing (D9).
+/// abs-K12, abs-L2: a client gave its request to one replica only, which took it back when it began with another
+/// history. Two others are to begin with it, and the liar who vouched for it says nothing (abs-D9).
 #[test]
 fn k12_l2_what_was_vouched_for_can_be_had() {
     let mut run = Run::new(Protocol::Aliph, 4, 3, 1);
@@ -140,7 +140,7 @@ fn k12_l2_what_was_vouched_for_can_be_had() {
     run.check();
 }
 
-/// L4: the log is full of what is not certain when Quorum aborts. All replicas begin Chain, not only those that the
+/// abs-L4: the log is full of what is not certain when Quorum aborts. All replicas begin Chain, not only those that the
 /// head's next message reaches, and make it certain at once, so that there is room.
 #[test]
 fn l4_a_full_init_history_leaves_room() {
@@ -167,8 +167,8 @@ fn l4_a_full_init_history_leaves_room() {
     run.check();
 }
 
-/// L9: one replica forgets what is certain before the others do. The digest of the history says the same everywhere, so
-/// that nobody panics (D3).
+/// abs-L9: one replica forgets what is certain before the others do. The digest of the history says the same
+/// everywhere, so that nobody panics (abs-D3).
 #[test]
 fn l9_digests_do_not_depend_on_what_is_forgotten() {
     for protocol in [Protocol::Quorum, Protocol::ZLight, Protocol::Chain] {

@@ -1,8 +1,9 @@
 //! Attacks on a composition and flaws of the paper, each as a script: K by number, S and L where a flaw has no attack
-//! of its own. `docs/attacks.md` has the whole table; `cargo test -p bezant-core k08_` runs one.
+//! of its own (`docs/papers/abstract.md`). `docs/attacks.md` has the whole table; `cargo test -p bezant-core k08_` runs
+//! one.
 //!
 //! Every script ends in the checks of [`super::run`]: whatever the attack, the properties hold. What it may cost (an
-//! instance that aborts) is asserted where the note says so. For each rule that a script is about there is a mutant in
+//! instance that aborts) is asserted where it is known. For each rule that a script is about there is a mutant in
 //! `crates/sim/mutants` without that rule, and the script fails there.
 
 mod backup;

@@ -33,8 +33,8 @@ fn denial(like: &Report) -> Report {
     report
 }
 
-/// K6: one replica tells each client another history, and whatever 2f+1 reports are put together, the histories that
-/// they prove have all that committed.
+/// abs-K6: one replica tells each client another history, and whatever 2f+1 reports are put together, the histories
+/// that they prove have all that committed.
 #[test]
 fn k06_reports_that_differ_prove_no_loss() {
     let mut run = Run::new(Protocol::Aliph, 4, 3, 1);
@@ -65,8 +65,8 @@ fn k06_reports_that_differ_prove_no_loss() {
     run.check();
 }
 
-/// K7, S2: three replicas begin Chain with three histories that differ after what committed, two of them behind a
-/// checkpoint that is not certain. What they report then still has what they share (D6, D7).
+/// abs-K7, abs-S2: three replicas begin Chain with three histories that differ after what committed, two of them behind
+/// a checkpoint that is not certain. What they report then still has what they share (abs-D6, abs-D7).
 #[test]
 fn k07_s2_a_tentative_checkpoint_hides_nothing() {
     let mut run = with_checkpoints(Protocol::Aliph, 3, 2);
@@ -95,8 +95,8 @@ fn k07_s2_a_tentative_checkpoint_hides_nothing() {
     run.check();
 }
 
-/// K7, S3: one replica is two checkpoints ahead, because the others told only it. They list all that they have, so that
-/// a liar who denies everything hides nothing.
+/// abs-K7, abs-S3: one replica is two checkpoints ahead, because the others told only it. They list all that they have,
+/// so that a liar who denies everything hides nothing.
 #[test]
 fn k07_s3_several_checkpoints_under_way_hide_nothing() {
     let mut run = Run::new(Protocol::Quorum, 4, 2, 1);
@@ -119,8 +119,8 @@ fn k07_s3_several_checkpoints_under_way_hide_nothing() {
     run.check();
 }
 
-/// K7, K10, S9: what was said about checkpoints in one instance arrives in the next one, where another replica has the
-/// same history. It must not count there: the others may go elsewhere.
+/// abs-K7, abs-K10, abs-S9: what was said about checkpoints in one instance arrives in the next one, where another
+/// replica has the same history. It must not count there: the others may go elsewhere.
 #[test]
 fn k10_s9_a_checkpoint_counts_in_its_own_instance() {
     let schedule = Schedule::new(&[Part::Quorum, Part::Quorum, Part::Backup]).unwrap();
@@ -157,7 +157,7 @@ fn k10_s9_a_checkpoint_counts_in_its_own_instance() {
     run.check();
 }
 
-/// K20: reports as long as a message allows, with anchors as high as numbers go: refused, or outvoted in no time.
+/// abs-K20: reports as long as a message allows, with anchors as high as numbers go: refused, or outvoted in no time.
 #[test]
 fn k20_a_huge_report_is_refused_or_outvoted() {
     for position in [5, 1 << 60, u64::MAX] {
@@ -188,8 +188,8 @@ fn k20_a_huge_report_is_refused_or_outvoted() {
     }
 }
 
-/// S10: one replica logged a, b, another one c, b, a, and the liar vouches for an a after b. A vote for each position
-/// would find a, b, a, which nobody has logged.
+/// abs-S10: one replica logged a, b, another one c, b, a, and the liar vouches for an a after b. A vote for each
+/// position would find a, b, a, which nobody has logged.
 #[test]
 fn s10_no_history_is_pieced_together() {
     let mut run = Run::new(Protocol::Quorum, 4, 4, 1);
@@ -215,8 +215,8 @@ fn s10_no_history_is_pieced_together() {
     run.check();
 }
 
-/// S11: at a checkpoint one replica has logged another request than the others. All four have taken a checkpoint there,
-/// but of different histories, so that none of them becomes certain.
+/// abs-S11: at a checkpoint one replica has logged another request than the others. All four have taken a checkpoint
+/// there, but of different histories, so that none of them becomes certain.
 #[test]
 fn s11_a_checkpoint_is_certain_only_if_all_have_the_same_history() {
     let mut run = Run::new(Protocol::Quorum, 4, 3, 1);

@@ -1,4 +1,5 @@
-//! The resilient ring under a sequencer that lies, and without some of its votes (S4, S6, S12, A3, A9, A15).
+//! The resilient ring under a sequencer that lies, and without some of its votes (ring-S4, ring-S6,
+//! ring-S12, ring-A3, ring-A9, ring-A15). Steps R1 to R8 are those of [`crate::protocols::ring_resilient`].
 
 use super::clients::{ask_as, serve, with_a_full_table};
 use crate::auth::{Authenticator, Certificate, Signature};
@@ -71,8 +72,8 @@ fn order_in(net: &Net<Journal>, before: (u64, Digest), requests: &[&Request]) ->
     [say(ResilientMessage::Order(Box::new(order))), say(ResilientMessage::Commit(commit))]
 }
 
-/// S4, A3: the sequencer tells two replicas one order and one another, and says of both that it holds a certificate. In
-/// the thesis two clients commit two histories. Here nobody signs twice, and one of them is executed.
+/// ring-S4, ring-A3: the sequencer tells two replicas one order and one another, and says of both that it holds a
+/// certificate. In the thesis two clients commit two histories. Here nobody signs twice, and one of them is executed.
 #[test]
 fn s4_an_equivocating_sequencer_commits_one_history() {
     let mut run = ring(2);
@@ -149,7 +150,7 @@ fn nothing_is_ordered_twice() {
     run.check();
 }
 
-/// K28: a sequencer that orders only what does nothing serves nobody, and does not stay until its quota is done.
+/// abs-K28: a sequencer that orders only what does nothing serves nobody, and does not stay until its quota is done.
 #[test]
 fn k28_what_does_nothing_is_no_progress() {
     let mut net = with_a_full_table(alone());
@@ -275,7 +276,7 @@ fn a_state_that_nobody_has_is_not_waited_for() {
     run.check();
 }
 
-/// A9: a checkpoint that too few have signed is not even looked for.
+/// ring-A9: a checkpoint that too few have signed is not even looked for.
 #[test]
 fn a_checkpoint_that_too_few_signed_is_refused() {
     let mut run = shown_to_who_is_behind(2);
@@ -380,8 +381,8 @@ fn nothing_is_certain_before_2f_1_have_signed_it() {
     run.check();
 }
 
-/// S6, F12: the sequencer serves one replica of three. That one has executed, and waits for nothing more; the two
-/// others stop, and that is enough for all to stop: nobody waits for ever.
+/// ring-S6, ring-F12: the sequencer serves one replica of three. That one has executed, and waits for nothing more; the
+/// two others stop, and that is enough for all to stop: nobody waits for ever.
 #[test]
 fn s6_half_stopped_is_stopped() {
     let mut run = ring(1);
@@ -413,7 +414,7 @@ pub(super) fn nothing_to_report(run: &Run, liar: u8, instance: InstanceId) -> Me
     Message::Switch(Switch { instance, message: SwitchMessage::Abort(report) })
 }
 
-/// S12: two replicas have executed, with the votes of a third that reports later that there is nothing. Whichever
+/// ring-S12: two replicas have executed, with the votes of a third that reports later that there is nothing. Whichever
 /// three reports make the proof, what committed is in it.
 #[test]
 fn s12_what_committed_is_in_every_proof() {
@@ -439,7 +440,7 @@ fn s12_what_committed_is_in_every_proof() {
     }
 }
 
-/// F14: one replica is silent, and neither stops the ring nor keeps the others' logs from being forgotten.
+/// ring-F14: one replica is silent, and neither stops the ring nor keeps the others' logs from being forgotten.
 #[test]
 fn f14_a_silent_replica_keeps_nobody_from_forgetting() {
     let mut run = Run::of(Cluster { quota: Quota::Fixed(100), ..Run::cluster(alone(), 4) }, 1, 1);
@@ -461,7 +462,7 @@ fn f14_a_silent_replica_keeps_nobody_from_forgetting() {
     run.check();
 }
 
-/// F23: each replica says once what it says of a batch. Whatever a client sends, it has one place in it.
+/// ring-F23: each replica says once what it says of a batch. Whatever a client sends, it has one place in it.
 #[test]
 fn f23_a_flood_costs_one_place_for_each_client() {
     let mut run = ring(2);
@@ -511,8 +512,8 @@ fn serves_the_slow(quota: Quota) -> bool {
     is_served
 }
 
-/// A15, L5: with a quota that stays the same, a resilient ring is over before a slow client's request for it comes. It
-/// grows, so that everybody is served.
+/// ring-A15, abs-L5: with a quota that stays the same, a resilient ring is over before a slow client's request for it
+/// comes. It grows, so that everybody is served.
 #[test]
 fn a15_the_quota_grows_until_a_slow_client_is_served() {
     assert!(!serves_the_slow(Quota::Fixed(1)), "as it would be without");

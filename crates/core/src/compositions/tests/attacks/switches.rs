@@ -29,8 +29,8 @@ fn go_to(run: &mut Run, instance: u64) {
     assert_eq!(run.instances(), [instance; 4]);
 }
 
-/// K10, L7: everything that was ever said in earlier instances is said again, to whom it was meant for. It changes
-/// nothing: those who say it are told what is active, and that is all (D1).
+/// abs-K10, abs-L7: everything that was ever said in earlier instances is said again, to whom it was meant for. It
+/// changes nothing: those who say it are told what is active, and that is all (abs-D1).
 #[test]
 fn k10_l7_what_was_said_in_earlier_instances_changes_nothing() {
     for protocol in [Protocol::Quorum, Protocol::Azyzzyva, Protocol::Aliph] {
@@ -70,8 +70,8 @@ fn k10_l7_what_was_said_in_earlier_instances_changes_nothing() {
     }
 }
 
-/// K13, L1: three replicas have begun an instance and stopped in it, the fourth has never heard of it, and the liar
-/// among the three says nothing from then on. The fourth is shown the proof by those whom it asks.
+/// abs-K13, abs-L1: three replicas have begun an instance and stopped in it, the fourth has never heard of it, and the
+/// liar among the three says nothing from then on. The fourth is shown the proof by those whom it asks.
 #[test]
 fn k13_l1_a_replica_that_missed_an_instance_is_shown_the_proof() {
     let mut run = Run::new(Protocol::Aliph, 4, 3, 1);
@@ -89,9 +89,9 @@ fn k13_l1_a_replica_that_missed_an_instance_is_shown_the_proof() {
     run.check();
 }
 
-/// K13, L1: two replicas stop in an instance while the fourth is still fetching the body of an entry with which it
-/// begins, and the third is down. No client says PANIC any more where it could hear it: the two reports that it has had
-/// must be enough when it has opened the instance.
+/// abs-K13, abs-L1: two replicas stop in an instance while the fourth is still fetching the body of an entry with which
+/// it begins, and the third is down. No client says PANIC any more where it could hear it: the two reports that it has
+/// had must be enough when it has opened the instance.
 #[test]
 fn k13_l1_who_is_late_stops_with_those_who_stopped_before() {
     let mut run = Run::new(Protocol::Aliph, 4, 3, 1);
@@ -120,8 +120,8 @@ fn k13_l1_who_is_late_stops_with_those_who_stopped_before() {
     run.check();
 }
 
-/// L6: a client that slept through many instances is told which one is active, and goes there at once; what a replica
-/// keeps of the earlier ones does not grow.
+/// abs-L6: a client that slept through many instances is told which one is active, and goes there at once; what a
+/// replica keeps of the earlier ones does not grow.
 #[test]
 fn l6_who_slept_does_not_walk_through_all_instances() {
     let mut run = Run::new(Protocol::ZLight, 4, 3, 1);
@@ -137,8 +137,8 @@ fn l6_who_slept_does_not_walk_through_all_instances() {
     run.check();
 }
 
-/// K21: proofs that are none, or not for this: a report with a bad signature, one that was changed, too few, too many,
-/// and a good proof of another instance. All are refused by replicas that are still in the first instance.
+/// abs-K21: proofs that are none, or not for this: a report with a bad signature, one that was changed, too few, too
+/// many, and a good proof of another instance. All are refused by replicas that are still in the first instance.
 #[test]
 fn k21_a_bogus_proof_begins_nothing() {
     let mut run = Run::new(Protocol::Aliph, 4, 3, 1);
@@ -172,8 +172,8 @@ fn k21_a_bogus_proof_begins_nothing() {
     run.check();
 }
 
-/// K21: a replica skips an instance that it has missed, and never goes back: what is said there later is answered with
-/// the proof of the one that runs (D13).
+/// abs-K21: a replica skips an instance that it has missed, and never goes back: what is said there later is answered
+/// with the proof of the one that runs (abs-D13).
 #[test]
 fn k21_a_skipped_instance_stays_skipped() {
     let mut run = Run::new(Protocol::Aliph, 4, 3, 1);
@@ -205,7 +205,7 @@ fn is_of(frame: &Frame, from: Principal, instance: InstanceId) -> bool {
     frame.from == from && frame.message.instance() == Some(instance) && within.contains(&kind(&frame.message).as_str())
 }
 
-/// K21 without a proof: one replica says that a later instance is active. Its word is not enough (S5 of
+/// abs-K21 without a proof: one replica says that a later instance is active. Its word is not enough (abs-S5 of
 /// [`crate::switching`]), and the client is served where it is.
 #[test]
 fn k21_one_replica_moves_no_client() {
@@ -223,7 +223,7 @@ fn k21_one_replica_moves_no_client() {
     run.check();
 }
 
-/// M3: every message arrives twice. Nothing happens that would not have happened otherwise.
+/// abs-M3: every message arrives twice. Nothing happens that would not have happened otherwise.
 #[test]
 fn m3_everything_said_twice_is_said_once() {
     for protocol in [Protocol::Quorum, Protocol::ZLight, Protocol::Chain, Protocol::Aliph] {
@@ -246,7 +246,7 @@ fn m3_everything_said_twice_is_said_once() {
     }
 }
 
-/// A5: who has said with which history it stopped says nothing more in that instance, whoever asks.
+/// abs-A5: who has said with which history it stopped says nothing more in that instance, whoever asks.
 #[test]
 fn a5_who_has_reported_says_nothing_more() {
     for protocol in [Protocol::Quorum, Protocol::ZLight, Protocol::Chain] {

@@ -248,7 +248,7 @@ impl Service for Choosy {
     }
 }
 
-/// F27: the service is asked about big requests as well, once they are here.
+/// prac-F27: the service is asked about big requests as well, once they are here.
 #[test]
 fn a_service_is_asked_about_what_a_batch_refers_to() {
     for (amount, accepted) in [(8, true), (9, false)] {

@@ -76,7 +76,7 @@ fn a_replica_that_missed_everything_fetches_the_state() {
     assert!(net.noticed(3, |notice| matches!(notice, Notice::Transfer { done: true, .. })));
 }
 
-/// F21: the primary leaves replica 3 out of everything. It learns what is decided from f+1 others, without a view
+/// pbft-F21: the primary leaves replica 3 out of everything. It learns what is decided from f+1 others, without a view
 /// change and before the next checkpoint.
 #[test]
 fn a_replica_that_is_left_out_catches_up_from_what_others_decided() {

@@ -221,7 +221,7 @@ fn commits_of_different_replicas_decide() {
     assert_eq!(net.executed()[1], 1, "its own COMMIT is the third");
 }
 
-/// F21: a read needs equal answers from the same position, else it is ordered.
+/// pbft-F21: a read needs equal answers from the same position, else it is ordered.
 #[test]
 fn a_read_that_cannot_be_answered_at_one_position_is_ordered() {
     let mut net = Net::new(4, Limits::default());
@@ -240,7 +240,7 @@ fn a_read_that_cannot_be_answered_at_one_position_is_ordered() {
     assert!(!net.said(c(0), "REQUEST").is_empty(), "the read was ordered");
 }
 
-/// F21: nobody answers a read from a state that may be rolled back.
+/// pbft-F21: nobody answers a read from a state that may be rolled back.
 #[test]
 fn a_read_waits_until_nothing_is_tentative() {
     let mut net = Net::new(4, Limits::default());
@@ -267,7 +267,7 @@ fn a_local_read_is_answered_by_one_replica_even_if_all_others_are_gone() {
     assert_eq!(net.said(c(0), "REQUEST").len(), 1, "nothing but the write was ordered");
 }
 
-/// F27: a fresh proposal's time must be near the backup's own clock.
+/// prac-F27: a fresh proposal's time must be near the backup's own clock.
 #[test]
 fn a_proposal_far_from_the_clock_is_not_accepted() {
     let mut net = Net::new(4, Limits::default());
@@ -290,7 +290,7 @@ fn a_proposal_far_from_the_clock_is_not_accepted() {
     assert_eq!(net.said(r(1), "PREPARE").len(), 2 * 3);
 }
 
-/// F27: f+1 PREPAREs of others, one of them a correct replica's, stand in for one's own check.
+/// prac-F27: f+1 PREPAREs of others, one of them a correct replica's, stand in for one's own check.
 #[test]
 fn a_backup_with_a_wrong_clock_follows_the_others() {
     let mut net = Net::new(4, Limits::default());
@@ -323,7 +323,7 @@ impl Service for Clock {
     }
 }
 
-/// F27: the agreed time grows with every batch and by no more than a bound, whatever the primary proposes.
+/// prac-F27: the agreed time grows with every batch and by no more than a bound, whatever the primary proposes.
 #[test]
 fn agreed_time_grows_and_is_bounded_whatever_the_primary_proposes() {
     let limits = Limits { agreed_time_step_max: crate::time::Duration(50), ..Limits::default() };

@@ -1,4 +1,4 @@
-//! Requests whose clients or primaries play foul: bodies withheld (F22), MACs that convince only some (F20).
+//! Requests whose clients or primaries play foul: bodies withheld (pbft-F22), MACs that convince only some (pbft-F20).
 
 use super::forging::{batch, pre_prepare, request};
 use crate::auth::{Authenticator, Tag};
@@ -22,7 +22,7 @@ fn small_inline() -> Limits {
     Limits { inline_bytes_max: 4, ..Limits::default() }
 }
 
-/// F22: no PREPARE without the body; it is fetched by its digest, from whoever has it.
+/// pbft-F22: no PREPARE without the body; it is fetched by its digest, from whoever has it.
 #[test]
 fn a_backup_says_prepare_only_with_the_body_in_hand() {
     let mut net = Net::new(4, small_inline());
@@ -43,7 +43,7 @@ fn a_backup_says_prepare_only_with_the_body_in_hand() {
     assert_eq!(net.executed(), [1; 4]);
 }
 
-/// F22: a digest whose body nobody has never commits; the next primary orders what clients do send.
+/// pbft-F22: a digest whose body nobody has never commits; the next primary orders what clients do send.
 #[test]
 fn a_primary_that_orders_a_digest_without_a_body_loses_its_view() {
     let mut net = Net::new(4, small_inline());
@@ -104,7 +104,7 @@ fn partial(net: &Net, session: u32, valid_for: &[usize], signed: bool) -> Messag
     Message::Request(request)
 }
 
-/// F20 in hybrid mode: the primary orders nothing that only its own MAC vouches for.
+/// pbft-F20 in hybrid mode: the primary orders nothing that only its own MAC vouches for.
 #[test]
 fn macs_for_the_primary_only_cost_no_view_in_hybrid_mode() {
     let mut net = Net::with(4, 2, ClientAuth::Hybrid, Limits::default());
@@ -121,7 +121,7 @@ fn macs_for_the_primary_only_cost_no_view_in_hybrid_mode() {
     assert_eq!(net.executed(), [2; 4], "with a signature that holds, its MACs do not matter");
 }
 
-/// F20 in mac mode, as published: the same request stops the view, because no backup can check it.
+/// pbft-F20 in mac mode, as published: the same request stops the view, because no backup can check it.
 #[test]
 fn macs_for_the_primary_only_cost_a_view_in_mac_mode() {
     let mut net = Net::with(4, 2, ClientAuth::Mac, Limits::default());
@@ -136,7 +136,7 @@ fn macs_for_the_primary_only_cost_a_view_in_mac_mode() {
     assert_eq!(net.views(), [1; 4]);
 }
 
-/// F20: what f+1 backups vouch for by PREPARE, the others accept.
+/// pbft-F20: what f+1 backups vouch for by PREPARE, the others accept.
 #[test]
 fn a_backup_that_cannot_check_a_request_follows_f_plus_1_that_could() {
     let mut net = Net::with(4, 2, ClientAuth::Mac, Limits::default());
@@ -177,7 +177,7 @@ fn a_backup_passes_on_what_a_client_had_to_ask_it() {
     assert!((1..4).all(|id| net.said(r(id), "REQUEST").len() == 1));
 }
 
-/// What a backup passes on twice comes before all others: that is for what it has watched longest (K30).
+/// What a backup passes on twice comes before all others: that is for what it has watched longest (abs-K30).
 #[test]
 fn k30_a_client_that_asks_again_gets_no_turn() {
     let mut net = Net::new(4, Limits::default());

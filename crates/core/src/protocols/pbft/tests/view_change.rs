@@ -194,8 +194,8 @@ fn a_prepared_batch_keeps_its_place_in_the_next_view() {
     assert_eq!(net.hosts[0].replica.report().history, net.hosts[1].replica.report().history);
 }
 
-/// F27, the replay rule: a batch chosen by a new view was checked when it was fresh. However long ago that was, it is
-/// not validated again.
+/// prac-F27, the replay rule: a batch chosen by a new view was checked when it was fresh. However long ago that was, it
+/// is not validated again.
 #[test]
 fn a_batch_that_a_new_view_chooses_is_never_validated_again() {
     let mut net = Net::new(4, Limits::default());

@@ -4,7 +4,7 @@ use super::super::two_modes;
 use super::*;
 
 /// Everybody in turn, all at once, from every entry: the numbers overlap, and nobody panics. Each client is told the
-/// history at its own number, although later ones have been executed by then (F9).
+/// history at its own number, although later ones have been executed by then (ring-F9).
 #[test]
 fn ring_f9_answers_tell_the_history_at_their_own_number() {
     for n in [4, 7] {
@@ -23,9 +23,9 @@ fn ring_f9_answers_tell_the_history_at_their_own_number() {
     }
 }
 
-/// S1 (F1): replica 2 gives a batch of a colluding client the number that the sequencer gave to another, and makes MACs
-/// for that. Replica 3 knows that the batch has not been at the sequencer yet: it takes neither the number nor MACs
-/// that cover one, whichever of the two is right.
+/// ring-S1 (ring-F1): replica 2 gives a batch of a colluding client the number that the sequencer gave to another, and
+/// makes MACs for that. Replica 3 knows that the batch has not been at the sequencer yet: it takes neither the number
+/// nor MACs that cover one, whichever of the two is right.
 #[test]
 fn ring_f1_a_number_from_before_the_sequencer_is_not_taken() {
     for (in_header, in_tags, expected) in
@@ -77,8 +77,8 @@ fn ring_f1_a_number_from_before_the_sequencer_is_not_taken() {
     }
 }
 
-/// F10: a client uses a number twice, for other operations, at another entry, and goes back to a smaller one. Nothing
-/// of it gets a number in the history, and nothing is missing there.
+/// ring-F10: a client uses a number twice, for other operations, at another entry, and goes back to a smaller one.
+/// Nothing of it gets a number in the history, and nothing is missing there.
 #[test]
 fn ring_f10_a_timestamp_used_twice_leaves_no_gap() {
     let mut run = Run::new(ring_fast(), 4, 2, 1);
@@ -105,8 +105,9 @@ fn ring_f10_a_timestamp_used_twice_leaves_no_gap() {
     run.check();
 }
 
-/// A6, F16: the MACs of a client hold for some positions only. Whichever entry and positions these are, the sequencer's
-/// and the sequencer as entry included: nothing stops, nothing is missing, and the others in the batch are served.
+/// ring-A6, ring-F16: the MACs of a client hold for some positions only. Whichever entry and positions these are, the
+/// sequencer's and the sequencer as entry included: nothing stops, nothing is missing, and the others in the batch are
+/// served.
 #[test]
 fn ring_f16_bad_macs_strike_one_request_and_nothing_else() {
     for n in [4_usize, 7, 10] {
@@ -211,7 +212,7 @@ fn ring_strikes_are_those_of_their_positions() {
     }
 }
 
-/// A3: the sequencer makes the MACs for the next two positions for different numbers. The second one stops.
+/// ring-A3: the sequencer makes the MACs for the next two positions for different numbers. The second one stops.
 #[test]
 fn ring_a3_two_numbers_for_one_batch_stop_the_ring() {
     let mut run = Run::new(ring_fast(), 4, 2, 1);
@@ -231,8 +232,8 @@ fn ring_a3_two_numbers_for_one_batch_stop_the_ring() {
     run.check();
 }
 
-/// A5: a MAC that is good for the next position only, or spoilt on its way, from every position on. Where it is found
-/// the ring stops; what anybody commits stays.
+/// ring-A5: a MAC that is good for the next position only, or spoilt on its way, from every position on. Where it is
+/// found the ring stops; what anybody commits stays.
 #[test]
 fn ring_a5_partial_macs_stop_the_ring() {
     // The last two go longer ways than others.
@@ -300,8 +301,8 @@ fn ring_a_mac_for_one_pass_is_none_for_the_other() {
     assert!(statements[0] != statements[2] && statements[2] != statements[3]);
 }
 
-/// S8, F6: what was said in one instance is nothing in another one, not even under that one's number: neither a batch
-/// with its MACs, nor the reports that ended the first one.
+/// ring-S8, ring-F6: what was said in one instance is nothing in another one, not even under that one's number: neither
+/// a batch with its MACs, nor the reports that ended the first one.
 #[test]
 fn ring_s8_what_was_said_in_another_instance_is_nothing_here() {
     let mut run = Run::new(two_modes(), 4, 1, 1);
@@ -340,8 +341,8 @@ fn ring_s8_what_was_said_in_another_instance_is_nothing_here() {
     run.check();
 }
 
-/// A8: the exit swallows the answer, or answers something else. Everybody has executed the request: the client asks
-/// all, and has n equal answers without another instance.
+/// ring-A8: the exit swallows the answer, or answers something else. Everybody has executed the request: the client
+/// asks all, and has n equal answers without another instance.
 #[test]
 fn ring_a8_an_exit_cannot_keep_an_answer_to_itself() {
     for lies in [false, true] {
@@ -373,7 +374,7 @@ fn ring_a8_an_exit_cannot_keep_an_answer_to_itself() {
     }
 }
 
-/// A8: the exit sends the digest of the result, under the MACs of the others. That is no answer.
+/// ring-A8: the exit sends the digest of the result, under the MACs of the others. That is no answer.
 #[test]
 fn ring_a8_a_digest_is_no_answer() {
     let mut run = Run::new(ring_fast(), 4, 1, 1);
@@ -391,7 +392,7 @@ fn ring_a8_a_digest_is_no_answer() {
     run.check();
 }
 
-/// A8: an entry swallows what it is asked. The client asks all, and the next entry takes it up.
+/// ring-A8: an entry swallows what it is asked. The client asks all, and the next entry takes it up.
 #[test]
 fn ring_a8_an_entry_cannot_keep_a_request_to_itself() {
     let mut run = Run::new(ring_fast(), 4, 1, 1);

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// O12: no replica fails, and nothing stops, whatever a client does: signed requests to some replicas only, to all, for
-/// an entry or for none, with MACs that hold for nobody, two operations under one number, PANIC all the time.
+/// ring-O12: no replica fails, and nothing stops, whatever a client does: signed requests to some replicas only, to
+/// all, for an entry or for none, with MACs that hold for nobody, two operations under one number, PANIC all the time.
 #[test]
 fn ring_o12_no_client_stops_a_healthy_ring() {
     for n in [4_usize, 7] {
@@ -52,9 +52,9 @@ fn signed_at(run: &mut Run, session: u32, entry: u8, least: u64) -> Request {
     request.authenticate_for_all(&run.net.cluster, &run.net.client_keys).sign(&run.net.client_keys)
 }
 
-/// O12: a client sends a signed request to a single replica, which hands it on to its entry. There another request of
-/// the client waits already: an older one, or a newer one whose MACs hold for the entry only. Both replicas that know
-/// of the signed one have a timer for it: it is served.
+/// ring-O12: a client sends a signed request to a single replica, which hands it on to its entry. There another request
+/// of the client waits already: an older one, or a newer one whose MACs hold for the entry only. Both replicas that
+/// know of the signed one have a timer for it: it is served.
 #[test]
 fn ring_o12_a_signed_request_waits_for_no_other_of_its_client() {
     for is_newer in [false, true] {
@@ -79,8 +79,8 @@ fn ring_o12_a_signed_request_waits_for_no_other_of_its_client() {
     }
 }
 
-/// O12: a client fills the places for signed requests at an entry, and sends another one to others only. They hand it
-/// on, and what they have room for the entry has room for.
+/// ring-O12: a client fills the places for signed requests at an entry, and sends another one to others only. They hand
+/// it on, and what they have room for the entry has room for.
 #[test]
 fn ring_o12_who_fills_its_places_at_an_entry_stops_nothing() {
     let cluster = Run::cluster(ring_fast(), 4);
@@ -118,8 +118,8 @@ fn ring_strikes_are_counted_for_an_identity_and_not_for_each_session() {
     assert_eq!(run.net.hosts[2].replica.report().rejections.len(), 2, "those of the identity, and all others");
 }
 
-/// A8, F19: an exit that says nothing to a client, now or later. The others have no n answers, but f + 1 of them find
-/// out that everybody has the request: it commits, without another instance.
+/// ring-A8, ring-F19: an exit that says nothing to a client, now or later. The others have no n answers, but f + 1 of
+/// them find out that everybody has the request: it commits, without another instance.
 #[test]
 fn ring_f19_an_exit_that_stays_silent_costs_no_instance() {
     let mut run = Run::new(ring_fast(), 4, 1, 1);
@@ -132,8 +132,8 @@ fn ring_f19_an_exit_that_stays_silent_costs_no_instance() {
     run.check();
 }
 
-/// S6, F12: the sequencer lets the probe of one replica pass and none of the others'. That one knows, the two others
-/// stop, and that is enough for all to stop: nobody waits for ever.
+/// ring-S6, ring-F12: the sequencer lets the probe of one replica pass and none of the others'. That one knows, the two
+/// others stop, and that is enough for all to stop: nobody waits for ever.
 #[test]
 fn ring_f12_half_stopped_is_stopped() {
     let mut run = Run::new(ring_fast(), 4, 1, 1);
@@ -149,7 +149,7 @@ fn ring_f12_half_stopped_is_stopped() {
     run.check();
 }
 
-/// F17: who panics again and again does not put off the end.
+/// ring-F17: who panics again and again does not put off the end.
 #[test]
 fn ring_f17_panicking_again_does_not_put_off_the_end() {
     let mut run = Run::new(ring_fast(), 4, 1, 1);
@@ -196,8 +196,8 @@ fn ring_a_probe_tells_only_what_everybody_answers_for() {
     run.check();
 }
 
-/// A16, S13, F7: a write is executed at two replicas, and a switch drops it. No read tells of it before: reads go
-/// around the ring as well.
+/// ring-A16, ring-S13, ring-F7: a write is executed at two replicas, and a switch drops it. No read tells of it before:
+/// reads go around the ring as well.
 #[test]
 fn ring_a16_nothing_is_read_that_a_switch_may_drop() {
     let mut run = Run::new(Protocol::Ring, 4, 3, 1);

@@ -120,8 +120,8 @@ fn asked_first(run: &Run, client: Principal, entry: u8) -> usize {
         .count()
 }
 
-/// 5.3.3, F19: a replica is quick with everybody, but as an entry it does not hear one client, or as an exit it does
-/// not answer it. That client asks it less and less often, its others as before, and no instance ends.
+/// 5.3.3, ring-F19: a replica is quick with everybody, but as an entry it does not hear one client, or as an exit it
+/// does not answer it. That client asks it less and less often, its others as before, and no instance ends.
 #[test]
 fn ring_f19_who_is_discriminated_asks_others() {
     for (is_entry, victim) in [(true, 2), (false, 3)] {

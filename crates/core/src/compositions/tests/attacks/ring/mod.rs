@@ -1,4 +1,4 @@
-//! Flaws (F) of Ring as the thesis has it, and attacks (A) on it: the numbers are those of the note on Ring.
+//! Flaws (F) of Ring as the thesis has it, and attacks (A) on it: the numbers are those of `docs/papers/ring.md`.
 
 mod batches;
 mod clients;

@@ -1,0 +1,53 @@
+//! States from which a log begins again.
+
+use crate::auth::Certificate;
+use crate::checkpoint::{Checkpoint, Snapshot, Tree};
+use crate::cluster::Cluster;
+use crate::history::Log;
+use crate::ids::{InstanceId, Sequence};
+use crate::protocols::backup::Backup;
+use crate::protocols::pbft::Pbft;
+use crate::schedule::Part;
+use crate::service::Service;
+use crate::switching::{AbortHistory, Ledger, settle};
+use alloc::vec::Vec;
+
+/// The instance that needs no proof.
+pub(super) const FIRST: InstanceId = InstanceId(1);
+
+/// Whether a log that begins with this snapshot says first which instance it is of. The first of all needs no proof,
+/// but a log begins again in it with the entries above an anchor, unless it is a Backup.
+pub(super) fn tells_its_opening(cluster: &Cluster, at: &Certificate<Checkpoint>) -> bool {
+    let Some(schedule) = cluster.protocol.schedule() else { return false };
+    at.value.instance != FIRST || schedule.part(FIRST) != Part::Backup
+}
+
+/// A Backup over a state of its own.
+pub(super) fn resume_backup<S: Service>(backup: &mut Backup<Pbft, S>, certificate: Certificate<Checkpoint>) {
+    if certificate.value.sequence > Sequence(0) {
+        backup.order_mut().restored(certificate.clone());
+    }
+    backup.resume_at(certificate);
+}
+
+/// A state that no certificate of 2f+1 names: what follows in the log says why it may be taken.
+pub(super) fn snapshot_at(instance: InstanceId, position: u64, tree: Tree) -> Snapshot {
+    let value = Checkpoint { instance, sequence: Sequence(position), ruled: Sequence(0), root: tree.root() };
+    Snapshot { certificate: Certificate { value, signatures: Vec::new() }, tree }
+}
+
+/// The init history over a state that was fetched in the middle of it. All of it is executed, as it was when the
+/// instance was opened: who does not know what is in its history would take it for new.
+pub(super) fn reload<S: Service>(
+    cluster: &Cluster,
+    instance: InstanceId,
+    history: &AbortHistory,
+    ledger: &mut Ledger<S>,
+) {
+    let base = history.base().unwrap_or(history.anchor);
+    ledger.estate.anchor_at(Sequence(base.position));
+    let entries = ledger.log.find(&history.digests);
+    ledger.log = Log::new(history.anchor);
+    entries.into_iter().for_each(|entry| _ = ledger.log.push(entry));
+    settle(cluster, instance, history, ledger);
+}

@@ -1,0 +1,82 @@
+//! A Backup as an instance of a composition.
+
+use super::message::*;
+use super::state::Backup;
+use crate::auth::Signed;
+use crate::cluster::Cluster;
+use crate::history::LogEntry;
+use crate::ids::{ClientId, Principal};
+use crate::notice::Report;
+use crate::protocols::total_order::TotalOrder;
+use crate::service::Service;
+use crate::switching::{AbortReport, Abortable, Heard, HistoryRecord, Ledger, Steps, Surroundings};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+impl<O: TotalOrder, S: Service> Abortable for Backup<O, S> {
+    type Service = S;
+    type Message = BackupMessage<O::Message>;
+    type Timer = BackupTimer<O::Timer>;
+
+    fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
+        self.report.as_ref()
+    }
+
+    fn ledger(&self) -> &Ledger<S> {
+        &self.ledger
+    }
+
+    fn waiting_clients(&self) -> Vec<ClientId> {
+        self.clients_that_wait()
+    }
+
+    fn replay(&mut self, _cluster: &Cluster, record: HistoryRecord) {
+        self.replay_history(record);
+    }
+
+    fn retain(&mut self, entries: Vec<LogEntry>) {
+        self.ledger.log.retain(entries);
+    }
+
+    fn describe(&self, cluster: &Cluster, report: &mut Report) {
+        self.order.describe(cluster, report);
+        report.abstaining = !self.order.may_vote();
+        report.stable = self.stable.value.sequence;
+        report.stable_root = self.stable.value.root;
+        report.requests_executed = self.requests_executed;
+        report.transfer = self.transfer();
+        report.differs = self.differs();
+    }
+
+    fn halt(self) -> Ledger<S> {
+        self.into_ledger()
+    }
+}
+
+impl<O: TotalOrder, S: Service, M: Speaker<O>> Steps<M> for Backup<O, S> {
+    fn start(&mut self, surroundings: &mut Surroundings<'_, M>) {
+        Self::start(self, surroundings);
+    }
+
+    fn message(&mut self, surroundings: &mut Surroundings<'_, M>, from: Principal, message: Heard<Self::Message>) {
+        Self::message(self, surroundings, from, message);
+    }
+
+    fn timer(&mut self, surroundings: &mut Surroundings<'_, M>, timer: Self::Timer) {
+        match timer {
+            BackupTimer::Transfer => self.on_transfer_timeout(surroundings),
+            BackupTimer::Opening => self.on_opening_timeout(surroundings),
+            BackupTimer::Order(timer) => self.drive(surroundings, |order, context| order.timer(context, timer)),
+        }
+    }
+
+    fn pass_end(&mut self, surroundings: &mut Surroundings<'_, M>) {
+        Self::pass_end(self, surroundings);
+    }
+
+    /// No client makes it stop.
+    fn panicked(&mut self, _s: &mut Surroundings<'_, M>) {}
+
+    /// A Backup ends by itself, after k requests.
+    fn stop(&mut self, _surroundings: &mut Surroundings<'_, M>, _reason: &'static str, _low_load: bool) {}
+}

@@ -1,0 +1,137 @@
+//! What a Backup knows.
+
+use super::testimonies::Dissent;
+use crate::auth::{Certificate, Signed};
+use crate::batch::Ordered;
+use crate::checkpoint::transfer::Transfer;
+use crate::checkpoint::{Checkpoint, Tree};
+use crate::ids::{InstanceId, ReplicaId, Sequence, View};
+use crate::protocols::speculative::Queue as Waiting;
+use crate::protocols::total_order::{OrderEffect, TotalOrder};
+use crate::service::Service;
+use crate::shares::ClientSet;
+use crate::switching::{AbortReport, Ledger, Opening, Proof};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// How far a Backup has come with the history that it begins with.
+#[derive(Clone, Debug)]
+pub(super) enum Init {
+    /// No INIT was delivered yet.
+    Waiting,
+    /// Something of the history is missing.
+    Opening(Box<Opening>),
+    /// It works.
+    Done,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Backup<O: TotalOrder, S> {
+    pub(super) instance: InstanceId,
+    pub(super) order: O,
+    pub(super) ledger: Ledger<S>,
+    /// Whether it hands on after k requests. Then only final deliveries count, and every read is ordered (abs-D12).
+    pub(super) limited: bool,
+    pub(super) init: Init,
+    /// Batches delivered before the init history was there.
+    pub(super) held: VecDeque<Ordered>,
+    /// Requests executed where whoever lacks the init history begins to execute it.
+    pub(super) init_base: Option<u64>,
+    pub(super) report: Option<Arc<Signed<AbortReport>>>,
+    /// The report that it made before a crash, until it is at the end again.
+    pub(super) said: Option<Arc<Signed<AbortReport>>>,
+    /// Whether the state does not follow from the log: it was repaired with f+1 signatures.
+    pub(super) unlogged: bool,
+    /// What proves that this instance may run, if there was one before it.
+    pub(super) proof: Option<Arc<Proof>>,
+    /// Clients whose requests were ordered behind the last one that is executed.
+    pub(super) unserved: ClientSet,
+    /// The last checkpoint that 2f+1 replicas signed and that this replica has.
+    pub(super) stable: Certificate<Checkpoint>,
+    /// CHECKPOINT votes above it: the newest [`VOTES_PER_REPLICA_MAX`] of each replica.
+    pub(super) votes: BTreeMap<ReplicaId, Vec<Signed<Checkpoint>>>,
+    /// A stable checkpoint that this replica has not reached by executing.
+    pub(super) ahead: Option<Certificate<Checkpoint>>,
+    pub(super) transfer: Option<Transfer>,
+    /// What replicas testified about what they executed.
+    pub(super) dissent: Dissent,
+    /// A state of this replica that is not the one that f+1 others signed, until it is repaired.
+    pub(super) wrong: Option<(Sequence, Tree)>,
+    /// Read-only requests, and those that are too late, waiting for a state that may answer them.
+    pub(super) reads: Waiting,
+    /// The view in which the tentative batch was executed.
+    pub(super) tentative_view: View,
+    pub(super) requests_executed: u64,
+}
+
+/// CHECKPOINT votes kept of each replica at one checkpoint: what it signed first, and what it signed last, once it had
+/// repaired itself.
+pub(super) const VOTES_PER_CHECKPOINT_MAX: usize = 2;
+
+/// CHECKPOINT votes kept of each replica: those for each checkpoint that fits into the window, and for one more.
+pub(super) const VOTES_PER_REPLICA_MAX: usize = 3 * VOTES_PER_CHECKPOINT_MAX;
+
+/// The effects of the order that are still to be carried out.
+pub(super) type Queue<O> = VecDeque<OrderEffect<O>>;
+
+impl<O: TotalOrder, S: Service> Backup<O, S> {
+    /// The only instance of its composition, over a state whose newest version is the one that the certificate names.
+    pub fn open(instance: InstanceId, order: O, ledger: Ledger<S>, stable: Certificate<Checkpoint>) -> Self {
+        Self {
+            instance,
+            order,
+            ledger,
+            limited: false,
+            init: Init::Done,
+            held: VecDeque::new(),
+            init_base: None,
+            report: None,
+            said: None,
+            unlogged: false,
+            proof: None,
+            unserved: ClientSet::default(),
+            stable,
+            votes: BTreeMap::new(),
+            ahead: None,
+            transfer: None,
+            dissent: Dissent::default(),
+            wrong: None,
+            reads: Waiting::default(),
+            tentative_view: View(0),
+            requests_executed: 0,
+        }
+    }
+
+    /// The order.
+    pub const fn order(&self) -> &O {
+        &self.order
+    }
+
+    /// The order, for recovery.
+    pub(crate) const fn order_mut(&mut self) -> &mut O {
+        &mut self.order
+    }
+
+    /// The last stable checkpoint that this replica has.
+    pub const fn stable(&self) -> &Certificate<Checkpoint> {
+        &self.stable
+    }
+
+    /// Requests executed for good since the process started.
+    pub const fn requests_executed(&self) -> u64 {
+        self.requests_executed
+    }
+
+    /// A running state transfer: target and items received.
+    pub fn transfer(&self) -> Option<(Sequence, u64)> {
+        self.transfer.as_ref().map(|transfer| (transfer.target().value.sequence, transfer.received()))
+    }
+
+    /// Where this replica's state differs from that of f+1 others, until it is repaired.
+    pub fn differs(&self) -> Option<Sequence> {
+        self.wrong.as_ref().map(|(sequence, _)| *sequence)
+    }
+}
