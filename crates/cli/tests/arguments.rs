@@ -117,6 +117,16 @@ fn a_simulation_runs_and_tells_figures() {
     let arguments = ["sim", "--protocol", "pbft", "--seeds", "0..2", "--adversary", "none", "--json"];
     let json: serde_json::Value = serde_json::from_str(&stdout_of(&arguments)).unwrap();
     assert_eq!((&json["protocol"], &json["violations"]), (&"pbft".into(), &0.into()));
+    assert_eq!((&json["n"], &json["f"]), (&4.into(), &1.into()));
+}
+
+#[test]
+fn a_simulation_has_as_many_replicas_as_are_asked_for() {
+    let told = stdout_of(&["sim", "--replicas", "6", "--seeds", "0..2"]);
+    assert!(told.starts_with("all, n = 6, f = 1: 2 scenarios, 0 violations"), "{told}");
+    assert_refused(&["sim", "--replicas", "4", "--f", "2"], 2, "at least 3·2+1 = 7 are needed");
+    assert_refused(&["sim", "--replicas", "5", "--protocol", "aliph"], 2, "protocols that abort run on exactly 3f+1");
+    assert_refused(&["sim", "--replicas", "40"], 2, "too many for the simulator");
 }
 
 #[test]

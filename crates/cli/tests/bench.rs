@@ -46,6 +46,26 @@ fn too_many_requests_under_way_are_an_error_of_usage() {
 }
 
 #[test]
+fn there_may_be_more_replicas_than_faults_need() {
+    let scratch = Scratch::new();
+    let arguments = ["--replicas", "5", "--clients", "2", "--warmup", "0", "--seconds", "1", "--json"];
+    let outcome = run(bezant(&["bench", "--dir", &scratch.join("")]).args(arguments), "");
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let line: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!((&line["n"], &line["f"]), (&5.into(), &1.into()));
+    assert!(line["ops"].as_u64().unwrap() > 0, "{line}");
+    for (arguments, why) in [
+        (&["bench", "--replicas", "6", "--f", "2"][..], "at least 3·2+1 = 7"),
+        (&["bench", "--replicas", "5", "--compare", "aliph"], "aliph with n = 5, f = 1: protocols that abort run on"),
+        (&["bench", "--replicas", "0"], "1..=64"),
+    ] {
+        let outcome = run(&mut bezant(arguments), "");
+        assert_eq!(outcome.code, Some(2), "{outcome:?}");
+        assert!(outcome.stderr.contains(why) && outcome.stdout.is_empty(), "{outcome:?}");
+    }
+}
+
+#[test]
 fn clients_join_and_are_answered() {
     let scratch = Scratch::new();
     let arguments = ["--joined", "--clients", "3", "--outstanding", "2", "--warmup", "0", "--seconds", "1", "--json"];

@@ -1,7 +1,10 @@
 //! The machine: what the simulator and the runtime drive.
 //!
 //! One input, one entry point, one **ordered** list of effects. The order is the contract: whatever comes after an
-//! [`Effect::Persist`] must not leave before that record is durable.
+//! [`Effect::Persist`] must not leave before that record is durable. [`hold_back`] keeps that contract for every host
+//! that has a log.
+
+pub mod hold_back;
 
 use crate::ids::{ClientId, PublicKey, ReplicaId};
 use crate::time::Instant;
@@ -58,7 +61,7 @@ pub enum Input<M: Machine> {
 /// One thing to do. The host carries effects out in order.
 #[derive(Debug)]
 pub enum Effect<M: Machine> {
-    /// Append this record to the log; nothing after it may leave before it is durable.
+    /// Append this record to the log; nothing after it may leave before it is durable: see [`hold_back`].
     Persist(M::Record),
     /// Append this record to the log. Nothing waits for it; it is durable, at the latest, with the next one that
     /// something waits for.

@@ -1,7 +1,7 @@
 //! Why a replica cannot be hosted, or a cluster not be reached, as its operator reads it.
 
 use crate::backup::BackupError;
-use crate::config::ConfigError;
+use crate::config::{ConfigError, UnknownHost};
 use crate::keys::KeyError;
 use crate::log::OpenError;
 use crate::replica::ReplicaError;
@@ -41,7 +41,7 @@ pub enum Error {
     /// The program calls its service by what is no name.
     ServiceName(String),
     /// A host has no address.
-    Address(String, io::Error),
+    Address(UnknownHost),
     /// A port cannot be had.
     Listen(io::Error),
     /// The log cannot be opened.
@@ -60,7 +60,7 @@ impl Error {
         match self {
             Self::Config(_) | Self::WholeCluster(_) | Self::Key(_) | Self::StrangeReplica { .. } => true,
             Self::StrangeClient(_) | Self::OtherService { .. } | Self::ServiceName(_) => true,
-            Self::Address(..) | Self::Listen(_) | Self::Log(_) | Self::Genesis(_) => false,
+            Self::Address(_) | Self::Listen(_) | Self::Log(_) | Self::Genesis(_) => false,
             Self::System(..) | Self::Replica(_) => false,
         }
     }
@@ -92,7 +92,7 @@ impl fmt::Display for Error {
             Self::ServiceName(name) => {
                 write!(f, "{name:?} is no name for a service: it must be {}", crate::config::reference::SERVICE)
             }
-            Self::Address(address, error) => write!(f, "{address} cannot be found: {error}"),
+            Self::Address(error) => error.fmt(f),
             Self::Listen(error) => {
                 write!(f, "cannot listen on {error}. Is this replica running already, or another program there?")
             }
@@ -109,6 +109,12 @@ impl std::error::Error for Error {}
 impl From<ConfigError> for Error {
     fn from(error: ConfigError) -> Self {
         Self::Config(error)
+    }
+}
+
+impl From<UnknownHost> for Error {
+    fn from(error: UnknownHost) -> Self {
+        Self::Address(error)
     }
 }
 

@@ -274,9 +274,10 @@ impl Figures {
     }
 
     /// The head of the table.
-    pub const HEAD: [&'static str; 17] = [
+    pub const HEAD: [&'static str; 18] = [
         "protocol",
         "n",
+        "f",
         "load",
         "bytes or workload",
         "durability",
@@ -300,6 +301,7 @@ impl Figures {
         vec![
             s.protocol.to_owned(),
             s.n.to_string(),
+            s.f.to_string(),
             format!("{}×{}{}", s.clients, s.outstanding, if s.joined { " joined" } else { "" }),
             match s.workload {
                 "null" => format!("{}/{}", s.request_bytes, s.reply_bytes),

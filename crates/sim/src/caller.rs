@@ -1,6 +1,7 @@
 //! Hosts a client and makes its calls, honest or not.
 
 mod closing;
+mod errand;
 
 use crate::byzantine::{Acts, ClientMind};
 use crate::checks::Event;
@@ -21,7 +22,7 @@ use bezant_core::registry::Message;
 use bezant_core::time::{Duration, Instant};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
-use closing::Errand;
+use errand::Errand;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 

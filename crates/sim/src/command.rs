@@ -1,15 +1,13 @@
-//! `bezant sim`: the arguments and what they do.
+//! `bezant sim`: what its arguments do.
 
+use crate::arguments::Arguments;
 use crate::byzantine::{Acts, Adversary, Choice};
-use crate::scenario::{Feature, Scenario};
+use crate::options::ScenarioOptions;
+use crate::runs::{RangeOptions, Summary, run, run_range, run_traced};
+use crate::scenario::Scenario;
 use crate::seeds::{Saved, saved};
 use crate::shrink::shrink;
-use crate::size::Size;
-use crate::store::ServiceKind;
 use crate::world::Verdict;
-use crate::{RangeOptions, ScenarioOptions, Summary, run, run_range, run_traced};
-use bezant_core::schedule::{Protocol, UnknownProtocol};
-use clap::Args;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -18,62 +16,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-
-/// What `bezant sim` takes. Exit code 0 if nothing was violated, 1 if something was, 130 if it was interrupted before.
-#[derive(Args, Clone, Debug)]
-pub struct Arguments {
-    /// What runs: the name of a composition, or a list of parts such as "chain, backup(pbft)"
-    #[arg(long, default_value = "pbft", value_parser = parse_protocol)]
-    protocol: Protocol,
-    /// What is replicated
-    #[arg(long, value_enum, default_value_t)]
-    service: ServiceKind,
-    /// Faults tolerated; there are 3f + 1 replicas
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=5))]
-    f: u8,
-    /// Who lies: the name of a behaviour, all (drawn from the seed), each (one after the other), or none
-    #[arg(long, default_value = "all")]
-    adversary: String,
-    /// Seeds to run, A..B without B
-    #[arg(long, value_parser = parse_seeds, conflicts_with = "seed", default_value = "0..1000")]
-    seeds: Range<u64>,
-    /// The one seed to run
-    #[arg(long)]
-    seed: Option<u64>,
-    /// How big runs are; if not said, the seed decides
-    #[arg(long, value_enum)]
-    size: Option<Size>,
-    /// Run the saved seeds
-    #[arg(long, conflicts_with_all = ["seed", "seeds"])]
-    saved: bool,
-    /// Features to do without, e.g. loss,crashes
-    #[arg(long, value_delimiter = ',')]
-    without: Vec<Feature>,
-    /// Most requests of each client in each phase
-    #[arg(long)]
-    requests: Option<u64>,
-    /// With --seed: print what happened, line by line
-    #[arg(long, requires = "seed")]
-    trace: bool,
-    /// With --seed: print a Mermaid sequence diagram
-    #[arg(long, requires = "seed")]
-    diagram: bool,
-    /// Print one JSON object per adversary
-    #[arg(long)]
-    json: bool,
-    /// Run every seed twice and compare
-    #[arg(long)]
-    check_determinism: bool,
-    /// Threads, each with runs of its own
-    #[arg(long, default_value_t = RangeOptions::default().threads)]
-    threads: usize,
-    /// Stop after so many failing seeds
-    #[arg(long, default_value_t = RangeOptions::default().failures_max)]
-    failures_max: usize,
-    /// Do not look for a smaller run that fails in the same way
-    #[arg(long)]
-    no_shrink: bool,
-}
 
 /// The exit code of a hunt that was interrupted and had found nothing.
 const INTERRUPTED: u8 = 130;
@@ -89,32 +31,7 @@ fn interruption() -> Arc<AtomicBool> {
     stop
 }
 
-fn parse_protocol(name: &str) -> Result<Protocol, String> {
-    name.parse().map_err(|error: UnknownProtocol| error.to_string())
-}
-
-fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
-    let parse = || {
-        let (from, to) = text.split_once("..")?;
-        Some(from.parse().ok()?..to.parse().ok()?)
-    };
-    parse()
-        .filter(|range: &Range<u64>| !range.is_empty())
-        .ok_or_else(|| format!("{text:?} is not a range like 0..1000"))
-}
-
 impl Arguments {
-    /// The one run that `--seed` names, if it does and if the adversary is one.
-    pub fn scenario(&self) -> Option<ScenarioOptions> {
-        Some(self.options(self.adversary.parse().ok()?, self.seed?))
-    }
-
-    /// The same about another service.
-    #[must_use]
-    pub fn serving(self, service: ServiceKind) -> Self {
-        Self { service, ..self }
-    }
-
     /// Runs and prints.
     pub fn run(self) -> ExitCode {
         if self.saved {
@@ -122,7 +39,7 @@ impl Arguments {
         }
         let choices = match self.adversary.as_str() {
             "each" => {
-                let named = Adversary::all_against(self.protocol).into_iter().map(Choice::Only);
+                let named = Adversary::against(self.protocol).into_iter().map(Choice::Only);
                 [Choice::Nobody].into_iter().chain(named).collect()
             }
             name => match name.parse() {
@@ -133,6 +50,10 @@ impl Arguments {
                 }
             },
         };
+        if let Err(unfit) = self.options(Choice::Nobody, 0).check() {
+            eprintln!("error: {unfit}");
+            return ExitCode::from(2);
+        }
         if let Some(seed) = self.seed {
             let failed = choices.iter().filter(|choice| !self.run_one(&self.options(**choice, seed))).count();
             return ExitCode::from(u8::from(failed > 0));
@@ -143,19 +64,6 @@ impl Arguments {
             (0, false) => ExitCode::SUCCESS,
             (0, true) => ExitCode::from(INTERRUPTED),
             _ => ExitCode::FAILURE,
-        }
-    }
-
-    fn options(&self, adversary: Choice, seed: u64) -> ScenarioOptions {
-        ScenarioOptions {
-            protocol: self.protocol,
-            service: self.service,
-            f: usize::from(self.f),
-            adversary,
-            seed,
-            size: self.size,
-            without: self.without.iter().copied().collect(),
-            requests: self.requests,
         }
     }
 
@@ -213,11 +121,9 @@ impl Arguments {
         let expected = match choice {
             Choice::Nobody => Vec::new(),
             Choice::Only(adversary) => vec![adversary],
-            Choice::All => Adversary::all_against(self.protocol),
+            Choice::All => Adversary::against(self.protocol),
         };
-        // Where nobody may join, nobody is lied to about joining.
-        let may = |adversary: &&Adversary| self.protocol == Protocol::Pbft || !adversary.needs_strangers();
-        for adversary in expected.iter().filter(may) {
+        for adversary in expected {
             acts.entry(adversary.label()).or_default();
         }
         acts
@@ -228,9 +134,10 @@ impl Arguments {
         let counts = summary.counts;
         let cpu = summary.cpu.as_secs_f64();
         let per_core = summary.scenarios as f64 / cpu;
+        let (n, f) = self.options(choice, start).replicas();
         if self.json {
             let object = json!({
-                "protocol": self.protocol.to_string(), "adversary": choice.to_string(), "f": self.f,
+                "protocol": self.protocol.to_string(), "adversary": choice.to_string(), "n": n, "f": f,
                 "seeds": format!("{start}..{end}"), "scenarios": summary.scenarios,
                 "violations": summary.failures.len() + summary.diverged.len(),
                 "scenarios_per_s": per_second.round(), "scenarios_per_s_per_core": per_core.round(),
@@ -247,9 +154,9 @@ impl Arguments {
             return println!("{object}");
         }
         println!(
-            "{choice}: {} scenarios, {} violations, {per_second:.0}/s ({per_core:.0} in a second of a core); {} calls, \
-             {} batches, {} view changes, {} transfers, {} rollbacks, {} recoveries, {} lost logs, {} failed syncs, \
-             {} old disks, {} slow rings",
+            "{choice}, n = {n}, f = {f}: {} scenarios, {} violations, {per_second:.0}/s ({per_core:.0} in a second of \
+             a core); {} calls, {} batches, {} view changes, {} transfers, {} rollbacks, {} recoveries, {} lost logs, \
+             {} failed syncs, {} old disks, {} slow rings",
             summary.scenarios,
             summary.failures.len(),
             summary.answered,

@@ -14,6 +14,17 @@ use bezant_core::checkpoint::Snapshot;
 use bezant_core::registry::{LogRecord, Record, SnapshotRecord};
 use std::collections::VecDeque;
 
+/// How long the disk takes, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskProfile {
+    /// Shortest sync.
+    pub sync_min: u64,
+    /// Longest sync.
+    pub sync_max: u64,
+    /// A snapshot written in the background.
+    pub snapshot: u64,
+}
+
 /// What recovery reads.
 #[derive(Debug, Default)]
 pub struct Stored {
@@ -83,32 +94,30 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Takes a record. Returns the mark that [`Disk::durable`] must reach before anything later leaves, if any.
-    pub fn write(&mut self, record: Record) -> Option<u64> {
+    /// Takes a record. When [`Disk::durable`] has reached what [`Disk::written`] then says, it is durable; a snapshot
+    /// of the replica's own state may still be on its way.
+    pub fn write(&mut self, record: Record) {
         match record {
-            Record::Log(record) => Some(self.push(Write::Record(record))),
+            Record::Log(record) => self.push(Write::Record(record)),
             Record::Snapshot(record) => self.write_snapshot(*record),
         }
     }
 
-    fn push(&mut self, write: Write) -> u64 {
+    fn push(&mut self, write: Write) {
         self.buffered.push_back(write);
         self.written += 1;
-        self.written
     }
 
-    fn write_snapshot(&mut self, record: SnapshotRecord) -> Option<u64> {
+    fn write_snapshot(&mut self, record: SnapshotRecord) {
         self.segment_last += 1;
         let segment = self.segment_last;
-        let mut mark = self.push(Write::Segment(segment));
-        for live in record.live {
-            mark = self.push(Write::Record(live));
-        }
+        self.push(Write::Segment(segment));
+        record.live.into_iter().for_each(|live| self.push(Write::Record(live)));
         if record.transferred {
-            return Some(self.push(Write::Snapshot(segment, record.snapshot)));
+            return self.push(Write::Snapshot(segment, record.snapshot));
         }
+        let mark = self.written;
         self.background.push_back(Background { segment, mark, snapshot: record.snapshot, written: false });
-        None
     }
 
     /// Starts a sync of everything written so far. `false` if there is nothing to sync or one is running.
@@ -271,9 +280,11 @@ mod tests {
     #[test]
     fn a_sync_covers_what_was_written_before_it_began() {
         let mut disk = Disk::default();
-        let first = disk.write(record(1)).unwrap();
+        disk.write(record(1));
+        let first = disk.written();
         assert!(disk.start_sync());
-        let second = disk.write(record(2)).unwrap();
+        disk.write(record(2));
+        let second = disk.written();
         assert!(!disk.start_sync(), "one at a time");
         disk.sync_done();
         assert!(disk.durable() >= first && disk.durable() < second);

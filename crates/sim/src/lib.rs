@@ -6,15 +6,17 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | what does a seed decide? | [`scenario`], [`size`](mod@size), [`schedule`], [`workload`] |
+//! | which run? | [`options`], [`arguments`] |
+//! | what does a seed decide? | [`scenario`], [`feature`], [`size`](mod@size), [`schedule`], [`workload`] |
 //! | who carries out what machines ask for? | [`node`], [`caller`], [`disk`], [`network`], [`clock`] |
 //! | in which order do things happen? | [`stage`], [`world`], [`moments`] |
 //! | who lies, and how? | [`byzantine`] |
 //! | what must be true? | [`checks`] |
-//! | what happened? | [`trace`], [`evidence`], [`shrink`](mod@shrink) |
-//! | does it hold for my service? | [`author`] |
+//! | what happened? | [`runs`], [`trace`], [`evidence`], [`shrink`](mod@shrink) |
+//! | does it hold for my service? | [`author`], [`trial`] |
 //! | would we notice? | [`mutants`], [`seeds`] |
 
+pub mod arguments;
 pub mod author;
 pub mod byzantine;
 pub mod caller;
@@ -23,12 +25,15 @@ pub mod clock;
 pub mod command;
 pub mod disk;
 pub mod evidence;
+pub mod feature;
 pub mod moments;
 pub mod mutants;
 pub mod network;
 pub mod node;
+pub mod options;
 pub mod panics;
 pub mod rng;
+pub mod runs;
 pub mod scenario;
 pub mod schedule;
 pub mod seeds;
@@ -39,222 +44,6 @@ pub mod stage;
 pub mod store;
 pub mod suite;
 pub mod trace;
+pub mod trial;
 pub mod workload;
 pub mod world;
-
-use bezant_core::schedule::Protocol;
-use evidence::Evidence;
-use scenario::{Feature, Scenario};
-use size::Size;
-use std::collections::BTreeSet;
-use std::fmt;
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-use store::ServiceKind;
-use trace::Trace;
-use world::{Verdict, World};
-
-/// Which run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScenarioOptions {
-    /// What runs.
-    pub protocol: Protocol,
-    /// What is replicated.
-    pub service: ServiceKind,
-    /// Faults tolerated: 1 to 3; n is 3f + 1.
-    pub f: usize,
-    /// Who lies.
-    pub adversary: byzantine::Choice,
-    /// What decides the rest.
-    pub seed: u64,
-    /// How big the run is; `None`: the seed decides.
-    pub size: Option<Size>,
-    /// Features that the run must do without.
-    pub without: BTreeSet<Feature>,
-    /// The most requests of each client in each phase.
-    pub requests: Option<u64>,
-}
-
-impl Default for ScenarioOptions {
-    fn default() -> Self {
-        Self {
-            protocol: Protocol::Pbft,
-            service: ServiceKind::Kv,
-            f: 1,
-            adversary: byzantine::Choice::All,
-            seed: 0,
-            size: None,
-            without: BTreeSet::new(),
-            requests: None,
-        }
-    }
-}
-
-impl fmt::Display for ScenarioOptions {
-    /// The one command that replays the run.
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { protocol, service, f, adversary, seed, size, without, requests } = self;
-        // A list has brackets, which a shell must not see.
-        let protocol = match protocol {
-            Protocol::Schedule(_) => format!("'{}'", protocol.to_string().replace(' ', "")),
-            named => named.to_string(),
-        };
-        match service {
-            ServiceKind::Own(author) => write!(out, "{} --protocol {protocol}", author.command)?,
-            ServiceKind::Kv => write!(out, "bezant sim --protocol {protocol}")?,
-            ServiceKind::Sql => write!(out, "bezant sim --protocol {protocol} --service sql")?,
-        }
-        write!(out, " --f {f} --adversary {adversary} --seed {seed}")?;
-        if let Some(size) = size {
-            write!(out, " --size {size}")?;
-        }
-        if !without.is_empty() {
-            let without: Vec<_> = without.iter().map(|feature| feature.label()).collect();
-            write!(out, " --without {}", without.join(","))?;
-        }
-        requests.map_or(Ok(()), |requests| write!(out, " --requests {requests}"))
-    }
-}
-
-/// Runs one scenario.
-pub fn run(options: &ScenarioOptions) -> Verdict {
-    panics::judge(|| World::new(Scenario::draw(options), false).run().0, |verdict| verdict)
-}
-
-/// Runs one scenario and keeps a readable trace; of a run that panics the trace up to there is lost with it.
-pub fn run_traced(options: &ScenarioOptions) -> (Verdict, Trace) {
-    let world = || World::new(Scenario::draw(options), true).run();
-    panics::judge(world, |verdict| (verdict, Trace::new(false)))
-}
-
-/// What came of many runs.
-#[derive(Clone, Debug, Default)]
-pub struct Summary {
-    /// Runs.
-    pub scenarios: u64,
-    /// The runs that violated something, by seed.
-    pub failures: Vec<(ScenarioOptions, Verdict)>,
-    /// Things that happened, calls that ended, and what the replicas went through.
-    pub events: u64,
-    /// Calls of clients that ended.
-    pub answered: u64,
-    /// Over all runs.
-    pub counts: node::Counts,
-    /// What the liars did, over all runs.
-    pub acts: byzantine::Acts,
-    /// What the runs met.
-    pub evidence: Evidence,
-    /// What the runs took on their cores together.
-    pub cpu: Duration,
-    /// Things that happened in each run, in no order.
-    pub lengths: Vec<u64>,
-    /// Runs whose second run had another trace.
-    pub diverged: Vec<u64>,
-    /// The first seed that was not begun; the end of the range unless the hunt stopped before.
-    pub next: u64,
-    /// Whether somebody stopped it before that.
-    pub interrupted: bool,
-}
-
-/// How to run many seeds.
-#[derive(Clone, Debug)]
-pub struct RangeOptions {
-    /// Threads; each runs whole scenarios.
-    pub threads: usize,
-    /// Whether each seed runs twice and its trace hashes are compared.
-    pub check_determinism: bool,
-    /// Stop after so many failures.
-    pub failures_max: usize,
-    /// Stop as soon as this is set; runs that have begun come to their end.
-    pub stop: Arc<AtomicBool>,
-}
-
-impl Default for RangeOptions {
-    /// All cores, each seed once, until five have failed.
-    fn default() -> Self {
-        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self { threads, check_determinism: false, failures_max: 5, stop: Arc::default() }
-    }
-}
-
-/// Runs a range of seeds of otherwise equal options. `progress` is called now and then with the runs done so far.
-pub fn run_range(
-    options: &ScenarioOptions,
-    seeds: Range<u64>,
-    range: &RangeOptions,
-    progress: &(dyn Fn(u64) + Sync),
-) -> Summary {
-    let next = AtomicU64::new(seeds.start);
-    let enough = AtomicBool::new(false);
-    let summary = Mutex::new(Summary::default());
-    // A poisoned lock means that another thread has panicked: its panic is what will be seen.
-    let lock = || summary.lock().unwrap_or_else(PoisonError::into_inner);
-    let run_all = || loop {
-        if enough.load(Ordering::Relaxed) || range.stop.load(Ordering::Relaxed) {
-            return;
-        }
-        let seed = next.fetch_add(1, Ordering::Relaxed);
-        if seed >= seeds.end {
-            return;
-        }
-        let options = ScenarioOptions { seed, ..options.clone() };
-        let verdict = run(&options);
-        let same = !range.check_determinism || run(&options).trace_hash == verdict.trace_hash;
-        let mut summary = lock();
-        summary.add(options, verdict, same);
-        if summary.failures.len() >= range.failures_max {
-            enough.store(true, Ordering::Relaxed);
-        }
-        if summary.scenarios.is_multiple_of(1_000) {
-            progress(summary.scenarios);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..range.threads.max(1) {
-            scope.spawn(|| {
-                run_all();
-                lock().cpu += cpu_time();
-            });
-        }
-    });
-    let mut summary = summary.into_inner().unwrap_or_else(PoisonError::into_inner);
-    summary.failures.sort_by_key(|(options, _)| options.seed);
-    summary.next = next.into_inner().min(seeds.end);
-    summary.interrupted = range.stop.load(Ordering::Relaxed) && summary.next < seeds.end;
-    summary
-}
-
-/// What this thread has computed so far: by the clock on the wall, a busy machine would seem a slow simulator. Zero
-/// where the system does not say.
-fn cpu_time() -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    Duration::from_nanos(text.split(' ').next().and_then(|nanoseconds| nanoseconds.parse().ok()).unwrap_or(0))
-}
-
-impl Summary {
-    /// Which part of all that happened was in the longest tenth of the runs.
-    pub fn longest_tenth(&self) -> f64 {
-        let mut lengths = self.lengths.clone();
-        lengths.sort_unstable();
-        let tenth = lengths.len() - lengths.len().div_ceil(10);
-        lengths[tenth..].iter().sum::<u64>() as f64 / self.events.max(1) as f64
-    }
-
-    fn add(&mut self, options: ScenarioOptions, verdict: Verdict, same: bool) {
-        self.scenarios += 1;
-        self.events += verdict.events;
-        self.lengths.push(verdict.events);
-        self.answered += verdict.answered;
-        self.counts.add(&verdict.counts);
-        byzantine::add_acts(&mut self.acts, &verdict.acts);
-        self.evidence.add(&verdict.evidence);
-        if !same {
-            self.diverged.push(options.seed);
-        }
-        if !verdict.violations.is_empty() {
-            self.failures.push((options, verdict));
-        }
-    }
-}

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 #[command(name = "bezant-sim", about = "Runs seeded simulations of a Bezant cluster and checks every one of them")]
 struct Command {
     #[command(flatten)]
-    arguments: bezant_sim::command::Arguments,
+    arguments: bezant_sim::arguments::Arguments,
 }
 
 fn main() -> ExitCode {

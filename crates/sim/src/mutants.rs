@@ -6,7 +6,7 @@
 //! each of them must. Where one fault is prevented twice, the simulator runs without several rules. The workspace is
 //! copied to a scratch folder; the sources themselves are never touched.
 
-use crate::run;
+use crate::runs::run;
 use crate::seeds::scenario;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -22,7 +22,7 @@ pub const PATIENCE: Duration = Duration::from_secs(300);
 const SEEDS_MAX: u64 = 10_000_000;
 
 /// What is copied of the workspace; anything else is not needed to build the simulator and the tests.
-const COPIED: &[&str] = &[".cargo", "Cargo.toml", "Cargo.lock", "crates", "docs", "xtask"];
+const COPIED: &[&str] = &[".cargo", "Cargo.toml", "Cargo.lock", "crates", "docs", "examples", "xtask"];
 
 /// One rule removed.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -316,6 +316,16 @@ mod tests {
             false => fs::read_to_string(&path).unwrap_or_default(),
         };
         entries.map(read).collect()
+    }
+
+    /// Without one of them cargo does not even begin.
+    #[test]
+    fn every_member_of_the_workspace_is_copied() {
+        let manifest: toml::Table = include_str!("../../../Cargo.toml").parse().unwrap();
+        for member in manifest["workspace"]["members"].as_array().unwrap() {
+            let folder = member.as_str().unwrap().split('/').next().unwrap();
+            assert!(COPIED.contains(&folder), "{folder}");
+        }
     }
 
     /// Every mutant's text stands in the present sources, and so does the test that should catch it: a mutant that

@@ -1,7 +1,6 @@
 //! The network between processes: delay, loss, duplication, reordering, bandwidth, cuts.
 
 use crate::rng::Rng;
-use crate::stage::PROCESSES_MAX;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest queue of a link, in microseconds of its rate; what exceeds it is lost.
@@ -12,6 +11,9 @@ pub type ProcessId = usize;
 
 /// Processes from here on are clients; below are replicas, then twins.
 pub const CLIENTS: ProcessId = 32;
+
+/// Processes of a run have numbers below this: replicas, twins, clients.
+pub const PROCESSES_MAX: usize = 64;
 
 /// How links behave. Times in microseconds of true time.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,16 +11,17 @@ use self::measured::Measured;
 use crate::byzantine::{self, Mind};
 use crate::checks::{Event, Holdings};
 use crate::clock::Clock;
+use crate::disk::DiskProfile;
 use crate::disk::{Disk, Stored, Unreadable};
 use crate::network::ProcessId;
 use crate::rng::Rng;
-use crate::scenario::DiskProfile;
 use crate::schedule::Outage;
 use crate::stage::{Happening, Stage};
 use crate::store::{Dissent, ServiceKind, Store};
 use bezant_core::auth::{Keyring, Tag};
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::{Principal, ReplicaId};
+use bezant_core::machine::hold_back::{HoldBack, Leaving};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
 use bezant_core::notice::{Notice, Report};
 use bezant_core::protocols::pbft::{Ordering, PbftMessage, PbftRecord};
@@ -29,7 +30,7 @@ use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::time::Instant;
 use bezant_core::wire::{Rope, Wire};
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a node is made from.
 #[derive(Clone, Debug)]
@@ -68,10 +69,8 @@ pub struct Node {
     life: u32,
     timers: BTreeMap<ReplicaTimer, u64>,
     settings: u64,
-    /// What waits for the disk, with the mark it waits for.
-    held: VecDeque<(u64, Held)>,
-    /// The last write that later messages must wait for.
-    barrier: u64,
+    /// What waits for the disk.
+    hold_back: HoldBack<Replica<Store>>,
     /// Effects until a planned crash, and the crash.
     crash: Option<(u64, Outage)>,
     /// The next sync will fail, and the replica be down for so long.
@@ -84,13 +83,6 @@ pub struct Node {
     measured: Measured,
     /// How often things happened.
     pub counts: Counts,
-}
-
-/// What leaves when everything written before it is durable.
-#[derive(Debug)]
-enum Held {
-    Message(Destination, Message),
-    Notice(Notice),
 }
 
 impl Node {
@@ -118,8 +110,7 @@ impl Node {
             life: 0,
             timers: BTreeMap::new(),
             settings: 0,
-            held: VecDeque::new(),
-            barrier: 0,
+            hold_back: HoldBack::default(),
             crash: None,
             sync_fails: None,
             pass_planned: false,
@@ -308,7 +299,7 @@ impl Node {
         match effect {
             Effect::Persist(record) => self.write(stage, record, true),
             Effect::Append(record) => self.write(stage, record, false),
-            Effect::Send(to, message) => self.when_durable(stage, Held::Message(to, message)),
+            Effect::Send(to, message) => self.when_durable(stage, Leaving::Message(to, message)),
             Effect::SetTimer(timer, at) => {
                 self.settings += 1;
                 self.timers.insert(timer, self.settings);
@@ -319,23 +310,22 @@ impl Node {
             Effect::CancelTimer(timer) => {
                 self.timers.remove(&timer);
             }
-            // It may rest on this replica's own vote, which a crash undoes until it is durable.
-            Effect::Notify(notice) => self.when_durable(stage, Held::Notice(notice)),
+            Effect::Notify(notice) => self.when_durable(stage, Leaving::Notice(notice)),
         }
     }
 
-    fn when_durable(&mut self, stage: &mut Stage, held: Held) {
-        if self.barrier > self.disk.durable() {
-            self.held.push_back((self.barrier, held));
+    fn when_durable(&mut self, stage: &mut Stage, leaving: Leaving<Replica<Store>>) {
+        if self.hold_back.is_open() {
+            self.let_go(stage, leaving);
         } else {
-            self.let_go(stage, held);
+            self.hold_back.hold(leaving);
         }
     }
 
-    fn let_go(&mut self, stage: &mut Stage, held: Held) {
-        match held {
-            Held::Message(to, message) => self.leave(stage, to, &message),
-            Held::Notice(notice) => self.noticed(stage, &notice),
+    fn let_go(&mut self, stage: &mut Stage, leaving: Leaving<Replica<Store>>) {
+        match leaving {
+            Leaving::Message(to, message) => self.leave(stage, to, &message),
+            Leaving::Notice(notice) => self.noticed(stage, &notice),
         }
     }
 
@@ -353,9 +343,11 @@ impl Node {
             Record::Log(log) => format!("writes {}", shorten(&log.record)),
             Record::Snapshot(snapshot) => format!("writes snapshot {}", snapshot.snapshot.sequence()),
         });
-        if let Some(mark) = self.disk.write(record) {
-            self.barrier = if awaited { mark } else { self.barrier };
-        } else if !was_writing {
+        self.disk.write(record);
+        if awaited {
+            self.hold_back.wait_for(self.disk.written());
+        }
+        if !was_writing && self.disk.writes_snapshot() {
             let at = stage.now + self.profile.snapshot;
             stage.plan(at, Happening::SnapshotWritten(self.process, self.life));
         }
@@ -363,7 +355,7 @@ impl Node {
 
     /// A sync begins when something waits for one; what nothing waits for stays in the buffer, and a crash may lose it.
     fn start_sync(&mut self, stage: &mut Stage) {
-        if self.barrier > self.disk.durable() && self.disk.start_sync() {
+        if self.hold_back.waits() && self.disk.start_sync() {
             let latency = self.rng.between(self.profile.sync_min, self.profile.sync_max);
             stage.plan(stage.now + latency, Happening::Synced(self.process, self.life));
         }
@@ -381,11 +373,9 @@ impl Node {
             return self.power_off(stage, Outage::harmless(Some(down)));
         }
         self.disk.sync_done();
-        while let Some((mark, _)) = self.held.front()
-            && *mark <= self.disk.durable()
-            && let Some((_, held)) = self.held.pop_front()
-        {
-            self.let_go(stage, held);
+        self.hold_back.durable_to(self.disk.durable());
+        while let Some(leaving) = self.hold_back.release() {
+            self.let_go(stage, leaving);
         }
         self.start_sync(stage);
     }

@@ -5,14 +5,15 @@
 //! and nothing is drawn less because a feature is off, so that [`Feature`]s can be switched off one by one when a
 //! failing run is shrunk.
 
-use crate::ScenarioOptions;
 use crate::byzantine::{Adversary, Cast, Choice};
 use crate::clock::Clock;
-use crate::network::{Cut, Profile};
+use crate::disk::DiskProfile;
+use crate::feature::Feature;
+use crate::network::{Cut, PROCESSES_MAX, Profile};
+use crate::options::ScenarioOptions;
 use crate::rng::Rng;
 use crate::schedule::{self, Ambush, Fault};
 use crate::size::{self, Size};
-use crate::stage::PROCESSES_MAX;
 use crate::store::{Dissent, ServiceKind};
 use crate::workload::Plan;
 use bezant_core::cluster::{ClientAuth, Limits};
@@ -20,112 +21,6 @@ use bezant_core::ids::ReplicaId;
 use bezant_core::schedule::{Protocol, Quota};
 use bezant_core::time::Duration;
 use std::collections::BTreeSet;
-use std::fmt;
-use std::str::FromStr;
-
-macro_rules! features {
-    ($($(#[$doc:meta])* $name:ident => $label:literal),* $(,)?) => {
-        /// What a run may have and the shrinker may take away.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Feature { $($(#[$doc])* $name,)* }
-
-        impl Feature {
-            /// Every feature, in the order in which the shrinker tries to do without it.
-            pub const ALL: &'static [Self] = &[$(Self::$name),*];
-
-            /// The name used by `--without`.
-            pub const fn label(self) -> &'static str {
-                match self { $(Self::$name => $label),* }
-            }
-        }
-    };
-}
-
-features! {
-    /// All replicas lose power at once.
-    PowerCut => "power-cut",
-    /// A replica comes back without its disk.
-    LostDisk => "lost-disk",
-    /// Replicas crash and restart.
-    Crashes => "crashes",
-    /// Links are cut for a while.
-    Partitions => "partitions",
-    /// Frames get lost.
-    Loss => "loss",
-    /// Frames arrive twice.
-    Duplication => "duplication",
-    /// Frames overtake one another.
-    Reordering => "reordering",
-    /// Links carry a bounded number of bytes a second.
-    Rate => "rate",
-    /// Clocks are off and drift.
-    Clocks => "clocks",
-    /// A sync of the disk takes as long as a few messages.
-    SlowDisk => "slow-disk",
-    /// A replica handles several inputs before it is told that the pass is over.
-    Passes => "passes",
-    /// Operations above `inline_bytes_max`.
-    BigRequests => "big-requests",
-    /// Read-only queries.
-    Reads => "reads",
-    /// Client calls with deadlines.
-    Deadlines => "deadlines",
-    /// In the second phase, correct replicas beyond n−f stay dead.
-    Outsiders => "outsiders",
-    /// A durable record of a replica becomes unreadable: its log is refused, and it comes back as one that lost it.
-    Rot => "rot",
-    /// A sync fails: the replica stops speaking and restarts from what is durable.
-    FailedSyncs => "failed-syncs",
-    /// A disk is put back to an earlier copy of itself, as a whole. Its replica counts as Byzantine.
-    OldDisk => "old-disk",
-    /// Clients that nobody has named join and leave.
-    DynamicClients => "dynamic-clients",
-    /// Bounds of a few: see [`crate::size`].
-    SmallLimits => "small-limits",
-    /// A long spell without a network.
-    Blackouts => "blackouts",
-    /// Short cuts around one replica, one after the other.
-    Unrest => "unrest",
-    /// A fault at the moment when replicas answer.
-    Ambushes => "ambushes",
-    /// A client that does nothing but read the same again and again.
-    Watchers => "watchers",
-    /// Everybody hears others, as something is logged and as instances end: see [`schedule::draw_ambushes`].
-    Partings => "partings",
-    /// Replicas execute some requests otherwise, each in its own way.
-    Dissent => "dissent",
-    /// Keys that do not live for ever.
-    Expiry => "expiry",
-    /// A client closes the cluster in the second phase.
-    Closing => "closing",
-}
-
-impl fmt::Display for Feature {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.label())
-    }
-}
-
-impl FromStr for Feature {
-    type Err = String;
-    fn from_str(name: &str) -> Result<Self, String> {
-        Self::ALL.iter().copied().find(|feature| feature.label() == name).ok_or_else(|| {
-            let known: Vec<_> = Self::ALL.iter().map(|feature| feature.label()).collect();
-            format!("no feature is called {name:?}; known: {}", known.join(", "))
-        })
-    }
-}
-
-/// How long the disk takes, in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DiskProfile {
-    /// Shortest sync.
-    pub sync_min: u64,
-    /// Longest sync.
-    pub sync_max: u64,
-    /// A snapshot written in the background.
-    pub snapshot: u64,
-}
 
 /// Everything about a run, as plain data.
 #[derive(Clone, Debug)]
@@ -188,8 +83,7 @@ impl Scenario {
         let size = options.size.unwrap_or_else(|| Size::of(seed));
         let may_be_calm = matches!(options.adversary, Choice::All | Choice::Nobody);
         let calm = may_be_calm && size.is_calm(seed, options.protocol);
-        let f = options.f;
-        let n = if options.protocol == Protocol::Unreplicated { 1 } else { 3 * f + 1 };
+        let (n, f) = options.replicas();
         let features = draw_features(options, size, calm);
         let has = |feature| features.contains(&feature);
 
@@ -201,7 +95,7 @@ impl Scenario {
         let mut places: Vec<ReplicaId> = (0..n as u8).map(ReplicaId).collect();
         Rng::stream(seed, "places").shuffle(&mut places);
         let (liars, amnesiac) = draw_faulty(&places, f, adversary, &has);
-        let cast = Cast::draw(options, size, adversary, &liars, strangers).crowding(seed, calm);
+        let cast = Cast::draw(options, size, adversary, &liars).crowding(seed, calm);
 
         let network = draw_network(seed, &has);
         let disk = draw_disk(seed, &has);
@@ -211,9 +105,9 @@ impl Scenario {
         let safety = limits.view_timeout.0 * size.spans(rng.between(6, 24));
         let pass = rng.between(1, 2 * network.delay_min + 1);
         let pass = if has(Feature::Passes) { pass } else { 0 };
-        let small = has(Feature::SmallLimits);
-        let limits = if small { size::small_limits(seed, options.service, limits) } else { limits };
-        let limits = if calm { size::calm_limits(options, (n, f), &network, &disk, pass, limits) } else { limits };
+        let limits = if has(Feature::SmallLimits) { size::small_limits(seed, options.service, limits) } else { limits };
+        let patient = |limits| size::calm_limits((seed, options.protocol), (n, f), &network, &disk, pass, limits);
+        let limits = if calm { patient(limits) } else { limits };
         let spare = f - liars.len() - usize::from(amnesiac.is_some());
         let outsiders = draw_outsiders(seed, &places[n - 1 - spare..n - 1], &liars, &has);
         let plan = draw_plan(seed, size, safety, &limits, &has).with_requests_max(options.requests);

@@ -1,9 +1,9 @@
 //! The faults of the first phase: what happens when. Drawn before the run, so that a run is data.
 
+use crate::feature::Feature;
 use crate::moments::Moment;
 use crate::network::{CLIENTS, Cut};
 use crate::rng::Rng;
-use crate::scenario::Feature;
 use bezant_core::ids::ReplicaId;
 use std::collections::BTreeSet;
 

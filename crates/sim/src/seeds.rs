@@ -5,8 +5,8 @@
 //! had sizes say `--size first`, and mean what they meant. When the drawing changes again, the mutants say which seeds
 //! show a rule now.
 
-use crate::ScenarioOptions;
-use crate::command::Arguments;
+use crate::arguments::Arguments;
+use crate::options::ScenarioOptions;
 use clap::Parser;
 
 /// All files, with their names.
@@ -61,7 +61,7 @@ pub fn saved() -> Result<Vec<Saved>, String> {
 mod tests {
     use super::*;
     use crate::node::Counts;
-    use crate::run;
+    use crate::runs::run;
 
     /// Twice: nothing is violated, and the second run is the first. Between them they meet every fault of a disk.
     #[test]

@@ -1,8 +1,9 @@
 //! Makes a failing run smaller: takes features and requests away one by one, and keeps the run that still fails.
 
+use crate::options::ScenarioOptions;
+use crate::runs::run;
 use crate::scenario::Scenario;
 use crate::world::Verdict;
-use crate::{ScenarioOptions, run};
 
 /// The smallest run that was found to violate the same property as `options` does, with its verdict; `None` if the
 /// run violates nothing. A run that panics is not caught here: the panic shows where.

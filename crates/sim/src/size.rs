@@ -12,10 +12,10 @@
 //! Then tables are full, sessions evicted, floors raised, logs cut and reports as long as they may be within a few
 //! dozen calls. `--json` says in how many runs that was so.
 
-use crate::ScenarioOptions;
+use crate::disk::DiskProfile;
+use crate::feature::Feature;
 use crate::network::Profile;
 use crate::rng::Rng;
-use crate::scenario::{DiskProfile, Feature};
 use crate::schedule::Fault;
 use crate::store::ServiceKind;
 use crate::workload::Plan;
@@ -223,7 +223,7 @@ const VALUE_BYTES: usize = 240;
 /// give way. Only a client with very many sessions has one evicted.
 #[must_use]
 pub fn calm_limits(
-    options: &ScenarioOptions,
+    (seed, protocol): (u64, Protocol),
     (n, f): (usize, usize),
     network: &Profile,
     disk: &DiskProfile,
@@ -232,10 +232,10 @@ pub fn calm_limits(
 ) -> Limits {
     let client_retry = patient_clients(n, f, network, disk, pass, limits.client_retry.0);
     let limits = Limits { client_retry, ..limits };
-    if options.protocol != Protocol::Pbft {
+    if protocol != Protocol::Pbft {
         return limits;
     }
-    let mut rng = Rng::stream(options.seed, "calm limits");
+    let mut rng = Rng::stream(seed, "calm limits");
     Limits {
         sessions_per_identity_max: rng.between(5, 10) as usize,
         pending_requests_max: rng.between(12, 14) as usize,

@@ -3,7 +3,7 @@
 use crate::byzantine::{Echo, Sides, Tamper};
 use crate::checks::Checks;
 use crate::moments::Moments;
-use crate::network::{Network, ProcessId};
+use crate::network::{Network, PROCESSES_MAX, ProcessId};
 use crate::trace::Trace;
 use bezant_core::client::ClientTimer;
 use bezant_core::cluster::Cluster;
@@ -13,9 +13,6 @@ use bytes::Bytes;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
-
-/// Processes of a run have numbers below this: replicas, twins, clients.
-pub const PROCESSES_MAX: usize = 64;
 
 /// Something that will happen. `life` counts a process's restarts: what was meant for an earlier life is void.
 #[derive(Debug)]

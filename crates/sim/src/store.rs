@@ -2,26 +2,22 @@
 //! the workload's operations as it takes them.
 
 mod own;
+mod pages;
 mod registers;
 
-use crate::author::Author;
 use crate::rng::Rng;
+use crate::trial::Author;
 use crate::workload::{Action, Answer, Key, LIARS_IDENTITY, padding_of};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::ids::ReplicaId;
-use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PAGES_MAX, PageNumber, Service};
+use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
 use bezant_core::services::kv::{Condition, Kv, KvOperation, KvResult, Until};
 use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use clap::ValueEnum;
+use pages::{DISSENT_PAGE, TIME_PAGE};
 use std::fmt;
-
-/// The last page, which neither service has: the agreed time of the last operation.
-const TIME_PAGE: PageNumber = PAGES_MAX - 1;
-
-/// The one before: what this replica wrote otherwise.
-const DISSENT_PAGE: PageNumber = PAGES_MAX - 2;
 
 /// One request in so many is executed otherwise, where there is dissent.
 const DISSENT_IN: u8 = 16;

@@ -1,8 +1,8 @@
 //! What the clients do: operations on a few keys, with values that occur once, so that every answer says which write
 //! it saw.
 
+use crate::feature::Feature;
 use crate::rng::Rng;
-use crate::scenario::Feature;
 use bezant_core::cluster::Limits;
 use bezant_core::ids::IdentityId;
 

@@ -13,6 +13,7 @@ use bezant_core::ids::{InstanceId, ReplicaId, Timestamp};
 use bezant_core::message::Request;
 use bezant_core::registry::Message;
 use bezant_core::switching::{Panic, Switch, SwitchMessage};
+use bezant_node::Error;
 use bezant_node::config::{Address, ClusterConfig, resolve};
 use bezant_perf::raw::RawClient;
 use bytes::Bytes;
@@ -114,9 +115,9 @@ fn flood_ports(arguments: &Arguments) -> Result {
     let addresses = if arguments.address.is_empty() {
         let cluster = ClusterConfig::load(&arguments.cluster).map_err(Failure::usage)?;
         let ports = cluster.replicas.iter().flat_map(|replica| [&replica.client_address, &replica.peer_address]);
-        resolve(ports)?
+        resolve(ports).map_err(Error::from)?
     } else {
-        resolve(arguments.address.iter())?
+        resolve(arguments.address.iter()).map_err(Error::from)?
     };
     let end = Instant::now() + Duration::from_secs(arguments.seconds);
     let flood::Flood { made, failed } = flood::flood(&addresses, arguments.threads.into(), end)?;

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 #[group(skip)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    arguments: bezant_sim::command::Arguments,
+    arguments: bezant_sim::arguments::Arguments,
 }
 
 /// Runs the command, which prints its own results.

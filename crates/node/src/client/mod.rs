@@ -27,6 +27,7 @@ mod access;
 mod call;
 mod closing;
 mod engine;
+mod joining;
 mod membership;
 mod options;
 mod pool;

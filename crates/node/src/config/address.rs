@@ -1,6 +1,5 @@
 //! Addresses: where others connect to, and where a replica listens.
 
-use crate::Error;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -31,13 +30,30 @@ impl Address {
     }
 }
 
+/// A host has no address that could be found.
+#[derive(Debug)]
+pub struct UnknownHost {
+    /// Which.
+    pub address: Address,
+    /// Why.
+    pub error: io::Error,
+}
+
+impl fmt::Display for UnknownHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cannot be found: {}", self.address, self.error)
+    }
+}
+
+impl std::error::Error for UnknownHost {}
+
 /// Where these addresses are. Blocks while names are looked up.
 ///
 /// # Errors
-/// [`Error::Address`] of the first that is not known.
-pub fn resolve<'a>(addresses: impl Iterator<Item = &'a Address>) -> Result<Vec<SocketAddr>, Error> {
-    let resolve = |address: &Address| address.resolve().map_err(|error| Error::Address(address.to_string(), error));
-    addresses.map(resolve).collect()
+/// [`UnknownHost`], the first that is not known.
+pub fn resolve<'a>(addresses: impl Iterator<Item = &'a Address>) -> Result<Vec<SocketAddr>, UnknownHost> {
+    let unknown = |address: &Address, error| UnknownHost { address: address.clone(), error };
+    addresses.map(|address| address.resolve().map_err(|error| unknown(address, error))).collect()
 }
 
 impl fmt::Display for Address {

@@ -15,7 +15,7 @@ mod testnet;
 #[cfg(test)]
 mod tests;
 
-pub use address::{Address, resolve};
+pub use address::{Address, UnknownHost, resolve};
 pub use bezant_core::schedule::Protocol;
 pub use cluster::{BACKUP_PATIENCE, Channel, ClusterConfig, IdentityEntry, ReplicaEntry};
 pub use fresh::TestnetError;

@@ -3,9 +3,10 @@
 //! Between replicas the higher number dials the lower, so that there is one link per pair and no race to settle.
 //! Clients dial every replica.
 
+use super::close_reason::CloseReason;
 use super::handshake::Peer;
 use super::hub::Hub;
-use super::link::{CloseReason, LinkId};
+use super::link::LinkId;
 use crate::config::Place;
 use bezant_core::ids::ReplicaId;
 use bezant_core::time::{Duration, Instant};

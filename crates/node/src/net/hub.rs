@@ -7,37 +7,35 @@
 
 mod accept;
 mod debt;
+mod pass;
 mod read;
 mod share;
+mod shares;
 #[cfg(test)]
 mod tests;
 mod watch;
+mod write;
 
+use super::close_reason::CloseReason;
 use super::handshake::{Expect, Handshake, Peer, ServiceBuild};
-use super::link::{CloseReason, Link, LinkId, State};
+use super::link::{Link, LinkId, State};
 use super::metrics::{NetMetrics, Traffic};
-use super::output::{Lane, UNSENT_BYTES};
+use super::output::UNSENT_BYTES;
+use super::port::Port;
 use super::tls::{Tls, TlsSettings};
-use super::{
-    CLIENT_BUFFERS_BYTES_MAX, CLIENT_CONNECTIONS_MAX, CLIENT_QUEUE_BYTES_MAX, HANDSHAKE_SECONDS_MAX, PASS_BYTES_MAX,
-    PASS_FRAMES_MAX, REPLICA_QUEUE_BYTES_MAX,
-};
-use accept::Listener;
+use super::{CLIENT_BUFFERS_BYTES_MAX, CLIENT_CONNECTIONS_MAX};
 use bezant_core::auth::Keyring;
 use bezant_core::ids::ReplicaId;
-use bezant_core::wire::Rope;
 use bytes::Bytes;
 use debt::Debts;
-use mio::net::TcpStream;
+use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
-use read::Visit;
-use share::Shares;
+use shares::Shares;
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-pub(super) use watch::Watch;
 
 /// Readiness events taken per pass.
 const EVENTS_PER_PASS: usize = 1024;
@@ -48,15 +46,6 @@ const UNACKNOWLEDGED_MS_MAX: u32 = 10_000;
 /// Tokens from here on are listeners and the waker; links are below.
 const FIRST_LISTENER: usize = usize::MAX - 8;
 const WAKER: Token = Token(usize::MAX - 1);
-
-/// Which door a connection came through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Port {
-    /// Other replicas, those with higher numbers.
-    Replicas,
-    /// Clients.
-    Clients,
-}
 
 /// What a hub needs.
 #[derive(Clone, Debug)]
@@ -113,6 +102,26 @@ pub enum Event {
     Frame(LinkId, Peer, Bytes),
     /// A link that was up, or that we dialled, is gone.
     Down(LinkId, CloseReason),
+}
+
+/// A bound socket that accepts.
+#[derive(Debug)]
+struct Listener {
+    socket: TcpListener,
+    port: Port,
+    acceptable: bool,
+    rest_until: Option<Instant>,
+    /// Accepted and not authenticated, oldest first; some may be gone or authenticated by now.
+    shaking: VecDeque<LinkId>,
+}
+
+/// The link that is being read.
+#[derive(Clone, Copy, Debug)]
+struct Visit {
+    index: u32,
+    bytes_left: usize,
+    frames_left: usize,
+    until: Instant,
 }
 
 /// See the [module](self).
@@ -264,102 +273,6 @@ impl Hub {
         self.links.get_mut(id.index as usize)?.as_mut().filter(|link| link.generation == id.generation)
     }
 
-    /// Waits until something happens, at most `timeout`, and begins a pass.
-    ///
-    /// # Errors
-    /// If the system's readiness queue fails; there is no going on.
-    pub fn poll(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        let now = Instant::now();
-        let timeout = self.shortest(timeout, now);
-        self.metrics.polls += 1;
-        match self.poll.poll(&mut self.ready, timeout) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => self.ready.clear(),
-            other => other?,
-        }
-        let ready = std::mem::replace(&mut self.ready, Events::with_capacity(0));
-        for event in &ready {
-            match event.token() {
-                WAKER => {}
-                Token(token) if token >= FIRST_LISTENER => self.listeners[token - FIRST_LISTENER].acceptable = true,
-                Token(index) => self.on_ready(index as u32, event),
-            }
-        }
-        self.ready = ready;
-        self.now = Instant::now();
-        self.expire(self.now);
-        self.look();
-        for listener in 0..self.listeners.len() {
-            self.accept(listener);
-        }
-        self.visits_left = [self.queues[REPLICAS].len(), self.queues[CLIENTS].len()];
-        self.client_bytes_left = PASS_BYTES_MAX;
-        self.client_frames_left = PASS_FRAMES_MAX;
-        self.clients_until = None;
-        Ok(())
-    }
-
-    fn shortest(&self, timeout: Option<Duration>, now: Instant) -> Option<Duration> {
-        let busy = !self.events.is_empty() || self.queues.iter().any(|queue| !queue.is_empty());
-        if busy || self.listeners.iter().any(|listener| listener.acceptable && listener.rest_until.is_none()) {
-            return Some(Duration::ZERO);
-        }
-        let rests = self.listeners.iter().filter_map(|listener| listener.rest_until);
-        let shaking = self.listeners.iter().map(|listener| &listener.shaking).chain([&self.dialling]);
-        let oldest = shaking.filter_map(|queue| {
-            let link = self.links.get(queue.front()?.index as usize)?.as_ref()?;
-            Some(link.opened + Duration::from_secs(HANDSHAKE_SECONDS_MAX))
-        });
-        let look = self.has_links().then_some(self.look_at);
-        let wait = rests
-            .chain(oldest)
-            .chain(look)
-            .min()
-            .map(|at| at.saturating_duration_since(now) + Duration::from_millis(1));
-        match (timeout, wait) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
-    }
-
-    fn on_ready(&mut self, index: u32, event: &mio::event::Event) {
-        let Some(Some(link)) = self.links.get_mut(index as usize) else { return };
-        if event.is_writable() {
-            link.writable = true;
-            if !link.connected && !self.on_connected(index) {
-                return;
-            }
-            self.mark_dirty(index);
-        }
-        let Some(link) = self.links[index as usize].as_mut() else { return };
-        if event.is_read_closed() || event.is_error() {
-            link.ending = true;
-        }
-        if event.is_readable() || link.ending {
-            link.readable = true;
-            self.enqueue(index);
-        }
-    }
-
-    /// The call to connect has ended. False if the link is gone.
-    fn on_connected(&mut self, index: u32) -> bool {
-        let Some(link) = self.links[index as usize].as_mut() else { return false };
-        let failed = !matches!(link.socket.take_error(), Ok(None));
-        match link.socket.peer_addr() {
-            Ok(_) if !failed => {}
-            Err(error) if !failed && error.kind() == ErrorKind::NotConnected => {
-                link.writable = false;
-                return true;
-            }
-            _ => {
-                self.close(index, CloseReason::Unreachable);
-                return false;
-            }
-        }
-        prepare(&link.socket);
-        link.connected();
-        true
-    }
-
     fn enqueue(&mut self, index: u32) {
         let Some(link) = self.links[index as usize].as_mut() else { return };
         if !link.queued {
@@ -375,68 +288,6 @@ impl Hub {
             link.dirty = true;
             self.dirty.push(index);
         }
-    }
-
-    /// Queues one frame made of `body` and `tail`. It leaves with [`Hub::flush`], or when the link is up. A frame for a
-    /// link that is gone or full is dropped and counted.
-    pub fn send(&mut self, id: LinkId, lane: Lane, body: &Rope, tail: &[u8]) {
-        let Some(Some(link)) = self.links.get_mut(id.index as usize) else { return };
-        if link.generation != id.generation {
-            return;
-        }
-        let client = matches!(link.state, State::Up(peer) if peer.is_client());
-        let full = link.pending() > if client { CLIENT_QUEUE_BYTES_MAX } else { REPLICA_QUEUE_BYTES_MAX };
-        let queued = match link.state {
-            State::Up(_) if full => false,
-            State::Up(_) => {
-                link.queue(lane, body, tail);
-                link.watch.said(self.now);
-                true
-            }
-            State::Shaking(_) => link.queue_early(body, tail),
-        };
-        let traffic = class(&mut self.metrics, client);
-        if queued {
-            let is_stuck = !link.writable;
-            traffic.frames_out += 1;
-            self.mark_dirty(id.index);
-            if client && is_stuck {
-                // Nothing will be written to it in this pass.
-                self.account(id.index);
-            }
-        } else {
-            traffic.frames_dropped += 1;
-            if client {
-                self.close(id.index, CloseReason::NeverReads);
-            }
-        }
-    }
-
-    /// Writes to every link for which something was queued.
-    pub fn flush(&mut self) {
-        let mut dirty = std::mem::take(&mut self.dirty);
-        for index in dirty.drain(..) {
-            let Some(Some(link)) = self.links.get_mut(index as usize) else { continue };
-            link.dirty = false;
-            let client = link.is_client_class();
-            match link.write() {
-                Ok((bytes, calls)) => {
-                    link.watch.wrote(bytes, link.pending());
-                    self.metrics.writes += calls;
-                    class(&mut self.metrics, client).bytes_out += bytes;
-                    self.account(index);
-                }
-                Err(_) => self.close(index, CloseReason::Failed),
-            }
-        }
-        if self.dirty.is_empty() {
-            self.dirty = dirty;
-        }
-    }
-
-    /// Bytes queued on all links and not written.
-    pub fn pending(&self) -> usize {
-        self.links.iter().flatten().map(Link::pending).sum()
     }
 
     /// Closes a link. Its owner is not told: it asked.

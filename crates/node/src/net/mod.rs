@@ -10,6 +10,7 @@
 //! | how do bytes become frames? | `frame` |
 //! | one socket with its buffers | `link` |
 //! | how is it hidden from others? | `tls` |
+//! | does the other side still hear? | `watch` |
 //! | which socket next, and for how long? | `hub` |
 //! | who connects to whom, and when again? | [`dialer`] |
 //! | who was refused, and why? | `refusals` |
@@ -24,6 +25,7 @@
 //! closed, and dialled anew.
 
 pub mod clock;
+mod close_reason;
 pub mod dialer;
 mod frame;
 pub mod handshake;
@@ -31,16 +33,20 @@ mod hub;
 mod link;
 pub mod metrics;
 mod output;
+mod port;
 mod refusals;
 mod tls;
+mod watch;
 
 pub use clock::Clock;
+pub use close_reason::CloseReason;
 pub use dialer::{Dialer, Target};
 pub use handshake::{LinkRefusal, Peer, ServiceBuild};
-pub use hub::{Bounds, Channel, Event, Hub, HubOptions, Port};
-pub use link::{CloseReason, LinkId};
+pub use hub::{Bounds, Channel, Event, Hub, HubOptions};
+pub use link::LinkId;
 pub use metrics::{NetMetrics, Traffic};
 pub use output::Lane;
+pub use port::Port;
 pub use refusals::{REFUSED_ADDRESSES_MAX, Refusals, Refused};
 
 use bezant_core::wire::FRAME_BYTES_MAX;

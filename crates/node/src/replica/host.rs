@@ -1,11 +1,12 @@
 //! The loop that carries out what a replica's machine decides.
 
 use super::routes::Routes;
-use super::{CpuTime, Durability, Hosted, PeerStatus, RUN, ReplicaError, ReplicaOptions, STOP, Shelf, Stall, Status};
+use super::{CpuTime, Durability, Hosted, PeerStatus, ReplicaError, ReplicaOptions, Shelf, Stall, Status};
 use crate::net::clock::{Clock, until};
 use crate::net::{CloseReason, Event, Hub, HubOptions, Lane, LinkId, Port};
 use bezant_core::auth::Tag;
 use bezant_core::ids::{Principal, ReplicaId};
+use bezant_core::machine::hold_back::{HoldBack, Leaving};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
 use bezant_core::notice::Notice;
 use bezant_core::registry::Message;
@@ -13,17 +14,24 @@ use bezant_core::rejection::Rejection;
 use bezant_core::time::{Duration, Instant};
 use bezant_core::wire::Rope;
 use mio::Waker;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// What the loop is told: to go on,
+pub(super) const RUN: u8 = 0;
+/// to write out what is under way and end,
+pub(super) const STOP: u8 = 1;
+/// or to end at once.
+pub(super) const KILL: u8 = 2;
 
 /// How often the status is published, at most.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a graceful stop may take.
 const STOP_PATIENCE: Duration = Duration::from_millis(1_000);
-/// Messages that may wait for the log before the machine stops: it reads nothing, and no timer fires. What one step
-/// makes of one input comes on top.
+/// Messages and notices that may wait for the log before the machine stops: it reads nothing, and no timer fires. What
+/// one step makes of one input comes on top.
 const HELD_MAX: usize = 1 << 16;
 /// The same while the disk is full: there is no telling for how long.
 const HELD_MAX_FULL: usize = 1 << 10;
@@ -69,13 +77,6 @@ impl Parts {
     }
 }
 
-/// A message that may not leave before the log has got to a position.
-struct Held {
-    position: u64,
-    to: Destination,
-    message: Message,
-}
-
 /// See the [module](self).
 pub(super) struct Host<R: Hosted> {
     machine: R,
@@ -84,13 +85,10 @@ pub(super) struct Host<R: Hosted> {
     now: Instant,
     outbox: Outbox<R>,
     timers: BTreeMap<<R as Machine>::Timer, Instant>,
-    held: VecDeque<Held>,
+    /// What waits for the log.
+    hold_back: HoldBack<R>,
     /// With how many of them the machine stops.
     held_max: usize,
-    /// What the log must have made durable before anything new leaves.
-    barrier: u64,
-    /// What it is known to have made durable.
-    durable: u64,
     /// Up to where a sync has been asked for.
     asked: u64,
     encoded: Rope,
@@ -111,10 +109,8 @@ impl<R: Hosted> Host<R> {
             now: clock.now(),
             outbox: Outbox::new(),
             timers: BTreeMap::new(),
-            held: VecDeque::new(),
+            hold_back: HoldBack::default(),
             held_max: HELD_MAX,
-            barrier: 0,
-            durable: 0,
             asked: 0,
             encoded: Rope::new(),
             sealed: Vec::new(),
@@ -146,7 +142,7 @@ impl<R: Hosted> Host<R> {
             match (order, stop_by) {
                 (RUN, _) => {}
                 (STOP, None) => stop_by = Some(self.now + STOP_PATIENCE),
-                (STOP, Some(by)) if self.now < by && (!self.held.is_empty() || self.parts.hub.pending() > 0) => {}
+                (STOP, Some(by)) if self.now < by && (!self.hold_back.is_empty() || self.parts.hub.pending() > 0) => {}
                 _ => return Ok(order),
             }
         }
@@ -172,7 +168,7 @@ impl<R: Hosted> Host<R> {
         if self.parts.log.durable() >= self.asked && !self.has_to_wait() {
             self.step(Input::PassEnd);
         }
-        if self.barrier > self.asked {
+        if self.hold_back.barrier() > self.asked {
             self.asked = self.parts.log.position();
             self.parts.log.start_sync();
         }
@@ -206,7 +202,7 @@ impl<R: Hosted> Host<R> {
 
     /// Whether so much waits for the log that the machine may make no more.
     fn has_to_wait(&self) -> bool {
-        self.held.len() >= self.held_max
+        self.hold_back.len() >= self.held_max
     }
 
     fn on_event(&mut self, event: Event) {
@@ -246,36 +242,49 @@ impl<R: Hosted> Host<R> {
             match effect {
                 Effect::Persist(record) => {
                     self.parts.log.append(&record);
-                    self.barrier = self.parts.log.position();
+                    self.hold_back.wait_for(self.parts.log.position());
                 }
                 Effect::Append(record) => self.parts.log.append(&record),
                 Effect::Send(to, message) => self.send(to, message),
                 Effect::SetTimer(timer, at) => drop(self.timers.insert(timer, at)),
                 Effect::CancelTimer(timer) => drop(self.timers.remove(&timer)),
-                Effect::Notify(notice) => (self.parts.on_notice)(&notice),
+                Effect::Notify(notice) => self.notify(notice),
             }
         }
         self.outbox = outbox;
     }
 
-    /// Sends, or holds back what the log must precede.
-    fn send(&mut self, to: Destination, message: Message) {
-        if self.durable < self.barrier {
-            self.durable = self.parts.log.durable();
+    /// Whether the log has all that must precede what comes now, and that has left.
+    fn may_leave(&mut self) -> bool {
+        if self.hold_back.waits() {
+            self.hold_back.durable_to(self.parts.log.durable());
         }
-        if self.durable >= self.barrier && self.held.is_empty() {
+        self.hold_back.is_open()
+    }
+
+    fn send(&mut self, to: Destination, message: Message) {
+        if self.may_leave() {
             self.transmit(to, &message);
         } else {
-            self.held.push_back(Held { position: self.barrier, to, message });
+            self.hold_back.hold(Leaving::Message(to, message));
+        }
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        if self.may_leave() {
+            (self.parts.on_notice)(&notice);
+        } else {
+            self.hold_back.hold(Leaving::Notice(notice));
         }
     }
 
     fn release(&mut self) {
-        self.durable = self.parts.log.durable();
-        while self.held.front().is_some_and(|held| held.position <= self.durable)
-            && let Some(held) = self.held.pop_front()
-        {
-            self.transmit(held.to, &held.message);
+        self.hold_back.durable_to(self.parts.log.durable());
+        while let Some(leaving) = self.hold_back.release() {
+            match leaving {
+                Leaving::Message(to, message) => self.transmit(to, &message),
+                Leaving::Notice(notice) => (self.parts.on_notice)(&notice),
+            }
         }
     }
 
@@ -335,7 +344,7 @@ impl<R: Hosted> Host<R> {
             counters: self.machine.keyring().counters().clone(),
             passes: self.passes,
             unroutable: self.unroutable,
-            held: self.held.len(),
+            held: self.hold_back.len(),
             log_position: self.parts.log.position(),
             log_durable: self.parts.log.durable(),
             syncs: self.parts.log.syncs(),
@@ -351,17 +360,19 @@ impl<R: Hosted> Host<R> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{ReplicaHandle, run};
     use super::*;
     use crate::net::{Channel, ServiceBuild};
     use bezant_core::auth::{Ed25519, Keyring, PublicKeys, SecretKey, Suite};
     use bezant_core::checkpoint::{Checkpoint, Snapshot, Tree, genesis};
     use bezant_core::cluster::Cluster;
     use bezant_core::digest::Digest;
-    use bezant_core::ids::{InstanceId, Sequence};
+    use bezant_core::ids::{InstanceId, Sequence, View};
     use bezant_core::notice::Report;
     use bezant_core::registry::{Incoming, Record, SnapshotRecord};
     use bytes::Bytes;
     use std::net::{SocketAddr, TcpListener};
+    use std::sync::atomic::AtomicBool;
 
     /// What it says each time its timer fires.
     const AT_ONCE: usize = 100;
@@ -383,6 +394,7 @@ mod tests {
                     let snapshot = self.newest_checkpoint();
                     let record = SnapshotRecord { snapshot, live: Vec::new(), transferred: true };
                     out.persist(Record::Snapshot(Box::new(record)));
+                    out.notify(Notice::ViewEntered { view: View(1) });
                 }
                 Input::Timer(_) => {
                     let value = Checkpoint {
@@ -452,8 +464,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn timers_do_not_fill_the_memory_while_the_disk_is_full() {
+    /// A talker whose log is full, and who hears its notices.
+    fn talk(on_notice: impl FnMut(&Notice) + Send + 'static) -> ReplicaHandle {
         let cluster = Cluster::of([1; 16], 4).unwrap();
         let replicas = (1..=4).map(|id| Ed25519.public(&SecretKey([id; 32]))).collect();
         let keys = PublicKeys { replicas, identities: BTreeMap::new() };
@@ -468,16 +480,36 @@ mod tests {
             replica_listener: listener(),
             client_listener: listener(),
             log: Box::new(FullLog::default()),
-            on_notice: Box::new(|_| {}),
+            on_notice: Box::new(on_notice),
         };
-        let handle = super::super::run(options, move || Ok(Talker(keyring))).unwrap();
+        run(options, move || Ok(Talker(keyring))).unwrap()
+    }
+
+    /// Waits until so much is held back.
+    fn held(handle: &ReplicaHandle, least: usize) -> usize {
         let begin = std::time::Instant::now();
-        while handle.status().held < HELD_MAX_FULL && begin.elapsed().as_secs() < 20 {
+        while handle.status().held < least && begin.elapsed().as_secs() < 20 {
             std::thread::sleep(FULL_REST);
         }
         std::thread::sleep(20 * FULL_REST);
-        let held = handle.status().held;
+        handle.status().held
+    }
+
+    #[test]
+    fn timers_do_not_fill_the_memory_while_the_disk_is_full() {
+        let handle = talk(|_| {});
+        let held = held(&handle, HELD_MAX_FULL);
         assert!((HELD_MAX_FULL..HELD_MAX_FULL + AT_ONCE).contains(&held), "{held}");
         handle.kill().unwrap();
+    }
+
+    #[test]
+    fn nobody_is_told_of_what_the_log_does_not_have() {
+        let told = Arc::new(AtomicBool::new(false));
+        let hears = Arc::clone(&told);
+        let handle = talk(move |_| hears.store(true, Ordering::Relaxed));
+        assert!(held(&handle, 1 + AT_ONCE) > AT_ONCE, "the notice is the first of many");
+        handle.kill().unwrap();
+        assert!(!told.load(Ordering::Relaxed));
     }
 }

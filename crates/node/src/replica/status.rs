@@ -54,7 +54,7 @@ pub struct Status {
     pub passes: u64,
     /// Replies that had no connection to leave by.
     pub unroutable: u64,
-    /// Messages that wait for the log.
+    /// Messages and notices that wait for the log.
     pub held: usize,
     /// Records appended, and durable.
     pub log_position: u64,

@@ -1,5 +1,5 @@
-//! Exclusion (prac-A18): the liar talks with a bare quorum only, so that f correct replicas lag behind without anybody
-//! losing patience, and leaves clients to the others (pbft-F21).
+//! Exclusion (prac-A18): the liar talks with a bare quorum only, so that all correct replicas that it does not need, f
+//! where n = 3f + 1, lag behind without anybody losing patience, and leaves clients to the others (pbft-F21).
 
 use super::{Behaviour, Liar};
 use bezant_core::ids::{Principal, ReplicaId};
@@ -15,7 +15,7 @@ impl Behaviour for Exclude {
     fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
         let excluded = self.excluded.get_or_insert_with(|| {
             let correct = liar.cluster.replicas().filter(|id| !liar.liars.contains(id));
-            correct.take(liar.cluster.f).collect()
+            correct.take(liar.cluster.all() - liar.cluster.strong()).collect()
         });
         match to {
             Principal::Client(_) | Principal::Key(_) => {}

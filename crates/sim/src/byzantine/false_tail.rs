@@ -1,7 +1,8 @@
 //! Wrong, early and late speculative answers (abs-K19): of any replica in Quorum and ZLight, of the last places of a
 //! chain, and of a tail that makes its own MAC for what nobody executed.
 
-use super::{Behaviour, Liar, with_result};
+use super::wrong_reply::with_result;
+use super::{Behaviour, Liar};
 use crate::rng::Rng;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::ids::Principal;

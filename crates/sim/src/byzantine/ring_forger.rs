@@ -3,7 +3,8 @@
 //! some of the next positions only (ring-A5), and silence, of an exit above all (ring-A8).
 
 use super::split_order::forged;
-use super::{Behaviour, Liar, with_result};
+use super::wrong_reply::with_result;
+use super::{Behaviour, Liar};
 use crate::rng::Rng;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::history::LogEntry;

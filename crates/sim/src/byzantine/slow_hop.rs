@@ -54,9 +54,10 @@ impl Behaviour for SlowHop {
 
 #[cfg(test)]
 mod tests {
-    use crate::ScenarioOptions;
     use crate::byzantine::{Adversary, Choice};
-    use crate::scenario::{Feature, Scenario};
+    use crate::feature::Feature;
+    use crate::options::ScenarioOptions;
+    use crate::scenario::Scenario;
     use crate::world::World;
     use bezant_core::time::Duration;
 

@@ -2,7 +2,7 @@
 //! result depends on the request alone. Or what was true once: a query is answered with what the same query was
 //! answered before, so that a correct replica that lags behind makes the second of those that agree.
 
-use super::{Behaviour, Liar, with_result};
+use super::{Behaviour, Liar};
 use crate::rng::Rng;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::ids::{ClientId, Principal, Sequence, Timestamp, View};
@@ -104,5 +104,13 @@ impl Behaviour for WrongReply {
             liar.say(request.signer(), &Message::Reply(reply));
         }
         true
+    }
+}
+
+/// Another result of a request, with the effects that it had: whatever else differs, a lie must not be told by those.
+pub(super) fn with_result(outcome: &Outcome, result: Bytes) -> Outcome {
+    match outcome {
+        Outcome::Done { effects, .. } => Outcome::Done { result, effects: *effects },
+        Outcome::DoneDigest(_) | Outcome::Refused(_) => Outcome::read(result),
     }
 }

@@ -2,6 +2,7 @@
 //! after somebody was told that the cluster is closed is not acknowledged, whichever replicas lie or come back.
 
 use super::Caller;
+use super::errand::Errand;
 use crate::stage::Stage;
 use crate::store::ServiceKind;
 use crate::workload::{Call, Plan};
@@ -10,15 +11,6 @@ use bezant_core::machine::Input;
 use bezant_core::message::Refusal;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
-
-/// Where a client stands that closes the cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Errand {
-    /// It has not asked yet, or asks again.
-    ToDo,
-    Asked,
-    Done,
-}
 
 impl Caller {
     /// The same, to do nothing but close the cluster, somewhere in the second phase.

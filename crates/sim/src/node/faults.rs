@@ -1,8 +1,9 @@
 //! What happens to a replica's process and disk: crashes at any effect, syncs that fail, rot, old copies.
 
-use super::{Held, Node};
+use super::Node;
 use crate::schedule::{Outage, Ruin};
 use crate::stage::{Happening, Stage};
+use bezant_core::machine::hold_back::{HoldBack, Leaving};
 
 impl Node {
     /// Plans a crash after so many more effects.
@@ -63,8 +64,7 @@ impl Node {
         }
         self.life += 1;
         self.timers.clear();
-        self.held.clear();
-        self.barrier = 0;
+        self.hold_back = HoldBack::default();
         self.spare();
         self.pass_planned = false;
         if let Some(down) = outage.down {
@@ -75,10 +75,9 @@ impl Node {
     /// What rests on records that a crash left on the disk, although nobody was told that they are there: the replica
     /// will find them again, and say nothing of it.
     fn tell_what_survived(&mut self, stage: &mut Stage) {
-        for (mark, held) in std::mem::take(&mut self.held) {
-            if let Held::Notice(notice) = held
-                && mark <= self.disk.durable()
-            {
+        self.hold_back.durable_to(self.disk.durable());
+        while let Some(leaving) = self.hold_back.release() {
+            if let Leaving::Notice(notice) = leaving {
                 self.noticed(stage, &notice);
             }
         }

@@ -1,14 +1,15 @@
-//! A service of one's own beside the key-value store: see [`crate::author`].
+//! A service of one's own beside the key-value store: see [`crate::trial`].
 
-use crate::author::{Author, Checked, execute};
+use super::pages::DISSENT_PAGE;
 use crate::rng::Rng;
+use crate::trial::{Author, Checked, execute};
 use bezant_core::digest::Digest;
 use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Proposal, Service};
 use bezant_core::services::kv::{BUCKETS, Kv};
 use bytes::Bytes;
 
 /// The first page of the key-value store; those before are the author's.
-const KV: PageNumber = super::DISSENT_PAGE - BUCKETS;
+const KV: PageNumber = DISSENT_PAGE - BUCKETS;
 
 /// Both.
 #[derive(Debug)]

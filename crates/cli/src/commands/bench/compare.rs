@@ -378,6 +378,7 @@ impl<'a> Comparison<'a> {
         Subject {
             contender,
             f: point.f,
+            n: None,
             clients: point.clients,
             outstanding: 1,
             request_bytes: point.request_bytes,

@@ -145,6 +145,7 @@ fn subjects(arguments: &Arguments) -> Vec<(u8, Subject)> {
                         let subject = Subject {
                             contender,
                             f,
+                            n: None,
                             clients: clients as usize,
                             outstanding: 1,
                             request_bytes: request as usize,

@@ -10,7 +10,8 @@ use crate::files;
 use crate::member::Member;
 use crate::quit;
 use crate::served::Served;
-use bezant_core::cluster::{ClientAuth, Limits};
+use bezant_core::cluster::{ClientAuth, Cluster, Limits};
+use bezant_core::compositions::objection;
 use bezant_core::wire::Wire;
 use bezant_node::client;
 use bezant_node::config::{Channel, ClusterConfig, Protocol, Testnet};
@@ -36,6 +37,8 @@ const CONNECT_POLL: Duration = Duration::from_millis(20);
 pub(super) struct Subject {
     pub(super) contender: Contender,
     pub(super) f: u8,
+    /// Replicas, if not 3f + 1.
+    pub(super) n: Option<u8>,
     pub(super) clients: usize,
     pub(super) outstanding: usize,
     pub(super) request_bytes: usize,
@@ -63,11 +66,24 @@ impl fmt::Display for Subject {
 
 impl Subject {
     /// How many replicas there are, and how many of them may be faulty.
-    pub(super) const fn replicas(&self) -> (usize, usize) {
+    pub(super) fn replicas(&self) -> (usize, usize) {
+        let f = usize::from(self.f);
         match self.contender.protocol {
             Protocol::Unreplicated => (1, 0),
-            _ => (3 * self.f as usize + 1, self.f as usize),
+            _ => (self.n.map_or(3 * f + 1, usize::from), f),
         }
+    }
+
+    /// Whether the protocol runs on so many replicas.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub(super) fn check(&self) -> Result {
+        let ((n, f), protocol) = (self.replicas(), self.contender.protocol);
+        let cluster = Cluster::new([0; 16], n, f, self.auth.into(), limits(self.variant));
+        let cluster = cluster.map_err(|error| Failure::usage(format!("{error}.")))?.with_protocol(protocol);
+        let objection = objection(&cluster);
+        objection.map_or(Ok(()), |why| Err(Failure::usage(format!("{protocol} with n = {n}, f = {f}: {why}."))))
     }
 
     /// As the figures name it: what the cluster's file says, and the rest.

@@ -53,9 +53,12 @@ pub(crate) struct Arguments {
     /// such as "zlight, chain, backup(pbft)"
     #[arg(long, value_name = "NAME", default_value_t, value_parser = parse_protocol)]
     protocol: Protocol,
-    /// How many replicas may lie or crash: there are 3 f + 1
+    /// How many replicas may lie or crash
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=10))]
     f: u8,
+    /// How many replicas there are, at least 3 f + 1; unreplicated has one [default: 3 f + 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    replicas: Option<u8>,
     /// Connections to each replica
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=SESSIONS_MAX))]
     clients: u64,
@@ -111,7 +114,8 @@ pub(crate) struct Arguments {
     suite: bool,
     /// Measure this running cluster instead of one that is started for it; its service must be `null`, or what
     /// --service or --operation say
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "protocol", "f", "channel", "auth", "netns"])]
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["compare", "protocol", "f", "replicas", "channel", "auth", "netns"])]
     cluster: Option<PathBuf>,
     /// Have that cluster execute this operation of whatever service it has, in hexadecimal; several are taken in turn
     #[arg(long, value_name = "HEX", requires = "cluster", value_parser = operation)]
@@ -168,15 +172,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         None => {}
     }
     let subjects = subjects(arguments)?;
-    if let Some(subject) = subjects.iter().find(|subject| (subject.clients * subject.outstanding) as u64 > SESSIONS_MAX)
-    {
-        let Subject { clients, outstanding, .. } = subject;
-        let text = format!("{clients} × {outstanding} requests under way are too many: at most {SESSIONS_MAX}.");
-        return Err(Failure::usage(text));
-    }
-    if arguments.joined {
-        check_joined(arguments.auth, arguments.clients, arguments.outstanding)?;
-    }
+    check(arguments, &subjects)?;
     let bench = Bench {
         parent: arguments.dir.clone().unwrap_or_else(std::env::temp_dir),
         warmup: Duration::from_secs(arguments.warmup),
@@ -255,6 +251,23 @@ fn operation(digits: &str) -> std::result::Result<Bytes, &'static str> {
     keys::from_hex_any(digits).map(Bytes::from).ok_or("no pairs of hexadecimal digits")
 }
 
+/// Whether all of this can be measured.
+fn check(arguments: &Arguments, subjects: &[Subject]) -> Result {
+    if let Some(subject) = subjects.iter().find(|subject| (subject.clients * subject.outstanding) as u64 > SESSIONS_MAX)
+    {
+        let Subject { clients, outstanding, .. } = subject;
+        let text = format!("{clients} × {outstanding} requests under way are too many: at most {SESSIONS_MAX}.");
+        return Err(Failure::usage(text));
+    }
+    if arguments.cluster.is_none() {
+        subjects.iter().try_for_each(Subject::check)?;
+    }
+    if arguments.joined {
+        check_joined(arguments.auth, arguments.clients, arguments.outstanding)?;
+    }
+    Ok(())
+}
+
 /// What is to be measured in each round.
 fn subjects(arguments: &Arguments) -> Result<Vec<Subject>> {
     let contender = |protocol: Protocol| match arguments.joined {
@@ -265,6 +278,7 @@ fn subjects(arguments: &Arguments) -> Result<Vec<Subject>> {
     let one = Subject {
         contender: contender(arguments.protocol)?,
         f: arguments.f,
+        n: arguments.replicas,
         clients: arguments.clients as usize,
         outstanding: arguments.outstanding as usize,
         request_bytes: longest.unwrap_or(arguments.request as usize),

@@ -7,6 +7,8 @@ mod support;
 
 use super::*;
 use bezant_core::wire::Wire;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use support::*;
 
 #[test]

@@ -1,10 +1,12 @@
 //! The doors: who is let in, how many wait there unauthenticated, and for how long.
 
+use super::super::close_reason::CloseReason;
 use super::super::handshake::{Expect, Peer};
-use super::super::link::{CloseReason, Link, LinkId, State};
+use super::super::link::{Link, LinkId, State};
+use super::super::port::Port;
 use super::super::tls::TlsSettings;
 use super::super::{HANDSHAKE_SECONDS_MAX, UNAUTHENTICATED_MAX};
-use super::{FIRST_LISTENER, Hub, Port, prepare};
+use super::{FIRST_LISTENER, Hub, Listener, prepare};
 use bezant_core::ids::Principal;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Token};
@@ -28,17 +30,6 @@ const FULL_REST: Duration = Duration::from_millis(5);
 const UNDISTURBED: Duration = Duration::from_secs(1);
 /// Connections that the system may keep for us until we accept them; it has a limit of its own.
 const BACKLOG: i32 = 1024;
-
-/// A bound socket that accepts.
-#[derive(Debug)]
-pub(super) struct Listener {
-    pub(super) socket: TcpListener,
-    pub(super) port: Port,
-    pub(super) acceptable: bool,
-    pub(super) rest_until: Option<Instant>,
-    /// Accepted and not authenticated, oldest first; some may be gone or authenticated by now.
-    pub(super) shaking: VecDeque<LinkId>,
-}
 
 impl Hub {
     /// Accepts connections on a bound socket.

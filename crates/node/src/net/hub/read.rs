@@ -1,20 +1,13 @@
 //! Visits: each readable link in turn, up to its share, one frame at a time.
 
+use super::super::close_reason::CloseReason;
 use super::super::handshake::{Handshake, LinkRefusal, Peer, Progress};
-use super::super::link::{CloseReason, LinkId, ReadOutcome, State};
+use super::super::link::{LinkId, ReadOutcome, State};
+use super::super::watch::is_for_the_link;
 use super::super::{CLIENT_PASS_BYTES_MAX, PASS_BYTES_MAX, PASS_FRAMES_MAX, PASS_MS_MAX};
-use super::{CLIENTS, Event, Hub, REPLICAS, class, watch};
+use super::{CLIENTS, Event, Hub, REPLICAS, Visit, class};
 use bytes::Bytes;
 use std::time::{Duration, Instant};
-
-/// The link that is being read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Visit {
-    pub(super) index: u32,
-    bytes_left: usize,
-    frames_left: usize,
-    until: Instant,
-}
 
 impl Hub {
     /// The next thing that happened in this pass.
@@ -83,7 +76,7 @@ impl Hub {
                     self.enqueue(visit.index);
                 }
                 return match peer {
-                    Some(_) if watch::is_for_the_link(&frame) => {
+                    Some(_) if is_for_the_link(&frame) => {
                         self.on_link_frame(visit.index, &frame);
                         None
                     }

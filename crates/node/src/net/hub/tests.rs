@@ -1,13 +1,14 @@
 //! Links that die in silence, buffers that are full, and TLS from somebody who does not mean well; over loopback.
 
 use super::super::handshake::LinkRefusal;
+use super::super::output::Lane;
 use super::super::tls::testing::Raw;
 use super::super::{ANSWER_MS_MAX, FRAME_WINDOW_BYTES, FRAME_WINDOW_SECONDS, PASS_MS_MAX, SILENT_MS_MAX};
 use super::*;
 use bezant_core::auth::{Ed25519, PublicKeys, SecretKey, Suite};
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::{ClientId, IdentityId, Principal};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream as Socket};
 use std::sync::atomic::{AtomicBool, Ordering};
 

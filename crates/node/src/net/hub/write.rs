@@ -1,0 +1,72 @@
+//! What leaves: queued in a pass, and written at its end.
+
+use super::super::close_reason::CloseReason;
+use super::super::link::{Link, LinkId, State};
+use super::super::output::Lane;
+use super::super::{CLIENT_QUEUE_BYTES_MAX, REPLICA_QUEUE_BYTES_MAX};
+use super::{Hub, class};
+use bezant_core::wire::Rope;
+
+impl Hub {
+    /// Queues one frame made of `body` and `tail`. It leaves with [`Hub::flush`], or when the link is up. A frame for a
+    /// link that is gone or full is dropped and counted.
+    pub fn send(&mut self, id: LinkId, lane: Lane, body: &Rope, tail: &[u8]) {
+        let Some(Some(link)) = self.links.get_mut(id.index as usize) else { return };
+        if link.generation != id.generation {
+            return;
+        }
+        let client = matches!(link.state, State::Up(peer) if peer.is_client());
+        let full = link.pending() > if client { CLIENT_QUEUE_BYTES_MAX } else { REPLICA_QUEUE_BYTES_MAX };
+        let queued = match link.state {
+            State::Up(_) if full => false,
+            State::Up(_) => {
+                link.queue(lane, body, tail);
+                link.watch.said(self.now);
+                true
+            }
+            State::Shaking(_) => link.queue_early(body, tail),
+        };
+        let traffic = class(&mut self.metrics, client);
+        if queued {
+            let is_stuck = !link.writable;
+            traffic.frames_out += 1;
+            self.mark_dirty(id.index);
+            if client && is_stuck {
+                // Nothing will be written to it in this pass.
+                self.account(id.index);
+            }
+        } else {
+            traffic.frames_dropped += 1;
+            if client {
+                self.close(id.index, CloseReason::NeverReads);
+            }
+        }
+    }
+
+    /// Writes to every link for which something was queued.
+    pub fn flush(&mut self) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for index in dirty.drain(..) {
+            let Some(Some(link)) = self.links.get_mut(index as usize) else { continue };
+            link.dirty = false;
+            let client = link.is_client_class();
+            match link.write() {
+                Ok((bytes, calls)) => {
+                    link.watch.wrote(bytes, link.pending());
+                    self.metrics.writes += calls;
+                    class(&mut self.metrics, client).bytes_out += bytes;
+                    self.account(index);
+                }
+                Err(_) => self.close(index, CloseReason::Failed),
+            }
+        }
+        if self.dirty.is_empty() {
+            self.dirty = dirty;
+        }
+    }
+
+    /// Bytes queued on all links and not written.
+    pub fn pending(&self) -> usize {
+        self.links.iter().flatten().map(Link::pending).sum()
+    }
+}

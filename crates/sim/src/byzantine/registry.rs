@@ -1,0 +1,83 @@
+//! Which file plays which adversary.
+
+use super::{Adversary, Behaviour, ClientBehaviour};
+use super::{
+    abort_equivocation, bogus_proof, chain_substitute, cross_instance, different_proofs, equivocate, exclude,
+    false_stop, false_tail, false_testimony, fickle_primary, flood, join_flood, lopsided_client, lying_transfer,
+    many_sessions, member_replay, mutate, nobodys_requests, odd_client, panic_storm, partial_macs, references, replay,
+    ring_forger, selective_checkpoint, session_flood, silent, skewed_time, slow, slow_hop, split_order, spoilt_macs,
+    takeover, unasked_bodies, view_change_liar, withheld_body, wrong_checkpoint, wrong_reply,
+};
+use crate::rng::Rng;
+use bezant_core::ids::ReplicaId;
+use std::collections::BTreeSet;
+
+/// The mind of a lying replica; `None` where the honest machine does it (twins).
+pub(super) fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn Behaviour>> {
+    Some(match adversary {
+        Adversary::Equivocate => Box::new(equivocate::Equivocate::new(rng)),
+        Adversary::Silent => Box::new(silent::Silent::new(rng)),
+        Adversary::Slow => Box::new(slow::Slow::new(rng)),
+        Adversary::WrongReply => Box::new(wrong_reply::WrongReply::new(rng)),
+        Adversary::WrongCheckpoint => Box::new(wrong_checkpoint::WrongCheckpoint),
+        Adversary::LyingTransfer => Box::new(lying_transfer::LyingTransfer),
+        Adversary::WithheldBody => Box::new(withheld_body::WithheldBody),
+        Adversary::ViewChangeLiar => Box::new(view_change_liar::ViewChangeLiar::new(rng)),
+        Adversary::Replay => Box::new(replay::Replay::default()),
+        Adversary::Flood => Box::new(flood::Flood),
+        Adversary::Exclude => Box::new(exclude::Exclude::default()),
+        Adversary::SkewedTime => Box::new(skewed_time::SkewedTime::new(rng)),
+        Adversary::Mutate => Box::new(mutate::Mutate::new(rng)),
+        Adversary::Reword => Box::new(mutate::Mutate::rewording(rng)),
+        Adversary::UnaskedBodies => Box::new(unasked_bodies::UnaskedBodies::new(rng)),
+        Adversary::DifferentProofs => Box::new(different_proofs::DifferentProofs::new(rng)),
+        Adversary::AbortEquivocation => Box::new(abort_equivocation::AbortEquivocation::new(rng)),
+        Adversary::ChainSubstitute => Box::new(chain_substitute::ChainSubstitute::new(rng)),
+        Adversary::SelectiveCheckpoint => Box::new(selective_checkpoint::SelectiveCheckpoint::new(rng)),
+        Adversary::SplitOrder => Box::new(split_order::SplitOrder::new(rng)),
+        Adversary::SpoiltMacs => Box::new(spoilt_macs::SpoiltMacs::new(rng)),
+        Adversary::FalseTail => Box::new(false_tail::FalseTail::new(rng)),
+        Adversary::CrossInstance => Box::new(cross_instance::CrossInstance::default()),
+        Adversary::BogusProof => Box::new(bogus_proof::BogusProof::default()),
+        Adversary::FalseStop => Box::new(false_stop::FalseStop::new(rng)),
+        Adversary::RingForger => Box::new(ring_forger::RingForger::new(rng)),
+        Adversary::SlowHop => Box::new(slow_hop::SlowHop::new(rng)),
+        Adversary::MemberReplay => Box::new(member_replay::MemberReplay::default()),
+        Adversary::References => Box::new(references::References::new(rng)),
+        Adversary::FicklePrimary => Box::new(fickle_primary::FicklePrimary::new(rng)),
+        Adversary::NobodysRequests => Box::new(nobodys_requests::NobodysRequests::new(rng)),
+        Adversary::FalseTestimony => Box::new(false_testimony::FalseTestimony::default()),
+        Adversary::Twins
+        | Adversary::PartialMacs
+        | Adversary::Tamper
+        | Adversary::Echo
+        | Adversary::ManySessions
+        | Adversary::OddClient
+        | Adversary::PanicStorm
+        | Adversary::LopsidedClient
+        | Adversary::JoinFlood
+        | Adversary::Takeover
+        | Adversary::SessionFlood => return None,
+    })
+}
+
+/// The mind of a lying client.
+pub(super) fn client_behaviour(
+    adversary: Adversary,
+    rng: &mut Rng,
+    liars: &BTreeSet<ReplicaId>,
+) -> Option<Box<dyn ClientBehaviour>> {
+    match adversary {
+        Adversary::PartialMacs => Some(Box::new(partial_macs::PartialMacs::new(rng))),
+        Adversary::WithheldBody => Some(Box::new(withheld_body::ToLiarsOnly::new(liars))),
+        Adversary::ManySessions => Some(Box::new(many_sessions::ManySessions::new(rng))),
+        Adversary::OddClient => Some(Box::new(odd_client::OddClient::new(rng))),
+        Adversary::PanicStorm => Some(Box::new(panic_storm::PanicStorm)),
+        Adversary::LopsidedClient => Some(Box::new(lopsided_client::LopsidedClient::new(rng))),
+        Adversary::JoinFlood => Some(Box::new(join_flood::JoinFlood::default())),
+        Adversary::Takeover => Some(Box::new(takeover::Takeover)),
+        Adversary::References => Some(Box::new(references::ForReferences::new(rng, liars))),
+        Adversary::SessionFlood => Some(Box::new(session_flood::SessionFlood::new(rng))),
+        _ => None,
+    }
+}
