@@ -51,6 +51,7 @@ pub mod service;
 pub mod services;
 mod shares;
 pub mod spoken;
+pub mod stop;
 pub mod switching;
 #[cfg(test)]
 mod testing;

@@ -6,6 +6,7 @@ use crate::digest::Digest;
 use crate::ids::{InstanceId, ReplicaId, Sequence, View};
 use crate::rejection::{Account, Rejection, RejectionCounts};
 use crate::schedule::Part;
+use crate::stop::{StopReason, SwitchReason};
 use crate::time::Duration;
 use crate::wire::{Reader, Sink, Wire, WireError};
 use alloc::boxed::Box;
@@ -55,8 +56,8 @@ pub enum Notice {
     Stopped {
         /// The instance.
         instance: InstanceId,
-        /// Why, in words.
-        reason: &'static str,
+        /// Why.
+        reason: StopReason,
     },
     /// Another instance runs.
     Switched {
@@ -64,8 +65,8 @@ pub enum Notice {
         instance: InstanceId,
         /// What it runs.
         part: Part,
-        /// Why the one before was left, in words.
-        reason: &'static str,
+        /// Why the one before was left.
+        reason: SwitchReason,
         /// Since this replica stopped, or learnt that others had.
         took: Duration,
     },
@@ -256,8 +257,8 @@ pub struct Report {
     pub position: u64,
     /// Clients that have joined and not left.
     pub members: usize,
-    /// Why the instance before was left, in words; empty in the first.
-    pub switch_reason: &'static str,
+    /// Why the instance before was left.
+    pub switch_reason: SwitchReason,
     /// How long the last switch took.
     pub switch_took: Duration,
     /// Its view.

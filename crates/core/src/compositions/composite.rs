@@ -22,6 +22,7 @@ use crate::rejection::Rejection;
 use crate::schedule::Protocol;
 use crate::service::Service;
 use crate::shares::ClientSet;
+use crate::stop::SwitchReason;
 use crate::switching::{AbortReport, Ledger, Proof, Surroundings, Switch, SwitchMessage};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
@@ -39,7 +40,7 @@ pub(super) const BODIES_BYTES_MAX: usize = 1 << 20;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LastSwitch {
     /// Why the instance before was left.
-    pub(crate) reason: &'static str,
+    pub(crate) reason: SwitchReason,
     /// From the moment when this replica stopped, or learnt that others had, until the new instance ran.
     pub(crate) took: Duration,
 }
@@ -59,7 +60,7 @@ pub(crate) struct Composite<S: Service> {
     /// While the head's proof is waited for: until when.
     pub(super) head_until: Option<Instant>,
     pub(super) stopped_at: Option<Instant>,
-    pub(super) stop_reason: &'static str,
+    pub(super) stop_reason: SwitchReason,
     pub(super) early: Early,
     /// When somebody who is behind was last told.
     pub(super) told: BTreeMap<Principal, Instant>,
@@ -129,7 +130,7 @@ impl<S: Service> Composite<S> {
             announced: None,
             head_until: None,
             stopped_at: None,
-            stop_reason: "",
+            stop_reason: SwitchReason::First,
             early: Early::default(),
             told: BTreeMap::new(),
             waiting: ClientSet::default(),

@@ -16,6 +16,7 @@ use crate::registry::{Instance, LogRecord, Message, ReplicaTimer, SnapshotRecord
 use crate::rejection::Rejection;
 use crate::schedule::Part;
 use crate::service::Service;
+use crate::stop::{StopReason, SwitchReason};
 use crate::switching::{
     AbortHistory, AbortReport, Amnesia, Bodies, FETCH_MAX, Fetch, HistoryRecord, Opening, Panic, Proof, Surroundings,
     Switch, SwitchMessage,
@@ -78,7 +79,7 @@ impl<S: Service> Composite<S> {
         // proof says so.
         let low_load = self.reports.values().filter(|report| report.value.low_load).count() >= s.cluster.weak();
         if let Some(instance) = self.running_mut().open_mut() {
-            instance.stop(s, "f+1 replicas have stopped", low_load);
+            instance.stop(s, StopReason::OthersStopped, low_load);
         }
     }
 
@@ -173,7 +174,7 @@ impl<S: Service> Composite<S> {
         history: AbortHistory,
     ) {
         self.stopped_at.get_or_insert(s.now);
-        self.stop_reason = if history.low_load { "hardly any load" } else { self.reason(instance) };
+        self.stop_reason = if history.low_load { SwitchReason::LittleLoad } else { self.reason(instance) };
         let old = self.running.take().expect("an instance runs between steps");
         if let (Running::Open(Instance::RingResilient(ring)), true) = (&old, instance > self.instance) {
             self.failures = if ring.is_full() { 0 } else { self.failures + 1 };
@@ -263,15 +264,17 @@ impl<S: Service> Composite<S> {
     }
 
     /// Why this replica leaves the instance that runs.
-    fn reason(&self, instance: InstanceId) -> &'static str {
+    fn reason(&self, instance: InstanceId) -> SwitchReason {
         if instance.0 > self.instance.0 + 1 {
-            return "this replica was behind";
+            return SwitchReason::Behind;
         }
-        let own = match self.running() {
-            Running::Open(Instance::Backup(_)) => "the backup had answered its requests",
-            _ => self.base().map_or("", Speculation::stop_reason),
-        };
-        if own.is_empty() { "the others had stopped" } else { own }
+        match self.running() {
+            Running::Open(Instance::Backup(_)) => SwitchReason::BackupDone,
+            _ => {
+                let own = self.base().and_then(Speculation::stop_reason);
+                own.map_or(SwitchReason::OthersStopped, SwitchReason::Stopped)
+            }
+        }
     }
 
     /// S4 is done: the instance runs.

@@ -13,6 +13,7 @@ use crate::message::{Firmness, Outcome, Refusal, Reply, Request};
 use crate::notice::Report;
 use crate::rejection::Rejection;
 use crate::service::{Proposal, Service};
+use crate::stop::StopReason;
 use crate::switching::{AbortReport, Abortable, Heard, Ledger, Surroundings};
 use crate::switching::{HistoryRecord, Speaker, Steps};
 use alloc::sync::Arc;
@@ -117,5 +118,5 @@ impl<S: Service, M: Speaker> Steps<M> for Unreplicated<S> {
 
     fn panicked(&mut self, _surroundings: &mut Surroundings<'_, M>) {}
 
-    fn stop(&mut self, _surroundings: &mut Surroundings<'_, M>, _reason: &'static str, _low_load: bool) {}
+    fn stop(&mut self, _surroundings: &mut Surroundings<'_, M>, _reason: StopReason, _low_load: bool) {}
 }

@@ -23,6 +23,7 @@ use crate::protocols::zlight::ZLight;
 use crate::rejection::Rejection;
 use crate::schedule::Part;
 use crate::service::Service;
+use crate::stop::StopReason;
 use crate::switching::{
     self, AbortReport, Abortable, Heard, HistoryRecord, Ledger, Record, Steps, Surroundings, Switch,
 };
@@ -196,7 +197,7 @@ impl<S: Service> Instance<S> {
     }
 
     /// See [`Steps::stop`].
-    pub(crate) fn stop(&mut self, s: &mut Surroundings<'_, impl Speaker>, reason: &'static str, low_load: bool) {
+    pub(crate) fn stop(&mut self, s: &mut Surroundings<'_, impl Speaker>, reason: StopReason, low_load: bool) {
         each!(self, instance => instance.stop(s, reason, low_load));
     }
 

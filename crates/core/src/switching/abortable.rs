@@ -12,6 +12,7 @@ use crate::ids::{ClientId, Principal};
 use crate::message::Request;
 use crate::notice::Report;
 use crate::service::Service;
+use crate::stop::StopReason;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -64,5 +65,5 @@ pub trait Steps<M: Speaker>: Abortable {
     /// A client says that it was not served in time (S2).
     fn panicked(&mut self, s: &mut Surroundings<'_, M>);
     /// Stops in this instance, unless it only ends by itself. `low_load`: because there is hardly any load.
-    fn stop(&mut self, s: &mut Surroundings<'_, M>, reason: &'static str, low_load: bool);
+    fn stop(&mut self, s: &mut Surroundings<'_, M>, reason: StopReason, low_load: bool);
 }

@@ -193,7 +193,7 @@ fn info(sample: &Sample, out: &mut Series<'_>) {
 
 fn instance(sample: &Sample, out: &mut Series<'_>) {
     let report = &sample.published.report;
-    out.put_for(&[("part", &report.part), ("reason", report.switch_reason)], 1);
+    out.put_for(&[("part", &report.part), ("reason", report.switch_reason.words())], 1);
 }
 
 fn slow_ring(sample: &Sample, out: &mut Series<'_>) {

@@ -62,7 +62,7 @@ fn report(report: &Report) -> Value {
         "position": report.position,
         "members": report.members,
         "switches": report.instance.0.saturating_sub(1),
-        "switch_reason": report.switch_reason,
+        "switch_reason": report.switch_reason.words(),
         "switch_took_us": report.switch_took.0,
         "view": report.view.0,
         "primary": report.primary.0,

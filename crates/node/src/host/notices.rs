@@ -29,13 +29,13 @@ impl NoticeLog {
         match notice {
             Notice::Executed { .. } | Notice::Logged { .. } | Notice::Anchored { .. } => {}
             Notice::Stopped { instance, reason } => {
-                tracing::info!(event = "stopped", instance = instance.0, reason, "instance stopped");
+                tracing::info!(event = "stopped", instance = instance.0, reason = reason.words(), "instance stopped");
             }
             Notice::Begun { instance, position, .. } => {
                 tracing::info!(event = "begun", instance = instance.0, position, "history known");
             }
             Notice::Switched { instance, part, reason, took } => {
-                let (part, took_us) = (part.name(), took.0);
+                let (part, took_us, reason) = (part.name(), took.0, reason.words());
                 tracing::info!(event = "switched", instance = instance.0, part, reason, took_us, "instance runs");
             }
             Notice::RolledBack { to } => tracing::debug!(event = "rolled-back", to = to.0, "tentative work undone"),

@@ -14,10 +14,11 @@ use bezant_core::ids::{InstanceId, ReplicaId};
 use bezant_core::notice::{Notice, Report};
 use bezant_core::rejection::{Account, Rejection};
 use bezant_core::schedule::{Part, Protocol};
+use bezant_core::stop::StopReason;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Reasons that are none of these have to do with a fault. The last one follows from another replica's.
-const NEEDED: [&str; 3] = ["its quota is done", "at most one client for two seconds", "f+1 replicas have stopped"];
+const NEEDED: [StopReason; 3] = [StopReason::QuotaDone, StopReason::LowLoad, StopReason::OthersStopped];
 
 /// Time-outs of a view within which PBFT answers.
 const PATIENCE: u64 = 4;

@@ -6,6 +6,7 @@ use crate::notice::Notice;
 use crate::protocols::quorum::crowd::{FEW, WINDOW, WINDOWS};
 use crate::protocols::speculative::LOW_LOAD;
 use crate::schedule::{Part, Protocol, Schedule};
+use crate::stop::StopReason;
 use core::cell::RefCell;
 
 /// These clients ask in each of so many windows, one after the other, so that they never contend.
@@ -73,7 +74,7 @@ fn whatever_a_crowd_loses_on_its_way_the_orders_hold() {
         run.net.heal();
         run.finish();
         run.check();
-        let stopped = |notice: &Notice| matches!(notice, Notice::Stopped { reason: "too many clients for Quorum", .. });
+        let stopped = |notice: &Notice| matches!(notice, Notice::Stopped { reason: StopReason::Crowded, .. });
         left += u32::from(run.net.noticed(0, stopped));
     }
     assert!(left > 0, "in no run was the crowd the reason to leave");

@@ -9,6 +9,7 @@ use crate::ids::{ClientId, Principal};
 use crate::notice::Report;
 use crate::protocols::total_order::TotalOrder;
 use crate::service::Service;
+use crate::stop::StopReason;
 use crate::switching::{AbortReport, Abortable, Heard, HistoryRecord, Ledger, Steps, Surroundings};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -78,5 +79,5 @@ impl<O: TotalOrder, S: Service, M: Speaker<O>> Steps<M> for Backup<O, S> {
     fn panicked(&mut self, _s: &mut Surroundings<'_, M>) {}
 
     /// A Backup ends by itself, after k requests.
-    fn stop(&mut self, _surroundings: &mut Surroundings<'_, M>, _reason: &'static str, _low_load: bool) {}
+    fn stop(&mut self, _surroundings: &mut Surroundings<'_, M>, _reason: StopReason, _low_load: bool) {}
 }

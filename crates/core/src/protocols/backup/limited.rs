@@ -30,6 +30,7 @@ use crate::notice::Notice;
 use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;
 use crate::service::Service;
+use crate::stop::StopReason;
 use crate::switching::HistoryRecord;
 use crate::switching::{AbortHistory, AbortReport, Bodies, Certificates, Ledger, Opening, Proof, Surroundings};
 use alloc::boxed::Box;
@@ -316,7 +317,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let report = Arc::new(s.keyring.sign(report));
         let record = HistoryRecord::Stopped(report.clone());
         s.persist(self.instance, record);
-        s.out.notify(Notice::Stopped { instance: self.instance, reason: "k requests are done" });
+        s.out.notify(Notice::Stopped { instance: self.instance, reason: StopReason::RequestsDone });
         self.report = Some(report);
     }
 

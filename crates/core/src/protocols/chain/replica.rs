@@ -15,6 +15,7 @@ use crate::protocols::speculative::{
 };
 use crate::rejection::Rejection;
 use crate::service::Service;
+use crate::stop::StopReason;
 use crate::switching::{Abortable, Heard, Ledger, Steps, Surroundings};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -38,7 +39,7 @@ pub(crate) struct Chain<S> {
 }
 
 /// Why a replica stops that executed otherwise than the one before it.
-const OTHER_RESULTS: &str = "the predecessor has other results";
+const OTHER_RESULTS: StopReason = StopReason::OtherResults;
 
 /// What the places from f on know about a batch after executing it.
 struct Executed {
@@ -224,10 +225,10 @@ impl<S: Service> Chain<S> {
         let others: Vec<usize> =
             self.topology.predecessors(self.place).filter(|maker| *maker + 1 < self.place).collect();
         if !others.into_iter().all(|maker| self.check(s, &message, maker)) {
-            return self.base.stop(s, "a predecessor's MAC is bad", false);
+            return self.base.stop(s, StopReason::BadMac, false);
         }
         if message.history != self.base.ledger.log.history() {
-            return self.base.stop(s, "the predecessor began with another history", false);
+            return self.base.stop(s, StopReason::OtherBeginning, false);
         }
         let effects = self.base.ledger.estate.effects();
         if self.place > s.cluster.f && message.results != results_digest(&[], effects) {
@@ -259,11 +260,11 @@ impl<S: Service> Chain<S> {
     }
 
     /// C3: everything but the direct predecessor's MAC, which was good.
-    fn objection(&mut self, s: &mut Surroundings<'_, impl Speaker>, message: &ChainMessage) -> Option<&'static str> {
+    fn objection(&mut self, s: &mut Surroundings<'_, impl Speaker>, message: &ChainMessage) -> Option<StopReason> {
         let others = self.topology.predecessors(self.place).filter(|maker| *maker + 1 < self.place);
         for maker in others.collect::<Vec<_>>() {
             if !self.check(s, message, maker) {
-                return Some("a predecessor's MAC is bad");
+                return Some(StopReason::BadMac);
             }
         }
         if self.topology.client_receivers().contains(&self.place) {
@@ -272,7 +273,7 @@ impl<S: Service> Chain<S> {
                 tag.is_some_and(|tag| request.is_from_client(s.keyring, &tag))
             };
             if !message.requests.iter().all(good) {
-                return Some("a request that is not its client's");
+                return Some(StopReason::Unauthentic);
             }
         }
         self.base.objection(s, &message.proposal, &message.requests)
@@ -294,7 +295,7 @@ impl<S: Service> Chain<S> {
         if claimed.is_some_and(|(history, _)| history != message.history) {
             // Nothing was said about these entries yet.
             self.base.forget_after(before);
-            return self.base.stop(s, "the predecessor has another history", false);
+            return self.base.stop(s, StopReason::OtherHistory, false);
         }
         self.base.persist(s, before);
         let mut executed = Vec::new();
@@ -441,10 +442,10 @@ impl<S: Service, M: Speaker> Steps<M> for Chain<S> {
     }
 
     fn panicked(&mut self, s: &mut Surroundings<'_, M>) {
-        self.base.stop(s, "a client panicked", false);
+        self.base.stop(s, StopReason::Panicked, false);
     }
 
-    fn stop(&mut self, s: &mut Surroundings<'_, M>, reason: &'static str, low_load: bool) {
+    fn stop(&mut self, s: &mut Surroundings<'_, M>, reason: StopReason, low_load: bool) {
         self.base.stop(s, reason, low_load);
     }
 }

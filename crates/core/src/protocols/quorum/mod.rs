@@ -49,6 +49,7 @@ use crate::protocols::speculative::Speaker;
 use crate::protocols::speculative::{Speculation, SpeculativeTimer, Standing, as_its_speculation};
 use crate::rejection::Rejection;
 use crate::service::{Proposal, Service};
+use crate::stop::StopReason;
 use crate::switching::{Abortable, Heard, Ledger, Steps, Surroundings};
 use crate::time::Instant;
 use alloc::vec::Vec;
@@ -89,10 +90,10 @@ impl<S: Service> Quorum<S> {
         }
         // Q4.
         if self.crowd.as_mut().is_some_and(|crowd| crowd.is_too_much(s.now, request.client)) {
-            return self.base.stop(s, "too many clients for Quorum", false);
+            return self.base.stop(s, StopReason::Crowded, false);
         }
         if request.timestamp.0 > (s.now + s.cluster.limits.clock_skew_max).0 {
-            return self.base.stop(s, "a request from the future", false);
+            return self.base.stop(s, StopReason::Future, false);
         }
         let before = self.base.ledger.log.length();
         let proposal = Proposal { time: Instant(request.timestamp.0), seed: self.base.ledger.log.history() };
@@ -141,10 +142,10 @@ impl<S: Service, M: Speaker> Steps<M> for Quorum<S> {
     fn pass_end(&mut self, _s: &mut Surroundings<'_, M>) {}
 
     fn panicked(&mut self, s: &mut Surroundings<'_, M>) {
-        self.base.stop(s, "a client panicked", false);
+        self.base.stop(s, StopReason::Panicked, false);
     }
 
-    fn stop(&mut self, s: &mut Surroundings<'_, M>, reason: &'static str, low_load: bool) {
+    fn stop(&mut self, s: &mut Surroundings<'_, M>, reason: StopReason, low_load: bool) {
         self.base.stop(s, reason, low_load);
     }
 }

@@ -8,6 +8,7 @@ use crate::notice::Report;
 use crate::protocols::speculative::{SpeculativeTimer, as_its_speculation};
 use crate::rejection::Rejection;
 use crate::service::Service;
+use crate::stop::StopReason;
 use crate::switching::{Abortable, Heard, Steps, Surroundings};
 use alloc::vec::Vec;
 
@@ -70,7 +71,7 @@ impl<S: Service, M: Speaker> Steps<M> for RingFast<S> {
     /// It knows by itself when a client waits too long: what a client says does not make it stop.
     fn panicked(&mut self, _s: &mut Surroundings<'_, M>) {}
 
-    fn stop(&mut self, s: &mut Surroundings<'_, M>, reason: &'static str, low_load: bool) {
+    fn stop(&mut self, s: &mut Surroundings<'_, M>, reason: StopReason, low_load: bool) {
         self.base.stop(s, reason, low_load);
     }
 }

@@ -9,6 +9,7 @@ use crate::notice::{Alarm, Notice, Pace};
 use crate::protocols::ring_fast::pace::Watch;
 use crate::rejection::Rejection;
 use crate::service::Service;
+use crate::stop::StopReason;
 use crate::switching::Surroundings;
 
 impl<S: Service> RingFast<S> {
@@ -68,7 +69,7 @@ impl<S: Service> RingFast<S> {
         }
         self.alarm = alarm;
         if alarm.is_some_and(|alarm| alarm.pace == Pace::BeyondDoubt) {
-            self.base.stop(s, "the ring is slow", false);
+            self.base.stop(s, StopReason::Slow, false);
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::protocols::ring_fast::message::Speaker;
 use crate::protocols::speculative::{Certain, Response, Standing};
 use crate::rejection::{Account, Rejection};
 use crate::service::{Proposal, Service};
+use crate::stop::StopReason;
 use crate::switching::{Ledger, Surroundings};
 use crate::time::Duration;
 use alloc::collections::BTreeSet;
@@ -137,7 +138,7 @@ impl<S: Service> RingFast<S> {
     pub(super) fn on_panic_timeout(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         self.look_after_panics(s);
         match self.panics.until() {
-            Some(until) if until <= s.now => self.base.stop(s, "a client that panicked was not served", false),
+            Some(until) if until <= s.now => self.base.stop(s, StopReason::Unserved, false),
             Some(until) => s.set_timer(RingTimer::Panic, until),
             None => {}
         }

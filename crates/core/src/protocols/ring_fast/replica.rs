@@ -15,6 +15,7 @@ use crate::protocols::ring_fast::message::Speaker;
 use crate::protocols::speculative::{AHEAD_BYTES_MAX, Standing};
 use crate::rejection::Rejection;
 use crate::service::Service;
+use crate::stop::StopReason;
 use crate::switching::Surroundings;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -182,7 +183,7 @@ impl<S: Service> RingFast<S> {
             return s.reject(Principal::Replica(from), Rejection::BadMac);
         }
         if !path.predecessors(position).all(|maker| maker == position - 1 || good(maker)) {
-            return self.base.stop(s, "a predecessor's MAC is bad", false);
+            return self.base.stop(s, StopReason::BadMac, false);
         }
         if let Body::Requests(requests) = &mut message.body {
             strike_and_trim(s, &path, position, requests, &mut message.strikes);
@@ -302,7 +303,7 @@ impl<S: Service> RingFast<S> {
         if is_claimed && stamp.history != history {
             // Nothing was said about these entries yet.
             self.base.forget_after(before);
-            return self.base.stop(s, "the sequencer has another history", false);
+            return self.base.stop(s, StopReason::OtherHistoryOfSequencer, false);
         }
         stamp.history = history;
         self.base.persist(s, before);
@@ -316,7 +317,7 @@ impl<S: Service> RingFast<S> {
         let stamp = message.stamp.as_mut().expect("only what has a number is logged");
         let effects = self.base.ledger.estate.effects();
         if is_claimed && stamp.effects != effects {
-            return self.base.stop(s, "the sequencer has other results", false);
+            return self.base.stop(s, StopReason::OtherResultsOfSequencer, false);
         }
         stamp.effects = effects;
         let held = self.batches.find_mut(message.entry, *batch).expect("it was just there");

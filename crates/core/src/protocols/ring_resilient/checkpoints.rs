@@ -17,6 +17,7 @@ use crate::notice::Notice;
 use crate::protocols::ring_resilient::message::Speaker;
 use crate::rejection::Rejection;
 use crate::service::Service;
+use crate::stop::StopReason;
 use crate::switching::HistoryRecord;
 use crate::switching::certificate::Stable;
 use crate::switching::report::CHECKPOINTS_MAX;
@@ -70,7 +71,7 @@ impl<S: Service> RingResilient<S> {
     pub(super) fn doubt_answer(&mut self, s: &mut Surroundings<'_, impl Speaker>, position: u64) {
         let doubt = *self.doubt.get_or_insert(Doubt { position, since: s.now });
         if s.now >= doubt.since + self.patience {
-            return self.halt_here(s, "a client is not content with its answers");
+            return self.halt_here(s, StopReason::Doubted);
         }
         self.sign_where_it_is(s);
     }
@@ -196,13 +197,13 @@ impl<S: Service> RingResilient<S> {
         let instance = self.base.instance;
         s.out.notify(Notice::Anchored { instance, position: boundary.position, root: boundary.root });
         if boundary.position >= self.last() {
-            return self.halt_here(s, "its quota is done");
+            return self.halt_here(s, StopReason::QuotaDone);
         }
         self.take_early(s);
     }
 
     /// R7: stops for good.
-    pub(super) fn halt_here(&mut self, s: &mut Surroundings<'_, impl Speaker>, reason: &'static str) {
+    pub(super) fn halt_here(&mut self, s: &mut Surroundings<'_, impl Speaker>, reason: StopReason) {
         if self.base.is_stopped() {
             return;
         }

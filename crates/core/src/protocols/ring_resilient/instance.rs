@@ -10,6 +10,7 @@ use crate::notice::Report;
 use crate::protocols::ring_resilient::{ResilientMessage, ResilientTimer};
 use crate::rejection::Rejection;
 use crate::service::Service;
+use crate::stop::StopReason;
 use crate::switching::{AbortReport, Abortable, Heard, HistoryRecord, Ledger, Steps, Surroundings};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -92,7 +93,7 @@ impl<S: Service, M: Speaker> Steps<M> for RingResilient<S> {
     /// It knows by itself when a client waits too long: what a client says does not make it stop.
     fn panicked(&mut self, _s: &mut Surroundings<'_, M>) {}
 
-    fn stop(&mut self, s: &mut Surroundings<'_, M>, reason: &'static str, _low_load: bool) {
+    fn stop(&mut self, s: &mut Surroundings<'_, M>, reason: StopReason, _low_load: bool) {
         self.halt_here(s, reason);
     }
 }

@@ -19,6 +19,7 @@ use crate::protocols::ring_resilient::message::Speaker;
 use crate::protocols::speculative::{Certain, Response, abridged};
 use crate::rejection::Rejection;
 use crate::service::{Proposal, Service};
+use crate::stop::StopReason;
 use crate::switching::HistoryRecord;
 use crate::switching::certificate::Prepared;
 use crate::switching::{Surroundings, Switch, SwitchMessage};
@@ -403,14 +404,14 @@ impl<S: Service> RingResilient<S> {
                 self.pool.remove(client);
                 continue;
             }
-            return self.stop_unless_progress(s, "a request waited too long");
+            return self.stop_unless_progress(s, StopReason::RequestWaited);
         }
         if !self.inherited.is_empty() {
-            self.stop_unless_progress(s, "the init history was not ordered");
+            self.stop_unless_progress(s, StopReason::InitNotOrdered);
         } else if self.has_uncommitted() {
-            self.stop_unless_progress(s, "what is logged was not committed");
+            self.stop_unless_progress(s, StopReason::Uncommitted);
         } else if self.is_full() {
-            self.halt_here(s, "its quota is done, without a checkpoint");
+            self.halt_here(s, StopReason::QuotaWithoutCheckpoint);
         }
     }
 
@@ -421,12 +422,12 @@ impl<S: Service> RingResilient<S> {
 
     /// As long as something is executed, others are served, and the quota brings the end. But that may be far off: who
     /// serves one request in every T, and never those of some, does not stay for it.
-    fn stop_unless_progress(&mut self, s: &mut Surroundings<'_, impl Speaker>, reason: &'static str) {
+    fn stop_unless_progress(&mut self, s: &mut Surroundings<'_, impl Speaker>, reason: StopReason) {
         let until = self.progress + self.patience;
         if until <= s.now {
             self.halt_here(s, reason);
         } else if self.is_passed_over(s.now) {
-            self.halt_here(s, "the sequencer passes a request over");
+            self.halt_here(s, StopReason::PassedOver);
         } else {
             self.wait(s, until - s.now);
         }

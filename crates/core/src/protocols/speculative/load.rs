@@ -5,6 +5,7 @@ use crate::ids::ClientId;
 use crate::protocols::speculative::Speaker;
 use crate::protocols::speculative::SpeculativeTimer;
 use crate::service::Service;
+use crate::stop::StopReason;
 use crate::switching::Surroundings;
 use crate::time::Duration;
 
@@ -58,7 +59,7 @@ impl Load {
             return;
         }
         if matches!(core::mem::take(&mut self.active), Active::One(_)) {
-            return base.stop(s, "at most one client for two seconds", true);
+            return base.stop(s, StopReason::LowLoad, true);
         }
         s.set_timer(SpeculativeTimer::LowLoad, s.now + LOW_LOAD);
     }

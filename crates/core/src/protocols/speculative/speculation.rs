@@ -12,6 +12,7 @@ use crate::ids::{ClientId, InstanceId, Sequence};
 use crate::message::{Outcome, Request};
 use crate::notice::Notice;
 use crate::service::{Proposal, Service};
+use crate::stop::StopReason;
 use crate::switching::HistoryRecord;
 use crate::switching::report::CHECKPOINTS_MAX;
 use crate::switching::{AbortReport, Certificates, Ledger, Surroundings};
@@ -65,8 +66,8 @@ pub(crate) struct Speculation<S> {
     pub(super) init: (u64, Digest),
     pub(super) checkpoints: Checkpoints,
     pub(super) report: Option<Arc<Signed<AbortReport>>>,
-    /// Why this replica stopped, in words; empty before.
-    pub(super) stop_reason: &'static str,
+    /// Why this replica stopped, once it has.
+    pub(super) stop_reason: Option<StopReason>,
     /// Clients with a request that is logged and not executed yet.
     pub(super) unexecuted: BTreeSet<ClientId>,
     pub(super) requests_logged: u64,
@@ -84,7 +85,7 @@ impl<S: Service> Speculation<S> {
             init,
             checkpoints: Checkpoints::default(),
             report: None,
-            stop_reason: "",
+            stop_reason: None,
             unexecuted: BTreeSet::new(),
             requests_logged: 0,
             log_begins: None,
@@ -180,10 +181,10 @@ impl<S: Service> Speculation<S> {
         s: &mut Surroundings<'_, impl Speaker>,
         proposal: &Proposal,
         requests: &[Request],
-    ) -> Option<&'static str> {
+    ) -> Option<StopReason> {
         let skew = s.cluster.limits.clock_skew_max;
         if proposal.time > s.now + skew || proposal.time + skew < s.now {
-            return Some("agreed time too far from this clock");
+            return Some(StopReason::AgreedTime);
         }
         let mut clients = BTreeSet::new();
         for request in requests {
@@ -191,10 +192,10 @@ impl<S: Service> Speculation<S> {
                 || !Self::is_proper(s, self.instance, request)
                 || self.repeats(s, request)
             {
-                return Some("a request that may not be logged");
+                return Some(StopReason::Unloggable);
             }
         }
-        requests.is_empty().then_some("a batch of nothing")
+        requests.is_empty().then_some(StopReason::Empty)
     }
 
     /// Whether a head may log an authentic request: it is for this instance, and new as far as this replica knows.
@@ -322,7 +323,7 @@ impl<S: Service> Speculation<S> {
     }
 
     /// L4. Stops for good, and says what was logged.
-    pub(crate) fn stop(&mut self, s: &mut Surroundings<'_, impl Speaker>, reason: &'static str, low_load: bool) {
+    pub(crate) fn stop(&mut self, s: &mut Surroundings<'_, impl Speaker>, reason: StopReason, low_load: bool) {
         if self.is_stopped() {
             return;
         }
@@ -343,7 +344,7 @@ impl<S: Service> Speculation<S> {
     pub(crate) fn stop_with(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
-        reason: &'static str,
+        reason: StopReason,
         report: AbortReport,
     ) {
         let report = Arc::new(s.keyring.sign(report));
@@ -352,11 +353,11 @@ impl<S: Service> Speculation<S> {
         s.out.notify(Notice::Stopped { instance: self.instance, reason });
         self.checkpoints.cancel(s);
         self.report = Some(report);
-        self.stop_reason = reason;
+        self.stop_reason = Some(reason);
     }
 
-    /// Why this replica stopped, in words; empty before.
-    pub(crate) const fn stop_reason(&self) -> &'static str {
+    /// Why this replica stopped, once it has.
+    pub(crate) const fn stop_reason(&self) -> Option<StopReason> {
         self.stop_reason
     }
 

@@ -46,6 +46,7 @@ use crate::protocols::speculative::{
 use crate::rejection::Rejection;
 use crate::service::{Proposal, Service};
 use crate::spoken::{Cover, Spoken, from_replica};
+use crate::stop::StopReason;
 use crate::switching::{Abortable, Heard, Ledger, Steps, Surroundings};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use alloc::vec::Vec;
@@ -212,9 +213,9 @@ impl<S: Service> ZLight<S> {
         }
     }
 
-    fn objection(&mut self, s: &mut Surroundings<'_, impl Speaker>, order: &Order) -> Option<&'static str> {
+    fn objection(&mut self, s: &mut Surroundings<'_, impl Speaker>, order: &Order) -> Option<StopReason> {
         if order.requests.iter().any(|request| request.vouched == Vouched::No) {
-            return Some("a request that is not its client's");
+            return Some(StopReason::Unauthentic);
         }
         self.base.objection(s, &order.proposal, &order.requests)
     }
@@ -266,10 +267,10 @@ impl<S: Service, M: Speaker> Steps<M> for ZLight<S> {
     }
 
     fn panicked(&mut self, s: &mut Surroundings<'_, M>) {
-        self.base.stop(s, "a client panicked", false);
+        self.base.stop(s, StopReason::Panicked, false);
     }
 
-    fn stop(&mut self, s: &mut Surroundings<'_, M>, reason: &'static str, low_load: bool) {
+    fn stop(&mut self, s: &mut Surroundings<'_, M>, reason: StopReason, low_load: bool) {
         self.base.stop(s, reason, low_load);
     }
 }

@@ -59,7 +59,7 @@ fn request_at(run: &mut Run, session: u32, entry: u8, least: u64) -> Request {
 fn reason(run: &Run, id: usize) -> Option<&'static str> {
     let mut notices = run.net.hosts[id].notices.iter();
     notices.find_map(|(_, notice)| match notice {
-        Notice::Stopped { reason, .. } => Some(*reason),
+        Notice::Stopped { reason, .. } => Some(reason.words()),
         _ => None,
     })
 }
