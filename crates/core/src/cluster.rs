@@ -5,7 +5,7 @@
 
 use crate::digest::{Digest, Domain};
 use crate::ids::{InstanceId, ReplicaId, Sequence, View};
-use crate::schedule::{Part, Protocol, Quota};
+use crate::schedule::{Part, Protocol, Quota, Specification};
 use crate::time::Duration;
 use alloc::vec::Vec;
 use core::fmt;
@@ -232,9 +232,9 @@ impl Cluster {
         Some(self.protocol.schedule()?.part(instance))
     }
 
-    /// The view in which PBFT begins in an instance: with another primary in each Backup (abs-P1).
-    pub fn first_view(&self, instance: InstanceId) -> View {
-        View(self.protocol.schedule().map_or(0, |schedule| schedule.backups_before(instance) % self.n as u64))
+    /// What an instance is, in compositions of several.
+    pub fn specification(&self, number: InstanceId) -> Option<Specification> {
+        Some(Specification::new(&self.protocol.schedule()?, self.quota, self.n, number))
     }
 
     /// The most entries in a log above its anchor, init history aside.

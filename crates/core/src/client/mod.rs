@@ -60,6 +60,7 @@ use crate::joining::{CookieMessage, Credential};
 use crate::machine::{Destination, Input, Machine, Outbox};
 use crate::message::{Firmness, Outcome, Refusal, Reply, Request};
 use crate::registry::{ClientMemory, Incoming, Message};
+use crate::schedule::Specification;
 use crate::switching::{Switch, SwitchMessage};
 use crate::time::{Duration, Instant};
 use alloc::collections::BTreeMap;
@@ -102,6 +103,8 @@ pub struct Client {
     /// What it does to join, while it does.
     joining: Option<Joining>,
     instance: InstanceId,
+    /// What it is, in compositions of several.
+    asked: Option<Specification>,
     /// The view that the last replies named: where the primary is believed to be.
     view: View,
     last_timestamp: Timestamp,
@@ -122,7 +125,8 @@ pub struct Client {
 impl Client {
     /// A session of the identity whose keys these are.
     pub fn new(cluster: Rc<Cluster>, keyring: Rc<Keyring>, id: ClientId) -> Self {
-        let view = cluster.first_view(InstanceId(1));
+        let asked = cluster.specification(InstanceId(1));
+        let view = asked.map_or(View(0), |asked| asked.view);
         Self {
             cluster,
             keyring,
@@ -130,6 +134,7 @@ impl Client {
             credential: None,
             joining: None,
             instance: InstanceId(1),
+            asked,
             view,
             last_timestamp: Timestamp(0),
             active: BTreeMap::new(),
@@ -387,7 +392,7 @@ impl Client {
             out.send(Destination::Replicas, Message::Request(call.request.clone()));
         } else if call.request.read_only {
             self.fall_back(now, out);
-        } else if self.cluster.part(self.instance).is_some_and(|part| !part.is_resilient()) {
+        } else if self.asked.is_some_and(|asked| !asked.part.is_resilient()) {
             self.on_impatience(now, out);
         } else {
             call.attempts += 1;

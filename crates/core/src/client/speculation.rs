@@ -3,7 +3,7 @@
 
 use super::Client;
 use super::call::{Gist, Key};
-use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp};
+use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use crate::machine::{Destination, Outbox};
 use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Settled, Verdict};
 use crate::registry::{Message, half_of, settled};
@@ -19,7 +19,7 @@ const PATIENCE_FACTOR: u64 = 8;
 
 impl Client {
     pub(super) fn part(&self) -> Option<Part> {
-        self.cluster.part(self.instance)
+        Some(self.asked?.part)
     }
 
     /// The half of the protocol that is asked.
@@ -29,9 +29,8 @@ impl Client {
 
     /// Where this client asks.
     pub(super) fn asking(&self) -> Asking<'_> {
-        let (cluster, instance) = (&*self.cluster, self.instance);
-        let head = cluster.protocol.schedule().map_or(ReplicaId(0), |schedule| schedule.head(cluster.n, instance));
-        Asking { cluster, client: self.id, instance, head, view: self.view }
+        let head = self.asked.map_or(ReplicaId(0), |asked| asked.head);
+        Asking { cluster: &self.cluster, client: self.id, instance: self.instance, head, view: self.view }
     }
 
     /// T: how long to wait before asking again, and then before panicking (abs-P12).
@@ -181,8 +180,8 @@ impl Client {
         claims.sort_by_key(|claim| core::cmp::Reverse(*claim));
         let proved = claims.get(self.cluster.f).copied().filter(|proved| *proved > self.instance);
         let Some(proved) = proved else { return self.ask_others(now, is_news, out) };
-        self.instance = proved;
-        self.view = self.first_view();
+        (self.instance, self.asked) = (proved, self.cluster.specification(proved));
+        self.view = self.asked.map_or(View(0), |asked| asked.view);
         self.active.retain(|_, claim| *claim > proved);
         self.ask_in_new_instance(now, out);
     }
@@ -214,11 +213,6 @@ impl Client {
         call.attempts = 0;
         self.call = Some(call);
         self.set_retry(now + patience, out);
-    }
-
-    /// The view in which a Backup begins; its primary is asked first.
-    pub(super) fn first_view(&self) -> crate::ids::View {
-        self.cluster.first_view(self.instance)
     }
 }
 

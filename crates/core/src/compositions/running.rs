@@ -22,8 +22,9 @@ pub(crate) enum Running<S: Service> {
 impl<S: Service> Running<S> {
     /// What the schedule says, over a ledger that holds the init history.
     pub(crate) fn at(cluster: &Cluster, me: ReplicaId, instance: InstanceId, ledger: Ledger<S>, speaks: bool) -> Self {
-        if speaks || cluster.part(instance) == Some(Part::Backup) {
-            return Self::Open(Instance::open(cluster, me, instance, ledger, speaks));
+        let what = cluster.specification(instance).expect("one of several instances");
+        if speaks || what.part == Part::Backup {
+            return Self::Open(Instance::open(cluster, me, what, ledger, speaks));
         }
         Self::Silent(Box::new(ledger))
     }

@@ -113,8 +113,8 @@ impl<S: Service> Composite<S> {
     /// S3: other reports prove another history, and an instance that needs all replicas gets nowhere if they begin with
     /// different ones. So the head's proof is waited for, a little. A Backup agrees on one by itself (S6).
     fn leaves_it_to_the_head(&mut self, s: &mut Surroundings<'_, impl Speaker>, next: InstanceId) -> bool {
-        let schedule = s.cluster.protocol.schedule().expect("one of several instances");
-        if schedule.part(next) == Part::Backup || schedule.head(s.cluster.n, next) == s.me {
+        let what = s.cluster.specification(next).expect("one of several instances");
+        if what.part == Part::Backup || what.head == s.me {
             return false;
         }
         let patience = Duration(s.cluster.limits.status_interval.0 / HEAD_PARTS);
@@ -155,10 +155,10 @@ impl<S: Service> Composite<S> {
         let Some(history) = proved.then(|| proof.abort_history(s.cluster)).flatten() else {
             return s.reject(from, Rejection::BadCertificate);
         };
-        let schedule = s.cluster.protocol.schedule().expect("one of several instances");
+        let what = s.cluster.specification(instance).expect("one of several instances");
         // Its sequencer's proof may take the place of this replica's own once; to go over is another matter.
         let was_again = instance == self.instance && self.begun_again;
-        let is_again = instance == self.instance && from == Principal::Replica(schedule.head(s.cluster.n, instance));
+        let is_again = instance == self.instance && from == Principal::Replica(what.head);
         self.advance(s, instance, proof, history);
         self.begun_again = was_again || is_again;
         // It goes over once for each time that it asks.
@@ -222,10 +222,9 @@ impl<S: Service> Composite<S> {
         instance: InstanceId,
         from: Principal,
     ) -> bool {
-        let Some(schedule) = s.cluster.protocol.schedule() else { return false };
-        let is_sequencers = instance == self.instance
-            && schedule.part(instance) == Part::RingResilient
-            && from == Principal::Replica(schedule.head(s.cluster.n, instance));
+        let Some(what) = s.cluster.specification(instance) else { return false };
+        let is_sequencers =
+            instance == self.instance && what.part == Part::RingResilient && from == Principal::Replica(what.head);
         let has_signed = match self.running() {
             Running::Opening(_) => false,
             Running::Open(Instance::RingResilient(ring)) => !ring.may_begin_again(),

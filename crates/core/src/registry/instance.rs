@@ -8,7 +8,7 @@ use crate::auth::Signed;
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::LogEntry;
-use crate::ids::{ClientId, InstanceId, Principal, ReplicaId};
+use crate::ids::{ClientId, Principal, ReplicaId};
 use crate::machine::Machine;
 use crate::notice::{Notice, Report};
 use crate::protocols::backup::{Backup, BackupMessage, BackupTimer};
@@ -21,7 +21,7 @@ use crate::protocols::speculative::{Speculation, SpeculativeTimer};
 use crate::protocols::unreplicated::Unreplicated;
 use crate::protocols::zlight::ZLight;
 use crate::rejection::Rejection;
-use crate::schedule::Part;
+use crate::schedule::{Part, Specification};
 use crate::service::Service;
 use crate::stop::StopReason;
 use crate::switching::{
@@ -77,43 +77,24 @@ macro_rules! each {
 }
 
 impl<S: Service> Instance<S> {
-    /// What the schedule says, over a ledger that holds the init history. `speaks`: whether this replica remembers what
-    /// it said; a Backup runs without that as well, because its order abstains.
-    pub(crate) fn open(
-        cluster: &Cluster,
-        me: ReplicaId,
-        instance: InstanceId,
-        ledger: Ledger<S>,
-        speaks: bool,
-    ) -> Self {
-        let schedule = cluster.protocol.schedule().expect("one of several instances");
-        let part = schedule.part(instance);
+    /// An instance over a ledger that holds the init history. `speaks`: whether this replica remembers what it said; a
+    /// Backup runs without that as well, because its order abstains.
+    pub(crate) fn open(cluster: &Cluster, me: ReplicaId, what: Specification, ledger: Ledger<S>, speaks: bool) -> Self {
+        let Specification { number, part, head, view, watches_load, .. } = what;
         assert!(speaks || part == Part::Backup, "who has forgotten what it said speculates about nothing");
-        let head = schedule.head(cluster.n, instance);
         match part {
-            Part::Quorum => {
-                let next = schedule.part(InstanceId(instance.0 + 1));
-                let watches_load = matches!(next, Part::ZLight | Part::Chain | Part::RingFast);
-                Self::Quorum(Box::new(Quorum::open(instance, watches_load, ledger)))
-            }
-            Part::ZLight => Self::ZLight(Box::new(ZLight::open(instance, head, ledger))),
+            Part::Quorum => Self::Quorum(Box::new(Quorum::open(number, watches_load, ledger))),
+            Part::ZLight => Self::ZLight(Box::new(ZLight::open(number, head, ledger))),
             Part::Chain => {
                 let topology = Topology::new(cluster, head);
-                let watches_load = schedule.parts().contains(&Part::Quorum);
-                Self::Chain(Box::new(Chain::open(instance, topology, me, watches_load, ledger)))
+                Self::Chain(Box::new(Chain::open(number, topology, me, watches_load, ledger)))
             }
-            Part::RingFast => {
-                let watches_load = schedule.parts().contains(&Part::Quorum);
-                Self::RingFast(Box::new(RingFast::open(instance, head, watches_load, ledger)))
-            }
-            Part::RingResilient => Self::RingResilient(Box::new(RingResilient::open(cluster, instance, head, ledger))),
+            Part::RingFast => Self::RingFast(Box::new(RingFast::open(number, head, watches_load, ledger))),
+            Part::RingResilient => Self::RingResilient(Box::new(RingResilient::open(cluster, &what, ledger))),
             Part::Backup => {
-                let order = Pbft::new(instance, Digest::ZERO, !speaks);
-                let mut order = order.beginning_with(cluster.first_view(instance));
-                if instance.0 > 1 {
-                    order = order.awaiting_init();
-                }
-                Self::Backup(Box::new(Backup::open_limited(instance, order, ledger)))
+                let order = Pbft::new(number, Digest::ZERO, !speaks).beginning_with(view);
+                let order = if number.0 > 1 { order.awaiting_init() } else { order };
+                Self::Backup(Box::new(Backup::open_limited(what, order, ledger)))
             }
         }
     }

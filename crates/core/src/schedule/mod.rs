@@ -4,8 +4,10 @@
 //! same (abs-D11).
 
 mod protocol;
+mod specification;
 
 pub use protocol::{Protocol, UnknownProtocol};
+pub use specification::Specification;
 
 use crate::ids::{InstanceId, ReplicaId};
 use core::fmt;

@@ -23,7 +23,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return s.reject(from, Rejection::WrongInstance);
         }
         let direct = from.is_client();
-        if self.limited {
+        if self.limited.is_some() {
             return self.on_request_limited(s, from, request, direct);
         }
         if request.read_only {
@@ -130,8 +130,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     ) {
         match delivery {
             // abs-D12: what a limited Backup says must be final.
-            Delivery::Tentative(_) if self.limited => {}
-            Delivery::Final(ordered) if self.limited => self.on_final_limited(s, queue, ordered),
+            Delivery::Tentative(_) if self.limited.is_some() => {}
+            Delivery::Final(ordered) if self.limited.is_some() => self.on_final_limited(s, queue, ordered),
             Delivery::Tentative(ordered) => {
                 self.tentative_view = ordered.view;
                 self.execute(s, ordered, Firmness::Tentative);
@@ -181,7 +181,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     fn execute(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, ordered: Ordered, firmness: Firmness) {
         let (sequence, view, instance) = (ordered.sequence, ordered.view, self.instance);
-        let (cluster, me, limited) = (s.cluster, s.me, self.limited);
+        let (cluster, me, limited) = (s.cluster, s.me, self.limited.is_some());
         let out = &mut *s.out;
         let executed =
             self.ledger.estate.execute(cluster, ordered, firmness == Firmness::Final, |request, outcome, now| {

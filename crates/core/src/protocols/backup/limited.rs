@@ -22,13 +22,13 @@ use crate::auth::Certificate;
 use crate::batch::Ordered;
 use crate::checkpoint::{Checkpoint, TransferMessage, Tree, genesis};
 use crate::clients::Freshness;
-use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::ids::{ClientId, IdentityId, InstanceId, Principal, ReplicaId, Sequence};
+use crate::ids::{ClientId, IdentityId, Principal, ReplicaId, Sequence};
 use crate::message::{Firmness, Request};
 use crate::notice::Notice;
 use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;
+use crate::schedule::Specification;
 use crate::service::Service;
 use crate::stop::StopReason;
 use crate::switching::HistoryRecord;
@@ -39,17 +39,17 @@ use alloc::vec::Vec;
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// An instance of several. The first of all begins with the ledger as it is, any other waits for INIT.
-    pub fn open_limited(instance: InstanceId, order: O, ledger: Ledger<S>) -> Self {
-        let mut backup = Self::open(instance, order, ledger, genesis(instance, Digest::ZERO));
-        backup.limited = true;
+    pub fn open_limited(what: Specification, order: O, ledger: Ledger<S>) -> Self {
+        let mut backup = Self::open(what.number, order, ledger, genesis(what.number, Digest::ZERO));
+        backup.limited = Some(what);
         backup.init = Init::Waiting;
         backup
     }
 
     /// What the state holds is the init history.
-    pub(super) fn begin(&mut self, cluster: &Cluster, low_load: bool) {
-        let before = cluster.protocol.schedule().map_or(0, |schedule| schedule.backups_before(self.instance));
-        let quota = cluster.quota.requests(before, low_load);
+    pub(super) fn begin(&mut self, low_load: bool) {
+        let what = self.limited.expect("one of several instances");
+        let quota = what.requests(low_load);
         let estate = &mut self.ledger.estate;
         estate.begin_instance(Sequence(0), estate.position().saturating_add(quota));
         self.init = Init::Done;
@@ -146,7 +146,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Whether its last request is executed.
     pub(super) fn is_done(&self) -> bool {
         let estate = &self.ledger.estate;
-        self.limited && matches!(self.init, Init::Done) && estate.is_full() && estate.executed() > Sequence(0)
+        self.limited.is_some() && matches!(self.init, Init::Done) && estate.is_full() && estate.executed() > Sequence(0)
     }
 
     /// Step 4: the end, once the checkpoint there is stable. Whoever has said so before a crash says it again.
@@ -216,7 +216,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 let entries = opening.finish(s, &mut self.ledger);
                 // Others may have to fetch them from this replica.
                 s.persist_all(self.instance, HistoryRecord::bodies(entries));
-                self.begin(s.cluster, low_load);
+                self.begin(low_load);
                 if fetched {
                     // The log cannot recreate it. Where it can it must not begin again here, however long it is: those
                     // who begin later need what is before, and may need it of a replica that has restarted.
@@ -269,7 +269,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         s: &mut Surroundings<'_, impl Speaker<O>>,
         certificate: &Certificate<Checkpoint>,
     ) {
-        if !self.limited {
+        if self.limited.is_none() {
             return;
         }
         self.init = Init::Done;

@@ -16,7 +16,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// The first input.
     pub fn start(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         if self.proof.is_none() && matches!(self.init, Init::Waiting) {
-            self.begin(s.cluster, false);
+            self.begin(false);
         }
         self.drive(s, O::start);
         if matches!(self.init, Init::Waiting) {

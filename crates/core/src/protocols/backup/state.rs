@@ -8,6 +8,7 @@ use crate::checkpoint::{Checkpoint, Tree};
 use crate::ids::{InstanceId, ReplicaId, Sequence, View};
 use crate::protocols::speculative::Queue as Waiting;
 use crate::protocols::total_order::{OrderEffect, TotalOrder};
+use crate::schedule::Specification;
 use crate::service::Service;
 use crate::shares::ClientSet;
 use crate::switching::{AbortReport, Ledger, Opening, Proof};
@@ -33,8 +34,9 @@ pub struct Backup<O: TotalOrder, S> {
     pub(super) instance: InstanceId,
     pub(super) order: O,
     pub(super) ledger: Ledger<S>,
-    /// Whether it hands on after k requests. Then only final deliveries count, and every read is ordered (abs-D12).
-    pub(super) limited: bool,
+    /// What it is, if it hands on after k requests. Then only final deliveries count, and every read is ordered
+    /// (abs-D12).
+    pub(super) limited: Option<Specification>,
     pub(super) init: Init,
     /// Batches delivered before the init history was there.
     pub(super) held: VecDeque<Ordered>,
@@ -84,7 +86,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             instance,
             order,
             ledger,
-            limited: false,
+            limited: None,
             init: Init::Done,
             held: VecDeque::new(),
             init_base: None,

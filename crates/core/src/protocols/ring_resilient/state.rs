@@ -6,11 +6,12 @@ use crate::auth::{Certificate, Signature, Signed};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::Boundary;
-use crate::ids::{ClientId, InstanceId, ReplicaId, Timestamp};
+use crate::ids::{ClientId, ReplicaId, Timestamp};
 use crate::machine::Destination;
 use crate::message::Request;
 use crate::protocols::pool::Pool;
 use crate::protocols::speculative::Speculation;
+use crate::schedule::Specification;
 use crate::service::{Proposal, Service};
 use crate::switching::certificate::{Prepared, Stable};
 use crate::switching::{Ledger, Surroundings};
@@ -102,12 +103,11 @@ pub(crate) struct RingResilient<S> {
 
 impl<S: Service> RingResilient<S> {
     /// An instance that begins with what the ledger holds.
-    pub(crate) fn open(cluster: &Cluster, instance: InstanceId, sequencer: ReplicaId, ledger: Ledger<S>) -> Self {
-        let before = cluster.protocol.schedule().map_or(0, |schedule| schedule.same_before(instance));
+    pub(crate) fn open(cluster: &Cluster, what: &Specification, ledger: Ledger<S>) -> Self {
         Self {
-            base: Speculation::open(instance, ledger),
-            sequencer,
-            quota: cluster.quota.requests(before, false),
+            base: Speculation::open(what.number, ledger),
+            sequencer: what.head,
+            quota: what.requests(false),
             patience: cluster.limits.view_timeout,
             pool: Pool::default(),
             inherited: BTreeMap::new(),

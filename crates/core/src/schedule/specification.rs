@@ -1,0 +1,52 @@
+//! What an instance is: everything about it that follows from the schedule and its number. It is fixed when the
+//! instance opens, and handed on.
+
+use super::{Part, Quota, Schedule};
+use crate::ids::{InstanceId, ReplicaId, View};
+
+/// See the [module](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Specification {
+    /// Which instance.
+    pub number: InstanceId,
+    /// What it runs.
+    pub part: Part,
+    /// Who leads it, where somebody does.
+    pub head: ReplicaId,
+    /// The view in which a Backup's order begins: with another primary in each (abs-P1).
+    pub view: View,
+    /// Whether another part of the schedule serves fewer clients better, or more: then the instance watches the load.
+    pub watches_load: bool,
+    /// How long instances of its part last.
+    quota: Quota,
+    /// How many of them came before.
+    before: u64,
+}
+
+impl Specification {
+    /// An instance of a schedule, among n replicas.
+    pub fn new(schedule: &Schedule, quota: Quota, n: usize, number: InstanceId) -> Self {
+        let part = schedule.part(number);
+        let next = schedule.part(InstanceId(number.0.saturating_add(1)));
+        let watches_load = match part {
+            Part::Quorum => matches!(next, Part::ZLight | Part::Chain | Part::RingFast),
+            Part::ZLight | Part::RingResilient | Part::Backup => false,
+            Part::Chain | Part::RingFast => schedule.parts().contains(&Part::Quorum),
+        };
+        Self {
+            number,
+            part,
+            head: schedule.head(n, number),
+            view: View(schedule.backups_before(number) % n as u64),
+            watches_load,
+            quota,
+            before: schedule.same_before(number),
+        }
+    }
+
+    /// k: how many requests it commits before it hands on, if it is one that comes to an end; the minimum if its init
+    /// history says that load is low.
+    pub fn requests(&self, low_load: bool) -> u64 {
+        self.quota.requests(self.before, low_load)
+    }
+}
