@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 impl<S: Service> Composite<S> {
     /// Something of an init history is missing: others may be beyond it.
     pub(super) fn ask_for_stable(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        if s.cluster.part(self.instance) == Some(Part::RingResilient) {
+        if s.cluster.part(self.instance).is_some_and(Part::certifies) {
             // Who has stopped does not answer, but has told in its report.
             let reports = self.reports.values().filter(|report| report.signer != s.me);
             let told = reports.filter_map(|report| Some((report.signer, report.value.stable_here()?.clone())));
@@ -46,7 +46,7 @@ impl<S: Service> Composite<S> {
         certificate: Certificate<Stable>,
     ) {
         let Stable { instance, boundary, .. } = certificate.value;
-        let is_ring = s.cluster.part(self.instance) == Some(Part::RingResilient);
+        let is_ring = s.cluster.part(self.instance).is_some_and(Part::certifies);
         if instance != self.instance || !is_ring || !s.keyring.check_certificate(&certificate, s.cluster.strong()) {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }

@@ -2,7 +2,7 @@
 
 use crate::cluster::{ClientAuth, Cluster};
 use crate::protocols::pbft::{NewView, PrePrepare};
-use crate::schedule::{Part, Protocol};
+use crate::schedule::Protocol;
 use crate::switching::AbortReport;
 use crate::switching::report::ENTRIES_MAX;
 use crate::wire::FRAME_BYTES_MAX;
@@ -24,8 +24,9 @@ pub fn objection(cluster: &Cluster) -> Option<&'static str> {
         _ if protocol.schedule().is_some() && cluster.n != 3 * cluster.f + 1 => {
             Some("protocols that abort run on exactly 3f+1 replicas")
         }
-        _ if cluster.n == 1
-            && protocol.schedule().is_some_and(|schedule| schedule.parts().contains(&Part::RingFast)) =>
+        _ if protocol
+            .schedule()
+            .is_some_and(|schedule| schedule.parts().iter().any(|part| cluster.n < part.replicas_min())) =>
         {
             Some("a ring has at least four replicas")
         }

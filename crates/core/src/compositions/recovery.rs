@@ -47,7 +47,7 @@ impl<S: Service> Composite<S> {
         if let InstanceRecord::History(HistoryRecord::Opened(proof)) = record {
             // A resilient ring may begin again, with its sequencer's proof.
             let is_again = instance == self.instance
-                && s.cluster.part(instance) == Some(Part::RingResilient)
+                && s.cluster.part(instance).is_some_and(Part::certifies)
                 && self.proof.as_ref() != Some(&proof);
             if instance > self.instance || is_again {
                 // The snapshot, if there is one, is of what it began with before.
@@ -166,7 +166,7 @@ impl<S: Service> Composite<S> {
         self.proof = Some(proof);
         let restored = restored.filter(|certificate| certificate.value.instance == instance);
         let speaks = Amnesia::lets_speak(s.amnesia, instance);
-        if s.cluster.part(instance) == Some(Part::Backup) {
+        if s.cluster.part(instance).is_some_and(Part::is_backup) {
             let mut running = Running::at(s.cluster, s.me, instance, ledger, speaks);
             if let Running::Open(Instance::Backup(backup)) = &mut running {
                 backup.begin_with(self.proof.clone());

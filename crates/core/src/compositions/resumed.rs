@@ -7,7 +7,6 @@ use crate::history::Log;
 use crate::ids::{InstanceId, Sequence};
 use crate::protocols::backup::Backup;
 use crate::protocols::pbft::Pbft;
-use crate::schedule::Part;
 use crate::service::Service;
 use crate::switching::{AbortHistory, Ledger, settle};
 use alloc::vec::Vec;
@@ -19,7 +18,7 @@ pub(super) const FIRST: InstanceId = InstanceId(1);
 /// but a log begins again in it with the entries above an anchor, unless it is a Backup.
 pub(super) fn tells_its_opening(cluster: &Cluster, at: &Certificate<Checkpoint>) -> bool {
     let Some(schedule) = cluster.protocol.schedule() else { return false };
-    at.value.instance != FIRST || schedule.part(FIRST) != Part::Backup
+    at.value.instance != FIRST || !schedule.part(FIRST).is_backup()
 }
 
 /// A Backup over a state of its own.

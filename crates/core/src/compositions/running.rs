@@ -3,7 +3,6 @@
 use crate::cluster::Cluster;
 use crate::ids::{InstanceId, ReplicaId};
 use crate::registry::Instance;
-use crate::schedule::Part;
 use crate::service::Service;
 use crate::switching::{Ledger, Opening};
 use alloc::boxed::Box;
@@ -23,7 +22,7 @@ impl<S: Service> Running<S> {
     /// What the schedule says, over a ledger that holds the init history.
     pub(crate) fn at(cluster: &Cluster, me: ReplicaId, instance: InstanceId, ledger: Ledger<S>, speaks: bool) -> Self {
         let what = cluster.specification(instance).expect("one of several instances");
-        if speaks || what.part == Part::Backup {
+        if speaks || what.part.is_backup() {
             return Self::Open(Instance::open(cluster, me, what, ledger, speaks));
         }
         Self::Silent(Box::new(ledger))

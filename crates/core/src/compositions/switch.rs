@@ -114,7 +114,7 @@ impl<S: Service> Composite<S> {
     /// different ones. So the head's proof is waited for, a little. A Backup agrees on one by itself (S6).
     fn leaves_it_to_the_head(&mut self, s: &mut Surroundings<'_, impl Speaker>, next: InstanceId) -> bool {
         let what = s.cluster.specification(next).expect("one of several instances");
-        if what.part == Part::Backup || what.head == s.me {
+        if what.part.is_backup() || what.head == s.me {
             return false;
         }
         let patience = Duration(s.cluster.limits.status_interval.0 / HEAD_PARTS);
@@ -197,7 +197,7 @@ impl<S: Service> Composite<S> {
         self.announced = None;
         self.told.clear();
         s.send(Destination::Replicas, self.switch(SwitchMessage::Init(proof.clone())));
-        if s.cluster.part(instance) == Some(Part::Backup) {
+        if s.cluster.part(instance).is_some_and(Part::is_backup) {
             let record = HistoryRecord::Opened(proof.clone());
             s.persist(instance, record);
             let speaks = Amnesia::lets_speak(s.amnesia, instance);
@@ -223,8 +223,7 @@ impl<S: Service> Composite<S> {
         from: Principal,
     ) -> bool {
         let Some(what) = s.cluster.specification(instance) else { return false };
-        let is_sequencers =
-            instance == self.instance && what.part == Part::RingResilient && from == Principal::Replica(what.head);
+        let is_sequencers = instance == self.instance && what.part.certifies() && from == Principal::Replica(what.head);
         let has_signed = match self.running() {
             Running::Opening(_) => false,
             Running::Open(Instance::RingResilient(ring)) => !ring.may_begin_again(),

@@ -33,6 +33,18 @@ pub enum Part {
     Backup,
 }
 
+/// How an instance ends: which abort reports prove it, and which history the next one begins with
+/// ([`crate::switching`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// f + 1 equal reports: it comes to an end that is the same everywhere, after a quota of requests.
+    Agreed,
+    /// 2f + 1 reports, and the longest prefix that f + 1 of them share.
+    Shared,
+    /// 2f + 1 reports, and the longest history that one of them certifies.
+    Certified,
+}
+
 impl Part {
     const ALL: [Self; 6] = [Self::Quorum, Self::ZLight, Self::Chain, Self::RingFast, Self::RingResilient, Self::Backup];
 
@@ -48,9 +60,43 @@ impl Part {
         }
     }
 
+    /// How it ends.
+    pub const fn ending(self) -> Ending {
+        match self {
+            Self::Backup => Ending::Agreed,
+            Self::RingResilient => Ending::Certified,
+            Self::Quorum | Self::ZLight | Self::Chain | Self::RingFast => Ending::Shared,
+        }
+    }
+
     /// Whether it serves clients while up to f replicas are down or lie, and hands on after a quota of requests.
     pub const fn is_resilient(self) -> bool {
-        matches!(self, Self::Backup | Self::RingResilient)
+        match self.ending() {
+            Ending::Agreed | Ending::Certified => true,
+            Ending::Shared => false,
+        }
+    }
+
+    /// Whether it is a Backup: it agrees by itself on the history that it begins with, and its replicas execute only
+    /// what their order has decided.
+    pub const fn is_backup(self) -> bool {
+        match self {
+            Self::Backup => true,
+            Self::Quorum | Self::ZLight | Self::Chain | Self::RingFast | Self::RingResilient => false,
+        }
+    }
+
+    /// Whether 2f + 1 of its replicas sign how far it has come, so that one that is behind can go on from there.
+    pub const fn certifies(self) -> bool {
+        matches!(self.ending(), Ending::Certified)
+    }
+
+    /// The fewest replicas among which it runs.
+    pub const fn replicas_min(self) -> usize {
+        match self {
+            Self::RingFast => 4,
+            Self::Quorum | Self::ZLight | Self::Chain | Self::RingResilient | Self::Backup => 1,
+        }
     }
 }
 

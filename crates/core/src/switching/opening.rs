@@ -114,7 +114,7 @@ pub(crate) fn settle<S: Service>(
         ledger.log.learn(*boundary);
     }
     ledger.keep_versions(cluster);
-    if cluster.part(InstanceId(instance.0 - 1)) == Some(Part::Backup) {
+    if cluster.part(InstanceId(instance.0 - 1)).is_some_and(Part::is_backup) {
         ledger.log.forget_bodies();
     }
     if let Some(certificate) = &history.certificate {

@@ -61,7 +61,7 @@ use crate::cluster::{Cluster, REPLICAS_MAX};
 use crate::digest::Digest;
 use crate::history::Boundary;
 use crate::ids::{InstanceId, ReplicaId};
-use crate::schedule::Part;
+use crate::schedule::{Ending, Part};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -119,31 +119,11 @@ impl Signable for AbortReport {
     const KIND: u8 = 5;
 }
 
-/// What makes a proof of reports, and a history of a proof.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rule {
-    /// f+1 equal reports.
-    Equal,
-    /// 2f+1 reports, and the longest prefix that f+1 of them share.
-    Shared,
-    /// 2f+1 reports, and the longest history that one of them certifies.
-    Certified,
-}
-
-impl Rule {
-    const fn of(part: Part) -> Self {
-        match part {
-            Part::Backup => Self::Equal,
-            Part::Quorum | Part::ZLight | Part::Chain | Part::RingFast => Self::Shared,
-            Part::RingResilient => Self::Certified,
-        }
-    }
-
-    const fn reports(self, cluster: &Cluster) -> usize {
-        match self {
-            Self::Equal => cluster.weak(),
-            Self::Shared | Self::Certified => cluster.strong(),
-        }
+/// How many reports prove that an instance has ended.
+const fn reports_needed(ending: Ending, cluster: &Cluster) -> usize {
+    match ending {
+        Ending::Agreed => cluster.weak(),
+        Ending::Shared | Ending::Certified => cluster.strong(),
     }
 }
 
@@ -186,10 +166,10 @@ impl AbortReport {
     #[must_use]
     pub fn check(&self, cluster: &Cluster, keyring: &Keyring, part: Part) -> bool {
         self.digests.len() as u64 <= cluster.inherited_bound()
-            && match Rule::of(part) {
-                Rule::Equal => self.certificates.is_empty(),
-                Rule::Shared => self.certificates.prepared.is_none(),
-                Rule::Certified => true,
+            && match part.ending() {
+                Ending::Agreed => self.certificates.is_empty(),
+                Ending::Shared => self.certificates.prepared.is_none(),
+                Ending::Certified => true,
             }
             && self.certificates_are_its_own(cluster)
             && self.certificates.check(cluster, keyring)
@@ -205,7 +185,7 @@ impl AbortReport {
         };
         let of_anchor = |certificate: &Certificate<Stable>| {
             let Stable { instance, boundary, .. } = certificate.value;
-            let was_ring = instance <= self.instance && cluster.part(instance) == Some(Part::RingResilient);
+            let was_ring = instance <= self.instance && cluster.part(instance).is_some_and(Part::certifies);
             was_ring && boundary == self.anchor
         };
         prepared.iter().all(of_end) && stable.iter().all(of_anchor)
@@ -256,8 +236,8 @@ impl Proof {
         reports: impl Iterator<Item = &'a Signed<AbortReport>> + Clone,
     ) -> Option<Self> {
         let mut chosen: Vec<&Signed<AbortReport>> = Vec::new();
-        let needed = Rule::of(part).reports(cluster);
-        if Rule::of(part) == Rule::Equal {
+        let needed = reports_needed(part.ending(), cluster);
+        if part.ending() == Ending::Agreed {
             let equal = |to: &Signed<AbortReport>| reports.clone().filter(|other| other.value == to.value).count();
             let agreed = reports.clone().find(|report| equal(report) >= needed)?;
             chosen.extend(reports.filter(|report| report.value == agreed.value).take(needed));
@@ -280,13 +260,13 @@ impl Proof {
     #[must_use]
     pub fn check(&self, cluster: &Cluster, keyring: &Keyring, part: Part) -> bool {
         let instance = self.instance();
-        let rule = Rule::of(part);
+        let ending = part.ending();
         let sound = |report: &Signed<AbortReport>| {
             report.value.instance == instance
                 && cluster.contains(report.signer)
-                && (rule != Rule::Equal || report.value == self.reports[0].value)
+                && (ending != Ending::Agreed || report.value == self.reports[0].value)
         };
-        self.reports.len() == rule.reports(cluster)
+        self.reports.len() == reports_needed(ending, cluster)
             && self.reports.iter().all(sound)
             && self.reports.windows(2).all(|pair| pair[0].signer < pair[1].signer)
             && self.reports.iter().all(|report| keyring.check_signed(report))
@@ -298,7 +278,7 @@ impl Proof {
     /// have.
     pub fn abort_history(&self, cluster: &Cluster) -> Option<AbortHistory> {
         let paths = Paths::of(&self.reports);
-        let certified = cluster.part(self.instance()).is_some_and(|part| Rule::of(part) == Rule::Certified);
+        let certified = cluster.part(self.instance()).is_some_and(Part::certifies);
         let longest = if certified { paths.longest_certified(cluster) } else { None };
         longest.or_else(|| self.shared_history(cluster, &paths))
     }
