@@ -1,7 +1,8 @@
 //! Identifiers, the arithmetic of n and f, and every bound that keeps memory finite.
 //!
 //! Thresholds are named once, here. *Quorum* is a protocol in this project; sets of replicas are `weak` (f+1, at
-//! least one correct), `strong` (two of them share a correct replica) and `all`.
+//! least one correct), `strong` (two of them share a correct replica) and `all`. Where n is more than 3f+1, two more
+//! are not the same as these: `reachable` (n−f, who are left) and `blocking` (who have a part in every strong set).
 
 use crate::digest::{Digest, Domain};
 use crate::ids::{InstanceId, ReplicaId, Sequence, View};
@@ -261,6 +262,18 @@ impl Cluster {
         (self.n + self.f + 2) / 2
     }
 
+    /// n − f: as many are left when f are down or mute. 2f + 1 when n = 3f + 1; more than [`Cluster::strong`] where n
+    /// has more to spare.
+    pub const fn reachable(&self) -> usize {
+        self.n - self.f
+    }
+
+    /// n − strong + 1: so many share one with every strong set, so that where they say otherwise no strong set can be.
+    /// f + 1 when n = 3f + 1, never less.
+    pub const fn blocking(&self) -> usize {
+        self.n - self.strong() + 1
+    }
+
     /// n.
     pub const fn all(&self) -> usize {
         self.n
@@ -351,6 +364,7 @@ mod tests {
         for f in 0..=3 {
             let cluster = Cluster::of([0; 16], 3 * f + 1).unwrap();
             assert_eq!((cluster.weak(), cluster.strong(), cluster.all()), (f + 1, 2 * f + 1, 3 * f + 1));
+            assert_eq!((cluster.blocking(), cluster.reachable()), (f + 1, 2 * f + 1));
         }
     }
 
@@ -360,6 +374,18 @@ mod tests {
             let cluster = Cluster::of([0; 16], n).unwrap();
             assert!(2 * cluster.strong() > n + cluster.f, "n = {n}");
             assert!(n - cluster.f >= cluster.strong(), "n = {n}");
+        }
+    }
+
+    /// What [`crate::dissent`] says of every n.
+    #[test]
+    fn the_reachable_tell_a_strong_set_from_those_outside_of_it() {
+        for n in 1..=REPLICAS_MAX {
+            let cluster = Cluster::of([0; 16], n).unwrap();
+            let outside = n - cluster.strong();
+            assert!(cluster.reachable() - outside >= cluster.blocking(), "n = {n}");
+            assert!(cluster.reachable() - cluster.f >= cluster.blocking(), "n = {n}");
+            assert!(cluster.blocking() > outside.max(cluster.f), "n = {n}");
         }
     }
 

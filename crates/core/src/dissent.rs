@@ -54,6 +54,24 @@
 //! TESTIMONIES, a few in each interval, and rulings by which states are compared; the interval doubles with each of
 //! those, up to the longest time-out of a view.
 //!
+//! # Where n is more than 3f+1
+//! Steps and arguments are for n = 3f+1. With more replicas, what is one number there comes apart.
+//! * *A client has its answer, and a checkpoint is stable*, by [`Cluster::strong`] = ⌈(n+f+1)/2⌉ equal words: that is
+//!   the 2f+1 of the first argument, of "no 2f+1 agree" in D2, D6 and D7, and of the last sentence of D7.
+//! * *One looks at testimonies and votes* of n − f replicas ([`Cluster::reachable`]): the 2f+1 of "one looks along",
+//!   "of 2f+1 votes" and "any 2f+1". So many come if f are down, and fewer would not do: with n = 6 and f = 1 an answer
+//!   has 4 replicas, and 4 testimonies may hold 2 of theirs and 2 of the others', so that nothing tells which it was.
+//! * *A value has support* with n − strong + 1 ([`Cluster::blocking`]), which is the f+1 of D3 and D7. Those without a
+//!   part in an answer are n − strong, and with n = 6 these are f+1: two of six that executed a request in one other
+//!   way had it refused after four had answered it, and where three and two had two states, both had f+1 and none was
+//!   right, for ever.
+//!
+//! With these the arguments hold for every n. Of n − f at most f lie, so that n − 2f ≥ n − strong + 1 testify alike if
+//! all true replicas executed alike, and f < n − strong + 1 do not. If those who lie and those who executed otherwise
+//! are n − strong at most, they have no support, and the answer has: n − f − (n − strong) = strong − f of its replicas
+//! are among any n − f, and 2·strong ≥ n + f + 1. Who is right by n − strong + 1 > f votes has a true replica to fetch
+//! the state from.
+//!
 //! # Where instances abort
 //! Rulings are ordered in PBFT and in Backups. Other instances need not rule: they stop. A client of Quorum, ZLight or
 //! Chain panics when no n replicas, or no 2f+1, have executed its request alike; Chain and the fast ring compare
@@ -235,7 +253,7 @@ impl Ruling {
             }
             Self::Hopeless(Hopeless { votes, testimonies }) => {
                 let scope = testimonies.scope(instance)?;
-                let is_hopeless = votes.0.len() >= cluster.strong()
+                let is_hopeless = votes.0.len() >= cluster.reachable()
                     && votes.0.iter().all(|vote| vote.value.ruled == scope.ruled && vote.value.instance == instance)
                     && votes.0.windows(2).all(|pair| pair[0].value.sequence == pair[1].value.sequence)
                     && only_supported(cluster, votes.0.iter().map(|vote| vote.value.root)).is_none();
@@ -272,7 +290,7 @@ pub fn contested<'a>(cluster: &Cluster, testimonies: impl Iterator<Item = &'a [D
     let all: Vec<&[Digest]> = testimonies.collect();
     let (end, disputed) = compare(cluster, all.iter().copied());
     let is_contested = |index: &usize| {
-        let is_remembered = known(&all, *index).count() >= cluster.strong();
+        let is_remembered = known(&all, *index).count() >= cluster.reachable();
         is_remembered && tally(known(&all, *index)).into_values().all(|count| count < cluster.strong())
     };
     (0..end).find(is_contested).filter(|index| *index > 0 && !disputed)
@@ -286,16 +304,16 @@ pub fn disputed<'a>(cluster: &Cluster, testimonies: impl Iterator<Item = &'a [Di
 
 /// How far f+1 agree, of those who agreed so far, and no other f+1 of them on something else; and whether they end
 /// there because that is no longer so. Nothing is said about what fewer than 2f+1 have come to, nor about places that
-/// fewer remember.
+/// fewer remember. (Where n is more than 3f+1, they are n − strong + 1 and n − f, here and below.)
 fn compare<'a>(cluster: &Cluster, lists: impl Iterator<Item = &'a [Digest]>) -> (usize, bool) {
     let all: Vec<&[Digest]> = lists.collect();
     let mut agreed = all.clone();
     for index in 0.. {
-        if all.iter().filter(|list| list.len() > index).count() < cluster.strong() {
+        if all.iter().filter(|list| list.len() > index).count() < cluster.reachable() {
             return (index, false);
         }
         agreed.retain(|list| list.len() > index);
-        if known(&all, index).count() < cluster.strong() {
+        if known(&all, index).count() < cluster.reachable() {
             continue;
         }
         let Some(value) = only_supported(cluster, known(&agreed, index)) else {
@@ -319,7 +337,7 @@ pub fn right<'a>(
 ) -> Option<Certificate<Checkpoint>> {
     let first = votes.clone().next()?.value;
     let about_one = |vote: &Signed<Checkpoint>| Checkpoint { root: first.root, ..vote.value } == first;
-    if votes.clone().count() < cluster.strong() || !votes.clone().all(about_one) {
+    if votes.clone().count() < cluster.reachable() || !votes.clone().all(about_one) {
         return None;
     }
     let value = only_supported(cluster, votes.clone().map(|vote| vote.value))?;
@@ -337,14 +355,14 @@ pub fn right_without_some(cluster: &Cluster, votes: &[Signed<Checkpoint>]) -> Op
     some.retain(|vote| {
         let count: &mut usize = others.entry(vote.value.root).or_default();
         *count += 1;
-        vote.value.root == root || *count < cluster.weak()
+        vote.value.root == root || *count < cluster.blocking()
     });
     right(cluster, some.iter()).is_some().then_some(some)
 }
 
 /// The only value that f+1 give, if there is exactly one.
 fn only_supported<T: Ord + Copy>(cluster: &Cluster, values: impl Iterator<Item = T>) -> Option<T> {
-    let mut supported = tally(values).into_iter().filter(|(_, count)| *count >= cluster.weak());
+    let mut supported = tally(values).into_iter().filter(|(_, count)| *count >= cluster.blocking());
     let (value, _) = supported.next()?;
     supported.next().is_none().then_some(value)
 }
@@ -438,6 +456,15 @@ mod tests {
             (4, &["xab", "aab", "aac"], Some(3)),
             (4, &["aab", "aac", "abb", "acb"], Some(3)),
             (4, &["aab", "aac", "ab"], None),
+            // Of six, four have answered: neither the two others nor a choice of four have it refused.
+            (6, &["aab", "aab", "aab", "aab", "aac", "aac"], None),
+            (6, &["aab", "aab", "aac", "aac"], None),
+            (6, &["aab", "aab", "aab", "aac", "aac"], None),
+            // Nobody can have: no four are left that did one thing.
+            (6, &["aab", "aab", "aac", "aac", "aad"], Some(3)),
+            (6, &["aab", "aab", "aab", "aac", "aac", "aac"], Some(3)),
+            (5, &["aab", "aab", "aac", "aac"], Some(3)),
+            (5, &["aab", "aab", "aab", "aac"], None),
             (7, &["a", "a", "b", "b", "c"], Some(1)),
             (7, &["a", "a", "a", "b", "b", "c"], None),
             (7, &["a", "a", "a", "b", "b", "b"], Some(1)),

@@ -9,7 +9,8 @@
 //! Batches: those of its own window and, until it has fetched that checkpoint, those above the one that a new view
 //! begins with. After a restart a replica holds what its own log holds, which `log_bytes_per_snapshot` bounds and the
 //! window does not: it is excused until its next stable checkpoint. The bodies that they refer to have a bound in bytes
-//! as well: what batches may have together.
+//! as well: what batches may have together. Effects go back to the stable checkpoint before the last one, which after a
+//! restart is where its log begins: they are excused until the one after the next.
 //!
 //! A replica is measured after some hundred steps, while it grows; else more seldom: what grows and shrinks in between
 //! is not seen.
@@ -18,7 +19,7 @@ use super::{Check, Event, Holdings};
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::ReplicaId;
 use bezant_core::notice::Notice;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// Clients in one set: the constant of the core.
 const CLIENT_SET_MAX: u64 = 4_096;
@@ -44,7 +45,8 @@ pub struct Memory {
     /// Bytes of the big requests that batches refer to. Where instances may abort, INITs are among them, which are as
     /// long as histories are: none there.
     bodies_bytes_max: Option<u64>,
-    restarted: BTreeSet<ReplicaId>,
+    /// Who has restarted, and whether it has had a stable checkpoint since.
+    restarted: BTreeMap<ReplicaId, bool>,
 }
 
 impl Memory {
@@ -82,7 +84,7 @@ impl Memory {
         let batch = limits.batch_bytes_max.max(limits.operation_bytes_max) as u64;
         let bodies = batch + limits.batch_requests_max as u64 * BODY_OVERHEAD;
         let bodies_bytes_max = cluster.protocol.schedule().is_none().then(|| 2 * cluster.window() * bodies);
-        Self { named, entries_max, bytes_max, bodies_bytes_max, restarted: BTreeSet::new() }
+        Self { named, entries_max, bytes_max, bodies_bytes_max, restarted: BTreeMap::new() }
     }
 
     /// What holds more than it may.
@@ -96,7 +98,14 @@ impl Memory {
                 None => (self.entries_max, "all that any limit allows"),
             };
             let are_bodies = ends_with_names(&path, "order.bodies");
-            if (are_bodies || ends_with_names(&path, "order.slots")) && self.restarted.contains(&replica) {
+            let is_excused = match self.restarted.get(&replica) {
+                Some(false) => {
+                    are_bodies || ["order.slots", "trace.effects"].iter().any(|name| ends_with_names(&path, name))
+                }
+                Some(true) => ends_with_names(&path, "trace.effects"),
+                None => false,
+            };
+            if is_excused {
                 continue;
             }
             if held.entries > max {
@@ -125,8 +134,10 @@ impl Check for Memory {
     fn see(&mut self, _at: u64, event: &Event<'_>) -> Result<(), String> {
         match event {
             Event::Holds(replica, holdings) => return self.judge(*replica, holdings),
-            Event::Restarted(replica, _) => drop(self.restarted.insert(*replica)),
-            Event::Noticed(replica, Notice::Stable { .. }) => drop(self.restarted.remove(replica)),
+            Event::Restarted(replica, _) => drop(self.restarted.insert(*replica, false)),
+            Event::Noticed(replica, Notice::Stable { .. }) => {
+                self.restarted.retain(|known, had_one| known != replica || !std::mem::replace(had_one, true));
+            }
             _ => {}
         }
         Ok(())

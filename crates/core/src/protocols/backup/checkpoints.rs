@@ -126,7 +126,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// Step 7. Whether f+1 others signed the same other state than this replica has at a checkpoint, so that it is
-    /// wrong unless others are as well: f liars alone never make it think so. It has the right one as soon as 2f+1
+    /// wrong unless others are as well: f liars alone never make it think so. (n − strong + 1 where n is more than
+    /// 3f+1: fewer may be wrong and 2f+1 right, as [`crate::dissent`] says.) It has the right one as soon as 2f+1
     /// signed that, or a ruling says which one it is.
     fn compare(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, sequence: Sequence) {
         if sequence <= self.stable.value.sequence {
@@ -140,7 +141,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             .map(|vote| vote.value)
             .filter(|value| (value.sequence, value.ruled) == (sequence, ruled) && value.root != mine);
         let roots = tally(otherwise.map(|value| value.root));
-        let agreed = roots.into_iter().find(|(_, count)| *count >= s.cluster.weak());
+        let agreed = roots.into_iter().find(|(_, count)| *count >= s.cluster.blocking());
         let Some((root, _)) = agreed else { return };
         self.note_difference(s, sequence, root);
         if self.ahead.is_some() {

@@ -132,7 +132,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     fn weigh(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         let Some(outline) = self.scope(None) else { return };
         let outlines = self.dissent.about(outline);
-        if outlines.clone().count() < s.cluster.strong() {
+        if outlines.clone().count() < s.cluster.reachable() {
             return;
         }
         let block = last_block(s.cluster, outlines.map(|signed| &*signed.value.effects));

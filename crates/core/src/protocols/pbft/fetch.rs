@@ -163,16 +163,15 @@ impl Pbft {
         self.go_on_with(context, digest);
     }
 
-    /// A body came that was wanted, at one position or at several.
+    /// A body came that was wanted, at one position or at several. What is decided at a position, or chosen for a new
+    /// view, may be another batch than the one proposed to this replica, and `missing` be about that one: so whoever
+    /// waits for any body looks again.
     pub(super) fn go_on_with(&mut self, context: &mut Ctx<'_>, body: Digest) {
         let mut complete = Vec::new();
         for (&sequence, slot) in &mut self.slots {
             if slot.missing.remove(&body) && (slot.missing.is_empty() || slot.committed.is_some()) {
                 complete.push(sequence);
             }
-        }
-        if complete.is_empty() {
-            return;
         }
         for sequence in complete {
             self.try_accept(context, sequence);

@@ -77,10 +77,12 @@ pub(super) fn strike_and_trim(
     add_strikes(strikes, position, bad);
 }
 
-/// Adds strikes of a position after all others.
+/// Adds strikes of a position after those of the positions before. A sequencer at the last of the positions that check
+/// clients' MACs strikes twice: for those, and what it may not give a number.
 pub(super) fn add_strikes(strikes: &mut Vec<Strike>, position: usize, requests: Vec<usize>) {
     let position = position as u8;
     strikes.extend(requests.into_iter().map(|request| Strike { position, request: request as u32 }));
+    strikes.sort_unstable();
 }
 
 /// A client's MACs for the positions after the entry's, as it sent them to the entry or to everybody. In the place of

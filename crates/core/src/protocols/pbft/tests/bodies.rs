@@ -125,6 +125,31 @@ fn a_body_mends_every_position_that_waits_for_it() {
     assert_eq!(net.executed(), [0, 3, 3, 3]);
 }
 
+/// r3 is told another batch than all others, and waits for a body of each, at one position. It looks at what it was
+/// told again and again, because something stands where only rulings may; what comes for the decided one lets it go on.
+#[test]
+fn a_body_of_what_was_decided_lets_a_replica_go_on_that_was_told_something_else() {
+    let mut net = Net::with(4, 2, ClientAuth::Hybrid, small_inline());
+    net.lose(|_| true);
+    let (told, asked) = (request(&net, 0, 1, &Counter::add(1)), request(&net, 1, 1, &Counter::add(2)));
+    let (other, decided) = (referring(&net, &[&told]), referring(&net, &[&asked]));
+    net.forge(r(0), r(3), pre_prepare(0, 1, &other));
+    net.settle();
+    for id in 0..3 {
+        net.forge(r(id), r(3), commit(0, 1, decided.digest()));
+    }
+    net.settle();
+    net.forge(r(0), r(3), ordering(PbftMessage::Batch(decided)));
+    net.settle();
+    let last = net.cluster.window();
+    net.forge(r(0), r(3), pre_prepare(0, last, &other));
+    net.settle();
+    assert_eq!(net.executed()[3], 0);
+    net.forge(r(0), r(3), body(&asked));
+    net.settle();
+    assert_eq!(net.executed()[3], 1);
+}
+
 /// NEW-VIEW chooses one batch at two positions, and r3 has to fetch it: then it accepts both, without which the other
 /// two could go no further.
 #[test]

@@ -180,6 +180,31 @@ fn ring_an_entry_that_does_not_exist_is_refused() {
     run.check();
 }
 
+/// The sequencer is the last position that checks clients' MACs. Of one batch it strikes a request whose MAC is bad,
+/// and one that it may not give a number: whichever stands first, the others take its strikes for good.
+#[test]
+fn ring_o12_a_sequencer_strikes_for_two_reasons() {
+    for stale_first in [true, false] {
+        let mut run = Run::new(ring_fast(), 4, 3, 1);
+        let (newer, older) = (request_at(&mut run, 1, 2, 2_000), request_at(&mut run, 1, 3, 1_000));
+        let mut bad = request_at(&mut run, 2, 3, 1_000);
+        let first = bad.authentication.tags.get(0).unwrap();
+        bad.authentication.tags = [first, Tag::from_bytes([9; 16])].into_iter().collect();
+        run.ask(&newer, [2]);
+        rounds(&mut run, 2);
+        let (one, other) = if stale_first { (&older, &bad) } else { (&bad, &older) };
+        run.ask(one, [3]);
+        run.ask(other, [3]);
+        invoke_at(&mut run, 0, 3);
+        run.settle();
+        assert!(run.is_idle() && !run.anybody_said("PANIC"), "stale first: {stale_first}");
+        assert_eq!(run.journals(), [[1, 4]; 4]);
+        assert_eq!(run.net.rejected(0, c(2), Rejection::UnauthenticRequest), 1);
+        assert!((0..4).all(|id| run.net.rejected(id, r(0), Rejection::Malformed) == 0));
+        run.check();
+    }
+}
+
 /// Strikes: only by those who may, in their own name, and in the order of positions.
 #[test]
 fn ring_strikes_are_those_of_their_positions() {
