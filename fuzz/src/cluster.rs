@@ -6,16 +6,16 @@
 
 use crate::{CLIENT, Sound, four, keyring};
 use bezant_core::auth::Keyring;
-use bezant_core::ids::{ClientId, Principal, ReplicaId, Sequence, Timestamp};
 use bezant_core::cluster::Cluster;
 use bezant_core::digest::Digest;
+use bezant_core::ids::{ClientId, Principal, ReplicaId, Sequence, Timestamp};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
-use bezant_core::time::{Duration, Instant};
-use bezant_core::registry::{Message, ReplicaTimer};
-use bezant_core::protocols::pbft::{Ordering, PbftMessage};
 use bezant_core::message::Request;
+use bezant_core::protocols::pbft::{Ordering, PbftMessage};
+use bezant_core::registry::{Message, ReplicaTimer};
 use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::services::Counter;
+use bezant_core::time::{Duration, Instant};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};

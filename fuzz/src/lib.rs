@@ -10,9 +10,9 @@ pub mod postgres;
 pub mod snapshot;
 
 use bezant_core::auth::{Keyring, PublicKeys, SecretKey, Signature, Signer, Suite};
-use bezant_core::ids::{ClientId, IdentityId, Principal, PublicKey, ReplicaId};
 use bezant_core::cluster::Cluster;
 use bezant_core::digest::{Digest, Domain};
+use bezant_core::ids::{ClientId, IdentityId, Principal, PublicKey, ReplicaId};
 use std::sync::Arc;
 
 /// Keys that protect nothing.

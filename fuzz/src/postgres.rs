@@ -2,8 +2,8 @@
 
 use bezant_core::cluster::Limits;
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::time::Instant;
 use bezant_core::service::{Agreed, Asker, Service};
+use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bezant_postgres::{Answer, CallFailure, Cancel, Database};
 use bezant_sql::{Request, Response, Sql};
