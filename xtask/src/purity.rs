@@ -7,8 +7,7 @@
 use crate::failure::{Result, ensure};
 use crate::files::{self, Files};
 use crate::finding::{self, Finding};
-use crate::process;
-use crate::source;
+use crate::{process, source};
 use std::collections::BTreeSet;
 use std::time::Duration;
 

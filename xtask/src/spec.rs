@@ -15,8 +15,7 @@
 
 use crate::failure::{Failure, Result, ensure};
 use crate::options::Options;
-use crate::process;
-use crate::tools;
+use crate::{process, tools};
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;

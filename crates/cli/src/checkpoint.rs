@@ -1,9 +1,8 @@
 //! A certified checkpoint, read from the replicas' admin ports: for backups, exports and comparisons.
 
 use crate::failure::{Failure, Result};
-use crate::files;
 use crate::member::Member;
-use crate::served;
+use crate::{files, served};
 use bezant_core::checkpoint::{Checkpoint, Snapshot};
 use bezant_core::estate::clients_of;
 use bezant_core::ids::{ClientId, IdentityId, ReplicaId, Timestamp};

@@ -1,9 +1,8 @@
 //! Commands, one a line: from a prompt with history on a terminal, from standard input otherwise.
 
 use crate::failure::{Failure, Result};
-use crate::output;
 use crate::typist::Typist;
-use crate::words;
+use crate::{output, words};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Parser};
 use rustyline::error::ReadlineError;

@@ -1,14 +1,12 @@
 //! The replicated service as the sub-commands reach it: files, keys, client library.
 
-use crate::checkpoint;
 use crate::database::Database;
 use crate::failure::{Failure, Result};
 use crate::few::Few;
-use crate::files;
 use crate::interrupt::Interrupts;
 use crate::member::Member;
-use crate::served;
 use crate::snapshot::Snapshots;
+use crate::{checkpoint, files, served};
 use bezant_core::ids::ReplicaId;
 use bezant_core::message::Refusal;
 use bezant_core::services::kv::{KvOperation, KvResult};

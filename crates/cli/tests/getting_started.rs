@@ -6,12 +6,10 @@
 mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
-use std::fs;
-use std::thread;
 use std::time::{Duration, Instant};
-use support::page;
+use std::{fs, thread};
 use support::terminal::Terminal;
-use support::{Scratch, free_ports};
+use support::{Scratch, free_ports, page};
 
 /// An interactive shell. Whatever it has started ends with it, however the test ends.
 struct Shell(Terminal);

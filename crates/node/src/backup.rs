@@ -12,9 +12,8 @@ use crate::snapshot::{self, Descriptor, SnapshotError};
 use bezant_core::checkpoint::{Snapshot, Tree, genesis};
 use bezant_core::ids::{InstanceId, ReplicaId};
 use std::ffi::OsString;
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 /// Why a file cannot be used, or written.
 #[derive(Debug)]

@@ -10,11 +10,10 @@ use crate::backup::write_whole;
 use crate::log::disk::{Disk, RealDisk, create_directory};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{fs, io};
 
 /// Records that are kept.
 pub const RECORDS_MAX: usize = 32;

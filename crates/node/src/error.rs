@@ -5,9 +5,8 @@ use crate::config::{ConfigError, UnknownHost};
 use crate::keys::KeyError;
 use crate::log::OpenError;
 use crate::replica::ReplicaError;
-use std::fmt;
-use std::io;
 use std::path::PathBuf;
+use std::{fmt, io};
 
 /// What [`host`](crate::host()) and [`client`](crate::client()) say when they cannot do it.
 #[derive(Debug)]

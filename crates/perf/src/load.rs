@@ -18,10 +18,9 @@ use bezant_node::replica::CpuTime;
 use bytes::Bytes;
 use mio::Waker;
 use std::collections::VecDeque;
-use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time;
+use std::{io, time};
 
 /// After this long a request counts as failed.
 const DEADLINE: Duration = Duration::from_millis(30_000);

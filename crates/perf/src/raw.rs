@@ -10,8 +10,7 @@ use bezant_node::client::ClientOptions;
 use bezant_node::config::Place;
 use bezant_node::net::{Clock, Dialer, Event, Hub, HubOptions, Lane, LinkId, Peer, Target};
 use std::collections::BTreeMap;
-use std::io;
-use std::time;
+use std::{io, time};
 
 /// How long it takes at most until something else than readiness is looked at.
 const POLL_MAX: time::Duration = time::Duration::from_millis(10);

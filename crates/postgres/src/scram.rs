@@ -10,9 +10,8 @@
 //! The name counts for nothing, as in PostgreSQL: the one of the connection's first message does. Bytes are bounded by
 //! whoever reads them, see [`SASL_BYTES_MAX`](crate::wire::SASL_BYTES_MAX).
 
-use bezant_gateway::Password;
-use bezant_gateway::base64;
 use bezant_gateway::password::ITERATIONS;
+use bezant_gateway::{Password, base64};
 use std::fmt;
 use std::sync::Arc;
 

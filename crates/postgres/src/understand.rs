@@ -1,17 +1,12 @@
 //! What a statement asks for: the gateway itself answers about transactions, settings and the catalog, everything else
 //! goes to the replicas.
 
-use crate::catalog;
-use crate::control;
-use crate::copy;
-use crate::cursor;
 use crate::error::{PgError, sqlstate};
 use crate::plan::Plan;
-use crate::prepared;
-use crate::sequence;
 use crate::settings::boolean;
 use crate::tag::Tag;
 use crate::tokens::{Kind, Token, text_of, tokens};
+use crate::{catalog, control, copy, cursor, prepared, sequence};
 
 /// Understands a statement.
 ///

@@ -9,11 +9,10 @@
 use crate::runs::run;
 use crate::seeds::scenario;
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 /// A mutant may live this long.
 pub const PATIENCE: Duration = Duration::from_secs(300);

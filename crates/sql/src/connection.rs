@@ -1,9 +1,7 @@
 //! SQLite over pages in memory, set up so that every replica does the same.
 
-use crate::functions;
-use crate::meter;
-use crate::profile;
 use crate::vfs::{Disk, Vfs};
+use crate::{functions, meter, profile};
 use rusqlite::functions::FunctionFlags;
 use rusqlite::hooks::Action;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};

@@ -3,9 +3,8 @@
 //! Everything here is atomic only because SQLite's callbacks must be `Send`; one thread uses it at a time.
 
 use bezant_core::digest::{Digest, Domain};
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// What a statement does, as SQLite's authorizer tells when it is prepared: bits of [`Moment::acts`].
 pub(crate) mod act {

@@ -4,13 +4,12 @@
 //! database file. The list of functions is a list of what is allowed: a new one in a new SQLite is refused until
 //! somebody has looked at it.
 
-use crate::functions;
-use crate::meter;
 use crate::moment::{Moment, act};
 use crate::pages::{PAGE_BYTES, PAGES_MAX};
 use crate::request::SQL_BYTES_MAX;
 use crate::system::{is_system, made_by_the_system};
 use crate::value::VALUE_BYTES_MAX;
+use crate::{functions, meter};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};

@@ -12,8 +12,7 @@ mod table;
 use crate::failure::{Failure, Result};
 use crate::files::{self, Files};
 use crate::finding::Finding;
-use crate::floors;
-use crate::imports;
+use crate::{floors, imports};
 use figures::Figures;
 
 /// The package that has floors, and that is measured unless all are.

@@ -19,8 +19,7 @@ mod size;
 mod text;
 
 use crate::failure::Result;
-use crate::files;
-use crate::finding;
+use crate::{files, finding};
 
 /// Checks every rule that needs nothing but the files.
 pub(crate) fn check() -> Result<String> {

@@ -4,11 +4,9 @@
 //! 2. What the replicas have there is compared: roots first, then node by node, then the rows of the tables concerned.
 //! 3. A replica that finds itself in the minority repairs itself and keeps a record. All records are shown as well.
 
-use crate::admin;
 use crate::checkpoint::{Bar, Fresh, sources};
-use crate::evidence;
 use crate::failure::{Code, Failure, Result};
-use crate::output;
+use crate::{admin, evidence, output};
 use bezant_core::checkpoint::Checkpoint;
 use bezant_core::digest::Digest;
 use bezant_node::config::ClusterConfig;

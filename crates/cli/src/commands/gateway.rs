@@ -1,9 +1,8 @@
 //! `bezant gateway`: other systems' protocols in front of the cluster.
 
 use crate::failure::{Failure, Result};
-use crate::logging;
-use crate::quit;
 use crate::service::{Connection, Service};
+use crate::{logging, quit};
 use bezant_gateway::password::{PASSWORD_BYTES_MAX, SALT_BYTES};
 use bezant_gateway::tls::Tls;
 use bezant_gateway::{Door, Password, redis};

@@ -4,18 +4,16 @@ use crate::evidence::describe_states;
 use crate::failure::Result;
 use crate::intruder::{Alterable, Intruded};
 use crate::liar::Liar;
-use crate::logging;
-use crate::quit;
 use crate::served::Served;
+use crate::{logging, quit};
 use bezant_core::services::{Counter, Null, kv::Kv};
 use bezant_node::host::{Home, Running};
 use bezant_sql::Database;
 use clap::ValueEnum;
 use std::io::BufRead;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 /// Run one replica of a cluster

@@ -4,11 +4,10 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use crate::admin;
 use crate::failure::{Code, Failure, Result};
 use crate::member::Member;
-use crate::output;
 use crate::service::{Connection, Probe, Service};
+use crate::{admin, output};
 use bezant_core::digest::Digest;
 use serde_json::{Value, json};
 use state::{Condition, State};

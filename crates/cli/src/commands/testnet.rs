@@ -1,8 +1,7 @@
 //! `bezant testnet`: the files and keys of a new cluster.
 
 use crate::failure::{Failure, Result};
-use crate::output;
-use crate::prompt;
+use crate::{output, prompt};
 use bezant_core::cluster::{ClientAuth, Limits};
 use bezant_core::schedule::{Quota, Schedule};
 use bezant_node::config::{

@@ -1,8 +1,7 @@
 //! A cluster of four whose SQL a test uses.
 
 use super::{Running, Scratch, bezant, settle, testnet_with};
-use bezant_core::auth::Ed25519;
-use bezant_core::auth::Suite;
+use bezant_core::auth::{Ed25519, Suite};
 use bezant_core::wire::Wire;
 use bezant_node::client::{Client, ClientOptions, connect};
 use bezant_node::config::ClusterConfig;

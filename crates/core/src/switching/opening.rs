@@ -43,8 +43,7 @@
 use super::ledger::Ledger;
 use super::message::{Bodies, FETCH_MAX, Fetch, Switch, SwitchMessage};
 use super::report::{AbortHistory, BOUNDARIES_MAX, CHECKPOINTS_MAX};
-use super::surroundings::Speaker;
-use super::surroundings::Surroundings;
+use super::surroundings::{Speaker, Surroundings};
 use crate::auth::Certificate;
 use crate::checkpoint::transfer::Transfer;
 use crate::checkpoint::{Checkpoint, TransferMessage, Tree};

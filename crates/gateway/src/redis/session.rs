@@ -7,14 +7,13 @@
 use super::auth::Admission;
 use super::batch::{BATCH_OPERATIONS_MAX, Batch};
 use super::command::{self, Verb};
-use super::info;
 use super::output::Output;
 use super::parser::Arguments;
 use super::reply::{Reply, Version};
-use super::scan;
 use super::shared::Shared;
 use super::transaction::{self, Exec, Item, Transaction};
 use super::translate::{check_sizes, translate};
+use super::{info, scan};
 use bezant_core::services::kv::KvOperation;
 use bytes::Bytes;
 use std::io;

@@ -4,8 +4,7 @@
 //! under way; when all places are taken the oldest connection that waits for its request, or has been answered, makes
 //! room for a new one, whose request is looked at first.
 
-use super::Board;
-use super::http;
+use super::{Board, http};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::collections::BTreeMap;

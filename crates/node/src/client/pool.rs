@@ -1,9 +1,8 @@
 //! The library's own [`Driver`]: calls of other threads wait for a free session.
 
-use super::Admitted;
-use super::ClientOptions;
 use super::call::{Call, CallError, Completer, Vouched};
 use super::engine::{Again, Driver, EngineHandle, EngineStatus, Finished, run_from};
+use super::{Admitted, ClientOptions};
 use crate::net::Clock;
 use bezant_core::client::{Completion, Read, Submit};
 use bezant_core::ids::{ClientId, ReplicaId, Timestamp};

@@ -1,9 +1,8 @@
 //! Addresses: where others connect to, and where a replica listens.
 
-use std::fmt;
-use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
+use std::{fmt, io};
 
 /// Host and port under which others reach a replica. The host is a name or an IP address, never a wildcard.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,10 +11,8 @@ use bezant_core::checkpoint::Tree;
 use bezant_core::cluster::{Cluster, ClusterError};
 use bezant_core::compositions::objection;
 use bezant_core::ids::{PublicKey, ReplicaId};
-use std::fmt;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs, io};
 
 /// Why the files were not written. Nothing is left of them.
 #[derive(Debug)]

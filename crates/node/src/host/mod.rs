@@ -15,16 +15,14 @@ mod watch;
 pub use evidence::{Describe, describe_pages};
 pub use signals::on_request_to_end;
 
-use crate::Error;
 use crate::admin::{self, AdminServer, Board, Info};
-use crate::backup;
 use crate::config::reference::SERVICE;
 use crate::config::{ClusterConfig, Durability, NodeConfig, Places, resolve};
 use crate::divergence::Archive;
-use crate::keys;
 use crate::log::{self, OpenError};
 use crate::net::ServiceBuild;
 use crate::replica::{self, Hosted, MemoryLog, ReplicaHandle, ReplicaOptions, Status};
+use crate::{Error, backup, keys};
 use bezant_core::auth::{Ed25519, Keyring};
 use bezant_core::checkpoint::Snapshot;
 use bezant_core::ids::{Principal, ReplicaId};

@@ -1,9 +1,8 @@
 //! Why a log cannot be used, and what its operator is to do.
 
 use super::Identity;
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 /// Why a log cannot be opened. Each message says what to do.
 #[derive(Debug)]

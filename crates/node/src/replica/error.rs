@@ -1,8 +1,7 @@
 //! Why a replica ends.
 
 use super::Stall;
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 /// Why a replica ended by itself.
 #[derive(Debug)]

@@ -6,8 +6,7 @@ use crate::error::{PgError, sqlstate};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::transaction::AHEAD_MAX;
-use crate::types;
-use crate::understand;
+use crate::{types, understand};
 use bezant_sql::{Batch, Request, Statement, Value};
 
 /// Where rows go.

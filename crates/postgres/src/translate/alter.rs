@@ -9,8 +9,10 @@ use super::schema::Table;
 use super::translator::Translator;
 use super::write::plain;
 use crate::error::{PgError, sqlstate};
-use sqlparser::ast::{AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption};
-use sqlparser::ast::{Expr, GeneratedAs, RenameTableNameKind, TableConstraint};
+use sqlparser::ast::{
+    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption, Expr, GeneratedAs,
+    RenameTableNameKind, TableConstraint,
+};
 
 /// Changes of a table that is made anew, in one statement.
 const OPERATIONS_MAX: usize = 100;

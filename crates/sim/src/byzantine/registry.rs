@@ -1,12 +1,12 @@
 //! Which file plays which adversary.
 
-use super::{Adversary, Behaviour, ClientBehaviour};
 use super::{
-    abort_equivocation, bogus_proof, chain_substitute, cross_instance, different_proofs, equivocate, exclude,
-    false_stop, false_tail, false_testimony, fickle_primary, flood, join_flood, lopsided_client, lying_transfer,
-    many_sessions, member_replay, mutate, nobodys_requests, odd_client, panic_storm, partial_macs, references, replay,
-    ring_forger, selective_checkpoint, session_flood, silent, skewed_time, slow, slow_hop, split_order, spoilt_macs,
-    takeover, unasked_bodies, view_change_liar, withheld_body, wrong_checkpoint, wrong_reply,
+    Adversary, Behaviour, ClientBehaviour, abort_equivocation, bogus_proof, chain_substitute, cross_instance,
+    different_proofs, equivocate, exclude, false_stop, false_tail, false_testimony, fickle_primary, flood, join_flood,
+    lopsided_client, lying_transfer, many_sessions, member_replay, mutate, nobodys_requests, odd_client, panic_storm,
+    partial_macs, references, replay, ring_forger, selective_checkpoint, session_flood, silent, skewed_time, slow,
+    slow_hop, split_order, spoilt_macs, takeover, unasked_bodies, view_change_liar, withheld_body, wrong_checkpoint,
+    wrong_reply,
 };
 use crate::rng::Rng;
 use bezant_core::ids::ReplicaId;

@@ -1,11 +1,10 @@
 //! One timeline: a cluster, load on it, and something that happens meanwhile.
 
 use super::measure::{Bench, Subject, checked};
-use crate::admin;
 use crate::commands::attack::{Attack, Requests};
 use crate::commands::demo::cluster::wait_until_up;
 use crate::failure::{Failure, Result};
-use crate::files;
+use crate::{admin, files};
 use bezant_core::ids::InstanceId;
 use bezant_node::config::ClusterConfig;
 use bezant_perf::compare::course::{BUCKET, Course, Event, Fault, Timeline};

@@ -6,10 +6,9 @@ use super::words::name;
 use crate::commands::demo::cluster::{DemoCluster, wait_until_up};
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
-use crate::files;
 use crate::member::Member;
-use crate::quit;
 use crate::served::Served;
+use crate::{files, quit};
 use bezant_core::cluster::{ClientAuth, Cluster, Limits};
 use bezant_core::compositions::objection;
 use bezant_core::wire::Wire;
@@ -21,11 +20,10 @@ use bezant_perf::load::{Asked, Load, Measured, Workload};
 use bezant_perf::switching::{self, History, Took};
 use bezant_sql::{Request, Response};
 use bytes::Bytes;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, thread};
 
 /// How long connecting may take.
 const CONNECT_MAX: Duration = Duration::from_secs(30);

@@ -18,9 +18,7 @@ mod writing;
 
 use super::testnet::{AuthName, ChannelName, DurabilityName, parse_protocol};
 use crate::failure::{Failure, Result};
-use crate::output;
-use crate::quit;
-use crate::{files, served};
+use crate::{files, output, quit, served};
 use bezant_node::config::{ClusterConfig, Protocol};
 use bezant_node::keys;
 use bezant_perf::figures::Figures;

@@ -1,12 +1,11 @@
 //! Replicas on this machine for the demo and the benchmarks: processes that are started, killed, talked to and cleaned
 //! up after.
 
-use crate::admin;
 use crate::commands::testnet;
 use crate::failure::{Failure, Result};
-use crate::files;
 use crate::member::Member;
 use crate::service::Service;
+use crate::{admin, files};
 use bezant_node::config::{self, ClusterConfig, Testnet};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;

@@ -1,8 +1,7 @@
 //! What state a replica is in: one for each cause, with a sentence that says why and one that says what to do.
 
-use crate::admin;
 use crate::member::UNRESOLVED;
-use crate::output;
+use crate::{admin, output};
 use serde_json::{Value, json};
 
 /// Most characters of a replica's own words that are shown: it may lie, and it may be long.

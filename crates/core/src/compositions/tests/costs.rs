@@ -12,10 +12,9 @@ use crate::schedule::{Part, Protocol, Schedule};
 use crate::services::Counter;
 use crate::testing::net::{Net, c, cluster, kind, r};
 use alloc::collections::BTreeMap;
-use alloc::format;
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
+use alloc::{format, vec};
 
 const FAULTS: [usize; 3] = [1, 2, 3];
 const REQUESTS: [u32; 3] = [1, 8, 64];

@@ -1,12 +1,7 @@
 //! Checkpoints, stability and state transfer: steps 5 to 7 of the [module](super).
 
-use super::message::Speaker;
-use super::message::TransferTimer;
-use super::state::Backup;
-use super::state::Init;
-use super::state::Queue;
-use super::state::VOTES_PER_CHECKPOINT_MAX;
-use super::state::VOTES_PER_REPLICA_MAX;
+use super::message::{Speaker, TransferTimer};
+use super::state::{Backup, Init, Queue, VOTES_PER_CHECKPOINT_MAX, VOTES_PER_REPLICA_MAX};
 use crate::auth::{Certificate, Signed};
 use crate::checkpoint::transfer::{Transfer, serve};
 use crate::checkpoint::{Checkpoint, Snapshot, TransferMessage, Tree};
@@ -18,8 +13,7 @@ use crate::notice::{Divergence, Notice};
 use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;
 use crate::service::Service;
-use crate::switching::Surroundings;
-use crate::switching::{LogRecord, SnapshotRecord};
+use crate::switching::{LogRecord, SnapshotRecord, Surroundings};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 

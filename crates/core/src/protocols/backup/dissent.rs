@@ -2,8 +2,7 @@
 //! ruled. Steps D2 to D8 of [`crate::dissent`].
 
 use super::message::Speaker;
-use super::state::Backup;
-use super::state::Queue;
+use super::state::{Backup, Queue};
 use crate::auth::{Certificate, Signed};
 use crate::batch::Ordered;
 use crate::checkpoint::{Checkpoint, Tree};

@@ -2,8 +2,7 @@
 
 use super::dissent::rulings_of;
 use super::message::Speaker;
-use super::state::Backup;
-use super::state::Queue;
+use super::state::{Backup, Queue};
 use crate::batch::Ordered;
 use crate::clients::Freshness;
 use crate::ids::{Principal, Sequence, View};

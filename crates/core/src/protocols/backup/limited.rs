@@ -15,9 +15,7 @@
 
 use super::dissent::rulings_of;
 use super::message::Speaker;
-use super::state::Backup;
-use super::state::Init;
-use super::state::Queue;
+use super::state::{Backup, Init, Queue};
 use crate::auth::Certificate;
 use crate::batch::Ordered;
 use crate::checkpoint::{Checkpoint, TransferMessage, Tree, genesis};
@@ -31,8 +29,9 @@ use crate::rejection::Rejection;
 use crate::schedule::Specification;
 use crate::service::Service;
 use crate::stop::StopReason;
-use crate::switching::HistoryRecord;
-use crate::switching::{AbortHistory, AbortReport, Bodies, Certificates, Ledger, Opening, Proof, Surroundings};
+use crate::switching::{
+    AbortHistory, AbortReport, Bodies, Certificates, HistoryRecord, Ledger, Opening, Proof, Surroundings,
+};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;

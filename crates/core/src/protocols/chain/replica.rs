@@ -1,7 +1,6 @@
 //! A replica's part: steps C2 and C3 of the [module](super).
 
-use super::message::Speaker;
-use super::message::{ChainMessage, ChainReply, ReplyStatement, results_digest};
+use super::message::{ChainMessage, ChainReply, ReplyStatement, Speaker, results_digest};
 use super::topology::Topology;
 use crate::auth::Authenticator;
 use crate::cluster::Cluster;

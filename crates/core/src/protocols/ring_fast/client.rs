@@ -3,12 +3,9 @@
 use super::message::RingReply;
 use super::path::Path;
 use crate::auth::Keyring;
-use crate::ids::Principal;
-use crate::ids::{ReplicaId, Timestamp};
+use crate::ids::{Principal, ReplicaId, Timestamp};
 use crate::machine::Destination;
-use crate::protocols::speculative::Settled;
-use crate::protocols::speculative::all_equal;
-use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Verdict};
+use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Settled, Verdict, all_equal};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 

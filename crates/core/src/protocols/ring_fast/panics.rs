@@ -1,15 +1,13 @@
 //! What a replica does for clients that panic: steps R6 to R8 of the [module](super).
 
-use super::held::UNDER_WAY_MAX;
-use super::held::WINDOW;
+use super::held::{UNDER_WAY_MAX, WINDOW};
 use super::message::{Accepted, Body, Probe, Stamp};
 use super::path::Path;
 use super::state::RingFast;
 use crate::ids::{Principal, ReplicaId};
 use crate::machine::Destination;
 use crate::message::Request;
-use crate::protocols::ring_fast::message::RingTimer;
-use crate::protocols::ring_fast::message::Speaker;
+use crate::protocols::ring_fast::message::{RingTimer, Speaker};
 use crate::protocols::speculative::{Certain, Response, Standing};
 use crate::rejection::{Account, Rejection};
 use crate::service::{Proposal, Service};

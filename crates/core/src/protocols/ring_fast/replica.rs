@@ -1,8 +1,7 @@
 //! A replica's part: steps R2 to R5 of the [module](super).
 
 use super::flow::Flow;
-use super::held::WINDOW;
-use super::held::{Executed, Held, UNDER_WAY_MAX};
+use super::held::{Executed, Held, UNDER_WAY_MAX, WINDOW};
 use super::message::{Accepted, Body, RingMessage, RingReply, RingReplyStatement, Stamp};
 use super::path::Path;
 use super::state::RingFast;

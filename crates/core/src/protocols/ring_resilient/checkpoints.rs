@@ -1,12 +1,7 @@
 //! Checkpoints, the end, and what is said again: steps R6 to R8 of the [module](super).
 
-use super::message::Commit;
-use super::message::ResilientMessage;
-use super::message::ResilientTimer;
-use super::message::Status;
-use super::state::Doubt;
-use super::state::EARLY_MAX;
-use super::state::RingResilient;
+use super::message::{Commit, ResilientMessage, ResilientTimer, Status};
+use super::state::{Doubt, EARLY_MAX, RingResilient};
 use crate::auth::{Certificate, Signed};
 use crate::cluster::ClientAuth;
 use crate::history::Boundary;
@@ -18,10 +13,9 @@ use crate::protocols::ring_resilient::message::Speaker;
 use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::stop::StopReason;
-use crate::switching::HistoryRecord;
 use crate::switching::certificate::Stable;
 use crate::switching::report::CHECKPOINTS_MAX;
-use crate::switching::{AbortReport, Certificates, Surroundings};
+use crate::switching::{AbortReport, Certificates, HistoryRecord, Surroundings};
 use crate::time::Duration;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};

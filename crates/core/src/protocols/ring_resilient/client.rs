@@ -2,8 +2,7 @@
 
 use crate::ids::{ReplicaId, Timestamp};
 use crate::machine::Destination;
-use crate::protocols::speculative::enough_equal;
-use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Verdict};
+use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Verdict, enough_equal};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 

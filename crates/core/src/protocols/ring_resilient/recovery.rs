@@ -1,7 +1,6 @@
 //! After a crash. What was logged is what was signed: the log tells all that this replica must stand by.
 
-use super::state::RingResilient;
-use super::state::Slot;
+use super::state::{RingResilient, Slot};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::LogEntry;

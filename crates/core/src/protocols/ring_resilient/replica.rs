@@ -1,11 +1,8 @@
 //! Ordering, logging and executing: steps R1, R2, R3 and R5 of the [module](super).
 
 use super::bodies::has_proof;
-use super::message::Order;
-use super::message::ResilientMessage;
-use super::state::EARLY_MAX;
-use super::state::RingResilient;
-use super::state::Slot;
+use super::message::{Order, ResilientMessage};
+use super::state::{EARLY_MAX, RingResilient, Slot};
 use crate::auth::Signed;
 use crate::batch::{Batch, Entry, Reference};
 use crate::clients::Freshness;
@@ -20,9 +17,8 @@ use crate::protocols::speculative::{Certain, Response, abridged};
 use crate::rejection::Rejection;
 use crate::service::{Proposal, Service};
 use crate::stop::StopReason;
-use crate::switching::HistoryRecord;
 use crate::switching::certificate::Prepared;
-use crate::switching::{Surroundings, Switch, SwitchMessage};
+use crate::switching::{HistoryRecord, Surroundings, Switch, SwitchMessage};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};

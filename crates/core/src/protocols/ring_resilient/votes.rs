@@ -1,9 +1,7 @@
 //! PREP and COMM: steps R3 to R5 of the [module](super).
 
-use super::message::Commit;
-use super::message::ResilientMessage;
-use super::state::RingResilient;
-use super::state::Slot;
+use super::message::{Commit, ResilientMessage};
+use super::state::{RingResilient, Slot};
 use crate::auth::{Certificate, Signed};
 use crate::cluster::Cluster;
 use crate::ids::{Principal, ReplicaId};

@@ -8,8 +8,7 @@ use crate::notice::Notice;
 use crate::protocols::speculative::Speaker;
 use crate::rejection::Rejection;
 use crate::service::Service;
-use crate::switching::HistoryRecord;
-use crate::switching::{AbortReport, Surroundings, Switch, SwitchMessage};
+use crate::switching::{AbortReport, HistoryRecord, Surroundings, Switch, SwitchMessage};
 
 /// Positions ahead of or beside our own for which a replica's statements are kept.
 const STATEMENTS_PER_REPLICA_MAX: usize = 8;

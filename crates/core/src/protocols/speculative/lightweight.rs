@@ -2,8 +2,7 @@
 
 use crate::history::Boundary;
 use crate::ids::ReplicaId;
-use crate::protocols::speculative::Speaker;
-use crate::protocols::speculative::SpeculativeTimer;
+use crate::protocols::speculative::{Speaker, SpeculativeTimer};
 use crate::switching::Surroundings;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -2,8 +2,7 @@
 
 use super::speculation::Speculation;
 use crate::ids::ClientId;
-use crate::protocols::speculative::Speaker;
-use crate::protocols::speculative::SpeculativeTimer;
+use crate::protocols::speculative::{Speaker, SpeculativeTimer};
 use crate::service::Service;
 use crate::stop::StopReason;
 use crate::switching::Surroundings;

@@ -23,9 +23,8 @@ use crate::schedule::Protocol;
 use crate::service::Proposal;
 use crate::switching::Switch;
 use crate::testing::net::{c, kind, r};
-use alloc::format;
-use alloc::vec;
 use alloc::vec::Vec;
+use alloc::{format, vec};
 use bytes::Bytes;
 
 /// The sequencer of the first instance.
