@@ -6,7 +6,7 @@ use super::call::{Gist, Key};
 use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use crate::machine::{Destination, Outbox};
 use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Settled, Verdict};
-use crate::registry::{Message, half_of, settled};
+use crate::registry::{ClientMemory, Message, half_of, settled};
 use crate::schedule::Part;
 use crate::switching::{Panic, Switch, SwitchMessage};
 use crate::time::{Duration, Instant};
@@ -57,11 +57,17 @@ impl Client {
 
     /// Another request begins: what everybody is asked besides.
     pub(super) fn ask_besides(&mut self, out: &mut Outbox<Self>) {
-        let (mut memory, part) = (core::mem::take(&mut self.memory), self.part());
-        if let Some(question) = memory.begin(part, &self.asking()) {
+        if let Some(question) = self.recall(|memory, client| memory.begin(client.part(), &client.asking())) {
             out.send(Destination::Replicas, question);
         }
+    }
+
+    /// Lets its memory look at where the client is.
+    fn recall<R>(&mut self, act: impl FnOnce(&mut ClientMemory, &Self) -> R) -> R {
+        let mut memory = core::mem::take(&mut self.memory);
+        let said = act(&mut memory, self);
         self.memory = memory;
+        said
     }
 
     /// Step 6: a speculative answer.
@@ -82,9 +88,7 @@ impl Client {
 
     /// Steps 6 and 7: what only the protocol that is asked says.
     pub(super) fn on_own(&mut self, now: Instant, from: ReplicaId, message: Message, out: &mut Outbox<Self>) {
-        let mut memory = core::mem::take(&mut self.memory);
-        memory.hear(&self.asking(), from, &message);
-        self.memory = memory;
+        self.recall(|memory, client| memory.hear(&client.asking(), from, &message));
         let Some(waits_for) = self.call.as_ref().map(|call| call.request.timestamp) else { return };
         if let Some(settled) = settled(self.part(), &self.asking(), &self.keyring, waits_for, message) {
             self.settle(now, settled, out);
@@ -117,9 +121,8 @@ impl Client {
                 0 => Some(true),
                 _ => Some(false).filter(|_| latency >= call.patience),
             };
-            let (mut memory, timestamp) = (core::mem::take(&mut self.memory), call.request.timestamp);
-            memory.end(self.part(), &self.asking(), timestamp, in_time);
-            self.memory = memory;
+            let timestamp = call.request.timestamp;
+            self.recall(|memory, client| memory.end(client.part(), &client.asking(), timestamp, in_time));
             self.note_latency(latency);
         }
         let key = Key { sequence: Sequence(settled.position), gist: Gist::of(&settled.outcome) };

@@ -36,14 +36,13 @@ pub(crate) fn settled(
     waits_for: Timestamp,
     message: Message,
 ) -> Option<Settled> {
-    let is_ours =
-        |reply: (crate::ids::ClientId, crate::ids::InstanceId, Timestamp)| reply == (at.client, at.instance, waits_for);
+    let asked = (at.client, at.instance, waits_for);
     match (part, message) {
-        (Some(Part::Chain), Message::ChainReply(reply)) if is_ours((reply.client, reply.instance, reply.timestamp)) => {
+        (Some(Part::Chain), Message::ChainReply(reply)) if (reply.client, reply.instance, reply.timestamp) == asked => {
             chain::settles(at, keyring, reply)
         }
         (Some(Part::RingFast), Message::RingReply(reply))
-            if is_ours((reply.client, reply.instance, reply.timestamp)) =>
+            if (reply.client, reply.instance, reply.timestamp) == asked =>
         {
             ring_fast::settles(at, keyring, reply)
         }

@@ -1,6 +1,6 @@
 //! A Backup as an instance of a composition.
 
-use super::message::*;
+use super::message::{BackupMessage, BackupTimer, Speaker};
 use super::state::Backup;
 use crate::auth::Signed;
 use crate::cluster::Cluster;

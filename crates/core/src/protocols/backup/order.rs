@@ -1,6 +1,6 @@
 //! Between a Backup and its order: what the order is asked, and what it wants done.
 
-use super::message::*;
+use super::message::{BackupMessage, Speaker};
 use super::state::{Backup, Init, Queue};
 use crate::ids::Principal;
 use crate::machine::Destination;

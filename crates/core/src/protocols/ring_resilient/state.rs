@@ -1,6 +1,6 @@
 //! What a replica of the resilient ring knows.
 
-use super::message::*;
+use super::message::{Order, Resilient, ResilientMessage, ResilientTimer, Speaker};
 use super::peer::Peer;
 use crate::auth::{Certificate, Signature, Signed};
 use crate::cluster::Cluster;
